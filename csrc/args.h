@@ -1,0 +1,53 @@
+// Arguments of the kernels as plain pointers: what the operators in bind/
+// fill in, and what the kernels in cpu/ and cuda/ read.
+#pragma once
+
+#include <stdint.h>
+
+#include "core/philox.h"
+
+namespace gsample {
+
+// One edge type in compressed sparse column form: columns are destinations,
+// so column v lists the in-neighbours of v.
+template <typename indptr_t, typename index_t>
+struct Relation {
+  const indptr_t* indptr;     // [num_cols + 1] where each column starts
+  const index_t* indices;     // [num_edges] row (source) of each edge
+  const int64_t* cum_weight;  // [num_edges] or null, see core/weighted.h
+  const int64_t* edge_time;   // [num_edges] or null, ascending in a column
+  const int64_t* fanouts;     // [num_hops] neighbours a column, -1 = all
+  int64_t num_edges;
+  int src;  // node type of the rows
+  int dst;  // node type of the columns
+};
+
+struct NodeType {
+  int64_t num_nodes;
+  const int64_t* seeds;      // [num_seeds]
+  const int64_t* seed_time;  // [num_seeds] or null
+  int64_t num_seeds;
+};
+
+struct SampleOptions {
+  Key key;
+  uint32_t call_id;
+  int num_hops;
+  bool replace;
+  bool disjoint;     // a tree of its own for every seed
+  bool last;         // the latest edges instead of random ones
+  bool has_window;   // only edges of [seed_time - window, seed_time]
+  int64_t window;
+  int num_threads;   // 0: as many as torch uses
+};
+
+template <typename indptr_t, typename index_t>
+struct NeighborSampleArgs {
+  const Relation<indptr_t, index_t>* relations;  // [num_relations]
+  const NodeType* types;                         // [num_types]
+  int num_relations;
+  int num_types;
+  SampleOptions options;
+};
+
+}  // namespace gsample

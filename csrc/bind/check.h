@@ -1,0 +1,96 @@
+// Checks of the operators, with one wording of each error. Python's front
+// (torch_gsample/ops) raises ValueError, TypeError or IndexError first where a
+// user can be at fault; these guard callers of torch.ops.gsample.
+#pragma once
+
+#include <torch/csrc/stable/device.h>
+#include <torch/csrc/stable/ops.h>
+#include <torch/csrc/stable/tensor.h>
+#include <torch/headeronly/core/ScalarType.h>
+#include <torch/headeronly/util/Exception.h>
+
+#include <optional>
+
+#include "../args.h"
+
+namespace gsample {
+
+using torch::headeronly::ScalarType;
+using torch::stable::Tensor;
+
+inline void check_vector(const char* op,
+                         const char* name,
+                         const Tensor& tensor,
+                         ScalarType dtype) {
+  STD_TORCH_CHECK(tensor.dim() == 1 && tensor.is_contiguous(), op, ": '", name,
+                  "' must be a contiguous vector (got ", tensor.dim(),
+                  " dimensions)");
+  STD_TORCH_CHECK(tensor.scalar_type() == dtype, op, ": '", name,
+                  "' has the wrong dtype");
+}
+
+inline void check_size(const char* op,
+                       const char* name,
+                       const Tensor& tensor,
+                       int64_t size) {
+  STD_TORCH_CHECK(tensor.numel() == size, op, ": '", name, "' must have ", size,
+                  " elements (got ", tensor.numel(), ")");
+}
+
+inline const int64_t* int64_vector(const char* op,
+                                   const char* name,
+                                   const Tensor& tensor,
+                                   int64_t size) {
+  check_vector(op, name, tensor, ScalarType::Long);
+  check_size(op, name, tensor, size);
+  return tensor.const_data_ptr<int64_t>();
+}
+
+inline const int64_t* int64_vector(const char* op,
+                                   const char* name,
+                                   const std::optional<Tensor>& tensor,
+                                   int64_t size) {
+  return tensor.has_value() ? int64_vector(op, name, *tensor, size) : nullptr;
+}
+
+inline Key read_key(const char* op, const Tensor& key) {
+  STD_TORCH_CHECK(key.scalar_type() == ScalarType::Long && key.dim() == 2 &&
+                      key.size(0) == 1 && key.size(1) == 3 &&
+                      key.is_contiguous(),
+                  op, ": 'key' must be a contiguous int64 tensor [1, 3]");
+  const int64_t* data = key.const_data_ptr<int64_t>();
+  return {data[0], data[1], data[2]};
+}
+
+// A CPU vector, not initialised.
+inline Tensor empty_vector(int64_t size, ScalarType dtype = ScalarType::Long) {
+  return torch::stable::empty({size}, dtype);
+}
+
+inline Tensor to_tensor(const int64_t* data, int64_t rows, int64_t cols) {
+  Tensor out = torch::stable::empty({rows, cols}, ScalarType::Long);
+  int64_t* to = out.mutable_data_ptr<int64_t>();
+  for (int64_t i = 0; i < rows * cols; ++i)
+    to[i] = data[i];
+  return out;
+}
+
+// Calls function(indptr_t{}, index_t{}) for the types of a graph.
+template <typename function_t>
+auto dispatch_graph(const char* op,
+                    ScalarType indptr,
+                    ScalarType indices,
+                    const function_t& function) {
+  constexpr ScalarType kInt = ScalarType::Int, kLong = ScalarType::Long;
+  STD_TORCH_CHECK((indptr == kInt && indices == kInt) ||
+                      (indptr == kLong && (indices == kInt || indices == kLong)),
+                  op, ": 'indptr' and 'indices' must be int32 or int64, and "
+                  "'indptr' not narrower than 'indices'");
+  if (indptr == kInt)
+    return function(int32_t{}, int32_t{});
+  if (indices == kInt)
+    return function(int64_t{}, int32_t{});
+  return function(int64_t{}, int64_t{});
+}
+
+}  // namespace gsample

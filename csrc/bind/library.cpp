@@ -1,0 +1,55 @@
+// The schema of every operator, in data-flow order. This page is the contract
+// between Python and C++; `ops_cpu.cpp` registers the CPU kernels.
+//
+// Random operators are pure: `key` is int64 [1, 3] = (seed, epoch, batch) and
+// `call_id` numbers the draws of a program (hop h draws as call_id + h).
+// Optional items of a Tensor[] are given as tensors without elements.
+#include <torch/csrc/stable/library.h>
+
+STABLE_TORCH_LIBRARY(gsample, m) {
+  // Formats. `check_csc` returns int64 [3] = (rule broken, where, value).
+  m.def(
+      "coo_to_csc(Tensor row, Tensor col, SymInt num_cols, bool wide_indptr, "
+      "bool wide_indices) -> (Tensor indptr, Tensor indices, Tensor perm)");
+  m.def("check_csc(Tensor indptr, Tensor indices, SymInt num_rows) -> Tensor");
+  m.def("cumulate_weights(Tensor indptr, Tensor weight) -> Tensor");
+  m.def("advise_huge_pages(Tensor(a!) tensor) -> ()");
+
+  // Sampling.
+  m.def(
+      "neighbor_sample(Tensor indptr, Tensor indices, Tensor seeds, "
+      "int[] fanouts, Tensor key, SymInt call_id=0, *, "
+      "Tensor? cum_weight=None, Tensor? edge_time=None, "
+      "Tensor? seed_time=None, int? time_window=None, "
+      "str temporal_strategy='uniform', bool replace=False, "
+      "bool disjoint=False, bool return_edge_id=True, int num_threads=0) -> "
+      "(Tensor row, Tensor col, Tensor node, Tensor edge, Tensor batch, "
+      "Tensor num_nodes, Tensor num_edges)");
+  m.def(
+      "hetero_neighbor_sample(Tensor[] indptr, Tensor[] indices, int[] src, "
+      "int[] dst, SymInt[] num_nodes, Tensor[] seeds, int[] fanouts, "
+      "Tensor[] cum_weight, Tensor[] edge_time, Tensor[] seed_time, "
+      "Tensor key, SymInt call_id=0, *, int? time_window=None, "
+      "str temporal_strategy='uniform', bool replace=False, "
+      "bool disjoint=False, bool return_edge_id=True, int num_threads=0) -> "
+      "(Tensor[] row, Tensor[] col, Tensor[] node, Tensor[] edge, "
+      "Tensor[] batch, Tensor num_nodes, Tensor num_edges)");
+  m.def(
+      "induce_subgraph(Tensor indptr, Tensor indices, SymInt num_rows, "
+      "Tensor row_nodes, Tensor col_nodes, Tensor? row_batch=None, "
+      "Tensor? col_batch=None, *, int num_threads=0) -> "
+      "(Tensor row, Tensor col, Tensor edge)");
+  m.def(
+      "negative_sample(Tensor id, SymInt num_nodes, bool target, Tensor key, "
+      "SymInt call_id=0, *, Tensor? cum_weight=None, Tensor? order=None, "
+      "Tensor? order_time=None, Tensor? max_time=None, Tensor? anchor=None, "
+      "Tensor? indptr=None, Tensor? indices=None) -> Tensor");
+
+  // Synthetic graphs.
+  m.def(
+      "configuration_model(Tensor indptr, int seed, bool wide_indices) -> "
+      "Tensor");
+  m.def(
+      "rmat_edges(int scale, SymInt num_edges, float[] quadrants, int seed) "
+      "-> (Tensor row, Tensor col)");
+}

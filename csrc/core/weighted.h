@@ -1,0 +1,150 @@
+// Weighted selection in integer arithmetic. The weights of a column are turned
+// once into fixed point and summed (`cum`), so that a draw is a search and no
+// floating-point operation takes part in sampling: the same bits everywhere.
+#pragma once
+
+#include "philox.h"
+
+namespace gsample {
+
+constexpr int kWeightBits = 62;  // the sum of a column stays below 2^63
+
+GSAMPLE_HD int ceil_log2(uint64_t n) {
+  int bits = 0;
+  while (bits < 63 && (uint64_t{1} << bits) < n)
+    ++bits;
+  return bits;
+}
+
+// floor(weight * 2^shift), at least 1 for a positive weight, from the bits of
+// the number: no rounding mode and no contraction can change it.
+GSAMPLE_HD uint64_t fixed_point(double weight, int shift) {
+  const uint64_t bits = double_bits(weight);
+  const int exponent = static_cast<int>(bits >> 52 & 0x7FF);
+  uint64_t mantissa = bits & ((uint64_t{1} << 52) - 1);
+  if (exponent == 0 && mantissa == 0)
+    return 0;
+  if (exponent != 0)
+    mantissa |= uint64_t{1} << 52;
+  const int scale = (exponent == 0 ? 1 : exponent) - 1075 + shift;
+  uint64_t value = 0;
+  if (scale >= 0)
+    value = mantissa << scale;
+  else if (scale > -64)
+    value = mantissa >> -scale;
+  return value > 0 ? value : 1;
+}
+
+// The shift under which `n` weights of at most `max_weight` sum to at most
+// 2^kWeightBits (+ n for the weights that are raised to 1).
+GSAMPLE_HD int fixed_point_shift(double max_weight, uint64_t n) {
+  const int exponent = static_cast<int>(double_bits(max_weight) >> 52 & 0x7FF);
+  // max_weight < 2^(exponent - 1022)
+  return kWeightBits - ceil_log2(n) - ((exponent == 0 ? 1 : exponent) - 1022);
+}
+
+// A range of a column's cumulative fixed-point weights: `cum[i]` sums the
+// weights up to and including i, `before` those that come before the range.
+struct CumulativeWeights {
+  const int64_t* cum;
+  uint64_t before;
+  uint64_t n;
+
+  GSAMPLE_HD uint64_t through(uint64_t i) const {
+    return static_cast<uint64_t>(cum[i]) - before;
+  }
+  GSAMPLE_HD uint64_t start(uint64_t i) const {
+    return i == 0 ? 0 : through(i - 1);
+  }
+  GSAMPLE_HD uint64_t total() const { return n == 0 ? 0 : through(n - 1); }
+
+  // The first i with through(i) > r. Interpolation gives a guess that is near
+  // for weights of one magnitude; galloping makes any guess right.
+  GSAMPLE_HD uint64_t find(uint64_t r, uint64_t sum) const {
+    uint64_t low = 0, high = n - 1;  // invariant: low <= answer <= high
+    const double share = static_cast<double>(r) / static_cast<double>(sum);
+    uint64_t guess = static_cast<uint64_t>(share * static_cast<double>(n));
+    guess = guess > high ? high : guess;
+    uint64_t step = 2;
+    if (through(guess) > r) {
+      high = guess;
+      while (high >= step && through(high - step) > r) {
+        high -= step;
+        step *= 2;
+      }
+      low = high >= step ? high - step + 1 : 0;
+    } else {
+      low = guess + 1;
+      while (high - low >= step && through(low + step - 1) <= r) {
+        low += step;
+        step *= 2;
+      }
+      high = high - low >= step ? low + step - 1 : high;
+    }
+    while (low < high) {
+      const uint64_t middle = low + (high - low) / 2;
+      if (through(middle) > r)
+        high = middle;
+      else
+        low = middle + 1;
+    }
+    return low;
+  }
+};
+
+// k independent positions with probability weight / total. Returns how many:
+// 0 when all weights are 0.
+template <typename draw_t, typename pos_t>
+GSAMPLE_HD uint32_t select_weighted_with_replacement(const draw_t& draw,
+                                                     const CumulativeWeights& w,
+                                                     uint32_t k,
+                                                     pos_t* out) {
+  const uint64_t sum = w.total();
+  if (sum == 0)
+    return 0;
+  for (uint32_t slot = 0; slot < k; ++slot)
+    out[slot] = static_cast<pos_t>(w.find(bounded(draw(slot), sum), sum));
+  return k;
+}
+
+// What select_weighted_without_replacement remembers of a position taken.
+struct TakenWeight {
+  uint64_t start;
+  uint64_t weight;
+};
+
+// Successive sampling: slot j takes a position with probability proportional
+// to its weight among those not yet taken (the law of Efraimidis & Spirakis,
+// "Weighted random sampling with a reservoir", IPL 2006). Instead of rejecting
+// positions that are taken, the draw is made in the weight that is left and
+// moved past the taken intervals, kept in order in `taken` [k]: exactly one
+// draw a slot. Returns how many were selected: fewer than k when less
+// positions have a positive weight.
+template <typename draw_t, typename pos_t>
+GSAMPLE_HD uint32_t
+select_weighted_without_replacement(const draw_t& draw,
+                                    const CumulativeWeights& w,
+                                    uint32_t k,
+                                    pos_t* out,
+                                    TakenWeight* taken) {
+  const uint64_t sum = w.total();
+  uint64_t left = sum;
+  for (uint32_t slot = 0; slot < k; ++slot) {
+    if (left == 0)
+      return slot;
+    uint64_t r = bounded(draw(slot), left);
+    uint32_t rank = 0;
+    for (; rank < slot && r >= taken[rank].start; ++rank)
+      r += taken[rank].weight;
+    const uint64_t i = w.find(r, sum);
+    const TakenWeight interval{w.start(i), w.through(i) - w.start(i)};
+    for (uint32_t j = slot; j > rank; --j)
+      taken[j] = taken[j - 1];
+    taken[rank] = interval;
+    out[slot] = static_cast<pos_t>(i);
+    left -= interval.weight;
+  }
+  return k;
+}
+
+}  // namespace gsample

@@ -1,0 +1,72 @@
+// Memory that grows, is never initialised, and is kept between calls.
+#pragma once
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+namespace gsample {
+
+// Asks for 2-MiB pages: random access then misses the TLB far less often.
+inline void advise_huge_pages(void* data, size_t bytes) {
+  constexpr uintptr_t kPage = uintptr_t{1} << 21;
+  const uintptr_t begin = reinterpret_cast<uintptr_t>(data);
+  const uintptr_t first = (begin + kPage - 1) & ~(kPage - 1);
+  const uintptr_t last = (begin + bytes) & ~(kPage - 1);
+  if (first < last)  // a hint: its failure changes nothing but speed
+    (void)madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
+}
+
+template <typename T>
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  Buffer(Buffer&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)),
+        capacity_(std::exchange(other.capacity_, 0)) {}
+  ~Buffer() { free(data_); }
+
+  T* data() { return data_; }
+  const T* data() const { return data_; }
+  T& operator[](size_t i) { return data_[i]; }
+  const T& operator[](size_t i) const { return data_[i]; }
+  size_t capacity() const { return capacity_; }
+
+  // Room for `size` items, of which the first `keep` survive.
+  void reserve(size_t size, size_t keep = 0) {
+    if (size <= capacity_)
+      return;
+    const size_t capacity = std::max(size, capacity_ + capacity_ / 2);
+    T* data = allocate(capacity);
+    if (keep > 0)
+      memcpy(data, data_, keep * sizeof(T));
+    free(data_);
+    data_ = data;
+    capacity_ = capacity;
+  }
+
+ private:
+  static T* allocate(size_t capacity) {
+    constexpr size_t kLarge = size_t{4} << 20;
+    size_t bytes = capacity * sizeof(T);
+    const size_t align = bytes < kLarge ? 64 : size_t{2} << 20;
+    bytes = (bytes + align - 1) / align * align;
+    void* data = aligned_alloc(align, bytes);
+    if (data == nullptr)
+      throw std::bad_alloc();
+    if (bytes >= kLarge)
+      advise_huge_pages(data, bytes);
+    return static_cast<T*>(data);
+  }
+
+  T* data_ = nullptr;
+  size_t capacity_ = 0;
+};
+
+}  // namespace gsample

@@ -1,0 +1,92 @@
+// The first phase of sampling: the candidates of each column of a frontier,
+// and how many of them are taken.
+#pragma once
+
+#include <algorithm>
+
+#include "../args.h"
+#include "../core/weighted.h"
+
+namespace gsample {
+
+template <typename indptr_t, typename index_t>
+class ColumnCounter {
+ public:
+  using Edges = Relation<indptr_t, index_t>;
+
+  ColumnCounter(const Edges& relation, const SampleOptions& options, int hop)
+      : relation_(relation), options_(options), fanout_(relation.fanouts[hop]) {}
+
+  // Where the columns of `node` [n] start and how long they are. A plain loop,
+  // so that its cache misses overlap. False when a column is no range of edges.
+  bool find(const index_t* node, int64_t n, indptr_t* start, indptr_t* length) {
+    bool bad = false;
+    for (int64_t i = 0; i < n; ++i) {
+      const indptr_t first = relation_.indptr[node[i]];
+      const indptr_t last = relation_.indptr[node[i] + 1];
+      bad |= first < 0 || first > last || last > relation_.num_edges;
+      start[i] = first;
+      length[i] = last - first;
+    }
+    return !bad;
+  }
+
+  // Keeps the edges of [time - window, time]. Columns are sorted by time.
+  void restrict(int64_t time, indptr_t* start, indptr_t* length) const {
+    const int64_t* first = relation_.edge_time + *start;
+    const int64_t* last = std::upper_bound(first, first + *length, time);
+    if (options_.has_window && time >= INT64_MIN + options_.window)
+      first = std::lower_bound(first, last, time - options_.window);
+    *start = static_cast<indptr_t>(first - relation_.edge_time);
+    *length = static_cast<indptr_t>(last - first);
+  }
+
+  // How many edges are taken. Where that is all candidates (of positive
+  // weight), `length` becomes its complement ~length.
+  int64_t count(index_t node, indptr_t* start, indptr_t* length) const {
+    if (options_.last && fanout_ >= 0 && *length > fanout_) {
+      *start += *length - static_cast<indptr_t>(fanout_);
+      *length = static_cast<indptr_t>(fanout_);
+    }
+    const int64_t n = *length;
+    bool all = fanout_ < 0 || (!options_.replace && n <= fanout_);
+    int64_t taken = all ? n : n > 0 ? fanout_ : 0;
+    if (relation_.cum_weight != nullptr) {
+      const int64_t enough = all ? n : options_.replace ? 1 : fanout_ + 1;
+      const int64_t positive = count_positive(node, *start, n, enough);
+      all = all || (!options_.replace && positive < enough);
+      taken = all ? positive : positive > 0 ? fanout_ : 0;
+    }
+    if (all)
+      *length = ~*length;
+    return taken;
+  }
+
+  CumulativeWeights weights(index_t node, indptr_t start, int64_t n) const {
+    if (relation_.cum_weight == nullptr)
+      return {nullptr, 0, static_cast<uint64_t>(n)};
+    const bool first = start == relation_.indptr[node];
+    const int64_t before = first ? 0 : relation_.cum_weight[start - 1];
+    return {relation_.cum_weight + start, static_cast<uint64_t>(before),
+            static_cast<uint64_t>(n)};
+  }
+
+ private:
+  // The number of edges with a positive weight, or `enough` if there are more.
+  int64_t count_positive(index_t node,
+                         indptr_t start,
+                         int64_t n,
+                         int64_t enough) const {
+    const CumulativeWeights w = weights(node, start, n);
+    int64_t positive = 0;
+    for (int64_t i = 0; i < n && positive < enough; ++i)
+      positive += w.through(i) > w.start(i);
+    return positive;
+  }
+
+  const Edges& relation_;
+  const SampleOptions& options_;
+  int64_t fanout_;
+};
+
+}  // namespace gsample

@@ -1,0 +1,23 @@
+// Many draws at once: the same numbers as core/philox.h, several columns to a
+// vector register where the machine has AVX2.
+#pragma once
+
+#include <stdint.h>
+
+namespace gsample {
+
+// Lanes are handled in groups of this many; arrays are padded to it.
+constexpr int kLaneGroup = 4;
+
+// out[slot * stride + lane] = Stream{key, root[lane], id[lane]}(slot)
+// for slot in [0, slots) and lane in [0, lanes). `out` has room for an even
+// number of slots and `stride >= lanes` rounded up to kLaneGroup.
+void draw_lanes(uint64_t key,
+                const uint64_t* root,
+                const uint64_t* id,
+                int lanes,
+                int slots,
+                int stride,
+                uint64_t* out);
+
+}  // namespace gsample

@@ -1,0 +1,172 @@
+#include "formats.h"
+
+#include <algorithm>
+#include <atomic>
+#include <vector>
+
+#include "../core/weighted.h"
+#include "buffer.h"
+#include "parallel.h"
+
+namespace gsample {
+
+namespace {
+
+constexpr int64_t kGrain = 1 << 15;
+
+// Calls find(begin, end) for ranges of [0, size), which returns a position or
+// -1, and returns the lowest position found.
+template <typename find_t>
+int64_t find_first(int64_t size, const find_t& find) {
+  std::atomic<int64_t> first{INT64_MAX};
+  parallel_ranges(size, kGrain, max_threads(), [&](int64_t a, int64_t b) {
+    const int64_t found = find(a, b);
+    int64_t known = first.load();
+    while (found >= 0 && found < known &&
+           !first.compare_exchange_weak(known, found)) {
+    }
+  });
+  return first.load() == INT64_MAX ? -1 : first.load();
+}
+
+}  // namespace
+
+// Every thread counts and then places a contiguous part of the edges; parts
+// come one after the other inside a column, which keeps the sort stable.
+template <typename input_t, typename indptr_t, typename index_t>
+int64_t coo_to_csc(const input_t* row,
+                   const input_t* col,
+                   int64_t n,
+                   int64_t num_cols,
+                   indptr_t* indptr,
+                   index_t* indices,
+                   int64_t* perm) {
+  const int64_t bad = find_first(n, [&](int64_t a, int64_t b) {
+    for (int64_t i = a; i < b; ++i)
+      if (col[i] < 0 || col[i] >= num_cols)
+        return i;
+    return int64_t{-1};
+  });
+  if (bad >= 0)
+    return bad;
+  // A part needs a counter for every column: no more parts than pay for that.
+  const int parts = static_cast<int>(std::max<int64_t>(
+      1, std::min<int64_t>({max_threads(), n / kGrain,
+                            2 * n / std::max<int64_t>(num_cols, 1)})));
+  std::vector<Buffer<indptr_t>> next(parts);
+  const auto edge_range = [&](int part) {
+    return std::make_pair(n * part / parts, n * (part + 1) / parts);
+  };
+  run_tasks(parts, [&](int part) {
+    next[part].reserve(num_cols);
+    std::fill(next[part].data(), next[part].data() + num_cols, 0);
+    const auto [begin, end] = edge_range(part);
+    for (int64_t i = begin; i < end; ++i)
+      ++next[part][col[i]];
+  });
+  indptr_t sum = 0;
+  for (int64_t v = 0; v < num_cols; ++v) {
+    indptr[v] = sum;
+    for (int part = 0; part < parts; ++part) {
+      const indptr_t count = next[part][v];
+      next[part][v] = sum;
+      sum += count;
+    }
+  }
+  indptr[num_cols] = sum;
+  run_tasks(parts, [&](int part) {
+    const auto [begin, end] = edge_range(part);
+    for (int64_t i = begin; i < end; ++i) {
+      const indptr_t to = next[part][col[i]]++;
+      indices[to] = static_cast<index_t>(row[i]);
+      perm[to] = i;
+    }
+  });
+  return -1;
+}
+
+template <typename indptr_t>
+CscFault check_indptr(const indptr_t* indptr,
+                      int64_t num_cols,
+                      int64_t num_edges) {
+  if (indptr[0] != 0)
+    return {CscFault::kFirst, 0, indptr[0]};
+  const int64_t descends = find_first(num_cols, [&](int64_t a, int64_t b) {
+    for (int64_t v = a; v < b; ++v)
+      if (indptr[v + 1] < indptr[v])
+        return v + 1;
+    return int64_t{-1};
+  });
+  if (descends >= 0)
+    return {CscFault::kDescends, descends, indptr[descends]};
+  if (indptr[num_cols] != num_edges)
+    return {CscFault::kLast, num_cols, indptr[num_cols]};
+  return {CscFault::kNone, 0, 0};
+}
+
+template <typename indptr_t, typename index_t>
+CscFault check_csc(const indptr_t* indptr,
+                   const index_t* indices,
+                   int64_t num_cols,
+                   int64_t num_edges,
+                   int64_t num_rows) {
+  const CscFault fault = check_indptr(indptr, num_cols, num_edges);
+  if (fault.rule != CscFault::kNone)
+    return fault;
+  const uint64_t rows = static_cast<uint64_t>(num_rows);
+  const int64_t outside = find_first(num_edges, [&](int64_t a, int64_t b) {
+    for (int64_t i = a; i < b; ++i)
+      if (static_cast<uint64_t>(indices[i]) >= rows)
+        return i;
+    return int64_t{-1};
+  });
+  if (outside >= 0)
+    return {CscFault::kIndices, outside, indices[outside]};
+  return {CscFault::kNone, 0, 0};
+}
+
+template <typename indptr_t, typename weight_t>
+void cumulate_weights(const indptr_t* indptr,
+                      const weight_t* weight,
+                      int64_t num_cols,
+                      int64_t* cum_weight) {
+  const auto column = [&](indptr_t begin, indptr_t end) {
+    double max_weight = 0;
+    for (indptr_t i = begin; i < end; ++i)
+      max_weight = std::max(max_weight, static_cast<double>(weight[i]));
+    const int shift = fixed_point_shift(max_weight, end - begin);
+    uint64_t sum = 0;
+    for (indptr_t i = begin; i < end; ++i) {
+      sum += fixed_point(static_cast<double>(weight[i]), shift);
+      cum_weight[i] = static_cast<int64_t>(sum);
+    }
+  };
+  parallel_ranges(num_cols, 1024, max_threads(), [&](int64_t a, int64_t b) {
+    for (int64_t v = a; v < b; ++v)
+      column(indptr[v], indptr[v + 1]);
+  });
+}
+
+#define GSAMPLE_INSTANTIATE(indptr_t, index_t)                          \
+  template int64_t coo_to_csc(const int32_t*, const int32_t*, int64_t, \
+                              int64_t, indptr_t*, index_t*, int64_t*); \
+  template int64_t coo_to_csc(const int64_t*, const int64_t*, int64_t, \
+                              int64_t, indptr_t*, index_t*, int64_t*); \
+  template CscFault check_csc(const indptr_t*, const index_t*, int64_t, \
+                              int64_t, int64_t);
+GSAMPLE_INSTANTIATE(int32_t, int32_t)
+GSAMPLE_INSTANTIATE(int64_t, int32_t)
+GSAMPLE_INSTANTIATE(int64_t, int64_t)
+#undef GSAMPLE_INSTANTIATE
+
+#define GSAMPLE_INSTANTIATE(indptr_t)                                         \
+  template CscFault check_indptr(const indptr_t*, int64_t, int64_t);          \
+  template void cumulate_weights(const indptr_t*, const float*, int64_t,      \
+                                 int64_t*);                                   \
+  template void cumulate_weights(const indptr_t*, const double*, int64_t,     \
+                                 int64_t*);
+GSAMPLE_INSTANTIATE(int32_t)
+GSAMPLE_INSTANTIATE(int64_t)
+#undef GSAMPLE_INSTANTIATE
+
+}  // namespace gsample

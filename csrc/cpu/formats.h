@@ -1,0 +1,48 @@
+// Conversion to and checks of the compressed sparse column format.
+#pragma once
+
+#include <stdint.h>
+
+namespace gsample {
+
+// Stable counting sort of edges (row[i], col[i]) by column. Writes
+// indptr [num_cols + 1], indices [n] and perm [n], the edge at each position.
+// Returns the first position whose column is outside [0, num_cols), or -1.
+template <typename input_t, typename indptr_t, typename index_t>
+int64_t coo_to_csc(const input_t* row,
+                   const input_t* col,
+                   int64_t n,
+                   int64_t num_cols,
+                   indptr_t* indptr,
+                   index_t* indices,
+                   int64_t* perm);
+
+// The first rule that a CSC breaks, and where, with the value found there.
+struct CscFault {
+  enum Rule { kNone, kFirst, kDescends, kLast, kIndices };
+  int64_t rule;
+  int64_t where;
+  int64_t value;
+};
+
+template <typename indptr_t>
+CscFault check_indptr(const indptr_t* indptr,
+                      int64_t num_cols,
+                      int64_t num_edges);
+
+template <typename indptr_t, typename index_t>
+CscFault check_csc(const indptr_t* indptr,
+                   const index_t* indices,
+                   int64_t num_cols,
+                   int64_t num_edges,
+                   int64_t num_rows);
+
+// Running sums of the fixed-point weights of each column (core/weighted.h).
+// Weights must be finite and not negative.
+template <typename indptr_t, typename weight_t>
+void cumulate_weights(const indptr_t* indptr,
+                      const weight_t* weight,
+                      int64_t num_cols,
+                      int64_t* cum_weight);
+
+}  // namespace gsample

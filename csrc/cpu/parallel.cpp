@@ -1,0 +1,128 @@
+#include "parallel.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#if defined(GSAMPLE_STD_THREADS)  // ThreadSanitizer cannot see into OpenMP
+#include <stdlib.h>
+
+#include <thread>
+#include <vector>
+#else
+#include <torch/csrc/stable/ops.h>
+#endif
+
+namespace gsample {
+
+#if defined(GSAMPLE_STD_THREADS)
+
+int max_threads() {
+  const char* threads = getenv("OMP_NUM_THREADS");
+  return threads ? std::max(1, atoi(threads)) : 4;
+}
+
+void run_tasks(int n, const std::function<void(int)>& task) {
+  std::vector<std::thread> threads;
+  for (int i = 1; i < n; ++i)
+    threads.emplace_back(task, i);
+  if (n > 0)
+    task(0);
+  for (std::thread& thread : threads)
+    thread.join();
+}
+
+#else
+
+int max_threads() {
+  return static_cast<int>(torch::stable::get_num_threads());
+}
+
+void run_tasks(int n, const std::function<void(int)>& task) {
+  if (n == 1)
+    return task(0);
+  torch::stable::parallel_for(0, n, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      task(static_cast<int>(i));
+  });
+}
+
+#endif
+
+void parallel_ranges(int64_t size,
+                     int64_t grain,
+                     int threads,
+                     const std::function<void(int64_t, int64_t)>& body) {
+  const int64_t ranges =
+      std::max<int64_t>(1, std::min<int64_t>(threads, size / grain));
+  if (ranges == 1)
+    return body(0, size);
+  run_tasks(static_cast<int>(ranges), [&](int i) {
+    body(size * i / ranges, size * (i + 1) / ranges);
+  });
+}
+
+namespace {
+
+constexpr std::chrono::milliseconds kPollInterval{100};
+
+// Python's own signal check, when the process is a Python one. The extension
+// is not linked against Python, so that one binary serves every version.
+struct PythonSignals {
+  int (*is_initialized)();
+  int (*acquire_gil)();
+  void (*release_gil)(int);
+  int (*check_signals)();
+  void (*clear_error)();
+
+  PythonSignals() {
+    find(is_initialized, "Py_IsInitialized");
+    find(acquire_gil, "PyGILState_Ensure");
+    find(release_gil, "PyGILState_Release");
+    find(check_signals, "PyErr_CheckSignals");
+    find(clear_error, "PyErr_Clear");
+  }
+
+  template <typename function_t>
+  static void find(function_t& function, const char* name) {
+    function = reinterpret_cast<function_t>(dlsym(RTLD_DEFAULT, name));
+  }
+
+  bool interrupted() const {
+    // Python handles signals in its main thread only.
+    if (syscall(SYS_gettid) != getpid())
+      return false;
+    if (!is_initialized || !acquire_gil || !release_gil || !check_signals ||
+        !clear_error || !is_initialized())
+      return false;
+    const int state = acquire_gil();
+    const bool raised = check_signals() != 0;
+    if (raised)  // the Python side raises KeyboardInterrupt in its place
+      clear_error();
+    release_gil(state);
+    return raised;
+  }
+};
+
+}  // namespace
+
+Interrupt::Interrupt()
+    : owner_(static_cast<uint64_t>(pthread_self())),
+      next_(std::chrono::steady_clock::now() + kPollInterval) {}
+
+void Interrupt::poll() {
+  if (stopped() || static_cast<uint64_t>(pthread_self()) != owner_)
+    return;
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_)
+    return;
+  next_ = now + kPollInterval;
+  static const PythonSignals signals;
+  if (signals.interrupted())
+    stopped_.store(true, std::memory_order_relaxed);
+}
+
+}  // namespace gsample

@@ -1,0 +1,222 @@
+// Selects edges in a run of columns: draws for a group of columns first, then
+// the selections, so that the vector unit makes the random numbers.
+#pragma once
+
+#include "../core/hash.h"
+#include "../core/select.h"
+#include "../core/weighted.h"
+#include "buffer.h"
+#include "draws.h"
+
+namespace gsample {
+
+// The candidates of a column after temporal restriction: `length` edges from
+// `start` on, of which `count` are selected.
+template <typename indptr_t>
+struct Column {
+  indptr_t start;
+  indptr_t length;
+  int64_t count;
+  bool all;  // the selection is all candidates (of positive weight)
+  uint32_t root;
+  uint64_t id;
+  CumulativeWeights weights;  // of the candidates, if weighted
+};
+
+template <typename indptr_t>
+class ColumnSelector {
+ public:
+  ColumnSelector(bool weighted, bool replace, uint64_t key)
+      : weighted_(weighted), replace_(replace), key_(key) {}
+
+  // Writes the `column.count` selected edges of every column, in slot order,
+  // one column after the other.
+  void select(const Column<indptr_t>* columns, int n, indptr_t* out) {
+    int i = 0;
+    while (i < n) {
+      if (!is_random(columns[i])) {
+        out = take_all(columns[i++], out);
+      } else if (columns[i].count > kGroupSlots) {
+        out = select_large(columns[i++], out);
+      } else {
+        const int end = gather_group(columns, i, n);
+        for (int lane = 0; i < end; ++i) {
+          if (!is_random(columns[i]))
+            out = take_all(columns[i], out);
+          else
+            out = select_small(columns[i], lane++, out);
+        }
+      }
+    }
+  }
+
+ private:
+  // Draws of a group live in the first-level cache: 2,048 of 8 bytes.
+  static constexpr int kGroupLanes = 64;
+  static constexpr int kGroupSlots = 64;
+  static constexpr int kGroupDraws = 2048;
+
+  struct LaneDraws {
+    const uint64_t* first;
+    int stride;
+    uint64_t operator()(uint32_t slot) const { return first[slot * stride]; }
+  };
+
+  static bool is_random(const Column<indptr_t>& c) {
+    return !c.all && c.count > 0;
+  }
+
+  // In the order of the graph.
+  indptr_t* take_all(const Column<indptr_t>& c, indptr_t* out) const {
+    if (!c.all)
+      return out;
+    if (c.count == c.length) {
+      for (indptr_t i = 0; i < c.length; ++i)
+        *out++ = c.start + i;
+      return out;
+    }
+    const CumulativeWeights& w = c.weights;
+    for (indptr_t i = 0; i < c.length; ++i)
+      if (w.through(i) > w.start(i))
+        *out++ = c.start + i;
+    return out;
+  }
+
+  // Makes the draws of as many columns from `begin` on as fit in a group.
+  // Returns the end of these columns.
+  int gather_group(const Column<indptr_t>* columns, int begin, int n) {
+    int lanes = 0, slots = 0, end = begin;
+    for (; end < n && lanes < kGroupLanes; ++end) {
+      if (!is_random(columns[end]))
+        continue;
+      const int count = static_cast<int>(columns[end].count);
+      if (columns[end].count > kGroupSlots)
+        break;
+      const int even = (std::max(slots, count) + 1) & ~1;
+      const int padded = (lanes + kLaneGroup) & ~(kLaneGroup - 1);
+      if (lanes > 0 && even * padded > kGroupDraws)
+        break;
+      slots = even;
+      root_[lanes] = columns[end].root;
+      id_[lanes] = columns[end].id;
+      ++lanes;
+    }
+    stride_ = (lanes + kLaneGroup - 1) & ~(kLaneGroup - 1);
+    for (int lane = lanes; lane < stride_; ++lane)
+      root_[lane] = id_[lane] = 0;
+    draw_lanes(key_, root_, id_, lanes, slots, stride_, draws_);
+    return end;
+  }
+
+  indptr_t* select_small(const Column<indptr_t>& c, int lane, indptr_t* out) {
+    const LaneDraws draw{draws_ + lane, stride_};
+    const uint32_t k = static_cast<uint32_t>(c.count);
+    if (!weighted_ && !replace_ && k <= 16 &&
+        static_cast<uint64_t>(c.length) < UINT32_MAX)
+      return select_few(c, draw, k, out);
+    return select_any(c, draw, k, out);
+  }
+
+  // Floyd's algorithm for at most 16 of less than 2^32 - 1: its candidates
+  // are the result unless two of them are equal, which is rare.
+  indptr_t* select_few(const Column<indptr_t>& c,
+                       const LaneDraws& draw,
+                       uint32_t k,
+                       indptr_t* out) {
+    constexpr int kFew = 16;
+    uint32_t candidate[kFew];
+    for (int i = 0; i < kFew; ++i)
+      candidate[i] = UINT32_MAX;
+    const uint64_t first = static_cast<uint64_t>(c.length) - k + 1;
+    for (uint32_t slot = 0; slot < k; ++slot)
+      candidate[slot] =
+          static_cast<uint32_t>(bounded(draw(slot), first + slot));
+    uint32_t equal = 0;
+    for (uint32_t slot = 0; slot < k; ++slot)
+      for (int i = 0; i < kFew; ++i)
+        equal += candidate[i] == candidate[slot];
+    if (equal != k)
+      select_without_replacement(draw, c.length, k, candidate);
+    for (uint32_t slot = 0; slot < k; ++slot)
+      *out++ = c.start + static_cast<indptr_t>(candidate[slot]);
+    return out;
+  }
+
+  template <typename draw_t>
+  indptr_t* select_any(const Column<indptr_t>& c,
+                       const draw_t& draw,
+                       uint32_t k,
+                       indptr_t* out) {
+    uint32_t selected = k;
+    if (weighted_ && replace_) {
+      selected = select_weighted_with_replacement(draw, c.weights, k, out);
+    } else if (weighted_) {
+      taken_.reserve(k);
+      selected = select_weighted_without_replacement(draw, c.weights, k, out,
+                                                     taken_.data());
+    } else if (replace_) {
+      select_with_replacement(draw, c.length, k, out);
+    } else if (k <= kGroupSlots) {
+      select_without_replacement(draw, c.length, k, out);
+    } else {
+      select_floyd(draw, c.length, k, out, TakenSet(seen_, c.length, k));
+    }
+    for (uint32_t slot = 0; slot < selected; ++slot)
+      out[slot] += c.start;
+    // Only weights that are no cumulative sums leave slots without a draw.
+    std::fill(out + selected, out + k, c.start);
+    return out + k;
+  }
+
+  indptr_t* select_large(const Column<indptr_t>& c, indptr_t* out) {
+    return select_any(c, Stream{key_, c.root, c.id},
+                      static_cast<uint32_t>(c.count), out);
+  }
+
+  // `taken` of select_floyd for many slots. It learns every value that the
+  // algorithm keeps: t when it is free, else n - k + slot, which is new.
+  class TakenSet {
+   public:
+    TakenSet(Buffer<uint64_t>& table, uint64_t n, uint32_t k) : first_(n - k) {
+      uint64_t capacity = 64;
+      while (capacity < 2 * static_cast<uint64_t>(k))
+        capacity *= 2;
+      mask_ = capacity - 1;
+      table.reserve(capacity);
+      memset(table.data(), 0, capacity * sizeof(uint64_t));
+      table_ = table.data();
+    }
+    bool operator()(indptr_t t, uint32_t slot) const {
+      const bool found = insert(static_cast<uint64_t>(t));
+      if (found)
+        insert(first_ + slot);
+      return found;
+    }
+
+   private:
+    bool insert(uint64_t value) const {
+      uint64_t i = mix64(value) & mask_;
+      for (; table_[i] != 0; i = (i + 1) & mask_)
+        if (table_[i] == value + 1)
+          return true;
+      table_[i] = value + 1;
+      return false;
+    }
+
+    uint64_t* table_;
+    uint64_t mask_;
+    uint64_t first_;
+  };
+
+  bool weighted_;
+  bool replace_;
+  uint64_t key_;
+  int stride_ = 0;
+  uint64_t root_[kGroupLanes + kLaneGroup];
+  uint64_t id_[kGroupLanes + kLaneGroup];
+  uint64_t draws_[kGroupDraws + kGroupLanes];
+  Buffer<TakenWeight> taken_;
+  Buffer<uint64_t> seen_;
+};
+
+}  // namespace gsample

@@ -1,0 +1,151 @@
+// Tables that map a sampled node to its local id, kept between calls.
+//
+// Neither is cleared after a call: entries hold `base + local id`, every call
+// takes a higher base, and what lies below the current base counts as absent.
+#pragma once
+
+#include <stdint.h>
+#include <string.h>
+
+#include "../core/hash.h"
+#include "buffer.h"
+
+namespace gsample {
+
+// The base of the current call. 0 marks an entry that was never written.
+class TableBase {
+ public:
+  // True when the table must be cleared: the bases ran out, or the last call
+  // did not come to its end.
+  bool begin_call() {
+    const bool clear = open_ || base_ > kMaxIds;
+    if (clear)
+      base_ = 1;
+    open_ = true;
+    return clear;
+  }
+  void end_call(uint32_t ids_used) {
+    base_ += ids_used;
+    open_ = false;
+  }
+  uint32_t get() const { return base_; }
+
+  static constexpr uint32_t kMaxIds = INT32_MAX;  // local ids of one call
+
+ private:
+  uint32_t base_ = 1;
+  bool open_ = false;
+};
+
+// One entry for every node of the graph.
+class DenseTable {
+ public:
+  DenseTable() = default;
+  DenseTable(const DenseTable&) = delete;
+  DenseTable& operator=(const DenseTable&) = delete;
+  ~DenseTable() { free(entries_); }
+
+  void begin_call(uint64_t num_nodes) {
+    const bool clear = base_.begin_call();
+    if (num_nodes > size_) {
+      free(entries_);
+      size_ = 0;
+      // Pages of calloc are zero without being touched, so that a small
+      // batch on a large graph does not pay for the graph.
+      entries_ = static_cast<uint32_t*>(calloc(num_nodes, sizeof(uint32_t)));
+      if (entries_ == nullptr)
+        throw std::bad_alloc();
+      size_ = num_nodes;
+      advise_huge_pages(entries_, num_nodes * sizeof(uint32_t));
+    } else if (clear) {
+      memset(entries_, 0, size_ * sizeof(uint32_t));
+    }
+  }
+  void end_call(uint32_t ids_used) { base_.end_call(ids_used); }
+  void reserve(uint64_t, uint64_t) {}
+  void prefetch(uint64_t) const {}
+
+  // The local id of `key`, which becomes `next` when it has none yet.
+  uint32_t find_or_insert(uint64_t key, uint32_t next) {
+    const uint32_t base = base_.get();
+    const uint32_t entry = entries_[key];
+    const uint32_t id = entry < base ? next : entry - base;
+    entries_[key] = base + id;
+    return id;
+  }
+
+ private:
+  uint32_t* entries_ = nullptr;
+  uint64_t size_ = 0;
+  TableBase base_;
+};
+
+// Open addressing with linear probing, at most half full.
+class HashTable {
+ public:
+  void begin_call(uint64_t) {
+    if (base_.begin_call() && capacity_ > 0)
+      clear();
+  }
+  void end_call(uint32_t ids_used) { base_.end_call(ids_used); }
+
+  // Room for `extra` keys beside the `size` that the table holds.
+  void reserve(uint64_t size, uint64_t extra) {
+    uint64_t capacity = capacity_ > 0 ? capacity_ : 256;
+    while (capacity < 2 * (size + extra))
+      capacity *= 2;
+    if (capacity == capacity_)
+      return;
+    const Buffer<Entry> old = std::move(entries_);
+    const uint64_t old_capacity = capacity_;
+    entries_.reserve(capacity);
+    capacity_ = capacity;
+    clear();
+    for (uint64_t i = 0; size > 0 && i < old_capacity; ++i)
+      if (old[i].value >= base_.get())
+        slot(old[i].key) = old[i];
+  }
+
+  void prefetch(uint64_t key) const {
+    __builtin_prefetch(&entries_[mix64(key) & (capacity_ - 1)], 1);
+  }
+
+  // Whether the table holds `key`. Several threads may ask at a time.
+  bool find(uint64_t key, uint32_t* id) {
+    const Entry& entry = slot(key);
+    *id = entry.value - base_.get();
+    return entry.value >= base_.get();
+  }
+
+  uint32_t find_or_insert(uint64_t key, uint32_t next) {
+    const uint32_t base = base_.get();
+    Entry& entry = slot(key);
+    if (entry.value < base)
+      entry = Entry{key, base + next};
+    return entry.value - base;
+  }
+
+ private:
+  struct Entry {
+    uint64_t key;
+    uint32_t value;
+  };
+
+  void clear() { memset(entries_.data(), 0, capacity_ * sizeof(Entry)); }
+
+  // Where `key` is, or the free entry where it belongs.
+  Entry& slot(uint64_t key) {
+    const uint64_t mask = capacity_ - 1;
+    const uint32_t base = base_.get();
+    uint64_t i = mix64(key) & mask;
+    while (entries_[i].value >= base && entries_[i].key != key)
+      i = (i + 1) & mask;
+    return entries_[i];
+  }
+
+  Buffer<Entry> entries_;
+  uint64_t capacity_ = 0;
+  TableBase base_;
+};
+
+}  // namespace gsample

@@ -1,0 +1,143 @@
+"""Builds the extension: g++ for csrc/, nvcc too where CUDA is wanted.
+
+The build does not import torch, and so needs none in its build environment:
+it finds an installed torch >= 2.11 and uses its headers. The extension is
+written against torch's stable ABI, so one build serves every later torch.
+
+Environment variables:
+    GSAMPLE_CUDA: ``auto`` (default: when both a CUDA torch and nvcc are
+        found), ``1`` or ``0``.
+    GSAMPLE_CUDA_ARCHS: compute capabilities (default ``75;80;90``).
+    GSAMPLE_TORCH_DIR: directory that holds the ``torch`` package to build for.
+    GSAMPLE_SANITIZE: ``address`` (with undefined behaviour) or ``thread``.
+    CXX, CUDA_HOME, MAX_JOBS: as usual.
+"""
+import importlib.machinery
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+CSRC = Path(__file__).resolve().parent / 'csrc'
+STABLE_ABI = '0x020b000000000000'  # torch 2.11
+MIN_TORCH = (2, 11)
+
+SANITIZERS = {
+    '': ['-O3'],
+    'address': [
+        '-O1', '-g', '-fno-omit-frame-pointer', '-fno-sanitize-recover=all',
+        '-fsanitize=address,undefined'
+    ],
+    # ThreadSanitizer does not know OpenMP's barriers, so kernels then run on
+    # threads of their own.
+    'thread': ['-O1', '-g', '-fsanitize=thread', '-DGSAMPLE_STD_THREADS'],
+}
+
+
+def find_torch() -> tuple[Path, str | None]:
+    """Returns torch's directory and the CUDA version that it was built for."""
+    search = [
+        os.environ.get('GSAMPLE_TORCH_DIR', ''), *sys.path,
+        sysconfig.get_path('platlib'), sysconfig.get_path('purelib')
+    ]
+    spec = importlib.machinery.PathFinder.find_spec('torch', search)
+    if spec is None or spec.origin is None:
+        sys.exit('torch_gsample: torch was not found. Install torch>=2.11 '
+                 'first, then build with --no-build-isolation.')
+    root = Path(spec.origin).parent
+    text = (root / 'version.py').read_text()
+    version = re.search(r"__version__ = '(\d+)\.(\d+)", text)
+    if version is None or tuple(map(int, version.groups())) < MIN_TORCH:
+        sys.exit(f'torch_gsample: torch>=2.11 is needed (found {root})')
+    cuda = re.search(r"^cuda.*?= *'([\d.]+)'", text, re.MULTILINE)
+    return root, cuda.group(1) if cuda else None
+
+
+def find_nvcc() -> Path | None:
+    home = os.environ.get('CUDA_HOME') or os.environ.get('CUDA_PATH')
+    candidates = [Path(home) / 'bin' / 'nvcc'] if home else []
+    candidates += sorted(Path('/usr/local').glob('cuda*/bin/nvcc'))
+    on_path = shutil.which('nvcc')
+    candidates += [Path(on_path)] if on_path else []
+    return next((path for path in candidates if path.exists()), None)
+
+
+def wants_cuda(torch_cuda: str | None, nvcc: Path | None) -> bool:
+    mode = os.environ.get('GSAMPLE_CUDA', 'auto')
+    if mode not in ('auto', '0', '1'):
+        sys.exit(f"torch_gsample: GSAMPLE_CUDA must be 'auto', '0' or '1' "
+                 f"(got '{mode}')")
+    if mode == '1' and nvcc is None:
+        sys.exit('torch_gsample: GSAMPLE_CUDA=1, but nvcc was not found')
+    return mode == '1' or (mode == 'auto' and None not in (torch_cuda, nvcc))
+
+
+def cuda_arch_flags() -> list[str]:
+    archs = os.environ.get('GSAMPLE_CUDA_ARCHS', '75;80;90').split(';')
+    flags = [f'-gencode=arch=compute_{a},code=sm_{a}' for a in archs]
+    return flags + [f'-gencode=arch=compute_{archs[-1]},'
+                    f'code=compute_{archs[-1]}']
+
+
+class BuildExtension(build_ext):
+    def get_ext_filename(self, fullname: str) -> str:
+        # Not a Python module, hence no Python version in its name:
+        return os.path.join(*fullname.split('.')) + '.so'
+
+    def build_extension(self, ext: Extension) -> None:
+        torch, torch_cuda = find_torch()
+        nvcc = find_nvcc()
+        with_cuda = wants_cuda(torch_cuda, nvcc) and any(CSRC.rglob('*.cu'))
+        sanitizer = SANITIZERS[os.environ.get('GSAMPLE_SANITIZE', '')]
+        compiler = os.environ.get('CXX', 'g++')
+        # No contraction of a * b + c: floating-point results must not depend
+        # on the instruction set.
+        flags = [
+            '-std=c++17', '-fPIC', '-fvisibility=hidden', '-Wall',
+            '-ffp-contract=off', f'-DTORCH_TARGET_VERSION={STABLE_ABI}',
+            f'-I{torch / "include"}', *sanitizer
+        ]
+        jobs = []
+        for source in sorted(CSRC.rglob('*.cpp')):
+            jobs.append([compiler, *flags, '-c', str(source)])
+        for source in sorted(CSRC.rglob('*.cu')) if with_cuda else []:
+            jobs.append([
+                str(nvcc), '-O3', '-std=c++17', '-Xcompiler=-fPIC',
+                *cuda_arch_flags(), '-c', str(source)
+            ])
+        output = Path(self.get_ext_fullpath(ext.name)).resolve()
+        output.parent.mkdir(parents=True, exist_ok=True)
+        link = ['-ltorch_cpu', '-lc10', '-ldl', '-lpthread']
+        if with_cuda and nvcc is not None:
+            link += [f'-L{nvcc.parent.parent / "lib64"}', '-lcudart_static']
+            link += ['-lrt']
+        subprocess.check_call([
+            compiler, '-shared', *self.compile(jobs), '-o', str(output),
+            f'-L{torch / "lib"}', *link, *[f for f in sanitizer if 'san' in f]
+        ])
+
+    def compile(self, jobs: list[list[str]]) -> list[str]:
+        objects = []
+        for job in jobs:
+            source = Path(job[-1]).relative_to(CSRC)
+            target = Path(self.build_temp).resolve() / f'{source}.o'
+            target.parent.mkdir(parents=True, exist_ok=True)
+            job += ['-o', str(target)]
+            objects.append(str(target))
+        workers = int(os.environ.get('MAX_JOBS') or os.cpu_count() or 1)
+        with ThreadPoolExecutor(workers) as executor:
+            list(executor.map(subprocess.check_call, jobs))
+        return objects
+
+
+setup(
+    ext_modules=[Extension('torch_gsample._C', [])],
+    cmdclass={'build_ext': BuildExtension},
+)

@@ -1,0 +1,36 @@
+"""The operators: checked Python functions in front of ``torch.ops.gsample``.
+
+Tensors come in, tensors go out; randomness is an argument.
+"""
+
+from torch_gsample import _library  # noqa: F401  (registers the operators)
+from torch_gsample.ops.formats import (
+    check_csc,
+    coo_to_csc,
+    cumulate_weights,
+    index_widths,
+)
+from torch_gsample.ops.negative_sample import negative_sample
+from torch_gsample.ops.neighbor_sample import (
+    HeteroNeighborSample,
+    NeighborSample,
+    hetero_neighbor_sample,
+    neighbor_sample,
+)
+from torch_gsample.ops.subgraph import induce_subgraph
+from torch_gsample.ops.synthetic import configuration_model, rmat_edges
+
+__all__ = [
+    'HeteroNeighborSample',
+    'NeighborSample',
+    'check_csc',
+    'configuration_model',
+    'coo_to_csc',
+    'cumulate_weights',
+    'hetero_neighbor_sample',
+    'index_widths',
+    'induce_subgraph',
+    'negative_sample',
+    'neighbor_sample',
+    'rmat_edges',
+]

@@ -1,0 +1,136 @@
+"""Argument checks of the operators, with one wording of each error."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+INDEX_DTYPES = (torch.int32, torch.int64)
+
+
+def integer_vector(op: str, name: str, value: Tensor) -> Tensor:
+    """Returns ``value`` as a contiguous vector of int32 or int64 on the CPU.
+
+    Raises:
+        TypeError: If it is no integer tensor.
+        ValueError: If it is no vector, or not on the CPU.
+    """
+    if not isinstance(value, Tensor):
+        raise TypeError(
+            f"{op}: '{name}' must be a tensor (got {type(value).__name__})"
+        )
+    if value.dtype not in INDEX_DTYPES:
+        raise TypeError(
+            f"{op}: '{name}' must be int32 or int64 (got {value.dtype})"
+        )
+    if value.dim() != 1:
+        raise ValueError(
+            f"{op}: '{name}' must be a vector (got shape {list(value.shape)})"
+        )
+    if value.device.type != 'cpu':
+        raise ValueError(
+            f"{op}: '{name}' must be on the CPU (got {value.device})"
+        )
+    return value.contiguous()
+
+
+def int64_vector(
+    op: str, name: str, value: Tensor, size: int | None = None
+) -> Tensor:
+    """Like :func:`integer_vector`, converted to int64, of a given length."""
+    value = integer_vector(op, name, value).to(torch.int64)
+    if size is not None and value.numel() != size:
+        raise ValueError(
+            f"{op}: '{name}' must have {size} elements (got {value.numel()})"
+        )
+    return value
+
+
+def graph(op: str, indptr: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns the pointers and indices of a graph in supported dtypes."""
+    indptr = integer_vector(op, 'indptr', indptr)
+    indices = integer_vector(op, 'indices', indices)
+    if indptr.numel() == 0:
+        raise ValueError(f"{op}: 'indptr' must have at least one element")
+    if indptr.dtype == torch.int32 and indices.dtype == torch.int64:
+        indptr = indptr.to(torch.int64)
+    return indptr, indices
+
+
+def node_ids(op: str, name: str, value: Tensor, num_nodes: int) -> Tensor:
+    """Returns ``value`` as int64 after checking its range.
+
+    Raises:
+        IndexError: If an id is outside ``[0, num_nodes)``.
+    """
+    value = int64_vector(op, name, value)
+    if value.numel() > 0:
+        low, high = torch.aminmax(value)
+        if low < 0 or high >= num_nodes:
+            bad = low if low < 0 else high
+            raise IndexError(
+                f"{op}: '{name}' must be in [0, {num_nodes}) (got {int(bad)})"
+            )
+    return value
+
+
+def fanouts(op: str, name: str, value: Sequence[int]) -> list[int]:
+    """Returns the neighbours to sample at each hop, each at least -1."""
+    value = list(value)
+    for fanout in value:
+        if isinstance(fanout, bool) or not isinstance(fanout, int):
+            raise TypeError(
+                f"{op}: '{name}' must hold integers (got {fanout!r})"
+            )
+        if fanout < -1:
+            raise ValueError(
+                f"{op}: '{name}' must be -1 (all), 0 or positive "
+                f'(got {fanout})'
+            )
+    return value
+
+
+def random_key(op: str, key: Tensor) -> Tensor:
+    """Returns a key of shape ``[1, 3]``."""
+    if not isinstance(key, Tensor) or key.dtype != torch.int64:
+        raise TypeError(f"{op}: 'key' must be an int64 tensor (got {key!r})")
+    if key.shape != (1, 3):
+        raise ValueError(
+            f"{op}: 'key' must have shape [1, 3], one row of (seed, epoch, "
+            f'batch) (got {list(key.shape)})'
+        )
+    return key.contiguous()
+
+
+def strategy(op: str, value: str) -> str:
+    """Returns a temporal strategy."""
+    if value not in ('uniform', 'last'):
+        raise ValueError(
+            f"{op}: 'temporal_strategy' must be 'uniform' or 'last' "
+            f'(got {value!r})'
+        )
+    return value
+
+
+def time_window(op: str, value: int | None) -> int | None:
+    """Returns the width of a time window."""
+    if value is not None and value < 0:
+        raise ValueError(
+            f"{op}: 'time_window' must not be negative (got {value})"
+        )
+    return value
+
+
+def call(operator: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Calls an operator that Ctrl-C may end.
+
+    Raises:
+        KeyboardInterrupt: If it did.
+    """
+    try:
+        return operator(*args, **kwargs)
+    except RuntimeError as error:
+        if ': interrupted' in str(error):
+            raise KeyboardInterrupt from None
+        raise

@@ -1,0 +1,215 @@
+"""Conversion to compressed sparse columns, and checks of it."""
+
+import torch
+from torch import Tensor
+
+from torch_gsample.ops import _check
+
+_INT32_MAX = 2**31 - 1
+
+
+def coo_to_csc(
+    row: Tensor,
+    col: Tensor,
+    num_rows: int,
+    num_cols: int,
+    index_dtype: torch.dtype | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Sorts edges by column, stably, in linear time.
+
+    Args:
+        row (torch.Tensor): int32 or int64 ``[num_edges]``, sources.
+        col (torch.Tensor): int32 or int64 ``[num_edges]``, destinations.
+        num_rows (int): Number of source nodes.
+        num_cols (int): Number of destination nodes.
+        index_dtype (torch.dtype, optional): Dtype of the result; if not
+            given, int32 where it suffices.
+
+    Returns:
+        Tuple[torch.Tensor, torch.Tensor, torch.Tensor]: ``indptr``
+        ``[num_cols + 1]``, ``indices`` ``[num_edges]`` (the row of each edge)
+        and ``perm`` int64 ``[num_edges]`` (the edge at each position).
+
+    Raises:
+        IndexError: If a node is out of range.
+        TypeError: If a dtype is wrong.
+        ValueError: If the lengths differ, or int32 does not suffice.
+
+    Example:
+        >>> coo_to_csc(torch.tensor([0, 1, 2]), torch.tensor([1, 0, 1]), 3, 2)
+        (tensor([0, 1, 3], dtype=torch.int32), \
+tensor([1, 0, 2], dtype=torch.int32), tensor([1, 0, 2]))
+    """
+    op = 'coo_to_csc'
+    row = _check.integer_vector(op, 'row', row)
+    col = _check.integer_vector(op, 'col', col).to(row.dtype)
+    if row.numel() != col.numel():
+        raise ValueError(
+            f"{op}: 'row' and 'col' must have the same length (got "
+            f'{row.numel()} and {col.numel()})'
+        )
+    for name, value, size in (('row', row, num_rows), ('col', col, num_cols)):
+        if value.numel() > 0:
+            low, high = map(int, torch.aminmax(value))
+            if low < 0 or high >= size:
+                raise IndexError(
+                    f"{op}: '{name}' must be in [0, {size}) "
+                    f'(got {low if low < 0 else high})'
+                )
+    wide_indptr, wide_indices = index_widths(
+        op, row.numel(), max(num_rows, num_cols), index_dtype
+    )
+    return torch.ops.gsample.coo_to_csc(
+        row, col, num_cols, wide_indptr, wide_indices
+    )
+
+
+def index_widths(
+    op: str,
+    num_edges: int,
+    num_nodes: int,
+    index_dtype: torch.dtype | None,
+) -> tuple[bool, bool]:
+    """Returns whether ``indptr`` and ``indices`` need or want int64.
+
+    Raises:
+        TypeError: If ``index_dtype`` is no index dtype.
+        ValueError: If int32 is asked for and does not suffice.
+    """
+    if index_dtype is None:
+        wide_indices = num_nodes > _INT32_MAX
+        return wide_indices or num_edges > _INT32_MAX, wide_indices
+    if index_dtype not in _check.INDEX_DTYPES:
+        raise TypeError(
+            f"{op}: 'index_dtype' must be torch.int32 or torch.int64 "
+            f'(got {index_dtype})'
+        )
+    wide = index_dtype == torch.int64
+    if not wide and max(num_edges, num_nodes) > _INT32_MAX:
+        raise ValueError(
+            f"{op}: 'index_dtype' must be torch.int64 for {num_edges} edges "
+            f'and {num_nodes} nodes'
+        )
+    return wide, wide
+
+
+def check_csc(
+    indptr: Tensor, indices: Tensor, num_rows: int, name: str = 'graph'
+) -> None:
+    """Checks a graph in full, in parallel.
+
+    Args:
+        indptr (torch.Tensor): int32 or int64 ``[num_cols + 1]``.
+        indices (torch.Tensor): int32 or int64 ``[num_edges]``.
+        num_rows (int): Number of source nodes.
+        name (str, optional): What to call the graph in errors.
+
+    Raises:
+        IndexError: If a source is outside ``[0, num_rows)``.
+        ValueError: If ``indptr`` does not ascend from 0 to ``num_edges``.
+    """
+    op = 'check_csc'
+    indptr, indices = _check.graph(op, indptr, indices)
+    rule, where, value = torch.ops.gsample.check_csc(
+        indptr, indices, num_rows
+    ).tolist()
+    if rule == 1:
+        raise ValueError(
+            f"{op}: 'indptr' of {name} must start at 0 (got {value})"
+        )
+    if rule == 2:
+        raise ValueError(
+            f"{op}: 'indptr' of {name} must not descend (it does at "
+            f'position {where}, to {value})'
+        )
+    if rule == 3:
+        raise ValueError(
+            f"{op}: 'indptr' of {name} must end at the number of edges, "
+            f'{indices.numel()} (got {value})'
+        )
+    if rule == 4:
+        raise IndexError(
+            f"{op}: 'indices' of {name} must be in [0, {num_rows}) (got "
+            f'{value} at position {where})'
+        )
+
+
+def cumulate_weights(
+    indptr: Tensor, weight: Tensor, name: str = 'weight'
+) -> Tensor:
+    """Prepares edge weights for weighted sampling.
+
+    Weights become integers, scaled so that a column sums to about 2^62, and
+    are summed along each column. A positive weight stays positive however
+    small it is.
+
+    Args:
+        indptr (torch.Tensor): int32 or int64 ``[num_cols + 1]``.
+        weight (torch.Tensor): ``[num_edges]``, finite and not negative, in
+            any real dtype.
+        name (str, optional): What to call the weights in errors.
+
+    Returns:
+        torch.Tensor: int64 ``[num_edges]``.
+
+    Raises:
+        TypeError: If the weights are complex.
+        ValueError: If a weight is negative, infinite or not a number.
+
+    Example:
+        >>> indptr = torch.tensor([0, 2, 3])
+        >>> w = cumulate_weights(indptr, torch.tensor([1.0, 3.0, 5.0]))
+        >>> float(w[0] / w[1])
+        0.25
+    """
+    op = 'cumulate_weights'
+    indptr = _check.integer_vector(op, 'indptr', indptr)
+    if weight.is_complex() or weight.dim() != 1:
+        raise TypeError(
+            f"{op}: '{name}' must be a vector of real numbers (got "
+            f'{weight.dtype} of shape {list(weight.shape)})'
+        )
+    if weight.device.type != 'cpu':
+        raise ValueError(
+            f"{op}: '{name}' must be on the CPU (got {weight.device})"
+        )
+    if weight.numel() != int(indptr[-1]):
+        raise ValueError(
+            f"{op}: '{name}' must have {int(indptr[-1])} elements, one for "
+            f'each edge (got {weight.numel()})'
+        )
+    if weight.dtype != torch.float64:
+        exact = weight.dtype in (torch.float16, torch.bfloat16, torch.float32)
+        weight = weight.to(torch.float32 if exact else torch.float64)
+    valid = (weight >= 0) & (weight < float('inf'))
+    if not bool(valid.all()):
+        where = int((~valid).nonzero()[0])
+        raise ValueError(
+            f"{op}: '{name}' must be finite and not negative (got "
+            f'{float(weight[where])} at edge {where})'
+        )
+    return torch.ops.gsample.cumulate_weights(
+        indptr, weight.detach().contiguous()
+    )
+
+
+@torch.library.register_fake('gsample::coo_to_csc')
+def _(row, col, num_cols, wide_indptr, wide_indices):
+    def dtype(wide: bool) -> torch.dtype:
+        return torch.int64 if wide else torch.int32
+
+    return (
+        row.new_empty(num_cols + 1, dtype=dtype(wide_indptr)),
+        row.new_empty(row.shape[0], dtype=dtype(wide_indices)),
+        row.new_empty(row.shape[0], dtype=torch.int64),
+    )
+
+
+@torch.library.register_fake('gsample::check_csc')
+def _(indptr, indices, num_rows):
+    return indptr.new_empty(3, dtype=torch.int64)
+
+
+@torch.library.register_fake('gsample::cumulate_weights')
+def _(indptr, weight):
+    return indptr.new_empty(weight.shape[0], dtype=torch.int64)

@@ -1,0 +1,90 @@
+"""Negatives for link prediction."""
+
+import torch
+from torch import Tensor
+
+from torch_gsample.ops import _check
+
+
+def negative_sample(
+    ids: Tensor,
+    num_nodes: int,
+    *,
+    key: Tensor,
+    call_id: int = 0,
+    target: bool = True,
+    cum_weight: Tensor | None = None,
+    order: Tensor | None = None,
+    order_time: Tensor | None = None,
+    max_time: Tensor | None = None,
+    anchor: Tensor | None = None,
+    indptr: Tensor | None = None,
+    indices: Tensor | None = None,
+) -> Tensor:
+    """Draws a node for each of ``ids``, with replacement.
+
+    Candidates are all nodes, those of ``order`` whose time is at most
+    ``max_time`` (the earliest one if there is none), and of these those that
+    are not neighbours of ``anchor``. The draw is exact: after a number of
+    rejections the candidates that are left are counted.
+
+    Args:
+        ids (torch.Tensor): int64 ``[n]``; items with the same id draw the
+            same.
+        num_nodes (int): Number of nodes to draw from.
+        key (torch.Tensor): int64 ``[1, 3]``, see
+            :func:`torch_gsample.rng.make_key`.
+        call_id (int, optional): Number of the draw in a program.
+        target (bool, optional): Whether destinations are drawn; sources and
+            destinations with the same id draw independently.
+        cum_weight (torch.Tensor, optional): int64 ``[num_nodes]``, cumulative
+            weights in the order of ``order``; uniform if not given.
+        order (torch.Tensor, optional): int64 ``[num_nodes]``, the nodes
+            sorted by time.
+        order_time (torch.Tensor, optional): int64 ``[num_nodes]``, their
+            times.
+        max_time (torch.Tensor, optional): int64 ``[n]``.
+        anchor (torch.Tensor, optional): int64 ``[n]``, the node at the other
+            end.
+        indptr (torch.Tensor, optional): int64 ``[num_anchors + 1]``, where
+            the neighbours of each anchor start in ``indices``.
+        indices (torch.Tensor, optional): int64, ascending for each anchor.
+
+    Returns:
+        torch.Tensor: int64 ``[n]``; -1 where there is no candidate.
+
+    Raises:
+        ValueError: If lengths do not fit.
+
+    Example:
+        >>> from torch_gsample.rng import make_key
+        >>> negative_sample(
+        ...     torch.arange(2),
+        ...     2,
+        ...     key=make_key(0),
+        ...     anchor=torch.tensor([0, 1]),
+        ...     indptr=torch.tensor([0, 1, 2]),
+        ...     indices=torch.tensor([1, 0]),
+        ... )
+        tensor([0, 1])
+    """
+    op = 'negative_sample'
+    return torch.ops.gsample.negative_sample(
+        _check.int64_vector(op, 'ids', ids),
+        num_nodes,
+        target,
+        _check.random_key(op, key),
+        call_id,
+        cum_weight=cum_weight,
+        order=order,
+        order_time=order_time,
+        max_time=max_time,
+        anchor=anchor,
+        indptr=indptr,
+        indices=indices,
+    )
+
+
+@torch.library.register_fake('gsample::negative_sample')
+def _(id, *_, **__):
+    return torch.empty_like(id)

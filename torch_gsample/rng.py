@@ -1,0 +1,124 @@
+"""Seeds, epochs and batches: what becomes the key of a draw.
+
+Every draw of this package is a pure function of a key, (seed, epoch, batch),
+and of its place in the sample (hop, relation, node, slot). See
+``docs/randomness.md``.
+"""
+
+import contextlib
+import hashlib
+from collections.abc import Iterator
+from contextvars import ContextVar
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.utils.data import get_worker_info
+
+#: The batch of a key when all batches of an epoch share their draws.
+EPOCH_SCOPE = -1
+
+_INT63 = 2**63 - 1
+
+
+class BatchNumber(NamedTuple):
+    """The place of a batch in a training run."""
+
+    epoch: int
+    batch: int
+
+
+_current: ContextVar[BatchNumber | None] = ContextVar(
+    'torch_gsample_batch', default=None
+)
+
+
+@contextlib.contextmanager
+def batch_scope(epoch: int, batch: int) -> Iterator[None]:
+    """Tells the samplers that run inside it which batch they sample.
+
+    The loaders of :mod:`torch_gsample.loader` use it. A loop without a loader
+    can use it, too:
+
+    .. code-block:: python
+
+        for batch, seeds in enumerate(all_seeds):
+            with batch_scope(epoch, batch):
+                out = sampler.sample_from_nodes(NodeSamplerInput(None, seeds))
+    """
+    token = _current.set(BatchNumber(epoch, batch))
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def current_batch() -> BatchNumber | None:
+    """Returns the innermost :func:`batch_scope`, if there is one."""
+    return _current.get()
+
+
+def draw_seed() -> int:
+    """Draws a seed from torch's default generator.
+
+    So ``torch.manual_seed`` also reproduces what has no seed of its own.
+    """
+    return int(torch.randint(_INT63, (1,)).item())
+
+
+def make_key(seed: int, epoch: int = 0, batch: int = 0) -> Tensor:
+    """Returns the key of a batch.
+
+    Args:
+        seed (int): Any integer that fits in 64 bits.
+        epoch (int, optional): The epoch, from 0 to 2^32 - 1.
+        batch (int, optional): The number of the batch in the epoch, or
+            :obj:`EPOCH_SCOPE`.
+
+    Returns:
+        torch.Tensor: int64 of shape ``[1, 3]``.
+
+    Raises:
+        ValueError: If a number is outside its range.
+
+    Example:
+        >>> make_key(12, epoch=1, batch=5)
+        tensor([[12,  1,  5]])
+    """
+    if not -(2**63) <= seed < 2**64:
+        raise ValueError(f"make_key: 'seed' must fit in 64 bits (got {seed})")
+    if not 0 <= epoch < 2**32:
+        raise ValueError(
+            f"make_key: 'epoch' must be in [0, 2^32) (got {epoch})"
+        )
+    if not EPOCH_SCOPE <= batch <= _INT63:
+        raise ValueError(
+            f"make_key: 'batch' must be in [-1, 2^63) (got {batch})"
+        )
+    seed = seed - 2**64 if seed > _INT63 else seed
+    return torch.tensor([[seed, epoch, batch]])
+
+
+def hash_ids(*ids: Tensor | int | None) -> int:
+    """Returns a 63-bit hash of the given ids, which does not vary over runs.
+
+    Args:
+        *ids (torch.Tensor or int, optional): Integer tensors, in order.
+    """
+    digest = hashlib.blake2b(digest_size=8)
+    for item in ids:
+        if isinstance(item, Tensor):
+            item = item.to(torch.int64).contiguous().numpy().tobytes()
+        digest.update(item if isinstance(item, bytes) else str(item).encode())
+        digest.update(b'|')
+    return int.from_bytes(digest.digest(), 'little') & _INT63
+
+
+def worker_base_seed() -> int:
+    """Returns the base seed of the epoch in a loader's worker, else 0.
+
+    :class:`torch.utils.data.DataLoader` draws it anew for every epoch, unless
+    its workers persist.
+    """
+    info = get_worker_info()
+    return 0 if info is None else info.seed - info.id

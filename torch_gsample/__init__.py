@@ -1,0 +1,28 @@
+"""Fast, reproducible graph sampling for PyTorch Geometric.
+
+>>> import torch
+>>> from torch_geometric.data import Data
+>>> from torch_gsample.loader import NeighborLoader
+>>> edge_index = torch.tensor([[1, 2, 2], [0, 0, 1]])
+>>> data = Data(edge_index=edge_index, x=torch.randn(3, 4))
+>>> loader = NeighborLoader(data, num_neighbors=[2, 2], batch_size=3, seed=0)
+>>> next(iter(loader))
+Data(x=[3, 4], edge_index=[2, 3], n_id=[3], e_id=[3], \
+num_sampled_nodes=[3], num_sampled_edges=[2], input_id=[3], batch_size=3)
+"""
+
+from torch_gsample import loader, ops, rng
+from torch_gsample.formats import CSC
+from torch_gsample.samplers import KeyedSampler, NeighborSampler
+
+__version__ = '0.1.0'
+
+__all__ = [
+    'CSC',
+    'KeyedSampler',
+    'NeighborSampler',
+    '__version__',
+    'loader',
+    'ops',
+    'rng',
+]

@@ -1,0 +1,116 @@
+"""What our loaders add to PyG's: epochs, batch numbers and prefetching."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from torch_geometric.sampler import BaseSampler
+
+from torch_gsample.loader.numbering import (
+    BatchIndex,
+    IndexRange,
+    NumberedBatches,
+)
+from torch_gsample.loader.prefetch import IndexFeed, prefetched
+from torch_gsample.rng import batch_scope
+
+#: Batches that are made ahead in a thread when there are no workers.
+DEFAULT_PREFETCH = 2
+
+
+class KeyedLoader:
+    """Mixin in front of a PyG loader.
+
+    Each pass over the loader is an epoch: the first is 0, the next 1, and so
+    on, unless :meth:`set_epoch` says otherwise. Together with the position of
+    a batch in the pass it is the key of the batch's draws, whichever worker
+    or thread makes it.
+    """
+
+    epoch: int
+    prefetch: int
+    _feed: IndexFeed | None = None
+
+    def _init_keyed(self, prefetch: int | None) -> None:
+        """Reads what concerns this class, before PyG's initialisation."""
+        if prefetch is None:
+            prefetch = DEFAULT_PREFETCH
+        if prefetch < 0:
+            raise ValueError(
+                f"{type(self).__name__}: 'prefetch' must not be negative "
+                f'(got {prefetch})'
+            )
+        self.prefetch = prefetch
+        self.epoch = 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Sets the epoch of the next pass; later passes count on from it.
+
+        Args:
+            epoch (int): The number of the epoch.
+        """
+        if epoch < 0:
+            raise ValueError(
+                f"set_epoch: 'epoch' must not be negative (got {epoch})"
+            )
+        self.epoch = epoch
+
+    def __iter__(self) -> Iterator[Any]:
+        epoch = self.epoch
+        self.epoch += 1
+        loader: Any = super()
+        self._pass_epoch = epoch
+        if self.num_workers > 0 or self.prefetch == 0:  # type: ignore
+            return loader.__iter__()
+        return self._iter_prefetched(loader)
+
+    def _iter_prefetched(self, loader: Any) -> Iterator[Any]:
+        # PyG's iterator is made in this thread, as it draws a base seed.
+        feed = IndexFeed(self._index_sampler)
+        self._feed = feed
+        try:
+            batches = loader.__iter__()
+        finally:
+            self._feed = None
+        return prefetched(feed, lambda: batches, self.prefetch)
+
+    @property
+    def _index_sampler(self) -> Any:
+        # Where torch's loader looks for batches of indices.
+        if self._feed is not None:
+            return self._feed
+        epoch = getattr(self, '_pass_epoch', 0)
+        batches = super()._index_sampler  # type: ignore[misc]
+        return NumberedBatches(batches, epoch)
+
+    def collate_fn(self, index: Any) -> Any:
+        """Samples a batch under its number."""
+        collate: Any = super().collate_fn  # type: ignore[misc]
+        if not isinstance(index, BatchIndex):
+            return collate(index)
+        with batch_scope(*index.number):
+            return collate(list(index))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # PyG hands `range(n)` to torch's loader, which would look up every
+        # index of a batch and lose its number.
+        if name == 'dataset' and isinstance(value, range):
+            value = IndexRange(len(value))
+        super().__setattr__(name, value)
+
+
+def split_sampler(
+    name: str, sampler: Any, kwargs: dict[str, Any]
+) -> BaseSampler | None:
+    """Tells a graph sampler from torch's sampler of indices.
+
+    Both are called ``sampler``: torch's goes on to its loader.
+    """
+    if sampler is None or isinstance(sampler, BaseSampler):
+        return sampler
+    if not hasattr(sampler, '__iter__'):
+        raise TypeError(
+            f"{name}: 'sampler' must be a graph sampler (a 'BaseSampler') or "
+            f'a sampler of indices (got {type(sampler).__name__})'
+        )
+    kwargs['sampler'] = sampler
+    return None

@@ -1,0 +1,198 @@
+"""PyG's ``NeighborLoader`` and ``LinkNeighborLoader`` on our sampler."""
+
+from typing import Any
+
+from torch_geometric import loader as pyg_loader
+
+from torch_gsample.loader.base import KeyedLoader, split_sampler
+from torch_gsample.samplers.graph_input import GraphData
+from torch_gsample.samplers.node_wise import NeighborSampler, NumNeighborsType
+
+#: Arguments of PyG's loaders that describe the sampler.
+_PYG_OPTIONS = (
+    'replace',
+    'subgraph_type',
+    'disjoint',
+    'temporal_strategy',
+    'time_attr',
+    'weight_attr',
+    'is_sorted',
+    'directed',
+)
+#: Arguments that our sampler has beside them.
+_OWN_OPTIONS = (
+    'sample_direction',
+    'seed',
+    'rng_scope',
+    'time_window',
+    'index_dtype',
+    'num_threads',
+    'exclude_seed_edges',
+    'true_negatives',
+)
+
+
+def _make_sampler(
+    name: str,
+    data: GraphData,
+    num_neighbors: NumNeighborsType | None,
+    kwargs: dict[str, Any],
+) -> NeighborSampler:
+    if num_neighbors is None:
+        raise ValueError(
+            f"{name}: 'num_neighbors' is needed where no 'sampler' is given"
+        )
+    options = {
+        key: kwargs.pop(key)
+        for key in _PYG_OPTIONS + _OWN_OPTIONS
+        if key in kwargs
+    }
+    return NeighborSampler(
+        data,
+        num_neighbors,
+        share_memory=kwargs.get('num_workers', 0) > 0,
+        **options,
+    )
+
+
+def _check_no_options(name: str, kwargs: dict[str, Any]) -> None:
+    given = [k for k in _PYG_OPTIONS + _OWN_OPTIONS if k in kwargs]
+    if given:
+        raise ValueError(
+            f"{name}: {given} must be given to the 'sampler', which is "
+            f'configured already'
+        )
+
+
+class NeighborLoader(KeyedLoader, pyg_loader.NeighborLoader):
+    r"""PyG's :class:`torch_geometric.loader.NeighborLoader` on our sampler.
+
+    It takes PyG's arguments, and returns PyG's mini-batches. Samples are the
+    same for any ``num_workers`` and number of threads. Without workers, the
+    next batches are made in a thread while the caller trains.
+
+    Args:
+        data (Data or HeteroData or (FeatureStore, GraphStore)): The graph.
+        num_neighbors (List[int] or Dict, optional): Neighbours to sample at
+            each hop; needed unless ``sampler`` is given.
+        input_nodes (torch.Tensor or str or Tuple, optional): The seeds.
+        input_time (torch.Tensor, optional): Their times.
+        sampler (BaseSampler, optional): The graph sampler,
+            :class:`NeighborSampler` if not given. A sampler of indices, which
+            torch's loader calls by the same name, is passed on to it.
+        prefetch (int, optional): Batches to make ahead in a thread when
+            ``num_workers`` is 0. (default: 2)
+        **kwargs (optional): Further arguments of :class:`NeighborSampler`
+            (``replace``, ``seed``, ...), of PyG's loader (``transform``, ...)
+            and of :class:`torch.utils.data.DataLoader`.
+
+    Raises:
+        ValueError: If arguments contradict each other.
+
+    Example:
+        >>> import torch
+        >>> from torch_geometric.data import Data
+        >>> edge_index = torch.tensor([[1, 2, 2], [0, 0, 1]])
+        >>> data = Data(edge_index=edge_index, x=torch.randn(3, 4))
+        >>> loader = NeighborLoader(data, [2, 2], batch_size=2, seed=0)
+        >>> [batch.batch_size for batch in loader]
+        [2, 1]
+    """
+
+    def __init__(
+        self,
+        data: GraphData,
+        num_neighbors: NumNeighborsType | None = None,
+        input_nodes: Any = None,
+        input_time: Any = None,
+        *,
+        sampler: Any = None,
+        prefetch: int | None = None,
+        **kwargs: Any,
+    ):
+        self._init_keyed(prefetch)
+        graph_sampler = split_sampler('NeighborLoader', sampler, kwargs)
+        graph_sampler = graph_sampler or kwargs.pop('neighbor_sampler', None)
+        if graph_sampler is None:
+            if input_time is not None and kwargs.get('time_attr') is None:
+                raise ValueError(
+                    "NeighborLoader: 'input_time' needs 'time_attr'"
+                )
+            graph_sampler = _make_sampler(
+                'NeighborLoader', data, num_neighbors, kwargs
+            )
+        else:
+            _check_no_options('NeighborLoader', kwargs)
+        pyg_loader.NodeLoader.__init__(
+            self,
+            data=data,
+            node_sampler=graph_sampler,
+            input_nodes=input_nodes,
+            input_time=input_time,
+            **kwargs,
+        )
+
+
+class LinkNeighborLoader(KeyedLoader, pyg_loader.LinkNeighborLoader):
+    r"""PyG's :class:`torch_geometric.loader.LinkNeighborLoader` on our sampler.
+
+    It takes PyG's arguments, and returns PyG's mini-batches. Beside those of
+    :class:`NeighborLoader`, ``exclude_seed_edges`` takes the seed edges out of
+    the sampled subgraphs, and ``true_negatives`` makes sure that no negative
+    is an edge of the graph.
+
+    Args:
+        data (Data or HeteroData or (FeatureStore, GraphStore)): The graph.
+        num_neighbors (List[int] or Dict, optional): Neighbours to sample at
+            each hop; needed unless ``sampler`` is given.
+        edge_label_index (torch.Tensor or EdgeType or Tuple, optional): The
+            seed edges.
+        edge_label (torch.Tensor, optional): Their labels.
+        edge_label_time (torch.Tensor, optional): Their times.
+        sampler (BaseSampler, optional): As in :class:`NeighborLoader`.
+        prefetch (int, optional): As in :class:`NeighborLoader`.
+        **kwargs (optional): As in :class:`NeighborLoader`; ``neg_sampling``
+            and ``neg_sampling_ratio`` as in PyG.
+
+    Raises:
+        ValueError: If arguments contradict each other.
+    """
+
+    def __init__(
+        self,
+        data: GraphData,
+        num_neighbors: NumNeighborsType | None = None,
+        edge_label_index: Any = None,
+        edge_label: Any = None,
+        edge_label_time: Any = None,
+        *,
+        sampler: Any = None,
+        prefetch: int | None = None,
+        **kwargs: Any,
+    ):
+        self._init_keyed(prefetch)
+        graph_sampler = split_sampler('LinkNeighborLoader', sampler, kwargs)
+        graph_sampler = graph_sampler or kwargs.pop('neighbor_sampler', None)
+        if graph_sampler is None:
+            temporal = kwargs.get('time_attr') is not None
+            if (edge_label_time is not None) != temporal:
+                raise ValueError(
+                    "LinkNeighborLoader: 'edge_label_time' and 'time_attr' "
+                    'must be given together'
+                )
+            graph_sampler = _make_sampler(
+                'LinkNeighborLoader', data, num_neighbors, kwargs
+            )
+        else:
+            _check_no_options('LinkNeighborLoader', kwargs)
+        pyg_loader.LinkLoader.__init__(
+            self,
+            data=data,
+            link_sampler=graph_sampler,
+            edge_label_index=edge_label_index,
+            edge_label=edge_label,
+            edge_label_time=edge_label_time,
+            **kwargs,
+        )
+        if isinstance(graph_sampler, NeighborSampler):
+            graph_sampler.prepare_negatives(self.input_data.input_type)

@@ -1,0 +1,88 @@
+"""Makes batches in a thread while the caller works on earlier ones.
+
+Indices go in, batches come out in the same order. Nothing random happens in
+the thread but the samplers' own draws, which do not depend on where they run.
+"""
+
+import queue
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+_END = object()
+
+
+class _Failure:
+    """An exception on its way from the thread to the caller."""
+
+    def __init__(self, error: BaseException):
+        self.error = error
+
+
+class IndexFeed:
+    """An iterable whose items the consumer's caller puts in.
+
+    The indices of batches are drawn in the calling thread, so that torch's
+    default generator is used in the same order as without prefetching.
+    """
+
+    def __init__(self, indices: Iterable[Any]):
+        self._indices = iter(indices)
+        self._queue: queue.SimpleQueue = queue.SimpleQueue()
+        self._ended = False
+
+    def advance(self) -> None:
+        """Passes on the next item, or the end."""
+        if not self._ended:
+            item = next(self._indices, _END)
+            self._ended = item is _END
+            self._queue.put(item)
+
+    def close(self) -> None:
+        """Ends the iteration."""
+        self._ended = True
+        self._queue.put(_END)
+
+    def __iter__(self) -> Iterator[Any]:
+        while (item := self._queue.get()) is not _END:
+            yield item
+
+
+def prefetched(
+    feed: IndexFeed,
+    make_batches: Callable[[], Iterable[Any]],
+    ahead: int,
+) -> Iterator[Any]:
+    """Yields the batches that ``make_batches()`` makes from ``feed``.
+
+    Args:
+        feed (IndexFeed): Where the indices come from.
+        make_batches (Callable): Returns an iterable of batches that reads
+            ``feed``; called and iterated in the thread.
+        ahead (int): How many batches to make ahead of the caller.
+    """
+    results: queue.SimpleQueue = queue.SimpleQueue()
+
+    def work() -> None:
+        try:
+            for batch in make_batches():
+                results.put(batch)
+            results.put(_END)
+        except BaseException as error:
+            results.put(_Failure(error))
+
+    for _ in range(ahead + 1):
+        feed.advance()
+    thread = threading.Thread(
+        target=work, name='torch_gsample_prefetch', daemon=True
+    )
+    thread.start()
+    try:
+        while (batch := results.get()) is not _END:
+            if isinstance(batch, _Failure):
+                raise batch.error
+            feed.advance()
+            yield batch
+    finally:
+        feed.close()
+        thread.join()

@@ -1,0 +1,9 @@
+"""Samplers for PyG's loaders.
+
+A graph and a batch of seeds come in, a PyG ``SamplerOutput`` goes out.
+"""
+
+from torch_gsample.samplers.base import KeyedSampler
+from torch_gsample.samplers.node_wise import NeighborSampler
+
+__all__ = ['KeyedSampler', 'NeighborSampler']

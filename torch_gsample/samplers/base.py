@@ -1,0 +1,64 @@
+"""What all samplers share: where the key of a batch comes from."""
+
+from typing import Any
+
+from torch import Tensor
+from torch_geometric.sampler import BaseSampler
+
+from torch_gsample import rng
+
+
+class KeyedSampler(BaseSampler):
+    """A sampler whose draws are a pure function of (seed, epoch, batch).
+
+    Under a loader of :mod:`torch_gsample.loader`, or inside
+    :func:`torch_gsample.rng.batch_scope`, epoch and batch are the loader's.
+    PyG's own loaders do not tell them: then a hash of the batch's inputs and
+    of the loader's base seed takes the place of the batch number, and the
+    epoch is the one of :meth:`set_epoch`.
+
+    Args:
+        seed (int, optional): The seed; drawn from torch's default generator
+            if not given.
+        rng_scope (str, optional): ``'batch'`` draws anew for every batch;
+            with ``'epoch'`` a node at a hop draws the same neighbours in all
+            batches of an epoch.
+    """
+
+    def __init__(self, seed: int | None = None, rng_scope: str = 'batch'):
+        if rng_scope not in ('batch', 'epoch'):
+            raise ValueError(
+                f"{type(self).__name__}: 'rng_scope' must be 'batch' or "
+                f"'epoch' (got {rng_scope!r})"
+            )
+        self.seed = rng.draw_seed() if seed is None else seed
+        self.rng_scope = rng_scope
+        self.epoch = 0
+        rng.make_key(self.seed)  # checks the seed
+
+    def set_epoch(self, epoch: int) -> None:
+        """Sets the epoch of batches that come without one.
+
+        Args:
+            epoch (int): The number of the epoch.
+        """
+        rng.make_key(self.seed, epoch)  # checks the epoch
+        self.epoch = epoch
+
+    def batch_key(self, *ids: Tensor | int | None) -> Tensor:
+        """Returns the key of the current batch, int64 ``[1, 3]``.
+
+        Args:
+            *ids (torch.Tensor or int, optional): What identifies the batch
+                where no loader numbers it.
+        """
+        place: Any = rng.current_batch()
+        if place is None:
+            base_seed = rng.worker_base_seed()
+            if self.rng_scope == 'batch':
+                place = self.epoch, rng.hash_ids(base_seed, *ids)
+            else:
+                place = (self.epoch + base_seed) % 2**32, rng.EPOCH_SCOPE
+        elif self.rng_scope == 'epoch':
+            place = place.epoch, rng.EPOCH_SCOPE
+        return rng.make_key(self.seed, *place)

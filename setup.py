@@ -12,6 +12,7 @@ Environment variables:
     GSAMPLE_SANITIZE: ``address`` (with undefined behaviour) or ``thread``.
     CXX, CUDA_HOME, MAX_JOBS: as usual.
 """
+
 import importlib.machinery
 import os
 import re
@@ -32,8 +33,11 @@ MIN_TORCH = (2, 11)
 SANITIZERS = {
     '': ['-O3'],
     'address': [
-        '-O1', '-g', '-fno-omit-frame-pointer', '-fno-sanitize-recover=all',
-        '-fsanitize=address,undefined'
+        '-O1',
+        '-g',
+        '-fno-omit-frame-pointer',
+        '-fno-sanitize-recover=all',
+        '-fsanitize=address,undefined',
     ],
     # ThreadSanitizer does not know OpenMP's barriers, so kernels then run on
     # threads of their own.
@@ -44,13 +48,17 @@ SANITIZERS = {
 def find_torch() -> tuple[Path, str | None]:
     """Returns torch's directory and the CUDA version that it was built for."""
     search = [
-        os.environ.get('GSAMPLE_TORCH_DIR', ''), *sys.path,
-        sysconfig.get_path('platlib'), sysconfig.get_path('purelib')
+        os.environ.get('GSAMPLE_TORCH_DIR', ''),
+        *sys.path,
+        sysconfig.get_path('platlib'),
+        sysconfig.get_path('purelib'),
     ]
     spec = importlib.machinery.PathFinder.find_spec('torch', search)
     if spec is None or spec.origin is None:
-        sys.exit('torch_gsample: torch was not found. Install torch>=2.11 '
-                 'first, then build with --no-build-isolation.')
+        sys.exit(
+            'torch_gsample: torch was not found. Install torch>=2.11 '
+            'first, then build with --no-build-isolation.'
+        )
     root = Path(spec.origin).parent
     text = (root / 'version.py').read_text()
     version = re.search(r"__version__ = '(\d+)\.(\d+)", text)
@@ -72,8 +80,10 @@ def find_nvcc() -> Path | None:
 def wants_cuda(torch_cuda: str | None, nvcc: Path | None) -> bool:
     mode = os.environ.get('GSAMPLE_CUDA', 'auto')
     if mode not in ('auto', '0', '1'):
-        sys.exit(f"torch_gsample: GSAMPLE_CUDA must be 'auto', '0' or '1' "
-                 f"(got '{mode}')")
+        sys.exit(
+            f"torch_gsample: GSAMPLE_CUDA must be 'auto', '0' or '1' "
+            f"(got '{mode}')"
+        )
     if mode == '1' and nvcc is None:
         sys.exit('torch_gsample: GSAMPLE_CUDA=1, but nvcc was not found')
     return mode == '1' or (mode == 'auto' and None not in (torch_cuda, nvcc))
@@ -82,8 +92,9 @@ def wants_cuda(torch_cuda: str | None, nvcc: Path | None) -> bool:
 def cuda_arch_flags() -> list[str]:
     archs = os.environ.get('GSAMPLE_CUDA_ARCHS', '75;80;90').split(';')
     flags = [f'-gencode=arch=compute_{a},code=sm_{a}' for a in archs]
-    return flags + [f'-gencode=arch=compute_{archs[-1]},'
-                    f'code=compute_{archs[-1]}']
+    return flags + [
+        f'-gencode=arch=compute_{archs[-1]},code=compute_{archs[-1]}'
+    ]
 
 
 class BuildExtension(build_ext):
@@ -100,28 +111,48 @@ class BuildExtension(build_ext):
         # No contraction of a * b + c: floating-point results must not depend
         # on the instruction set.
         flags = [
-            '-std=c++17', '-fPIC', '-fvisibility=hidden', '-Wall',
-            '-ffp-contract=off', f'-DTORCH_TARGET_VERSION={STABLE_ABI}',
-            f'-I{torch / "include"}', *sanitizer
+            '-std=c++17',
+            '-fPIC',
+            '-fvisibility=hidden',
+            '-Wall',
+            '-ffp-contract=off',
+            f'-DTORCH_TARGET_VERSION={STABLE_ABI}',
+            f'-I{torch / "include"}',
+            *sanitizer,
         ]
         jobs = []
         for source in sorted(CSRC.rglob('*.cpp')):
             jobs.append([compiler, *flags, '-c', str(source)])
         for source in sorted(CSRC.rglob('*.cu')) if with_cuda else []:
-            jobs.append([
-                str(nvcc), '-O3', '-std=c++17', '-Xcompiler=-fPIC',
-                *cuda_arch_flags(), '-c', str(source)
-            ])
+            jobs.append(
+                [
+                    str(nvcc),
+                    '-O3',
+                    '-std=c++17',
+                    '-Xcompiler=-fPIC',
+                    *cuda_arch_flags(),
+                    '-c',
+                    str(source),
+                ]
+            )
         output = Path(self.get_ext_fullpath(ext.name)).resolve()
         output.parent.mkdir(parents=True, exist_ok=True)
         link = ['-ltorch_cpu', '-lc10', '-ldl', '-lpthread']
         if with_cuda and nvcc is not None:
             link += [f'-L{nvcc.parent.parent / "lib64"}', '-lcudart_static']
             link += ['-lrt']
-        subprocess.check_call([
-            compiler, '-shared', *self.compile(jobs), '-o', str(output),
-            f'-L{torch / "lib"}', *link, *[f for f in sanitizer if 'san' in f]
-        ])
+        subprocess.check_call(
+            [
+                compiler,
+                '-shared',
+                *self.compile(jobs),
+                '-o',
+                str(output),
+                f'-L{torch / "lib"}',
+                *link,
+                *[f for f in sanitizer if 'san' in f],
+            ]
+        )
 
     def compile(self, jobs: list[list[str]]) -> list[str]:
         objects = []

@@ -34,11 +34,11 @@ struct SampleOptions {
   uint32_t call_id;
   int num_hops;
   bool replace;
-  bool disjoint;     // a tree of its own for every seed
-  bool last;         // the latest edges instead of random ones
-  bool has_window;   // only edges of [seed_time - window, seed_time]
+  bool disjoint;    // a tree of its own for every seed
+  bool last;        // the latest edges instead of random ones
+  bool has_window;  // only edges of [seed_time - window, seed_time]
   int64_t window;
-  int num_threads;   // 0: as many as torch uses
+  int num_threads;  // 0: as many as torch uses
 };
 
 template <typename indptr_t, typename index_t>

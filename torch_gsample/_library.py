@@ -1,5 +1,4 @@
-"""Loads the compiled extension, whose operators live in ``torch.ops.gsample``.
-"""
+"""Loads the extension, whose operators live in ``torch.ops.gsample``."""
 
 from pathlib import Path
 

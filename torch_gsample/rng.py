@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 from collections.abc import Iterator
 from contextvars import ContextVar
+from numbers import Integral
 from typing import NamedTuple
 
 import torch
@@ -79,12 +80,18 @@ def make_key(seed: int, epoch: int = 0, batch: int = 0) -> Tensor:
         torch.Tensor: int64 of shape ``[1, 3]``.
 
     Raises:
+        TypeError: If a number is no integer.
         ValueError: If a number is outside its range.
 
     Example:
         >>> make_key(12, epoch=1, batch=5)
         tensor([[12,  1,  5]])
     """
+    for name, number in (('seed', seed), ('epoch', epoch), ('batch', batch)):
+        if not isinstance(number, Integral):
+            raise TypeError(
+                f"make_key: '{name}' must be an integer (got {number!r})"
+            )
     if not -(2**63) <= seed < 2**64:
         raise ValueError(f"make_key: 'seed' must fit in 64 bits (got {seed})")
     if not 0 <= epoch < 2**32:
@@ -108,8 +115,9 @@ def hash_ids(*ids: Tensor | int | None) -> int:
     digest = hashlib.blake2b(digest_size=8)
     for item in ids:
         if isinstance(item, Tensor):
-            item = item.to(torch.int64).contiguous().numpy().tobytes()
-        digest.update(item if isinstance(item, bytes) else str(item).encode())
+            digest.update(item.to(torch.int64).contiguous().numpy().tobytes())
+        else:
+            digest.update(str(item).encode())
         digest.update(b'|')
     return int.from_bytes(digest.digest(), 'little') & _INT63
 

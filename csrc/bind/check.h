@@ -82,10 +82,12 @@ auto dispatch_graph(const char* op,
                     ScalarType indices,
                     const function_t& function) {
   constexpr ScalarType kInt = ScalarType::Int, kLong = ScalarType::Long;
-  STD_TORCH_CHECK((indptr == kInt && indices == kInt) ||
-                      (indptr == kLong && (indices == kInt || indices == kLong)),
-                  op, ": 'indptr' and 'indices' must be int32 or int64, and "
-                  "'indptr' not narrower than 'indices'");
+  STD_TORCH_CHECK(
+      (indptr == kInt && indices == kInt) ||
+          (indptr == kLong && (indices == kInt || indices == kLong)),
+      op,
+      ": 'indptr' and 'indices' must be int32 or int64, and "
+      "'indptr' not narrower than 'indices'");
   if (indptr == kInt)
     return function(int32_t{}, int32_t{});
   if (indices == kInt)

@@ -25,11 +25,10 @@ int64_t sort_edges(const Tensor& row,
                    Tensor& perm) {
   const auto call = [&](auto input) {
     using input_t = decltype(input);
-    return coo_to_csc(row.const_data_ptr<input_t>(),
-                      col.const_data_ptr<input_t>(), row.numel(), num_cols,
-                      indptr.mutable_data_ptr<indptr_t>(),
-                      indices.mutable_data_ptr<index_t>(),
-                      perm.mutable_data_ptr<int64_t>());
+    return coo_to_csc(
+        row.const_data_ptr<input_t>(), col.const_data_ptr<input_t>(),
+        row.numel(), num_cols, indptr.mutable_data_ptr<indptr_t>(),
+        indices.mutable_data_ptr<index_t>(), perm.mutable_data_ptr<int64_t>());
   };
   return row.scalar_type() == ScalarType::Int ? call(int32_t{})
                                               : call(int64_t{});
@@ -41,9 +40,8 @@ std::tuple<Tensor, Tensor, Tensor> coo_to_csc_op(Tensor row,
                                                  bool wide_indptr,
                                                  bool wide_indices) {
   const char* op = "coo_to_csc";
-  const ScalarType dtype = row.scalar_type() == ScalarType::Int
-                               ? ScalarType::Int
-                               : ScalarType::Long;
+  const ScalarType dtype =
+      row.scalar_type() == ScalarType::Int ? ScalarType::Int : ScalarType::Long;
   check_vector(op, "row", row, dtype);
   check_vector(op, "col", col, dtype);
   check_size(op, "col", col, row.numel());
@@ -72,6 +70,8 @@ Tensor check_csc_op(Tensor indptr, Tensor indices, int64_t num_rows) {
   check_vector(op, "indptr", indptr, indptr.scalar_type());
   check_vector(op, "indices", indices, indices.scalar_type());
   STD_TORCH_CHECK(indptr.numel() > 0, op, ": 'indptr' must not be empty");
+  STD_TORCH_CHECK(num_rows >= 0, op, ": 'num_rows' must not be negative (got ",
+                  num_rows, ")");
   const CscFault fault = dispatch_graph(
       op, indptr.scalar_type(), indices.scalar_type(),
       [&](auto indptr_type, auto index_type) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "check.h"
+#include "output_pool.h"
 
 namespace gsample {
 
@@ -58,8 +59,8 @@ const int64_t* optional_item(const HeteroInputs& in,
                       fault.node, " of relation ", fault.type_or_relation, ")");
     case Fault::kIndices:
       STD_TORCH_CHECK(false, in.op, ": 'indices' must be in [0, ", fault.value,
-                      ") (they are not near edge ", fault.node,
-                      " of relation ", fault.type_or_relation, ")");
+                      ") (they are not near edge ", fault.node, " of relation ",
+                      fault.type_or_relation, ")");
     default:
       STD_TORCH_CHECK(false, in.op,
                       ": a sample must have less than 2^31 nodes of a type "
@@ -80,7 +81,8 @@ SampleOptions read_options(const HeteroInputs& in,
   const size_t relations = in.indptr.size();
   STD_TORCH_CHECK(relations == 0 || in.fanouts.size() % relations == 0, in.op,
                   ": 'fanouts' must have the same number of hops for each of ",
-                  relations, " relations (got ", in.fanouts.size(), " numbers)");
+                  relations, " relations (got ", in.fanouts.size(),
+                  " numbers)");
   const size_t hops = relations == 0 ? 0 : in.fanouts.size() / relations;
   STD_TORCH_CHECK(
       call_id >= 0 && call_id + static_cast<int64_t>(hops) <= kMaxCalls, in.op,
@@ -88,12 +90,14 @@ SampleOptions read_options(const HeteroInputs& in,
       call_id, ")");
   STD_TORCH_CHECK(relations <= kMaxRelations, in.op,
                   ": at most 65280 relations (got ", relations, ")");
-  STD_TORCH_CHECK(
-      temporal_strategy == "uniform" || temporal_strategy == "last", in.op,
-      ": 'temporal_strategy' must be 'uniform' or 'last' (got '",
-      temporal_strategy, "')");
+  STD_TORCH_CHECK(temporal_strategy == "uniform" || temporal_strategy == "last",
+                  in.op,
+                  ": 'temporal_strategy' must be 'uniform' or 'last' (got '",
+                  temporal_strategy, "')");
   STD_TORCH_CHECK(!time_window.has_value() || *time_window >= 0, in.op,
                   ": 'time_window' must not be negative");
+  STD_TORCH_CHECK(in.edge_time.empty() == in.seed_time.empty(), in.op,
+                  ": 'edge_time' and 'seed_time' must be given together");
   STD_TORCH_CHECK(in.edge_time.empty() || disjoint, in.op,
                   ": temporal sampling needs 'disjoint' trees");
   return {read_key(in.op, key),
@@ -137,10 +141,12 @@ std::vector<NodeType> read_types(const HeteroInputs& in,
   std::vector<NodeType> types;
   int64_t num_seeds = 0;
   for (size_t t = 0; t < in.num_nodes.size(); ++t) {
+    STD_TORCH_CHECK(in.num_nodes[t] >= 0, in.op,
+                    ": 'num_nodes' must not be negative (got ", in.num_nodes[t],
+                    ")");
     check_vector(in.op, "seeds", in.seeds[t], ScalarType::Long);
     const int64_t n = in.seeds[t].numel();
-    const int64_t* time =
-        optional_item(in, "seed_time", in.seed_time, t, n);
+    const int64_t* time = optional_item(in, "seed_time", in.seed_time, t, n);
     STD_TORCH_CHECK(in.edge_time.empty() || n == 0 || time != nullptr, in.op,
                     ": temporal sampling needs 'seed_time' for all seeds");
     types.push_back(
@@ -156,37 +162,36 @@ std::vector<NodeType> read_types(const HeteroInputs& in,
   return types;
 }
 
+int64_t append_counts(const std::vector<int64_t>& counts,
+                      std::vector<int64_t>* all) {
+  int64_t sum = 0;
+  for (const int64_t count : counts) {
+    all->push_back(count);
+    sum += count;
+  }
+  return sum;
+}
+
 HeteroOutputs write_outputs(const HeteroInputs& in,
-                            const NeighborSample& sample,
+                            NeighborSample& sample,
                             bool disjoint) {
   HeteroOutputs out;
+  std::vector<NodeOutput> nodes;
+  std::vector<EdgeOutput> edges;
+  const auto add = [](Tensors& tensors, int64_t size, bool wanted) {
+    tensors.push_back(pooled_vector(wanted ? size : 0));
+    return wanted ? tensors.back().mutable_data_ptr<int64_t>() : nullptr;
+  };
   for (size_t t = 0; t < in.num_nodes.size(); ++t) {
-    int64_t n = 0;
-    for (const int64_t count : sample.hop_nodes(t)) {
-      out.num_nodes.push_back(count);
-      n += count;
-    }
-    out.node.push_back(empty_vector(n));
-    out.batch.push_back(empty_vector(disjoint ? n : 0));
-    sample.write_nodes(t, out.node[t].mutable_data_ptr<int64_t>(),
-                       disjoint ? out.batch[t].mutable_data_ptr<int64_t>()
-                                : nullptr);
+    const int64_t n = append_counts(sample.hop_nodes(t), &out.num_nodes);
+    nodes.push_back({add(out.node, n, true), add(out.batch, n, disjoint)});
   }
   for (size_t r = 0; r < in.indptr.size(); ++r) {
-    int64_t n = 0;
-    for (const int64_t count : sample.hop_edges(r)) {
-      out.num_edges.push_back(count);
-      n += count;
-    }
-    out.row.push_back(empty_vector(n));
-    out.col.push_back(empty_vector(n));
-    out.edge.push_back(empty_vector(in.return_edge_id ? n : 0));
-    sample.write_edges(r, out.row[r].mutable_data_ptr<int64_t>(),
-                       out.col[r].mutable_data_ptr<int64_t>(),
-                       in.return_edge_id
-                           ? out.edge[r].mutable_data_ptr<int64_t>()
-                           : nullptr);
+    const int64_t n = append_counts(sample.hop_edges(r), &out.num_edges);
+    edges.push_back({add(out.row, n, true), add(out.col, n, true),
+                     add(out.edge, n, in.return_edge_id)});
   }
+  sample.write(nodes.data(), edges.data());
   return out;
 }
 
@@ -196,8 +201,7 @@ HeteroOutputs sample(const HeteroInputs& in, const SampleOptions& options) {
   const bool none = in.indptr.empty();
   return dispatch_graph(
       in.op, none ? kInt : in.indptr[0].scalar_type(),
-      none ? kInt : in.indices[0].scalar_type(),
-      [&](auto indptr, auto index) {
+      none ? kInt : in.indices[0].scalar_type(), [&](auto indptr, auto index) {
         using indptr_t = decltype(indptr);
         using index_t = decltype(index);
         const auto relations =
@@ -209,8 +213,7 @@ HeteroOutputs sample(const HeteroInputs& in, const SampleOptions& options) {
         const Status status = sample->run();
         if (status == Status::kFault)
           raise(in, sample->fault());
-        STD_TORCH_CHECK(status != Status::kInterrupted, in.op,
-                        ": interrupted");
+        STD_TORCH_CHECK(status != Status::kInterrupted, in.op, ": interrupted");
         return write_outputs(in, *sample, options.disjoint);
       });
 }
@@ -241,20 +244,25 @@ hetero_neighbor_sample(Tensors indptr,
                   "for each relation");
   STD_TORCH_CHECK((cum_weight.empty() || cum_weight.size() == r) &&
                       (edge_time.empty() || edge_time.size() == r),
-                  op, ": 'cum_weight' and 'edge_time' must be empty or have "
+                  op,
+                  ": 'cum_weight' and 'edge_time' must be empty or have "
                   "one item for each relation");
   STD_TORCH_CHECK(
       seeds.size() == t && (seed_time.empty() || seed_time.size() == t), op,
       ": 'seeds' and 'seed_time' must have one item for each node type");
-  const HeteroInputs in{op,  indptr,    indices, cum_weight, edge_time, src,
-                        dst, num_nodes, seeds,   seed_time,  fanouts,
-                        return_edge_id};
+  const HeteroInputs in{op,        indptr,    indices, cum_weight,
+                        edge_time, src,       dst,     num_nodes,
+                        seeds,     seed_time, fanouts, return_edge_id};
   const SampleOptions options =
       read_options(in, key, call_id, time_window, temporal_strategy, replace,
                    disjoint, num_threads);
   HeteroOutputs out = sample(in, options);
   const int64_t hops = options.num_hops;
-  return {out.row, out.col, out.node, out.edge, out.batch,
+  return {out.row,
+          out.col,
+          out.node,
+          out.edge,
+          out.batch,
           to_tensor(out.num_nodes.data(), t, hops + 1),
           to_tensor(out.num_edges.data(), r, hops)};
 }
@@ -285,9 +293,9 @@ neighbor_sample(Tensor indptr,
   const Tensors weights = list(cum_weight), times = list(edge_time);
   const Tensors seed_times = list(seed_time);
   const std::vector<int64_t> zero{0}, num_nodes{indptr.numel() - 1};
-  const HeteroInputs in{op,   indptrs,   all_indices, weights,    times,  zero,
-                        zero, num_nodes, all_seeds,   seed_times, fanouts,
-                        return_edge_id};
+  const HeteroInputs in{op,        indptrs,    all_indices, weights,
+                        times,     zero,       zero,        num_nodes,
+                        all_seeds, seed_times, fanouts,     return_edge_id};
   const SampleOptions options =
       read_options(in, key, call_id, time_window, temporal_strategy, replace,
                    disjoint, num_threads);
@@ -297,8 +305,9 @@ neighbor_sample(Tensor indptr,
     std::copy(values.begin(), values.end(), tensor.mutable_data_ptr<int64_t>());
     return tensor;
   };
-  return {out.row[0],   out.col[0],   out.node[0],           out.edge[0],
-          out.batch[0], counts(out.num_nodes), counts(out.num_edges)};
+  return {out.row[0],           out.col[0],   out.node[0],
+          out.edge[0],          out.batch[0], counts(out.num_nodes),
+          counts(out.num_edges)};
 }
 
 }  // namespace

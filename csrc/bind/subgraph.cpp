@@ -11,17 +11,18 @@
 #include "../cpu/negative_sample.h"
 #include "../cpu/synthetic.h"
 #include "check.h"
+#include "output_pool.h"
 
 namespace gsample {
 
 namespace {
 
 Tensor concatenate(const std::vector<InducedEdges>& parts,
-                   std::vector<int64_t> InducedEdges::*field) {
+                   std::vector<int64_t> InducedEdges::* field) {
   int64_t size = 0;
   for (const InducedEdges& part : parts)
     size += static_cast<int64_t>((part.*field).size());
-  Tensor out = empty_vector(size);
+  Tensor out = pooled_vector(size);
   int64_t* to = out.mutable_data_ptr<int64_t>();
   for (const InducedEdges& part : parts)
     to = std::copy((part.*field).begin(), (part.*field).end(), to);
@@ -61,8 +62,8 @@ std::tuple<Tensor, Tensor, Tensor> induce_subgraph_op(
              static_cast<int>(num_threads)},
             &parts);
       });
-  STD_TORCH_CHECK(status != Status::kFault, op,
-                  ": 'col_nodes' must be in [0, ", indptr.numel() - 1,
+  STD_TORCH_CHECK(status != Status::kFault, op, ": 'col_nodes' must be in [0, ",
+                  indptr.numel() - 1,
                   ") and 'indptr' must ascend from 0 to the number of edges");
   STD_TORCH_CHECK(status != Status::kInterrupted, op, ": interrupted");
   return {concatenate(parts, &InducedEdges::row),
@@ -84,7 +85,8 @@ Tensor negative_sample_op(Tensor id,
                           std::optional<Tensor> indices) {
   const char* op = "negative_sample";
   const int64_t n = id.numel();
-  STD_TORCH_CHECK(num_nodes > 0 || n == 0, op, ": 'num_nodes' must be positive");
+  STD_TORCH_CHECK(num_nodes > 0 || n == 0, op,
+                  ": 'num_nodes' must be positive");
   STD_TORCH_CHECK(call_id >= 0 && call_id < kMaxCalls, op,
                   ": 'call_id' must be in [0, 65536) (got ", call_id, ")");
   STD_TORCH_CHECK(order.has_value() == order_time.has_value() &&
@@ -128,8 +130,7 @@ Tensor configuration_model_op(Tensor indptr, int64_t seed, bool wide_indices) {
   const ScalarType dtype = wide_indices ? ScalarType::Long : ScalarType::Int;
   Tensor indices;
   dispatch_graph(
-      op, indptr.scalar_type(), dtype,
-      [&](auto indptr_type, auto index_type) {
+      op, indptr.scalar_type(), dtype, [&](auto indptr_type, auto index_type) {
         using indptr_t = decltype(indptr_type);
         using index_t = decltype(index_type);
         const indptr_t* begin = indptr.const_data_ptr<indptr_t>();

@@ -73,7 +73,9 @@ constexpr uint32_t kNegativeTarget = 0xFFFF;
 constexpr uint32_t kMaxRelations = 0xFF00;
 constexpr uint32_t kMaxCalls = 0x10000;
 
-GSAMPLE_HD uint64_t stream_key(const Key& key, uint32_t call, uint32_t relation) {
+GSAMPLE_HD uint64_t stream_key(const Key& key,
+                               uint32_t call,
+                               uint32_t relation) {
   const uint64_t batch = static_cast<uint64_t>(key.batch);
   const Block counter{{static_cast<uint32_t>(key.epoch), call | relation << 16,
                        static_cast<uint32_t>(batch),

@@ -7,7 +7,8 @@
 
 namespace gsample {
 
-constexpr int kWeightBits = 62;  // the sum of a column stays below 2^63
+constexpr int kWeightBits = 62;   // the sum of a column stays below 2^63
+constexpr uint64_t kWindow = 16;  // positions that a search looks at first
 
 GSAMPLE_HD int ceil_log2(uint64_t n) {
   int bits = 0;
@@ -58,27 +59,50 @@ struct CumulativeWeights {
   }
   GSAMPLE_HD uint64_t total() const { return n == 0 ? 0 : through(n - 1); }
 
-  // The first i with through(i) > r. Interpolation gives a guess that is near
-  // for weights of one magnitude; galloping makes any guess right.
-  GSAMPLE_HD uint64_t find(uint64_t r, uint64_t sum) const {
+  // Positions per unit of weight: find() starts at r * density.
+  GSAMPLE_HD double density(uint64_t sum) const {
+    return static_cast<double>(n) / static_cast<double>(sum);
+  }
+  GSAMPLE_HD uint64_t guess(uint64_t r, double density) const {
+    const uint64_t i = static_cast<uint64_t>(static_cast<double>(r) * density);
+    return i < n ? i : n - 1;
+  }
+
+  // Where the window around a guess starts.
+  GSAMPLE_HD uint64_t window(uint64_t guess) const {
+    const uint64_t last = n < kWindow ? 0 : n - kWindow;
+    const uint64_t first = guess < kWindow / 2 ? 0 : guess - kWindow / 2;
+    return first < last ? first : last;
+  }
+
+  // The first i with through(i) > r, for r < total(). The guess is near for
+  // weights of one magnitude: then counting in a window around it finds the
+  // answer without a branch that could be mispredicted. Galloping from there
+  // makes any guess right.
+  GSAMPLE_HD uint64_t find(uint64_t r, double density) const {
+    const uint64_t size = n < kWindow ? n : kWindow;
+    const uint64_t first = window(guess(r, density));
+    uint64_t below = 0;
+    if (size == kWindow) {
+      for (uint64_t i = 0; i < kWindow; ++i)
+        below += through(first + i) <= r;
+    } else {
+      for (uint64_t i = 0; i < size; ++i)
+        below += through(first + i) <= r;
+    }
+    if (below < size && (below > 0 || first == 0))
+      return first + below;
     uint64_t low = 0, high = n - 1;  // invariant: low <= answer <= high
-    const double share = static_cast<double>(r) / static_cast<double>(sum);
-    uint64_t guess = static_cast<uint64_t>(share * static_cast<double>(n));
-    guess = guess > high ? high : guess;
-    uint64_t step = 2;
-    if (through(guess) > r) {
-      high = guess;
-      while (high >= step && through(high - step) > r) {
+    uint64_t step = kWindow;
+    if (below == 0) {
+      high = first;
+      for (; high >= step && through(high - step) > r; step *= 2)
         high -= step;
-        step *= 2;
-      }
       low = high >= step ? high - step + 1 : 0;
     } else {
-      low = guess + 1;
-      while (high - low >= step && through(low + step - 1) <= r) {
+      low = first + size;
+      for (; high - low >= step && through(low + step - 1) <= r; step *= 2)
         low += step;
-        step *= 2;
-      }
       high = high - low >= step ? low + step - 1 : high;
     }
     while (low < high) {
@@ -102,8 +126,9 @@ GSAMPLE_HD uint32_t select_weighted_with_replacement(const draw_t& draw,
   const uint64_t sum = w.total();
   if (sum == 0)
     return 0;
+  const double density = w.density(sum);
   for (uint32_t slot = 0; slot < k; ++slot)
-    out[slot] = static_cast<pos_t>(w.find(bounded(draw(slot), sum), sum));
+    out[slot] = static_cast<pos_t>(w.find(bounded(draw(slot), sum), density));
   return k;
 }
 
@@ -128,15 +153,19 @@ select_weighted_without_replacement(const draw_t& draw,
                                     pos_t* out,
                                     TakenWeight* taken) {
   const uint64_t sum = w.total();
+  const double density = w.density(sum > 0 ? sum : 1);
   uint64_t left = sum;
   for (uint32_t slot = 0; slot < k; ++slot) {
     if (left == 0)
       return slot;
     uint64_t r = bounded(draw(slot), left);
     uint32_t rank = 0;
-    for (; rank < slot && r >= taken[rank].start; ++rank)
-      r += taken[rank].weight;
-    const uint64_t i = w.find(r, sum);
+    for (uint32_t j = 0; j < slot; ++j) {  // intervals in order: no break
+      const bool passed = r >= taken[j].start;
+      r += passed ? taken[j].weight : 0;
+      rank += passed;
+    }
+    const uint64_t i = w.find(r, density);
     const TakenWeight interval{w.start(i), w.through(i) - w.start(i)};
     for (uint32_t j = slot; j > rank; --j)
       taken[j] = taken[j - 1];

@@ -21,6 +21,19 @@ inline void advise_huge_pages(void* data, size_t bytes) {
     (void)madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
 }
 
+// Aligned memory, on huge pages where it fills some. For free().
+inline void* allocate_pages(size_t bytes) {
+  constexpr size_t kLarge = size_t{4} << 20;
+  const size_t align = bytes < kLarge ? 64 : size_t{2} << 20;
+  bytes = (bytes + align - 1) / align * align;
+  void* data = aligned_alloc(align, bytes);
+  if (data == nullptr)
+    throw std::bad_alloc();
+  if (bytes >= kLarge)
+    advise_huge_pages(data, bytes);
+  return data;
+}
+
 template <typename T>
 class Buffer {
  public:
@@ -53,16 +66,7 @@ class Buffer {
 
  private:
   static T* allocate(size_t capacity) {
-    constexpr size_t kLarge = size_t{4} << 20;
-    size_t bytes = capacity * sizeof(T);
-    const size_t align = bytes < kLarge ? 64 : size_t{2} << 20;
-    bytes = (bytes + align - 1) / align * align;
-    void* data = aligned_alloc(align, bytes);
-    if (data == nullptr)
-      throw std::bad_alloc();
-    if (bytes >= kLarge)
-      advise_huge_pages(data, bytes);
-    return static_cast<T*>(data);
+    return static_cast<T*>(allocate_pages(capacity * sizeof(T)));
   }
 
   T* data_ = nullptr;

@@ -15,7 +15,9 @@ class ColumnCounter {
   using Edges = Relation<indptr_t, index_t>;
 
   ColumnCounter(const Edges& relation, const SampleOptions& options, int hop)
-      : relation_(relation), options_(options), fanout_(relation.fanouts[hop]) {}
+      : relation_(relation),
+        options_(options),
+        fanout_(relation.fanouts[hop]) {}
 
   // Where the columns of `node` [n] start and how long they are. A plain loop,
   // so that its cache misses overlap. False when a column is no range of edges.
@@ -41,25 +43,25 @@ class ColumnCounter {
     *length = static_cast<indptr_t>(last - first);
   }
 
-  // How many edges are taken. Where that is all candidates (of positive
-  // weight), `length` becomes its complement ~length.
-  int64_t count(index_t node, indptr_t* start, indptr_t* length) const {
-    if (options_.last && fanout_ >= 0 && *length > fanout_) {
-      *start += *length - static_cast<indptr_t>(fanout_);
-      *length = static_cast<indptr_t>(fanout_);
+  // How many edges each column gives. Where that is all candidates (of
+  // positive weight), `length` becomes its complement ~length.
+  void count(const index_t* node,
+             int64_t n,
+             indptr_t* start,
+             indptr_t* length,
+             int64_t* counts) const {
+    // Without times, the latest edges are as good as any: they are drawn.
+    const bool latest = options_.last && relation_.edge_time != nullptr;
+    for (int64_t i = 0; latest && i < n; ++i)
+      keep_last(start + i, length + i);
+    if (relation_.cum_weight != nullptr)
+      return count_weighted(node, n, start, length, counts);
+    for (int64_t i = 0; i < n; ++i) {  // without a branch
+      const indptr_t degree = length[i];
+      const bool all = fanout_ < 0 || (!options_.replace && degree <= fanout_);
+      counts[i] = all ? degree : degree > 0 ? fanout_ : 0;
+      length[i] = all ? ~degree : degree;
     }
-    const int64_t n = *length;
-    bool all = fanout_ < 0 || (!options_.replace && n <= fanout_);
-    int64_t taken = all ? n : n > 0 ? fanout_ : 0;
-    if (relation_.cum_weight != nullptr) {
-      const int64_t enough = all ? n : options_.replace ? 1 : fanout_ + 1;
-      const int64_t positive = count_positive(node, *start, n, enough);
-      all = all || (!options_.replace && positive < enough);
-      taken = all ? positive : positive > 0 ? fanout_ : 0;
-    }
-    if (all)
-      *length = ~*length;
-    return taken;
   }
 
   CumulativeWeights weights(index_t node, indptr_t start, int64_t n) const {
@@ -72,14 +74,36 @@ class ColumnCounter {
   }
 
  private:
+  void keep_last(indptr_t* start, indptr_t* length) const {
+    if (fanout_ < 0 || *length <= fanout_)
+      return;
+    *start += *length - static_cast<indptr_t>(fanout_);
+    *length = static_cast<indptr_t>(fanout_);
+  }
+
+  void count_weighted(const index_t* node,
+                      int64_t n,
+                      const indptr_t* start,
+                      indptr_t* length,
+                      int64_t* counts) const {
+    for (int64_t i = 0; i < n; ++i)
+      __builtin_prefetch(relation_.cum_weight + start[i]);
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t degree = length[i];
+      bool all = fanout_ < 0 || (!options_.replace && degree <= fanout_);
+      const int64_t enough = all ? degree : options_.replace ? 1 : fanout_ + 1;
+      const int64_t positive =
+          count_positive(weights(node[i], start[i], degree), enough);
+      all |= !options_.replace && positive < enough;
+      counts[i] = all ? positive : positive > 0 ? fanout_ : 0;
+      length[i] = all ? ~length[i] : length[i];
+    }
+  }
+
   // The number of edges with a positive weight, or `enough` if there are more.
-  int64_t count_positive(index_t node,
-                         indptr_t start,
-                         int64_t n,
-                         int64_t enough) const {
-    const CumulativeWeights w = weights(node, start, n);
+  static int64_t count_positive(const CumulativeWeights& w, int64_t enough) {
     int64_t positive = 0;
-    for (int64_t i = 0; i < n && positive < enough; ++i)
+    for (uint64_t i = 0; i < w.n && positive < enough; ++i)
       positive += w.through(i) > w.start(i);
     return positive;
   }

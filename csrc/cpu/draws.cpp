@@ -44,8 +44,8 @@ __attribute__((target("avx2"))) void draw_lanes_avx2(uint64_t key,
   for (int slot = 0; slot < slots; slot += 2) {
     for (int lane = 0; lane < lanes; lane += kLaneGroup) {
       __m256i c0 = _mm256_set1_epi64x(slot / 2);
-      __m256i c1 = _mm256_loadu_si256(
-          reinterpret_cast<const __m256i*>(root + lane));
+      __m256i c1 =
+          _mm256_loadu_si256(reinterpret_cast<const __m256i*>(root + lane));
       __m256i c2 =
           _mm256_loadu_si256(reinterpret_cast<const __m256i*>(id + lane));
       __m256i c3 = _mm256_srli_epi64(c2, 32);
@@ -63,10 +63,10 @@ __attribute__((target("avx2"))) void draw_lanes_avx2(uint64_t key,
         k0 += kPhiloxW0;
         k1 += kPhiloxW1;
       }
-      const __m256i half0 = _mm256_or_si256(_mm256_and_si256(c0, low),
-                                            _mm256_slli_epi64(c1, 32));
-      const __m256i half1 = _mm256_or_si256(_mm256_and_si256(c2, low),
-                                            _mm256_slli_epi64(c3, 32));
+      const __m256i half0 =
+          _mm256_or_si256(_mm256_and_si256(c0, low), _mm256_slli_epi64(c1, 32));
+      const __m256i half1 =
+          _mm256_or_si256(_mm256_and_si256(c2, low), _mm256_slli_epi64(c3, 32));
       uint64_t* row = out + slot * stride + lane;
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(row), half0);
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(row + stride), half1);

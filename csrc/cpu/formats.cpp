@@ -148,10 +148,10 @@ void cumulate_weights(const indptr_t* indptr,
 }
 
 #define GSAMPLE_INSTANTIATE(indptr_t, index_t)                          \
-  template int64_t coo_to_csc(const int32_t*, const int32_t*, int64_t, \
-                              int64_t, indptr_t*, index_t*, int64_t*); \
-  template int64_t coo_to_csc(const int64_t*, const int64_t*, int64_t, \
-                              int64_t, indptr_t*, index_t*, int64_t*); \
+  template int64_t coo_to_csc(const int32_t*, const int32_t*, int64_t,  \
+                              int64_t, indptr_t*, index_t*, int64_t*);  \
+  template int64_t coo_to_csc(const int64_t*, const int64_t*, int64_t,  \
+                              int64_t, indptr_t*, index_t*, int64_t*);  \
   template CscFault check_csc(const indptr_t*, const index_t*, int64_t, \
                               int64_t, int64_t);
 GSAMPLE_INSTANTIATE(int32_t, int32_t)
@@ -159,11 +159,11 @@ GSAMPLE_INSTANTIATE(int64_t, int32_t)
 GSAMPLE_INSTANTIATE(int64_t, int64_t)
 #undef GSAMPLE_INSTANTIATE
 
-#define GSAMPLE_INSTANTIATE(indptr_t)                                         \
-  template CscFault check_indptr(const indptr_t*, int64_t, int64_t);          \
-  template void cumulate_weights(const indptr_t*, const float*, int64_t,      \
-                                 int64_t*);                                   \
-  template void cumulate_weights(const indptr_t*, const double*, int64_t,     \
+#define GSAMPLE_INSTANTIATE(indptr_t)                                     \
+  template CscFault check_indptr(const indptr_t*, int64_t, int64_t);      \
+  template void cumulate_weights(const indptr_t*, const float*, int64_t,  \
+                                 int64_t*);                               \
+  template void cumulate_weights(const indptr_t*, const double*, int64_t, \
                                  int64_t*);
 GSAMPLE_INSTANTIATE(int32_t)
 GSAMPLE_INSTANTIATE(int64_t)

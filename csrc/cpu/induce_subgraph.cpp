@@ -16,7 +16,7 @@ constexpr int64_t kParallelColumns = 256;
 
 template <typename indptr_t, typename index_t>
 Status induce_subgraph(const InduceArgs<indptr_t, index_t>& args,
-                     std::vector<InducedEdges>* parts) {
+                       std::vector<InducedEdges>* parts) {
   // (tree, node) as one number: what `row_nodes` is searched by.
   const auto key = [&](const int64_t* batch, int64_t i, int64_t node) {
     const uint64_t tree = batch == nullptr ? 0 : batch[i];
@@ -29,9 +29,9 @@ Status induce_subgraph(const InduceArgs<indptr_t, index_t>& args,
     rows.find_or_insert(key(args.row_batch, i, args.row_nodes[i]),
                         static_cast<uint32_t>(i));
   const int threads = static_cast<int>(std::max<int64_t>(
-      1, std::min<int64_t>(args.num_threads > 0 ? args.num_threads
-                                                : max_threads(),
-                           args.num_col_nodes / kParallelColumns)));
+      1,
+      std::min<int64_t>(args.num_threads > 0 ? args.num_threads : max_threads(),
+                        args.num_col_nodes / kParallelColumns)));
   parts->resize(threads);
   std::atomic<bool> valid{true};
   Interrupt interrupt;
@@ -65,10 +65,10 @@ Status induce_subgraph(const InduceArgs<indptr_t, index_t>& args,
 }
 
 template Status induce_subgraph(const InduceArgs<int32_t, int32_t>&,
-                              std::vector<InducedEdges>*);
+                                std::vector<InducedEdges>*);
 template Status induce_subgraph(const InduceArgs<int64_t, int32_t>&,
-                              std::vector<InducedEdges>*);
+                                std::vector<InducedEdges>*);
 template Status induce_subgraph(const InduceArgs<int64_t, int64_t>&,
-                              std::vector<InducedEdges>*);
+                                std::vector<InducedEdges>*);
 
 }  // namespace gsample

@@ -36,6 +36,6 @@ struct InducedEdges {
 // column is not in the graph.
 template <typename indptr_t, typename index_t>
 Status induce_subgraph(const InduceArgs<indptr_t, index_t>& args,
-                     std::vector<InducedEdges>* parts);
+                       std::vector<InducedEdges>* parts);
 
 }  // namespace gsample

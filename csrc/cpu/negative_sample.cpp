@@ -23,9 +23,8 @@ struct Candidates {
       : args(a), item(i), limit(a.num_nodes) {
     if (args.max_time == nullptr)
       return;
-    const int64_t* last =
-        std::upper_bound(args.order_time, args.order_time + args.num_nodes,
-                         args.max_time[item]);
+    const int64_t* last = std::upper_bound(
+        args.order_time, args.order_time + args.num_nodes, args.max_time[item]);
     limit = std::max<int64_t>(1, last - args.order_time);
   }
 
@@ -49,7 +48,9 @@ struct Candidates {
     return args.cum_weight == nullptr ? limit : weights().total();
   }
   uint64_t find(uint64_t r) const {
-    return args.cum_weight == nullptr ? r : weights().find(r, total());
+    return args.cum_weight == nullptr
+               ? r
+               : weights().find(r, weights().density(total()));
   }
 };
 

@@ -30,8 +30,9 @@ namespace {
 constexpr int64_t kMaxIds = TableBase::kMaxIds;
 constexpr int64_t kChunkEdges = 4096;       // work of one claim of a thread
 constexpr int64_t kParallelEdges = 8192;    // below, threads cost more
-constexpr int64_t kParallelColumns = 2048;  // likewise
-constexpr int64_t kCountBlock = 512;        // columns counted together
+constexpr int64_t kParallelColumns = 4096;  // likewise
+constexpr int64_t kWriteEdges = 65536;      // work of one claim of a writer
+constexpr int64_t kCountBlock = 1024;       // columns counted together
 constexpr int64_t kSelectBlock = 64;        // columns selected together
 
 // A dense table answers faster once a batch may touch 1 node in kDenseRatio; a
@@ -57,8 +58,7 @@ class NeighborSampleCpu final : public NeighborSample {
   Status run() override {
     begin();
     for (int hop = 0; hop < options_.num_hops && ok(); ++hop) {
-      for (int r = 0; r < args_.num_relations; ++r)
-        count(r, hop);
+      count(hop);
       if (ok() && reserve_hop())
         select_and_relabel(hop);
       finish_hop();
@@ -82,40 +82,23 @@ class NeighborSampleCpu final : public NeighborSample {
     return edges(r).hop_edges;
   }
 
-  void write_nodes(int t, int64_t* node, int64_t* batch) const override {
-    const Type& state = type(t);
-    parallel_ranges(state.size, kParallelEdges, threads_,
-                    [&](int64_t begin, int64_t end) {
-                      std::copy(state.node.data() + begin,
-                                state.node.data() + end, node + begin);
-                      if (batch != nullptr)
-                        std::copy(state.root.data() + begin,
-                                  state.root.data() + end, batch + begin);
-                    });
-  }
-
-  void write_edges(int r, int64_t* row, int64_t* col, int64_t* edge)
-      const override {
-    const Edges& state = edges(r);
-    for (const Span& span : state.spans) {
-      const int64_t* offset = state.offsets.data() + span.offsets;
-      const int64_t size = offset[span.columns];
-      const int threads = size < kParallelEdges ? 1 : threads_;
-      parallel_ranges(span.columns, 1, threads, [&](int64_t a, int64_t b) {
-        for (int64_t i = a; i < b; ++i)
-          std::fill(col + span.edges + offset[i],
-                    col + span.edges + offset[i + 1], span.frontier + i);
-        const int64_t begin = span.edges + offset[a];
-        const int64_t end = span.edges + offset[b];
-        std::copy(state.row.data() + begin, state.row.data() + end,
-                  row + begin);
-        if (edge != nullptr)
-          std::copy(state.edge.data() + begin, state.edge.data() + end,
-                    edge + begin);
-      });
+  void write(const NodeOutput* nodes, const EdgeOutput* out) override {
+    std::vector<std::function<void()>> parts;
+    for (int t = 0; t < args_.num_types; ++t)
+      parts.push_back([this, t, nodes] { write_nodes(type(t), nodes[t]); });
+    int64_t total = 0;
+    for (int r = 0; r < args_.num_relations; ++r) {
+      total += edges(r).size;
+      for (const Span& span : edges(r).spans)
+        for_each_range(r, span, kWriteEdges, [&](int64_t a, int64_t b) {
+          parts.push_back([this, r, span, a, b, out] {
+            write_columns(edges(r), span, a, b, out[r]);
+          });
+        });
     }
+    parallel_items(parts.size(), total < kParallelEdges ? 1 : threads_,
+                   [&](int64_t i) { parts[i](); });
   }
-
 
  private:
   Type& type(int t) { return *workspace_.types[t]; }
@@ -200,63 +183,63 @@ class NeighborSampleCpu final : public NeighborSample {
     return static_cast<uint64_t>(tree) * args_.types[t].num_nodes + node;
   }
 
-  // The candidates of every column of the frontier, and how many are taken.
-  void count(int r, int hop) {
-    const auto& relation = args_.relations[r];
-    const Type& columns = type(relation.dst);
-    const int64_t n = relation.fanouts[hop] == 0
-                          ? 0
-                          : columns.frontier_end - columns.frontier_begin;
-    Edges& state = edges(r);
-    state.spans.push_back(
-        {columns.frontier_begin, n, state.size, state.num_offsets});
-    state.offsets.reserve(state.num_offsets + n + 1, state.num_offsets);
-    state.start.reserve(n);
-    state.length.reserve(n);
-    int64_t* offset = state.offsets.data() + state.num_offsets;
-    std::fill(offset, offset + n + 1, 0);
-    parallel_ranges(n, kParallelColumns, threads_,
-                    [&](int64_t begin, int64_t end) {
-                      count_range(r, hop, begin, end, offset + 1);
-                    });
-    for (int64_t i = 0; i < n; ++i)
-      offset[i + 1] += offset[i];
-    state.num_offsets += n + 1;
-    state.hop_edges.push_back(offset[n]);
+  // The candidates of every column of the frontiers, and how many are taken.
+  void count(int hop) {
+    std::vector<Chunk> blocks;
+    for (int r = 0; r < args_.num_relations; ++r) {
+      const auto& relation = args_.relations[r];
+      const Type& columns = type(relation.dst);
+      const int64_t n = relation.fanouts[hop] == 0
+                            ? 0
+                            : columns.frontier_end - columns.frontier_begin;
+      Edges& state = edges(r);
+      state.spans.push_back(
+          {columns.frontier_begin, n, state.size, state.num_offsets});
+      state.offsets.reserve(state.num_offsets + n + 1, state.num_offsets);
+      state.num_offsets += n + 1;
+      state.start.reserve(n);
+      state.length.reserve(n);
+      for (int64_t i = 0; i < n; i += kCountBlock)
+        blocks.push_back({r, 0, i, std::min(n, i + kCountBlock)});
+    }
+    const bool few = blocks.size() * kCountBlock < kParallelColumns;
+    parallel_items(blocks.size(), few ? 1 : threads_, [&](int64_t i) {
+      interrupt_.poll();
+      if (ok())
+        count_block(blocks[i], hop);
+    });
+    for (int r = 0; r < args_.num_relations && ok(); ++r) {
+      const Span& span = edges(r).spans.back();
+      int64_t* offset = edges(r).offsets.data() + span.offsets;
+      offset[0] = 0;
+      for (int64_t i = 0; i < span.columns; ++i)
+        offset[i + 1] += offset[i];
+      edges(r).hop_edges.push_back(offset[span.columns]);
+    }
   }
 
-  void count_range(int r, int hop, int64_t a, int64_t b, int64_t* counts) {
-    const auto& relation = args_.relations[r];
-    Edges& state = edges(r);
-    const int64_t frontier = state.spans.back().frontier;
-    const index_t* node = type(relation.dst).node.data() + frontier;
-    const uint32_t* root = roots(relation.dst, frontier);
-    indptr_t* start = state.start.data();
-    indptr_t* length = state.length.data();
+  void count_block(const Chunk& block, int hop) {
+    const auto& relation = args_.relations[block.relation];
+    Edges& state = edges(block.relation);
+    const Span& span = state.spans.back();
+    const int64_t first = span.frontier + block.begin;
+    const int64_t n = block.end - block.begin;
+    const index_t* node = type(relation.dst).node.data() + first;
+    indptr_t* start = state.start.data() + block.begin;
+    indptr_t* length = state.length.data() + block.begin;
     ColumnCounter<indptr_t, index_t> counter(relation, options_, hop);
-    for (int64_t i = a; i < b; i += kCountBlock) {
-      const int64_t end = std::min(b, i + kCountBlock);
-      if (!counter.find(node + i, end - i, start + i, length + i))
-        return fault_.set(Fault::kIndptr, r, node[i], relation.num_edges);
-      for (int64_t j = i; j < end && relation.edge_time != nullptr; ++j)
-        counter.restrict(workspace_.root_time[root[j]], start + j, length + j);
-      for (int64_t j = i; j < end; ++j)
-        counts[j] = counter.count(node[j], start + j, length + j);
-      interrupt_.poll();
-      if (!ok())
-        return;
-    }
+    if (!counter.find(node, n, start, length))
+      return fault_.set(Fault::kIndptr, block.relation, node[0],
+                        relation.num_edges);
+    const uint32_t* root = roots(relation.dst, first);
+    for (int64_t i = 0; relation.edge_time != nullptr && i < n; ++i)
+      counter.restrict(workspace_.root_time[root[i]], start + i, length + i);
+    counter.count(node, n, start, length,
+                  state.offsets.data() + span.offsets + 1 + block.begin);
   }
 
   // Makes room for all that this hop can add.
   bool reserve_hop() {
-    for (int r = 0; r < args_.num_relations; ++r) {
-      Edges& state = edges(r);
-      const int64_t extra = state.hop_edges.back();
-      state.edge.reserve(state.size + extra, state.size);
-      state.row.reserve(state.size + extra, state.size);
-      state.neighbor.reserve(extra);
-    }
     for (int t = 0; t < args_.num_types; ++t) {
       Type& state = type(t);
       int64_t extra = 0;
@@ -272,8 +255,14 @@ class NeighborSampleCpu final : public NeighborSample {
       state.node.reserve(state.size + extra + 1, state.size);
       if (options_.disjoint)
         state.root.reserve(state.size + extra + 1, state.size);
-      state.with_table(
-          [&](auto& table) { table.reserve(state.size, extra); });
+      state.with_table([&](auto& table) { table.reserve(state.size, extra); });
+    }
+    for (int r = 0; r < args_.num_relations; ++r) {
+      Edges& state = edges(r);
+      const int64_t extra = state.hop_edges.back();
+      state.edge.reserve(state.size + extra, state.size);
+      state.row.reserve(state.size + extra, state.size);
+      state.neighbor.reserve(extra);
     }
     return true;
   }
@@ -292,18 +281,29 @@ class NeighborSampleCpu final : public NeighborSample {
 
   std::vector<Chunk> cut_chunks() const {
     std::vector<Chunk> chunks;
-    for (int r = 0; r < args_.num_relations; ++r) {
-      const Span& span = edges(r).spans.back();
-      const int64_t* offset = edges(r).offsets.data() + span.offsets;
-      const int64_t* last = offset + span.columns;
-      for (int64_t begin = 0; begin < span.columns;) {
-        const int64_t* cut = std::lower_bound(
-            offset + begin + 1, last, offset[begin] + kChunkEdges);
-        chunks.push_back({r, args_.relations[r].src, begin, cut - offset});
-        begin = cut - offset;
-      }
-    }
+    for (int r = 0; r < args_.num_relations; ++r)
+      for_each_range(r, edges(r).spans.back(), kChunkEdges,
+                     [&](int64_t a, int64_t b) {
+                       chunks.push_back({r, args_.relations[r].src, a, b});
+                     });
     return chunks;
+  }
+
+  // Calls function(begin, end) for runs of columns of about `size` edges.
+  template <typename function_t>
+  void for_each_range(int r,
+                      const Span& span,
+                      int64_t size,
+                      const function_t& function) const {
+    const int64_t* offset = edges(r).offsets.data() + span.offsets;
+    const int64_t* last = offset + span.columns;
+    if (*last == 0)
+      return;
+    for (const int64_t* begin = offset; begin < last;) {
+      const int64_t* end = std::lower_bound(begin + 1, last, *begin + size);
+      function(begin - offset, end - offset);
+      begin = end;
+    }
   }
 
   bool select_edges(const Chunk& chunk, int hop) {
@@ -320,21 +320,22 @@ class NeighborSampleCpu final : public NeighborSample {
         stream_key(options_.key, options_.call_id + hop, chunk.relation));
     indptr_t* edge = state.edge.data() + span.edges;
     Column<indptr_t> columns[kSelectBlock];
-    for (int64_t i = chunk.begin; i < chunk.end; i += kSelectBlock) {
-      const int n = static_cast<int>(std::min(kSelectBlock, chunk.end - i));
-      for (int j = 0; j < n; ++j) {
-        const indptr_t start = state.start[i + j];
-        const indptr_t length = state.length[i + j];
+    for (int64_t i = chunk.begin; i < chunk.end;) {
+      indptr_t* out = edge + offset[i];
+      int n = 0;
+      for (; n < kSelectBlock && i < chunk.end; ++i) {
+        const indptr_t start = state.start[i], length = state.length[i];
         const indptr_t size = length < 0 ? ~length : length;
-        columns[j] = {start,
+        columns[n] = {start,
                       size,
-                      offset[i + j + 1] - offset[i + j],
+                      offset[i + 1] - offset[i],
                       length < 0,
-                      trees ? root[i + j] : 0,
-                      static_cast<uint64_t>(node[i + j]),
-                      counter.weights(node[i + j], start, size)};
+                      trees ? root[i] : 0,
+                      static_cast<uint64_t>(node[i]),
+                      counter.weights(node[i], start, size)};
+        n += columns[n].count > 0;
       }
-      selector.select(columns, n, edge + offset[i]);
+      selector.select(columns, n, out);
     }
     return read_neighbors(chunk.relation, offset[chunk.begin],
                           offset[chunk.end]);

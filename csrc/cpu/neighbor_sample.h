@@ -8,6 +8,7 @@
 
 #include "../args.h"
 #include "parallel.h"
+#include "write_sample.h"
 
 namespace gsample {
 
@@ -40,12 +41,8 @@ class NeighborSample {
   // [num_hops + 1] and [num_hops] counts.
   virtual const std::vector<int64_t>& hop_nodes(int type) const = 0;
   virtual const std::vector<int64_t>& hop_edges(int relation) const = 0;
-  // Pointers may be null where an output is not wanted.
-  virtual void write_nodes(int type, int64_t* node, int64_t* batch) const = 0;
-  virtual void write_edges(int relation,
-                           int64_t* row,
-                           int64_t* col,
-                           int64_t* edge) const = 0;
+  // Outputs of the sizes that the counts sum to, one for each type (relation).
+  virtual void write(const NodeOutput* nodes, const EdgeOutput* edges) = 0;
 };
 
 template <typename indptr_t, typename index_t>

@@ -60,8 +60,17 @@ void parallel_ranges(int64_t size,
       std::max<int64_t>(1, std::min<int64_t>(threads, size / grain));
   if (ranges == 1)
     return body(0, size);
-  run_tasks(static_cast<int>(ranges), [&](int i) {
-    body(size * i / ranges, size * (i + 1) / ranges);
+  run_tasks(static_cast<int>(ranges),
+            [&](int i) { body(size * i / ranges, size * (i + 1) / ranges); });
+}
+
+void parallel_items(int64_t n,
+                    int threads,
+                    const std::function<void(int64_t)>& body) {
+  std::atomic<int64_t> next{0};
+  run_tasks(static_cast<int>(std::min<int64_t>(n, threads)), [&](int) {
+    for (int64_t i = next++; i < n; i = next++)
+      body(i);
   });
 }
 

@@ -25,6 +25,11 @@ void parallel_ranges(int64_t size,
                      int threads,
                      const std::function<void(int64_t, int64_t)>& body);
 
+// Runs body(0) ... body(n - 1); threads take the next item when they are free.
+void parallel_items(int64_t n,
+                    int threads,
+                    const std::function<void(int64_t)>& body);
+
 // Lets Ctrl-C end a long kernel. Only the thread that made the object asks
 // Python, at most ten times a second; the others read `stopped`.
 class Interrupt {

@@ -26,7 +26,8 @@ void relabel(const index_t* neighbor,
   uint32_t size = static_cast<uint32_t>(rows.size);
   for (int64_t i = begin; i < end; ++i) {
     if (i + kPrefetch < prefetch_end)
-      table.prefetch(key_offset + static_cast<uint64_t>(neighbor[i + kPrefetch]));
+      table.prefetch(key_offset +
+                     static_cast<uint64_t>(neighbor[i + kPrefetch]));
     const uint64_t key = key_offset + static_cast<uint64_t>(neighbor[i]);
     const uint32_t id = table.find_or_insert(key, size);
     row[i] = id;

@@ -33,6 +33,8 @@ class ColumnSelector {
   // one column after the other.
   void select(const Column<indptr_t>* columns, int n, indptr_t* out) {
     int i = 0;
+    for (int j = 0; weighted_ && j < n; ++j)
+      prefetch_ends(columns[j].weights);
     while (i < n) {
       if (!is_random(columns[i])) {
         out = take_all(columns[i++], out);
@@ -105,7 +107,29 @@ class ColumnSelector {
     for (int lane = lanes; lane < stride_; ++lane)
       root_[lane] = id_[lane] = 0;
     draw_lanes(key_, root_, id_, lanes, slots, stride_, draws_);
+    for (int i = begin, lane = 0; weighted_ && i < end; ++i)
+      if (is_random(columns[i]))
+        prefetch_search(columns[i], lane++);
     return end;
+  }
+
+  static void prefetch_ends(const CumulativeWeights& w) {
+    __builtin_prefetch(w.cum);
+    __builtin_prefetch(w.cum + w.n - 1);
+  }
+
+  // Where the searches of a column will begin, but for what the slots before
+  // take away: close enough for the misses of a group to overlap.
+  void prefetch_search(const Column<indptr_t>& c, int lane) const {
+    const CumulativeWeights& w = c.weights;
+    const uint64_t sum = w.total();
+    const double density = w.density(sum);
+    for (int64_t slot = 0; slot < c.count; ++slot) {
+      const uint64_t draw = draws_[slot * stride_ + lane];
+      const uint64_t first = w.window(w.guess(bounded(draw, sum), density));
+      __builtin_prefetch(w.cum + first);
+      __builtin_prefetch(w.cum + first + kWindow - 1);
+    }
   }
 
   indptr_t* select_small(const Column<indptr_t>& c, int lane, indptr_t* out) {

@@ -72,8 +72,8 @@ void rmat_edges(int scale,
               const uint32_t r = static_cast<uint16_t>(
                   draw[level / 4 * kLanes + lane] >> 16 * (level % 4));
               const int down = r >= cumulative[1];
-              const int right = (r >= cumulative[0]) - down +
-                                (r >= cumulative[2]);
+              const int right =
+                  (r >= cumulative[0]) - down + (r >= cumulative[2]);
               u = 2 * u + static_cast<index_t>(down);
               v = 2 * v + static_cast<index_t>(right);
             }
@@ -87,9 +87,17 @@ void rmat_edges(int scale,
 template void configuration_model(const int32_t*, int64_t, uint64_t, int32_t*);
 template void configuration_model(const int64_t*, int64_t, uint64_t, int32_t*);
 template void configuration_model(const int64_t*, int64_t, uint64_t, int64_t*);
-template void rmat_edges(int, int64_t, const uint32_t*, uint64_t, int32_t*,
+template void rmat_edges(int,
+                         int64_t,
+                         const uint32_t*,
+                         uint64_t,
+                         int32_t*,
                          int32_t*);
-template void rmat_edges(int, int64_t, const uint32_t*, uint64_t, int64_t*,
+template void rmat_edges(int,
+                         int64_t,
+                         const uint32_t*,
+                         uint64_t,
+                         int64_t*,
                          int64_t*);
 
 }  // namespace gsample

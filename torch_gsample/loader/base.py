@@ -10,8 +10,13 @@ from torch_gsample.loader.numbering import (
     IndexRange,
     NumberedBatches,
 )
-from torch_gsample.loader.prefetch import IndexFeed, prefetched
+from torch_gsample.loader.prefetch import (
+    IndexFeed,
+    in_prefetch_thread,
+    prefetched,
+)
 from torch_gsample.rng import batch_scope
+from torch_gsample.samplers.base import KeyedSampler
 
 #: Batches that are made ahead in a thread when there are no workers.
 DEFAULT_PREFETCH = 2
@@ -29,11 +34,18 @@ class KeyedLoader:
     epoch: int
     prefetch: int
     _feed: IndexFeed | None = None
+    _pass_epoch: int = 0
+    _transform: Any = None
 
-    def _init_keyed(self, prefetch: int | None) -> None:
-        """Reads what concerns this class, before PyG's initialisation."""
+    def _init_keyed(self, prefetch: int | None, sampler: Any) -> None:
+        """Reads what concerns this class, before PyG's initialisation.
+
+        A sampler that is not keyed may use torch's default generator, which
+        its caller uses as well: it stays in the caller's thread.
+        """
         if prefetch is None:
-            prefetch = DEFAULT_PREFETCH
+            keyed = isinstance(sampler, KeyedSampler)
+            prefetch = DEFAULT_PREFETCH if keyed else 0
         if prefetch < 0:
             raise ValueError(
                 f"{type(self).__name__}: 'prefetch' must not be negative "
@@ -71,16 +83,28 @@ class KeyedLoader:
             batches = loader.__iter__()
         finally:
             self._feed = None
-        return prefetched(feed, lambda: batches, self.prefetch)
+        ahead = prefetched(feed, lambda: batches, self.prefetch)
+        return ahead if self.transform is None else map(self.transform, ahead)
+
+    @property
+    def transform(self) -> Any:
+        """What to do with a batch: in the caller's thread, as in PyG.
+
+        It may use torch's default generator, as the caller does.
+        """
+        return None if in_prefetch_thread() else self._transform
+
+    @transform.setter
+    def transform(self, transform: Any) -> None:
+        self._transform = transform
 
     @property
     def _index_sampler(self) -> Any:
         # Where torch's loader looks for batches of indices.
         if self._feed is not None:
             return self._feed
-        epoch = getattr(self, '_pass_epoch', 0)
         batches = super()._index_sampler  # type: ignore[misc]
-        return NumberedBatches(batches, epoch)
+        return NumberedBatches(batches, lambda: self._pass_epoch)
 
     def collate_fn(self, index: Any) -> Any:
         """Samples a batch under its number."""

@@ -4,6 +4,7 @@ from typing import Any
 
 from torch_geometric import loader as pyg_loader
 
+from torch_gsample.loader.adjacency import with_edge_index
 from torch_gsample.loader.base import KeyedLoader, split_sampler
 from torch_gsample.samplers.graph_input import GraphData
 from torch_gsample.samplers.node_wise import NeighborSampler, NumNeighborsType
@@ -65,11 +66,12 @@ def _check_no_options(name: str, kwargs: dict[str, Any]) -> None:
 
 
 class NeighborLoader(KeyedLoader, pyg_loader.NeighborLoader):
-    r"""PyG's :class:`torch_geometric.loader.NeighborLoader` on our sampler.
+    r"""PyG's ``NeighborLoader`` on our sampler.
 
     It takes PyG's arguments, and returns PyG's mini-batches. Samples are the
     same for any ``num_workers`` and number of threads. Without workers, the
-    next batches are made in a thread while the caller trains.
+    next batches are made in a thread while the caller trains. Mini-batches of
+    a graph that is a ``torch.sparse`` tensor have an ``edge_index``.
 
     Args:
         data (Data or HeteroData or (FeatureStore, GraphStore)): The graph.
@@ -81,7 +83,9 @@ class NeighborLoader(KeyedLoader, pyg_loader.NeighborLoader):
             :class:`NeighborSampler` if not given. A sampler of indices, which
             torch's loader calls by the same name, is passed on to it.
         prefetch (int, optional): Batches to make ahead in a thread when
-            ``num_workers`` is 0. (default: 2)
+            ``num_workers`` is 0. Only ``transform`` stays in the caller's
+            thread. (default: 2, but 0 for a ``sampler`` that is no
+            :class:`KeyedSampler`, whose draws may depend on where it runs)
         **kwargs (optional): Further arguments of :class:`NeighborSampler`
             (``replace``, ``seed``, ...), of PyG's loader (``transform``, ...)
             and of :class:`torch.utils.data.DataLoader`.
@@ -110,7 +114,6 @@ class NeighborLoader(KeyedLoader, pyg_loader.NeighborLoader):
         prefetch: int | None = None,
         **kwargs: Any,
     ):
-        self._init_keyed(prefetch)
         graph_sampler = split_sampler('NeighborLoader', sampler, kwargs)
         graph_sampler = graph_sampler or kwargs.pop('neighbor_sampler', None)
         if graph_sampler is None:
@@ -123,9 +126,10 @@ class NeighborLoader(KeyedLoader, pyg_loader.NeighborLoader):
             )
         else:
             _check_no_options('NeighborLoader', kwargs)
+        self._init_keyed(prefetch, graph_sampler)
         pyg_loader.NodeLoader.__init__(
             self,
-            data=data,
+            data=with_edge_index(data),
             node_sampler=graph_sampler,
             input_nodes=input_nodes,
             input_time=input_time,
@@ -134,7 +138,7 @@ class NeighborLoader(KeyedLoader, pyg_loader.NeighborLoader):
 
 
 class LinkNeighborLoader(KeyedLoader, pyg_loader.LinkNeighborLoader):
-    r"""PyG's :class:`torch_geometric.loader.LinkNeighborLoader` on our sampler.
+    r"""PyG's ``LinkNeighborLoader`` on our sampler.
 
     It takes PyG's arguments, and returns PyG's mini-batches. Beside those of
     :class:`NeighborLoader`, ``exclude_seed_edges`` takes the seed edges out of
@@ -170,7 +174,6 @@ class LinkNeighborLoader(KeyedLoader, pyg_loader.LinkNeighborLoader):
         prefetch: int | None = None,
         **kwargs: Any,
     ):
-        self._init_keyed(prefetch)
         graph_sampler = split_sampler('LinkNeighborLoader', sampler, kwargs)
         graph_sampler = graph_sampler or kwargs.pop('neighbor_sampler', None)
         if graph_sampler is None:
@@ -185,9 +188,10 @@ class LinkNeighborLoader(KeyedLoader, pyg_loader.LinkNeighborLoader):
             )
         else:
             _check_no_options('LinkNeighborLoader', kwargs)
+        self._init_keyed(prefetch, graph_sampler)
         pyg_loader.LinkLoader.__init__(
             self,
-            data=data,
+            data=with_edge_index(data),
             link_sampler=graph_sampler,
             edge_label_index=edge_label_index,
             edge_label=edge_label,

@@ -5,7 +5,7 @@ The batch sampler of a loader yields lists of indices; here they become
 them.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from torch.utils.data import Dataset
@@ -51,16 +51,20 @@ class NumberedBatches:
 
     Args:
         batches (Iterable[List[int]]): The batch sampler.
-        epoch (int): The epoch of the pass.
+        epoch (Callable): Returns the epoch of the pass that begins; a loader
+            whose workers persist makes all its passes over one object.
     """
 
-    def __init__(self, batches: Any, epoch: int):
+    def __init__(self, batches: Any, epoch: Callable[[], int]):
         self.batches = batches
         self.epoch = epoch
 
     def __iter__(self) -> Iterator[BatchIndex]:
+        return self._number(self.epoch())  # not when the first batch is asked
+
+    def _number(self, epoch: int) -> Iterator[BatchIndex]:
         for batch, indices in enumerate(self.batches):
-            yield BatchIndex(indices, BatchNumber(self.epoch, batch))
+            yield BatchIndex(indices, BatchNumber(epoch, batch))
 
     def __len__(self) -> int:
         return len(self.batches)

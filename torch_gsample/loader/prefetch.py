@@ -4,6 +4,7 @@ Indices go in, batches come out in the same order. Nothing random happens in
 the thread but the samplers' own draws, which do not depend on where they run.
 """
 
+import atexit
 import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -29,7 +30,7 @@ class IndexFeed:
     def __init__(self, indices: Iterable[Any]):
         self._indices = iter(indices)
         self._queue: queue.SimpleQueue = queue.SimpleQueue()
-        self._ended = False
+        self._ended = self._closed = False
 
     def advance(self) -> None:
         """Passes on the next item, or the end."""
@@ -39,13 +40,34 @@ class IndexFeed:
             self._queue.put(item)
 
     def close(self) -> None:
-        """Ends the iteration."""
-        self._ended = True
+        """Ends the iteration, whatever was passed on already."""
+        self._ended = self._closed = True
         self._queue.put(_END)
 
     def __iter__(self) -> Iterator[Any]:
-        while (item := self._queue.get()) is not _END:
+        while (item := self._queue.get()) is not _END and not self._closed:
             yield item
+
+
+#: The threads that run, and where their indices come from.
+_running: dict[threading.Thread, IndexFeed] = {}
+
+
+@atexit.register
+def _stop_all() -> None:
+    """Ends the threads of unfinished epochs.
+
+    The interpreter would cut them off in the middle of an operator, which
+    aborts the process.
+    """
+    for thread, feed in list(_running.items()):
+        feed.close()
+        thread.join()
+
+
+def in_prefetch_thread() -> bool:
+    """Whether the caller runs in the thread that makes batches ahead."""
+    return threading.current_thread() in _running
 
 
 def prefetched(
@@ -76,6 +98,7 @@ def prefetched(
     thread = threading.Thread(
         target=work, name='torch_gsample_prefetch', daemon=True
     )
+    _running[thread] = feed
     thread.start()
     try:
         while (batch := results.get()) is not _END:
@@ -86,3 +109,4 @@ def prefetched(
     finally:
         feed.close()
         thread.join()
+        _running.pop(thread, None)

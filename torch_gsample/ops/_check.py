@@ -47,12 +47,18 @@ def int64_vector(
     return value
 
 
-def graph(op: str, indptr: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns the pointers and indices of a graph in supported dtypes."""
+def pointers(op: str, indptr: Tensor) -> Tensor:
+    """Returns the pointers of a graph, which are never empty."""
     indptr = integer_vector(op, 'indptr', indptr)
-    indices = integer_vector(op, 'indices', indices)
     if indptr.numel() == 0:
         raise ValueError(f"{op}: 'indptr' must have at least one element")
+    return indptr
+
+
+def graph(op: str, indptr: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns the pointers and indices of a graph in supported dtypes."""
+    indptr = pointers(op, indptr)
+    indices = integer_vector(op, 'indices', indices)
     if indptr.dtype == torch.int32 and indices.dtype == torch.int64:
         indptr = indptr.to(torch.int64)
     return indptr, indices
@@ -100,6 +106,8 @@ def random_key(op: str, key: Tensor) -> Tensor:
             f"{op}: 'key' must have shape [1, 3], one row of (seed, epoch, "
             f'batch) (got {list(key.shape)})'
         )
+    if key.device.type != 'cpu':
+        raise ValueError(f"{op}: 'key' must be on the CPU (got {key.device})")
     return key.contiguous()
 
 

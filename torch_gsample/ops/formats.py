@@ -42,7 +42,9 @@ tensor([1, 0, 2], dtype=torch.int32), tensor([1, 0, 2]))
     """
     op = 'coo_to_csc'
     row = _check.integer_vector(op, 'row', row)
-    col = _check.integer_vector(op, 'col', col).to(row.dtype)
+    col = _check.integer_vector(op, 'col', col)
+    if row.dtype != col.dtype:
+        row, col = row.to(torch.int64), col.to(torch.int64)
     if row.numel() != col.numel():
         raise ValueError(
             f"{op}: 'row' and 'col' must have the same length (got "
@@ -163,7 +165,7 @@ def cumulate_weights(
         0.25
     """
     op = 'cumulate_weights'
-    indptr = _check.integer_vector(op, 'indptr', indptr)
+    indptr = _check.pointers(op, indptr)
     if weight.is_complex() or weight.dim() != 1:
         raise TypeError(
             f"{op}: '{name}' must be a vector of real numbers (got "

@@ -69,19 +69,28 @@ def negative_sample(
         tensor([0, 1])
     """
     op = 'negative_sample'
+    ids = _check.int64_vector(op, 'ids', ids)
+
+    def optional(
+        name: str, value: Tensor | None, size: int | None
+    ) -> Tensor | None:
+        if value is None:
+            return None
+        return _check.int64_vector(op, name, value, size)
+
     return torch.ops.gsample.negative_sample(
-        _check.int64_vector(op, 'ids', ids),
+        ids,
         num_nodes,
         target,
         _check.random_key(op, key),
         call_id,
-        cum_weight=cum_weight,
-        order=order,
-        order_time=order_time,
-        max_time=max_time,
-        anchor=anchor,
-        indptr=indptr,
-        indices=indices,
+        cum_weight=optional('cum_weight', cum_weight, num_nodes),
+        order=optional('order', order, num_nodes),
+        order_time=optional('order_time', order_time, num_nodes),
+        max_time=optional('max_time', max_time, ids.numel()),
+        anchor=optional('anchor', anchor, ids.numel()),
+        indptr=optional('indptr', indptr, None),
+        indices=optional('indices', indices, None),
     )
 
 

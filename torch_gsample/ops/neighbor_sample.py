@@ -240,9 +240,7 @@ def hetero_neighbor_sample(
             f"{op}: 'fanouts' must have the same number of hops for each "
             f'relation (got {sorted(hops)})'
         )
-    graphs = [
-        _check.graph(op, *g) for g in zip(indptr, indices, strict=True)
-    ]
+    graphs = [_check.graph(op, *g) for g in zip(indptr, indices, strict=True)]
     seeds = [
         _check.node_ids(op, 'seeds', s, n)
         for s, n in zip(seeds, num_nodes, strict=True)

@@ -52,9 +52,7 @@ def induce_subgraph(
     op = 'induce_subgraph'
     indptr, indices = _check.graph(op, indptr, indices)
     row_nodes = _check.node_ids(op, 'row_nodes', row_nodes, num_rows)
-    col_nodes = _check.node_ids(
-        op, 'col_nodes', col_nodes, indptr.numel() - 1
-    )
+    col_nodes = _check.node_ids(op, 'col_nodes', col_nodes, indptr.numel() - 1)
     if (row_batch is None) != (col_batch is None):
         raise ValueError(
             f"{op}: 'row_batch' and 'col_batch' must be given together"

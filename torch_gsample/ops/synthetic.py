@@ -28,7 +28,12 @@ def configuration_model(
         tensor([0, 1, 1], dtype=torch.int32)
     """
     op = 'configuration_model'
-    indptr = _check.integer_vector(op, 'indptr', indptr)
+    indptr = _check.pointers(op, indptr)
+    if index_dtype not in _check.INDEX_DTYPES:
+        raise TypeError(
+            f"{op}: 'index_dtype' must be torch.int32 or torch.int64 "
+            f'(got {index_dtype})'
+        )
     wide = index_dtype == torch.int64
     if wide:
         indptr = indptr.to(torch.int64)

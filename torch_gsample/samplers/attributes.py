@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from torch_gsample import ops
+from torch_gsample.ops._check import node_ids
 from torch_gsample.samplers.graph_input import (
     GraphData,
     SamplerGraph,
@@ -40,6 +41,7 @@ class Times:
         """Returns the time of each seed: as given, or that of its node.
 
         Raises:
+            IndexError: If a seed is not in the graph.
             ValueError: If neither is known.
         """
         if not self.given:
@@ -54,7 +56,9 @@ class Times:
                         "times ('input_time' or 'edge_label_time'), as "
                         'the seeds have no time of their own'
                     )
-                time = self.node[node_type][seed]
+                known = self.node[node_type]
+                node_ids('NeighborSampler', 'seeds', seed, known.numel())
+                time = known[seed]
             out[node_type] = _integer('seed time', time)
         return out
 
@@ -101,6 +105,14 @@ def read_times(
         raise ValueError(
             f"NeighborSampler: the time attribute '{time_attr}' is neither a "
             f'node-level nor an edge-level attribute'
+        )
+    if node_attr != edge_attr and not (times.node and edge_time):
+        level, name = (
+            ('edge', edge_attr) if times.node else ('node', node_attr)
+        )
+        raise ValueError(
+            f"NeighborSampler: 'time_attr' must name two attributes that "
+            f"exist, but '{name}' is no {level}-level attribute"
         )
     times.given = True
     for edge_type, csc in graph.csc.items():

@@ -4,20 +4,27 @@
 types, edge types and a :class:`CSC` for each edge type come out.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data, FeatureStore, GraphStore, HeteroData
+from torch_geometric.data import (
+    Data,
+    EdgeAttr,
+    FeatureStore,
+    GraphStore,
+    HeteroData,
+    remote_backend_utils,
+)
+from torch_geometric.data.graph_store import EdgeLayout
 from torch_geometric.data.storage import EdgeStorage
 from torch_geometric.sampler.base import DataType
 from torch_geometric.typing import EdgeType, NodeType
 
 from torch_gsample.formats import CSC
 
-GraphData = Data | HeteroData | tuple[FeatureStore, GraphStore]
+GraphData: TypeAlias = Data | HeteroData | tuple[FeatureStore, GraphStore]
 
 
 @dataclass
@@ -103,7 +110,25 @@ def read_graph(
         graph.csc[edge_type] = csc
         if compressed:
             graph.compressed.add(edge_type)
+    _unify_dtypes(graph)
     return graph
+
+
+def _unify_dtypes(graph: SamplerGraph) -> None:
+    """Widens indices so that all edge types have the same dtypes."""
+    columns = graph.csc.values()
+    indices = {csc.indices.dtype for csc in columns}
+    indptr = indices | {csc.indptr.dtype for csc in columns}
+    for edge_type, csc in graph.csc.items():
+        graph.csc[edge_type] = replace(
+            csc,
+            indptr=csc.indptr.to(_widest(indptr)),
+            indices=csc.indices.to(_widest(indices)),
+        )
+
+
+def _widest(dtypes: set[torch.dtype]) -> torch.dtype:
+    return torch.int64 if torch.int64 in dtypes else torch.int32
 
 
 def _name(edge_type: EdgeType | None) -> str:
@@ -184,52 +209,69 @@ def _read_stores(
     graph_store: GraphStore,
     index_dtype: torch.dtype | None,
 ) -> SamplerGraph:
-    attrs = graph_store.get_all_edge_attrs()
-    edge_types = list(dict.fromkeys(attr.edge_type for attr in attrs))
-    if edge_types == [None]:
-        row, colptr, perm = graph_store.csc()
-        sizes = [a.size for a in attrs if a.size is not None]
-        num_nodes = max(sizes[0]) if sizes else _store_size(feature_store)
-        csc = CSC.from_compressed(
-            colptr,
-            row,
-            num_nodes,
-            num_nodes,
-            perm=perm,
-            index_dtype=index_dtype,
+    attrs: dict[Any, list[EdgeAttr]] = {}
+    for attr in graph_store.get_all_edge_attrs():
+        attrs.setdefault(attr.edge_type, []).append(attr)
+    counts: dict[Any, int]
+    if list(attrs) == [None]:
+        sizes = [a.size for a in attrs[None] if a.size is not None]
+        counts = {None: max(sizes[0]) if sizes else _store_size(feature_store)}
+    else:
+        groups = [a.group_name for a in feature_store.get_all_tensor_attrs()]
+        node_types: list[Any] = [g for g in groups if isinstance(g, str)]
+        for edge_type in attrs:
+            node_types += [edge_type[0], edge_type[2]]
+        counts = {
+            t: remote_backend_utils.size(feature_store, graph_store, t)
+            for t in dict.fromkeys(node_types)
+        }
+    graph = SamplerGraph(
+        DataType.remote, list(counts), list(attrs), counts, {}
+    )
+    for edge_type, given in attrs.items():
+        src, dst = graph.end_types(edge_type)
+        attr = min(given, key=lambda a: _LAYOUT_ORDER.index(a.layout))
+        graph.csc[edge_type] = _stored_columns(
+            graph_store, attr, (counts[src], counts[dst]), index_dtype
         )
-        return SamplerGraph(
-            DataType.remote, [None], [None], {None: num_nodes}, {None: csc}
-        )
-    from torch_geometric.data.remote_backend_utils import size
+    _unify_dtypes(graph)
+    return graph
 
-    groups = [a.group_name for a in feature_store.get_all_tensor_attrs()]
-    node_types = [g for g in groups if isinstance(g, str)]
-    for edge_type in edge_types:
-        node_types += [edge_type[0], edge_type[2]]
-    node_types = list(dict.fromkeys(node_types))
-    counts = {t: size(feature_store, graph_store, t) for t in node_types}
-    rows, colptrs, perms = graph_store.csc()
-    columns = {
-        t: CSC.from_compressed(
-            colptrs[t],
-            rows[t],
-            counts[t[0]],
-            counts[t[2]],
-            perm=perms[t],
+
+#: Which layout to ask a store for, if it has several ones.
+_LAYOUT_ORDER = (EdgeLayout.CSC, EdgeLayout.COO, EdgeLayout.CSR)
+
+
+def _stored_columns(
+    graph_store: GraphStore,
+    attr: EdgeAttr,
+    size: tuple[int, int],
+    index_dtype: torch.dtype | None,
+) -> CSC:
+    # Not by the store's own `csc()`, whose sort is not stable.
+    row, col = graph_store.get_edge_index(attr)
+    if attr.layout == EdgeLayout.CSC:
+        return CSC.from_compressed(
+            col,
+            row,
+            *size,
             index_dtype=index_dtype,
-            name=_name(t),
+            name=_name(attr.edge_type),
         )
-        for t in edge_types
-    }
-    return SamplerGraph(
-        DataType.remote, node_types, edge_types, counts, columns
+    if attr.layout == EdgeLayout.CSR:
+        row = CSC.from_compressed(row, col, size[1], size[0]).col()
+    is_sorted = attr.layout == EdgeLayout.COO and attr.is_sorted
+    return CSC.from_coo(
+        row, col, *size, is_sorted=is_sorted, index_dtype=index_dtype
     )
 
 
 def _store_size(feature_store: FeatureStore) -> int:
+    if isinstance(feature_store, Data):
+        return feature_store.num_nodes
     for attr in feature_store.get_all_tensor_attrs():
-        return feature_store.get_tensor_size(attr)[0]
+        if 'edge' not in str(attr.attr_name):
+            return feature_store.get_tensor_size(attr)[0]
     raise ValueError(
         'read_graph: the number of nodes is unknown: give the edges of the '
         'graph store a size'
@@ -240,13 +282,15 @@ def node_attributes(
     data: GraphData, graph: SamplerGraph, name: str
 ) -> dict[NodeType | None, Tensor]:
     """Returns the node attribute ``name`` of each node type that has it."""
-    if isinstance(data, Data):
-        return {None: data[name]} if data.is_node_attr(name) else {}
-    if isinstance(data, HeteroData):
-        return {t: data[t][name] for t in data.node_types if name in data[t]}
-    return _store_attributes(
-        data[0], name, lambda g: g is None or isinstance(g, str)
-    )
+    source = _as_data(data)
+    if isinstance(source, Data):
+        known = name in source and source.is_node_attr(name)
+        return {None: source[name]} if known else {}
+    if isinstance(source, HeteroData):
+        return {
+            t: source[t][name] for t in source.node_types if name in source[t]
+        }
+    return _store_attributes(source, graph, name, edge_level=False)
 
 
 def edge_attributes(
@@ -256,17 +300,18 @@ def edge_attributes(
 
     Values are in the order of the graph's columns.
     """
-    if isinstance(data, Data):
-        values = {None: data[name]} if data.is_edge_attr(name) else {}
-    elif isinstance(data, HeteroData):
+    source = _as_data(data)
+    values: dict[Any, Tensor]
+    if isinstance(source, Data):
+        known = name in source and source.is_edge_attr(name)
+        values = {None: source[name]} if known else {}
+    elif isinstance(source, HeteroData):
         values = {
-            t: store[name] for t, store in data.edge_items() if name in store
+            t: store[name] for t, store in source.edge_items() if name in store
         }
     else:
-        values = _store_attributes(
-            data[0], name, lambda g: isinstance(g, tuple)
-        )
-    out = {}
+        values = _store_attributes(source, graph, name, edge_level=True)
+    out: dict[Any, Tensor] = {}
     for edge_type, value in values.items():
         csc = graph.csc[edge_type]
         if value.size(0) != csc.num_edges:
@@ -278,12 +323,35 @@ def edge_attributes(
     return out
 
 
+def _as_data(data: GraphData) -> Any:
+    """Returns a graph that keeps its own attributes, or a feature store."""
+    return data if isinstance(data, (Data, HeteroData)) else data[0]
+
+
 def _store_attributes(
-    feature_store: FeatureStore, name: str, accepts: Callable[[Any], bool]
+    feature_store: FeatureStore,
+    graph: SamplerGraph,
+    name: str,
+    edge_level: bool,
 ) -> dict[Any, Tensor]:
-    out = {}
+    out: dict[Any, Tensor] = {}
     for attr in feature_store.get_all_tensor_attrs():
-        if attr.attr_name == name and accepts(attr.group_name):
-            attr.index = None
-            out[attr.group_name] = feature_store.get_tensor(attr)
+        if attr.attr_name != name:
+            continue
+        attr.index = None
+        if graph.is_hetero:
+            if isinstance(attr.group_name, tuple) == edge_level:
+                out[attr.group_name] = feature_store.get_tensor(attr)
+            continue
+        # A homogeneous graph has one group, whatever its name is.
+        value = feature_store.get_tensor(attr)
+        if _is_edge_level(name, value, graph) == edge_level:
+            out[None] = value
     return out
+
+
+def _is_edge_level(name: str, value: Tensor, graph: SamplerGraph) -> bool:
+    """Tells by the length and, where it fits both, by the name, as PyG."""
+    if value.size(0) != graph.csc[None].num_edges:
+        return False
+    return value.size(0) != graph.num_nodes[None] or 'edge' in name

@@ -1,5 +1,4 @@
-"""Batches of seed edges: their ends, negatives and labels, as PyG has them.
-"""
+"""Batches of seed edges: their ends, negatives and labels, as PyG has them."""
 
 import math
 from typing import Any
@@ -159,9 +158,13 @@ class LinkBatch:
 
     def _tree_positive(self, graph: SamplerGraph) -> Tensor:
         """Returns the seed edge of each tree; types number them in order."""
-        return torch.cat([
-            self._positives[t] for t in graph.node_types if t in self._positives
-        ])
+        return torch.cat(
+            [
+                self._positives[t]
+                for t in graph.node_types
+                if t in self._positives
+            ]
+        )
 
     def exclude_edges(
         self, out: Any, graph: SamplerGraph, disjoint: bool, reverse: bool
@@ -179,7 +182,7 @@ class LinkBatch:
             if reverse:
                 found |= self._is_seed_edge(edges, batch, out.col, (dst, src))
             return output.keep_edges(out, ~found)
-        masks = {}
+        masks: dict[Any, Any] = {}
         for edge_type in graph.edge_types:
             pairs = []
             if edge_type == self.edge_type:

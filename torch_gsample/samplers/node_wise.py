@@ -1,6 +1,6 @@
 """Node-wise sampling: a few neighbours of each node, hop by hop."""
 
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import torch
 from torch import Tensor
@@ -15,22 +15,23 @@ from torch_geometric.sampler import (
 from torch_geometric.sampler.base import DataType, SubgraphType
 from torch_geometric.typing import EdgeType, EdgeTypeStr, NodeType
 
-from torch_gsample import ops
-from torch_gsample.formats import CSC
 from torch_gsample.ops._check import fanouts as check_fanouts
-from torch_gsample.samplers import links, output
-from torch_gsample.samplers.attributes import (
-    EdgeWeights,
-    Times,
-    read_times,
-    read_weights,
-)
+from torch_gsample.ops._check import node_ids
+from torch_gsample.samplers.attributes import read_times, read_weights
 from torch_gsample.samplers.base import KeyedSampler
 from torch_gsample.samplers.graph_input import GraphData, read_graph
+from torch_gsample.samplers.links import LinkBatch
 from torch_gsample.samplers.negatives import Negatives
+from torch_gsample.samplers.neighborhood import Neighborhood
 
-NumNeighborsType = NumNeighbors | list[int] | dict[EdgeType, list[int]]
-SeedDict = dict[NodeType | None, Tensor]
+NumNeighborsType: TypeAlias = (
+    NumNeighbors | list[int] | dict[EdgeType, list[int]]
+)
+SeedDict: TypeAlias = dict[Any, Tensor]
+
+_DIRECTIONS = ('forward', 'backward')
+_STRATEGIES = ('uniform', 'last')
+_EXCLUSIONS = (False, True, 'reverse')
 
 
 class NeighborSampler(KeyedSampler):
@@ -123,25 +124,15 @@ class NeighborSampler(KeyedSampler):
         true_negatives: bool = False,
     ):
         super().__init__(seed, rng_scope)
-        if sample_direction not in ('forward', 'backward'):
+        _check_choice('sample_direction', sample_direction, _DIRECTIONS)
+        _check_choice('temporal_strategy', temporal_strategy, _STRATEGIES)
+        _check_choice('exclude_seed_edges', exclude_seed_edges, _EXCLUSIONS)
+        _check_count('time_window', time_window)
+        _check_count('num_threads', num_threads)
+        if time_window is not None and time_attr is None:
             raise ValueError(
-                f"NeighborSampler: 'sample_direction' must be 'forward' or "
-                f"'backward' (got {sample_direction!r})"
-            )
-        if temporal_strategy not in ('uniform', 'last'):
-            raise ValueError(
-                f"NeighborSampler: 'temporal_strategy' must be 'uniform' or "
-                f"'last' (got {temporal_strategy!r})"
-            )
-        if time_window is not None and (time_attr is None or time_window < 0):
-            raise ValueError(
-                f"NeighborSampler: 'time_window' must not be negative and "
-                f"needs 'time_attr' (got {time_window})"
-            )
-        if exclude_seed_edges not in (False, True, 'reverse'):
-            raise ValueError(
-                f"NeighborSampler: 'exclude_seed_edges' must be a bool or "
-                f"'reverse' (got {exclude_seed_edges!r})"
+                f"NeighborSampler: 'time_window' needs 'time_attr' "
+                f'(got {time_window})'
             )
         self.subgraph_type = SubgraphType(
             subgraph_type if directed else 'induced'
@@ -162,16 +153,20 @@ class NeighborSampler(KeyedSampler):
         if sample_direction == 'backward':
             for key, csc in self.graph.csc.items():
                 self.graph.csc[key] = csc.transpose()
-        self._times: Times = read_times(
+        self._times = read_times(
             data, self.graph, time_attr, is_sorted, self._backward
         )
-        self._weights: EdgeWeights = read_weights(
-            data, self.graph, weight_attr
+        self._neighborhood = Neighborhood(
+            self.graph,
+            self._times,
+            read_weights(data, self.graph, weight_attr),
+            self._backward,
         )
         self._negatives = Negatives(self.graph, true_negatives, self._backward)
         self.num_neighbors = num_neighbors
         if share_memory:
-            self._share_memory()
+            self._neighborhood.share_memory_()
+            self._negatives.share_memory_()
 
     # Properties of PyG's sampler #############################################
 
@@ -184,6 +179,11 @@ class NeighborSampler(KeyedSampler):
     def num_neighbors(self, value: NumNeighborsType) -> None:
         if not isinstance(value, NumNeighbors):
             value = NumNeighbors(value)
+        if not isinstance(value.values, (list, tuple, dict)):
+            raise TypeError(
+                "NeighborSampler: 'num_neighbors' must be a list, a "
+                f'dictionary or NumNeighbors (got {value.values!r})'
+            )
         if not self.is_hetero:
             if isinstance(value.values, dict):
                 raise ValueError(
@@ -264,6 +264,7 @@ class NeighborSampler(KeyedSampler):
             IndexError: If a seed is not in the graph.
             ValueError: If times are needed and missing.
         """
+        self._check_node_type(inputs.input_type)
         seeds: SeedDict = {inputs.input_type: inputs.node}
         times = {inputs.input_type: inputs.time}
         key = self.batch_key(inputs.node, inputs.time)
@@ -291,16 +292,24 @@ class NeighborSampler(KeyedSampler):
                 ``true_negatives`` cannot be had.
         """
         key = self.batch_key(inputs.row, inputs.col, inputs.time)
-        ends = links.LinkBatch(inputs, NegativeSampling.cast(neg_sampling))
+        ends = LinkBatch(inputs, NegativeSampling.cast(neg_sampling))
+        for node_type, nodes in zip(
+            ends.end_types, (inputs.row, inputs.col), strict=True
+        ):
+            self._check_node_type(node_type)
+            size = self.graph.num_nodes[node_type]
+            node_ids('NeighborSampler', 'edge_label_index', nodes, size)
         ends.add_negatives(self._negatives, self._times, key)
         seeds, times = ends.seeds(self.disjoint)
         out = self._sample(seeds, times, key)
         if self.exclude_seed_edges:
+            # Both directions of an edge come back if one of them stays.
+            both = self.subgraph_type == SubgraphType.bidirectional
             ends.exclude_edges(
                 out,
                 self.graph,
                 self.disjoint,
-                reverse=self.exclude_seed_edges == 'reverse',
+                reverse=both or self.exclude_seed_edges == 'reverse',
             )
         ends.label(out, self.graph, self.disjoint)
         return self._finish(out)
@@ -324,144 +333,32 @@ class NeighborSampler(KeyedSampler):
     def _backward(self) -> bool:
         return self.sample_direction == 'backward'
 
+    def _check_node_type(self, node_type: NodeType | None) -> None:
+        if node_type not in self.graph.num_nodes:
+            raise ValueError(
+                f'NeighborSampler: the graph has no node type {node_type!r} '
+                f'(it has {self.node_types})'
+            )
+
     def _sample(
         self, seeds: SeedDict, times: dict[Any, Tensor | None], key: Tensor
-    ) -> SamplerOutput | HeteroSamplerOutput:
-        graph = self.graph
-        disjoint = self.disjoint
+    ) -> Any:
         seed_time = self._times.of_seeds(seeds, times)
-        options: dict[str, Any] = dict(
+        options = dict(
             key=key,
             time_window=self.time_window,
             temporal_strategy=self.temporal_strategy,
             replace=self.replace,
-            disjoint=disjoint,
+            disjoint=self.disjoint,
             num_threads=self.num_threads or 0,
         )
-        out: Any
-        if self.is_hetero:
-            out = output.to_hetero_sampler_output(
-                self._call_hetero(seeds, seed_time, options),
-                graph,
-                disjoint,
-                self._backward,
-            )
-        else:
-            csc = graph.csc[None]
-            sample = ops.neighbor_sample(
-                csc.indptr,
-                csc.indices,
-                seeds[None],
-                self._fanouts[0],
-                cum_weight=self._weights.get(None),
-                edge_time=self._times.edge.get(None),
-                seed_time=seed_time and seed_time[None],
-                **options,
-            )
-            out = output.to_sampler_output(sample, disjoint, self._backward)
-        if self.subgraph_type == SubgraphType.induced:
-            self._induce(out, seed_time)
-        self._restore_compressed_ids(out)
-        return out
-
-    def _call_hetero(
-        self,
-        seeds: SeedDict,
-        seed_time: dict[Any, Tensor] | None,
-        options: dict[str, Any],
-    ) -> ops.HeteroNeighborSample:
-        graph = self.graph
-        index = {t: i for i, t in enumerate(graph.node_types)}
-        for node_type in seeds:
-            if node_type not in index:
-                raise ValueError(
-                    f'NeighborSampler: the graph has no node type '
-                    f'{node_type!r} (it has {graph.node_types})'
-                )
-        none = torch.empty(0, dtype=torch.int64)
-        ends = [graph.end_types(t) for t in graph.edge_types]
-        columns = [graph.csc[t] for t in graph.edge_types]
-        temporal = seed_time is not None
-        return ops.hetero_neighbor_sample(
-            [csc.indptr for csc in columns],
-            [csc.indices for csc in columns],
-            [
-                (index[dst], index[src])
-                if self._backward
-                else (index[src], index[dst])
-                for src, dst in ends
-            ],
-            [graph.num_nodes[t] for t in graph.node_types],
-            [seeds.get(t, none) for t in graph.node_types],
-            self._fanouts,
-            cum_weight=[self._weights.get(t) for t in graph.edge_types],
-            edge_time=[self._times.edge.get(t) for t in graph.edge_types]
-            if temporal
-            else None,
-            seed_time=[seed_time.get(t, none) for t in graph.node_types]
-            if seed_time is not None
-            else None,
-            **options,
+        out = self._neighborhood.sample(
+            seeds, seed_time, self._fanouts, options
         )
-
-    def _induce(
-        self, out: Any, seed_time: dict[Any, Tensor] | None
-    ) -> None:
-        """Replaces the sampled edges by all edges between sampled nodes.
-
-        In temporal sampling these are the edges that a tree's time allows.
-        """
-        hetero = self.is_hetero
-        tree_time = None
-        if seed_time is not None:
-            tree_time = torch.cat([
-                seed_time[t] for t in self.graph.node_types if t in seed_time
-            ])
-        for edge_type in self.graph.edge_types:
-            csc: CSC = self.graph.csc[edge_type]
-            src, dst = self.graph.end_types(edge_type)
-            if self._backward:
-                src, dst = dst, src
-            batch = out.batch if hetero else {None: out.batch}
-            node = out.node if hetero else {None: out.node}
-            rows, cols = (batch[src], batch[dst]) if self.disjoint else (None,) * 2
-            row, col, edge = ops.induce_subgraph(
-                csc.indptr,
-                csc.indices,
-                csc.num_rows,
-                node[src],
-                node[dst],
-                rows,
-                cols,
-                num_threads=self.num_threads or 0,
-            )
-            if tree_time is not None and edge_type in self._times.edge:
-                time = self._times.edge[edge_type][edge]
-                latest = tree_time[cols[col]]
-                mask = time <= latest
-                if self.time_window is not None:
-                    mask &= time >= latest - self.time_window
-                row, col, edge = row[mask], col[mask], edge[mask]
-            if self._backward:
-                row, col = col, row
-            if hetero:
-                out.row[edge_type] = row
-                out.col[edge_type] = col
-                out.edge[edge_type] = edge
-            else:
-                out.row, out.col, out.edge = row, col, edge
-        out.num_sampled_edges = None
-
-    def _restore_compressed_ids(self, out: Any) -> None:
-        """Spells edges of compressed formats by their original position."""
-        for edge_type in self.graph.compressed:
-            perm = self.graph.csc[edge_type].perm
-            if perm is None:
-                continue
-            if self.is_hetero:
-                out.edge[edge_type] = perm[out.edge[edge_type]]
-            else:
-                out.edge = perm[out.edge]
+        if self.subgraph_type == SubgraphType.induced:
+            self._neighborhood.induce(out, seed_time, options)
+        self._neighborhood.restore_edge_ids(out)
+        return out
 
     def _finish(self, out: Any) -> Any:
         if self.subgraph_type == SubgraphType.bidirectional:
@@ -470,10 +367,23 @@ class NeighborSampler(KeyedSampler):
             out.metadata = metadata
         return out
 
-    def _share_memory(self) -> None:
-        for csc in self.graph.csc.values():
-            csc.share_memory_()
-        for values in (self._times.edge, self._times.node, self._weights):
-            for value in values.values():
-                value.share_memory_()
-        self._negatives.share_memory_()
+
+def _check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:
+    if value not in choices:
+        raise ValueError(
+            f"NeighborSampler: '{name}' must be one of {choices} "
+            f'(got {value!r})'
+        )
+
+
+def _check_count(name: str, value: int | None) -> None:
+    if value is None:
+        return
+    if not isinstance(value, int):
+        raise TypeError(
+            f"NeighborSampler: '{name}' must be an integer (got {value!r})"
+        )
+    if value < 0:
+        raise ValueError(
+            f"NeighborSampler: '{name}' must not be negative (got {value})"
+        )

@@ -55,6 +55,18 @@ def to_hetero_sampler_output(
     )
 
 
+def set_edges(
+    out: Any, edge_type: Any, row: Tensor, col: Tensor, edge: Tensor
+) -> None:
+    """Sets the edges of a sample (of one edge type)."""
+    if isinstance(out, HeteroSamplerOutput):
+        out.row[edge_type] = row
+        out.col[edge_type] = col
+        out.edge[edge_type] = edge
+    else:
+        out.row, out.col, out.edge = row, col, edge
+
+
 def keep_edges(out: SamplerOutput, mask: Tensor) -> None:
     """Drops the edges of ``out`` where ``mask`` is false, and counts anew."""
     out.num_sampled_edges = _count_kept(out.num_sampled_edges, mask)

@@ -1,0 +1,80 @@
+# Each target sets itself up in .venv, once: what a stamp stands for is done
+# again only when the files it depends on change.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+INSTALL := $(PIP) install --constraint constraints.txt
+SOURCES := $(shell find csrc -name '*.cpp' -o -name '*.h' -o -name '*.cu' \
+	-o -name '*.cuh')
+CPP := $(shell find csrc tests -name '*.cpp' -o -name '*.h' -o -name '*.cu' \
+	-o -name '*.cuh')
+
+.PHONY: demo test test-interop test-sanitize test-cuda bench lint format docs \
+	clean
+
+demo: $(VENV)/demo
+	$(BIN)/python examples/train_debian.py
+
+test: $(VENV)/dev
+	$(BIN)/python -m pytest -m 'not interop'
+
+# torch-scatter and torch-sparse are built from source, which takes about ten
+# minutes the first time; pip keeps the wheels.
+test-interop: $(VENV)/interop
+	$(BIN)/python -m pytest -m interop
+
+# The operator tests under AddressSanitizer with UBSan, and ThreadSanitizer.
+test-sanitize: $(VENV)/dev
+	tests/sanitize/run address
+	tests/sanitize/run thread
+
+# On a machine with a GPU and torch for it: uses the packages of $(PYTHON).
+test-cuda:
+	$(PYTHON) -m venv --system-site-packages $(VENV)-cuda
+	GSAMPLE_CUDA=1 $(VENV)-cuda/bin/python setup.py --quiet build_ext --inplace
+	$(VENV)-cuda/bin/python -m pytest -m 'not interop'
+
+bench: $(VENV)/dev
+	$(BIN)/python benchmark/neighbor.py
+
+lint: $(VENV)/dev
+	$(BIN)/ruff check --quiet .
+	$(BIN)/ruff format --quiet --check .
+	$(BIN)/mypy
+	$(BIN)/clang-format --dry-run --Werror $(CPP)
+
+format: $(VENV)/dev
+	$(BIN)/ruff check --quiet --fix .
+	$(BIN)/ruff format --quiet .
+	$(BIN)/clang-format -i $(CPP)
+
+# Runs the examples of all docstrings and pages, and draws the pictures.
+docs: $(VENV)/dev
+	$(BIN)/python docs/make.py
+
+clean:
+	rm -rf $(VENV) $(VENV)-cuda build *.egg-info torch_gsample/_C.so
+
+# What is installed #############################################################
+
+$(VENV)/torch: constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(INSTALL) torch torch-geometric setuptools
+	touch $@
+
+$(VENV)/package: $(VENV)/torch setup.py pyproject.toml $(SOURCES)
+	$(INSTALL) --no-build-isolation --editable .
+	touch $@
+
+$(VENV)/demo: $(VENV)/package
+	$(INSTALL) --no-build-isolation --editable '.[demo]'
+	touch $@
+
+$(VENV)/dev: $(VENV)/package
+	$(INSTALL) --no-build-isolation --editable '.[dev]'
+	touch $@
+
+$(VENV)/interop: $(VENV)/dev
+	$(INSTALL) --no-build-isolation torch-scatter torch-sparse
+	touch $@

@@ -1,0 +1,279 @@
+"""How fast is neighbour sampling, beside the other samplers installed here?
+
+Peers are measured when they can be imported: pyg-lib, DGL and torch-sparse.
+
+    python benchmark/neighbor.py --graphs small --modes uniform,weighted
+    python benchmark/neighbor.py --markdown results.md
+"""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from harness import (
+    Report,
+    compare,
+    dgl_module,
+    machine,
+    pyg_lib_operators,
+    random_read_seconds,
+    seed_batches,
+)
+from torch import Tensor
+
+from torch_gsample import CSC, ops
+from torch_gsample.datasets import DebianPackages, power_law
+from torch_gsample.rng import make_key
+
+#: (nodes, edges, largest degree, exponent): after ogbn-products, LiveJournal
+#: and ogbn-arxiv.
+GRAPHS = {
+    'large': (2_449_029, 124_000_000, 17_500, 1.5),
+    'medium': (4_850_000, 69_000_000, 14_000, 1.3),
+    'small': (169_000, 1_200_000, 13_000, 1.2),
+    'tiny': (2_000, 20_000, 300, 1.5),
+}
+FANOUTS = [15, 10, 5]
+MODES = ('uniform', 'weighted', 'disjoint', 'hetero')
+
+Sampler = Callable[[int], object]
+
+
+def load_graph(name: str) -> CSC:
+    if name in GRAPHS:
+        nodes, edges, max_degree, exponent = GRAPHS[name]
+        return power_law(nodes, edges, max_degree, exponent=exponent)
+    return load_npz(name)
+
+
+def load_npz(path: str) -> CSC:
+    """Reads all relations of an ``edge/<src>__<rel>__<dst>`` file as one."""
+    import numpy as np
+
+    data = np.load(path)
+    types = bytes(data['node_types']).decode().split('\n')
+    offset, num_nodes = {}, 0
+    for node_type in types:
+        offset[node_type] = num_nodes
+        num_nodes += int(data[f'num_nodes/{node_type}'])
+    edges = []
+    for key in data.files:
+        if key.startswith('edge/'):
+            src, _, dst = key[5:].split('__')
+            shift = [[offset[src]], [offset[dst]]]
+            edge = torch.from_numpy(data[key].astype(np.int64))
+            edge = edge + torch.tensor(shift)
+            edges += [edge, edge.flip(0)]
+    row, col = torch.cat(edges, 1)
+    return CSC.from_coo(row, col, num_nodes, num_nodes)
+
+
+def our_sampler(
+    graph: CSC, batches: list[Tensor], mode: str, weight: Tensor | None
+) -> Sampler:
+    cum_weight = (
+        None if weight is None else ops.cumulate_weights(graph.indptr, weight)
+    )
+
+    def sample(i: int) -> ops.NeighborSample:
+        return ops.neighbor_sample(
+            graph.indptr,
+            graph.indices,
+            batches[i % len(batches)],
+            FANOUTS,
+            key=make_key(0, 0, i),
+            cum_weight=cum_weight,
+            disjoint=mode == 'disjoint',
+        )
+
+    return sample
+
+
+def peer_samplers(
+    graph: CSC, batches: list[Tensor], mode: str, weight: Tensor | None
+) -> dict[str, Sampler]:
+    """Returns the peers that can sample this way, on int64 graphs."""
+    indptr, indices = graph.indptr.long(), graph.indices.long()
+    peers: dict[str, Sampler] = {}
+    pyg = pyg_lib_operators()
+    if pyg is not None:
+        peers['pyg-lib'] = lambda i: pyg.neighbor_sample(
+            indptr,
+            indices,
+            batches[i % len(batches)],
+            FANOUTS,
+            edge_weight=weight,
+            csc=True,
+            disjoint=mode == 'disjoint',
+        )
+    dgl = dgl_module()
+    if dgl is not None and mode != 'disjoint':
+        none = torch.empty(0, dtype=torch.int64)
+        g = dgl.graph(('csc', (indptr, indices, none))).formats('csc')
+        prob = None
+        if weight is not None:
+            g.edata['w'] = weight
+            prob = 'w'
+        sampler = dgl.dataloading.NeighborSampler(FANOUTS[::-1], prob=prob)
+        peers['DGL'] = lambda i: sampler.sample_blocks(
+            g, batches[i % len(batches)]
+        )
+    return peers
+
+
+def read_bound(graph: CSC, sample: ops.NeighborSample) -> tuple[float, float]:
+    """Returns the seconds that a sample's random reads take at least.
+
+    One read for the offset of each column, one for each edge, one for each
+    de-duplication. The first number takes each of them to cost what a read of
+    the neighbour array costs; for the second, offsets and table entries are
+    read from arrays of their own size.
+    """
+    columns = int(sample.num_nodes[:-1].sum())
+    edges = int(sample.num_edges.sum())
+    edge_read = random_read_seconds(graph.num_edges, graph.indices.dtype)
+    offset_read = random_read_seconds(graph.num_cols, graph.indptr.dtype)
+    table_read = random_read_seconds(graph.num_cols, torch.int32)
+    return (
+        (columns + 2 * edges) * edge_read,
+        columns * offset_read + edges * (edge_read + table_read),
+    )
+
+
+def run_homogeneous(
+    report: Report, name: str, modes: list[str], args: argparse.Namespace
+) -> None:
+    graph = load_graph(name)
+    batches = seed_batches(graph.num_cols, args.batch_size, args.rounds)
+    bounds = None
+    for mode in modes:
+        weight = None
+        if mode == 'weighted':
+            generator = torch.Generator().manual_seed(1)
+            weight = torch.rand(graph.num_edges, generator=generator)
+        ours = our_sampler(graph, batches, mode, weight)
+        candidates = {'ours': ours}
+        candidates.update(peer_samplers(graph, batches, mode, weight))
+        for threads in args.threads:
+            torch.set_num_threads(threads)
+            sample = ours(0)
+            if bounds is None:
+                bounds = read_bound(graph, sample)
+            timings = compare(candidates, args.rounds, args.min_seconds)
+            edges = int(sample.num_edges.sum())
+            share = ''
+            if mode == 'uniform' and threads == 1:
+                share = ' / '.join(
+                    f'{100 * bound / timings["ours"].median:.0f} %'
+                    for bound in bounds
+                )
+            add_row(report, name, mode, threads, timings, edges, share)
+
+
+def run_hetero(report: Report, args: argparse.Namespace) -> None:
+    """Debian packages, with the reverse of every relation."""
+    import torch_geometric.transforms as T
+
+    from torch_gsample import NeighborSampler
+
+    data = T.ToUndirected()(DebianPackages()[0])
+    fanouts = FANOUTS[:2]
+    sampler = NeighborSampler(data, fanouts, seed=0)
+    num_nodes = data['package'].num_nodes
+    batches = seed_batches(num_nodes, args.batch_size, args.rounds)
+
+    def ours(i: int) -> object:
+        seeds = {'package': batches[i % len(batches)]}
+        return sampler._sample(seeds, {}, make_key(0, 0, i))
+
+    candidates: dict[str, Sampler] = {'ours': ours}
+    pyg = pyg_lib_operators()
+    if pyg is not None:
+        names = {t: '__'.join(t) for t in data.edge_types}
+        indptr = {
+            n: sampler.graph.csc[t].indptr.long() for t, n in names.items()
+        }
+        indices = {
+            n: sampler.graph.csc[t].indices.long() for t, n in names.items()
+        }
+        counts = dict.fromkeys(names.values(), fanouts)
+        candidates['pyg-lib'] = lambda i: pyg.hetero_neighbor_sample(
+            data.node_types,
+            data.edge_types,
+            indptr,
+            indices,
+            {'package': batches[i % len(batches)]},
+            counts,
+            csc=True,
+        )
+    for threads in args.threads:
+        torch.set_num_threads(threads)
+        out = ours(0)
+        edges = sum(map(sum, out.num_sampled_edges.values()))
+        timings = compare(candidates, args.rounds, args.min_seconds)
+        add_row(report, 'debian', 'hetero', threads, timings, edges, '')
+
+
+def add_row(
+    report: Report,
+    graph: str,
+    mode: str,
+    threads: int,
+    timings: dict,
+    edges: int,
+    share: str,
+) -> None:
+    ours = timings['ours'].median
+    peers = {n: t.median for n, t in timings.items() if n != 'ours'}
+    report.add(
+        graph,
+        mode,
+        threads,
+        f'{ours * 1e3:.2f}',
+        f'{edges / ours / 1e6:.1f}',
+        share,
+        ', '.join(f'{n} {t * 1e3:.1f}' for n, t in peers.items()) or '-',
+        ', '.join(f'{n} {t / ours:.1f}x' for n, t in peers.items()) or '-',
+    )
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        '--graphs',
+        default='large,medium,small',
+        help=f'of {", ".join(GRAPHS)}, or the path of an npz file',
+    )
+    parser.add_argument('--modes', default=','.join(MODES))
+    parser.add_argument('--threads', default='1,2')
+    parser.add_argument('--batch-size', type=int, default=1024)
+    parser.add_argument('--rounds', type=int, default=15)
+    parser.add_argument('--min-seconds', type=float, default=0.0)
+    parser.add_argument('--markdown', type=Path, help='write the table there')
+    args = parser.parse_args()
+    args.threads = [int(t) for t in args.threads.split(',')]
+    return args
+
+
+def main() -> None:
+    args = parse_arguments()
+    report = Report(
+        f'Neighbour sampling, {args.batch_size} seeds, fan-outs {FANOUTS} '
+        f'(hetero {FANOUTS[:2]}): {machine()}',
+        ['graph', 'mode', 'threads', 'ours ms', 'M edges/s']
+        + ['share of read bound', 'peers ms', 'speed-up'],
+    )
+    modes = args.modes.split(',')
+    homogeneous = [mode for mode in modes if mode != 'hetero']
+    for name in args.graphs.split(',') if homogeneous else []:
+        run_homogeneous(report, name, homogeneous, args)
+    if 'hetero' in modes:
+        run_hetero(report, args)
+    report.show()
+    if args.markdown:
+        args.markdown.write_text(report.markdown())
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,13 @@
+// Memory of output tensors that is used again by later batches. Fresh memory
+// would be zeroed by the kernel page by page, which takes longer than to fill
+// it with a sample.
+#pragma once
+
+#include <torch/csrc/stable/tensor.h>
+
+namespace gsample {
+
+// An int64 vector on the CPU, not initialised.
+torch::stable::Tensor pooled_vector(int64_t size);
+
+}  // namespace gsample

@@ -1,0 +1,10 @@
+"""Data sets that come with the package, and generators of random graphs.
+
+Nothing is downloaded; PyG data objects come out.
+"""
+
+from torch_gsample.datasets.debian_packages import DebianPackages
+from torch_gsample.datasets.gcc_changelog import GccChangelog
+from torch_gsample.datasets.synthetic import power_law, rmat
+
+__all__ = ['DebianPackages', 'GccChangelog', 'power_law', 'rmat']

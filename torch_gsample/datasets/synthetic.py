@@ -1,0 +1,150 @@
+"""Random graphs for benchmarks and tests: fast, and the same for a seed."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from torch_gsample import ops
+from torch_gsample.formats import CSC
+
+
+def power_law(
+    num_nodes: int,
+    num_edges: int,
+    max_degree: int,
+    seed: int = 0,
+    *,
+    exponent: float = 1.5,
+    index_dtype: torch.dtype | None = None,
+) -> CSC:
+    r"""Draws a configuration model with truncated Pareto degrees.
+
+    Degrees are the quantiles of :math:`P(D > d) \propto d^{-\alpha}` cut off
+    at ``max_degree``, scaled to the wanted number of edges and dealt to the
+    nodes at random. In- and out-degree of a node are equal, as in an
+    undirected graph; the ends of edges are matched by a uniform permutation
+    (Molloy & Reed, 1995), so that loops and repeated edges are possible.
+
+    Args:
+        num_nodes (int): Number of nodes.
+        num_edges (int): Number of directed edges.
+        max_degree (int): The largest degree.
+        seed (int, optional): Seed of all draws.
+        exponent (float, optional): :math:`\alpha`; smaller is more skewed.
+        index_dtype (torch.dtype, optional): int32 or int64; if not given,
+            int32 where it suffices.
+
+    Raises:
+        ValueError: If the degrees cannot add up to ``num_edges``.
+
+    Example:
+        >>> graph = power_law(1_000, 20_000, 500)
+        >>> graph.num_edges, int(graph.indptr.diff().max())
+        (20000, 500)
+    """
+    if num_nodes <= 0 or exponent <= 0:
+        raise ValueError(
+            f"power_law: 'num_nodes' and 'exponent' must be positive (got "
+            f'{num_nodes} and {exponent})'
+        )
+    if not num_nodes <= num_edges <= num_nodes * max_degree:
+        raise ValueError(
+            f"power_law: 'num_edges' must be from {num_nodes} (1 a node) to "
+            f'{num_nodes * max_degree} (max_degree a node) (got {num_edges})'
+        )
+    degree = _pareto_degrees(num_nodes, num_edges, max_degree, exponent)
+    wide, wide_indices = ops.index_widths(
+        'power_law', num_edges, num_nodes, index_dtype
+    )
+    identity = torch.arange(num_nodes + 1)
+    # A configuration model of degrees 1 is a uniform permutation.
+    deal = ops.configuration_model(identity, seed + 1)
+    indptr = torch.zeros(num_nodes + 1, dtype=torch.int64)
+    torch.cumsum(degree[deal], 0, out=indptr[1:])
+    indptr = indptr if wide else indptr.to(torch.int32)
+    dtype = torch.int64 if wide_indices else torch.int32
+    indices = ops.configuration_model(indptr, seed, dtype)
+    return CSC(indptr, indices, num_nodes)
+
+
+def _pareto_degrees(
+    num_nodes: int, num_edges: int, max_degree: int, exponent: float
+) -> torch.Tensor:
+    """Returns descending degrees of sum ``num_edges``, int64."""
+
+    def quantiles(smallest: float, count: int) -> np.ndarray:
+        u = (np.arange(count) + 0.5) / count
+        tail = (smallest / max_degree) ** exponent
+        return smallest * (tail + u * (1 - tail)) ** (-1 / exponent)
+
+    low, high = 1e-6, float(max_degree)
+    for _ in range(60):  # the smallest degree under which the mean is right
+        middle = (low * high) ** 0.5
+        if quantiles(middle, 1 << 16).mean() * num_nodes > num_edges:
+            high = middle
+        else:
+            low = middle
+    wanted = np.maximum(quantiles(low, num_nodes), 1)
+    total = np.cumsum(wanted - 1)
+    scale = (num_edges - num_nodes) / max(total[-1], 1)
+    ends = np.floor(total * scale + 0.5).astype(np.int64)
+    degree = np.diff(ends, prepend=0) + 1
+    degree[0] = min(max_degree, num_edges - num_nodes + 1)
+    degree = np.minimum(degree, max_degree)
+    missing = int(num_edges - degree.sum())
+    # Rounding leaves a few edges too many or too few: from the lowest degree
+    # up, nodes take what there is room for.
+    room = (max_degree - degree if missing > 0 else degree - 1)[:0:-1]
+    filled = np.minimum(room.cumsum(), abs(missing))
+    degree[:0:-1] += np.sign(missing) * np.diff(filled, prepend=0)
+    return torch.from_numpy(degree)
+
+
+def rmat(
+    scale: int,
+    num_edges: int,
+    quadrants: Sequence[float] = (0.57, 0.19, 0.19, 0.05),
+    seed: int = 0,
+    *,
+    index_dtype: torch.dtype | None = None,
+) -> CSC:
+    """Draws an R-MAT graph of ``2 ** scale`` nodes.
+
+    Chakrabarti, Zhan & Faloutsos, "R-MAT: A Recursive Model for Graph
+    Mining", SDM 2004; the default quadrants are those of Graph500.
+
+    Args:
+        scale (int): Logarithm of the number of nodes, at most 40.
+        num_edges (int): Number of edges; repeated ones are kept.
+        quadrants (List[float], optional): Probabilities of the four
+            quadrants.
+        seed (int, optional): Seed of all draws.
+        index_dtype (torch.dtype, optional): int32 or int64; if not given,
+            int32 where it suffices.
+
+    Raises:
+        ValueError: If an argument is outside its range.
+
+    Example:
+        >>> graph = rmat(10, 5_000)
+        >>> graph.num_cols, graph.num_edges
+        (1024, 5000)
+    """
+    if not 0 <= scale <= 40:
+        raise ValueError(f"rmat: 'scale' must be in [0, 40] (got {scale})")
+    if num_edges < 0:
+        raise ValueError(
+            f"rmat: 'num_edges' must not be negative (got {num_edges})"
+        )
+    valid = len(quadrants) == 4 and min(quadrants) >= 0
+    if not valid or abs(sum(quadrants) - 1) > 1e-6:
+        raise ValueError(
+            f"rmat: 'quadrants' must be four probabilities of sum 1 (got "
+            f'{list(quadrants)})'
+        )
+    row, col = ops.rmat_edges(scale, num_edges, quadrants, seed)
+    graph = CSC.from_coo(
+        row, col, 1 << scale, 1 << scale, index_dtype=index_dtype
+    )
+    return CSC(graph.indptr, graph.indices, graph.num_rows)

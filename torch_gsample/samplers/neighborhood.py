@@ -1,0 +1,166 @@
+"""Calls the sampling operators on a sampler's graph.
+
+Seeds of each node type come in, PyG's outputs go out. Where ``backward`` is
+set, the columns of the graph are sources, and rows destinations.
+"""
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor
+
+from torch_gsample import ops
+from torch_gsample.samplers import output
+from torch_gsample.samplers.attributes import EdgeWeights, Times
+from torch_gsample.samplers.graph_input import SamplerGraph
+
+ByType: TypeAlias = dict[Any, Tensor]
+
+
+@dataclass(frozen=True)
+class Neighborhood:
+    """A graph with its times and weights, ready to be sampled.
+
+    Args:
+        graph (SamplerGraph): The graph.
+        times (Times): Its times, if there are any.
+        weights (Dict[EdgeType, torch.Tensor]): Cumulative edge weights.
+        backward (bool): Whether columns are sources.
+    """
+
+    graph: SamplerGraph
+    times: Times
+    weights: EdgeWeights
+    backward: bool
+
+    def sample(
+        self,
+        seeds: ByType,
+        seed_time: ByType | None,
+        fanouts: list[list[int]],
+        options: dict[str, Any],
+    ) -> Any:
+        """Samples neighbours of ``seeds``.
+
+        Args:
+            seeds (Dict[NodeType, torch.Tensor]): The seeds of some types.
+            seed_time (Dict[NodeType, torch.Tensor], optional): Their times.
+            fanouts (List[List[int]]): For each edge type.
+            options (Dict[str, Any]): Of the operator.
+        """
+        disjoint = options['disjoint']
+        if self.graph.is_hetero:
+            return output.to_hetero_sampler_output(
+                self._sample_hetero(seeds, seed_time, fanouts, options),
+                self.graph,
+                disjoint,
+                self.backward,
+            )
+        csc = self.graph.csc[None]
+        sample = ops.neighbor_sample(
+            csc.indptr,
+            csc.indices,
+            seeds[None],
+            fanouts[0],
+            cum_weight=self.weights.get(None),
+            edge_time=self.times.edge.get(None),
+            seed_time=None if seed_time is None else seed_time[None],
+            **options,
+        )
+        return output.to_sampler_output(sample, disjoint, self.backward)
+
+    def _sample_hetero(
+        self,
+        seeds: ByType,
+        seed_time: ByType | None,
+        fanouts: list[list[int]],
+        options: dict[str, Any],
+    ) -> ops.HeteroNeighborSample:
+        node_types, edge_types = self.graph.node_types, self.graph.edge_types
+        index = {t: i for i, t in enumerate(node_types)}
+        relations = [
+            (index[rows], index[cols])
+            for rows, cols in map(self._row_and_column_type, edge_types)
+        ]
+        none = torch.empty(0, dtype=torch.int64)
+        if seed_time is not None:
+            options = dict(
+                options,
+                edge_time=[self.times.edge.get(t) for t in edge_types],
+                seed_time=[seed_time.get(t, none) for t in node_types],
+            )
+        columns = [self.graph.csc[t] for t in edge_types]
+        return ops.hetero_neighbor_sample(
+            [csc.indptr for csc in columns],
+            [csc.indices for csc in columns],
+            relations,
+            [self.graph.num_nodes[t] for t in node_types],
+            [seeds.get(t, none) for t in node_types],
+            fanouts,
+            cum_weight=[self.weights.get(t) for t in edge_types],
+            **options,
+        )
+
+    def _row_and_column_type(self, edge_type: Any) -> tuple[Any, Any]:
+        src, dst = self.graph.end_types(edge_type)
+        return (dst, src) if self.backward else (src, dst)
+
+    def induce(
+        self, out: Any, seed_time: ByType | None, options: dict[str, Any]
+    ) -> None:
+        """Replaces the sampled edges by all edges between sampled nodes.
+
+        In temporal sampling these are the edges that a tree's time allows.
+        """
+        tree_time = None
+        if seed_time is not None:
+            tree_time = torch.cat(
+                [seed_time[t] for t in self.graph.node_types if t in seed_time]
+            )
+        hetero = self.graph.is_hetero
+        node = out.node if hetero else {None: out.node}
+        batch = out.batch if hetero else {None: out.batch}
+        for edge_type, csc in self.graph.csc.items():
+            rows, cols = self._row_and_column_type(edge_type)
+            trees = (batch[rows], batch[cols]) if options['disjoint'] else ()
+            edges = ops.induce_subgraph(
+                csc.indptr,
+                csc.indices,
+                csc.num_rows,
+                node[rows],
+                node[cols],
+                *trees,
+                num_threads=options['num_threads'],
+            )
+            if tree_time is not None and edge_type in self.times.edge:
+                latest = tree_time[batch[cols][edges[1]]]
+                time = self.times.edge[edge_type][edges[2]]
+                mask = time <= latest
+                if options['time_window'] is not None:
+                    mask &= time >= latest - options['time_window']
+                edges = edges[0][mask], edges[1][mask], edges[2][mask]
+            row, col, edge = edges
+            if self.backward:
+                row, col = col, row
+            output.set_edges(out, edge_type, row, col, edge)
+        out.num_sampled_edges = None
+
+    def restore_edge_ids(self, out: Any) -> None:
+        """Spells edges of compressed formats by their original position."""
+        for edge_type in self.graph.compressed:
+            perm = self.graph.csc[edge_type].perm
+            if perm is None:
+                continue
+            if self.graph.is_hetero:
+                out.edge[edge_type] = perm[out.edge[edge_type]]
+            else:
+                out.edge = perm[out.edge]
+
+    def share_memory_(self) -> None:
+        """Moves all tensors to shared memory."""
+        for csc in self.graph.csc.values():
+            csc.share_memory_()
+        for values in (self.times.edge, self.times.node, self.weights):
+            for value in values.values():
+                value.share_memory_()

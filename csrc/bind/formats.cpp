@@ -94,6 +94,7 @@ Tensor cumulate_weights_op(Tensor indptr, Tensor weight) {
   check_vector(op, "weight", weight,
                wide ? ScalarType::Double : ScalarType::Float);
   Tensor out = empty_vector(weight.numel());
+  advise_huge_pages(out.mutable_data_ptr(), weight.numel() * sizeof(int64_t));
   const auto call = [&](auto indptr_type, auto weight_type) {
     using indptr_t = decltype(indptr_type);
     using weight_t = decltype(weight_type);

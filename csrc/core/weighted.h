@@ -7,8 +7,8 @@
 
 namespace gsample {
 
-constexpr int kWeightBits = 62;   // the sum of a column stays below 2^63
-constexpr uint64_t kWindow = 16;  // positions that a search looks at first
+constexpr int kWeightBits = 62;  // the sum of a column stays below 2^63
+constexpr uint64_t kWindow = 8;  // positions that a search looks at first
 
 GSAMPLE_HD int ceil_log2(uint64_t n) {
   int bits = 0;
@@ -59,15 +59,6 @@ struct CumulativeWeights {
   }
   GSAMPLE_HD uint64_t total() const { return n == 0 ? 0 : through(n - 1); }
 
-  // Positions per unit of weight: find() starts at r * density.
-  GSAMPLE_HD double density(uint64_t sum) const {
-    return static_cast<double>(n) / static_cast<double>(sum);
-  }
-  GSAMPLE_HD uint64_t guess(uint64_t r, double density) const {
-    const uint64_t i = static_cast<uint64_t>(static_cast<double>(r) * density);
-    return i < n ? i : n - 1;
-  }
-
   // Where the window around a guess starts.
   GSAMPLE_HD uint64_t window(uint64_t guess) const {
     const uint64_t last = n < kWindow ? 0 : n - kWindow;
@@ -75,13 +66,12 @@ struct CumulativeWeights {
     return first < last ? first : last;
   }
 
-  // The first i with through(i) > r, for r < total(). The guess is near for
-  // weights of one magnitude: then counting in a window around it finds the
-  // answer without a branch that could be mispredicted. Galloping from there
-  // makes any guess right.
-  GSAMPLE_HD uint64_t find(uint64_t r, double density) const {
+  // The first i with through(i) > r, for r < total(). Where the guess is near,
+  // counting in a window around it finds the answer without a branch that
+  // could be mispredicted. Galloping from there makes any guess right.
+  GSAMPLE_HD uint64_t find(uint64_t r, uint64_t guess) const {
     const uint64_t size = n < kWindow ? n : kWindow;
-    const uint64_t first = window(guess(r, density));
+    const uint64_t first = window(guess);
     uint64_t below = 0;
     if (size == kWindow) {
       for (uint64_t i = 0; i < kWindow; ++i)
@@ -116,19 +106,33 @@ struct CumulativeWeights {
   }
 };
 
+// Where a weight r should be found when weights are of one magnitude.
+struct EvenGuess {
+  double density;  // positions per unit of weight
+
+  GSAMPLE_HD explicit EvenGuess(const CumulativeWeights& w)
+      : density(static_cast<double>(w.n) / static_cast<double>(w.total())) {}
+  GSAMPLE_HD uint64_t operator()(uint32_t, uint64_t r) const {
+    return static_cast<uint64_t>(static_cast<double>(r) * density);
+  }
+};
+
 // k independent positions with probability weight / total. Returns how many:
-// 0 when all weights are 0.
-template <typename draw_t, typename pos_t>
+// 0 when all weights are 0. `guess(slot, r)` only decides where the search for
+// r begins.
+template <typename draw_t, typename guess_t, typename pos_t>
 GSAMPLE_HD uint32_t select_weighted_with_replacement(const draw_t& draw,
+                                                     const guess_t& guess,
                                                      const CumulativeWeights& w,
                                                      uint32_t k,
                                                      pos_t* out) {
   const uint64_t sum = w.total();
   if (sum == 0)
     return 0;
-  const double density = w.density(sum);
-  for (uint32_t slot = 0; slot < k; ++slot)
-    out[slot] = static_cast<pos_t>(w.find(bounded(draw(slot), sum), density));
+  for (uint32_t slot = 0; slot < k; ++slot) {
+    const uint64_t r = bounded(draw(slot), sum);
+    out[slot] = static_cast<pos_t>(w.find(r, guess(slot, r)));
+  }
   return k;
 }
 
@@ -145,15 +149,15 @@ struct TakenWeight {
 // moved past the taken intervals, kept in order in `taken` [k]: exactly one
 // draw a slot. Returns how many were selected: fewer than k when less
 // positions have a positive weight.
-template <typename draw_t, typename pos_t>
+template <typename draw_t, typename guess_t, typename pos_t>
 GSAMPLE_HD uint32_t
 select_weighted_without_replacement(const draw_t& draw,
+                                    const guess_t& guess,
                                     const CumulativeWeights& w,
                                     uint32_t k,
                                     pos_t* out,
                                     TakenWeight* taken) {
   const uint64_t sum = w.total();
-  const double density = w.density(sum > 0 ? sum : 1);
   uint64_t left = sum;
   for (uint32_t slot = 0; slot < k; ++slot) {
     if (left == 0)
@@ -165,7 +169,7 @@ select_weighted_without_replacement(const draw_t& draw,
       r += passed ? taken[j].weight : 0;
       rank += passed;
     }
-    const uint64_t i = w.find(r, density);
+    const uint64_t i = w.find(r, guess(slot, r));
     const TakenWeight interval{w.start(i), w.through(i) - w.start(i)};
     for (uint32_t j = slot; j > rank; --j)
       taken[j] = taken[j - 1];

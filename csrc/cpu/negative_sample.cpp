@@ -48,9 +48,9 @@ struct Candidates {
     return args.cum_weight == nullptr ? limit : weights().total();
   }
   uint64_t find(uint64_t r) const {
-    return args.cum_weight == nullptr
-               ? r
-               : weights().find(r, weights().density(total()));
+    if (args.cum_weight == nullptr)
+      return r;
+    return weights().find(r, EvenGuess(weights())(0, r));
   }
 };
 

@@ -57,6 +57,8 @@ class ColumnSelector {
   static constexpr int kGroupLanes = 64;
   static constexpr int kGroupSlots = 64;
   static constexpr int kGroupDraws = 2048;
+  static constexpr int kFew = 16;  // slots of select_few
+  static constexpr uint64_t kLongColumn = 64;
 
   struct LaneDraws {
     const uint64_t* first;
@@ -107,9 +109,8 @@ class ColumnSelector {
     for (int lane = lanes; lane < stride_; ++lane)
       root_[lane] = id_[lane] = 0;
     draw_lanes(key_, root_, id_, lanes, slots, stride_, draws_);
-    for (int i = begin, lane = 0; weighted_ && i < end; ++i)
-      if (is_random(columns[i]))
-        prefetch_search(columns[i], lane++);
+    if (weighted_)
+      prefetch_searches(columns, begin, end);
     return end;
   }
 
@@ -118,27 +119,79 @@ class ColumnSelector {
     __builtin_prefetch(w.cum + w.n - 1);
   }
 
-  // Where the searches of a column will begin, but for what the slots before
-  // take away: close enough for the misses of a group to overlap.
-  void prefetch_search(const Column<indptr_t>& c, int lane) const {
+  // Guesses where each search of a group will end, so that the misses of all
+  // of them overlap. In a long column one look at the guess improves it: an
+  // error of e positions becomes one of about sqrt(e).
+  void prefetch_searches(const Column<indptr_t>* columns, int begin, int end) {
+    for (int i = begin, lane = 0; i < end; ++i)
+      if (is_random(columns[i]))
+        guess_positions(columns[i], lane++);
+    for (int i = begin, lane = 0; i < end; ++i)
+      if (is_random(columns[i]))
+        improve_guesses(columns[i], lane++);
+  }
+
+  void guess_positions(const Column<indptr_t>& c, int lane) {
     const CumulativeWeights& w = c.weights;
+    const EvenGuess guess(w);
     const uint64_t sum = w.total();
-    const double density = w.density(sum);
-    for (int64_t slot = 0; slot < c.count; ++slot) {
-      const uint64_t draw = draws_[slot * stride_ + lane];
-      const uint64_t first = w.window(w.guess(bounded(draw, sum), density));
-      __builtin_prefetch(w.cum + first);
-      __builtin_prefetch(w.cum + first + kWindow - 1);
+    for (uint32_t slot = 0; slot < c.count; ++slot) {
+      const int at = static_cast<int>(slot) * stride_ + lane;
+      guess_[at] = std::min(guess(slot, bounded(draws_[at], sum)), w.n - 1);
+      __builtin_prefetch(w.cum + guess_[at]);
     }
   }
+
+  void improve_guesses(const Column<indptr_t>& c, int lane) {
+    const CumulativeWeights& w = c.weights;
+    const double density = EvenGuess(w).density;
+    const uint64_t sum = w.total();
+    for (uint32_t slot = 0; slot < c.count; ++slot) {
+      const int at = static_cast<int>(slot) * stride_ + lane;
+      const uint64_t r = bounded(draws_[at], sum);
+      if (w.n > kLongColumn)
+        guess_[at] = shift(guess_[at], r, w.through(guess_[at]), density);
+      const uint64_t first = w.window(guess_[at]);
+      __builtin_prefetch(w.cum + first);
+      __builtin_prefetch(w.cum + std::min(first + kWindow, w.n) - 1);
+    }
+  }
+
+  // The position of weight `to` when that of `from` is known.
+  static uint64_t shift(uint64_t position,
+                        uint64_t to,
+                        uint64_t from,
+                        double density) {
+    const double steps =
+        (static_cast<double>(to) - static_cast<double>(from)) * density;
+    const double moved = static_cast<double>(position) + steps;
+    constexpr double kFar = 1e18;  // find() cuts off what is too far
+    return static_cast<uint64_t>(std::min(std::max(moved, 0.0), kFar));
+  }
+
+  // Starts from the guess for a slot's draw; what earlier slots took moves r.
+  struct GroupGuess {
+    const LaneDraws& draw;
+    const uint64_t* first;
+    uint64_t sum;
+    double density;
+    uint64_t operator()(uint32_t slot, uint64_t r) const {
+      return shift(first[slot * draw.stride], r, bounded(draw(slot), sum),
+                   density);
+    }
+  };
 
   indptr_t* select_small(const Column<indptr_t>& c, int lane, indptr_t* out) {
     const LaneDraws draw{draws_ + lane, stride_};
     const uint32_t k = static_cast<uint32_t>(c.count);
-    if (!weighted_ && !replace_ && k <= 16 &&
-        static_cast<uint64_t>(c.length) < UINT32_MAX)
+    if (weighted_)
+      return select_weighted(c, draw,
+                             GroupGuess{draw, guess_ + lane, c.weights.total(),
+                                        EvenGuess(c.weights).density},
+                             k, out);
+    if (!replace_ && k <= kFew && static_cast<uint64_t>(c.length) < UINT32_MAX)
       return select_few(c, draw, k, out);
-    return select_any(c, draw, k, out);
+    return select_uniform(c, draw, k, out);
   }
 
   // Floyd's algorithm for at most 16 of less than 2^32 - 1: its candidates
@@ -147,7 +200,6 @@ class ColumnSelector {
                        const LaneDraws& draw,
                        uint32_t k,
                        indptr_t* out) {
-    constexpr int kFew = 16;
     uint32_t candidate[kFew];
     for (int i = 0; i < kFew; ++i)
       candidate[i] = UINT32_MAX;
@@ -167,24 +219,33 @@ class ColumnSelector {
   }
 
   template <typename draw_t>
-  indptr_t* select_any(const Column<indptr_t>& c,
-                       const draw_t& draw,
-                       uint32_t k,
-                       indptr_t* out) {
-    uint32_t selected = k;
-    if (weighted_ && replace_) {
-      selected = select_weighted_with_replacement(draw, c.weights, k, out);
-    } else if (weighted_) {
-      taken_.reserve(k);
-      selected = select_weighted_without_replacement(draw, c.weights, k, out,
-                                                     taken_.data());
-    } else if (replace_) {
+  indptr_t* select_uniform(const Column<indptr_t>& c,
+                           const draw_t& draw,
+                           uint32_t k,
+                           indptr_t* out) {
+    if (replace_)
       select_with_replacement(draw, c.length, k, out);
-    } else if (k <= kGroupSlots) {
+    else if (k <= kGroupSlots)
       select_without_replacement(draw, c.length, k, out);
-    } else {
+    else
       select_floyd(draw, c.length, k, out, TakenSet(seen_, c.length, k));
-    }
+    for (uint32_t slot = 0; slot < k; ++slot)
+      out[slot] += c.start;
+    return out + k;
+  }
+
+  template <typename draw_t, typename guess_t>
+  indptr_t* select_weighted(const Column<indptr_t>& c,
+                            const draw_t& draw,
+                            const guess_t& guess,
+                            uint32_t k,
+                            indptr_t* out) {
+    taken_.reserve(k);
+    const uint32_t selected =
+        replace_
+            ? select_weighted_with_replacement(draw, guess, c.weights, k, out)
+            : select_weighted_without_replacement(draw, guess, c.weights, k,
+                                                  out, taken_.data());
     for (uint32_t slot = 0; slot < selected; ++slot)
       out[slot] += c.start;
     // Only weights that are no cumulative sums leave slots without a draw.
@@ -193,8 +254,11 @@ class ColumnSelector {
   }
 
   indptr_t* select_large(const Column<indptr_t>& c, indptr_t* out) {
-    return select_any(c, Stream{key_, c.root, c.id},
-                      static_cast<uint32_t>(c.count), out);
+    const Stream draw{key_, c.root, c.id};
+    const uint32_t k = static_cast<uint32_t>(c.count);
+    if (weighted_)
+      return select_weighted(c, draw, EvenGuess(c.weights), k, out);
+    return select_uniform(c, draw, k, out);
   }
 
   // `taken` of select_floyd for many slots. It learns every value that the
@@ -239,6 +303,7 @@ class ColumnSelector {
   uint64_t root_[kGroupLanes + kLaneGroup];
   uint64_t id_[kGroupLanes + kLaneGroup];
   uint64_t draws_[kGroupDraws + kGroupLanes];
+  uint64_t guess_[kGroupDraws + kGroupLanes];
   Buffer<TakenWeight> taken_;
   Buffer<uint64_t> seen_;
 };

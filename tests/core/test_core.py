@@ -1,0 +1,189 @@
+"""The sampling core, number by number, in every way that it is compiled."""
+
+import itertools
+import os
+import re
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests import reference_core as reference
+
+ROOT = Path(__file__).resolve().parents[2]
+CORE = ROOT / 'csrc' / 'core'
+SOURCE = Path(__file__).with_name('core_test.cpp')
+MASK64 = reference.MASK64
+
+# Functions of the core that others call, so that they have no row of their
+# own in the table.
+INNER = {'half', 'block', 'select_floyd', 'operator', 'guess', 'window'}
+
+GXX = [os.environ.get('CXX', 'g++'), '-std=c++17', '-Wall', '-Werror']
+NVCC = ['-std=c++17', '-x', 'cu', '-Werror', 'all-warnings'] + [
+    f'-gencode=arch=compute_{arch},code=sm_{arch}' for arch in (75, 80, 90)
+]
+BUILDS = {
+    'O0': [*GXX, '-O0'],
+    'O3': [*GXX, '-O3', '-ffp-contract=off'],
+    'O3-native': [*GXX, '-O3', '-march=native'],
+}
+
+
+def find_nvcc():
+    home = os.environ.get('CUDA_HOME')
+    paths = [Path(home) / 'bin' / 'nvcc'] if home else []
+    paths += sorted(Path('/usr/local').glob('cuda*/bin/nvcc'))
+    found = next((str(path) for path in paths if path.exists()), None)
+    return found or shutil.which('nvcc')
+
+
+@pytest.fixture(scope='session')
+def core_table(tmp_path_factory):
+    """A function that builds the program and returns what it prints."""
+    folder = tmp_path_factory.mktemp('core')
+    tables = {}
+
+    def table(name, command):
+        if name not in tables:
+            program = folder / name
+            subprocess.run(
+                [*command, f'-I{CORE.parent}', SOURCE, '-o', program],
+                check=True,
+            )
+            tables[name] = subprocess.run(
+                [program], check=True, capture_output=True, text=True
+            ).stdout
+        return tables[name]
+
+    return table
+
+
+def signed(number):
+    return number - 2**64 if number >= 2**63 else number
+
+
+def as_double(bits):
+    return struct.unpack('<d', struct.pack('<Q', bits))[0]
+
+
+def double_bits(value):
+    return struct.unpack('<Q', struct.pack('<d', value))[0]
+
+
+def mix64(x):
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 & MASK64
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EB & MASK64
+    return x ^ (x >> 31)
+
+
+def weight_range(*weights):
+    sums = [sum(weights[:i]) for i in range(len(weights) + 1)]
+    bounds = [x for pair in itertools.pairwise(sums) for x in pair]
+    return [sums[-1], *bounds]
+
+
+def uniform(select):
+    return lambda key, root, id, n, k: select(
+        reference.Stream(key, root, id), n, k
+    )
+
+
+def weighted(select):
+    return lambda key, root, id, k, *weights: select(
+        reference.Stream(key, root, id), weights, k
+    )
+
+
+# What each row of the table must be, from its inputs.
+REFERENCE = {
+    'mulhi32': lambda a, b: [a * b >> 32],
+    'mulhi64': lambda a, b: [a * b >> 64],
+    'double_bits': lambda a: [double_bits(float(a))],
+    'mix64': lambda x: [mix64(x)],
+    'philox': lambda key, *counter: reference.philox(key, counter),
+    'stream_key': lambda seed, epoch, batch, call, relation: [
+        reference.stream_key((seed, epoch, batch), call, relation)
+    ],
+    'bounded': lambda draw, n: [reference.bounded(draw, n)],
+    'stream': lambda key, root, id, slot: [
+        reference.Stream(key, root, id)(slot)
+    ],
+    'select_with_replacement': uniform(reference.select_with_replacement),
+    'select_without_replacement': uniform(
+        reference.select_without_replacement
+    ),
+    'ceil_log2': lambda n: [reference.ceil_log2(n)],
+    'fixed_point': lambda weight, shift: [
+        reference.fixed_point(as_double(weight), signed(shift))
+    ],
+    'fixed_point_shift': lambda weight, n: [
+        reference.fixed_point_shift(as_double(weight), n) & MASK64
+    ],
+    'find': lambda r, *weights: [reference.find(weights, r)] * 3,
+    'range': weight_range,
+    'select_weighted_with_replacement': weighted(
+        reference.select_weighted_with_replacement
+    ),
+    'select_weighted_without_replacement': weighted(
+        reference.select_weighted_without_replacement
+    ),
+}
+
+
+def parse(table):
+    for line in table.splitlines():
+        inputs, outputs = line.split(' =')
+        name, *numbers = inputs.split()
+        yield name, list(map(int, numbers)), list(map(int, outputs.split()))
+
+
+def test_the_reference_knows_the_published_answers():
+    ones = 2**32 - 1
+    pi = (0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344)
+    for key, counter, answer in (
+        (0, (0,) * 4, '6627e8d5 e169c58d bc57ac4c 9b00dbd8'),
+        (MASK64, (ones,) * 4, '408f276d 41c83b0e a20bc7c6 6d5451fd'),
+        (0x299F31D0A4093822, pi, 'd16cfe09 94fdcceb 5001e420 24126ea1'),
+    ):
+        words = reference.philox(key, counter)
+        assert ' '.join(f'{word:08x}' for word in words) == answer
+
+
+@pytest.mark.parametrize('name', REFERENCE)
+def test_the_core_equals_the_reference(core_table, name):
+    rows = [r for r in parse(core_table('O0', BUILDS['O0'])) if r[0] == name]
+    assert len(rows) >= 20
+    for _, inputs, outputs in rows:
+        assert outputs == REFERENCE[name](*inputs), inputs
+
+
+@pytest.mark.parametrize('build', BUILDS)
+def test_optimisation_changes_no_bit(core_table, build):
+    table = core_table(build, BUILDS[build])
+    assert table == core_table('O0', BUILDS['O0'])
+
+
+def test_nvcc_compiles_the_core_for_host_and_device(core_table):
+    nvcc = find_nvcc()
+    if nvcc is None:
+        pytest.skip('nvcc was not found')
+    table = core_table('nvcc', [nvcc, *NVCC])
+    assert table == core_table('O0', BUILDS['O0'])
+
+
+def test_the_table_has_every_function_of_the_core():
+    program, functions = SOURCE.read_text(), set()
+    for header in CORE.glob('*.h'):
+        text = header.read_text()
+        functions |= set(re.findall(r'GSAMPLE_HD\s[\w\s]*?\b(\w+)\(', text))
+    assert len(functions) >= 20
+    for name in functions - INNER:
+        assert re.search(rf'\b{name}\(', program), name
+
+
+def test_the_table_has_rows_of_every_name(core_table):
+    names = {name for name, _, _ in parse(core_table('O0', BUILDS['O0']))}
+    assert names == set(REFERENCE)

@@ -91,6 +91,8 @@ struct CumulativeWeights {
       low = high >= step ? high - step + 1 : 0;
     } else {
       low = first + size;
+      if (low > high)  // r is beyond the sum: `cum` is no running sum
+        return high;
       for (; high - low >= step && through(low + step - 1) <= r; step *= 2)
         low += step;
       high = high - low >= step ? low + step - 1 : high;

@@ -33,7 +33,6 @@ constexpr int64_t kParallelEdges = 8192;    // below, threads cost more
 constexpr int64_t kParallelColumns = 4096;  // likewise
 constexpr int64_t kWriteEdges = 65536;      // work of one claim of a writer
 constexpr int64_t kCountBlock = 1024;       // columns counted together
-constexpr int64_t kSelectBlock = 64;        // columns selected together
 
 // A dense table answers faster once a batch may touch 1 node in kDenseRatio; a
 // hash table stays in the cache when it does not.
@@ -319,24 +318,26 @@ class NeighborSampleCpu final : public NeighborSample {
         relation.cum_weight != nullptr, options_.replace,
         stream_key(options_.key, options_.call_id + hop, chunk.relation));
     indptr_t* edge = state.edge.data() + span.edges;
-    Column<indptr_t> columns[kSelectBlock];
-    for (int64_t i = chunk.begin; i < chunk.end;) {
-      indptr_t* out = edge + offset[i];
-      int n = 0;
-      for (; n < kSelectBlock && i < chunk.end; ++i) {
-        const indptr_t start = state.start[i], length = state.length[i];
-        const indptr_t size = length < 0 ? ~length : length;
-        columns[n] = {start,
-                      size,
-                      offset[i + 1] - offset[i],
-                      length < 0,
-                      trees ? root[i] : 0,
-                      static_cast<uint64_t>(node[i]),
-                      counter.weights(node[i], start, size)};
-        n += columns[n].count > 0;
-      }
-      selector.select(columns, n, out);
+    const indptr_t* limit = edge + offset[chunk.end];
+    for (int64_t i = chunk.begin; i < chunk.end; ++i) {
+      const int64_t n = offset[i + 1] - offset[i];
+      if (n == 0)
+        continue;
+      const indptr_t start = state.start[i], length = state.length[i];
+      const indptr_t size = length < 0 ? ~length : length;
+      const Column<indptr_t> column{start,
+                                    size,
+                                    n,
+                                    trees ? root[i] : 0,
+                                    static_cast<uint64_t>(node[i]),
+                                    counter.weights(node[i], start, size),
+                                    edge + offset[i]};
+      if (length < 0)
+        take_all(column, limit);
+      else
+        selector.add(column);
     }
+    selector.flush();
     return read_neighbors(chunk.relation, offset[chunk.begin],
                           offset[chunk.end]);
   }

@@ -1,5 +1,5 @@
-// Selects edges in a run of columns: draws for a group of columns first, then
-// the selections, so that the vector unit makes the random numbers.
+// Selects edges of columns: draws for a group of columns first, then the
+// selections, so that the vector unit makes the random numbers.
 #pragma once
 
 #include "../core/hash.h"
@@ -11,45 +11,72 @@
 namespace gsample {
 
 // The candidates of a column after temporal restriction: `length` edges from
-// `start` on, of which `count` are selected.
+// `start` on, of which `count` are selected and written to `out`.
 template <typename indptr_t>
 struct Column {
   indptr_t start;
   indptr_t length;
   int64_t count;
-  bool all;  // the selection is all candidates (of positive weight)
   uint32_t root;
   uint64_t id;
   CumulativeWeights weights;  // of the candidates, if weighted
+  indptr_t* out;
 };
 
+// Writes all candidates (of positive weight), in the order of the graph. Most
+// columns are short: eight edges are written at a time up to `limit`, and the
+// columns that follow write over those that were too many.
+template <typename indptr_t>
+inline void take_all(const Column<indptr_t>& c, const indptr_t* limit) {
+  constexpr indptr_t kStep = 8;
+  if (c.count == c.length) {
+    indptr_t i = 0;
+    if (limit - c.out >= kStep)
+      for (; i < kStep; ++i)
+        c.out[i] = c.start + i;
+    for (; i < c.length; ++i)
+      c.out[i] = c.start + i;
+    return;
+  }
+  indptr_t* out = c.out;
+  for (indptr_t i = 0; i < c.length; ++i)
+    if (c.weights.through(i) > c.weights.start(i))
+      *out++ = c.start + i;
+}
+
+// Selects at random in the columns that it is given, a group of them at once.
 template <typename indptr_t>
 class ColumnSelector {
  public:
   ColumnSelector(bool weighted, bool replace, uint64_t key)
       : weighted_(weighted), replace_(replace), key_(key) {}
 
-  // Writes the `column.count` selected edges of every column, in slot order,
-  // one column after the other.
-  void select(const Column<indptr_t>* columns, int n, indptr_t* out) {
-    int i = 0;
-    for (int j = 0; weighted_ && j < n; ++j)
-      prefetch_ends(columns[j].weights);
-    while (i < n) {
-      if (!is_random(columns[i])) {
-        out = take_all(columns[i++], out);
-      } else if (columns[i].count > kGroupSlots) {
-        out = select_large(columns[i++], out);
-      } else {
-        const int end = gather_group(columns, i, n);
-        for (int lane = 0; i < end; ++i) {
-          if (!is_random(columns[i]))
-            out = take_all(columns[i], out);
-          else
-            out = select_small(columns[i], lane++, out);
-        }
-      }
-    }
+  // The selection is written at the latest by flush().
+  void add(const Column<indptr_t>& column) {
+    if (column.count > kGroupSlots)
+      return select_large(column);
+    const int slots = std::max(slots_, even(column.count));
+    if (lanes_ == kGroupLanes || slots * padded(lanes_ + 1) > kGroupDraws)
+      flush();
+    if (weighted_)
+      prefetch_ends(column.weights);
+    slots_ = std::max(slots_, even(column.count));
+    column_[lanes_] = column;
+    root_[lanes_] = column.root;
+    id_[lanes_] = column.id;
+    ++lanes_;
+  }
+
+  void flush() {
+    stride_ = padded(lanes_);
+    for (int lane = lanes_; lane < stride_; ++lane)
+      root_[lane] = id_[lane] = 0;
+    draw_lanes(key_, root_, id_, lanes_, slots_, stride_, draws_);
+    if (weighted_)
+      prefetch_searches();
+    for (int lane = 0; lane < lanes_; ++lane)
+      select_small(column_[lane], lane);
+    lanes_ = slots_ = 0;
   }
 
  private:
@@ -66,52 +93,9 @@ class ColumnSelector {
     uint64_t operator()(uint32_t slot) const { return first[slot * stride]; }
   };
 
-  static bool is_random(const Column<indptr_t>& c) {
-    return !c.all && c.count > 0;
-  }
-
-  // In the order of the graph.
-  indptr_t* take_all(const Column<indptr_t>& c, indptr_t* out) const {
-    if (!c.all)
-      return out;
-    if (c.count == c.length) {
-      for (indptr_t i = 0; i < c.length; ++i)
-        *out++ = c.start + i;
-      return out;
-    }
-    const CumulativeWeights& w = c.weights;
-    for (indptr_t i = 0; i < c.length; ++i)
-      if (w.through(i) > w.start(i))
-        *out++ = c.start + i;
-    return out;
-  }
-
-  // Makes the draws of as many columns from `begin` on as fit in a group.
-  // Returns the end of these columns.
-  int gather_group(const Column<indptr_t>* columns, int begin, int n) {
-    int lanes = 0, slots = 0, end = begin;
-    for (; end < n && lanes < kGroupLanes; ++end) {
-      if (!is_random(columns[end]))
-        continue;
-      const int count = static_cast<int>(columns[end].count);
-      if (columns[end].count > kGroupSlots)
-        break;
-      const int even = (std::max(slots, count) + 1) & ~1;
-      const int padded = (lanes + kLaneGroup) & ~(kLaneGroup - 1);
-      if (lanes > 0 && even * padded > kGroupDraws)
-        break;
-      slots = even;
-      root_[lanes] = columns[end].root;
-      id_[lanes] = columns[end].id;
-      ++lanes;
-    }
-    stride_ = (lanes + kLaneGroup - 1) & ~(kLaneGroup - 1);
-    for (int lane = lanes; lane < stride_; ++lane)
-      root_[lane] = id_[lane] = 0;
-    draw_lanes(key_, root_, id_, lanes, slots, stride_, draws_);
-    if (weighted_)
-      prefetch_searches(columns, begin, end);
-    return end;
+  static int even(int64_t slots) { return static_cast<int>(slots + 1) & ~1; }
+  static int padded(int lanes) {
+    return (lanes + kLaneGroup - 1) / kLaneGroup * kLaneGroup;
   }
 
   static void prefetch_ends(const CumulativeWeights& w) {
@@ -122,13 +106,11 @@ class ColumnSelector {
   // Guesses where each search of a group will end, so that the misses of all
   // of them overlap. In a long column one look at the guess improves it: an
   // error of e positions becomes one of about sqrt(e).
-  void prefetch_searches(const Column<indptr_t>* columns, int begin, int end) {
-    for (int i = begin, lane = 0; i < end; ++i)
-      if (is_random(columns[i]))
-        guess_positions(columns[i], lane++);
-    for (int i = begin, lane = 0; i < end; ++i)
-      if (is_random(columns[i]))
-        improve_guesses(columns[i], lane++);
+  void prefetch_searches() {
+    for (int lane = 0; lane < lanes_; ++lane)
+      guess_positions(column_[lane], lane);
+    for (int lane = 0; lane < lanes_; ++lane)
+      improve_guesses(column_[lane], lane);
   }
 
   void guess_positions(const Column<indptr_t>& c, int lane) {
@@ -181,25 +163,31 @@ class ColumnSelector {
     }
   };
 
-  indptr_t* select_small(const Column<indptr_t>& c, int lane, indptr_t* out) {
+  void select_small(const Column<indptr_t>& c, int lane) {
     const LaneDraws draw{draws_ + lane, stride_};
-    const uint32_t k = static_cast<uint32_t>(c.count);
     if (weighted_)
-      return select_weighted(c, draw,
-                             GroupGuess{draw, guess_ + lane, c.weights.total(),
-                                        EvenGuess(c.weights).density},
-                             k, out);
-    if (!replace_ && k <= kFew && static_cast<uint64_t>(c.length) < UINT32_MAX)
-      return select_few(c, draw, k, out);
-    return select_uniform(c, draw, k, out);
+      select_weighted(c, draw,
+                      GroupGuess{draw, guess_ + lane, c.weights.total(),
+                                 EvenGuess(c.weights).density});
+    else if (!replace_ && c.count <= kFew &&
+             static_cast<uint64_t>(c.length) < UINT32_MAX)
+      select_few(c, draw);
+    else
+      select_uniform(c, draw);
+  }
+
+  void select_large(const Column<indptr_t>& c) {
+    const Stream draw{key_, c.root, c.id};
+    if (weighted_)
+      select_weighted(c, draw, EvenGuess(c.weights));
+    else
+      select_uniform(c, draw);
   }
 
   // Floyd's algorithm for at most 16 of less than 2^32 - 1: its candidates
   // are the result unless two of them are equal, which is rare.
-  indptr_t* select_few(const Column<indptr_t>& c,
-                       const LaneDraws& draw,
-                       uint32_t k,
-                       indptr_t* out) {
+  void select_few(const Column<indptr_t>& c, const LaneDraws& draw) {
+    const uint32_t k = static_cast<uint32_t>(c.count);
     uint32_t candidate[kFew];
     for (int i = 0; i < kFew; ++i)
       candidate[i] = UINT32_MAX;
@@ -214,51 +202,37 @@ class ColumnSelector {
     if (equal != k)
       select_without_replacement(draw, c.length, k, candidate);
     for (uint32_t slot = 0; slot < k; ++slot)
-      *out++ = c.start + static_cast<indptr_t>(candidate[slot]);
-    return out;
+      c.out[slot] = c.start + static_cast<indptr_t>(candidate[slot]);
   }
 
   template <typename draw_t>
-  indptr_t* select_uniform(const Column<indptr_t>& c,
-                           const draw_t& draw,
-                           uint32_t k,
-                           indptr_t* out) {
+  void select_uniform(const Column<indptr_t>& c, const draw_t& draw) {
+    const uint32_t k = static_cast<uint32_t>(c.count);
     if (replace_)
-      select_with_replacement(draw, c.length, k, out);
+      select_with_replacement(draw, c.length, k, c.out);
     else if (k <= kGroupSlots)
-      select_without_replacement(draw, c.length, k, out);
+      select_without_replacement(draw, c.length, k, c.out);
     else
-      select_floyd(draw, c.length, k, out, TakenSet(seen_, c.length, k));
+      select_floyd(draw, c.length, k, c.out, TakenSet(seen_, c.length, k));
     for (uint32_t slot = 0; slot < k; ++slot)
-      out[slot] += c.start;
-    return out + k;
+      c.out[slot] += c.start;
   }
 
   template <typename draw_t, typename guess_t>
-  indptr_t* select_weighted(const Column<indptr_t>& c,
-                            const draw_t& draw,
-                            const guess_t& guess,
-                            uint32_t k,
-                            indptr_t* out) {
+  void select_weighted(const Column<indptr_t>& c,
+                       const draw_t& draw,
+                       const guess_t& guess) {
+    const uint32_t k = static_cast<uint32_t>(c.count);
     taken_.reserve(k);
     const uint32_t selected =
         replace_
-            ? select_weighted_with_replacement(draw, guess, c.weights, k, out)
+            ? select_weighted_with_replacement(draw, guess, c.weights, k, c.out)
             : select_weighted_without_replacement(draw, guess, c.weights, k,
-                                                  out, taken_.data());
+                                                  c.out, taken_.data());
     for (uint32_t slot = 0; slot < selected; ++slot)
-      out[slot] += c.start;
+      c.out[slot] += c.start;
     // Only weights that are no cumulative sums leave slots without a draw.
-    std::fill(out + selected, out + k, c.start);
-    return out + k;
-  }
-
-  indptr_t* select_large(const Column<indptr_t>& c, indptr_t* out) {
-    const Stream draw{key_, c.root, c.id};
-    const uint32_t k = static_cast<uint32_t>(c.count);
-    if (weighted_)
-      return select_weighted(c, draw, EvenGuess(c.weights), k, out);
-    return select_uniform(c, draw, k, out);
+    std::fill(c.out + selected, c.out + k, c.start);
   }
 
   // `taken` of select_floyd for many slots. It learns every value that the
@@ -299,9 +273,12 @@ class ColumnSelector {
   bool weighted_;
   bool replace_;
   uint64_t key_;
+  int lanes_ = 0;
+  int slots_ = 0;  // of the lanes, even
   int stride_ = 0;
-  uint64_t root_[kGroupLanes + kLaneGroup];
-  uint64_t id_[kGroupLanes + kLaneGroup];
+  Column<indptr_t> column_[kGroupLanes];
+  uint64_t root_[kGroupLanes];
+  uint64_t id_[kGroupLanes];
   uint64_t draws_[kGroupDraws + kGroupLanes];
   uint64_t guess_[kGroupDraws + kGroupLanes];
   Buffer<TakenWeight> taken_;

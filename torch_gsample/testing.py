@@ -111,8 +111,15 @@ def small_graph(name: str) -> CSC:
     return from_columns(columns[name])
 
 
-def from_columns(columns: Sequence[Sequence[int]]) -> CSC:
-    """Returns the square graph with the given in-neighbours of each node.
+def from_columns(
+    columns: Sequence[Sequence[int]], num_rows: int | None = None
+) -> CSC:
+    """Returns the graph with the given in-neighbours of each node.
+
+    Args:
+        columns (List[List[int]]): The rows of each column's edges.
+        num_rows (int, optional): Number of rows; if not given, as many as
+            columns.
 
     Example:
         >>> from_columns([[1, 1], []]).indptr
@@ -125,7 +132,7 @@ def from_columns(columns: Sequence[Sequence[int]]) -> CSC:
     return CSC(
         torch.tensor(indptr),
         torch.tensor(indices, dtype=torch.int64),
-        len(columns),
+        len(columns) if num_rows is None else num_rows,
     )
 
 
@@ -251,6 +258,8 @@ def assert_valid_sample(
                 assert all(node[r] in ends for r in row[begin:at])
         assert at == end, f'hop {hop} samples columns of another hop'
         first, last = last, last + int(out.num_nodes[hop + 1])
+        met = max(row[:end], default=-1) + 1
+        assert max(met, first) == last, f'hop {hop} meets other nodes'
 
 
 class _Candidates:

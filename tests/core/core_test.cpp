@@ -245,13 +245,13 @@ struct Column {
   }
 };
 
-// r, weights = position, from a good first guess and from two bad ones
+// r, weights = position, from a good first guess and from bad ones
 FUNCTION void put_find(Table& table, const Column& column, uint64_t r) {
-  const uint64_t guess = EvenGuess(column.view)(0, r);
+  const uint64_t guesses[] = {EvenGuess(column.view)(0, r), 0, column.n / 2,
+                              column.n - 1, UINT64_MAX};
   table.begin(kFind), table.put(r), column.put(table), table.equals();
-  table.put(column.view.find(r, guess));
-  table.put(column.view.find(r, 0));
-  table.put(column.view.find(r, 2 * guess));
+  for (const uint64_t guess : guesses)
+    table.put(column.view.find(r, guess));
 }
 
 // weights = total, start and end of each

@@ -122,7 +122,7 @@ REFERENCE = {
     'fixed_point_shift': lambda weight, n: [
         reference.fixed_point_shift(as_double(weight), n) & MASK64
     ],
-    'find': lambda r, *weights: [reference.find(weights, r)] * 3,
+    'find': lambda r, *weights: [reference.find(weights, r)] * 5,
     'range': weight_range,
     'select_weighted_with_replacement': weighted(
         reference.select_weighted_with_replacement

@@ -17,6 +17,8 @@ from torch_gsample.samplers.graph_input import SamplerGraph
 
 ByType: TypeAlias = dict[Any, Tensor]
 
+_MIN_TIME = torch.iinfo(torch.int64).min
+
 
 @dataclass(frozen=True)
 class Neighborhood:
@@ -137,8 +139,11 @@ class Neighborhood:
                 latest = tree_time[batch[cols][edges[1]]]
                 time = self.times.edge[edge_type][edges[2]]
                 mask = time <= latest
-                if options['time_window'] is not None:
-                    mask &= time >= latest - options['time_window']
+                window = options['time_window']
+                if window is not None:
+                    mask &= (
+                        time >= latest.clamp(min=_MIN_TIME + window) - window
+                    )
                 edges = edges[0][mask], edges[1][mask], edges[2][mask]
             row, col, edge = edges
             if self.backward:

@@ -1,5 +1,6 @@
 """Node-wise sampling: a few neighbours of each node, hop by hop."""
 
+import copy
 from typing import Any, Literal, TypeAlias
 
 import torch
@@ -13,7 +14,7 @@ from torch_geometric.sampler import (
     SamplerOutput,
 )
 from torch_geometric.sampler.base import DataType, SubgraphType
-from torch_geometric.typing import EdgeType, EdgeTypeStr, NodeType
+from torch_geometric.typing import EdgeType, NodeType
 
 from torch_gsample.ops._check import fanouts as check_fanouts
 from torch_gsample.ops._check import node_ids
@@ -192,8 +193,10 @@ class NeighborSampler(KeyedSampler):
                 )
             fanouts = [value.values]
         else:
-            mapped = value.get_mapped_values(self.graph.edge_types)
-            fanouts = [mapped[EdgeTypeStr(t)] for t in self.graph.edge_types]
+            own = copy.copy(value)
+            own.__dict__.pop('_values', None)  # PyG keeps those of a graph
+            by_type = own.get_values(self.graph.edge_types)
+            fanouts = [by_type[t] for t in self.graph.edge_types]
         self._fanouts = [
             check_fanouts('NeighborSampler', 'num_neighbors', fanout)
             for fanout in fanouts

@@ -1,0 +1,309 @@
+"""Every error of the operators' Python fronts, by type and by message."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+from torch_gsample import ops
+from torch_gsample.rng import make_key
+
+KEY = make_key(0)
+INDPTR = torch.tensor([0, 2, 3, 3])
+INDICES = torch.tensor([1, 2, 2])
+SEEDS = torch.tensor([0, 2])
+TIME = torch.tensor([1, 2, 3])
+IDS = torch.arange(2)
+META = torch.empty(4, dtype=torch.int64, device='meta')
+NONE = torch.tensor([], dtype=torch.int64)
+
+
+def sample(
+    indptr=INDPTR, indices=INDICES, seeds=SEEDS, fanouts=(1,), key=KEY, **kw
+):
+    return ops.neighbor_sample(indptr, indices, seeds, fanouts, key=key, **kw)
+
+
+def hetero(
+    indptr=(INDPTR,),
+    indices=(INDICES,),
+    relations=((0, 0),),
+    num_nodes=(3,),
+    seeds=(SEEDS,),
+    fanouts=((1,),),
+    key=KEY,
+    **kw,
+):
+    return ops.hetero_neighbor_sample(
+        indptr, indices, relations, num_nodes, seeds, fanouts, key=key, **kw
+    )
+
+
+def coo(row=(0, 1), col=(1, 0), num_rows=2, num_cols=2, index_dtype=None):
+    return ops.coo_to_csc(
+        torch.as_tensor(row),
+        torch.as_tensor(col),
+        num_rows,
+        num_cols,
+        index_dtype,
+    )
+
+
+def csc(indptr, indices=(0, 1), num_rows=2):
+    ops.check_csc(torch.tensor(indptr), torch.tensor(indices), num_rows, 'g')
+
+
+def weights(weight, indptr=INDPTR):
+    return ops.cumulate_weights(indptr, torch.as_tensor(weight), 'w')
+
+
+def induce(rows=SEEDS, cols=SEEDS, row_batch=None, col_batch=None):
+    return ops.induce_subgraph(
+        INDPTR, INDICES, 3, rows, cols, row_batch, col_batch
+    )
+
+
+def negative(ids=IDS, num_nodes=3, **kw):
+    return ops.negative_sample(ids, num_nodes, key=KEY, **kw)
+
+
+VECTORS = [
+    (TypeError, lambda: sample(seeds=[0]), "'seeds' must be a tensor (got li"),
+    (TypeError, lambda: sample(INDPTR.float()), "'indptr' must be int32 or i"),
+    (TypeError, lambda: sample(seeds=SEEDS.short()), 'int64 (got torch.int16'),
+    (ValueError, lambda: sample(INDPTR[None]), 'a vector (got shape [1, 4])'),
+    (ValueError, lambda: sample(META), "'indptr' must be on the CPU (got met"),
+    (ValueError, lambda: sample(indices=META), "'indices' must be on the CPU"),
+    (ValueError, lambda: sample(seeds=META), "'seeds' must be on the CPU (go"),
+    (ValueError, lambda: sample(key=KEY.to('meta')), "'key' must be on the C"),
+    (ValueError, lambda: negative(META), "'ids' must be on the CPU (got meta"),
+    (ValueError, lambda: negative(max_time=META), "'max_time' must be on the"),
+    (
+        ValueError,
+        lambda: weights(TIME.float().to('meta')),
+        "'w' must be on th",
+    ),
+    (ValueError, lambda: sample(NONE), "'indptr' must have at least one elem"),
+    (ValueError, lambda: weights([], NONE), "'indptr' must have at least one"),
+    (ValueError, lambda: ops.configuration_model(NONE, 0), 'at least one ele'),
+]
+
+SAMPLING = [
+    (IndexError, lambda: sample(seeds=SEEDS + 1), 'in [0, 3) (got 3)'),
+    (IndexError, lambda: sample(seeds=SEEDS - 1), 'in [0, 3) (got -1)'),
+    (IndexError, lambda: sample(INDPTR[:1]), 'in [0, 0) (got 2)'),
+    (TypeError, lambda: sample(fanouts=[1.5]), 'must hold integers (got 1.5)'),
+    (
+        TypeError,
+        lambda: sample(fanouts=[True]),
+        "'fanouts' must hold integers",
+    ),
+    (ValueError, lambda: sample(fanouts=[1, -2]), '0 or positive (got -2)'),
+    (
+        TypeError,
+        lambda: sample(key=None),
+        "'key' must be an int64 tensor (got",
+    ),
+    (
+        TypeError,
+        lambda: sample(key=KEY.int()),
+        "'key' must be an int64 tensor",
+    ),
+    (
+        ValueError,
+        lambda: sample(key=KEY[0]),
+        'of (seed, epoch, batch) (got [3',
+    ),
+    (ValueError, lambda: sample(key=KEY[:, :2]), 'batch) (got [1, 2])'),
+    (ValueError, lambda: sample(key=KEY.repeat(2, 1)), 'batch) (got [2, 3])'),
+    (
+        ValueError,
+        lambda: sample(temporal_strategy='first'),
+        "'temporal_strategy' must be 'uniform' or 'last' (got 'first')",
+    ),
+    (
+        ValueError,
+        lambda: sample(time_window=-1),
+        "'time_window' must not be negative (got -1)",
+    ),
+    (
+        ValueError,
+        lambda: sample(cum_weight=TIME[:2]),
+        "'cum_weight' must have 3 elements (got 2)",
+    ),
+    (
+        ValueError,
+        lambda: sample(edge_time=TIME, disjoint=True),
+        "'edge_time' and 'seed_time' must be given together",
+    ),
+    (
+        ValueError,
+        lambda: sample(edge_time=TIME, seed_time=SEEDS),
+        "temporal sampling needs 'disjoint=True'",
+    ),
+    (
+        ValueError,
+        lambda: sample(edge_time=TIME, seed_time=TIME, disjoint=True),
+        "'seed_time' must have 2 elements (got 3)",
+    ),
+]
+
+HETERO = [
+    (ValueError, lambda: hetero(indices=[]), 'relation (got 1, 0, 1 and 1)'),
+    (ValueError, lambda: hetero(fanouts=[]), 'relation (got 1, 1, 1 and 0)'),
+    (ValueError, lambda: hetero(seeds=[]), "'seeds' must have one item for e"),
+    (IndexError, lambda: hetero(num_nodes=[2]), "'seeds' must be in [0, 2) ("),
+    (TypeError, lambda: hetero(fanouts=[['1']]), "integers (got '1')"),
+    (
+        ValueError,
+        lambda: hetero(
+            [INDPTR] * 2, [INDICES] * 2, [(0, 0)] * 2, fanouts=[[1], [1, 2]]
+        ),
+        "'fanouts' must have the same number of hops for each relation (got",
+    ),
+    (
+        ValueError,
+        lambda: hetero(edge_time=[TIME]),
+        "'edge_time' and 'seed_time' must be given together",
+    ),
+    (
+        ValueError,
+        lambda: hetero(edge_time=[TIME], seed_time=[SEEDS]),
+        "temporal sampling needs 'disjoint=True'",
+    ),
+    (
+        ValueError,
+        lambda: hetero(cum_weight=[None, None]),
+        "'cum_weight' must have 1 items (got 2)",
+    ),
+    (
+        ValueError,
+        lambda: hetero(cum_weight=[TIME[:1]]),
+        "'cum_weight' must have 3 elements (got 1)",
+    ),
+]
+
+FORMATS = [
+    (ValueError, lambda: coo(row=[0]), 'the same length (got 1 and 2)'),
+    (IndexError, lambda: coo(row=[0, 2]), "'row' must be in [0, 2) (got 2)"),
+    (IndexError, lambda: coo(col=[-3, 0]), "'col' must be in [0, 2) (got -3)"),
+    (
+        IndexError,  # and not 0, its low half
+        lambda: coo(torch.tensor([0, 1]).int(), torch.tensor([2**32, 1])),
+        "'col' must be in [0, 2) (got 4294967296)",
+    ),
+    (TypeError, lambda: coo(index_dtype=torch.float), "'index_dtype' must be"),
+    (
+        ValueError,
+        lambda: ops.index_widths('op', 2**31, 5, torch.int32),
+        "op: 'index_dtype' must be torch.int64 for 2147483648 edges and 5",
+    ),
+    (
+        ValueError,
+        lambda: ops.index_widths('op', 5, 2**31, torch.int32),
+        'torch.int64 for 5 edges and 2147483648 nodes',
+    ),
+    (
+        ValueError,
+        lambda: csc([1, 2, 2]),
+        "'indptr' of g must start at 0 (got ",
+    ),
+    (ValueError, lambda: csc([0, 3, 2]), 'descend (it does at position 2, to'),
+    (ValueError, lambda: csc([0, 1, 1]), 'end at the number of edges, 2 (got'),
+    (IndexError, lambda: csc([0, 1, 2], [0, 2]), '(got 2 at position 1)'),
+    (IndexError, lambda: csc([0, 1, 2], [-1, 0]), '[0, 2) (got -1 at positi'),
+    (
+        TypeError,
+        lambda: weights([1j] * 3),
+        'a vector of real numbers (got tor',
+    ),
+    (TypeError, lambda: weights([[1.0]]), 'torch.float32 of shape [1, 1])'),
+    (
+        ValueError,
+        lambda: weights([1.0]),
+        "'w' must have 3 elements, one for e",
+    ),
+    (ValueError, lambda: weights([1, -1, 1]), 'negative (got -1.0 at edge 1)'),
+    (ValueError, lambda: weights([1, 1, torch.nan]), '(got nan at edge 2)'),
+    (ValueError, lambda: weights([torch.inf] * 3), '(got inf at edge 0)'),
+    (
+        TypeError,
+        lambda: ops.configuration_model(INDPTR, 0, torch.float32),
+        "'index_dtype' must be torch.int32 or torch.int64 (got torch.float32)",
+    ),
+]
+
+OTHERS = [
+    (
+        IndexError,
+        lambda: induce(rows=SEEDS + 1),
+        "'row_nodes' must be in [0, ",
+    ),
+    (
+        IndexError,
+        lambda: induce(cols=SEEDS - 1),
+        "'col_nodes' must be in [0, ",
+    ),
+    (ValueError, lambda: induce(row_batch=SEEDS), 'must be given together'),
+    (
+        ValueError,
+        lambda: induce(row_batch=SEEDS, col_batch=TIME),
+        "'col_batch' must have 2 elements (got 3)",
+    ),
+    (TypeError, lambda: negative(IDS.float()), "'ids' must be int32 or int64"),
+    (
+        ValueError,
+        lambda: negative(order=IDS),
+        "'order' must have 3 elements (",
+    ),
+    (
+        ValueError,
+        lambda: negative(cum_weight=IDS),
+        "'cum_weight' must have 3 ",
+    ),
+    (
+        ValueError,
+        lambda: negative(anchor=TIME),
+        "'anchor' must have 2 element",
+    ),
+]
+
+CASES = [*VECTORS, *SAMPLING, *HETERO, *FORMATS, *OTHERS]
+
+
+@pytest.mark.parametrize(('error', 'call', 'message'), CASES)
+def test_errors_name_the_argument_the_rule_and_the_value(error, call, message):
+    with pytest.raises(error, match=re.escape(message)) as caught:
+        call()
+    assert type(caught.value) is error
+    assert re.match(r'\w+: ', str(caught.value))  # the operator
+
+
+def messages():
+    for _, call, _ in CASES:
+        with pytest.raises((TypeError, ValueError, IndexError)) as caught:
+            call()
+        yield str(caught.value)
+
+
+def raised_texts():
+    """The longest fixed text of every `raise` in the fronts."""
+    for path in sorted(Path(ops.__file__).parent.glob('*.py')):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+                texts = [
+                    part.value
+                    for part in ast.walk(node.exc)
+                    if isinstance(part, ast.Constant)
+                    and isinstance(part.value, str)
+                ]
+                yield max(texts, key=len)
+
+
+def test_every_error_of_the_fronts_is_tested():
+    known, texts = list(messages()), list(raised_texts())
+    assert len(texts) >= 25
+    for text in texts:
+        assert any(text in message for message in known), text

@@ -1,0 +1,133 @@
+"""Malformed graphs and weights are refused, or do no harm."""
+
+import pytest
+import torch
+
+from tests import reference
+from torch_gsample import ops
+from torch_gsample.rng import make_key
+from torch_gsample.testing import INDEX_DTYPES
+
+TRIALS = range(400)
+
+
+def some(low, high, size, seed):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(low, high, (size,), generator=generator)
+
+
+def malformed_graph(seed):
+    """Four columns and ten edges; most pointers and rows are wrong."""
+    indptr = some(-3, 14, 5, seed)
+    if seed % 2:
+        indptr = indptr.sort().values.clamp(0, 10)
+    indices = some(-1, 5, 10, seed + 1) if seed % 3 else some(0, 4, 10, seed)
+    dtypes = INDEX_DTYPES[seed % 3]
+    return indptr.to(dtypes[0]), indices.to(dtypes[1])
+
+
+@pytest.mark.parametrize('disjoint', [False, True])
+def test_samples_of_malformed_graphs_are_refused_or_true(disjoint):
+    refused = 0
+    for seed in TRIALS:
+        indptr, indices = malformed_graph(seed)
+        try:
+            out = ops.neighbor_sample(
+                indptr,
+                indices,
+                torch.arange(4),
+                [[3, 2], [-1, 1]][seed % 2],
+                key=make_key(seed),
+                disjoint=disjoint,
+            )
+        except RuntimeError:
+            refused += 1
+            continue
+        assert ((out.node >= 0) & (out.node < 4)).all()
+        assert torch.equal(indices[out.edge].long(), out.node[out.row])
+        assert (indptr[out.node[out.col]] <= out.edge).all()
+        assert (out.edge < indptr[out.node[out.col] + 1]).all()
+    assert 100 < refused < 390
+
+
+def test_subgraphs_of_malformed_graphs_are_refused_or_true():
+    refused, nodes = 0, torch.arange(4)
+    for seed in TRIALS:
+        indptr, indices = malformed_graph(seed)
+        try:
+            row, col, edge = ops.induce_subgraph(
+                indptr, indices, 4, nodes, nodes
+            )
+        except RuntimeError:
+            refused += 1
+            continue
+        assert torch.equal(indices[edge].long(), row)
+        assert (indptr[col] <= edge).all()
+        assert (edge < indptr[col + 1]).all()
+    assert 100 < refused < 390
+
+
+def test_checks_see_what_is_malformed():
+    for seed in TRIALS:
+        indptr, indices = malformed_graph(seed)
+        fault = torch.ops.gsample.check_csc(indptr, indices, 4).tolist()
+        assert fault == reference.check_csc(
+            indptr.tolist(), indices.tolist(), 4
+        )
+
+
+@pytest.mark.parametrize('replace', [False, True])
+def test_numbers_that_are_no_sums_give_edges_of_the_column(replace):
+    for seed in TRIALS:
+        n = 2 + seed % 60
+        indptr = torch.tensor([0] + [n] * n)
+        out = ops.neighbor_sample(
+            indptr,
+            torch.arange(n),
+            torch.zeros(5, dtype=torch.int64),
+            [min(n - 1, 1 + seed % 40)],
+            key=make_key(seed),
+            cum_weight=some(-(2**62), 2**62, n, seed),
+            replace=replace,
+            disjoint=True,
+        )
+        assert ((out.edge >= 0) & (out.edge < n)).all()
+        assert torch.equal(out.node[out.row], out.edge)
+
+
+def test_times_that_do_not_ascend_give_edges_of_the_column():
+    for seed in TRIALS:
+        n = 2 + seed % 60
+        out = ops.neighbor_sample(
+            torch.tensor([0] + [n] * n),
+            torch.arange(n),
+            torch.zeros(5, dtype=torch.int64),
+            [4],
+            key=make_key(seed),
+            edge_time=some(-(2**62), 2**62, n, seed),
+            seed_time=some(-(2**62), 2**62, 5, seed + 1),
+            time_window=seed,
+            disjoint=True,
+        )
+        assert ((out.edge >= 0) & (out.edge < n)).all()
+
+
+def test_negatives_of_malformed_anchors_are_refused_or_nodes():
+    refused = 0
+    for seed in TRIALS:
+        indptr, indices = (part.long() for part in malformed_graph(seed))
+        try:
+            out = ops.negative_sample(
+                torch.arange(6),
+                5,
+                key=make_key(seed),
+                anchor=some(-1, 5, 6, seed),
+                indptr=indptr,
+                indices=indices,
+                cum_weight=some(-(2**62), 2**62, 5, seed),
+            )
+        except RuntimeError:
+            refused += 1
+            continue
+        assert ((out >= -1) & (out < 5)).all()
+    assert 100 < refused < 400

@@ -1,0 +1,159 @@
+"""The operators under PyTorch's compiler."""
+
+import pytest
+import torch
+
+from tests.ops.compare import assert_equal_tensors, operator_names
+from torch_gsample import ops
+from torch_gsample.rng import make_key
+from torch_gsample.testing import INDEX_DTYPES, small_graph, to_dtypes
+
+G = small_graph('random')
+STAR = small_graph('star')
+KEY = make_key(3, 1, 4)
+SEEDS = torch.tensor([3, 39, 3])
+NONE = torch.tensor([], dtype=torch.int64)
+WEIGHT = ops.cumulate_weights(G.indptr, torch.arange(400) % 5)
+TIME = torch.zeros(400, dtype=torch.int64)
+SEED_TIME = torch.tensor([0, -1, 5])
+TEMPORAL = {'edge_time': TIME, 'seed_time': SEED_TIME, 'disjoint': True}
+
+SAMPLE = (G.indptr, G.indices, SEEDS, [3, 2], KEY)
+HETERO = (
+    [G.indptr, STAR.indptr],
+    [G.indices, STAR.indices],
+    [0, 0],
+    [0, 1],
+    [40, 10],
+    [SEEDS, torch.tensor([0])],
+    [2, 1, 3, 3],
+)
+NEGATIVE = (SEEDS, 10, True, KEY)
+
+# Arguments of each operator: several sets of (positional, by name).
+SAMPLES = {
+    'coo_to_csc': [
+        ((G.indices, G.col(), 40, False, False), {}),
+        ((G.indices.int(), G.col().int(), 40, True, False), {}),
+        ((NONE, NONE, 0, True, True), {}),
+    ],
+    'check_csc': [
+        ((G.indptr, G.indices, 40), {}),
+        ((G.indptr, G.indices, 3), {}),
+    ],
+    'cumulate_weights': [
+        ((G.indptr, torch.ones(400)), {}),
+        ((G.indptr.int(), torch.ones(400).double()), {}),
+    ],
+    'advise_huge_pages': [((torch.zeros(10),), {})],
+    'neighbor_sample': [
+        (SAMPLE, {}),
+        ((*SAMPLE[:3], [], KEY, 7), {'return_edge_id': False}),
+        (SAMPLE, {'cum_weight': WEIGHT, 'replace': True, 'disjoint': True}),
+        (SAMPLE, {**TEMPORAL, 'time_window': 3, 'temporal_strategy': 'last'}),
+        ((G.indptr, G.indices, NONE, [-1], KEY), {'num_threads': 1}),
+    ]
+    + [
+        ((g.indptr, g.indices, SEEDS, [2], KEY), {})
+        for g in (to_dtypes(G, dtypes) for dtypes in INDEX_DTYPES)
+    ],
+    'hetero_neighbor_sample': [
+        ((*HETERO, [], [], [], KEY), {}),
+        ((*HETERO, [WEIGHT, NONE], [], [], KEY, 2), {'disjoint': True}),
+        (
+            (*HETERO, [], [TIME, NONE], [SEED_TIME, SEEDS[:1]], KEY),
+            {'disjoint': True},
+        ),
+        (([], [], [], [], [5], [SEEDS * 0], [], [], [], [], KEY), {}),
+    ],
+    'induce_subgraph': [
+        ((G.indptr, G.indices, 40, SEEDS, SEEDS), {}),
+        ((G.indptr, G.indices, 40, SEEDS, SEEDS[:1], SEEDS, SEEDS[:1]), {}),
+        ((G.indptr.int(), G.indices.int(), 40, NONE, NONE), {}),
+    ],
+    'negative_sample': [
+        (NEGATIVE, {}),
+        ((*NEGATIVE, 5), {'cum_weight': torch.arange(10)}),
+        (
+            NEGATIVE,
+            {
+                'anchor': SEEDS * 0,
+                'indptr': STAR.indptr,
+                'indices': STAR.indices,
+            },
+        ),
+    ],
+    'configuration_model': [
+        ((G.indptr, 3, False), {}),
+        ((torch.tensor([0]), 3, True), {}),
+    ],
+    'rmat_edges': [
+        ((5, 20, [0.25] * 4, 1), {}),
+        ((33, 0, [0.25] * 4, 1), {}),
+    ],
+}
+CASES = [(name, i) for name in SAMPLES for i in range(len(SAMPLES[name]))]
+
+
+@pytest.mark.parametrize(('name', 'case'), CASES)
+def test_operators_pass_opcheck(name, case):
+    args, kwargs = SAMPLES[name][case]
+    operator = getattr(torch.ops.gsample, name).default
+    torch.library.opcheck(operator, args, kwargs)
+
+
+def test_every_operator_is_checked():
+    assert set(SAMPLES) == set(operator_names())
+
+
+@pytest.fixture
+def fresh_compiler():
+    torch.compiler.reset()
+    yield
+    torch.compiler.reset()
+
+
+@pytest.mark.parametrize('backend', ['eager', 'aot_eager'])
+def test_samples_compile_without_a_graph_break(backend, fresh_compiler):
+    def mean_of_neighbors(x, indptr, indices, seeds, key):
+        row, col, node, *_ = torch.ops.gsample.neighbor_sample(
+            indptr, indices, seeds, [3, 2], key
+        )
+        out = x.new_zeros(node.shape[0], x.shape[1])
+        return out.index_add(0, col, x[node][row]), node
+
+    compiled = torch.compile(
+        mean_of_neighbors, fullgraph=True, backend=backend
+    )
+    x = torch.rand(40, 3, generator=torch.Generator().manual_seed(0))
+    for seed in range(3):
+        args = (x, G.indptr, G.indices, SEEDS + seed % 2 * -3, make_key(seed))
+        assert_equal_tensors(compiled(*args), mean_of_neighbors(*args))
+
+
+@pytest.mark.parametrize('backend', ['eager', 'aot_eager'])
+def test_two_draws_are_not_merged(backend, fresh_compiler):
+    def draw_twice(seeds, key):
+        return [
+            torch.ops.gsample.neighbor_sample(
+                G.indptr, G.indices, seeds, [3], key, call_id
+            )[3]
+            for call_id in (0, 1, 0)
+        ]
+
+    compiled = torch.compile(draw_twice, fullgraph=True, backend=backend)
+    first, second, third = compiled(SEEDS, KEY)
+    assert_equal_tensors([first, second, third], draw_twice(SEEDS, KEY))
+    assert not torch.equal(first, second)
+    assert torch.equal(first, third)
+
+
+def test_fronts_run_inside_of_compiled_functions(fresh_compiler):
+    @torch.compile(backend='eager')  # checks of arguments break the graph
+    def sample(seeds, key):
+        return ops.neighbor_sample(
+            G.indptr, G.indices, seeds, [3, 2], key=key
+        ).node
+
+    want = ops.neighbor_sample(G.indptr, G.indices, SEEDS, [3, 2], key=KEY)
+    assert torch.equal(sample(SEEDS, KEY), want.node)

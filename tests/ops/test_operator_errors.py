@@ -1,0 +1,295 @@
+"""Every error of the operators themselves, behind their Python fronts."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+from torch_gsample import ops
+from torch_gsample.rng import make_key
+
+BIND = Path(__file__).resolve().parents[2] / 'csrc' / 'bind'
+GSAMPLE = torch.ops.gsample
+
+KEY = make_key(0)
+INDPTR = torch.tensor([0, 2, 3, 3])
+INDICES = torch.tensor([1, 2, 2])
+SEEDS = torch.tensor([0, 2])
+TIME = torch.tensor([1, 2, 3])
+NONE = torch.tensor([], dtype=torch.int64)
+
+# Texts that no case below brings about.
+ELSEWHERE = {
+    ': interrupted',  # test_python_host.py
+    ": 'wide_indptr' is needed for ",  # it takes 2^31 edges
+}
+
+
+def sample(
+    indptr=INDPTR, indices=INDICES, seeds=SEEDS, fanouts=(1,), key=KEY, **kw
+):
+    return GSAMPLE.neighbor_sample(indptr, indices, seeds, fanouts, key, **kw)
+
+
+def hetero(
+    indptr=(INDPTR,),
+    indices=(INDICES,),
+    src=(0,),
+    dst=(0,),
+    num_nodes=(3,),
+    seeds=(SEEDS,),
+    fanouts=(1,),
+    cum_weight=(),
+    edge_time=(),
+    seed_time=(),
+    **kw,
+):
+    return GSAMPLE.hetero_neighbor_sample(
+        indptr, indices, src, dst, num_nodes, seeds, fanouts, cum_weight,
+        edge_time, seed_time, KEY, **kw
+    )  # fmt: skip
+
+
+def hub_of_trees():
+    """3,000 trees of a hub with a million edges: too many nodes."""
+    indptr = torch.full((1_000_001,), 1_000_000)
+    indptr[0] = 0
+    indices = torch.zeros(1_000_000, dtype=torch.int64)
+    seeds = torch.zeros(3_000, dtype=torch.int64)
+    return sample(indptr, indices, seeds, [-1], disjoint=True)
+
+
+def negative(ids=SEEDS, num_nodes=3, key=KEY, call_id=0, **kw):
+    return GSAMPLE.negative_sample(ids, num_nodes, True, key, call_id, **kw)
+
+
+def around(anchor, indptr=INDPTR):
+    return negative(anchor=anchor, indptr=indptr, indices=INDICES)
+
+
+def induce(indptr=INDPTR, cols=SEEDS, **kw):
+    return GSAMPLE.induce_subgraph(indptr, INDICES, 3, SEEDS, cols, **kw)
+
+
+SAMPLING = {
+    "'seeds' must be in [0, 3) (got 3 at position 1)": lambda: sample(
+        seeds=SEEDS + 1
+    ),
+    "'seeds' must be in [0, 3) (got -1 at position 0)": lambda: sample(
+        seeds=SEEDS - 1
+    ),
+    "'indptr' must ascend from 0 to the 3 edges": lambda: sample(
+        torch.tensor([2, 0, 3, 3])
+    ),
+    '(it does not at a column near 2 of relation 0': lambda: sample(
+        torch.tensor([0, 2, 3, 4]), seeds=SEEDS[1:]
+    ),
+    "'indptr' must be a vector of at least one element": lambda: sample(NONE),
+    "'indices' must be in [0, 3) (they are not near edge 0 of": lambda: sample(
+        indices=INDICES + 1, fanouts=[-1]
+    ),
+    "'indices' must be in [0, 3) (they are": lambda: sample(
+        indices=INDICES - 2, fanouts=[-1]
+    ),
+    "'indptr' must be a contiguous vector (got 2 dim": lambda: hetero(
+        [INDPTR[None]]
+    ),
+    "'seeds' must be a contiguous vector": lambda: sample(
+        seeds=torch.arange(4)[::2]
+    ),
+    "'seeds' has the wrong dtype": lambda: sample(seeds=SEEDS.int()),
+    "'indptr' and 'indices' must be int32 or int64, and": lambda: sample(
+        INDPTR.int()
+    ),
+    "and 'indptr' not narrower than 'indices'": lambda: sample(INDPTR.float()),
+    "'cum_weight' must have 3 elements (got 2)": lambda: sample(
+        cum_weight=TIME[:2]
+    ),
+    "'cum_weight' has the wrong dtype": lambda: sample(
+        cum_weight=TIME.float()
+    ),
+    "'key' must be a contiguous int64 tensor [1, 3]": lambda: sample(
+        key=KEY[0]
+    ),
+    "'call_id' plus the number of hops must be in [0, 65536] (got 65536)": (
+        lambda: sample(call_id=65536)
+    ),
+    'the number of hops must be in [0, 65536] (got -1)': lambda: sample(
+        call_id=-1
+    ),
+    "'temporal_strategy' must be 'uniform' or 'last' (got 'x')": (
+        lambda: sample(temporal_strategy='x')
+    ),
+    "'time_window' must not be negative": lambda: sample(time_window=-1),
+    "'edge_time' and 'seed_time' must be given together": lambda: sample(
+        seed_time=SEEDS
+    ),
+    "temporal sampling needs 'disjoint' trees": lambda: sample(
+        edge_time=TIME, seed_time=SEEDS
+    ),
+    'a sample must have less than 2^31 nodes of a type': hub_of_trees,
+    '(this one may have 3000003000); use fewer seeds or sm': hub_of_trees,
+}
+
+HETERO = {
+    "'indptr', 'indices', 'src' and 'dst' must have one item": lambda: hetero(
+        src=()
+    ),
+    "'cum_weight' and 'edge_time' must be empty or": lambda: hetero(
+        cum_weight=[NONE, NONE]
+    ),
+    "'seeds' and 'seed_time' must have one item for": lambda: hetero(seeds=[]),
+    "'fanouts' must have the same number of hops for each of 2 rel": (
+        lambda: hetero(
+            [INDPTR] * 2, [INDICES] * 2, [0, 0], [0, 0], fanouts=[1, 2, 3]
+        )
+    ),
+    "'src' and 'dst' must name one of 1 node types": lambda: hetero(dst=[1]),
+    "'indptr' must have 5 elements (got 4)": lambda: hetero(num_nodes=[4]),
+    "'indptr' has the wrong dtype": lambda: hetero(
+        [INDPTR, INDPTR.int()], [INDICES] * 2, [0, 0], [0, 0], fanouts=[1, 1]
+    ),
+    "'num_nodes' must not be negative (got -1)": lambda: hetero(
+        num_nodes=[3, -1], seeds=[SEEDS, NONE]
+    ),
+    "hetero_neighbor_sample: 'edge_time' and 'seed_time' must be given": (
+        lambda: hetero(
+            num_nodes=[3, 9], seeds=[SEEDS] * 2, seed_time=[NONE, SEEDS]
+        )
+    ),
+    "temporal sampling needs 'seed_time' for all seeds": lambda: hetero(
+        num_nodes=[3, 9],
+        seeds=[SEEDS] * 2,
+        edge_time=[TIME],
+        seed_time=[NONE, SEEDS],
+        disjoint=True,
+    ),
+    'too many seeds (2)': lambda: hetero(
+        num_nodes=[3, 2**62], seeds=[SEEDS, NONE], disjoint=True
+    ),
+    'at most 65280 relations (got 65281)': lambda: hetero(
+        [INDPTR] * 65281,
+        [INDICES] * 65281,
+        [0] * 65281,
+        [0] * 65281,
+        fanouts=[],
+    ),
+}
+
+FORMATS = {
+    "coo_to_csc: 'col' must have 3 elements (got 2)": lambda: (
+        GSAMPLE.coo_to_csc(TIME, SEEDS, 9, True, True)
+    ),
+    "'num_cols' must not be negative (got -1)": lambda: GSAMPLE.coo_to_csc(
+        NONE, NONE, -1, True, True
+    ),
+    "'col' must be in [0, 3) (it is not at position 2)": lambda: (
+        GSAMPLE.coo_to_csc(TIME, TIME, 3, True, True)
+    ),
+    "check_csc: 'indptr' must not be empty": lambda: GSAMPLE.check_csc(
+        NONE, NONE, 0
+    ),
+    "'num_rows' must not be negative (got -5)": lambda: GSAMPLE.check_csc(
+        INDPTR, INDICES, -5
+    ),
+    "'indptr' must ascend from 0 to the 3 weights": lambda: (
+        GSAMPLE.cumulate_weights(INDPTR + 1, TIME.float())
+    ),
+    'must ascend from 0 to the 2 weights': lambda: GSAMPLE.cumulate_weights(
+        NONE, TIME[:2].float()
+    ),
+    "cumulate_weights: 'weight' has the wrong dtype": lambda: (
+        GSAMPLE.cumulate_weights(INDPTR, TIME)
+    ),
+    'expected scalar type Long but found Float': lambda: (
+        GSAMPLE.cumulate_weights(INDPTR.float(), TIME.float())
+    ),
+}
+
+OTHERS = {
+    "induce_subgraph: 'indptr' must not be empty": lambda: induce(NONE),
+    "'row_batch' and 'col_batch' must be given together": lambda: induce(
+        row_batch=SEEDS
+    ),
+    "'col_nodes' must be in [0, 3) and 'indptr' must ascend": lambda: induce(
+        cols=SEEDS + 1
+    ),
+    'must ascend from 0 to the number of edges': lambda: induce(INDPTR + 1),
+    "negative_sample: 'num_nodes' must be positive": lambda: negative(
+        num_nodes=0
+    ),
+    "'call_id' must be in [0, 65536) (got 65536)": lambda: negative(
+        call_id=65536
+    ),
+    "'order', 'order_time' and 'max_time' go together": lambda: negative(
+        order=TIME
+    ),
+    "'anchor', 'indptr' and 'indices' go together": lambda: negative(
+        anchor=SEEDS
+    ),
+    "'anchor' must be in [0, 3) (got 3) and 'indptr' must asc": lambda: around(
+        SEEDS + 1
+    ),
+    "(got 0) and 'indptr' must ascend": lambda: around(SEEDS, INDPTR * 2),
+    "configuration_model: 'indptr' must not be empty": lambda: (
+        GSAMPLE.configuration_model(NONE, 0, True)
+    ),
+    "'indptr' must start at 0": lambda: GSAMPLE.configuration_model(
+        INDPTR + 1, 0, True
+    ),
+    "'indptr' must ascend": lambda: GSAMPLE.configuration_model(
+        -INDPTR, 0, True
+    ),
+    "'scale' must be in [0, 40] (got 41)": lambda: ops.rmat_edges(
+        41, 1, [1, 0, 0, 0], 0
+    ),
+    "'num_edges' must not be negative": lambda: ops.rmat_edges(
+        3, -1, [1, 0, 0, 0], 0
+    ),
+    "'quadrants' must be four probabilities": lambda: ops.rmat_edges(
+        3, 1, [1, 0, 0], 0
+    ),
+    "'quadrants' must be probabilities": lambda: ops.rmat_edges(
+        3, 1, [float('nan'), 0, 0, 1], 0
+    ),
+    "'quadrants' must sum to 1": lambda: ops.rmat_edges(
+        3, 1, [0.5, 0, 0, 0], 0
+    ),
+}
+
+CASES = {**SAMPLING, **HETERO, **FORMATS, **OTHERS}
+
+
+@pytest.mark.parametrize('message', CASES)
+def test_operators_guard_themselves(message):
+    with pytest.raises(RuntimeError, match=re.escape(message)):
+        CASES[message]()
+
+
+def test_meta_tensors_are_refused():
+    meta = [t.to('meta') for t in (INDPTR, INDICES, SEEDS)]
+    with pytest.raises(RuntimeError, match='meta Tensors'):
+        GSAMPLE.neighbor_sample(*meta, [1], KEY)
+
+
+def error_texts():
+    """The fixed texts of each STD_TORCH_CHECK, with the operator before."""
+    for path in sorted(BIND.iterdir()):
+        text = re.sub(r'"\s*"', '', path.read_text())
+        for check in re.findall(r'STD_TORCH_CHECK\((.*?)\);', text, re.DOTALL):
+            for part in re.findall(r'"(: [^"]*)"', check):
+                if part != ": '":  # an argument's name follows
+                    yield part
+
+
+def test_every_error_of_the_operators_is_tested():
+    known = []
+    for call in CASES.values():
+        with pytest.raises(RuntimeError) as caught:
+            call()
+        known.append(str(caught.value))
+    texts = set(error_texts())
+    assert len(texts) >= 30
+    for text in texts - ELSEWHERE:
+        assert any(text in message for message in known), text

@@ -1,0 +1,114 @@
+"""Python's threads and signals around a long call."""
+
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import torch
+
+from tests.ops.compare import assert_equal_tensors
+from torch_gsample import ops
+from torch_gsample.rng import make_key
+from torch_gsample.testing import random_graph
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# 8,000 successive draws among 20,000 edges take some 30 ms a seed.
+SLOW_CALL = """
+    import torch
+    from torch_gsample import ops
+    from torch_gsample.rng import make_key
+
+    n = 20_000
+    indptr = torch.full((n + 1,), n)
+    indptr[0] = 0
+    indices = torch.arange(n)
+    cum_weight = ops.cumulate_weights(indptr, torch.ones(n))
+
+    def slow_call(num_seeds):
+        ops.neighbor_sample(
+            indptr,
+            indices,
+            torch.zeros(num_seeds, dtype=torch.int64),
+            [8_000],
+            key=make_key(0),
+            cum_weight=cum_weight,
+        )
+"""
+
+INTERRUPTED = """
+    import time
+    print('ready', flush=True)
+    try:
+        slow_call(2_000)
+    except KeyboardInterrupt:
+        print(time.monotonic(), flush=True)
+        slow_call(1)  # works again
+"""
+
+
+def test_ctrl_c_ends_a_long_call():
+    program = textwrap.dedent(SLOW_CALL) + textwrap.dedent(INTERRUPTED)
+    child = subprocess.Popen(
+        [sys.executable, '-c', program],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+    with child:
+        assert child.stdout.readline() == 'ready\n'
+        time.sleep(0.5)  # the call runs
+        sent = time.monotonic()
+        child.send_signal(signal.SIGINT)
+        output, _ = child.communicate(timeout=60)
+    assert child.returncode == 0
+    assert 0 < float(output) - sent < 2
+
+
+def test_other_python_threads_run_during_a_call():
+    scope = {}
+    exec(textwrap.dedent(SLOW_CALL), scope)
+    ticks, stop = [], threading.Event()
+
+    def tick():
+        while not stop.wait(0.01):
+            ticks.append(time.monotonic())
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    begin = time.monotonic()
+    scope['slow_call'](100)
+    end = time.monotonic()
+    stop.set()
+    thread.join()
+    inside = [t for t in ticks if begin + 0.02 < t < end - 0.02]
+    assert end - begin > 0.2
+    assert len(inside) >= 5
+
+
+def test_python_threads_sample_at_a_time():
+    graphs = [random_graph(n, 10 * n, seed=n) for n in (500, 5_000, 50_000)]
+
+    def sample(i):
+        graph = graphs[i % 3]
+        return ops.neighbor_sample(
+            graph.indptr,
+            graph.indices,
+            torch.arange(i % 7, graph.num_cols, 13),
+            [4, 3],
+            key=make_key(i),
+            disjoint=i % 2 == 0,
+        )
+
+    wanted = [sample(i) for i in range(42)]
+    with ThreadPoolExecutor(4) as executor:
+        for _ in range(3):
+            for out, want in zip(
+                executor.map(sample, range(42)), wanted, strict=True
+            ):
+                assert_equal_tensors(out, want)

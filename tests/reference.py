@@ -1,0 +1,369 @@
+"""Every operator again, slowly: plain loops over Python integers.
+
+An operator's reference has its name and its arguments (csrc/bind/library.cpp)
+with lists in place of tensors, and returns its outputs as lists. Do not make
+this faster: make it easier to read.
+"""
+
+import itertools
+import math
+from dataclasses import dataclass
+
+from tests.reference_core import (
+    Stream,
+    bounded,
+    find,
+    fixed_point,
+    fixed_point_shift,
+    select_weighted_with_replacement,
+    select_weighted_without_replacement,
+    select_with_replacement,
+    select_without_replacement,
+    stream_key,
+)
+
+EPOCH_SCOPE = -1
+NEGATIVE_SOURCE, NEGATIVE_TARGET = 0xFFFE, 0xFFFF
+NEGATIVE_TRIES = 64
+
+# Formats.
+
+
+def coo_to_csc(row, col, num_cols, wide_indptr, wide_indices):
+    perm = sorted(range(len(col)), key=lambda edge: col[edge])
+    indptr = [sum(c < v for c in col) for v in range(num_cols + 1)]
+    return indptr, [row[edge] for edge in perm], perm
+
+
+def check_csc(indptr, indices, num_rows):
+    if indptr[0] != 0:
+        return [1, 0, indptr[0]]
+    for v in range(1, len(indptr)):
+        if indptr[v] < indptr[v - 1]:
+            return [2, v, indptr[v]]
+    if indptr[-1] != len(indices):
+        return [3, len(indptr) - 1, indptr[-1]]
+    for edge, row in enumerate(indices):
+        if not 0 <= row < num_rows:
+            return [4, edge, row]
+    return [0, 0, 0]
+
+
+def cumulate_weights(indptr, weight):
+    out = []
+    for begin, end in itertools.pairwise(indptr):
+        column = weight[begin:end]
+        shift = fixed_point_shift(max(column, default=0), len(column))
+        total = 0
+        for w in column:
+            total += fixed_point(w, shift)
+            out.append(total)
+    return out
+
+
+# Neighbour sampling.
+
+
+@dataclass
+class Options:
+    time_window: int | None = None
+    temporal_strategy: str = 'uniform'
+    replace: bool = False
+    disjoint: bool = False
+    return_edge_id: bool = True
+    num_threads: int = 0
+
+
+class Nodes:
+    """The sampled nodes of one type; a local id is a position in `items`."""
+
+    def __init__(self):
+        self.items = []  # (node, tree)
+        self.first = {}  # (node, tree) -> local id of its first occurrence
+        self.frontier = range(0)
+        self.num_nodes = []
+
+    def add(self, node, tree):
+        self.first.setdefault((node, tree), len(self.items))
+        self.items.append((node, tree))
+
+    def local_id(self, node, tree):
+        if (node, tree) not in self.first:
+            self.add(node, tree)
+        return self.first[node, tree]
+
+    def end_hop(self):
+        self.frontier = range(self.frontier.stop, len(self.items))
+        self.num_nodes.append(len(self.frontier))
+
+
+@dataclass
+class Relation:
+    indptr: list
+    indices: list
+    src: int
+    dst: int
+    fanouts: list
+    cum_weight: list
+    edge_time: list
+
+
+def candidate_edges(relation, v, fanout, seed_time, options):
+    """The edges of column `v` that a tree of this time may take."""
+    edges = list(range(relation.indptr[v], relation.indptr[v + 1]))
+    time = relation.edge_time
+    if not time:
+        return edges
+    edges = [e for e in edges if time[e] <= seed_time]
+    if options.time_window is not None:
+        first = seed_time - options.time_window
+        edges = [e for e in edges if time[e] >= first]
+    if options.temporal_strategy == 'last' and fanout >= 0:
+        edges = edges[max(len(edges) - fanout, 0) :]
+    return edges
+
+
+def edge_weights(relation, v, edges):
+    """The weights of some edges of column `v`, from their running sums."""
+    cum, first = relation.cum_weight, relation.indptr[v]
+    return [cum[e] - (cum[e - 1] if e > first else 0) for e in edges]
+
+
+def sample_column(relation, v, fanout, seed_time, draw, options):
+    """The sampled edges of column `v`, in slot order.
+
+    All, where that is allowed, come in the order of the graph.
+    """
+    edges = candidate_edges(relation, v, fanout, seed_time, options)
+    n, weights, positive = len(edges), None, edges
+    if relation.cum_weight:
+        weights = edge_weights(relation, v, edges)
+        positive = [edges[i] for i in range(n) if weights[i] > 0]
+    if fanout < 0 or (not options.replace and len(positive) <= fanout):
+        return positive
+    if not positive:
+        return []
+    if weights and options.replace:
+        picks = select_weighted_with_replacement(draw, weights, fanout)
+    elif weights:
+        picks = select_weighted_without_replacement(draw, weights, fanout)
+    elif options.replace:
+        picks = select_with_replacement(draw, n, fanout)
+    else:
+        picks = select_without_replacement(draw, n, fanout)
+    return [edges[i] for i in picks]
+
+
+def hetero_neighbor_sample(
+    indptr,
+    indices,
+    src,
+    dst,
+    num_nodes,
+    seeds,
+    fanouts,
+    cum_weight,
+    edge_time,
+    seed_time,
+    key,
+    call_id=0,
+    **options,
+):
+    options = Options(**options)
+    hops = len(fanouts) // len(indptr) if indptr else 0
+    none = [None] * len(indptr)
+    fanouts = [fanouts[r * hops : (r + 1) * hops] for r in range(len(indptr))]
+    columns = (indptr, indices, src, dst, fanouts)
+    relations = [
+        Relation(*fields)
+        for fields in zip(
+            *columns, cum_weight or none, edge_time or none, strict=True
+        )
+    ]
+    nodes = [Nodes() for _ in num_nodes]
+    tree_time = []  # a tree for each seed of any type
+    for t, sample in enumerate(nodes):
+        for i, seed in enumerate(seeds[t]):
+            sample.add(seed, len(tree_time) if options.disjoint else 0)
+            tree_time.append(seed_time[t][i] if seed_time else None)
+        sample.end_hop()
+    edges = [[] for _ in relations]  # (row, col, edge)
+    num_edges = [[] for _ in relations]
+    for hop in range(hops):
+        for r, relation in enumerate(relations):
+            stream = stream_key(key[0], call_id + hop, r)
+            before = len(edges[r])
+            for col in nodes[relation.dst].frontier:
+                v, tree = nodes[relation.dst].items[col]
+                root = 0 if key[0][2] == EPOCH_SCOPE else tree
+                for e in sample_column(
+                    relation,
+                    v,
+                    relation.fanouts[hop],
+                    tree_time[tree],
+                    Stream(stream, root, v),
+                    options,
+                ):
+                    row = nodes[relation.src].local_id(
+                        relation.indices[e], tree
+                    )
+                    edges[r].append((row, col, e))
+            num_edges[r].append(len(edges[r]) - before)
+        for sample in nodes:
+            sample.end_hop()
+    return sample_outputs(nodes, edges, num_edges, options)
+
+
+def sample_outputs(nodes, edges, num_edges, options):
+    return (
+        [[row for row, _, _ in e] for e in edges],
+        [[col for _, col, _ in e] for e in edges],
+        [[node for node, _ in sample.items] for sample in nodes],
+        [[e for _, _, e in rel if options.return_edge_id] for rel in edges],
+        [
+            [tree for _, tree in sample.items if options.disjoint]
+            for sample in nodes
+        ],
+        [sample.num_nodes for sample in nodes],
+        num_edges,
+    )
+
+
+def neighbor_sample(
+    indptr,
+    indices,
+    seeds,
+    fanouts,
+    key,
+    call_id=0,
+    *,
+    cum_weight=None,
+    edge_time=None,
+    seed_time=None,
+    **options,
+):
+    """One node type and one relation."""
+    out = hetero_neighbor_sample(
+        [indptr],
+        [indices],
+        [0],
+        [0],
+        [len(indptr) - 1],
+        [seeds],
+        fanouts,
+        [cum_weight],
+        [edge_time],
+        [seed_time] if seed_time is not None else [],
+        key,
+        call_id,
+        **options,
+    )
+    return tuple(of_all[0] for of_all in out)
+
+
+# Subgraphs and negatives.
+
+
+def induce_subgraph(
+    indptr,
+    indices,
+    num_rows,
+    row_nodes,
+    col_nodes,
+    row_batch=None,
+    col_batch=None,
+    *,
+    num_threads=0,
+):
+    row_batch = row_batch or [0] * len(row_nodes)
+    col_batch = col_batch or [0] * len(col_nodes)
+    rows = list(zip(row_nodes, row_batch, strict=True))
+    cols = list(zip(col_nodes, col_batch, strict=True))
+    out = []
+    for j, (v, batch) in enumerate(cols):
+        for edge in range(indptr[v], indptr[v + 1]):
+            if (indices[edge], batch) in rows:
+                out.append((rows.index((indices[edge], batch)), j, edge))
+    return tuple([item[i] for item in out] for i in range(3))
+
+
+def negative_sample(
+    id,
+    num_nodes,
+    target,
+    key,
+    call_id=0,
+    *,
+    cum_weight=None,
+    order=None,
+    order_time=None,
+    max_time=None,
+    anchor=None,
+    indptr=None,
+    indices=None,
+):
+    """Rejects edges, and counts what is left after NEGATIVE_TRIES of them."""
+    relation = NEGATIVE_TARGET if target else NEGATIVE_SOURCE
+    stream = stream_key(key[0], call_id, relation)
+    cum = cum_weight or list(range(1, num_nodes + 1))
+    weights = [b - a for a, b in itertools.pairwise([0] + cum)]
+    out = []
+    for i, item in enumerate(id):
+        limit, edges = num_nodes, []
+        if max_time is not None:
+            limit = max(1, sum(t <= max_time[i] for t in order_time))
+        if anchor is not None:
+            edges = indices[indptr[anchor[i]] : indptr[anchor[i] + 1]]
+        nodes = range(num_nodes) if order is None else order
+        allowed = list(zip(nodes[:limit], weights[:limit], strict=True))
+        draw = Stream(stream, 0, item)
+        out.append(negative(draw, allowed, edges))
+    return out
+
+
+def negative(draw, allowed, edges):
+    """A node of the `allowed` (node, weight) that is none of `edges`."""
+    nodes = [node for node, _ in allowed]
+    weights = [weight for _, weight in allowed]
+    for slot in range(NEGATIVE_TRIES if sum(weights) > 0 else 0):
+        node = nodes[find(weights, bounded(draw(slot), sum(weights)))]
+        if node not in edges:
+            return node
+    left = [0 if node in edges else weight for node, weight in allowed]
+    if sum(left) == 0:
+        return -1
+    return nodes[find(left, bounded(draw(NEGATIVE_TRIES), sum(left)))]
+
+
+# Synthetic graphs.
+
+
+def configuration_model(indptr, seed, wide_indices):
+    """Fisher-Yates from the last stub down, 512 swaps to a block of ids."""
+    out = []
+    for v in range(len(indptr) - 1):
+        out += [v] * (indptr[v + 1] - indptr[v])
+    n = len(out)
+    for i in range(n - 1):
+        block, swap = i // 512 * 512, i % 512
+        draw = Stream(seed, 0, n - block + swap % 256)(swap // 256)
+        last, partner = n - 1 - i, bounded(draw, n - i)
+        out[last], out[partner] = out[partner], out[last]
+    return out
+
+
+def rmat_edges(scale, num_edges, quadrants, seed):
+    """16 bits choose the quadrant of each level."""
+    sums = [sum(quadrants[: i + 1]) for i in range(3)]
+    bounds = [math.floor(65536 * total + 0.5) for total in sums]
+    rows, cols = [], []
+    for edge in range(num_edges):
+        draw = Stream(seed, 0, edge)
+        row = col = 0
+        for level in range(scale):
+            r = draw(level // 4) >> 16 * (level % 4) & 0xFFFF
+            quadrant = sum(r >= bound for bound in bounds)
+            row, col = 2 * row + quadrant // 2, 2 * col + quadrant % 2
+        rows.append(row)
+        cols.append(col)
+    return rows, cols

@@ -1,0 +1,23 @@
+import inspect
+
+import pytest
+import torch
+
+from tests import reference
+from tests.ops.compare import operator_names
+
+# A hint to the operating system: it has no result to compare.
+EXEMPT = {'advise_huge_pages'}
+
+
+def test_the_schemas_are_found():
+    assert len(operator_names()) >= 8
+    assert set(operator_names()) >= EXEMPT | {'neighbor_sample', 'check_csc'}
+
+
+@pytest.mark.parametrize('name', sorted(set(operator_names()) - EXEMPT))
+def test_operators_have_a_reference_with_their_arguments(name):
+    arguments = getattr(torch.ops.gsample, name).default._schema.arguments
+    function = inspect.signature(getattr(reference, name))
+    inspect_args = [a.name for a in arguments]
+    function.bind(**dict.fromkeys(inspect_args))

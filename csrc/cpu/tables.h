@@ -63,7 +63,7 @@ class DenseTable {
   }
   void end_call(uint32_t ids_used) { base_.end_call(ids_used); }
   void reserve(uint64_t, uint64_t) {}
-  void prefetch(uint64_t) const {}
+  void prefetch(uint64_t key) const { __builtin_prefetch(entries_ + key, 1); }
 
   // The local id of `key`, which becomes `next` when it has none yet.
   uint32_t find_or_insert(uint64_t key, uint32_t next) {

@@ -4,6 +4,8 @@ Nothing of the package is used: edges are looked up in the original
 ``edge_index``, and candidates are found by looking at every edge.
 """
 
+import torch
+from scipy.stats import chisquare
 from torch_geometric.sampler import HeteroSamplerOutput
 
 
@@ -168,3 +170,15 @@ def fields_of(out):
         m.tolist() if hasattr(m, 'tolist') else m for m in out.metadata
     ]
     return by_type(out), metadata
+
+
+def assert_fits(counts, weight=None):
+    """Asserts by chi-square that counts are proportional to a weight."""
+    counts = torch.as_tensor(counts).double()
+    weight = torch.ones_like(counts) if weight is None else weight
+    weight = torch.as_tensor(weight).double()
+    assert bool((counts[weight == 0] == 0).all())
+    counts, weight = counts[weight > 0], weight[weight > 0]
+    if counts.numel() > 1:
+        expected = counts.sum() * weight / weight.sum()
+        assert chisquare(counts, expected).pvalue > 0.001

@@ -1,0 +1,202 @@
+"""Trains a relational GraphSAGE on the heterogeneous Debian graph.
+
+.. code-block:: sh
+
+    python examples/train_debian_hetero.py
+
+Packages, source packages and tags are nodes; eleven relations and their
+reverse ones are edges, each with weights of its own.
+"""
+
+import argparse
+import copy
+import sys
+import time
+from itertools import islice
+
+import torch
+import torch.nn.functional as F
+import torch_geometric.transforms as T
+from torch import Tensor, nn
+from torch_geometric import seed_everything
+from torch_geometric.data import HeteroData
+from torch_geometric.nn import HeteroConv, SAGEConv
+from torch_geometric.utils import trim_to_layer
+
+from torch_gsample.datasets import DebianPackages
+from torch_gsample.loader import NeighborLoader
+
+
+class RelationalSAGE(nn.Module):
+    """GraphSAGE with weights for each relation and residual connections.
+
+    Packages have features, tags are few and get embeddings, and sources are
+    known by their neighbours only.
+
+    Args:
+        data (HeteroData): The graph.
+        hidden (int): Width of all layers.
+        out_channels (int): Number of classes.
+        num_hops (int): Number of hops that the loader samples.
+        dropout (float): Probability of dropping a hidden number.
+    """
+
+    def __init__(
+        self,
+        data: HeteroData,
+        hidden: int,
+        out_channels: int,
+        num_hops: int,
+        dropout: float,
+    ):
+        super().__init__()
+        self.package = nn.Linear(data['package'].num_features, hidden)
+        self.tag = nn.Embedding(data['tag'].num_nodes, hidden)
+        self.source = nn.Parameter(torch.zeros(1, hidden))
+        self.convs = nn.ModuleList(
+            HeteroConv({
+                edge_type: SAGEConv(hidden, hidden, root_weight=False)
+                for edge_type in data.edge_types
+            })
+            for _ in range(num_hops)
+        )
+        self.norms = nn.ModuleList(
+            nn.ModuleDict({t: nn.BatchNorm1d(hidden) for t in data.node_types})
+            for _ in range(num_hops + 1)
+        )
+        self.classify = nn.Linear(hidden, out_channels)
+        self.dropout = dropout
+
+    def forward(self, batch: HeteroData) -> Tensor:
+        """Returns the scores of the seeds, ``[batch_size, out_channels]``."""
+        h = {
+            'package': self.package(batch['package'].x),
+            'tag': self.tag(batch['tag'].n_id),
+            'source': self.source.expand(batch['source'].num_nodes, -1),
+        }
+        h = self._activate(h, 0)
+        edge_index = batch.edge_index_dict
+        for i, conv in enumerate(self.convs):
+            # The last hop is needed by the first layer only, and so on.
+            h, edge_index, _ = trim_to_layer(
+                i,
+                batch.num_sampled_nodes_dict,
+                batch.num_sampled_edges_dict,
+                h,
+                edge_index,
+            )
+            out = self._activate(conv(h, edge_index), i + 1)
+            h = {t: h[t] + out[t] if t in out else h[t] for t in h}
+        return self.classify(h['package'][: batch['package'].batch_size])
+
+    def _activate(self, h: dict[str, Tensor], i: int) -> dict[str, Tensor]:
+        return {
+            t: F.dropout(
+                self.norms[i][t](x).relu(), self.dropout, self.training
+            )
+            for t, x in h.items()
+        }
+
+
+def parse_args() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description='Trains a relational GraphSAGE on sampled neighbours.',
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    add = parser.add_argument
+    add('--epochs', type=int, default=8)
+    add('--batch-size', type=int, default=1024)
+    add('--fanouts', type=int, nargs='+', default=[5, 3], help='per relation')
+    add('--eval-fanouts', type=int, nargs='+', help='default: twice as many')
+    add('--hidden', type=int, default=64)
+    add('--dropout', type=float, default=0.5)
+    add('--lr', type=float, default=0.01)
+    add('--seed', type=int, default=0)
+    add('--max-batches', type=int, help='of an epoch, for a quick look')
+    args = parser.parse_args()
+    args.eval_fanouts = args.eval_fanouts or [2 * f for f in args.fanouts]
+    if len(args.eval_fanouts) != len(args.fanouts):
+        parser.error('--eval-fanouts must have as many hops as --fanouts')
+    return args
+
+
+def main() -> None:
+    args = parse_args()
+    begin = time.perf_counter()
+    seed_everything(args.seed)
+    to_undirected = T.ToUndirected(merge=False)
+    dataset = DebianPackages(pre_transform=to_undirected)
+    data = dataset[0]
+
+    def make_loader(split: str) -> NeighborLoader:
+        train = split == 'train'
+        return NeighborLoader(
+            data,
+            num_neighbors=args.fanouts if train else args.eval_fanouts,
+            input_nodes=('package', data['package'][f'{split}_mask']),
+            batch_size=args.batch_size * (1 if train else 4),
+            shuffle=train,
+            seed=args.seed,
+        )
+
+    loaders = {split: make_loader(split) for split in ('train', 'val', 'test')}
+    num_batches = min(
+        len(loaders['train']), args.max_batches or len(loaders['train'])
+    )
+    model = RelationalSAGE(
+        data,
+        args.hidden,
+        dataset.num_classes,
+        len(args.fanouts),
+        args.dropout,
+    )
+    optimizer = torch.optim.Adam(model.parameters(), args.lr)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(
+        optimizer, max(1, args.epochs * num_batches)
+    )
+
+    def train() -> float:
+        """Returns the mean loss of an epoch."""
+        model.train()
+        losses = []
+        for batch in islice(loaders['train'], args.max_batches):
+            optimizer.zero_grad()
+            y = batch['package'].y[: batch['package'].batch_size]
+            loss = F.cross_entropy(model(batch), y)
+            loss.backward()
+            optimizer.step()
+            schedule.step()
+            losses.append(loss.item())
+        return sum(losses) / len(losses)
+
+    @torch.no_grad()
+    def accuracy(split: str) -> float:
+        model.eval()
+        correct = total = 0
+        for batch in islice(loaders[split], args.max_batches):
+            y = batch['package'].y[: batch['package'].batch_size]
+            correct += int((model(batch).argmax(dim=1) == y).sum())
+            total += len(y)
+        return correct / total
+
+    best, best_state = -1.0, model.state_dict()
+    for epoch in range(1, args.epochs + 1):
+        loss = train()
+        val = accuracy('val')
+        seconds = time.perf_counter() - begin
+        print(
+            f'Epoch {epoch:2d}: loss {loss:.4f}, validation accuracy '
+            f'{val:.4f} ({seconds:.0f} s)',
+            flush=True,
+        )
+        if val > best:
+            best, best_state = val, copy.deepcopy(model.state_dict())
+    model.load_state_dict(best_state)
+    test = accuracy('test')
+    seconds = time.perf_counter() - begin
+    print(f'Validation accuracy {best:.4f}')
+    print(f'Test accuracy {test:.4f} after {seconds:.0f} s')
+
+
+if __name__ == '__main__':
+    main()

@@ -314,8 +314,8 @@ class NeighborSampleCpu final : public NeighborSample {
     const bool trees = options_.disjoint && options_.key.batch != kEpochScope;
     const uint32_t* root = roots(relation.dst, span.frontier);
     const ColumnCounter<indptr_t, index_t> counter(relation, options_, hop);
-    ColumnSelector<indptr_t> selector(
-        relation.cum_weight != nullptr, options_.replace,
+    ColumnSelector<indptr_t, index_t> selector(
+        relation.indices, relation.cum_weight != nullptr, options_.replace,
         stream_key(options_.key, options_.call_id + hop, chunk.relation));
     indptr_t* edge = state.edge.data() + span.edges;
     const indptr_t* limit = edge + offset[chunk.end];

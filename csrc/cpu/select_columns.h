@@ -45,11 +45,14 @@ inline void take_all(const Column<indptr_t>& c, const indptr_t* limit) {
 }
 
 // Selects at random in the columns that it is given, a group of them at once.
-template <typename indptr_t>
+template <typename indptr_t, typename index_t>
 class ColumnSelector {
  public:
-  ColumnSelector(bool weighted, bool replace, uint64_t key)
-      : weighted_(weighted), replace_(replace), key_(key) {}
+  ColumnSelector(const index_t* indices,
+                 bool weighted,
+                 bool replace,
+                 uint64_t key)
+      : indices_(indices), weighted_(weighted), replace_(replace), key_(key) {}
 
   // The selection is written at the latest by flush().
   void add(const Column<indptr_t>& column) {
@@ -74,8 +77,11 @@ class ColumnSelector {
     draw_lanes(key_, root_, id_, lanes_, slots_, stride_, draws_);
     if (weighted_)
       prefetch_searches();
-    for (int lane = 0; lane < lanes_; ++lane)
+    for (int lane = 0; lane < lanes_; ++lane) {
       select_small(column_[lane], lane);
+      for (int64_t slot = 0; slot < column_[lane].count; ++slot)
+        __builtin_prefetch(indices_ + column_[lane].out[slot]);
+    }
     lanes_ = slots_ = 0;
   }
 
@@ -270,6 +276,7 @@ class ColumnSelector {
     uint64_t first_;
   };
 
+  const index_t* indices_;
   bool weighted_;
   bool replace_;
   uint64_t key_;

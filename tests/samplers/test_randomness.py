@@ -147,10 +147,6 @@ def test_samples_stay_the_same_from_version_to_version():
     sampler = NeighborSampler(data, [4], seed=2024)
     with rng.batch_scope(3, 14):
         out = sampler.sample_from_nodes(graphs.nodes([0, 1]))
-    assert out.edge.tolist() == EXPECTED_NUMBERED
+    assert out.edge.tolist() == [34, 35, 15, 22, 67, 82, 94, 87]
     out = sampler.sample_from_nodes(graphs.nodes([0, 1]))
-    assert out.edge.tolist() == EXPECTED_HASHED
-
-
-EXPECTED_NUMBERED = []
-EXPECTED_HASHED = []
+    assert out.edge.tolist() == [11, 44, 33, 30, 84, 73, 62, 99]

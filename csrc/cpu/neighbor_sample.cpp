@@ -89,7 +89,7 @@ class NeighborSampleCpu final : public NeighborSample {
     for (int r = 0; r < args_.num_relations; ++r) {
       total += edges(r).size;
       for (const Span& span : edges(r).spans)
-        for_each_range(r, span, kWriteEdges, [&](int64_t a, int64_t b) {
+        for_each_range(edges(r), span, kWriteEdges, [&](int64_t a, int64_t b) {
           parts.push_back([this, r, span, a, b, out] {
             write_columns(edges(r), span, a, b, out[r]);
           });
@@ -111,7 +111,7 @@ class NeighborSampleCpu final : public NeighborSample {
   // Seeds come first, in order, duplicates included: a duplicate is a column
   // of its own with the same draws, and rows refer to the first of them.
   void begin() {
-    const int64_t expected = expected_nodes();
+    const int64_t expected = expected_nodes(args_);
     int64_t num_trees = 0;
     for (int t = 0; t < args_.num_types; ++t) {
       const NodeType& nodes = args_.types[t];
@@ -155,27 +155,6 @@ class NeighborSampleCpu final : public NeighborSample {
     table.find_or_insert(
         table_key(t, seed, options_.disjoint ? static_cast<uint32_t>(tree) : 0),
         static_cast<uint32_t>(i));
-  }
-
-  // An upper bound on the nodes of a sample, itself bounded by kMany.
-  int64_t expected_nodes() const {
-    constexpr int64_t kMany = int64_t{1} << 40;
-    int64_t frontier = 0;
-    for (int t = 0; t < args_.num_types; ++t)
-      frontier += args_.types[t].num_seeds;
-    int64_t total = frontier;
-    for (int hop = 0; hop < options_.num_hops; ++hop) {
-      int64_t fanout = 0;
-      for (int r = 0; r < args_.num_relations && fanout < kMany; ++r) {
-        const int64_t k = args_.relations[r].fanouts[hop];
-        fanout += k < 0 ? kMany : std::min(k, kMany);
-      }
-      if (fanout > 0 && frontier > kMany / fanout)
-        return kMany;
-      frontier *= fanout;
-      total += frontier;
-    }
-    return total;
   }
 
   uint64_t table_key(int t, int64_t node, uint32_t tree) const {
@@ -281,28 +260,11 @@ class NeighborSampleCpu final : public NeighborSample {
   std::vector<Chunk> cut_chunks() const {
     std::vector<Chunk> chunks;
     for (int r = 0; r < args_.num_relations; ++r)
-      for_each_range(r, edges(r).spans.back(), kChunkEdges,
+      for_each_range(edges(r), edges(r).spans.back(), kChunkEdges,
                      [&](int64_t a, int64_t b) {
                        chunks.push_back({r, args_.relations[r].src, a, b});
                      });
     return chunks;
-  }
-
-  // Calls function(begin, end) for runs of columns of about `size` edges.
-  template <typename function_t>
-  void for_each_range(int r,
-                      const Span& span,
-                      int64_t size,
-                      const function_t& function) const {
-    const int64_t* offset = edges(r).offsets.data() + span.offsets;
-    const int64_t* last = offset + span.columns;
-    if (*last == 0)
-      return;
-    for (const int64_t* begin = offset; begin < last;) {
-      const int64_t* end = std::lower_bound(begin + 1, last, *begin + size);
-      function(begin - offset, end - offset);
-      begin = end;
-    }
   }
 
   bool select_edges(const Chunk& chunk, int hop) {

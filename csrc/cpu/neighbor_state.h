@@ -1,6 +1,7 @@
 // What neighbour sampling keeps while it runs, and between calls.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -70,5 +71,44 @@ struct Workspace {
     return workspace;
   }
 };
+
+// Calls function(begin, end) for runs of columns of about `size` edges.
+template <typename indptr_t, typename index_t, typename function_t>
+void for_each_range(const RelationState<indptr_t, index_t>& edges,
+                    const Span& span,
+                    int64_t size,
+                    const function_t& function) {
+  const int64_t* offset = edges.offsets.data() + span.offsets;
+  const int64_t* last = offset + span.columns;
+  if (*last == 0)
+    return;
+  for (const int64_t* begin = offset; begin < last;) {
+    const int64_t* end = std::lower_bound(begin + 1, last, *begin + size);
+    function(begin - offset, end - offset);
+    begin = end;
+  }
+}
+
+// An upper bound on the nodes of a sample, itself bounded by kMany.
+template <typename indptr_t, typename index_t>
+int64_t expected_nodes(const NeighborSampleArgs<indptr_t, index_t>& args) {
+  constexpr int64_t kMany = int64_t{1} << 40;
+  int64_t frontier = 0;
+  for (int t = 0; t < args.num_types; ++t)
+    frontier += args.types[t].num_seeds;
+  int64_t total = frontier;
+  for (int hop = 0; hop < args.options.num_hops; ++hop) {
+    int64_t fanout = 0;
+    for (int r = 0; r < args.num_relations && fanout < kMany; ++r) {
+      const int64_t k = args.relations[r].fanouts[hop];
+      fanout += k < 0 ? kMany : std::min(k, kMany);
+    }
+    if (fanout > 0 && frontier > kMany / fanout)
+      return kMany;
+    frontier *= fanout;
+    total += frontier;
+  }
+  return total;
+}
 
 }  // namespace gsample

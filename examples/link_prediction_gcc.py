@@ -3,13 +3,16 @@
 .. code-block:: sh
 
     python examples/link_prediction_gcc.py
+    python examples/link_prediction_gcc.py --strategy uniform
 
-Each event (person, file, day) is compared with files drawn at random for the
-same person and day. What the model knows of an event of day ``t`` are the
-events of days before ``t``: neighbours are sampled at ``edge_label_time =
-t - 1``, as the sampler takes edges up to and including that time. The model
-is trained on events up to 2018, the epoch is chosen on those up to May 2020,
-and it is tested on those up to 2022. Takes about a minute on two cores.
+Each event (person, file, day) is ranked among events of the same person and
+day with files drawn at random. All that is known of an event of day ``t`` is
+what happened before day ``t``: as the sampler takes edges up to and including
+the time of a seed, that time is ``t - 1``. The first 80 % of all events are
+trained on, the next 10 % choose the epoch, and the last 10 % are the test.
+
+The area under the curve is about 0.92, and 0.86 for the best heuristic that
+is printed beside it, in a minute on two cores.
 
 With one ``--seed``, batches, negatives and samples are the same on every
 machine; sums of floats inside torch only for equal versions and threads.
@@ -17,7 +20,6 @@ machine; sums of floats inside torch only for equal versions and threads.
 
 import argparse
 import copy
-import sys
 import time
 from itertools import islice
 
@@ -34,14 +36,14 @@ from torch_gsample.loader import LinkNeighborLoader
 
 EVENT = ('person', 'changed', 'file')
 REVERSE = ('file', 'rev_changed', 'person')
-DEPTH = 4
+DEPTH = 4  # directories that a file is described by
 
 
 class TemporalSAGE(nn.Module):
-    """GraphSAGE whose messages know how old the event is.
+    """GraphSAGE whose messages know how long ago their event was.
 
-    A file starts from the directories it lies in, a person from nothing, so
-    that both may be new.
+    A file starts from the directories that it lies in, a person from nothing:
+    both can be new.
 
     Args:
         num_dirs (int): Number of directories.
@@ -55,9 +57,7 @@ class TemporalSAGE(nn.Module):
         self.age = nn.Embedding(16, hidden)  # log2 of days
         self.layers = nn.ModuleList(
             nn.ModuleDict({
-                f'{kind}_{node_type}': nn.Linear(hidden, hidden)
-                for kind in ('self', 'neighbor')
-                for node_type in ('person', 'file')
+                t: nn.Linear(2 * hidden, hidden) for t in ('person', 'file')
             })
             for _ in range(num_hops)
         )
@@ -66,106 +66,108 @@ class TemporalSAGE(nn.Module):
         )
 
     def forward(self, batch: HeteroData) -> Tensor:
-        """Returns scores ``[batch_size, 1 + num_negatives]``, the event's
-        first.
+        """Returns scores ``[batch_size, 1 + num_negatives]``, those of the
+        events first.
         """
-        h = {
-            'file': self.directory(batch['file'].x).sum(dim=1),
-            'person': self.age.weight.new_zeros(
-                batch['person'].num_nodes, self.age.embedding_dim
-            ),
-        }
-        for layer in self.layers:
-            h = h | {
-                dst: h[dst]
-                + F.relu(
-                    layer[f'self_{dst}'](h[dst])
-                    + layer[f'neighbor_{dst}'](
-                        self._mean_event(h[src], batch, (src, relation, dst))
-                    )
-                )
-                for src, relation, dst in (EVENT, REVERSE)
-            }
-        person = h['person'][batch['person'].src_index].unsqueeze(1)
+        h = {'file': self.directory(batch['file'].x).sum(dim=1)}
+        h['person'] = h['file'].new_zeros(
+            batch['person'].num_nodes, h['file'].size(1)
+        )
+        for i, layer in enumerate(self.layers):
+            # The last hop is needed by the first layer only, and so on.
+            hops = len(self.layers) - i
+            out = {}
+            for src, relation, dst in (EVENT, REVERSE):
+                target = h[dst][: sum(batch[dst].num_sampled_nodes[:hops])]
+                edges = batch[src, relation, dst]
+                num_edges = sum(edges.num_sampled_edges[:hops])
+                row, col = edges.edge_index[:, :num_edges]
+                # Each event has trees of its own, which `batch` numbers.
+                now = batch[dst].seed_time[batch[dst].batch[col]]
+                days = now - edges.time[:num_edges]
+                message = h[src][row] + self.age((days + 1).log2().long())
+                mean = scatter(message, col, 0, len(target), reduce='mean')
+                update = layer[dst](torch.cat([target, mean], dim=1))
+                out[dst] = target + update.relu()
+            h = out
         file = h['file'][candidates(batch)]
-        person = person.expand_as(file)
-        pair = torch.cat([person, file, person * file], dim=-1)
-        return self.score(pair).squeeze(-1)
-
-    def _mean_event(
-        self, h: Tensor, batch: HeteroData, edge_type: tuple[str, str, str]
-    ) -> Tensor:
-        dst = batch[edge_type[-1]]
-        row, col = batch[edge_type].edge_index
-        # Each seed event has trees of its own, which `batch` numbers.
-        days = dst.seed_time[dst.batch[col]] - batch[edge_type].time
-        age = self.age((days + 1).log2().long())
-        return scatter(h[row] + age, col, 0, dst.num_nodes, reduce='mean')
+        person = h['person'][batch['person'].src_index, None].expand_as(file)
+        return self.score(torch.cat([person, file, person * file], 2))[..., 0]
 
 
 def candidates(batch: HeteroData) -> Tensor:
-    """Returns the local ids of the true file and of the negatives."""
+    """Returns local ids of each event's file and of its negatives."""
     true, negative = batch['file'].dst_pos_index, batch['file'].dst_neg_index
-    return torch.cat([true.view(-1, 1), negative.view(len(true), -1)], dim=1)
+    return torch.cat([true[:, None], negative.view(len(true), -1)], dim=1)
 
 
 def load_graph() -> tuple[HeteroData, int]:
-    """Returns the graph, files with their directories, and how many."""
+    """Returns the graph and the number of directories.
+
+    Files have the ids of the first directories of their path, 0 for none.
+    """
     dataset = GccChangelog(pre_transform=T.ToUndirected())
     data = dataset[0]
-    ids: dict[str, int] = {'': 0}
-    rows = []
-    for name in dataset.file_names:
-        parts = name.split('/')[:-1]
-        paths = ['/'.join(parts[: i + 1]) for i in range(min(len(parts), DEPTH))]
-        row = [ids.setdefault(path, len(ids)) for path in paths]
-        rows.append(row + [0] * (DEPTH - len(row)))
-    data['file'].x = torch.tensor(rows)
+    ids = {'': 0}
+    x = torch.zeros(data['file'].num_nodes, DEPTH, dtype=torch.int64)
+    for i, name in enumerate(dataset.file_names):
+        parts = name.split('/')[:-1][:DEPTH]
+        for depth in range(len(parts)):
+            path = '/'.join(parts[: depth + 1])
+            x[i, depth] = ids.setdefault(path, len(ids))
+    data['file'].x = x
     return data, len(ids)
 
 
-class PastEvents:
-    """Answers how often and how lately something happened before a day.
+class Heuristics:
+    """Scores an event by how many like it happened on earlier days.
 
     Args:
-        key (torch.Tensor): What happened, one number an event.
-        day (torch.Tensor): When it happened.
+        data (HeteroData): The graph.
     """
 
-    def __init__(self, key: Tensor, day: Tensor):
-        self.base = int(day.max()) + 1
-        self.events = (key * self.base + day).sort().values
+    def __init__(self, data: HeteroData):
+        # A directory's id is larger than those of the ones it lies in.
+        self.directory = data['file'].x.max(dim=1).values
+        self.day_end = int(data[EVENT].time.max()) + 1
+        self.past = {
+            name: (key * self.day_end + data[EVENT].time).sort().values
+            for name, key in self.keys(*data[EVENT].edge_index).items()
+        }
 
-    def count(self, key: Tensor, day: Tensor) -> Tensor:
-        """Returns the number of events of ``key`` before ``day``."""
-        first = torch.searchsorted(self.events, key * self.base)
-        end = torch.searchsorted(self.events, key * self.base + day)
-        return end - first
+    def keys(self, person: Tensor, file: Tensor) -> dict[str, Tensor]:
+        """Returns numbers that are equal for events that are alike."""
+        return {
+            'same file': file,
+            'same person and file': (person << 32) + file,
+            'same person and directory': (person << 32) + self.directory[file],
+        }
 
-    def latest(self, key: Tensor, day: Tensor) -> Tensor:
-        """Returns the last day of ``key`` before ``day``, or -1."""
-        end = torch.searchsorted(self.events, key * self.base + day)
-        last = self.events[(end - 1).clamp(min=0)] % self.base
-        return torch.where(self.count(key, day) > 0, last, -1)
-
-
-def metrics(score: Tensor) -> str:
-    """Returns area under the curve and mean reciprocal rank, ties halved."""
-    positive, negative = score[:, 0], score[:, 1:]
-    rank = (
-        1
-        + (negative > positive[:, None]).sum(dim=1)
-        + 0.5 * (negative == positive[:, None]).sum(dim=1)
-    )
-    return f'AUC {auc(score):.4f}, MRR {float((1 / rank).mean()):.4f}'
+    def __call__(self, batch: HeteroData) -> dict[str, Tensor]:
+        """Returns a score of each heuristic for each candidate."""
+        file = batch['file'].n_id[candidates(batch)]
+        person = batch['person'].n_id[batch['person'].src_index, None]
+        day = batch['person'].seed_time[:, None] + 1
+        scores = {}
+        for name, key in self.keys(person, file).items():
+            first, past = key * self.day_end, self.past[name]
+            scores[name] = torch.searchsorted(past, first + day)
+            scores[name] -= torch.searchsorted(past, first)
+        return scores
 
 
-def auc(score: Tensor) -> float:
-    positive, negative = score[:, 0].contiguous(), score[:, 1:].flatten()
-    negative = negative.sort().values
-    lower = torch.searchsorted(negative, positive)
-    not_higher = torch.searchsorted(negative, positive, right=True)
-    return float((lower + not_higher).double().mean()) / 2 / len(negative)
+def metrics(score: Tensor) -> tuple[float, float]:
+    """Returns area under the curve and mean reciprocal rank, with an event in
+    the middle of those of equal score.
+    """
+    positive, negative = score[:, :1].contiguous(), score[:, 1:]
+    ordered = negative.flatten().sort().values
+    lower = torch.searchsorted(ordered, positive)
+    not_higher = torch.searchsorted(ordered, positive, right=True)
+    auc = (lower + not_higher).double().mean() / 2 / len(ordered)
+    above = (negative > positive).sum(dim=1)
+    equal = (negative == positive).sum(dim=1)
+    return float(auc), float((1 / (1 + above + equal / 2)).mean())
 
 
 def parse_args() -> argparse.Namespace:
@@ -180,8 +182,8 @@ def parse_args() -> argparse.Namespace:
     add('--strategy', choices=['last', 'uniform'], default='last')
     add('--hidden', type=int, default=64)
     add('--lr', type=float, default=0.003)
-    add('--max-events', type=int, default=50_000, help='trained on per epoch')
-    add('--eval-events', type=int, default=5_000)
+    add('--max-batches', type=int, default=50, help='of an epoch')
+    add('--eval-events', type=int, default=5000)
     add('--negatives', type=int, default=20, help='per event in evaluation')
     add('--seed', type=int, default=0)
     return parser.parse_args()
@@ -192,50 +194,47 @@ def main() -> None:
     begin = time.perf_counter()
     seed_everything(args.seed)
     data, num_dirs = load_graph()
-    event = data[EVENT].edge_index
-    day = data[EVENT].time
+    day = data[EVENT].time  # ascending
     val_day, test_day = day[int(0.8 * len(day))], day[int(0.9 * len(day))]
-    splits = {
-        'train': (day < val_day).nonzero().flatten(),
-        'val': ((day >= val_day) & (day < test_day)).nonzero().flatten(),
-        'test': (day >= test_day).nonzero().flatten(),
-    }
 
-    def make_loader(split: str, num_negatives: int) -> LinkNeighborLoader:
-        index = splits[split]
-        if split != 'train':
-            index = index[torch.randperm(len(index))[: args.eval_events]]
+    def make_loader(
+        from_day: int | Tensor, to_day: int | Tensor, train: bool = False
+    ) -> LinkNeighborLoader:
+        events = ((from_day <= day) & (day < to_day)).nonzero().flatten()
+        if not train:
+            order = torch.randperm(len(events))
+            events = events[order[: args.eval_events]]
         return LinkNeighborLoader(
             data,
             num_neighbors=args.fanouts,
-            edge_label_index=(EVENT, event[:, index]),
-            edge_label_time=day[index] - 1,  # strictly before the event
+            edge_label_index=(EVENT, data[EVENT].edge_index[:, events]),
+            edge_label_time=day[events] - 1,  # edges of the day are excluded
             time_attr='time',
             temporal_strategy=args.strategy,
-            neg_sampling=dict(mode='triplet', amount=num_negatives),
-            batch_size=args.batch_size // (1 if split == 'train' else 8),
-            shuffle=split == 'train',
+            neg_sampling={
+                'mode': 'triplet',
+                'amount': 1 if train else args.negatives,
+            },
+            batch_size=args.batch_size if train else args.batch_size // 8,
+            shuffle=train,
             seed=args.seed,
         )
 
-    loaders = {
-        'train': make_loader('train', 1),
-        'val': make_loader('val', args.negatives),
-        'test': make_loader('test', args.negatives),
-    }
+    train_loader = make_loader(0, val_day, train=True)
+    val_loader = make_loader(val_day, test_day)
+    test_loader = make_loader(test_day, int(day[-1]) + 1)
+    num_batches = min(len(train_loader), args.max_batches)
     model = TemporalSAGE(num_dirs, args.hidden, len(args.fanouts))
     optimizer = torch.optim.Adam(model.parameters(), args.lr)
-    num_batches = min(
-        len(loaders['train']), -(-args.max_events // args.batch_size)
-    )
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(
         optimizer, args.epochs * num_batches
     )
 
     def train() -> float:
+        """Returns the mean loss."""
         model.train()
         total = 0.0
-        for batch in islice(loaders['train'], num_batches):
+        for batch in islice(train_loader, num_batches):
             optimizer.zero_grad()
             score = model(batch)
             target = torch.zeros_like(score)
@@ -248,20 +247,39 @@ def main() -> None:
         return total / num_batches
 
     @torch.no_grad()
-    def predict(split: str) -> Tensor:
+    def predict(loader: LinkNeighborLoader) -> Tensor:
         model.eval()
-        return torch.cat([model(batch) for batch in loaders[split]])
+        return torch.cat([model(batch) for batch in loader])
 
-    best, best_state = -1.0, model.state_dict()
+    best, best_state = -1.0, {}
     for epoch in range(1, args.epochs + 1):
         loss = train()
-        score = predict('val')
-        print(f'Epoch {epoch}: loss {loss:.4f}, validation {metrics(score)}'
-            f' {time.perf_counter()-begin:.0f} s')
-        if auc(score) > best:
-            best, best_state = auc(score), copy.deepcopy(model.state_dict())
+        auc, mrr = metrics(predict(val_loader))
+        print(
+            f'Epoch {epoch}: loss {loss:.4f}, validation AUC {auc:.4f}, '
+            f'MRR {mrr:.4f}',
+            flush=True,
+        )
+        if auc > best:
+            best, best_state = auc, copy.deepcopy(model.state_dict())
     model.load_state_dict(best_state)
-    print(metrics(predict('test')))
+
+    # Another pass over a loader draws other negatives, so all are scored in
+    # one.
+    model.eval()
+    heuristics = Heuristics(data)
+    parts: dict[str, list[Tensor]] = {}
+    for batch in test_loader:
+        with torch.no_grad():
+            scores = heuristics(batch) | {'TemporalSAGE': model(batch)}
+        for name, score in scores.items():
+            parts.setdefault(name, []).append(score)
+    print('Test, ranked by                      AUC     MRR')
+    for name, score in parts.items():
+        auc, mrr = metrics(torch.cat(score))
+        print(f'{name:35} {auc:.4f}  {mrr:.4f}')
+    print(f'After {time.perf_counter() - begin:.0f} s')
+
 
 if __name__ == '__main__':
     main()

@@ -20,8 +20,7 @@ import torch_geometric.transforms as T
 from torch import Tensor, nn
 from torch_geometric import seed_everything
 from torch_geometric.data import HeteroData
-from torch_geometric.nn import HeteroConv, SAGEConv
-from torch_geometric.utils import trim_to_layer
+from torch_geometric.nn import SAGEConv
 
 from torch_gsample.datasets import DebianPackages
 from torch_gsample.loader import NeighborLoader
@@ -54,14 +53,16 @@ class RelationalSAGE(nn.Module):
         self.tag = nn.Embedding(data['tag'].num_nodes, hidden)
         self.source = nn.Parameter(torch.zeros(1, hidden))
         self.convs = nn.ModuleList(
-            HeteroConv({
-                edge_type: SAGEConv(hidden, hidden, root_weight=False)
+            nn.ModuleDict({
+                '__'.join(edge_type): SAGEConv(
+                    hidden, hidden, root_weight=False
+                )
                 for edge_type in data.edge_types
             })
             for _ in range(num_hops)
         )
         self.norms = nn.ModuleList(
-            nn.ModuleDict({t: nn.BatchNorm1d(hidden) for t in data.node_types})
+            nn.ModuleDict({t: nn.LayerNorm(hidden) for t in data.node_types})
             for _ in range(num_hops + 1)
         )
         self.classify = nn.Linear(hidden, out_channels)
@@ -75,19 +76,24 @@ class RelationalSAGE(nn.Module):
             'source': self.source.expand(batch['source'].num_nodes, -1),
         }
         h = self._activate(h, 0)
-        edge_index = batch.edge_index_dict
-        for i, conv in enumerate(self.convs):
+        for i, convs in enumerate(self.convs):
             # The last hop is needed by the first layer only, and so on.
-            h, edge_index, _ = trim_to_layer(
-                i,
-                batch.num_sampled_nodes_dict,
-                batch.num_sampled_edges_dict,
-                h,
-                edge_index,
-            )
-            out = self._activate(conv(h, edge_index), i + 1)
-            h = {t: h[t] + out[t] if t in out else h[t] for t in h}
-        return self.classify(h['package'][: batch['package'].batch_size])
+            hops = len(self.convs) - i
+            target = {
+                t: x[: sum(batch[t].num_sampled_nodes[:hops])]
+                for t, x in h.items()
+            }
+            out = {t: torch.zeros_like(x) for t, x in target.items()}
+            for edge_type in batch.edge_types:
+                src, _, dst = edge_type
+                num_edges = sum(batch[edge_type].num_sampled_edges[:hops])
+                if num_edges > 0:
+                    conv = convs['__'.join(edge_type)]
+                    edge_index = batch[edge_type].edge_index[:, :num_edges]
+                    out[dst] += conv((h[src], target[dst]), edge_index)
+            out = self._activate(out, i + 1)
+            h = {t: target[t] + out[t] for t in h}
+        return self.classify(h['package'])
 
     def _activate(self, h: dict[str, Tensor], i: int) -> dict[str, Tensor]:
         return {
@@ -104,7 +110,7 @@ def parse_args() -> argparse.Namespace:
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     add = parser.add_argument
-    add('--epochs', type=int, default=8)
+    add('--epochs', type=int, default=6)
     add('--batch-size', type=int, default=1024)
     add('--fanouts', type=int, nargs='+', default=[5, 3], help='per relation')
     add('--eval-fanouts', type=int, nargs='+', help='default: twice as many')

@@ -215,8 +215,8 @@ def test_temporal_draws_are_uniform_in_the_window(replace, threads):
         make_key(6),
         num_trees,
         edge_time=torch.arange(30) // 2 * 2,
-        seed_time=torch.full((num_trees,), 21),
-        time_window=11,
+        seed_time=torch.full((num_trees,), 20),
+        time_window=10,
         replace=replace,
     )
     assert int(edges.min()) == 10

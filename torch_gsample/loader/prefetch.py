@@ -104,8 +104,8 @@ def prefetched(
         while (batch := results.get()) is not _END:
             if isinstance(batch, _Failure):
                 raise batch.error
-            feed.advance()
             yield batch
+            feed.advance()
     finally:
         feed.close()
         thread.join()

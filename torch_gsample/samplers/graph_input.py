@@ -100,6 +100,12 @@ def read_graph(
             )
     for edge_type, store in stores.items():
         src, dst = graph.end_types(edge_type)
+        for node_type in (src, dst):
+            if node_type not in num_nodes:
+                raise ValueError(
+                    f'read_graph: edge type {edge_type} connects nodes of '
+                    f'type {node_type!r}, which the data does not have'
+                )
         csc, compressed = _read_store(
             store,
             (num_nodes[src], num_nodes[dst]),

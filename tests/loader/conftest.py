@@ -1,0 +1,13 @@
+"""What all tests of loaders share."""
+
+import threading
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _no_thread_is_left():
+    """No test leaves a thread that makes batches."""
+    yield
+    names = [t.name for t in threading.enumerate()]
+    assert 'torch_gsample_prefetch' not in names

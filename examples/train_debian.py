@@ -168,6 +168,7 @@ def main() -> None:
             input_nodes=data[f'{split}_mask'],
             batch_size=args.batch_size * (1 if train else 4),
             shuffle=train,
+            drop_last=train,
             seed=args.seed,
             num_workers=args.workers,
         )

@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
 INSTALL := $(PIP) install --constraint constraints.txt
 SOURCES := $(shell find csrc -name '*.cpp' -o -name '*.h' -o -name '*.cu' \
 	-o -name '*.cuh')

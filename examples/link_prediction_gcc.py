@@ -56,9 +56,9 @@ class TemporalSAGE(nn.Module):
         self.directory = nn.Embedding(num_dirs, hidden, padding_idx=0)
         self.age = nn.Embedding(16, hidden)  # log2 of days
         self.layers = nn.ModuleList(
-            nn.ModuleDict({
-                t: nn.Linear(2 * hidden, hidden) for t in ('person', 'file')
-            })
+            nn.ModuleDict(
+                {t: nn.Linear(2 * hidden, hidden) for t in ('person', 'file')}
+            )
             for _ in range(num_hops)
         )
         self.score = nn.Sequential(

@@ -10,7 +10,6 @@ reverse ones are edges, each with weights of its own.
 
 import argparse
 import copy
-import sys
 import time
 from itertools import islice
 
@@ -53,12 +52,14 @@ class RelationalSAGE(nn.Module):
         self.tag = nn.Embedding(data['tag'].num_nodes, hidden)
         self.source = nn.Parameter(torch.zeros(1, hidden))
         self.convs = nn.ModuleList(
-            nn.ModuleDict({
-                '__'.join(edge_type): SAGEConv(
-                    hidden, hidden, root_weight=False
-                )
-                for edge_type in data.edge_types
-            })
+            nn.ModuleDict(
+                {
+                    '__'.join(edge_type): SAGEConv(
+                        hidden, hidden, root_weight=False
+                    )
+                    for edge_type in data.edge_types
+                }
+            )
             for _ in range(num_hops)
         )
         self.norms = nn.ModuleList(

@@ -9,7 +9,7 @@ from torch_geometric.nn import SAGEConv, to_hetero
 
 from tests.loader.batches import graph, loader_of, run, values
 from tests.samplers import graphs
-from tests.samplers.graphs import RATES
+from tests.samplers.graphs import MARKS, RATES
 from torch_gsample import NeighborSampler
 from torch_gsample.loader import NeighborLoader
 
@@ -243,7 +243,7 @@ def test_a_typed_model_runs_on_batches():
     data = graphs.heterogeneous()
     for t in data.node_types:
         data[t].x = data[t].x.float()
-    del data['lone'], data['tag']
+    del data['lone'], data['tag'], data[MARKS]
     model = to_hetero(Model(), data.metadata())
     for batch in loader_of(data, input_nodes='item'):
         out = model(batch.x_dict, batch.edge_index_dict)

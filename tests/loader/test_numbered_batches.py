@@ -72,12 +72,23 @@ def test_workers_do_not_change_samples(data, expected, workers):
 
 def test_persistent_workers_do_not_change_samples(data, expected):
     loader = make(data, num_workers=2, persistent_workers=True)
-    assert [read(loader), read(loader)] == expected
+    third = make(data, prefetch=0)
+    third.set_epoch(2)
+    assert [read(loader) for _ in range(3)] == [*expected, read(third)]
+    for _ in loader:  # an epoch that is left early
+        break
+    loader.set_epoch(1)
+    assert read(loader) == expected[1]
 
 
 def test_spawned_workers_do_not_change_samples(data, expected):
-    loader = make(data, num_workers=1, multiprocessing_context='spawn')
-    assert read(loader) == expected[0]
+    loader = make(
+        data,
+        num_workers=1,
+        multiprocessing_context='spawn',
+        persistent_workers=True,
+    )
+    assert [read(loader), read(loader)] == expected
 
 
 @pytest.mark.parametrize('dtype', [torch.int32, torch.int64])

@@ -208,6 +208,13 @@ def test_seed_times_of_a_wrong_length_are_named(count):
         sampler.sample_from_nodes(inputs)
 
 
+def test_node_types_that_are_missing_are_named():
+    data = graphs.heterogeneous()
+    del data['tag']
+    with pytest.raises(ValueError, match=r"nodes of type 'tag', which"):
+        NeighborSampler(data, [1])
+
+
 @pytest.mark.filterwarnings('ignore:Unable to accurately infer')
 def test_unknown_sizes_are_named():
     data = HeteroData()

@@ -6,7 +6,8 @@
     python examples/train_debian.py --dataset ogbn-arxiv    # downloads it
     python examples/train_debian.py --fanouts 15 10 5 --hidden 256
 
-The default reaches a test accuracy of about 0.78 in a minute on two cores.
+The default reaches a test accuracy of about 0.78 (0.775 to 0.787 with seeds 0
+to 2) in about a minute on two cores.
 
 The model may see all nodes and edges, test nodes included, but the labels of
 training nodes only (transductive node classification). The epoch with the
@@ -31,8 +32,11 @@ import torch_geometric.transforms as T
 from torch import Tensor, nn
 from torch_geometric import seed_everything
 from torch_geometric.data import Data
+from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
+from torch_geometric.data.storage import GlobalStorage
 from torch_geometric.datasets import Reddit
 from torch_geometric.nn import SAGEConv
+from torch_geometric.sampler import NodeSamplerInput
 
 from torch_gsample.datasets import DebianPackages
 from torch_gsample.loader import NeighborLoader
@@ -100,8 +104,12 @@ def load_graph(name: str, root: str) -> tuple[Data, int]:
         return dataset[0], dataset.num_classes
     try:
         from ogb.nodeproppred import PygNodePropPredDataset
-    except ImportError:
-        sys.exit(f"--dataset {name} needs the 'ogb' package: pip install ogb")
+    except ImportError as error:
+        sys.exit(f"--dataset {name} needs 'ogb': pip install ogb ({error})")
+    # ogb 1.3.6 does not tell torch that these are safe to load.
+    torch.serialization.add_safe_globals(
+        [DataEdgeAttr, DataTensorAttr, GlobalStorage]
+    )
     dataset = PygNodePropPredDataset(name, root)
     data = T.ToUndirected()(dataset[0])
     data.y = data.y.flatten()
@@ -127,6 +135,15 @@ def progress(
     return track(batches, title, total, transient=True)
 
 
+def sampling_rate(loader: NeighborLoader) -> float:
+    """Returns how many edges a second the sampler finds, by itself."""
+    start, num_edges = time.perf_counter(), 0
+    for seeds in loader.input_data.node.split(loader.batch_size):
+        inputs = NodeSamplerInput(None, seeds)
+        num_edges += loader.node_sampler.sample_from_nodes(inputs).row.numel()
+    return num_edges / (time.perf_counter() - start)
+
+
 def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description='Trains GraphSAGE on sampled neighbours.',
@@ -136,7 +153,7 @@ def parse_args() -> argparse.Namespace:
     datasets = ['debian', 'ogbn-arxiv', 'ogbn-products', 'reddit']
     add('--dataset', choices=datasets, default='debian')
     add('--root', default='data', help='where to download data sets to')
-    add('--epochs', type=int, default=8)
+    add('--epochs', type=int, default=6)
     add('--batch-size', type=int, default=1024)
     add('--fanouts', type=int, nargs='+', default=[10, 5])
     add('--eval-fanouts', type=int, nargs='+', help='default: twice as many')
@@ -228,13 +245,16 @@ def main() -> None:
         val = accuracy('val')
         print(
             f'Epoch {epoch:2d}: loss {loss:.4f}, validation accuracy '
-            f'{val:.4f}, {rate:,.0f} sampled edges/s'
+            f'{val:.4f}, {rate:,.0f} sampled edges/s',
+            flush=True,
         )
         if val > best:
             best, best_state = val, copy.deepcopy(model.state_dict())
     model.load_state_dict(best_state)
     test = accuracy('test')
     seconds = time.perf_counter() - begin
+    rate = sampling_rate(loaders['train'])
+    print(f'Sampling alone: {rate:,.0f} edges/s')
     print(f'Validation accuracy {best:.4f}')
     print(f'Test accuracy {test:.4f} after {seconds:.0f} s')
     if test < args.min_accuracy:

@@ -7,6 +7,7 @@ import torch
 import torch_geometric.loader as pyg_loader
 from torch_geometric.data import Data
 
+from tests.loader.batches import stop_workers
 from torch_gsample import NeighborSampler
 from torch_gsample.loader import LinkNeighborLoader, NeighborLoader
 
@@ -79,6 +80,7 @@ def test_persistent_workers_do_not_change_samples(data, expected):
         break
     loader.set_epoch(1)
     assert read(loader) == expected[1]
+    stop_workers(loader)
 
 
 def test_spawned_workers_do_not_change_samples(data, expected):
@@ -89,6 +91,7 @@ def test_spawned_workers_do_not_change_samples(data, expected):
         persistent_workers=True,
     )
     assert [read(loader), read(loader)] == expected
+    stop_workers(loader)
 
 
 @pytest.mark.parametrize('dtype', [torch.int32, torch.int64])

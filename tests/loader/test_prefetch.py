@@ -131,15 +131,19 @@ def test_a_sampler_that_is_not_keyed_stays_in_the_callers_thread():
 
 def test_an_error_reaches_the_caller_after_the_batches_before_it():
     sampler, loader = watched_loader(fail_at=4)
-    seen = 0
+    seen = []
     with pytest.raises(RuntimeError, match='out of ink') as info:
-        for _ in loader:
-            seen += 1
-    assert seen == 4
+        seen.extend(loader)
+    assert len(sampler.made_in) == 4
     assert info.traceback[-1].name == 'sample_from_nodes'
     assert threads() == []
     sampler.fail_at = None
     assert len(list(loader)) == 10
+
+
+def leave(loader):
+    for _ in loader:
+        raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize('when', ['break', 'raise', 'forget', 'close'])
@@ -151,8 +155,7 @@ def test_an_epoch_can_be_left_early(when):
             break
     elif when == 'raise':
         with pytest.raises(KeyboardInterrupt):
-            for _ in loader:
-                raise KeyboardInterrupt
+            leave(loader)
     elif when == 'forget':
         iterator = iter(loader)
         next(iterator)

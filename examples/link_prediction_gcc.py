@@ -224,6 +224,7 @@ def main() -> None:
     val_loader = make_loader(val_day, test_day)
     test_loader = make_loader(test_day, int(day[-1]) + 1)
     num_batches = min(len(train_loader), args.max_batches)
+    heuristics = Heuristics(data)
     model = TemporalSAGE(num_dirs, args.hidden, len(args.fanouts))
     optimizer = torch.optim.Adam(model.parameters(), args.lr)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(
@@ -247,14 +248,19 @@ def main() -> None:
         return total / num_batches
 
     @torch.no_grad()
-    def predict(loader: LinkNeighborLoader) -> Tensor:
+    def evaluate(loader: LinkNeighborLoader) -> dict[str, tuple[float, float]]:
+        """Returns the metrics of all heuristics and of the model."""
         model.eval()
-        return torch.cat([model(batch) for batch in loader])
+        parts = [heuristics(b) | {'TemporalSAGE': model(b)} for b in loader]
+        return {
+            name: metrics(torch.cat([part[name] for part in parts]))
+            for name in parts[0]
+        }
 
-    best, best_state = -1.0, {}
+    best, best_state = -1.0, model.state_dict()
     for epoch in range(1, args.epochs + 1):
         loss = train()
-        auc, mrr = metrics(predict(val_loader))
+        auc, mrr = evaluate(val_loader)['TemporalSAGE']
         print(
             f'Epoch {epoch}: loss {loss:.4f}, validation AUC {auc:.4f}, '
             f'MRR {mrr:.4f}',
@@ -263,21 +269,9 @@ def main() -> None:
         if auc > best:
             best, best_state = auc, copy.deepcopy(model.state_dict())
     model.load_state_dict(best_state)
-
-    # Another pass over a loader draws other negatives, so all are scored in
-    # one.
-    model.eval()
-    heuristics = Heuristics(data)
-    parts: dict[str, list[Tensor]] = {}
-    for batch in test_loader:
-        with torch.no_grad():
-            scores = heuristics(batch) | {'TemporalSAGE': model(batch)}
-        for name, score in scores.items():
-            parts.setdefault(name, []).append(score)
-    print('Test, ranked by                      AUC     MRR')
-    for name, score in parts.items():
-        auc, mrr = metrics(torch.cat(score))
-        print(f'{name:35} {auc:.4f}  {mrr:.4f}')
+    print(f'Test, {args.negatives} negatives an event:')
+    for name, (auc, mrr) in evaluate(test_loader).items():
+        print(f'{name + ":":26} AUC {auc:.4f}, MRR {mrr:.4f}')
     print(f'After {time.perf_counter() - begin:.0f} s')
 
 

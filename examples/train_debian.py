@@ -121,10 +121,10 @@ def load_graph(name: str, root: str) -> tuple[Data, int]:
 
 
 def progress(
-    loader: NeighborLoader, max_batches: int | None, title: str
+    loader: NeighborLoader, max_batches: int, title: str
 ) -> Iterable[Data]:
     """Yields (the first) batches, with a progress bar on a terminal."""
-    batches = islice(loader, max_batches)
+    batches = islice(loader, max_batches or None)
     if not sys.stdout.isatty():
         return batches
     try:
@@ -162,7 +162,7 @@ def parse_args() -> argparse.Namespace:
     add('--lr', type=float, default=0.01)
     add('--workers', type=int, default=0, help='0: sample in a thread')
     add('--seed', type=int, default=0)
-    add('--max-batches', type=int, help='of an epoch, for a quick look')
+    add('--max-batches', type=int, default=0, help='an epoch; 0: all')
     add('--min-accuracy', type=float, default=0.0, help='fail if lower')
     args = parser.parse_args()
     args.eval_fanouts = args.eval_fanouts or [2 * f for f in args.fanouts]
@@ -178,12 +178,13 @@ def main() -> None:
     data, num_classes = load_graph(args.dataset, args.root)
 
     def make_loader(split: str) -> NeighborLoader:
-        train = split == 'train'
+        train, mask = split == 'train', data[f'{split}_mask']
+        batch_size = args.batch_size * (1 if train else 4)
         return NeighborLoader(
             data,
             num_neighbors=args.fanouts if train else args.eval_fanouts,
-            input_nodes=data[f'{split}_mask'],
-            batch_size=args.batch_size * (1 if train else 4),
+            input_nodes=mask,
+            batch_size=min(batch_size, int(mask.sum())),
             shuffle=train,
             drop_last=train,
             seed=args.seed,

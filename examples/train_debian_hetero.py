@@ -119,7 +119,7 @@ def parse_args() -> argparse.Namespace:
     add('--dropout', type=float, default=0.5)
     add('--lr', type=float, default=0.01)
     add('--seed', type=int, default=0)
-    add('--max-batches', type=int, help='of an epoch, for a quick look')
+    add('--max-batches', type=int, default=0, help='an epoch; 0: all')
     args = parser.parse_args()
     args.eval_fanouts = args.eval_fanouts or [2 * f for f in args.fanouts]
     if len(args.eval_fanouts) != len(args.fanouts):
@@ -166,7 +166,7 @@ def main() -> None:
         """Returns the mean loss of an epoch."""
         model.train()
         losses = []
-        for batch in islice(loaders['train'], args.max_batches):
+        for batch in islice(loaders['train'], num_batches):
             optimizer.zero_grad()
             y = batch['package'].y[: batch['package'].batch_size]
             loss = F.cross_entropy(model(batch), y)
@@ -180,7 +180,7 @@ def main() -> None:
     def accuracy(split: str) -> float:
         model.eval()
         correct = total = 0
-        for batch in islice(loaders[split], args.max_batches):
+        for batch in islice(loaders[split], args.max_batches or None):
             y = batch['package'].y[: batch['package'].batch_size]
             correct += int((model(batch).argmax(dim=1) == y).sum())
             total += len(y)

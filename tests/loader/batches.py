@@ -37,7 +37,8 @@ def stop_workers(loader):
 
     Left to the garbage collector, torch waits for each of them for 5 s.
     """
-    loader._iterator.iterator._shutdown_workers()
+    iterator = loader._iterator
+    getattr(iterator, 'iterator', iterator)._shutdown_workers()
 
 
 def passes(loader, num_epochs=2):

@@ -1,3 +1,5 @@
+"""The graph of Debian packages, and what bundled data sets share."""
+
 import os.path as osp
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

@@ -1,3 +1,5 @@
+"""Who changed which file of GCC, and when."""
+
 from functools import cached_property
 
 from torch_geometric.data import HeteroData

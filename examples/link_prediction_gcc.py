@@ -21,6 +21,7 @@ machine; sums of floats inside torch only for equal versions and threads.
 import argparse
 import copy
 import time
+from collections.abc import Iterable
 from itertools import islice
 
 import torch
@@ -170,6 +171,71 @@ def metrics(score: Tensor) -> tuple[float, float]:
     return float(auc), float((1 / (1 + above + equal / 2)).mean())
 
 
+def make_loader(
+    data: HeteroData,
+    split: str,
+    days: tuple[int, int],
+    args: argparse.Namespace,
+) -> LinkNeighborLoader:
+    """Returns the loader of the events of ``days[0] <= day < days[1]``."""
+    train, day = split == 'train', data[EVENT].time
+    events = ((day >= days[0]) & (day < days[1])).nonzero().flatten()
+    if not train:
+        events = events[torch.randperm(len(events))[: args.eval_events]]
+    return LinkNeighborLoader(
+        data,
+        num_neighbors=args.fanouts,
+        edge_label_index=(EVENT, data[EVENT].edge_index[:, events]),
+        edge_label_time=day[events] - 1,  # what happens that day is not known
+        time_attr='time',
+        temporal_strategy=args.strategy,
+        neg_sampling={
+            'mode': 'triplet',
+            'amount': 1 if train else args.negatives,
+        },
+        batch_size=args.batch_size if train else args.batch_size // 8,
+        shuffle=train,
+        seed=args.seed,
+    )
+
+
+def train_epoch(
+    model: nn.Module,
+    batches: Iterable[HeteroData],
+    optimizer: torch.optim.Optimizer,
+    schedule: torch.optim.lr_scheduler.LRScheduler,
+) -> float:
+    """Returns the mean loss."""
+    model.train()
+    losses = []
+    for batch in batches:
+        optimizer.zero_grad()
+        score = model(batch)
+        target = torch.zeros_like(score)
+        target[:, 0] = 1
+        loss = F.binary_cross_entropy_with_logits(score, target)
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+        losses.append(loss.item())
+    return sum(losses) / len(losses)
+
+
+@torch.no_grad()
+def evaluate(
+    model: nn.Module,
+    heuristics: Heuristics,
+    loader: LinkNeighborLoader,
+) -> dict[str, tuple[float, float]]:
+    """Returns the metrics of all heuristics and of the model."""
+    model.eval()
+    parts = [heuristics(b) | {'TemporalSAGE': model(b)} for b in loader]
+    return {
+        name: metrics(torch.cat([part[name] for part in parts]))
+        for name in parts[0]
+    }
+
+
 def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description='Predicts future edges of a temporal graph.',
@@ -182,7 +248,7 @@ def parse_args() -> argparse.Namespace:
     add('--strategy', choices=['last', 'uniform'], default='last')
     add('--hidden', type=int, default=64)
     add('--lr', type=float, default=0.003)
-    add('--max-batches', type=int, default=50, help='of an epoch')
+    add('--max-batches', type=int, default=50, help='per epoch')
     add('--eval-events', type=int, default=5000)
     add('--negatives', type=int, default=20, help='per event in evaluation')
     add('--seed', type=int, default=0)
@@ -195,34 +261,10 @@ def main() -> None:
     seed_everything(args.seed)
     data, num_dirs = load_graph()
     day = data[EVENT].time  # ascending
-    val_day, test_day = day[int(0.8 * len(day))], day[int(0.9 * len(day))]
-
-    def make_loader(
-        from_day: int | Tensor, to_day: int | Tensor, train: bool = False
-    ) -> LinkNeighborLoader:
-        events = ((from_day <= day) & (day < to_day)).nonzero().flatten()
-        if not train:
-            order = torch.randperm(len(events))
-            events = events[order[: args.eval_events]]
-        return LinkNeighborLoader(
-            data,
-            num_neighbors=args.fanouts,
-            edge_label_index=(EVENT, data[EVENT].edge_index[:, events]),
-            edge_label_time=day[events] - 1,  # edges of the day are excluded
-            time_attr='time',
-            temporal_strategy=args.strategy,
-            neg_sampling={
-                'mode': 'triplet',
-                'amount': 1 if train else args.negatives,
-            },
-            batch_size=args.batch_size if train else args.batch_size // 8,
-            shuffle=train,
-            seed=args.seed,
-        )
-
-    train_loader = make_loader(0, val_day, train=True)
-    val_loader = make_loader(val_day, test_day)
-    test_loader = make_loader(test_day, int(day[-1]) + 1)
+    first, val, test = (int(day[int(q * len(day))]) for q in (0, 0.8, 0.9))
+    train_loader = make_loader(data, 'train', (first, val), args)
+    val_loader = make_loader(data, 'val', (val, test), args)
+    test_loader = make_loader(data, 'test', (test, int(day[-1]) + 1), args)
     num_batches = min(len(train_loader), args.max_batches)
     heuristics = Heuristics(data)
     model = TemporalSAGE(num_dirs, args.hidden, len(args.fanouts))
@@ -231,36 +273,12 @@ def main() -> None:
         optimizer, args.epochs * num_batches
     )
 
-    def train() -> float:
-        """Returns the mean loss."""
-        model.train()
-        total = 0.0
-        for batch in islice(train_loader, num_batches):
-            optimizer.zero_grad()
-            score = model(batch)
-            target = torch.zeros_like(score)
-            target[:, 0] = 1
-            loss = F.binary_cross_entropy_with_logits(score, target)
-            loss.backward()
-            optimizer.step()
-            schedule.step()
-            total += loss.item()
-        return total / num_batches
-
-    @torch.no_grad()
-    def evaluate(loader: LinkNeighborLoader) -> dict[str, tuple[float, float]]:
-        """Returns the metrics of all heuristics and of the model."""
-        model.eval()
-        parts = [heuristics(b) | {'TemporalSAGE': model(b)} for b in loader]
-        return {
-            name: metrics(torch.cat([part[name] for part in parts]))
-            for name in parts[0]
-        }
-
     best, best_state = -1.0, model.state_dict()
     for epoch in range(1, args.epochs + 1):
-        loss = train()
-        auc, mrr = evaluate(val_loader)['TemporalSAGE']
+        batches = islice(train_loader, num_batches)
+        loss = train_epoch(model, batches, optimizer, schedule)
+        result = evaluate(model, heuristics, val_loader)
+        auc, mrr = result['TemporalSAGE']
         print(
             f'Epoch {epoch}: loss {loss:.4f}, validation AUC {auc:.4f}, '
             f'MRR {mrr:.4f}',
@@ -269,8 +287,9 @@ def main() -> None:
         if auc > best:
             best, best_state = auc, copy.deepcopy(model.state_dict())
     model.load_state_dict(best_state)
-    print(f'Test, {args.negatives} negatives an event:')
-    for name, (auc, mrr) in evaluate(test_loader).items():
+    print(f'Test, {args.negatives} negatives for each event:')
+    result = evaluate(model, heuristics, test_loader)
+    for name, (auc, mrr) in result.items():
         print(f'{name + ":":26} AUC {auc:.4f}, MRR {mrr:.4f}')
     print(f'After {time.perf_counter() - begin:.0f} s')
 

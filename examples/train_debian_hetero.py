@@ -5,12 +5,18 @@
     python examples/train_debian_hetero.py
 
 Packages, source packages and tags are nodes; eleven relations and their
-reverse ones are edges, each with weights of its own.
+reverse ones are edges, and the model has weights for each of them. Fan-outs
+are neighbours per relation.
+
+Takes about a minute on two cores, for a test accuracy of about 0.815 (0.815
+to 0.818 with seeds 0 to 2); 0.78 without types (``train_debian.py``). What is
+used for training, and what ``--seed`` makes equal, is as it is there.
 """
 
 import argparse
 import copy
 import time
+from collections.abc import Iterable
 from itertools import islice
 
 import torch
@@ -105,6 +111,53 @@ class RelationalSAGE(nn.Module):
         }
 
 
+def make_loader(
+    data: HeteroData, split: str, args: argparse.Namespace
+) -> NeighborLoader:
+    """Returns the loader of a split, which samples more for evaluation."""
+    train = split == 'train'
+    return NeighborLoader(
+        data,
+        num_neighbors=args.fanouts if train else args.eval_fanouts,
+        input_nodes=('package', data['package'][f'{split}_mask']),
+        batch_size=args.batch_size if train else 4 * args.batch_size,
+        shuffle=train,
+        seed=args.seed,
+    )
+
+
+def train_epoch(
+    model: nn.Module,
+    batches: Iterable[HeteroData],
+    optimizer: torch.optim.Optimizer,
+    schedule: torch.optim.lr_scheduler.LRScheduler,
+) -> float:
+    """Returns the mean loss."""
+    model.train()
+    losses = []
+    for batch in batches:
+        optimizer.zero_grad()
+        y = batch['package'].y[: batch['package'].batch_size]
+        loss = F.cross_entropy(model(batch), y)
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+        losses.append(loss.item())
+    return sum(losses) / len(losses)
+
+
+@torch.no_grad()
+def accuracy(model: nn.Module, batches: Iterable[HeteroData]) -> float:
+    """Returns the share of seeds whose class is predicted."""
+    model.eval()
+    correct = total = 0
+    for batch in batches:
+        y = batch['package'].y[: batch['package'].batch_size]
+        correct += int((model(batch).argmax(dim=1) == y).sum())
+        total += len(y)
+    return correct / total
+
+
 def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description='Trains a relational GraphSAGE on sampled neighbours.',
@@ -119,9 +172,10 @@ def parse_args() -> argparse.Namespace:
     add('--dropout', type=float, default=0.5)
     add('--lr', type=float, default=0.01)
     add('--seed', type=int, default=0)
-    add('--max-batches', type=int, default=0, help='an epoch; 0: all')
+    add('--max-batches', type=int, default=10**9, help='per epoch')
     args = parser.parse_args()
-    args.eval_fanouts = args.eval_fanouts or [2 * f for f in args.fanouts]
+    if args.eval_fanouts is None:
+        args.eval_fanouts = [f if f == -1 else 2 * f for f in args.fanouts]
     if len(args.eval_fanouts) != len(args.fanouts):
         parser.error('--eval-fanouts must have as many hops as --fanouts')
     return args
@@ -131,25 +185,13 @@ def main() -> None:
     args = parse_args()
     begin = time.perf_counter()
     seed_everything(args.seed)
-    to_undirected = T.ToUndirected(merge=False)
-    dataset = DebianPackages(pre_transform=to_undirected)
+    # Reverse edges are relations of their own, also among packages.
+    dataset = DebianPackages(pre_transform=T.ToUndirected(merge=False))
     data = dataset[0]
-
-    def make_loader(split: str) -> NeighborLoader:
-        train = split == 'train'
-        return NeighborLoader(
-            data,
-            num_neighbors=args.fanouts if train else args.eval_fanouts,
-            input_nodes=('package', data['package'][f'{split}_mask']),
-            batch_size=args.batch_size * (1 if train else 4),
-            shuffle=train,
-            seed=args.seed,
-        )
-
-    loaders = {split: make_loader(split) for split in ('train', 'val', 'test')}
-    num_batches = min(
-        len(loaders['train']), args.max_batches or len(loaders['train'])
-    )
+    train_loader = make_loader(data, 'train', args)
+    val_loader = make_loader(data, 'val', args)
+    test_loader = make_loader(data, 'test', args)
+    num_batches = min(len(train_loader), args.max_batches)
     model = RelationalSAGE(
         data,
         args.hidden,
@@ -159,50 +201,27 @@ def main() -> None:
     )
     optimizer = torch.optim.Adam(model.parameters(), args.lr)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(
-        optimizer, max(1, args.epochs * num_batches)
+        optimizer, args.epochs * num_batches
     )
-
-    def train() -> float:
-        """Returns the mean loss of an epoch."""
-        model.train()
-        losses = []
-        for batch in islice(loaders['train'], num_batches):
-            optimizer.zero_grad()
-            y = batch['package'].y[: batch['package'].batch_size]
-            loss = F.cross_entropy(model(batch), y)
-            loss.backward()
-            optimizer.step()
-            schedule.step()
-            losses.append(loss.item())
-        return sum(losses) / len(losses)
-
-    @torch.no_grad()
-    def accuracy(split: str) -> float:
-        model.eval()
-        correct = total = 0
-        for batch in islice(loaders[split], args.max_batches or None):
-            y = batch['package'].y[: batch['package'].batch_size]
-            correct += int((model(batch).argmax(dim=1) == y).sum())
-            total += len(y)
-        return correct / total
 
     best, best_state = -1.0, model.state_dict()
     for epoch in range(1, args.epochs + 1):
-        loss = train()
-        val = accuracy('val')
-        seconds = time.perf_counter() - begin
+        batches = islice(train_loader, args.max_batches)
+        loss = train_epoch(model, batches, optimizer, schedule)
+        val = accuracy(model, islice(val_loader, args.max_batches))
         print(
             f'Epoch {epoch:2d}: loss {loss:.4f}, validation accuracy '
-            f'{val:.4f} ({seconds:.0f} s)',
+            f'{val:.4f} after {time.perf_counter() - begin:.0f} s',
             flush=True,
         )
         if val > best:
             best, best_state = val, copy.deepcopy(model.state_dict())
     model.load_state_dict(best_state)
-    test = accuracy('test')
-    seconds = time.perf_counter() - begin
+    test = accuracy(model, islice(test_loader, args.max_batches))
     print(f'Validation accuracy {best:.4f}')
-    print(f'Test accuracy {test:.4f} after {seconds:.0f} s')
+    print(
+        f'Test accuracy {test:.4f} after {time.perf_counter() - begin:.0f} s'
+    )
 
 
 if __name__ == '__main__':

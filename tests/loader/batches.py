@@ -32,12 +32,11 @@ def run(loader):
     return [values(batch) for batch in loader]
 
 
-def stop_workers(loader):
-    """Ends persistent workers at once.
+def stop_workers(iterator):
+    """Ends the workers of a pass at once.
 
     Left to the garbage collector, torch waits for each of them for 5 s.
     """
-    iterator = loader._iterator
     getattr(iterator, 'iterator', iterator)._shutdown_workers()
 
 

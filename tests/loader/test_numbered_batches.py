@@ -80,7 +80,7 @@ def test_persistent_workers_do_not_change_samples(data, expected):
         break
     loader.set_epoch(1)
     assert read(loader) == expected[1]
-    stop_workers(loader)
+    stop_workers(loader._iterator)
 
 
 def test_spawned_workers_do_not_change_samples(data, expected):
@@ -91,7 +91,7 @@ def test_spawned_workers_do_not_change_samples(data, expected):
         persistent_workers=True,
     )
     assert [read(loader), read(loader)] == expected
-    stop_workers(loader)
+    stop_workers(loader._iterator)
 
 
 @pytest.mark.parametrize('dtype', [torch.int32, torch.int64])

@@ -76,7 +76,7 @@ def test_workers_that_persist_need_set_epoch_or_our_loader():
         'node_loader', num_workers=1, persistent_workers=True
     )
     assert run(loader) == run(loader)
-    stop_workers(loader)
+    stop_workers(loader._iterator)
 
 
 @pytest.fixture

@@ -37,7 +37,9 @@ class KeyedLoader:
     _pass_epoch: int = 0
     _transform: Any = None
 
-    def _init_keyed(self, prefetch: int | None, sampler: Any) -> None:
+    def _init_keyed(
+        self, prefetch: int | None, sampler: Any, kwargs: dict[str, Any]
+    ) -> None:
         """Reads what concerns this class, before PyG's initialisation.
 
         A sampler that is not keyed may use torch's default generator, which
@@ -50,6 +52,11 @@ class KeyedLoader:
             raise ValueError(
                 f"{type(self).__name__}: 'prefetch' must not be negative "
                 f'(got {prefetch})'
+            )
+        if kwargs.get('batch_size', 1) is None:
+            raise ValueError(
+                f"{type(self).__name__}: 'batch_size' must be a number of "
+                f'seeds (got None)'
             )
         self.prefetch = prefetch
         self.epoch = 0

@@ -126,7 +126,7 @@ class NeighborLoader(KeyedLoader, pyg_loader.NeighborLoader):
             )
         else:
             _check_no_options('NeighborLoader', kwargs)
-        self._init_keyed(prefetch, graph_sampler)
+        self._init_keyed(prefetch, graph_sampler, kwargs)
         pyg_loader.NodeLoader.__init__(
             self,
             data=with_edge_index(data),
@@ -188,7 +188,7 @@ class LinkNeighborLoader(KeyedLoader, pyg_loader.LinkNeighborLoader):
             )
         else:
             _check_no_options('LinkNeighborLoader', kwargs)
-        self._init_keyed(prefetch, graph_sampler)
+        self._init_keyed(prefetch, graph_sampler, kwargs)
         pyg_loader.LinkLoader.__init__(
             self,
             data=with_edge_index(data),

@@ -9,10 +9,12 @@
 #include <torch/headeronly/core/ScalarType.h>
 #include <torch/headeronly/util/Exception.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "../args.h"
 #include "../core/weighted.h"
+#include "../cpu/parallel.h"
 
 namespace gsample {
 
@@ -61,6 +63,32 @@ inline Key read_key(const char* op, const Tensor& key) {
                   op, ": 'key' must be a contiguous int64 tensor [1, 3]");
   const int64_t* data = key.const_data_ptr<int64_t>();
   return {data[0], data[1], data[2]};
+}
+
+// The stream of a one-hop operator.
+inline uint64_t read_stream(const char* op,
+                            const Tensor& key,
+                            int64_t call_id,
+                            uint32_t relation) {
+  STD_TORCH_CHECK(call_id >= 0 && call_id < kMaxCalls, op,
+                  ": 'call_id' must be in [0, 65536) (got ", call_id, ")");
+  return stream_key(read_key(op, key), static_cast<uint32_t>(call_id),
+                    relation);
+}
+
+// How many threads an operator may use: 0 asks for as many as torch uses.
+inline int threads_of(int64_t num_threads) {
+  constexpr int64_t kMost = 4096;
+  return num_threads > 0 ? static_cast<int>(std::min(num_threads, kMost))
+                         : max_threads();
+}
+
+inline void check_matrix(const char* op,
+                         const Tensor& indptr,
+                         const Tensor& indices) {
+  check_vector(op, "indptr", indptr, indptr.scalar_type());
+  check_vector(op, "indices", indices, indices.scalar_type());
+  STD_TORCH_CHECK(indptr.numel() > 0, op, ": 'indptr' must not be empty");
 }
 
 // A CPU vector, not initialised.

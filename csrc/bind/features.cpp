@@ -27,7 +27,7 @@ Tensor gather_rows_op(Tensor input, Tensor index, int64_t num_threads) {
   const Status status = gather_rows(
       static_cast<const char*>(input.const_data_ptr()), input.size(0),
       row_bytes, rows, size, static_cast<char*>(out.mutable_data_ptr()),
-      num_threads > 0 ? static_cast<int>(num_threads) : max_threads(), &where);
+      threads_of(num_threads), &where);
   STD_TORCH_CHECK(status != Status::kInterrupted, op, ": interrupted");
   STD_TORCH_CHECK(status != Status::kFault, op, ": 'index' must be in [0, ",
                   input.size(0), ") (got ", rows[where], " at position ", where,

@@ -13,34 +13,14 @@ namespace gsample {
 
 namespace {
 
-int threads_of(int64_t num_threads) {
-  return num_threads > 0 ? static_cast<int>(num_threads) : max_threads();
-}
-
 Tensor pooled_like(const Tensor& tensor, int64_t size) {
   return pooled_tensor({size}, tensor.scalar_type(), tensor.element_size());
-}
-
-void check_matrix(const char* op, const Tensor& indptr, const Tensor& indices) {
-  check_vector(op, "indptr", indptr, indptr.scalar_type());
-  check_vector(op, "indices", indices, indices.scalar_type());
-  STD_TORCH_CHECK(indptr.numel() > 0, op, ": 'indptr' must not be empty");
 }
 
 void check_status(const char* op, Status status) {
   STD_TORCH_CHECK(status != Status::kInterrupted, op, ": interrupted");
   STD_TORCH_CHECK(status != Status::kFault, op,
                   ": 'indptr' must ascend from 0 to the number of edges");
-}
-
-uint64_t read_stream(const char* op,
-                     const Tensor& key,
-                     int64_t call_id,
-                     uint32_t relation) {
-  STD_TORCH_CHECK(call_id >= 0 && call_id < kMaxCalls, op,
-                  ": 'call_id' must be in [0, 65536) (got ", call_id, ")");
-  return stream_key(read_key(op, key), static_cast<uint32_t>(call_id),
-                    relation);
 }
 
 // Reads the last number of `indptr`, whatever its type.

@@ -39,9 +39,7 @@ std::tuple<Tensor, Tensor, Tensor> induce_subgraph_op(
     std::optional<Tensor> col_batch,
     int64_t num_threads) {
   const char* op = "induce_subgraph";
-  check_vector(op, "indptr", indptr, indptr.scalar_type());
-  check_vector(op, "indices", indices, indices.scalar_type());
-  STD_TORCH_CHECK(indptr.numel() > 0, op, ": 'indptr' must not be empty");
+  check_matrix(op, indptr, indices);
   STD_TORCH_CHECK(row_batch.has_value() == col_batch.has_value(), op,
                   ": 'row_batch' and 'col_batch' must be given together");
   const int64_t n = row_nodes.numel(), m = col_nodes.numel();
@@ -50,18 +48,18 @@ std::tuple<Tensor, Tensor, Tensor> induce_subgraph_op(
   const int64_t* row_tree = int64_vector(op, "row_batch", row_batch, n);
   const int64_t* col_tree = int64_vector(op, "col_batch", col_batch, m);
   std::vector<InducedEdges> parts;
-  const Status status = dispatch_graph(
-      op, indptr.scalar_type(), indices.scalar_type(),
-      [&](auto indptr_type, auto index_type) {
-        using indptr_t = decltype(indptr_type);
-        using index_t = decltype(index_type);
-        return induce_subgraph<indptr_t, index_t>(
-            {indptr.const_data_ptr<indptr_t>(),
-             indices.const_data_ptr<index_t>(), rows, cols, row_tree, col_tree,
-             num_rows, indptr.numel() - 1, indices.numel(), n, m,
-             static_cast<int>(num_threads)},
-            &parts);
-      });
+  const Status status =
+      dispatch_graph(op, indptr.scalar_type(), indices.scalar_type(),
+                     [&](auto indptr_type, auto index_type) {
+                       using indptr_t = decltype(indptr_type);
+                       using index_t = decltype(index_type);
+                       return induce_subgraph<indptr_t, index_t>(
+                           {indptr.const_data_ptr<indptr_t>(),
+                            indices.const_data_ptr<index_t>(), rows, cols,
+                            row_tree, col_tree, num_rows, indptr.numel() - 1,
+                            indices.numel(), n, m, threads_of(num_threads)},
+                           &parts);
+                     });
   STD_TORCH_CHECK(status != Status::kFault, op, ": 'col_nodes' must be in [0, ",
                   indptr.numel() - 1,
                   ") and 'indptr' must ascend from 0 to the number of edges");
@@ -87,8 +85,6 @@ Tensor negative_sample_op(Tensor id,
   const int64_t n = id.numel();
   STD_TORCH_CHECK(num_nodes > 0 || n == 0, op,
                   ": 'num_nodes' must be positive");
-  STD_TORCH_CHECK(call_id >= 0 && call_id < kMaxCalls, op,
-                  ": 'call_id' must be in [0, 65536) (got ", call_id, ")");
   STD_TORCH_CHECK(order.has_value() == order_time.has_value() &&
                       order.has_value() == max_time.has_value(),
                   op, ": 'order', 'order_time' and 'max_time' go together");
@@ -108,8 +104,8 @@ Tensor negative_sample_op(Tensor id,
       int64_vector(op, "indices", indices, num_neighbors),
       n,
       num_nodes,
-      stream_key(read_key(op, key), static_cast<uint32_t>(call_id),
-                 target ? kNegativeTarget : kNegativeSource)};
+      read_stream(op, key, call_id,
+                  target ? kNegativeTarget : kNegativeSource)};
   for (int64_t i = 0; i < n && args.anchor != nullptr; ++i) {
     const int64_t v = args.anchor[i];
     STD_TORCH_CHECK(v >= 0 && v < anchors && args.indptr[v] >= 0 &&

@@ -20,12 +20,9 @@ using Walks = std::tuple<Tensor, Tensor>;
 Walks empty_walks(const char* op,
                   const Tensor& seeds,
                   int64_t length,
-                  int64_t call_id,
                   int64_t num_cols) {
   STD_TORCH_CHECK(length >= 0 && length < kMaxSteps, op,
                   ": 'length' must be in [0, 2^31) (got ", length, ")");
-  STD_TORCH_CHECK(call_id >= 0 && call_id < kMaxCalls, op,
-                  ": 'call_id' must be in [0, 65536) (got ", call_id, ")");
   const int64_t n = seeds.numel();
   const int64_t* seed = int64_vector(op, "seeds", seeds, n);
   for (int64_t i = 0; i < n; ++i)
@@ -43,12 +40,6 @@ uint64_t check_restart(const char* op, double restart) {
   return restart_threshold(restart);
 }
 
-void check_graph(const char* op, const Tensor& indptr, const Tensor& indices) {
-  check_vector(op, "indptr", indptr, indptr.scalar_type());
-  check_vector(op, "indices", indices, indices.scalar_type());
-  STD_TORCH_CHECK(indptr.numel() > 0, op, ": 'indptr' must not be empty");
-}
-
 template <typename indptr_t, typename index_t>
 WalkGraph<indptr_t, index_t> walk_graph(
     const char* op,
@@ -60,12 +51,6 @@ WalkGraph<indptr_t, index_t> walk_graph(
           int64_vector(op, "cum_weight", cum_weight,
                        cum_weight_size(num_edges, num_cols)),
           num_cols, num_edges};
-}
-
-int threads_of(int64_t num_threads) {
-  return num_threads > 0
-             ? static_cast<int>(std::min<int64_t>(num_threads, 4096))
-             : max_threads();
 }
 
 template <typename indptr_t, typename index_t>
@@ -97,25 +82,24 @@ Walks random_walk_op(Tensor indptr,
                      std::optional<Tensor> cum_weight,
                      int64_t num_threads) {
   const char* op = "random_walk";
-  check_graph(op, indptr, indices);
-  Walks out = empty_walks(op, seeds, length, call_id, indptr.numel() - 1);
-  dispatch_graph(op, indptr.scalar_type(), indices.scalar_type(),
-                 [&](auto indptr_type, auto index_type) {
-                   using indptr_t = decltype(indptr_type);
-                   using index_t = decltype(index_type);
-                   const auto graph = walk_graph<indptr_t, index_t>(
-                       op, indptr, indices, cum_weight);
-                   WalkFault fault{};
-                   const Status status = random_walk<indptr_t, index_t>(
-                       {&graph, nullptr, seeds.const_data_ptr<int64_t>(),
-                        seeds.numel(), length,
-                        stream_key(read_key(op, key),
-                                   static_cast<uint32_t>(call_id), kWalk),
-                        check_restart(op, restart), threads_of(num_threads)},
-                       std::get<0>(out).mutable_data_ptr<int64_t>(),
-                       std::get<1>(out).mutable_data_ptr<int64_t>(), &fault);
-                   check_status(op, status, fault, &graph);
-                 });
+  check_matrix(op, indptr, indices);
+  Walks out = empty_walks(op, seeds, length, indptr.numel() - 1);
+  dispatch_graph(
+      op, indptr.scalar_type(), indices.scalar_type(),
+      [&](auto indptr_type, auto index_type) {
+        using indptr_t = decltype(indptr_type);
+        using index_t = decltype(index_type);
+        const auto graph =
+            walk_graph<indptr_t, index_t>(op, indptr, indices, cum_weight);
+        WalkFault fault{};
+        const Status status = random_walk<indptr_t, index_t>(
+            {&graph, nullptr, seeds.const_data_ptr<int64_t>(), seeds.numel(),
+             length, read_stream(op, key, call_id, kWalk),
+             check_restart(op, restart), threads_of(num_threads)},
+            std::get<0>(out).mutable_data_ptr<int64_t>(),
+            std::get<1>(out).mutable_data_ptr<int64_t>(), &fault);
+        check_status(op, status, fault, &graph);
+      });
   return out;
 }
 
@@ -131,28 +115,27 @@ Walks node2vec_walk_op(Tensor indptr,
                        std::optional<Tensor> cum_weight,
                        int64_t num_threads) {
   const char* op = "node2vec_walk";
-  check_graph(op, indptr, indices);
+  check_matrix(op, indptr, indices);
   STD_TORCH_CHECK(p > 0 && std::isfinite(p) && q > 0 && std::isfinite(q), op,
                   ": 'p' and 'q' must be positive and finite (got ", p, " and ",
                   q, ")");
-  Walks out = empty_walks(op, seeds, length, call_id, indptr.numel() - 1);
-  dispatch_graph(op, indptr.scalar_type(), indices.scalar_type(),
-                 [&](auto indptr_type, auto index_type) {
-                   using indptr_t = decltype(indptr_type);
-                   using index_t = decltype(index_type);
-                   const auto graph = walk_graph<indptr_t, index_t>(
-                       op, indptr, indices, cum_weight);
-                   WalkFault fault{};
-                   const Status status = node2vec_walk<indptr_t, index_t>(
-                       {graph, is_sorted, seeds.const_data_ptr<int64_t>(),
-                        seeds.numel(), length,
-                        stream_key(read_key(op, key),
-                                   static_cast<uint32_t>(call_id), kWalk),
-                        second_order(p, q), threads_of(num_threads)},
-                       std::get<0>(out).mutable_data_ptr<int64_t>(),
-                       std::get<1>(out).mutable_data_ptr<int64_t>(), &fault);
-                   check_status(op, status, fault, &graph);
-                 });
+  Walks out = empty_walks(op, seeds, length, indptr.numel() - 1);
+  dispatch_graph(
+      op, indptr.scalar_type(), indices.scalar_type(),
+      [&](auto indptr_type, auto index_type) {
+        using indptr_t = decltype(indptr_type);
+        using index_t = decltype(index_type);
+        const auto graph =
+            walk_graph<indptr_t, index_t>(op, indptr, indices, cum_weight);
+        WalkFault fault{};
+        const Status status = node2vec_walk<indptr_t, index_t>(
+            {graph, is_sorted, seeds.const_data_ptr<int64_t>(), seeds.numel(),
+             length, read_stream(op, key, call_id, kWalk), second_order(p, q),
+             threads_of(num_threads)},
+            std::get<0>(out).mutable_data_ptr<int64_t>(),
+            std::get<1>(out).mutable_data_ptr<int64_t>(), &fault);
+        check_status(op, status, fault, &graph);
+      });
   return out;
 }
 
@@ -172,7 +155,7 @@ int64_t check_path(const char* op,
                     ": 'path' must hold relations in [0, ", relations,
                     ") (got ", relation, ")");
   for (int64_t i = 0; i < relations; ++i) {
-    check_graph(op, indptr[i], indices[i]);
+    check_matrix(op, indptr[i], indices[i]);
     check_vector(op, "indptr", indptr[i], indptr[0].scalar_type());
     check_vector(op, "indices", indices[i], indices[0].scalar_type());
   }
@@ -190,26 +173,25 @@ Walks metapath_walk_op(std::vector<Tensor> indptr,
   const char* op = "metapath_walk";
   const int64_t num_cols = check_path(op, indptr, indices, path);
   const int64_t length = static_cast<int64_t>(path.size());
-  Walks out = empty_walks(op, seeds, length, call_id, num_cols);
-  dispatch_graph(op, indptr[0].scalar_type(), indices[0].scalar_type(),
-                 [&](auto indptr_type, auto index_type) {
-                   using indptr_t = decltype(indptr_type);
-                   using index_t = decltype(index_type);
-                   std::vector<WalkGraph<indptr_t, index_t>> graphs;
-                   for (size_t i = 0; i < indptr.size(); ++i)
-                     graphs.push_back(walk_graph<indptr_t, index_t>(
-                         op, indptr[i], indices[i], std::nullopt));
-                   WalkFault fault{};
-                   const Status status = random_walk<indptr_t, index_t>(
-                       {graphs.data(), path.data(),
-                        seeds.const_data_ptr<int64_t>(), seeds.numel(), length,
-                        stream_key(read_key(op, key),
-                                   static_cast<uint32_t>(call_id), kWalk),
-                        check_restart(op, restart), threads_of(num_threads)},
-                       std::get<0>(out).mutable_data_ptr<int64_t>(),
-                       std::get<1>(out).mutable_data_ptr<int64_t>(), &fault);
-                   check_status(op, status, fault, graphs.data());
-                 });
+  Walks out = empty_walks(op, seeds, length, num_cols);
+  dispatch_graph(
+      op, indptr[0].scalar_type(), indices[0].scalar_type(),
+      [&](auto indptr_type, auto index_type) {
+        using indptr_t = decltype(indptr_type);
+        using index_t = decltype(index_type);
+        std::vector<WalkGraph<indptr_t, index_t>> graphs;
+        for (size_t i = 0; i < indptr.size(); ++i)
+          graphs.push_back(walk_graph<indptr_t, index_t>(
+              op, indptr[i], indices[i], std::nullopt));
+        WalkFault fault{};
+        const Status status = random_walk<indptr_t, index_t>(
+            {graphs.data(), path.data(), seeds.const_data_ptr<int64_t>(),
+             seeds.numel(), length, read_stream(op, key, call_id, kWalk),
+             check_restart(op, restart), threads_of(num_threads)},
+            std::get<0>(out).mutable_data_ptr<int64_t>(),
+            std::get<1>(out).mutable_data_ptr<int64_t>(), &fault);
+        check_status(op, status, fault, graphs.data());
+      });
   return out;
 }
 

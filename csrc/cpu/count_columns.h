@@ -9,6 +9,14 @@
 
 namespace gsample {
 
+// The number of positive weights, or `enough` if there are more.
+inline int64_t count_positive(const CumulativeWeights& w, int64_t enough) {
+  int64_t positive = 0;
+  for (uint64_t i = 0; i < w.n && positive < enough; ++i)
+    positive += w.through(i) > w.start(i);
+  return positive;
+}
+
 template <typename indptr_t, typename index_t>
 class ColumnCounter {
  public:
@@ -99,14 +107,6 @@ class ColumnCounter {
       counts[i] = all ? positive : positive > 0 ? fanout_ : 0;
       length[i] = all ? ~length[i] : length[i];
     }
-  }
-
-  // The number of edges with a positive weight, or `enough` if there are more.
-  static int64_t count_positive(const CumulativeWeights& w, int64_t enough) {
-    int64_t positive = 0;
-    for (uint64_t i = 0; i < w.n && positive < enough; ++i)
-      positive += w.through(i) > w.start(i);
-    return positive;
   }
 
   const Edges& relation_;

@@ -29,9 +29,8 @@ Status induce_subgraph(const InduceArgs<indptr_t, index_t>& args,
     rows.find_or_insert(key(args.row_batch, i, args.row_nodes[i]),
                         static_cast<uint32_t>(i));
   const int threads = static_cast<int>(std::max<int64_t>(
-      1,
-      std::min<int64_t>(args.num_threads > 0 ? args.num_threads : max_threads(),
-                        args.num_col_nodes / kParallelColumns)));
+      1, std::min<int64_t>(args.num_threads,
+                           args.num_col_nodes / kParallelColumns)));
   parts->resize(threads);
   std::atomic<bool> valid{true};
   Interrupt interrupt;

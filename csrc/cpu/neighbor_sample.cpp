@@ -34,11 +34,6 @@ constexpr int64_t kParallelColumns = 4096;  // likewise
 constexpr int64_t kWriteEdges = 65536;      // work of one claim of a writer
 constexpr int64_t kCountBlock = 1024;       // columns counted together
 
-// A dense table answers faster once a batch may touch 1 node in kDenseRatio; a
-// hash table stays in the cache when it does not.
-constexpr int64_t kDenseRatio = 16;
-constexpr int64_t kMaxDense = int64_t{1} << 26;
-
 template <typename indptr_t, typename index_t>
 class NeighborSampleCpu final : public NeighborSample {
   using Type = TypeState<index_t>;
@@ -116,8 +111,8 @@ class NeighborSampleCpu final : public NeighborSample {
     for (int t = 0; t < args_.num_types; ++t) {
       const NodeType& nodes = args_.types[t];
       Type& state = type(t);
-      state.dense = !options_.disjoint && nodes.num_nodes <= kMaxDense &&
-                    nodes.num_nodes / kDenseRatio <= expected;
+      state.dense =
+          !options_.disjoint && prefers_dense(nodes.num_nodes, expected);
       state.hop_nodes.assign(1, nodes.num_seeds);
       state.node.reserve(nodes.num_seeds);
       if (options_.disjoint)

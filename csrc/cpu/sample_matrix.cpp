@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "count_columns.h"
 #include "select_columns.h"
 
 namespace gsample {
@@ -31,10 +32,7 @@ int64_t candidates(const SampleColsArgs<indptr_t>& args,
   if (args.cum_weight == nullptr ||
       !has_zero_weight(args.cum_weight + args.num_edges, v))
     return std::min(n, enough);
-  int64_t positive = 0;
-  for (uint64_t i = 0; i < w.n && positive < enough; ++i)
-    positive += w.through(i) > w.start(i);
-  return positive;
+  return count_positive(w, enough);
 }
 
 }  // namespace

@@ -13,8 +13,6 @@ namespace {
 constexpr int64_t kGrain = 2048;       // columns of one task, at least
 constexpr int64_t kEdgeGrain = 16384;  // edges of one task, at least
 constexpr int64_t kPrefetch = 16;      // table accesses in flight
-constexpr int64_t kDenseRatio = 16;    // as in neighbor_sample.cpp
-constexpr int64_t kMaxDense = int64_t{1} << 26;
 
 // Cuts columns in parts with about as many edges each: where they begin, and
 // the end of the last one.
@@ -224,7 +222,7 @@ int64_t unique_nodes(const int64_t* id,
                      int64_t* local) {
   static thread_local DenseTable dense;
   static thread_local HashTable hash;
-  return num_nodes <= kMaxDense && num_nodes / kDenseRatio <= n
+  return prefers_dense(num_nodes, n)
              ? number(dense, id, n, num_nodes, node, local)
              : number(hash, id, n, num_nodes, node, local);
 }

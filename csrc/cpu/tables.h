@@ -80,6 +80,14 @@ class DenseTable {
   TableBase base_;
 };
 
+// A dense table answers faster once a batch may touch 1 node in kDenseRatio; a
+// hash table stays in the cache when it does not.
+inline bool prefers_dense(int64_t num_nodes, int64_t expected) {
+  constexpr int64_t kDenseRatio = 16;
+  constexpr int64_t kMaxDense = int64_t{1} << 26;
+  return num_nodes <= kMaxDense && num_nodes / kDenseRatio <= expected;
+}
+
 // Open addressing with linear probing, at most half full.
 class HashTable {
  public:

@@ -61,7 +61,7 @@ ERRORS = [
     (lambda A: A.masked(ones(3)), ValueError,
      "masked: 'mask' must be a bool vector of 3 edges (got torch.float32 of"),
     (lambda A: A.compact(2), IndexError,
-     "SparseSample: 'dim' must be 0 (over rows) or 1 (over columns) (got 2"),
+     "compact: 'dim' must be 0 (over rows) or 1 (over columns) (got 2)"),
     (lambda A: A.with_value(ones(2)), ValueError,
      "with_value: 'value' must have 3 rows, one for each edge (got shape [2"),
     # Compute

@@ -1,6 +1,7 @@
 """EXP3: bandits whose arms are the edges of each node."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -23,7 +24,8 @@ class EdgeBandit(torch.nn.Module):
     This is EXP3 of `"The Nonstochastic Multiarmed Bandit Problem"
     <https://doi.org/10.1137/S0097539701398375>`_ (SICOMP 2002). As
     :math:`q_{uv}` is the probability of a draw, the mean exponent is
-    :math:`\delta r_{uv} / n_v`. Subclasses say what a reward is.
+    :math:`\delta r_{uv} / n_v`. Subclasses say how edges are weighed, and what
+    a reward is.
 
     Args:
         num_edges (int): Number of edges of the graph.
@@ -54,6 +56,39 @@ class EdgeBandit(torch.nn.Module):
         q = sub.with_value(self.log_weight[sub.edge_id]).softmax(dim=0)
         explore = self.eta / sub.degree(dim=0)
         return (q * (1 - self.eta)).add(explore, dim=0)
+
+    def forward(
+        self, A: SparseSample, seeds: Tensor, fanouts: Sequence[int]
+    ) -> list[SparseSample]:
+        """Samples a matrix a layer.
+
+        Args:
+            A (SparseSample): The graph, ``[num_nodes, num_nodes]``.
+            seeds (torch.Tensor): int64 ``[num_seeds]``.
+            fanouts (Sequence[int]): Draws a node, layer by layer.
+
+        Returns:
+            List[SparseSample]: ``[num_nodes, num_cols]`` each; an edge drawn
+            twice is two edges.
+        """
+        layers = []
+        for k in fanouts:
+            sub = A[:, seeds]
+            q = self.probs(sub)
+            S = self.weighed(sub, q, k).individual_sample(k, q, replace=True)
+            layers.append(S)
+            seeds = S.row()
+        return layers
+
+    def weighed(self, sub: SparseSample, q: SparseSample, k: int) -> Any:
+        """Returns a matrix of the weights of a layer's edges.
+
+        Args:
+            sub (SparseSample): All edges of its columns.
+            q (SparseSample): Their probabilities.
+            k (int): How many are drawn of each column.
+        """
+        raise NotImplementedError
 
     def rewards(self, arms: SparseSample, q: Tensor, h: Tensor) -> Tensor:
         """Returns the reward of each draw of a layer.

@@ -1,6 +1,6 @@
 """GCN-BS: bandits that lower the variance of neighbour sampling."""
 
-from collections.abc import Sequence
+from typing import Any
 
 from torch import Tensor
 
@@ -45,28 +45,9 @@ class GCNBS(EdgeBandit):
         True
     """
 
-    def forward(
-        self, A: SparseSample, seeds: Tensor, fanouts: Sequence[int]
-    ) -> list[SparseSample]:
-        """Samples a matrix a layer.
-
-        Args:
-            A (SparseSample): The graph, ``[num_nodes, num_nodes]``.
-            seeds (torch.Tensor): int64 ``[num_seeds]``.
-            fanouts (Sequence[int]): Draws a node, layer by layer.
-
-        Returns:
-            List[SparseSample]: ``[num_nodes, num_cols]`` each; an edge drawn
-            twice is two edges.
-        """
-        layers = []
-        for k in fanouts:
-            sub = A[:, seeds]
-            q = self.probs(sub)
-            S = (sub / (q * k)).individual_sample(k, q, replace=True)
-            layers.append(S)
-            seeds = S.row()
-        return layers
+    def weighed(self, sub: SparseSample, q: SparseSample, k: int) -> Any:
+        """Returns the values of a layer's edges; see :class:`EdgeBandit`."""
+        return sub / (q * k)
 
     def rewards(self, arms: SparseSample, q: Tensor, h: Tensor) -> Tensor:
         """Returns the reward of each draw; see :class:`EdgeBandit`."""

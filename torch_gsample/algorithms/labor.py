@@ -5,7 +5,11 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from torch_gsample.sparse_sample import SparseSample
-from torch_gsample.sparse_sample.labor import importance_of, inclusion
+from torch_gsample.sparse_sample.labor import (
+    importance_of,
+    inclusion,
+    sample_by,
+)
 
 
 def labor(
@@ -62,8 +66,8 @@ def labor(
     for k in fanouts:
         sub = A[:, seeds]
         pi = importance_of(sub, k, steps) if steps else None
-        p = inclusion(sub, k, pi).to(sub.dtype)
-        S = sub.with_value(sub.values() / p).labor_sample(k, pi)
+        p = inclusion(sub, k, pi)
+        S = sample_by(sub.with_value(sub.values() / p.to(sub.dtype)), p)
         if normalize:
             S = S.div(S.sum(dim=0), dim=0)
         layers.append(S)

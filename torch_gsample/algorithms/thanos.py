@@ -1,6 +1,7 @@
 """Thanos: bandits that trade bias for variance, with bounded rewards."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -63,28 +64,9 @@ class Thanos(EdgeBandit):
         self.period = period
         self.register_buffer('num_updates', torch.tensor(0))
 
-    def forward(
-        self, A: SparseSample, seeds: Tensor, fanouts: Sequence[int]
-    ) -> list[SparseSample]:
-        """Samples a matrix a layer.
-
-        Args:
-            A (SparseSample): The graph, ``[num_nodes, num_nodes]``.
-            seeds (torch.Tensor): int64 ``[num_seeds]``.
-            fanouts (Sequence[int]): Draws a node, layer by layer.
-
-        Returns:
-            List[SparseSample]: ``[num_nodes, num_cols]`` each; an edge drawn
-            twice is two edges.
-        """
-        layers = []
-        for k in fanouts:
-            sub = A[:, seeds]
-            S = sub.mul(sub.degree(dim=0) / k, dim=0)
-            S = S.individual_sample(k, self.probs(sub), replace=True)
-            layers.append(S)
-            seeds = S.row()
-        return layers
+    def weighed(self, sub: SparseSample, q: SparseSample, k: int) -> Any:
+        """Returns the values of a layer's edges; see :class:`EdgeBandit`."""
+        return sub.mul(sub.degree(dim=0) / k, dim=0)
 
     def rewards(self, arms: SparseSample, q: Tensor, h: Tensor) -> Tensor:
         """Returns the reward of each draw; see :class:`EdgeBandit`."""

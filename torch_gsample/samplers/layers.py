@@ -13,6 +13,7 @@ from torch import Tensor
 from torch_gsample import ops
 from torch_gsample.samplers.graph_input import SamplerGraph
 from torch_gsample.sparse_sample import SparseSample
+from torch_gsample.sparse_sample.convert import count_new
 
 #: Matrices of some relations; :obj:`None` is that of a homogeneous graph.
 Relations: TypeAlias = dict[Any, SparseSample]
@@ -64,12 +65,10 @@ class Nodes:
         self.ids, local = ops.unique_nodes(torch.cat(self._parts), size)
         #: Where each part's ids are among the nodes.
         self.local = local.split([p.numel() for p in self._parts])
-        self.counts, seen = [0] * (num_hops + 1), 0
-        for part, hop in zip(self.local, self._hops, strict=True):
-            if hop <= num_hops and part.numel() > 0:
-                new = max(0, int(part.max()) + 1 - seen)
+        self.counts = [0] * (num_hops + 1)
+        for new, hop in zip(count_new(self.local), self._hops, strict=True):
+            if hop <= num_hops:
                 self.counts[hop] += new
-                seen += new
 
 
 def join_layers(
@@ -130,13 +129,9 @@ class _Part:
     row_at = col_at = 0  # which parts of the nodes they are
 
     def __init__(self, matrix: SparseSample):
-        order = matrix.csc.perm
+        matrix = matrix.by_column()
         self.row, self.col = matrix.row_of_edge(), matrix.column_of_edge()
         self.edge, self.value = matrix.edge_id, matrix.value
-        if order is not None:
-            self.row, self.col = self.row[order], self.col[order]
-            self.edge = self.edge[order]
-            self.value = None if self.value is None else self.value[order]
 
 
 def _join_parts(

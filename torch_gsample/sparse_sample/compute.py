@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from torch_gsample.sparse_sample.errors import check_device
+from torch_gsample.sparse_sample.errors import check_device, check_dim
 from torch_gsample.sparse_sample.layout import Layout
 
 if TYPE_CHECKING:
@@ -235,7 +235,7 @@ class Compute:
                 f"{name}: give 'dim' or its alias 'axis', not both"
             )
         dim = axis if dim is None else dim
-        return None if dim is None else _dim(name, dim)
+        return None if dim is None else check_dim(name, dim)
 
     def _zeros(self: Any, dim: int, fill: float = 0.0) -> Tensor:
         value = self.values()
@@ -273,7 +273,7 @@ class Compute:
 
     def degree(self: Any, dim: int = 0) -> Tensor:
         """Returns the number of edges of each column (row), int64."""
-        dim = _dim('degree', dim)
+        dim = check_dim('degree', dim)
         layout, by_column = self._primary
         if by_column == (dim == 0):
             return layout.indptr.diff().to(torch.int64)
@@ -360,12 +360,3 @@ def same_dims(value: Tensor, operand: Tensor) -> tuple[Tensor, Tensor]:
     while operand.dim() < value.dim():
         operand = operand.unsqueeze(-1)
     return value, operand
-
-
-def _dim(name: str, dim: int) -> int:
-    if dim not in (0, 1, -1, -2):
-        raise IndexError(
-            f"{name}: 'dim' must be 0 (over rows) or 1 (over columns) (got "
-            f'{dim})'
-        )
-    return dim % 2

@@ -29,10 +29,8 @@ class Convert:
 
     def to_csc(self: Any) -> tuple[Tensor, Tensor, Tensor]:
         """Returns ``indptr``, ``indices`` and values by column."""
-        layout, values = self.csc, self.values()
-        if layout.perm is not None:
-            values = values.index_select(0, layout.perm)
-        return layout.indptr, layout.indices, values
+        out = self.by_column()
+        return out.csc.indptr, out.csc.indices, out.values()
 
     def to_csr(self: Any) -> tuple[Tensor, Tensor, Tensor]:
         """Returns ``indptr``, ``indices`` and values by row."""
@@ -115,10 +113,7 @@ class Convert:
             num_nodes=out.node.numel(),
         )
         if self.value is not None:
-            values = self.value
-            if not self._primary[1]:
-                values = values[self.csc.perm]
-            data.edge_weight = values
+            data.edge_weight = self.by_column().value
         return data
 
     def to_dgl_graph(self: Any) -> Any:
@@ -134,8 +129,9 @@ class Convert:
                 'to_dgl_graph: the matrix must be square (got shape '
                 f'{list(self.shape)}); see to_dgl_block'
             )
-        graph = dgl.graph(self.coo(), num_nodes=self.num_rows)
-        return self._with_dgl_data(graph, dgl)
+        out = self.by_column()
+        graph = dgl.graph(out.coo(), num_nodes=out.num_rows)
+        return out._with_dgl_data(graph, dgl)
 
     def to_dgl_block(self: Any) -> Any:
         """Returns a DGL block: columns first, then the rows with edges.
@@ -153,17 +149,12 @@ class Convert:
         )
         block.srcdata[dgl.NID] = out.node
         block.dstdata[dgl.NID] = out.node[: self.num_cols]
-        return self._with_dgl_data(block, dgl)
+        return self.by_column()._with_dgl_data(block, dgl)
 
     def _with_dgl_data(self: Any, graph: Any, dgl: Any) -> Any:
-        order = None if self._primary[1] else self.csc.perm
-        graph.edata[dgl.EID] = (
-            self.edge_id if order is None else self.edge_id[order]
-        )
+        graph.edata[dgl.EID] = self.edge_id
         if self.value is not None:
-            graph.edata['w'] = (
-                self.value if order is None else self.value[order]
-            )
+            graph.edata['w'] = self.value
         return graph
 
     @staticmethod
@@ -194,35 +185,35 @@ class Convert:
             seeds = layers[0].col_ids
             if seeds is None:
                 seeds = torch.arange(layers[0].num_cols)
-        rows, cols, edges, ends = [], [], [], [seeds.numel()]
-        for layer in layers:
-            order = None if layer._primary[1] else layer.csc.perm
-            parts = layer.row_of_edge(), layer.column_of_edge(), layer.edge_id
-            if order is not None:
-                parts = tuple(part[order] for part in parts)  # type: ignore
-            rows.append(parts[0])
-            cols.append(parts[1])
-            edges.append(parts[2])
-            ends.append(parts[0].numel())
-        ids = torch.cat([seeds, *rows, *cols])
+        layers = [layer.by_column() for layer in layers]
+        rows = [layer.row_of_edge() for layer in layers]
+        cols = [layer.column_of_edge() for layer in layers]
+        edges = [layer.edge_id for layer in layers]
+        parts = [seeds, *rows, *cols]
+        ids = torch.cat(parts)
         size = int(ids.max()) + 1 if ids.numel() > 0 else 0
         node, local = ops.unique_nodes(ids, size)
-        local_rows = local[seeds.numel() :]
-        num_edges = sum(ends[1:])
+        places = local.split([part.numel() for part in parts])
+        none = seeds.new_empty(0)
         return SamplerOutput(
             node=node,
-            row=local_rows[:num_edges],
-            col=local_rows[num_edges:],
-            edge=torch.cat(edges) if edges else seeds.new_empty(0),
-            num_sampled_nodes=_new_nodes(local, ends),
-            num_sampled_edges=ends[1:],
+            row=torch.cat([none, *places[1 : len(layers) + 1]]),
+            col=torch.cat([none, *places[len(layers) + 1 :]]),
+            edge=torch.cat([none, *edges]),
+            num_sampled_nodes=count_new(places)[: len(layers) + 1],
+            num_sampled_edges=[layer.num_edges for layer in layers],
         )
 
 
-def _new_nodes(local: Tensor, ends: list[int]) -> list[int]:
-    """How many nodes each part of `local` meets first."""
+def count_new(places: Sequence[Tensor]) -> list[int]:
+    """Returns how many nodes each part is the first to hold.
+
+    Args:
+        places (List[torch.Tensor]): The number of each node of each part, by
+            first occurrence through all parts.
+    """
     seen, counts = 0, []
-    for part in local[: sum(ends)].split(ends):
+    for part in places:
         size = max(seen, int(part.max()) + 1 if part.numel() > 0 else 0)
         counts.append(size - seen)
         seen = size

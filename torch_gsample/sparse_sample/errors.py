@@ -46,3 +46,21 @@ def check_device(name: str, device: torch.device, *operands: Tensor) -> None:
                 f'{name}: the matrix is on {device} and the operand on '
                 f'{operand.device}: move one of them'
             )
+
+
+def check_dim(name: str, dim: int) -> int:
+    """Returns a dimension as 0 or 1.
+
+    Args:
+        name (str): What the user called.
+        dim (int): What is reduced.
+
+    Raises:
+        IndexError: If a matrix has no such dimension.
+    """
+    if dim not in (0, 1, -1, -2):
+        raise IndexError(
+            f"{name}: 'dim' must be 0 (over rows) or 1 (over columns) (got "
+            f'{dim})'
+        )
+    return dim % 2

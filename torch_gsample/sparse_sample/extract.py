@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from torch_gsample import ops
-from torch_gsample.sparse_sample.errors import check_device
+from torch_gsample.sparse_sample.errors import check_device, check_dim
 from torch_gsample.sparse_sample.layout import Layout
 
 if TYPE_CHECKING:
@@ -133,42 +133,42 @@ class Extract:
 
     def compact(self: Any, dim: int = 1) -> 'SparseSample':
         """Drops rows (``dim=1``) or columns (``dim=0``) without an edge."""
-        if _dim(dim) == 0:
+        if check_dim('compact', dim) == 0:
             return self.T.compact(1).T
-        layout = self.csc
-        if self.row_ids is None:
-            rows, local = ops.unique_nodes(layout.indices, self.num_rows)
+        out = self.by_column()
+        layout = out.csc
+        if out.row_ids is None:
+            rows, local = ops.unique_nodes(layout.indices, out.num_rows)
         else:
-            held = torch.zeros(self.num_rows, dtype=torch.bool)
+            held = torch.zeros(out.num_rows, dtype=torch.bool)
             held.index_fill_(0, layout.indices.to(torch.int64), True)
             if bool(held.all()):
                 return self
             rows = held.nonzero().view(-1)
             place = torch.cumsum(held, 0) - 1
             local = place.index_select(0, layout.indices)
-        value, edge_id = self.value, self._edge_id
-        if layout.perm is not None:
-            edge_id = self.edge_id[layout.perm]
-            if value is not None:
-                value = value.index_select(0, layout.perm)
         return type(self)(
             Layout(layout.indptr, local.to(layout.indices.dtype)),
             None,
-            (rows.shape[0], self.num_cols),
-            value,
-            edge_id,
-            rows if self.row_ids is None else self.row_ids[rows],
+            (rows.shape[0], out.num_cols),
+            out.value,
+            out._edge_id,
+            rows if out.row_ids is None else out.row_ids[rows],
+            out.col_ids,
+        )
+
+    def by_column(self: Any) -> 'SparseSample':
+        """Returns the matrix with its edges in the order of the columns."""
+        layout = self.csc
+        if layout.perm is None:
+            return self
+        return self._of_csc(
+            Layout(layout.indptr, layout.indices),
+            self.shape,
+            torch.arange(self.num_edges, device=self.device),
+            self.row_ids,
             self.col_ids,
         )
-
-
-def _dim(dim: int) -> int:
-    if dim not in (0, 1, -1, -2):
-        raise IndexError(
-            f"SparseSample: 'dim' must be 0 (over rows) or 1 (over columns) "
-            f'(got {dim})'
-        )
-    return dim % 2
 
 
 def _positions(name: str, index: Index, size: int) -> Tensor | None:

@@ -5,6 +5,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torch_gsample import ops
+from torch_gsample.rng import current_program
+
 
 def inclusion(matrix: Any, k: int, importance: Tensor | None) -> Tensor:
     r"""Returns the probability of each edge, float64 ``[num_edges]``.
@@ -34,6 +37,19 @@ def inclusion(matrix: Any, k: int, importance: Tensor | None) -> Tensor:
             "labor_sample: 'importance' must be positive and finite"
         )
     return _fill(weight, cols, degree, k)
+
+
+def sample_by(matrix: Any, probs: Tensor) -> Any:
+    """Keeps each edge with its probability, edges of one row together.
+
+    Args:
+        matrix (SparseSample): The edges.
+        probs (torch.Tensor): ``[num_edges]``, what a row's number in
+            ``[0, 1)`` must be below.
+    """
+    key, call_id = current_program()
+    draws = ops.random_uniform(matrix.row_of_edge(), key=key, call_id=call_id)
+    return matrix.masked(draws < probs)
 
 
 def _fill(weight: Tensor, cols: Tensor, degree: Tensor, k: int) -> Tensor:

@@ -8,6 +8,7 @@ from torch import Tensor
 from torch_gsample import ops
 from torch_gsample.rng import current_program
 from torch_gsample.sparse_sample.errors import call_as, check_device
+from torch_gsample.sparse_sample.labor import inclusion, sample_by
 from torch_gsample.sparse_sample.layout import Layout
 
 if TYPE_CHECKING:
@@ -188,12 +189,7 @@ class Select:
         Raises:
             ValueError: If ``k`` or an importance is not positive.
         """
-        from torch_gsample.sparse_sample.labor import inclusion
-
-        key, call_id = current_program()
-        ids = self._index(1) if self.row_ids is None else self.row_of_edge()
-        draws = ops.random_uniform(ids, key=key, call_id=call_id)
-        return self.masked(draws < inclusion(self, k, importance))
+        return sample_by(self, inclusion(self, k, importance))
 
     def random_walk_step(
         self: Any, nodes: Tensor, probs: Tensor | None = None

@@ -96,6 +96,14 @@ def random_read_seconds(num_items: int, dtype: torch.dtype) -> float:
     return timing['read'].best / place.numel()
 
 
+def copy_seconds_per_byte() -> float:
+    """Measures a copy of memory: seconds for each byte read or written."""
+    source = torch.ones(1 << 25)
+    target = torch.empty_like(source)
+    timing = compare({'copy': lambda _: target.copy_(source)}, rounds=5)
+    return timing['copy'].best / (2 * source.numel() * source.element_size())
+
+
 def pyg_lib_operators() -> object | None:
     """Returns pyg-lib's operators if it is installed."""
     if importlib.util.find_spec('pyg_lib') is None:

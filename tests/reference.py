@@ -73,6 +73,12 @@ def cumulate_weights(indptr, weight):
     return out + [(word + 2**63) % 2**64 - 2**63 for word in zeros]
 
 
+def positive_weights(weight):
+    index = [i for i, w in enumerate(weight) if w > 0]
+    positive = [weight[i] for i in index]
+    return index, cumulate_weights([0, len(index)], positive)
+
+
 # Neighbour sampling.
 
 

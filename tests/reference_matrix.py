@@ -26,12 +26,13 @@ def slice_cols(indptr, indices, cols, *, num_threads=0):
     return begin, [indices[e] for e in edge], edge
 
 
-def slice_rows(indptr, indices, num_rows, rows, *, num_threads=0):
-    begin, edge = [0], []
-    for first, last in itertools.pairwise(indptr):
-        edge += [e for e in range(first, last) if indices[e] in rows]
-        begin.append(len(edge))
-    return begin, [rows.index(indices[e]) for e in edge], edge
+def slice_rows(indptr, indices, num_rows, rows, cols=None, *, num_threads=0):
+    begin, found = [0], []
+    for v in range(len(indptr) - 1) if cols is None else cols:
+        for e in range(indptr[v], indptr[v + 1]):
+            found += [(i, e) for i, r in enumerate(rows) if r == indices[e]]
+        begin.append(len(found))
+    return begin, [i for i, _ in found], [e for _, e in found]
 
 
 def sample_cols(
@@ -75,8 +76,10 @@ def sample_nodes(
     return select_without_replacement(draw, num_nodes, k)
 
 
-def unique_nodes(id, num_nodes):
+def unique_nodes(id, num_nodes, sorted=False):
     node = list(dict.fromkeys(id))
+    if sorted:
+        node.sort()
     return node, [node.index(i) for i in id]
 
 

@@ -13,6 +13,7 @@ STABLE_TORCH_LIBRARY(gsample, m) {
       "bool wide_indices) -> (Tensor indptr, Tensor indices, Tensor perm)");
   m.def("check_csc(Tensor indptr, Tensor indices, SymInt num_rows) -> Tensor");
   m.def("cumulate_weights(Tensor indptr, Tensor weight) -> Tensor");
+  m.def("positive_weights(Tensor weight) -> (Tensor index, Tensor cum_weight)");
   m.def("advise_huge_pages(Tensor(a!) tensor) -> ()");
 
   // Sampling.
@@ -52,7 +53,7 @@ STABLE_TORCH_LIBRARY(gsample, m) {
       "int num_threads=0) -> (Tensor indptr, Tensor indices, Tensor edge)");
   m.def(
       "slice_rows(Tensor indptr, Tensor indices, SymInt num_rows, "
-      "Tensor rows, *, int num_threads=0) -> "
+      "Tensor rows, Tensor? cols=None, *, int num_threads=0) -> "
       "(Tensor indptr, Tensor indices, Tensor edge)");
   m.def(
       "sample_cols(Tensor indptr, int k, Tensor key, SymInt call_id=0, *, "
@@ -62,7 +63,7 @@ STABLE_TORCH_LIBRARY(gsample, m) {
       "sample_nodes(SymInt num_nodes, int k, Tensor key, SymInt call_id=0, "
       "*, Tensor? cum_weight=None, bool replace=False) -> Tensor");
   m.def(
-      "unique_nodes(Tensor id, SymInt num_nodes) -> "
+      "unique_nodes(Tensor id, SymInt num_nodes, bool sorted=False) -> "
       "(Tensor node, Tensor local)");
   m.def("random_uniform(Tensor id, Tensor key, SymInt call_id=0) -> Tensor");
   m.def("next_key(Tensor(a!) state) -> Tensor");

@@ -70,32 +70,41 @@ std::tuple<Tensor, Tensor, Tensor> slice_rows_op(Tensor indptr,
                                                  Tensor indices,
                                                  int64_t num_rows,
                                                  Tensor rows,
+                                                 std::optional<Tensor> cols,
                                                  int64_t num_threads) {
   const char* op = "slice_rows";
   check_matrix(op, indptr, indices);
-  const int64_t n = rows.numel(), num_cols = indptr.numel() - 1;
+  const int64_t n = rows.numel(), all_cols = indptr.numel() - 1;
   const int64_t* wanted = int64_vector(op, "rows", rows, n);
   STD_TORCH_CHECK(n <= INT32_MAX, op,
                   ": 'rows' must have less than 2^31 elements (got ", n, ")");
+  const int64_t num_cols = cols.has_value() ? cols->numel() : all_cols;
+  const int64_t* wanted_cols = int64_vector(op, "cols", cols, num_cols);
   Tensor out_indptr = pooled_like(indptr, num_cols + 1);
   Tensor out_indices, edge;
-  dispatch_graph(op, indptr.scalar_type(), indices.scalar_type(),
-                 [&](auto indptr_type, auto index_type) {
-                   using indptr_t = decltype(indptr_type);
-                   using index_t = decltype(index_type);
-                   const Matrix<indptr_t, index_t> matrix{
-                       indptr.const_data_ptr<indptr_t>(),
-                       indices.const_data_ptr<index_t>(), num_rows, num_cols,
-                       indices.numel()};
-                   indptr_t* begin = out_indptr.mutable_data_ptr<indptr_t>();
-                   RowSlice<indptr_t, index_t> slice(matrix, wanted, n,
-                                                     threads_of(num_threads));
-                   check_status(op, slice.find(begin));
-                   out_indices = pooled_like(indices, begin[num_cols]);
-                   edge = pooled_vector(begin[num_cols]);
-                   slice.write(begin, out_indices.mutable_data_ptr<index_t>(),
-                               edge.mutable_data_ptr<int64_t>());
-                 });
+  dispatch_graph(
+      op, indptr.scalar_type(), indices.scalar_type(),
+      [&](auto indptr_type, auto index_type) {
+        using indptr_t = decltype(indptr_type);
+        using index_t = decltype(index_type);
+        const Matrix<indptr_t, index_t> matrix{
+            indptr.const_data_ptr<indptr_t>(),
+            indices.const_data_ptr<index_t>(), num_rows, all_cols,
+            indices.numel()};
+        indptr_t* begin = out_indptr.mutable_data_ptr<indptr_t>();
+        RowSlice<indptr_t, index_t> slice(matrix, wanted, n, wanted_cols,
+                                          num_cols, threads_of(num_threads));
+        const Status status = slice.find(begin);
+        STD_TORCH_CHECK(status != Status::kInterrupted, op, ": interrupted");
+        STD_TORCH_CHECK(
+            status == Status::kDone, op, ": 'cols' must be in [0, ", all_cols,
+            "), 'indptr' must ascend from 0 to the number of edges and be "
+            "able to count the edges of the slice");
+        out_indices = pooled_like(indices, begin[num_cols]);
+        edge = pooled_vector(begin[num_cols]);
+        slice.write(begin, out_indices.mutable_data_ptr<index_t>(),
+                    edge.mutable_data_ptr<int64_t>());
+      });
   return {out_indptr, out_indices, edge};
 }
 
@@ -175,17 +184,24 @@ Tensor sample_nodes_op(int64_t num_nodes,
              : torch::stable::clone(torch::stable::narrow(out, 0, 0, selected));
 }
 
-std::tuple<Tensor, Tensor> unique_nodes_op(Tensor id, int64_t num_nodes) {
+std::tuple<Tensor, Tensor> unique_nodes_op(Tensor id,
+                                           int64_t num_nodes,
+                                           bool sorted) {
   const char* op = "unique_nodes";
   const int64_t n = id.numel();
-  const int64_t* ids = int64_vector(op, "id", id, n);
+  const bool narrow = id.scalar_type() == ScalarType::Int;
+  check_vector(op, "id", id, narrow ? ScalarType::Int : ScalarType::Long);
   STD_TORCH_CHECK(n <= INT32_MAX, op,
                   ": 'id' must have less than 2^31 elements (got ", n, ")");
   STD_TORCH_CHECK(num_nodes >= 0, op, ": 'num_nodes' must not be negative");
-  Tensor node = empty_vector(n), local = pooled_vector(n);
-  const int64_t size =
-      unique_nodes(ids, n, num_nodes, node.mutable_data_ptr<int64_t>(),
-                   local.mutable_data_ptr<int64_t>());
+  Tensor node = empty_vector(n), local = pooled_like(id, n);
+  const auto call = [&](auto id_type) {
+    using id_t = decltype(id_type);
+    return unique_nodes(id.const_data_ptr<id_t>(), n, num_nodes, sorted,
+                        node.mutable_data_ptr<int64_t>(),
+                        local.mutable_data_ptr<id_t>());
+  };
+  const int64_t size = narrow ? call(int32_t{}) : call(int64_t{});
   STD_TORCH_CHECK(size >= 0, op, ": 'id' must be in [0, ", num_nodes, ")");
   return {torch::stable::clone(torch::stable::narrow(node, 0, 0, size)), local};
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
 #include <vector>
 
 #include "../core/weighted.h"
@@ -159,6 +160,45 @@ void cumulate_weights(const indptr_t* indptr,
   });
 }
 
+template <typename weight_t>
+WeightSummary summarize_weights(const weight_t* weight, int64_t n) {
+  int64_t count = 0, invalid = 0;
+  weight_t max_weight = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const weight_t w = weight[i];
+    invalid += !(w >= 0 && w < std::numeric_limits<weight_t>::infinity());
+    count += w > 0;
+    max_weight = w > max_weight ? w : max_weight;
+  }
+  return {invalid > 0 ? -1 : count, static_cast<double>(max_weight)};
+}
+
+template <typename weight_t>
+void positive_weights(const weight_t* weight,
+                      int64_t n,
+                      const WeightSummary& summary,
+                      int64_t* index,
+                      int64_t* cum_weight) {
+  constexpr int64_t kBlock = 16;  // passed over at once where all are zero
+  const int shift = fixed_point_shift(summary.max_weight, summary.count);
+  int64_t size = 0;
+  uint64_t sum = 0;
+  for (int64_t begin = 0; begin < n; begin += kBlock) {
+    const int64_t end = std::min(begin + kBlock, n);
+    bool any = false;
+    for (int64_t i = begin; i < end; ++i)
+      any |= weight[i] > 0;
+    for (int64_t i = begin; any && i < end; ++i) {
+      if (weight[i] > 0) {
+        sum += fixed_point(static_cast<double>(weight[i]), shift);
+        index[size] = i;
+        cum_weight[size++] = static_cast<int64_t>(sum);
+      }
+    }
+  }
+  cum_weight[size] = 0;  // the column holds no zero weight
+}
+
 #define GSAMPLE_INSTANTIATE(indptr_t, index_t)                          \
   template int64_t coo_to_csc(const int32_t*, const int32_t*, int64_t,  \
                               int64_t, indptr_t*, index_t*, int64_t*);  \
@@ -179,6 +219,14 @@ GSAMPLE_INSTANTIATE(int64_t, int64_t)
                                  int64_t*);
 GSAMPLE_INSTANTIATE(int32_t)
 GSAMPLE_INSTANTIATE(int64_t)
+#undef GSAMPLE_INSTANTIATE
+
+#define GSAMPLE_INSTANTIATE(weight_t)                                 \
+  template WeightSummary summarize_weights(const weight_t*, int64_t); \
+  template void positive_weights(const weight_t*, int64_t,            \
+                                 const WeightSummary&, int64_t*, int64_t*);
+GSAMPLE_INSTANTIATE(float)
+GSAMPLE_INSTANTIATE(double)
 #undef GSAMPLE_INSTANTIATE
 
 }  // namespace gsample

@@ -45,4 +45,23 @@ void cumulate_weights(const indptr_t* indptr,
                       int64_t num_cols,
                       int64_t* cum_weight);
 
+// How many weights are positive, and the greatest; count is -1 if a weight is
+// negative or not finite.
+struct WeightSummary {
+  int64_t count;
+  double max_weight;
+};
+
+template <typename weight_t>
+WeightSummary summarize_weights(const weight_t* weight, int64_t n);
+
+// Where the positive weights are, index [count], and their running sums and
+// bit, as cumulate_weights() has them for one column of these alone.
+template <typename weight_t>
+void positive_weights(const weight_t* weight,
+                      int64_t n,
+                      const WeightSummary& summary,
+                      int64_t* index,
+                      int64_t* cum_weight);
+
 }  // namespace gsample

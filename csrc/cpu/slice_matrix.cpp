@@ -60,6 +60,35 @@ class RowFilter {
   std::vector<uint64_t> bits_;
 };
 
+// Where each row id is among some rows, which may repeat it.
+class RowPlaces {
+ public:
+  static constexpr uint32_t kNone = UINT32_MAX;
+
+  RowPlaces(const int64_t* rows, int64_t n) : next_(n, kNone) {
+    table_.begin_call(0);
+    table_.reserve(0, n);
+    std::vector<uint32_t> last(n);
+    for (int64_t i = 0; i < n; ++i) {
+      const uint32_t place = static_cast<uint32_t>(i);
+      const uint32_t first = table_.find_or_insert(rows[i], place);
+      if (first != place)
+        next_[last[first]] = place;
+      last[first] = place;
+    }
+  }
+  // The first place of a row, kNone if it has none. Threads may ask at a time.
+  uint32_t first(uint64_t row) {
+    uint32_t place;
+    return table_.find(row, &place) ? place : kNone;
+  }
+  uint32_t next(uint32_t place) const { return next_[place]; }
+
+ private:
+  HashTable table_;
+  std::vector<uint32_t> next_;
+};
+
 template <typename indptr_t, typename index_t>
 bool is_column(const Matrix<indptr_t, index_t>& matrix, int64_t v) {
   return v >= 0 && v < matrix.num_cols && matrix.indptr[v] >= 0 &&
@@ -126,17 +155,22 @@ void slice_cols_edges(const Matrix<indptr_t, index_t>& matrix,
 template <typename indptr_t, typename index_t>
 Status RowSlice<indptr_t, index_t>::find(indptr_t* indptr) {
   const Matrix<indptr_t, index_t>& matrix = matrix_;
-  for (int64_t v = 0; v < matrix.num_cols; ++v)
-    if (!is_column(matrix, v))
+  // Where columns begin if all of their edges stay: how work is divided.
+  const indptr_t* begin = matrix.indptr;
+  if (cols_ != nullptr) {
+    if (slice_cols_indptr(matrix, cols_, num_cols_, indptr, threads_) !=
+        Status::kDone)
       return Status::kFault;
+    begin = indptr;
+  } else {
+    for (int64_t v = 0; v < num_cols_; ++v)
+      if (!is_column(matrix, v))
+        return Status::kFault;
+  }
   const RowFilter filter(rows_, n_);
-  HashTable table;
-  table.begin_call(0);
-  table.reserve(0, n_);
-  for (int64_t i = 0; i < n_; ++i)
-    table.find_or_insert(rows_[i], static_cast<uint32_t>(i));
-  const std::vector<int64_t> cuts =
-      cut_columns(matrix.indptr, matrix.num_cols, threads_);
+  RowPlaces places(rows_, n_);
+  std::vector<int64_t> counts(num_cols_);
+  const std::vector<int64_t> cuts = cut_columns(begin, num_cols_, threads_);
   parts_.resize(cuts.size() - 1);
   Interrupt interrupt;
   run_tasks(static_cast<int>(parts_.size()), [&](int p) {
@@ -144,33 +178,40 @@ Status RowSlice<indptr_t, index_t>::find(indptr_t* indptr) {
     part.begin = cuts[p];
     part.end = cuts[p + 1];
     part.size = 0;
-    const int64_t room = matrix.indptr[part.end] - matrix.indptr[part.begin];
-    part.edge.reserve(room + 1);  // one is written before it is known to stay
-    part.row.reserve(room + 1);
-    int64_t* edge = part.edge.data();
+    Buffer<int64_t> passed;  // edges of a column that pass the filter
     for (int64_t v = part.begin; v < part.end && !interrupt.stopped(); ++v) {
-      const int64_t last = matrix.indptr[v + 1];
-      int64_t found = part.size;
-      for (int64_t e = matrix.indptr[v]; e < last; ++e) {
-        edge[found] = e;
-        found += filter.may_hold(static_cast<uint64_t>(matrix.indices[e]));
+      if (cols_ != nullptr && v + kPrefetch < part.end)
+        __builtin_prefetch(matrix.indices +
+                           matrix.indptr[cols_[v + kPrefetch]]);
+      const int64_t first = matrix.indptr[column(v)];
+      const int64_t last = matrix.indptr[column(v) + 1];
+      passed.reserve(last - first + 1);
+      int64_t num_passed = 0;
+      for (int64_t e = first; e < last; ++e) {
+        passed[num_passed] = e;
+        num_passed += filter.may_hold(static_cast<uint64_t>(matrix.indices[e]));
       }
       const int64_t before = part.size;
-      for (int64_t i = before; i < found; ++i) {
-        const int64_t e = edge[i];
-        edge[part.size] = e;
-        part.size += table.find(matrix.indices[e], &part.row[part.size]);
-      }
-      indptr[v + 1] = static_cast<indptr_t>(part.size - before);
+      for (int64_t i = 0; i < num_passed; ++i)
+        for (uint32_t r = places.first(matrix.indices[passed[i]]);
+             r != RowPlaces::kNone; r = places.next(r))
+          part.add(passed[i], r);
+      counts[v] = part.size - before;
       if (v % kGrain == 0)
         interrupt.poll();
     }
   });
   if (interrupt.stopped())
     return Status::kInterrupted;
+  int64_t total = 0;
   indptr[0] = 0;
-  for (int64_t v = 0; v < matrix.num_cols; ++v)
-    indptr[v + 1] += indptr[v];
+  for (int64_t v = 0; v < num_cols_; ++v) {
+    total += counts[v];
+    indptr[v + 1] = static_cast<indptr_t>(total);
+  }
+  // Rows that are taken repeatedly can exceed what int32 counts.
+  if (total > static_cast<int64_t>(std::numeric_limits<indptr_t>::max()))
+    return Status::kFault;
   return Status::kDone;
 }
 
@@ -188,13 +229,13 @@ void RowSlice<indptr_t, index_t>::write(const indptr_t* indptr,
 
 namespace {
 
-template <typename table_t>
+template <typename table_t, typename id_t>
 int64_t number(table_t& table,
-               const int64_t* id,
+               const id_t* id,
                int64_t n,
                int64_t num_nodes,
                int64_t* node,
-               int64_t* local) {
+               id_t* local) {
   table.begin_call(num_nodes);
   table.reserve(0, n);
   uint32_t size = 0;
@@ -205,7 +246,7 @@ int64_t number(table_t& table,
     if (static_cast<uint64_t>(id[i]) >= static_cast<uint64_t>(num_nodes))
       return -1;  // the next call clears the table
     const uint32_t found = table.find_or_insert(id[i], size);
-    local[i] = found;
+    local[i] = static_cast<id_t>(found);
     node[size] = id[i];  // `node` has room for n, and size <= i
     size += found == size;
   }
@@ -213,15 +254,78 @@ int64_t number(table_t& table,
   return size;
 }
 
+// A set of nodes, one bit each, that tells how many are below one.
+class NodeBits {
+ public:
+  explicit NodeBits(int64_t num_nodes) : words_(num_nodes / 64 + 1) {}
+
+  void insert(uint64_t id) { words_[id / 64].bits |= uint64_t{1} << id % 64; }
+
+  // Writes the nodes in ascending order, and counts them.
+  int64_t number(int64_t* node) {
+    int64_t size = 0;
+    for (size_t i = 0; i < words_.size(); ++i) {
+      words_[i].before = static_cast<uint32_t>(size);
+      for (uint64_t left = words_[i].bits; left != 0; left &= left - 1)
+        node[size++] = static_cast<int64_t>(64 * i) + __builtin_ctzll(left);
+    }
+    return size;
+  }
+  uint32_t number_of(uint64_t id) const {
+    const Word& word = words_[id / 64];
+    const uint64_t below = word.bits & ((uint64_t{1} << id % 64) - 1);
+    return word.before + static_cast<uint32_t>(__builtin_popcountll(below));
+  }
+
+ private:
+  struct Word {
+    uint64_t bits;
+    uint32_t before;
+  };
+  std::vector<Word> words_;
+};
+
+template <typename id_t>
+int64_t number_ascending(const id_t* id,
+                         int64_t n,
+                         int64_t num_nodes,
+                         int64_t* node,
+                         id_t* local) {
+  for (int64_t i = 0; i < n; ++i)
+    if (static_cast<uint64_t>(id[i]) >= static_cast<uint64_t>(num_nodes))
+      return -1;
+  constexpr int64_t kNodesPerId = 1024;  // beyond these, sorting is faster
+  if (num_nodes / kNodesPerId <= n) {
+    NodeBits bits(num_nodes);
+    for (int64_t i = 0; i < n; ++i)
+      bits.insert(id[i]);
+    const int64_t size = bits.number(node);
+    for (int64_t i = 0; i < n; ++i)
+      local[i] = static_cast<id_t>(bits.number_of(id[i]));
+    return size;
+  }
+  std::copy(id, id + n, node);
+  std::sort(node, node + n);
+  const int64_t size = std::unique(node, node + n) - node;
+  for (int64_t i = 0; i < n; ++i)
+    local[i] =
+        static_cast<id_t>(std::lower_bound(node, node + size, id[i]) - node);
+  return size;
+}
+
 }  // namespace
 
-int64_t unique_nodes(const int64_t* id,
+template <typename id_t>
+int64_t unique_nodes(const id_t* id,
                      int64_t n,
                      int64_t num_nodes,
+                     bool sorted,
                      int64_t* node,
-                     int64_t* local) {
+                     id_t* local) {
   static thread_local DenseTable dense;
   static thread_local HashTable hash;
+  if (sorted)
+    return number_ascending(id, n, num_nodes, node, local);
   return prefers_dense(num_nodes, n)
              ? number(dense, id, n, num_nodes, node, local)
              : number(hash, id, n, num_nodes, node, local);
@@ -238,5 +342,18 @@ GSAMPLE_INSTANTIATE(int32_t, int32_t)
 GSAMPLE_INSTANTIATE(int64_t, int32_t)
 GSAMPLE_INSTANTIATE(int64_t, int64_t)
 #undef GSAMPLE_INSTANTIATE
+
+template int64_t unique_nodes(const int32_t*,
+                              int64_t,
+                              int64_t,
+                              bool,
+                              int64_t*,
+                              int32_t*);
+template int64_t unique_nodes(const int64_t*,
+                              int64_t,
+                              int64_t,
+                              bool,
+                              int64_t*,
+                              int64_t*);
 
 }  // namespace gsample

@@ -25,8 +25,8 @@ def slice_cols(cols=SEEDS, indptr=INDPTR, indices=INDICES):
     return GSAMPLE.slice_cols(indptr, indices, cols)
 
 
-def slice_rows(rows=SEEDS, indptr=INDPTR, indices=INDICES):
-    return GSAMPLE.slice_rows(indptr, indices, 3, rows)
+def slice_rows(rows=SEEDS, indptr=INDPTR, indices=INDICES, cols=None):
+    return GSAMPLE.slice_rows(indptr, indices, 3, rows, cols)
 
 
 MATRICES = {
@@ -42,8 +42,14 @@ MATRICES = {
         lambda: slice_cols(indptr=INDPTR.int())
     ),
     "slice_rows: 'indptr' must not be empty": lambda: slice_rows(indptr=NONE),
-    "slice_rows: 'indptr' must ascend from 0 to the number of edges": (
+    "slice_rows: 'cols' must be in [0, 3), 'indptr' must ascend from 0": (
         lambda: slice_rows(indptr=INDPTR + 1)
+    ),
+    "'indptr' must ascend from 0 to the number of edges and be able": lambda: (
+        slice_rows(cols=SEEDS + 1)
+    ),
+    "slice_rows: 'cols' has the wrong dtype": lambda: slice_rows(
+        cols=SEEDS.int()
     ),
     "slice_rows: 'rows' must be a contiguous vector": lambda: slice_rows(
         torch.arange(4)[::2]
@@ -89,6 +95,15 @@ MATRICES = {
     ),
     "unique_nodes: 'num_nodes' must not be negative": lambda: (
         GSAMPLE.unique_nodes(NONE, -1)
+    ),
+    "unique_nodes: 'id' has the wrong dtype": lambda: GSAMPLE.unique_nodes(
+        TIME.short(), 3
+    ),
+    "positive_weights: 'weight' must be finite and not negative": lambda: (
+        GSAMPLE.positive_weights(torch.tensor([1.0, -1.0]))
+    ),
+    "positive_weights: 'weight' has the wrong dtype": lambda: (
+        GSAMPLE.positive_weights(TIME)
     ),
     "random_uniform: 'call_id' must be in [0, 65536) (got 65536)": lambda: (
         GSAMPLE.random_uniform(TIME, KEY, 65536)

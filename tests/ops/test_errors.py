@@ -234,9 +234,27 @@ FORMATS = [
         lambda: weights([1.0]),
         "'w' must have 3 elements, one for e",
     ),
-    (ValueError, lambda: weights([1, -1, 1]), 'negative (got -1.0 at edge 1)'),
-    (ValueError, lambda: weights([1, 1, torch.nan]), '(got nan at edge 2)'),
-    (ValueError, lambda: weights([torch.inf] * 3), '(got inf at edge 0)'),
+    (
+        ValueError,
+        lambda: ops.positive_weights(torch.tensor([0, -2.0])),
+        "positive_weights: 'weight' must be finite and not negative (got -2.0",
+    ),
+    (
+        TypeError,
+        lambda: ops.positive_weights(torch.ones(2, 2)),
+        "positive_weights: 'weight' must be a vector of real numbers",
+    ),
+    (
+        ValueError,
+        lambda: weights([1, -1, 1]),
+        'negative (got -1.0 at position 1)',
+    ),
+    (
+        ValueError,
+        lambda: weights([1, 1, torch.nan]),
+        '(got nan at position 2)',
+    ),
+    (ValueError, lambda: weights([torch.inf] * 3), '(got inf at position 0)'),
     (
         TypeError,
         lambda: ops.configuration_model(INDPTR, 0, torch.float32),

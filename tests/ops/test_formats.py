@@ -220,6 +220,22 @@ def test_weights_of_a_gradient_are_welcome():
     assert not sums.requires_grad
 
 
+@pytest.mark.parametrize('dtype', [torch.float32, torch.float64])
+@pytest.mark.parametrize('share', [0.0, 0.01, 0.5, 1.0])
+def test_positive_weights_equal_the_reference(share, dtype):
+    for size in (0, 1, 15, 16, 17, 1_000):
+        generator = torch.Generator().manual_seed(size)
+        weight = torch.rand(size, generator=generator, dtype=dtype)
+        weight *= torch.rand(size, generator=generator) < share
+        assert_equals_reference(
+            'positive_weights', weight, operator=ops.positive_weights
+        )
+    weight = torch.arange(-3, 30).clamp(min=0)  # converted
+    index, sums = ops.positive_weights(weight)
+    assert torch.equal(index, weight.nonzero().view(-1))
+    assert len(sums) == len(index) + 1
+
+
 def test_huge_pages_change_no_number():
     tensor = torch.arange(2_000_000)
     assert torch.ops.gsample.advise_huge_pages(tensor) is None

@@ -92,7 +92,10 @@ SAMPLES = {
         ((g.indptr, g.indices, 40, SEEDS), {})
         for g in (to_dtypes(G, dtypes) for dtypes in INDEX_DTYPES)
     ]
-    + [((G.indptr, G.indices, 40, NONE), {'num_threads': 1})],
+    + [
+        ((G.indptr, G.indices, 40, NONE), {'num_threads': 1}),
+        ((G.indptr, G.indices, 40, SEEDS, SEEDS[:1]), {}),
+    ],
     'sample_cols': [
         ((G.indptr, 3, KEY), {}),
         ((G.indptr.int(), -1, KEY, 2), {'id': torch.arange(40) % 3}),
@@ -104,7 +107,12 @@ SAMPLES = {
         ((0, 3, KEY, 2), {'replace': True}),
         ((10, 10, KEY), {'cum_weight': torch.arange(11)}),
     ],
-    'unique_nodes': [((SEEDS, 40), {}), ((NONE, 0), {})],
+    'unique_nodes': [
+        ((SEEDS, 40), {}),
+        ((NONE, 0), {}),
+        ((SEEDS.int(), 40, True), {}),
+    ],
+    'positive_weights': [((torch.rand(9),), {}), ((torch.zeros(4),), {})],
     'random_uniform': [((SEEDS, KEY), {}), ((NONE, KEY, 7), {})],
     'next_key': [((torch.zeros(1, dtype=torch.int64),), {})],
     'random_walk': [

@@ -41,13 +41,14 @@ def cols_checked(graph, cols):
     return out
 
 
-def rows_checked(graph, rows):
+def rows_checked(graph, rows, cols=None):
     out = assert_equals_reference(
         'slice_rows',
         graph.indptr,
         graph.indices,
         graph.num_rows,
         rows,
+        cols,
         operator=ops.slice_rows,
     )
     assert_dtypes(out, graph)
@@ -64,6 +65,7 @@ def test_slices_equal_the_reference(name, index_dtypes):
         for dtype in (torch.int64, torch.int32):
             cols_checked(graph, cols.to(dtype))
             rows_checked(graph, rows.to(dtype))
+            rows_checked(graph, rows.to(dtype), cols.to(dtype))
 
 
 @with_index_dtypes
@@ -71,7 +73,9 @@ def test_slices_of_two_node_types_equal_the_reference(index_dtypes):
     graph = random_graph(30, 500, num_rows=12, seed=0)
     graph = to_dtypes(graph, index_dtypes)
     assert cols_checked(graph, some_ids(30, 20, seed=1))[1].numel() > 100
-    assert rows_checked(graph, some_ids(12, 4, seed=2))[1].numel() > 100
+    rows = some_ids(12, 4, seed=2)
+    assert rows_checked(graph, rows)[1].numel() > 100
+    assert rows_checked(graph, rows, torch.arange(30))[1].numel() > 100
 
 
 def test_a_matrix_without_columns_or_rows_has_empty_slices():
@@ -102,10 +106,13 @@ def test_duplicate_columns_are_copied():
     ]
 
 
-def test_the_first_of_duplicate_rows_gets_the_edges():
+def test_duplicate_rows_are_copied():
     graph = from_columns([[1, 1], [0]])
     out = rows_checked(graph, torch.tensor([1, 0, 1]))
-    assert lists(out) == [[0, 2, 3], [0, 0, 1], [0, 1, 2]]
+    assert lists(out) == [[0, 4, 5], [0, 2, 0, 2, 1], [0, 0, 1, 1, 2]]
+    # More copies than the matrix has edges.
+    out = rows_checked(graph, torch.ones(50).long(), torch.tensor([0, 0]))
+    assert out[0].tolist() == [0, 100, 200]
 
 
 def test_strided_arguments_are_taken():
@@ -113,6 +120,7 @@ def test_strided_arguments_are_taken():
     cols = torch.arange(40)[::3]
     cols_checked(graph, cols)
     rows_checked(graph, cols)
+    rows_checked(graph, cols, cols)
 
 
 def big_digests(cols, rows, graph, num_threads):
@@ -127,8 +135,17 @@ def big_digests(cols, rows, graph, num_threads):
         rows,
         num_threads=num_threads,
     )
-    assert min(with_cols[1].numel(), with_rows[1].numel()) > 4 * 16_384
-    return digest(with_cols), digest(with_rows)
+    with_both = ops.slice_rows(
+        graph.indptr,
+        graph.indices,
+        graph.num_rows,
+        rows,
+        cols,
+        num_threads=num_threads,
+    )
+    for out in (with_cols, with_rows, with_both):
+        assert out[1].numel() > 4 * 16_384
+    return digest(with_cols), digest(with_rows), digest(with_both)
 
 
 def test_threads_and_dtypes_change_no_slice():
@@ -154,6 +171,7 @@ def test_slices_of_many_threads_are_right():
     start = BIG.indptr[:-1][cols].repeat_interleave(degree)
     assert torch.equal(edge, start + shift)
     assert torch.equal(indices, BIG.indices[edge])
+    rows = rows.unique()
     out = ops.slice_rows(BIG.indptr, BIG.indices, 500, rows)
     kept = torch.isin(BIG.indices, rows).nonzero().flatten()
     assert torch.equal(out[2], kept)
@@ -200,13 +218,15 @@ def test_unique_nodes_equal_the_reference(num_nodes):
         for dtype in (torch.int64, torch.int32):
             if num_nodes > 2**31 and dtype == torch.int32:
                 continue
-            out = assert_equals_reference(
-                'unique_nodes',
-                ids.to(dtype),
-                num_nodes,
-                operator=ops.unique_nodes,
-            )
-            assert all(tensor.dtype == torch.int64 for tensor in out)
+            for ascending in (False, True):
+                node, local = assert_equals_reference(
+                    'unique_nodes',
+                    ids.to(dtype),
+                    num_nodes,
+                    ascending,
+                    operator=ops.unique_nodes,
+                )
+                assert (node.dtype, local.dtype) == (torch.int64, dtype)
 
 
 def test_unique_nodes_forget_calls_that_failed():
@@ -215,7 +235,20 @@ def test_unique_nodes_forget_calls_that_failed():
         for _ in range(3):
             with pytest.raises(RuntimeError, match="'id' must be in"):
                 torch.ops.gsample.unique_nodes(bad + num_nodes - 9, num_nodes)
+            with pytest.raises(RuntimeError, match="'id' must be in"):
+                torch.ops.gsample.unique_nodes(
+                    bad + num_nodes - 9, num_nodes, True
+                )
             ids = torch.tensor([num_nodes - 1, 3, 1, 3])
             node, local = ops.unique_nodes(ids, num_nodes)
             assert node.tolist() == [num_nodes - 1, 3, 1]
             assert local.tolist() == [0, 1, 2, 1]
+
+
+@pytest.mark.parametrize('num_nodes', [9_000, 2**40])
+def test_ascending_nodes_are_those_of_torch(num_nodes):
+    ids = some_ids(num_nodes, 4_000, seed=1)
+    node, local = ops.unique_nodes(ids, num_nodes, sorted=True)
+    expected = torch.unique(ids, sorted=True, return_inverse=True)
+    assert torch.equal(node, expected[0])
+    assert torch.equal(local, expected[1])

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from tests.sparse_sample.cases import GRAPHS, case, with_cases
+from torch_gsample.rng import make_key, program_scope
 
 
 def check_ids(A, original):
@@ -99,6 +100,25 @@ def test_compact_drops_what_holds_no_edge(c):
             want = dense[held] if dim == 1 else dense[:, held]
             assert torch.equal(B.to_dense(), want)
         assert B.num_edges == A.num_edges
+
+
+@with_cases
+def test_sorted_rows_keep_their_order(c):
+    A, dense = c.matrix, c.place * c.count
+    B = A.compact(sorted=True)
+    assert torch.equal(B.to_dense(), dense[(dense != 0).any(dim=1)])
+    assert torch.equal(
+        A.compact(0, sorted=True).T.to_dense(),
+        A.T.compact(sorted=True).to_dense(),
+    )
+    # So that it does not change what is drawn.
+    probs = A.degree(dim=1) + 0.5 * torch.arange(A.num_rows).remainder(3)
+    held = A.degree(dim=1) > 0
+    with program_scope(make_key(1)):
+        all_rows = A.collective_sample(2, probs * held)
+    with program_scope(make_key(1)):
+        rows = B.collective_sample(2, (probs * held)[held])
+    assert torch.equal(all_rows.to_dense(), rows.to_dense())
 
 
 @with_cases

@@ -4,11 +4,14 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from torch_gsample.sparse_sample import SparseSample
+from torch_gsample.sparse_sample import RowProbs, SparseSample
 
 
 def fastgcn(
-    A: SparseSample, seeds: Tensor, fanouts: Sequence[int]
+    A: SparseSample,
+    seeds: Tensor,
+    fanouts: Sequence[int],
+    probs: RowProbs | None = None,
 ) -> list[SparseSample]:
     r"""Samples the nodes of each layer independently of the other layers.
 
@@ -28,6 +31,8 @@ def fastgcn(
         A (SparseSample): The graph, ``[num_nodes, num_nodes]``.
         seeds (torch.Tensor): int64 ``[num_seeds]``.
         fanouts (Sequence[int]): Draws a layer.
+        probs (RowProbs, optional): :math:`q`, prepared for many calls:
+            ``RowProbs((A**2).sum(dim=1))``, which is also the default.
 
     Returns:
         List[SparseSample]: ``row_ids`` of each are the sampled nodes; a node
@@ -43,11 +48,10 @@ def fastgcn(
         tensor([[0.5000, 0.5000],
                 [0.5000, 0.5000]])
     """
-    q = (A**2).sum(dim=1)
-    q = q / q.sum()
+    q = RowProbs((A**2).sum(dim=1)) if probs is None else probs
     layers = []
     for k in fanouts:
-        S = A[:, seeds].collective_sample(k, q, replace=True)
-        layers.append(S.div(k * q[S.row()], dim=1))
+        S = A[q.sample(k, replace=True), seeds].compact()
+        layers.append(S.div(k * q.probs[S.row()], dim=1))
         seeds = S.row().unique()
     return layers

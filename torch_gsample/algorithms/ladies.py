@@ -59,12 +59,13 @@ def ladies(
     """
     layers = []
     for k in fanouts:
-        sub = A[:, seeds]
+        sub = A[:, seeds].compact(sorted=True)
         # p[u] = sum_v A[u, v]^2, up to scale
         p = (sub**2).sum(dim=1)
-        p = p / p.sum()
         S = sub.collective_sample(k, p, replace)
-        S = S.div(k * p[S.row()], dim=1)
+        # Whole rows are sampled: their squares sum to the same.
+        q = (S**2).sum(dim=1) / p.sum()
+        S = S.div(k * q, dim=1)
         if normalize:
             S = S.div(S.sum(dim=0), dim=0)
         layers.append(S)

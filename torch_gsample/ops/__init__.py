@@ -10,6 +10,7 @@ from torch_gsample.ops.formats import (
     coo_to_csc,
     cumulate_weights,
     index_widths,
+    positive_weights,
 )
 from torch_gsample.ops.matrix import (
     next_key,
@@ -53,6 +54,7 @@ __all__ = [
     'neighbor_sample',
     'next_key',
     'node2vec_walk',
+    'positive_weights',
     'random_uniform',
     'random_walk',
     'rmat_edges',

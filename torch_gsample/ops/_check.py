@@ -70,13 +70,21 @@ def node_ids(op: str, name: str, value: Tensor, num_nodes: int) -> Tensor:
     Raises:
         IndexError: If an id is outside ``[0, num_nodes)``.
     """
-    value = int64_vector(op, name, value)
+    return in_range(op, name, int64_vector(op, name, value), num_nodes)
+
+
+def in_range(op: str, name: str, value: Tensor, size: int) -> Tensor:
+    """Returns integers that are positions of a vector of ``size``.
+
+    Raises:
+        IndexError: If one is outside ``[0, size)``.
+    """
     if value.numel() > 0:
         low, high = torch.aminmax(value)
-        if low < 0 or high >= num_nodes:
+        if low < 0 or high >= size:
             bad = low if low < 0 else high
             raise IndexError(
-                f"{op}: '{name}' must be in [0, {num_nodes}) (got {int(bad)})"
+                f"{op}: '{name}' must be in [0, {size}) (got {int(bad)})"
             )
     return value
 

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from torch_gsample.ops import _check
+from torch_gsample.ops._fake import dynamic_size
 
 _INT32_MAX = 2**31 - 1
 
@@ -167,6 +168,51 @@ def cumulate_weights(
     """
     op = 'cumulate_weights'
     indptr = _check.pointers(op, indptr)
+    weight = _real_vector(op, name, weight)
+    if weight.numel() != int(indptr[-1]):
+        raise ValueError(
+            f"{op}: '{name}' must have {int(indptr[-1])} elements, one for "
+            f'each edge (got {weight.numel()})'
+        )
+    _check_valid(op, name, weight)
+    return torch.ops.gsample.cumulate_weights(indptr, weight)
+
+
+def positive_weights(
+    weight: Tensor, name: str = 'weight'
+) -> tuple[Tensor, Tensor]:
+    """Prepares weights, many of which are 0, for weighted sampling.
+
+    Args:
+        weight (torch.Tensor): ``[n]``, finite and not negative, in any real
+            dtype.
+        name (str, optional): What to call the weights in errors.
+
+    Returns:
+        Tuple[torch.Tensor, torch.Tensor]: int64 ``index``, where the positive
+        weights are, and ``cum_weight``, what :func:`cumulate_weights` returns
+        for a column of these alone.
+
+    Raises:
+        TypeError: If the weights are complex.
+        ValueError: If a weight is negative, infinite or not a number.
+
+    Example:
+        >>> index, cum_weight = positive_weights(torch.tensor([0.0, 3.0, 1.0]))
+        >>> index, float(cum_weight[0] / cum_weight[1])
+        (tensor([1, 2]), 0.75)
+    """
+    op = 'positive_weights'
+    weight = _real_vector(op, name, weight)
+    try:
+        return torch.ops.gsample.positive_weights(weight)
+    except RuntimeError:
+        _check_valid(op, name, weight)
+        raise
+
+
+def _real_vector(op: str, name: str, weight: Tensor) -> Tensor:
+    """Returns weights in a dtype that the operators take."""
     if weight.is_complex() or weight.dim() != 1:
         raise TypeError(
             f"{op}: '{name}' must be a vector of real numbers (got "
@@ -176,24 +222,20 @@ def cumulate_weights(
         raise ValueError(
             f"{op}: '{name}' must be on the CPU (got {weight.device})"
         )
-    if weight.numel() != int(indptr[-1]):
-        raise ValueError(
-            f"{op}: '{name}' must have {int(indptr[-1])} elements, one for "
-            f'each edge (got {weight.numel()})'
-        )
     if weight.dtype != torch.float64:
         exact = weight.dtype in (torch.float16, torch.bfloat16, torch.float32)
         weight = weight.to(torch.float32 if exact else torch.float64)
+    return weight.detach().contiguous()
+
+
+def _check_valid(op: str, name: str, weight: Tensor) -> None:
     valid = (weight >= 0) & (weight < float('inf'))
     if not bool(valid.all()):
         where = int((~valid).nonzero()[0])
         raise ValueError(
             f"{op}: '{name}' must be finite and not negative (got "
-            f'{float(weight[where])} at edge {where})'
+            f'{float(weight[where])} at position {where})'
         )
-    return torch.ops.gsample.cumulate_weights(
-        indptr, weight.detach().contiguous()
-    )
 
 
 def cum_weight_size(num_edges: int, num_cols: int) -> int:
@@ -222,3 +264,10 @@ def _(indptr, indices, num_rows):
 def _(indptr, weight):
     size = cum_weight_size(weight.shape[0], indptr.shape[0] - 1)
     return indptr.new_empty(size, dtype=torch.int64)
+
+
+@torch.library.register_fake('gsample::positive_weights')
+def _(weight):
+    size = dynamic_size()
+    index = weight.new_empty(size, dtype=torch.int64)
+    return index, weight.new_empty(size + 1, dtype=torch.int64)

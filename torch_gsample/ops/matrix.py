@@ -46,17 +46,19 @@ def slice_rows(
     indices: Tensor,
     num_rows: int,
     rows: Tensor,
+    cols: Tensor | None = None,
     *,
     num_threads: int = 0,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Returns ``A[rows, :]`` of a matrix in compressed columns.
+    """Returns ``A[rows, cols]`` of a matrix in compressed columns.
 
     Args:
         indptr (torch.Tensor): int32 or int64 ``[num_cols + 1]``.
         indices (torch.Tensor): int32 or int64 ``[num_edges]``.
         num_rows (int): Number of rows of the matrix.
-        rows (torch.Tensor): int32 or int64 ``[n]``; of duplicates, the first
-            one gets the edges.
+        rows (torch.Tensor): int32 or int64 ``[n]``; duplicates are copied.
+        cols (torch.Tensor, optional): int32 or int64 ``[num_cols]``;
+            duplicates are copied. All columns if not given.
         num_threads (int, optional): See :func:`slice_cols`.
 
     Returns:
@@ -65,7 +67,7 @@ def slice_rows(
         slice, and int64 ``edge``, the position of each edge in ``indices``.
 
     Raises:
-        IndexError: If a row is not in the matrix.
+        IndexError: If a row or a column is not in the matrix.
 
     Example:
         >>> indptr = torch.tensor([0, 2, 3])
@@ -76,12 +78,15 @@ def slice_rows(
     op = 'slice_rows'
     indptr, indices = _check.graph(op, indptr, indices)
     rows = _check.node_ids(op, 'rows', rows, num_rows)
+    if cols is not None:
+        cols = _check.node_ids(op, 'cols', cols, indptr.numel() - 1)
     return _check.call(
         torch.ops.gsample.slice_rows.default,
         indptr,
         indices,
         num_rows,
         rows,
+        cols,
         num_threads=num_threads,
     )
 
@@ -200,17 +205,20 @@ def sample_nodes(
     )
 
 
-def unique_nodes(id: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
-    """Numbers nodes by first occurrence.
+def unique_nodes(
+    id: Tensor, num_nodes: int, sorted: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Numbers distinct nodes by first occurrence, or in ascending order.
 
     Args:
         id (torch.Tensor): int32 or int64 ``[n]``.
         num_nodes (int): What ids are below.
+        sorted (bool, optional): Whether numbers ascend with ids.
 
     Returns:
         Tuple[torch.Tensor, torch.Tensor]: int64 ``node``, the distinct ids in
-        the order in which they occur first, and int64 ``local`` ``[n]``, where
-        each id is in ``node``.
+        the order of their numbers, and ``local`` ``[n]``, of the dtype of
+        ``id``, where each id is in ``node``.
 
     Raises:
         IndexError: If an id is outside ``[0, num_nodes)``.
@@ -218,10 +226,14 @@ def unique_nodes(id: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
     Example:
         >>> unique_nodes(torch.tensor([5, 3, 5]), 6)
         (tensor([5, 3]), tensor([0, 1, 0]))
+        >>> unique_nodes(torch.tensor([5, 3, 5]), 6, sorted=True)
+        (tensor([3, 5]), tensor([1, 0, 1]))
     """
     op = 'unique_nodes'
-    id = _check.node_ids(op, 'id', id, num_nodes)
-    return torch.ops.gsample.unique_nodes(id, num_nodes)
+    id = _check.in_range(
+        op, 'id', _check.integer_vector(op, 'id', id), num_nodes
+    )
+    return torch.ops.gsample.unique_nodes(id, num_nodes, sorted)
 
 
 def random_uniform(id: Tensor, *, key: Tensor, call_id: int = 0) -> Tensor:
@@ -277,10 +289,11 @@ def _(indptr, indices, cols, num_threads=0):
 
 
 @torch.library.register_fake('gsample::slice_rows')
-def _(indptr, indices, num_rows, rows, num_threads=0):
+def _(indptr, indices, num_rows, rows, cols=None, num_threads=0):
     size = dynamic_size()
+    num_cols = indptr.shape[0] - 1 if cols is None else cols.shape[0]
     return (
-        torch.empty_like(indptr),
+        indptr.new_empty(num_cols + 1),
         indices.new_empty(size),
         rows.new_empty(size),
     )
@@ -297,8 +310,9 @@ def _(num_nodes, k, key, *_, **__):
 
 
 @torch.library.register_fake('gsample::unique_nodes')
-def _(id, num_nodes):
-    return id.new_empty(dynamic_size()), torch.empty_like(id)
+def _(id, num_nodes, sorted=False):
+    node = id.new_empty(dynamic_size(), dtype=torch.int64)
+    return node, torch.empty_like(id)
 
 
 @torch.library.register_fake('gsample::random_uniform')

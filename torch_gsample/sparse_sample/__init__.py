@@ -4,5 +4,6 @@ Graphs and dense tensors come in, sampled matrices and PyG's outputs go out.
 """
 
 from torch_gsample.sparse_sample.matrix import SparseSample
+from torch_gsample.sparse_sample.row_probs import RowProbs
 
-__all__ = ['SparseSample']
+__all__ = ['RowProbs', 'SparseSample']

@@ -38,45 +38,43 @@ class Extract:
             )
         rows = _positions('rows', index[0], self.num_rows)
         cols = _positions('cols', index[1], self.num_cols)
-        out = self
-        # The part that is compressed first: it costs what it returns.
-        if cols is not None:
-            out = out._take_cols(cols)
         if rows is not None:
-            out = out._take_rows(rows)
-        return out
+            return self._take_rows(rows, cols)
+        return self if cols is None else self._take_cols(cols)
 
     def _take_cols(self: Any, cols: Tensor) -> 'SparseSample':
         layout = self.csc
         indptr, indices, edge = ops.slice_cols(
             layout.indptr, layout.indices, cols
         )
-        col_ids = cols if self.col_ids is None else self.col_ids[cols]
         return self._of_csc(
             Layout(indptr, indices),
             (self.num_rows, cols.shape[0]),
             edge,
             self.row_ids,
-            col_ids,
+            cols if self.col_ids is None else self.col_ids[cols],
         )
 
-    def _take_rows(self: Any, rows: Tensor) -> 'SparseSample':
+    def _take_rows(
+        self: Any, rows: Tensor, cols: Tensor | None = None
+    ) -> 'SparseSample':
         if self._csc is None:  # rows are what is compressed
-            return self.T._take_cols(rows).T
-        kept, local = ops.unique_nodes(rows, self.num_rows)
-        if kept.numel() < rows.numel():
-            return self._take_rows(kept).T._take_cols(local).T
+            if cols is None:
+                return self.T._take_cols(rows).T
+            return self.T._take_rows(cols, rows).T
         layout = self.csc
         indptr, indices, edge = ops.slice_rows(
-            layout.indptr, layout.indices, self.num_rows, rows
+            layout.indptr, layout.indices, self.num_rows, rows, cols
         )
-        row_ids = rows if self.row_ids is None else self.row_ids[rows]
+        col_ids = self.col_ids
+        if cols is not None:
+            col_ids = cols if col_ids is None else col_ids[cols]
         return self._of_csc(
             Layout(indptr, indices),
-            (rows.shape[0], self.num_cols),
+            (rows.shape[0], indptr.shape[0] - 1),
             edge,
-            row_ids,
-            self.col_ids,
+            rows if self.row_ids is None else self.row_ids[rows],
+            col_ids,
         )
 
     def _of_csc(
@@ -131,24 +129,27 @@ class Extract:
             self.col_ids,
         )
 
-    def compact(self: Any, dim: int = 1) -> 'SparseSample':
-        """Drops rows (``dim=1``) or columns (``dim=0``) without an edge."""
+    def compact(
+        self: Any, dim: int = 1, sorted: bool = False
+    ) -> 'SparseSample':
+        """Drops rows (``dim=1``) or columns (``dim=0``) without an edge.
+
+        Args:
+            dim (int, optional): What is dropped.
+            sorted (bool, optional): Whether the others keep their order, as
+                selected rows always do. If not, they come as in :meth:`row`.
+        """
         if check_dim('compact', dim) == 0:
-            return self.T.compact(1).T
+            return self.T.compact(1, sorted).T
         out = self.by_column()
         layout = out.csc
-        if out.row_ids is None:
-            rows, local = ops.unique_nodes(layout.indices, out.num_rows)
-        else:
-            held = torch.zeros(out.num_rows, dtype=torch.bool)
-            held.index_fill_(0, layout.indices.to(torch.int64), True)
-            if bool(held.all()):
-                return self
-            rows = held.nonzero().view(-1)
-            place = torch.cumsum(held, 0) - 1
-            local = place.index_select(0, layout.indices)
+        rows, local = ops.unique_nodes(
+            layout.indices,
+            out.num_rows,
+            sorted=sorted or out.row_ids is not None,
+        )
         return type(self)(
-            Layout(layout.indptr, local.to(layout.indices.dtype)),
+            Layout(layout.indptr, local),
             None,
             (rows.shape[0], out.num_cols),
             out.value,

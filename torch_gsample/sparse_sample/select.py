@@ -10,6 +10,7 @@ from torch_gsample.rng import current_program
 from torch_gsample.sparse_sample.errors import call_as, check_device
 from torch_gsample.sparse_sample.labor import inclusion, sample_by
 from torch_gsample.sparse_sample.layout import Layout
+from torch_gsample.sparse_sample.row_probs import draw_rows
 
 if TYPE_CHECKING:
     from torch_gsample.sparse_sample.matrix import SparseSample
@@ -134,18 +135,8 @@ class Select:
             cum_weight = None
         else:
             rows, cum_weight = self._row_candidates(node_probs)
-        key, call_id = current_program()
-        if rows.numel() <= k and not replace:
-            return self._take_rows(rows).compact()
-        chosen = ops.sample_nodes(
-            rows.numel(),
-            k,
-            key=key,
-            call_id=call_id,
-            cum_weight=cum_weight,
-            replace=replace,
-        )
-        return self._take_rows(rows[chosen]).compact()
+        rows = draw_rows(rows, k, cum_weight, replace)
+        return self._take_rows(rows).compact()
 
     def _row_candidates(self: Any, probs: Tensor) -> tuple[Tensor, Tensor]:
         """The rows of positive probability, and their cumulated weights."""
@@ -155,20 +146,17 @@ class Select:
                 f'elements, one for each row (got shape {list(probs.shape)})'
             )
         check_device('collective_sample', self.device, probs)
-        probs = probs.detach()
-        rows = (probs != 0).nonzero().view(-1)
+        rows, cum_weight = call_as(
+            'collective_sample',
+            ops.positive_weights,
+            probs.detach(),
+            'node_probs',
+        )
         if rows.numel() == 0 and self.num_edges > 0:
             raise ValueError(
                 "collective_sample: 'node_probs' must not be all zero"
             )
-        indptr = torch.tensor([0, rows.numel()])
-        return rows, call_as(
-            'collective_sample',
-            ops.cumulate_weights,
-            indptr,
-            probs[rows],
-            'node_probs',
-        )
+        return rows, cum_weight
 
     def labor_sample(
         self: Any, k: int, importance: Tensor | None = None

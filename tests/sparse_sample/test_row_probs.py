@@ -1,0 +1,76 @@
+"""``RowProbs``: what is drawn by probabilities that are prepared once."""
+
+import re
+
+import pytest
+import torch
+from scipy.stats import chisquare
+
+from torch_gsample.rng import make_key, program_scope
+from torch_gsample.sparse_sample import RowProbs, SparseSample
+
+PROBS = torch.tensor([0.0, 1.0, 0.0, 5.0, 2.0])
+
+
+def matrix():
+    row = torch.tensor([1, 3, 4, 3, 0])
+    col = torch.tensor([0, 0, 0, 1, 1])
+    return SparseSample.from_coo(row, col, shape=(5, 2))
+
+
+@pytest.mark.parametrize('replace', [False, True])
+def test_rows_are_those_of_a_collective_sample(replace):
+    A, q = matrix(), RowProbs(PROBS)
+    for seed in range(20):
+        with program_scope(make_key(seed)):
+            rows = q.sample(2, replace)
+        with program_scope(make_key(seed)):
+            S = A[:, [0]].collective_sample(2, PROBS, replace)
+        assert torch.equal(A[rows, :][:, [0]].to_dense(), S.to_dense())
+        assert torch.equal(S.row_ids, rows)
+
+
+def test_draws_follow_the_probabilities():
+    with program_scope(make_key(0)):
+        rows = RowProbs(PROBS).sample(8_000, replace=True)
+    count = torch.bincount(rows, minlength=5)
+    assert count[[0, 2]].tolist() == [0, 0]
+    expected = 8_000 * torch.tensor([1.0, 5.0, 2.0]) / 8
+    assert chisquare(count[[1, 3, 4]], expected).pvalue > 0.001
+
+
+def test_all_candidates_are_taken_where_there_are_not_more():
+    assert RowProbs(PROBS).sample(3).tolist() == [1, 3, 4]
+    assert RowProbs(PROBS).sample(9).tolist() == [1, 3, 4]
+    assert RowProbs(PROBS[:0]).sample(2).tolist() == []
+
+
+def test_probabilities_are_normalised_and_keep_their_gradient():
+    probs = PROBS.clone().requires_grad_()
+    q = RowProbs(probs)
+    torch.testing.assert_close(q.probs, PROBS / 8)
+    q.probs[3].backward()
+    torch.testing.assert_close(
+        probs.grad, torch.tensor([-5.0, -5.0, -5.0, 3.0, -5.0]) / 64
+    )
+
+
+@pytest.mark.parametrize(
+    ('probs', 'message'),
+    [
+        (
+            torch.tensor([1.0, -1.0]),
+            "RowProbs: 'probs' must be finite and not",
+        ),
+        (torch.tensor([torch.nan]), '(got nan at position 0)'),
+        (torch.zeros(3), "RowProbs: 'probs' must not be all zero"),
+    ],
+)
+def test_bad_probabilities_are_refused(probs, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        RowProbs(probs)
+
+
+def test_bad_counts_are_refused():
+    with pytest.raises(ValueError, match="'k' must not be negative"):
+        RowProbs(PROBS).sample(-1, replace=True)

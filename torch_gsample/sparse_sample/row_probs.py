@@ -1,0 +1,76 @@
+"""Probabilities of the rows of a ``SparseSample``."""
+
+from torch import Tensor
+
+from torch_gsample import ops
+from torch_gsample.rng import current_program
+from torch_gsample.sparse_sample.errors import call_as
+
+
+class RowProbs:
+    """Probabilities of rows, prepared once for many samples.
+
+    Keys are drawn as by :meth:`SparseSample.individual_sample`.
+
+    Args:
+        probs (torch.Tensor): ``[num_rows]``, not normalised; a row of 0 is
+            never sampled.
+
+    Raises:
+        ValueError: If a probability is negative or not finite, or all of them
+            are 0.
+
+    Example:
+        >>> q = RowProbs(torch.tensor([0.0, 3.0, 1.0]))
+        >>> q.probs
+        tensor([0.0000, 0.7500, 0.2500])
+        >>> q.sample(2)
+        tensor([1, 2])
+    """
+
+    __slots__ = ('cum_weight', 'probs', 'rows')
+
+    #: Normalised; gradients flow through them.
+    probs: Tensor
+
+    def __init__(self, probs: Tensor):
+        self.rows, self.cum_weight = call_as(
+            'RowProbs', ops.positive_weights, probs.detach(), 'probs'
+        )
+        if self.rows.numel() == 0 and probs.numel() > 0:
+            raise ValueError("RowProbs: 'probs' must not be all zero")
+        self.probs = probs / probs.sum()
+
+    def sample(self, k: int, replace: bool = False) -> Tensor:
+        """Samples rows.
+
+        Args:
+            k (int): How many; without replacement, all of positive
+                probability are taken, in order, where there are not more.
+            replace (bool, optional): Whether rows are drawn independently.
+
+        Returns:
+            torch.Tensor: int64, ``[k]`` or less.
+
+        Raises:
+            ValueError: If ``k`` is negative.
+        """
+        return draw_rows(self.rows, k, self.cum_weight, replace)
+
+
+def draw_rows(
+    rows: Tensor, k: int, cum_weight: Tensor | None, replace: bool
+) -> Tensor:
+    """Draws from candidates, by their cumulated weights or uniformly."""
+    key, call_id = current_program()
+    if rows.numel() <= k and not replace:
+        return rows
+    chosen = ops.sample_nodes(
+        rows.numel(),
+        k,
+        key=key,
+        call_id=call_id,
+        cum_weight=cum_weight,
+        replace=replace,
+    )
+    return rows.index_select(0, chosen)

@@ -113,6 +113,31 @@ def test_a_matrix_is_itself(c):
     c.assert_edges(out, 2 * c.place)
 
 
+def test_sampler_outputs_are_by_column_and_by_first_occurrence():
+    """Of layers that are stored by row, some of whose columns are empty."""
+    row, col = torch.tensor([4, 1, 4, 0, 2]), torch.tensor([2, 2, 1, 1, 4])
+    A = SparseSample.from_coo(col, row, shape=(5, 5)).T  # by row
+    cols = torch.tensor([3, 2, 1])
+    first = A.T[cols, :].T
+    second = A[:, [4, 0]].T.T
+    out = SparseSample.to_sampler_output([first, second])
+    assert out.node.tolist() == [3, 2, 1, 4, 0]
+    assert out.num_sampled_nodes == [3, 2, 0]
+    assert out.num_sampled_edges == [4, 1]
+    ends = out.node[torch.stack([out.row, out.col])]
+    assert torch.equal(ends, torch.stack([row, col])[:, out.edge])
+    for local in out.col.split(out.num_sampled_edges):
+        assert torch.equal(local, local.sort().values)
+    assert out.col[:4].tolist() == [1, 1, 2, 2]
+
+
+def test_a_matrix_without_ids_has_all_columns_for_seeds():
+    A = SparseSample.from_coo(ROW, COL, shape=(4, 6))
+    out = SparseSample.to_sampler_output([A])
+    assert out.node.tolist() == [0, 1, 2, 3, 4, 5]
+    assert out.num_sampled_nodes == [6, 0]
+
+
 def test_sampler_outputs_count_nodes_and_edges():
     A = SparseSample.from_coo(ROW, COL, WEIGHT)
     first = A[:, [0]]

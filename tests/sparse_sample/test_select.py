@@ -216,6 +216,16 @@ def test_steps_of_walks_follow_edges():
     assert int(out.max()) < 20
 
 
+def test_steps_of_walks_in_a_part_are_by_position():
+    row, col = torch.tensor([7, 7, 2, 9]), torch.tensor([9, 2, 7, 2])
+    A = SparseSample.from_coo(row, col, shape=(10, 10))
+    rows, cols = torch.tensor([2, 9, 7]), torch.tensor([9, 7, 0])
+    part = A[rows, cols]
+    out = part.random_walk_step(torch.tensor([1, 0, 2]))
+    assert rows[out[:2]].tolist() == [2, 7]
+    assert out.tolist() == [0, 2, 2]  # column 2 has no edge
+
+
 def labor_frequencies(A, k, importance, rounds):
     count = torch.zeros(A.num_edges, dtype=torch.float64)
     for batch in range(rounds):

@@ -104,6 +104,8 @@ def test_stack_joins_values(c):
     by_column = SparseSample.from_coo(row, col, value, A.shape)
     c.assert_edges(torch.stack([A, by_column], dim=-1), want)
     c.assert_edges(torch.stack([A, A + 1], 2), want)
+    assert torch.stack([A, A + 1]).value.shape == (A.num_edges, 2)
+    c.assert_edges(torch.stack([A, A + 1]), want)  # without 'dim'
     twice = torch.stack([torch.stack([A, A]), torch.stack([A, A])], dim=-1)
     assert twice.value.shape == (A.num_edges, 2, 2)
 
@@ -132,7 +134,16 @@ def test_numbers_of_numpy(c):
             "add: 'alpha' is not",
         ),
         (lambda A: F.softmax(A), ValueError, "softmax: 'dim' must be given"),
-        (lambda A: torch.stack([A, A], 0), ValueError, 'stack: matrices are'),
+        (
+            lambda A: torch.stack([A, A], 0),
+            ValueError,
+            r"stack: matrices are stacked .*'dim=-1' \(got 0\)",
+        ),
+        (
+            lambda A: torch.stack([A, A], dim=-2),
+            ValueError,
+            r'stack: matrices are stacked .* \(got -2\)',
+        ),
         (
             lambda A: torch.stack([torch.stack([A, A])] * 2, 1),
             ValueError,

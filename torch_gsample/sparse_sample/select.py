@@ -202,12 +202,14 @@ class Select:
         :func:`torch_gsample.ops.random_walk` is much faster.
 
         Args:
-            nodes (torch.Tensor): int64 ``[num_walkers]``, columns.
+            nodes (torch.Tensor): int64 ``[num_walkers]``, positions of
+                columns, as in ``A[:, nodes]``.
             probs (torch.Tensor, optional): ``[num_edges]``, not normalised.
 
         Returns:
-            torch.Tensor: int64 ``[num_walkers]``, a row each; the node itself
-            where its column has no edge.
+            torch.Tensor: int64 ``[num_walkers]``, the position of a row each
+            (its node is that of ``row_ids``, if the matrix has these); what
+            was given where a column has no edge.
         """
         matrix = self
         if probs is not None:

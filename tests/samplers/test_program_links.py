@@ -1,0 +1,54 @@
+"""Batches of links of ProgramSampler: their keys, and what is excluded."""
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from tests.samplers import graphs, programs
+from tests.samplers.oracle import assert_consistent, edge_lists
+from torch_gsample import ProgramSampler
+
+
+def test_links_draw_by_their_sources_destinations_and_times():
+    """Where no loader numbers batches."""
+    data = graphs.homogeneous(num_edges=900)
+    sampler = ProgramSampler(data, programs.sage, [4], seed=0)
+
+    def drawn(src, dst, time=None):
+        time = None if time is None else [time]
+        out = sampler.sample_from_edges(graphs.links([(src, dst)], time=time))
+        return tuple(out.edge[out.node[out.col] == 9].tolist())
+
+    assert drawn(9, 3) == drawn(9, 3)
+    assert len({drawn(9, v) for v in range(3, 8)}) > 1
+    assert len({drawn(u, 9) for u in range(3, 8)}) > 1
+    assert len({drawn(9, 3, time) for time in range(5)}) > 1
+
+
+#: Edges there and back: 0 - 1 - 2 - 3, with the edge 1 -> 2 twice.
+PATH = torch.tensor([[0, 1, 1, 2, 2, 3, 1], [1, 0, 2, 1, 3, 2, 2]])
+
+
+@pytest.mark.parametrize(
+    ('exclude', 'gone'),
+    [(False, []), (True, [2, 5, 6]), ('reverse', [2, 3, 4, 5, 6])],
+)
+def test_excluded_seed_edges_are_those_of_the_batch_alone(exclude, gone):
+    """Of 1 -> 2 and 3 -> 2, whose nodes are seeds repeatedly."""
+    data = Data(edge_index=PATH, num_nodes=4)
+    data.weight = torch.arange(1.0, 8.0)
+    sampler = ProgramSampler(
+        data,
+        programs.sage,
+        [-1, -1],
+        weight_attr='weight',
+        exclude_seed_edges=exclude,
+    )
+    out = sampler.sample_from_edges(graphs.links([(1, 2), (3, 2), (1, 2)]))
+    assert_consistent(sampler, out, edge_lists(data))
+    assert sorted(out.edge.tolist()) == sorted({*range(7)} - {*gone})
+    weight = out.attributes.edge[None]['edge_weight']
+    assert torch.equal(weight, data.weight[out.edge])
+    assert sum(out.num_sampled_edges) == out.edge.numel()
+    _, ends, *_ = out.metadata
+    assert out.node[ends].tolist() == [[1, 3, 1], [2, 2, 2]]

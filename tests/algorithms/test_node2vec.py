@@ -153,6 +153,61 @@ def test_walks_go_along_edges_and_name_them():
         assert torch.equal(head[walks.edges], walks.nodes[:, 1:])
 
 
+def test_walks_that_end_have_no_more_edges():
+    A = SparseSample.from_edge_index(torch.tensor([[2, 0], [0, 1]]))
+    for walks in (
+        A.random_walk(torch.tensor([2, 1]), 3),
+        A.node2vec_walk(torch.tensor([2, 1]), 3, 2.0, 0.5),
+    ):
+        assert walks.nodes.tolist() == [[2, 0, 1, 1], [1, 1, 1, 1]]
+        assert walks.edges.tolist() == [[0, 1, -1], [-1, -1, -1]]
+
+
+@pytest.mark.parametrize('transposed', [False, True])
+def test_walks_never_take_edges_of_probability_zero(transposed):
+    generator = torch.Generator().manual_seed(3)
+    u, v = torch.randint(9, (2, 90), generator=generator)
+    weight = torch.rand(90, generator=generator)
+    weight[::3] = 0
+    ends = (v, u) if transposed else (u, v)
+    A = SparseSample.from_edge_index(torch.stack(ends), weight, 9)
+    A = A.T if transposed else A
+    seeds = torch.arange(9).repeat(50)
+    for walks in (
+        A.random_walk(seeds, 6, probs=A.values()),
+        A.random_walk(seeds, 6, probs=A),
+        A.node2vec_walk(seeds, 6, 2.0, 0.5, probs=A.values()),
+    ):
+        taken = walks.edges.unique()
+        assert bool((weight[taken] > 0).all())
+        assert taken.numel() > 50
+
+
+@pytest.mark.parametrize('restart', [0.0, 0.4])
+def test_visits_are_counted_by_step(restart):
+    """No visit is a restart, or a stay at a node without edges."""
+    A = SparseSample.from_edge_index(torch.tensor([[0, 1], [1, 2]]))
+    with program_scope(make_key(5)):
+        count = A.visit_count(torch.tensor([0, 2]), 500, 4, restart)
+    dense = count.to_dense()
+    assert dense[:, 1].tolist() == [0, 0, 0]
+    assert dense[0, 0] == 0
+    if restart == 0:
+        assert dense[:, 0].tolist() == [0, 500, 500]
+    else:  # some walks come to node 1 repeatedly, few to node 2
+        assert 500 < dense[1, 0] < 4 * 500
+        assert dense[2, 0] < dense[1, 0] * 0.7
+
+
+def test_visits_of_a_part_are_by_the_ids_of_its_nodes():
+    A = SparseSample.from_edge_index(torch.tensor([[4, 2], [2, 3]]))
+    nodes = torch.tensor([4, 2, 3])
+    count = A[nodes, nodes].visit_count(torch.tensor([1, 0]), 3, 1)
+    assert count.col_ids.tolist() == [2, 4]
+    visits = count.row_of_edge().tolist(), count.column_of_edge().tolist()
+    assert visits == ([3, 2], [2, 4])
+
+
 def test_walks_prefer_probable_edges():
     A = SparseSample.from_edge_index(
         torch.tensor([[0, 0, 0], [1, 2, 3]]), torch.tensor([1.0, 2.0, 0.0])

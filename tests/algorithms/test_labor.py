@@ -43,15 +43,17 @@ def inclusion(sub, k: int, steps: int) -> list[float]:
     return probs
 
 
-@pytest.mark.parametrize('steps', [0, 1, 2])
-def test_inclusion_probabilities_match_the_formula(steps):
+@pytest.mark.parametrize(
+    ('steps', 'k'), [(0, 3), (1, 3), (2, 3), (2, 6), (1, 50)]
+)
+def test_inclusion_probabilities_match_the_formula(steps, k):
     A = skewed_graph()
     sub = A[:, SEEDS]
     expected = torch.zeros(A.num_edges).double()
-    expected[sub.edge_id] = torch.tensor(inclusion(sub, 3, steps)).double()
+    expected[sub.edge_id] = torch.tensor(inclusion(sub, k, steps)).double()
 
     def included():
-        [S] = labor(A, SEEDS, [3], steps)
+        [S] = labor(A, SEEDS, [k], steps)
         return S.edge_id.bincount(minlength=A.num_edges).double()
 
     assert_mean(runs(included, 1000), expected)

@@ -226,3 +226,5 @@ def test_a_matrix_that_is_not_square_cannot_be_walked():
     )
     with pytest.raises(ValueError, match='random_walk: the matrix must be'):
         A.random_walk(torch.tensor([0]), 1)
+    with pytest.raises(ValueError, match='node2vec_walk: the matrix must be'):
+        A.node2vec_walk(torch.tensor([0]), 1, 2.0, 0.5)

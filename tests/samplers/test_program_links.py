@@ -5,8 +5,10 @@ import torch
 from torch_geometric.data import Data
 
 from tests.samplers import graphs, programs
+from tests.samplers.graphs import EMPTY, FOLLOWS, RATES, REV_RATES
 from tests.samplers.oracle import assert_consistent, edge_lists
 from torch_gsample import ProgramSampler
+from torch_gsample.loader import LinkNeighborLoader
 
 
 def test_links_draw_by_their_sources_destinations_and_times():
@@ -52,3 +54,47 @@ def test_excluded_seed_edges_are_those_of_the_batch_alone(exclude, gone):
     assert sum(out.num_sampled_edges) == out.edge.numel()
     _, ends, *_ = out.metadata
     assert out.node[ends].tolist() == [[1, 3, 1], [2, 2, 2]]
+
+
+def test_excluded_typed_edges_take_their_own_values_along():
+    data = graphs.heterogeneous()
+    for i, edge_type in enumerate((RATES, REV_RATES, FOLLOWS)):
+        size = data[edge_type].num_edges
+        data[edge_type].weight = torch.arange(size) + 1000.0 * i
+    sampler = ProgramSampler(
+        data,
+        programs.typed_sage,
+        graphs.each(data, [-1]),
+        weight_attr='weight',
+        exclude_seed_edges=True,
+    )
+    loader = LinkNeighborLoader(
+        data, sampler=sampler, edge_label_index=RATES, batch_size=20
+    )
+    left = 0
+    for batch in loader:
+        for edge_type in (RATES, REV_RATES, FOLLOWS):
+            store = batch[edge_type]
+            assert torch.equal(store.edge_weight, store.weight)
+        assert 'edge_weight' not in batch[EMPTY]
+        assert not torch.isin(batch[RATES].e_id, batch[RATES].input_id).any()
+        left += batch[RATES].num_edges
+    assert left > 0
+
+
+def test_typed_node_attributes_arrive_in_their_types():
+    def program(A, seeds):
+        users, items = torch.arange(12.0), torch.arange(15.0) + 100
+        layers = [{t: m[:, seeds[t[2]]] for t, m in A.items()}]
+        return layers, {'user': {'p': users}, 'item': {'p': items}}
+
+    data = graphs.heterogeneous()
+    loader = LinkNeighborLoader(
+        data,
+        sampler=ProgramSampler(data, program),
+        edge_label_index=RATES,
+        batch_size=20,
+    )
+    for batch in loader:
+        assert torch.equal(batch['user'].p, batch['user'].n_id.float())
+        assert torch.equal(batch['item'].p, batch['item'].n_id + 100.0)

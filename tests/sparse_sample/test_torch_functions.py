@@ -106,8 +106,10 @@ def test_stack_joins_values(c):
     c.assert_edges(torch.stack([A, A + 1], 2), want)
     assert torch.stack([A, A + 1]).value.shape == (A.num_edges, 2)
     c.assert_edges(torch.stack([A, A + 1]), want)  # without 'dim'
-    twice = torch.stack([torch.stack([A, A]), torch.stack([A, A])], dim=-1)
-    assert twice.value.shape == (A.num_edges, 2, 2)
+    pairs = torch.stack([A, A + 1]), torch.stack([A + 2, A + 3])
+    twice = torch.stack(pairs, dim=-1).value
+    assert twice.shape == (A.num_edges, 2, 2)
+    assert torch.equal(twice[..., 0], pairs[0].value)
 
 
 def test_matmul_functions(c):

@@ -66,20 +66,16 @@ def _scale(weight: Tensor, cols: Tensor, degree: Tensor, k: int) -> Tensor:
     If :math:`f` edges of a column have probability 1, the equation is
     :math:`f + \sum 1 / (c_v \pi_u) = d_v^2 / k` over the others. To hold one
     more at 1 raises :math:`c_v`, so none of them falls below it again: there
-    are at most as many rounds as edges.
+    are at most as many rounds as edges. A column of ``k`` edges or less is
+    sampled whole, and has 1: LABOR-i never lowers :math:`\pi = 1` there.
     """
     zeros = torch.zeros_like(degree)
-    inverse = 1 / weight
-    # The least c_v that samples all edges: 1 / min pi.
-    whole = zeros.scatter_reduce(0, cols.to(torch.int64), inverse, 'amax')
-    full = (degree <= k)[cols]
+    full = torch.zeros_like(weight, dtype=torch.bool)
     while True:
         held = zeros.index_add(0, cols, full.double())
-        rest = zeros.index_add(0, cols, torch.where(full, 0, inverse))
+        rest = zeros.index_add(0, cols, torch.where(full, 0, 1 / weight))
         # d^2 / k > d >= held where d > k
-        scale = torch.where(
-            degree > k, rest / (degree.square() / k - held), whole
-        )
+        scale = torch.where(degree > k, rest / (degree.square() / k - held), 1)
         passed = (weight * scale[cols] >= 1) & ~full
         if not bool(passed.any()):
             return scale

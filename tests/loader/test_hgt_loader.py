@@ -10,7 +10,7 @@ from torch_geometric.data import HeteroData
 from tests.loader.batches import passes, run
 from tests.samplers import graphs
 from torch_gsample import HGTSampler
-from torch_gsample.loader import HGTLoader
+from torch_gsample.loader import HGTLoader, LinkNeighborLoader
 
 
 def loader_of(data=None, num_samples=(3, 2), input_nodes='item', **options):
@@ -191,6 +191,26 @@ def test_seeds_without_edges_are_batches(node_type):
         data = HeteroData(only={'x': torch.arange(3)})
     loader = loader_of(data, input_nodes=node_type, batch_size=2)
     assert [b[node_type].n_id.tolist() for b in loader] == [[0, 1], [2]]
+
+
+def test_a_link_loader_takes_the_sampler():
+    data = graphs.heterogeneous()
+    loader = LinkNeighborLoader(
+        data,
+        sampler=HGTSampler(data, [3, 2], seed=0),
+        edge_label_index=graphs.RATES,
+        neg_sampling='binary',
+        batch_size=7,
+    )
+    for batch in loader:
+        store = batch[graphs.RATES]
+        size = store.input_id.numel()
+        rows, cols = store.edge_label_index[:, :size]
+        ends = [batch['user'].n_id[rows], batch['item'].n_id[cols]]
+        expected = data[graphs.RATES].edge_index[:, store.input_id]
+        assert torch.equal(torch.stack(ends), expected)
+        assert store.num_edges >= size  # its own links, at least
+        assert batch['tag'].num_nodes > 0
 
 
 def test_bad_input():

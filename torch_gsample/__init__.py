@@ -17,6 +17,8 @@ from torch_gsample.samplers import (
     KeyedSampler,
     NeighborSampler,
     ProgramSampler,
+    SaintSampler,
+    ShaDowSampler,
 )
 from torch_gsample.sparse_sample import SparseSample
 
@@ -27,6 +29,8 @@ __all__ = [
     'KeyedSampler',
     'NeighborSampler',
     'ProgramSampler',
+    'SaintSampler',
+    'ShaDowSampler',
     'SparseSample',
     '__version__',
     'algorithms',

@@ -3,9 +3,24 @@
 A graph and seeds come in, PyG mini-batches go out.
 """
 
+from torch_gsample.loader.graph_saint import (
+    GraphSAINTEdgeSampler,
+    GraphSAINTNodeSampler,
+    GraphSAINTRandomWalkSampler,
+    GraphSAINTSampler,
+)
 from torch_gsample.loader.neighbor_loader import (
     LinkNeighborLoader,
     NeighborLoader,
 )
+from torch_gsample.loader.shadow import ShaDowKHopSampler
 
-__all__ = ['LinkNeighborLoader', 'NeighborLoader']
+__all__ = [
+    'GraphSAINTEdgeSampler',
+    'GraphSAINTNodeSampler',
+    'GraphSAINTRandomWalkSampler',
+    'GraphSAINTSampler',
+    'LinkNeighborLoader',
+    'NeighborLoader',
+    'ShaDowKHopSampler',
+]

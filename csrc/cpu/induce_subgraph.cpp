@@ -19,7 +19,8 @@ constexpr int64_t kScan = 512;      // edges that are filtered at a time
 // subgraph, and a word in the first cache says so without a look into a table.
 class PairFilter {
  public:
-  PairFilter(int64_t size, int64_t trees) {
+  void clear(int64_t size, int64_t trees) {
+    log2_words_ = kMinLog2;
     while (log2_words_ < kMaxLog2 && size >> (log2_words_ + 1) > 0)
       ++log2_words_;
     log2_tree_ = log2_words_;
@@ -89,14 +90,16 @@ Status induce_subgraph(const InduceArgs<indptr_t, index_t>& args,
   const auto key = [&](uint64_t tree, int64_t node) {
     return tree * static_cast<uint64_t>(args.num_rows) + node;
   };
-  HashTable rows;
+  static thread_local HashTable caller_rows;
+  static thread_local PairFilter caller_filter;
+  HashTable& rows = caller_rows;  // of the caller, for all threads
+  PairFilter& filter = caller_filter;
   rows.begin_call(0);
   rows.reserve(0, num_rows);
-  PairFilter filter(num_rows, count_trees(args.row_batch, num_rows));
+  filter.clear(num_rows, count_trees(args.row_batch, num_rows));
   for (int64_t i = 0; i < num_rows; ++i) {
     const uint64_t tree = tree_of(args.row_batch, i);
-    rows.find_or_insert(key(tree, args.row_nodes[i]),
-                        static_cast<uint32_t>(i));
+    rows.find_or_insert(key(tree, args.row_nodes[i]), static_cast<uint32_t>(i));
     filter.insert(tree, args.row_nodes[i]);
   }
   const auto is_column = [&](int64_t j) {
@@ -138,13 +141,12 @@ Status induce_subgraph(const InduceArgs<indptr_t, index_t>& args,
           uint32_t row;
           if (!rows.find(key(tree, args.indices[found[i]]), &row))
             continue;
-          out.row.push_back(row);
-          out.col.push_back(j);
-          out.edge.push_back(found[i]);
+          out.push_back({row, j, found[i]});
         }
       }
     }
   });
+  rows.end_call(static_cast<uint32_t>(num_rows));
   if (interrupt.stopped())
     return Status::kInterrupted;
   return valid ? Status::kDone : Status::kFault;

@@ -72,8 +72,8 @@ def test_batches_have_pygs_fields(kind):
         assert sorted(batch.edge_attr.tolist()) == expected
         ends = data.edge_index[:, batch.edge_attr]
         assert torch.equal(node[batch.edge_index], ends)
-        assert torch.equal(batch.node_norm, loader.norm.node[node])
-        assert torch.equal(batch.edge_norm, loader.norm.edge[batch.edge_attr])
+        assert torch.equal(batch.node_norm, loader.node_norm[node])
+        assert torch.equal(batch.edge_norm, loader.edge_norm[batch.edge_attr])
         assert batch.node_norm.dtype == batch.edge_norm.dtype == torch.float32
     assert 'node_norm' not in next(iter(loader_of(kind, data)))
 
@@ -177,8 +177,8 @@ def test_the_normalisation_counts_subgraphs(kind):
         x=torch.arange(3).view(-1, 1),
     )
     loader = loader_of(kind, data, 200, sample_coverage=5)
-    assert torch.allclose(loader.norm.node, torch.full((3,), 1 / 3))
-    assert torch.equal(loader.norm.edge, torch.ones(3))
+    assert torch.allclose(loader.node_norm, torch.full((3,), 1 / 3))
+    assert torch.equal(loader.edge_norm, torch.ones(3))
 
 
 @pytest.mark.parametrize('kind', KINDS)
@@ -233,10 +233,9 @@ def test_workers_that_are_spawned_change_no_batch():
 
 
 def test_the_normalisation_does_not_depend_on_the_seed():
-    a, b = (
-        loader_of(KINDS[0], seed=s, sample_coverage=3).norm for s in (1, 2)
-    )
-    assert torch.equal(a.node, b.node)
+    a, b = (loader_of(KINDS[0], seed=s, sample_coverage=3) for s in (1, 2))
+    assert torch.equal(a.node_norm, b.node_norm)
+    assert torch.equal(a.edge_norm, b.edge_norm)
 
 
 @pytest.mark.parametrize(

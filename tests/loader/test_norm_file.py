@@ -17,11 +17,11 @@ def make(path, kind=KINDS[0], data=None, **options):
 
 
 def test_a_saved_normalisation_is_used_again(tmp_path, monkeypatch):
-    first = make(tmp_path / 'new' / 'folder').norm
+    first = make(tmp_path / 'new' / 'folder')
     monkeypatch.setattr(KINDS[0], '_estimate', None)
-    second = make(tmp_path / 'new' / 'folder', seed=5).norm
-    assert torch.equal(first.node, second.node)
-    assert torch.equal(first.edge, second.edge)
+    second = make(tmp_path / 'new' / 'folder', seed=5)
+    assert torch.equal(first.node_norm, second.node_norm)
+    assert torch.equal(first.edge_norm, second.edge_norm)
 
 
 def test_graphs_and_arguments_have_files_of_their_own(tmp_path):

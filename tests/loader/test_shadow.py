@@ -108,6 +108,27 @@ def test_each_neighbour_is_drawn_as_often():
     assert chi_square_p(scaled.tolist(), [1000] * 6) > 0.001
 
 
+def test_replacement_draws_some_neighbours_again():
+    """Of 6, 5 draws with replacement find 6 (1 - (5 / 6)^5) on average."""
+    edge_index = torch.stack([torch.arange(1, 7), torch.zeros(6).long()])
+    data = Data(edge_index=edge_index, num_nodes=7)
+    sizes = {}
+    for replace in (False, True):
+        loader = ShaDowKHopSampler(
+            data,
+            1,
+            5,
+            torch.zeros(1000).long(),
+            replace,
+            batch_size=1000,
+            seed=0,
+        )
+        sizes[replace] = next(iter(loader)).batch.bincount() - 1.0
+    assert (sizes[False] == 5).all()
+    error = sizes[True].std() / 1000**0.5
+    assert abs(sizes[True].mean() - 6 * (1 - (5 / 6) ** 5)) <= 4 * error
+
+
 def loader_of(num_workers=0, **options):
     data = graphs.homogeneous(num_nodes=2000, num_edges=40_000)
     options = {'batch_size': 400, 'seed': 0, 'shuffle': True} | options

@@ -52,10 +52,9 @@ def test_shadow_is_bounded(replace):
     out = sampler.sample_from_nodes(graphs.nodes(torch.arange(40)))
     sizes = out.batch.bincount()
     assert sizes.max() <= 7
-    indegree = torch.bincount(DATA.edge_index[1], minlength=40)
-    some = int((indegree >= 2).nonzero()[0])
-    if not replace:
-        assert sizes[some] >= 2
+    plain = ShaDowSampler(DATA, [2, 2], seed=0)
+    other = plain.sample_from_nodes(graphs.nodes(torch.arange(40)))
+    assert torch.equal(out.node, other.node) != replace
 
 
 def test_shadow_by_pagerank_takes_the_top_scores():

@@ -34,14 +34,13 @@ LAYERS = {
     'sparse_sample': {'formats', 'ops', 'rng', 'sparse_sample'},
     'algorithms': {'algorithms', 'ops', 'rng', 'sparse_sample'},
     'samplers': {
-        'algorithms',
-        'formats',
-        'ops',
-        'rng',
-        'samplers',
-        'sparse_sample',
+        *('algorithms', 'formats', 'ops', 'rng'),
+        *('samplers', 'sparse_sample'),
     },
-    'loader': {'formats', 'loader', 'ops', 'rng', 'samplers'},
+    'loader': {
+        *('algorithms', 'formats', 'loader', 'ops', 'rng'),
+        *('samplers', 'sparse_sample'),
+    },
     'datasets': {'datasets', 'formats', 'ops'},
     'testing': {'formats', 'ops', 'rng'},
 }

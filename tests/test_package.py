@@ -33,8 +33,16 @@ LAYERS = {
     'formats': {'ops'},
     'sparse_sample': {'formats', 'ops', 'rng', 'sparse_sample'},
     'algorithms': {'algorithms', 'ops', 'rng', 'sparse_sample'},
-    'samplers': {'formats', 'ops', 'rng', 'samplers', 'sparse_sample'},
+    'samplers': {
+        'algorithms',
+        'formats',
+        'ops',
+        'rng',
+        'samplers',
+        'sparse_sample',
+    },
     'loader': {'formats', 'loader', 'ops', 'rng', 'samplers'},
+    'nn': {'loader', 'nn', 'ops', 'rng', 'sparse_sample'},
     'datasets': {'datasets', 'formats', 'ops'},
     'testing': {'formats', 'ops', 'rng'},
 }

@@ -11,11 +11,15 @@ Data(x=[3, 4], edge_index=[2, 3], n_id=[3], e_id=[3], \
 num_sampled_nodes=[3], num_sampled_edges=[2], input_id=[3], batch_size=3)
 """
 
-from torch_gsample import algorithms, loader, ops, rng
+from torch_gsample import algorithms, loader, nn, ops, rng
 from torch_gsample.formats import CSC
 from torch_gsample.samplers import (
+    FastGCNSampler,
     KeyedSampler,
+    LaborSampler,
+    LadiesSampler,
     NeighborSampler,
+    PinSAGESampler,
     ProgramSampler,
 )
 from torch_gsample.sparse_sample import SparseSample
@@ -24,13 +28,18 @@ __version__ = '0.1.0'
 
 __all__ = [
     'CSC',
+    'FastGCNSampler',
     'KeyedSampler',
+    'LaborSampler',
+    'LadiesSampler',
     'NeighborSampler',
+    'PinSAGESampler',
     'ProgramSampler',
     'SparseSample',
     '__version__',
     'algorithms',
     'loader',
+    'nn',
     'ops',
     'rng',
 ]

@@ -8,7 +8,10 @@ from torch_gsample.sparse_sample import SparseSample
 
 
 def fastgcn(
-    A: SparseSample, seeds: Tensor, fanouts: Sequence[int]
+    A: SparseSample,
+    seeds: Tensor,
+    fanouts: Sequence[int],
+    probs: Tensor | None = None,
 ) -> list[SparseSample]:
     r"""Samples the nodes of each layer independently of the other layers.
 
@@ -28,6 +31,9 @@ def fastgcn(
         A (SparseSample): The graph, ``[num_nodes, num_nodes]``.
         seeds (torch.Tensor): int64 ``[num_seeds]``.
         fanouts (Sequence[int]): Draws a layer.
+        probs (torch.Tensor, optional): :math:`q`, ``[num_nodes]``, not
+            normalised. It depends on the graph alone: to sample many batches,
+            compute ``(A**2).sum(dim=1)`` once and give it here.
 
     Returns:
         List[SparseSample]: ``row_ids`` of each are the sampled nodes; a node
@@ -43,11 +49,10 @@ def fastgcn(
         tensor([[0.5000, 0.5000],
                 [0.5000, 0.5000]])
     """
-    q = (A**2).sum(dim=1)
-    q = q / q.sum()
+    q = (A**2).sum(dim=1) if probs is None else probs
     layers = []
     for k in fanouts:
         S = A[:, seeds].collective_sample(k, q, replace=True)
-        layers.append(S.div(k * q[S.row()], dim=1))
+        layers.append(S.div(k * q[S.row()] / q.sum(), dim=1))
         seeds = S.row().unique()
     return layers

@@ -60,11 +60,10 @@ def ladies(
     layers = []
     for k in fanouts:
         sub = A[:, seeds]
-        # p[u] = sum_v A[u, v]^2, up to scale
+        # p[u] = sum_v A[u, v]^2, up to scale: all 0 where there is no edge
         p = (sub**2).sum(dim=1)
-        p = p / p.sum()
         S = sub.collective_sample(k, p, replace)
-        S = S.div(k * p[S.row()], dim=1)
+        S = S.div(k * p[S.row()] / p.sum(), dim=1)
         if normalize:
             S = S.div(S.sum(dim=0), dim=0)
         layers.append(S)

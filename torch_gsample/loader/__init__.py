@@ -7,5 +7,6 @@ from torch_gsample.loader.neighbor_loader import (
     LinkNeighborLoader,
     NeighborLoader,
 )
+from torch_gsample.loader.walk_loader import WalkLoader
 
-__all__ = ['LinkNeighborLoader', 'NeighborLoader']
+__all__ = ['LinkNeighborLoader', 'NeighborLoader', 'WalkLoader']

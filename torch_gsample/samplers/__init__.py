@@ -4,7 +4,21 @@ A graph and a batch of seeds come in, a PyG ``SamplerOutput`` goes out.
 """
 
 from torch_gsample.samplers.base import KeyedSampler
+from torch_gsample.samplers.layer_wise import (
+    FastGCNSampler,
+    LaborSampler,
+    LadiesSampler,
+)
 from torch_gsample.samplers.node_wise import NeighborSampler
+from torch_gsample.samplers.pinsage import PinSAGESampler
 from torch_gsample.samplers.program import ProgramSampler
 
-__all__ = ['KeyedSampler', 'NeighborSampler', 'ProgramSampler']
+__all__ = [
+    'FastGCNSampler',
+    'KeyedSampler',
+    'LaborSampler',
+    'LadiesSampler',
+    'NeighborSampler',
+    'PinSAGESampler',
+    'ProgramSampler',
+]

@@ -21,6 +21,8 @@ from torch_gsample.samplers import (
     NeighborSampler,
     PinSAGESampler,
     ProgramSampler,
+    SaintSampler,
+    ShaDowSampler,
 )
 from torch_gsample.sparse_sample import SparseSample
 
@@ -35,6 +37,8 @@ __all__ = [
     'NeighborSampler',
     'PinSAGESampler',
     'ProgramSampler',
+    'SaintSampler',
+    'ShaDowSampler',
     'SparseSample',
     '__version__',
     'algorithms',

@@ -32,7 +32,7 @@ struct InducedEdges {
   std::vector<int64_t> edge;  // position in indices
 };
 
-// One part a thread, to be concatenated. kFault: `indptr` is no CSC, or a
+// Parts are in order, to be concatenated. kFault: `indptr` is no CSC, or a
 // column is not in the graph.
 template <typename indptr_t, typename index_t>
 Status induce_subgraph(const InduceArgs<indptr_t, index_t>& args,

@@ -3,10 +3,26 @@
 A graph and seeds come in, PyG mini-batches go out.
 """
 
+from torch_gsample.loader.graph_saint import (
+    GraphSAINTEdgeSampler,
+    GraphSAINTNodeSampler,
+    GraphSAINTRandomWalkSampler,
+    GraphSAINTSampler,
+)
 from torch_gsample.loader.neighbor_loader import (
     LinkNeighborLoader,
     NeighborLoader,
 )
+from torch_gsample.loader.shadow import ShaDowKHopSampler
 from torch_gsample.loader.walk_loader import WalkLoader
 
-__all__ = ['LinkNeighborLoader', 'NeighborLoader', 'WalkLoader']
+__all__ = [
+    'GraphSAINTEdgeSampler',
+    'GraphSAINTNodeSampler',
+    'GraphSAINTRandomWalkSampler',
+    'GraphSAINTSampler',
+    'LinkNeighborLoader',
+    'NeighborLoader',
+    'ShaDowKHopSampler',
+    'WalkLoader',
+]

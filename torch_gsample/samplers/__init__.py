@@ -12,6 +12,7 @@ from torch_gsample.samplers.layer_wise import (
 from torch_gsample.samplers.node_wise import NeighborSampler
 from torch_gsample.samplers.pinsage import PinSAGESampler
 from torch_gsample.samplers.program import ProgramSampler
+from torch_gsample.samplers.subgraph import SaintSampler, ShaDowSampler
 
 __all__ = [
     'FastGCNSampler',
@@ -21,4 +22,6 @@ __all__ = [
     'NeighborSampler',
     'PinSAGESampler',
     'ProgramSampler',
+    'SaintSampler',
+    'ShaDowSampler',
 ]

@@ -247,7 +247,7 @@ def test_pinsage_weighs_neighbours_by_visits():
         ([], ValueError, 'must not be empty'),
         ([4, 0], ValueError, r'must be at least 1 \(got 0\)'),
         ([-1], ValueError, r'must be at least 1 \(got -1\)'),
-        ([2.5], TypeError, r'must be an integer \(got 2.5\)'),
+        ([2.5], TypeError, r'must hold integers \(got 2.5\)'),
         (4, TypeError, 'must be a list of integers'),
         (torch.tensor([4]), TypeError, 'must be a list of integers'),
     ],

@@ -62,6 +62,5 @@ class WalkLoader(KeyedLoader, _NodeBatches):  # type: ignore[misc]
         prefetch: int = DEFAULT_PREFETCH,
         **kwargs: Any,
     ):
-        self._init_keyed(None, prefetch, None, kwargs)
-        del kwargs['filter_per_worker']  # of loaders of features alone
+        self._init_epochs(prefetch, kwargs)
         super().__init__(num_nodes, sample, **kwargs)

@@ -9,6 +9,7 @@ from torch_geometric.utils.num_nodes import maybe_num_nodes
 
 from torch_gsample import ops, rng
 from torch_gsample.loader.walk_loader import WalkLoader
+from torch_gsample.ops import _check
 from torch_gsample.sparse_sample import SparseSample
 
 
@@ -79,19 +80,16 @@ class Node2Vec(PyGNode2Vec):
         seed: int | None = None,
     ):
         torch.nn.Module.__init__(self)  # PyG's own needs pyg-lib
-        sizes = {
-            'embedding_dim': (embedding_dim, 1),
-            'context_size': (context_size, 2),
-            'walk_length': (walk_length, context_size),
-            'walks_per_node': (walks_per_node, 1),
-            'num_negative_samples': (num_negative_samples, 1),
-        }
-        for name, (size, least) in sizes.items():
-            _check_size(name, size, least)
-        for name, value in (('p', p), ('q', q)):
+        name = type(self).__name__
+        _check.count(name, 'embedding_dim', embedding_dim)
+        _check.count(name, 'context_size', context_size, least=2)
+        _check.count(name, 'walk_length', walk_length, least=context_size)
+        _check.count(name, 'walks_per_node', walks_per_node)
+        _check.count(name, 'num_negative_samples', num_negative_samples)
+        for parameter, value in (('p', p), ('q', q)):
             if not 0 < value < float('inf'):
                 raise ValueError(
-                    f"Node2Vec: '{name}' must be positive and finite "
+                    f"{name}: '{parameter}' must be positive and finite "
                     f'(got {value})'
                 )
         self.num_nodes = maybe_num_nodes(edge_index, num_nodes)
@@ -188,15 +186,3 @@ class Node2Vec(PyGNode2Vec):
         """Slides a window over walks: first those of all walks' starts."""
         windows = walks.unfold(1, self.context_size, 1).transpose(0, 1)
         return windows.reshape(-1, self.context_size)
-
-
-def _check_size(name: str, size: Any, least: int) -> None:
-    if isinstance(size, bool) or not isinstance(size, int):
-        raise TypeError(
-            f"Node2Vec: '{name}' must be an integer (got {size!r})"
-        )
-    if size < least:
-        what = str(least) if name != 'walk_length' else "'context_size'"
-        raise ValueError(
-            f"Node2Vec: '{name}' must be at least {what} (got {size})"
-        )

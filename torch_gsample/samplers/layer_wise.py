@@ -6,8 +6,9 @@ from typing import Any
 from torch_gsample.algorithms.fastgcn import fastgcn
 from torch_gsample.algorithms.labor import labor
 from torch_gsample.algorithms.ladies import ladies
+from torch_gsample.ops._check import count
 from torch_gsample.samplers.graph_input import GraphData
-from torch_gsample.samplers.weighted import WeightedSampler, check_integer
+from torch_gsample.samplers.weighted import WeightedSampler
 
 
 class LadiesSampler(WeightedSampler):
@@ -219,7 +220,7 @@ class LaborSampler(WeightedSampler):
         seed: int | None = None,
         **kwargs: Any,
     ):
-        check_integer(self._name, 'steps', steps, least=0)
+        count(self._name, 'steps', steps, least=0)
         super().__init__(
             data,
             labor,

@@ -6,8 +6,9 @@ from typing import Any
 from torch import Tensor
 
 from torch_gsample.algorithms.pinsage import pinsage
+from torch_gsample.ops._check import count
 from torch_gsample.samplers.graph_input import GraphData
-from torch_gsample.samplers.weighted import WeightedSampler, check_integer
+from torch_gsample.samplers.weighted import WeightedSampler
 from torch_gsample.sparse_sample import SparseSample
 
 
@@ -65,8 +66,8 @@ class PinSAGESampler(WeightedSampler):
         seed: int | None = None,
         **kwargs: Any,
     ):
-        check_integer(self._name, 'num_walks', num_walks)
-        check_integer(self._name, 'walk_length', walk_length)
+        count(self._name, 'num_walks', num_walks)
+        count(self._name, 'walk_length', walk_length)
         if not 0 <= restart < 1:
             raise ValueError(
                 f"{self._name}: 'restart' must be in [0, 1) (got {restart})"

@@ -38,22 +38,29 @@ def checked_fanouts(
         if not fanouts:
             raise ValueError(f"{name}: 'fanouts' must not be empty")
         return {
-            t: _checked_list(name, values) for t, values in fanouts.items()
+            t: checked_list(name, 'fanouts', values)
+            for t, values in fanouts.items()
         }
-    return _checked_list(name, fanouts)
+    return checked_list(name, 'fanouts', fanouts)
 
 
-def _checked_list(name: str, fanouts: Any) -> list[int]:
-    if isinstance(fanouts, (str, Tensor)) or not isinstance(fanouts, Sequence):
+def checked_list(name: str, argument: str, sizes: Any) -> list[int]:
+    """Returns a number for each layer, each at least -1.
+
+    Raises:
+        TypeError: If they are no integers.
+        ValueError: If there are none, or one is below -1.
+    """
+    if isinstance(sizes, (str, Tensor)) or not isinstance(sizes, Sequence):
         raise TypeError(
-            f"{name}: 'fanouts' must be a list of integers, one for each "
-            f'layer (got {fanouts!r})'
+            f"{name}: '{argument}' must be a list of integers, one for each "
+            f'layer (got {sizes!r})'
         )
-    if not fanouts:
+    if not sizes:
         raise ValueError(
-            f"{name}: 'fanouts' must not be empty (got {fanouts!r})"
+            f"{name}: '{argument}' must not be empty (got {sizes!r})"
         )
-    return check_fanouts(name, 'fanouts', fanouts)
+    return check_fanouts(name, argument, sizes)
 
 
 def read_matrices(

@@ -4,10 +4,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
 
+from torch_gsample.ops._check import count
 from torch_gsample.samplers.graph_input import GraphData
 from torch_gsample.samplers.program import ProgramSampler
+from torch_gsample.samplers.program_input import checked_list
 from torch_gsample.sparse_sample import SparseSample
 
 
@@ -48,7 +49,10 @@ class WeightedSampler(ProgramSampler):
         super().__init__(
             data,
             program,
-            _positive(self._name, *sizes),
+            [
+                count(self._name, sizes[0], size)
+                for size in checked_list(self._name, *sizes)
+            ],
             seed=seed,
             rng_scope=rng_scope,
             weight_attr=weight_attr,
@@ -68,35 +72,6 @@ class WeightedSampler(ProgramSampler):
             if share_memory:
                 A.values().share_memory_()
             self.matrices[None] = A
-
-
-def check_integer(
-    name: str, argument: str, value: Any, least: int = 1
-) -> None:
-    """Raises an error that names the argument unless it is an integer."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(
-            f"{name}: '{argument}' must be an integer (got {value!r})"
-        )
-    if value < least:
-        raise ValueError(
-            f"{name}: '{argument}' must be at least {least} (got {value})"
-        )
-
-
-def _positive(name: str, argument: str, sizes: Any) -> list[int]:
-    if isinstance(sizes, (str, Tensor)) or not isinstance(sizes, Sequence):
-        raise TypeError(
-            f"{name}: '{argument}' must be a list of integers, one for each "
-            f'layer (got {sizes!r})'
-        )
-    if not sizes:
-        raise ValueError(
-            f"{name}: '{argument}' must not be empty (got {sizes!r})"
-        )
-    for size in sizes:
-        check_integer(name, argument, size)
-    return list(sizes)
 
 
 def _normalized(name: str, A: SparseSample, kind: str) -> SparseSample:

@@ -105,7 +105,7 @@ def test_negatives_are_uniform_over_all_nodes():
     model = model_of(walks_per_node=20)
     nodes = torch.arange(40)
     with batch_scope(0, 0):
-        pos, neg = model.sample(nodes)
+        _, neg = model.sample(nodes)
     windows = neg.view(4, -1, 3)
     assert torch.equal(windows[0, :, 0], nodes.repeat(60))
     drawn = torch.cat([windows[0, :, 1:], windows[2, :, 1:]], dim=1)

@@ -41,6 +41,7 @@ LAYERS = {
         *('algorithms', 'formats', 'loader', 'ops', 'rng'),
         *('samplers', 'sparse_sample'),
     },
+    'nn': {'loader', 'nn', 'ops', 'rng', 'sparse_sample'},
     'datasets': {'datasets', 'formats', 'ops'},
     'testing': {'formats', 'ops', 'rng'},
 }

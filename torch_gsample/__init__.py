@@ -11,12 +11,16 @@ Data(x=[3, 4], edge_index=[2, 3], n_id=[3], e_id=[3], \
 num_sampled_nodes=[3], num_sampled_edges=[2], input_id=[3], batch_size=3)
 """
 
-from torch_gsample import algorithms, loader, ops, rng
+from torch_gsample import algorithms, loader, nn, ops, rng
 from torch_gsample.formats import CSC
 from torch_gsample.samplers import (
+    FastGCNSampler,
     HGTSampler,
     KeyedSampler,
+    LaborSampler,
+    LadiesSampler,
     NeighborSampler,
+    PinSAGESampler,
     ProgramSampler,
     SaintSampler,
     ShaDowSampler,
@@ -27,9 +31,13 @@ __version__ = '0.1.0'
 
 __all__ = [
     'CSC',
+    'FastGCNSampler',
     'HGTSampler',
     'KeyedSampler',
+    'LaborSampler',
+    'LadiesSampler',
     'NeighborSampler',
+    'PinSAGESampler',
     'ProgramSampler',
     'SaintSampler',
     'ShaDowSampler',
@@ -37,6 +45,7 @@ __all__ = [
     '__version__',
     'algorithms',
     'loader',
+    'nn',
     'ops',
     'rng',
 ]

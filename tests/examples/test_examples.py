@@ -17,13 +17,25 @@ EXAMPLES = {
     'train_debian': ['--hidden', '8'],
     'train_debian_hetero': ['--hidden', '8'],
     'link_prediction_gcc': ['--hidden', '8', '--eval-events', '200'],
+    'train_ladies': ['--hidden', '8', '--num-sampled', '64'],
+    'train_graph_saint': ['--batch-size', '4000', '--coverage', '1'],
+    'train_shadow': ['--hidden', '8'],
+    'train_pass': ['--hidden', '8'],
+    'train_node2vec': ['--hidden', '8'],
+    'train_pinsage': ['--hidden', '8', '--batch-size', '512'],
+    'train_seal': ['--hidden', '8'],
 }
+#: Those that show one sampler each.
+SHORT = list(EXAMPLES)[3:]
 #: What must not change a result.
-VARIATIONS = {'train_debian': ['--workers', '1']}
+VARIATIONS = {
+    'train_debian': ['--workers', '1'],
+    'train_node2vec': ['--workers', '1'],
+}
 
 
 def results(out: str) -> list[str]:
-    return re.findall(r'(?:loss|accuracy|AUC|MRR)\D*(\d\.\d+)', out)
+    return re.findall(r'(?:loss|accuracy|AUC|MRR|hit rate)\D*(\d\.\d+)', out)
 
 
 def run(name: str, *args: str) -> str:
@@ -53,8 +65,14 @@ def run_here(monkeypatch: pytest.MonkeyPatch, name: str, *args: str) -> None:
 @pytest.mark.parametrize('name', EXAMPLES)
 def test_example_reports_its_quality_reproducibly(name):
     first = results(run(name))
-    assert len(first) >= 4  # of an epoch and of the test
+    assert len(first) >= 3  # of an epoch, a baseline and the test
     assert first == results(run(name, *VARIATIONS.get(name, [])))
+
+
+@pytest.mark.parametrize('name', SHORT)
+def test_examples_of_one_sampler_are_short(name):
+    text = (TOP / 'examples' / f'{name}.py').read_text()
+    assert len(text.splitlines()) < 100
 
 
 def test_other_seeds_give_other_results(monkeypatch, capsys):

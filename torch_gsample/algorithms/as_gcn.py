@@ -67,9 +67,8 @@ class AsGCN(torch.nn.Module):
             sub = A[:, seeds]
             p = sub.div(sub.sum(dim=0), dim=0)
             q = p.sum(dim=1) * g
-            q = q / q.sum()
             S = sub.collective_sample(k, q, replace=True)
-            layers.append(S.div(k * q[S.row()], dim=1))
+            layers.append(S.div(k * q[S.row()] / q.sum(), dim=1))
             seeds = S.row().unique()
         return layers
 

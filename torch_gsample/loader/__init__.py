@@ -15,6 +15,7 @@ from torch_gsample.loader.neighbor_loader import (
     NeighborLoader,
 )
 from torch_gsample.loader.shadow import ShaDowKHopSampler
+from torch_gsample.loader.walk_loader import WalkLoader
 
 __all__ = [
     'GraphSAINTEdgeSampler',
@@ -25,4 +26,5 @@ __all__ = [
     'LinkNeighborLoader',
     'NeighborLoader',
     'ShaDowKHopSampler',
+    'WalkLoader',
 ]

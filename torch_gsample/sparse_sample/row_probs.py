@@ -42,6 +42,12 @@ class RowProbs:
             raise ValueError("RowProbs: 'probs' must not be all zero")
         self.probs = probs / probs.sum()
 
+    def share_memory_(self) -> 'RowProbs':
+        """Moves all tensors to shared memory."""
+        for tensor in (self.probs, self.rows, self.cum_weight):
+            tensor.share_memory_()
+        return self
+
     def sample(self, k: int, replace: bool = False) -> Tensor:
         """Samples rows.
 

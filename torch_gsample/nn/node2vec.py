@@ -1,0 +1,188 @@
+"""PyG's ``Node2Vec`` on our walks."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.nn.models import Node2Vec as PyGNode2Vec
+from torch_geometric.utils.num_nodes import maybe_num_nodes
+
+from torch_gsample import ops, rng
+from torch_gsample.loader.walk_loader import WalkLoader
+from torch_gsample.ops import _check
+from torch_gsample.sparse_sample import SparseSample
+
+
+class Node2Vec(PyGNode2Vec):
+    r"""PyG's ``Node2Vec`` on our walks, which needs no pyg-lib.
+
+    Embeddings are learned so that nodes near each other on walks have a large
+    product, and random nodes a small one, as in `"node2vec: Scalable Feature
+    Learning for Networks" <https://arxiv.org/abs/1607.00653>`_ (KDD 2016);
+    with ``p = q = 1`` it is `"DeepWalk" <https://arxiv.org/abs/1403.6652>`_.
+
+    It takes PyG's arguments and has PyG's methods, and loads PyG's
+    ``state_dict``. Walks and negatives of :meth:`loader` are a function of
+    (seed, epoch, batch): the same for any number of workers and threads. What
+    is sampled without the loader comes from torch's default generator.
+
+    Args:
+        edge_index (torch.Tensor): int64 ``[2, num_edges]``. Walks go from its
+            first row to its second, and stay where no edge begins.
+        embedding_dim (int): The size of each embedding vector.
+        walk_length (int): Number of nodes of a walk.
+        context_size (int): Number of nodes of a positive or negative sample,
+            at least 2: each walk has ``walk_length - context_size + 1`` of
+            them.
+        walks_per_node (int, optional): Walks from each node.
+        p (float, optional): Return parameter: greater, and walks return less.
+        q (float, optional): In-out parameter: greater, and walks stay nearer.
+        num_negative_samples (int, optional): Negatives for each positive.
+        num_nodes (int, optional): Number of nodes.
+        sparse (bool, optional): Whether gradients of the embeddings are
+            sparse, as for :class:`torch.optim.SparseAdam`.
+        seed (int, optional): The seed of the loader's samples; drawn from
+            torch's default generator if not given.
+
+    Raises:
+        IndexError: If an edge is out of range.
+        TypeError: If a number is no integer that must be one.
+        ValueError: If an argument breaks a rule that is named.
+
+    Example:
+        >>> import torch
+        >>> edge_index = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+        >>> model = Node2Vec(
+        ...     edge_index, 8, walk_length=4, context_size=3, seed=0
+        ... )
+        >>> optimizer = torch.optim.Adam(model.parameters())
+        >>> for pos_rw, neg_rw in model.loader(batch_size=3, shuffle=True):
+        ...     optimizer.zero_grad()
+        ...     model.loss(pos_rw, neg_rw).backward()
+        ...     optimizer.step()
+        >>> pos_rw.shape, neg_rw.shape, model().shape
+        (torch.Size([6, 3]), torch.Size([6, 3]), torch.Size([3, 8]))
+    """
+
+    def __init__(
+        self,
+        edge_index: Tensor,
+        embedding_dim: int,
+        walk_length: int,
+        context_size: int,
+        walks_per_node: int = 1,
+        p: float = 1.0,
+        q: float = 1.0,
+        num_negative_samples: int = 1,
+        num_nodes: int | None = None,
+        sparse: bool = False,
+        *,
+        seed: int | None = None,
+    ):
+        torch.nn.Module.__init__(self)  # PyG's own needs pyg-lib
+        name = type(self).__name__
+        _check.count(name, 'embedding_dim', embedding_dim)
+        _check.count(name, 'context_size', context_size, least=2)
+        _check.count(name, 'walk_length', walk_length, least=context_size)
+        _check.count(name, 'walks_per_node', walks_per_node)
+        _check.count(name, 'num_negative_samples', num_negative_samples)
+        for parameter, value in (('p', p), ('q', q)):
+            if not 0 < value < float('inf'):
+                raise ValueError(
+                    f"{name}: '{parameter}' must be positive and finite "
+                    f'(got {value})'
+                )
+        self.num_nodes = maybe_num_nodes(edge_index, num_nodes)
+        self.graph = SparseSample.from_edge_index(
+            edge_index.cpu(), num_nodes=self.num_nodes
+        )
+        _ = self.graph.csr  # made once, not by each worker
+        self.seed = rng.draw_seed() if seed is None else seed
+        rng.make_key(self.seed)  # checks the seed
+        # What PyG's methods read.
+        self.EPS = 1e-15
+        self.embedding_dim = embedding_dim
+        self.walk_length = walk_length - 1
+        self.context_size = context_size
+        self.walks_per_node = walks_per_node
+        self.p, self.q = p, q
+        self.num_negative_samples = num_negative_samples
+        self.embedding = torch.nn.Embedding(
+            self.num_nodes, embedding_dim, sparse=sparse
+        )
+        self.reset_parameters()
+
+    def loader(self, **kwargs: Any) -> WalkLoader:
+        """Returns a loader of :meth:`sample` over all nodes.
+
+        Args:
+            **kwargs (optional): Arguments of
+                :class:`~torch_gsample.loader.WalkLoader` (``prefetch``) and
+                of :class:`torch.utils.data.DataLoader` (``batch_size``,
+                ``shuffle``, ``num_workers``, ...).
+        """
+        return WalkLoader(self.num_nodes, self.sample, **kwargs)
+
+    def pos_sample(self, batch: Tensor) -> Tensor:
+        """Returns the contexts of walks from some nodes.
+
+        Args:
+            batch (torch.Tensor): int64 ``[batch_size]``, where walks begin.
+
+        Returns:
+            torch.Tensor: int64 ``[num_contexts, context_size]``, where
+            ``num_contexts`` is ``batch_size * walks_per_node`` times the
+            contexts of a walk.
+
+        Raises:
+            IndexError: If a node is not in the graph.
+        """
+        starts = batch.repeat(self.walks_per_node)
+        if self.p == self.q == 1:
+            walks = self.graph.random_walk(starts, self.walk_length)
+        else:
+            walks = self.graph.node2vec_walk(
+                starts, self.walk_length, self.p, self.q
+            )
+        return self._contexts(walks.nodes)
+
+    def neg_sample(self, batch: Tensor) -> Tensor:
+        """Returns contexts of some nodes and of nodes drawn uniformly.
+
+        Args:
+            batch (torch.Tensor): int64 ``[batch_size]``.
+
+        Returns:
+            torch.Tensor: int64 ``[num_contexts, context_size]``,
+            ``num_negative_samples`` times those of :meth:`pos_sample`.
+        """
+        starts = batch.repeat(self.walks_per_node * self.num_negative_samples)
+        key, call_id = rng.current_program()
+        drawn = ops.sample_nodes(
+            self.num_nodes,
+            starts.numel() * self.walk_length,
+            key=key,
+            call_id=call_id,
+            replace=True,
+        )
+        drawn = drawn.view(starts.numel(), self.walk_length)
+        return self._contexts(torch.cat([starts[:, None], drawn], dim=1))
+
+    def sample(self, batch: list[int] | Tensor) -> tuple[Tensor, Tensor]:
+        """Returns positive and negative contexts of some nodes.
+
+        Args:
+            batch (List[int] or torch.Tensor): The nodes. In a batch of the
+                loader, its number is the key of the draws.
+        """
+        nodes = torch.as_tensor(batch)
+        number = rng.current_batch()
+        if number is None:
+            return self.pos_sample(nodes), self.neg_sample(nodes)
+        with rng.program_scope(rng.make_key(self.seed, *number)):
+            return self.pos_sample(nodes), self.neg_sample(nodes)
+
+    def _contexts(self, walks: Tensor) -> Tensor:
+        """Slides a window over walks: first those of all walks' starts."""
+        windows = walks.unfold(1, self.context_size, 1).transpose(0, 1)
+        return windows.reshape(-1, self.context_size)

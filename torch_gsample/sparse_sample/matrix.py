@@ -215,8 +215,7 @@ class SparseSample(
         if cols is None:
             cols = torch.arange(self.num_cols, device=self.device)
         ids = torch.cat([cols, self.row()])
-        size = int(ids.max()) + 1 if ids.numel() > 0 else 0
-        return ops.unique_nodes(ids, size)[0]
+        return ops.unique_nodes(ids, 2**62)[0]
 
     # Matrices of the same edges.
 

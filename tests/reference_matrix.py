@@ -63,6 +63,9 @@ def sample_nodes(
     draw = Stream(stream_key(key[0], call_id, SAMPLE_NODES), 0, 0)
     if not replace or num_nodes == 0:
         k = min(k, num_nodes)
+    has_zero = cum_weight and cum_weight[num_nodes] & 1
+    if k == num_nodes and not replace and not has_zero:
+        return list(range(num_nodes))
     if cum_weight:
         sums = [0, *cum_weight[:num_nodes]]
         weights = [b - a for a, b in itertools.pairwise(sums)]
@@ -71,8 +74,6 @@ def sample_nodes(
         return select_weighted_without_replacement(draw, weights, k)
     if replace:
         return select_with_replacement(draw, num_nodes, k)
-    if k == num_nodes:
-        return list(range(num_nodes))
     return select_without_replacement(draw, num_nodes, k)
 
 

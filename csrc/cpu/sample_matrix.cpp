@@ -160,12 +160,12 @@ int64_t sample_nodes(const int64_t* cum,
   const Stream draw{key, 0, 0};
   if (n == 0 || k == 0)
     return 0;
+  if (k == n && !replace && (cum == nullptr || !has_zero_weight(cum + n, 0))) {
+    for (int64_t i = 0; i < n; ++i)
+      out[i] = i;
+    return n;
+  }
   if (cum == nullptr) {
-    if (k == n && !replace) {
-      for (int64_t i = 0; i < n; ++i)
-        out[i] = i;
-      return n;
-    }
     Column<int64_t> column{0, n, k, 0, 0, {nullptr, 0, 0}, out};
     ColumnSelector<int64_t, int64_t>(nullptr, false, replace, key)
         .select_large(column);

@@ -170,7 +170,8 @@ def sample_nodes(
     Args:
         num_nodes (int): Number of nodes to choose from.
         k (int): How many to sample; without replacement, all are taken, in
-            order or drawn one by one if weighted, where there are not more.
+            order, where there are not more (drawn one by one where a weight
+            is 0).
         key (torch.Tensor): int64 ``[1, 3]``.
         call_id (int, optional): Number of the draw in a program.
         cum_weight (torch.Tensor, optional): What :func:`cumulate_weights`

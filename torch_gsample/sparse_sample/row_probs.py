@@ -38,11 +38,7 @@ class RowProbs:
         self.rows, self.cum_weight = call_as(
             'RowProbs', ops.positive_weights, probs.detach(), 'probs'
         )
-        if (
-            not is_compiling()
-            and self.rows.numel() == 0
-            and probs.numel() > 0
-        ):
+        if not is_compiling() and self.rows.numel() == 0 and probs.numel() > 0:
             raise ValueError("RowProbs: 'probs' must not be all zero")
         self.probs = probs / probs.sum()
 

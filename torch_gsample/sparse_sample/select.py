@@ -153,11 +153,7 @@ class Select:
             probs.detach(),
             'node_probs',
         )
-        if (
-            not is_compiling()
-            and rows.numel() == 0
-            and self.num_edges > 0
-        ):
+        if not is_compiling() and rows.numel() == 0 and self.num_edges > 0:
             raise ValueError(
                 "collective_sample: 'node_probs' must not be all zero"
             )

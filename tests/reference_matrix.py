@@ -41,6 +41,7 @@ def sample_cols(
     key,
     call_id=0,
     *,
+    cols=None,
     id=None,
     cum_weight=None,
     replace=False,
@@ -49,8 +50,8 @@ def sample_cols(
     stream = stream_key(key[0], call_id, 0)
     matrix = Relation(indptr, [], 0, 0, [k], cum_weight, [])
     begin, edge = [0], []
-    for v in range(len(indptr) - 1):
-        draw = Stream(stream, 0, v if id is None else id[v])
+    for i, v in enumerate(range(len(indptr) - 1) if cols is None else cols):
+        draw = Stream(stream, 0, v if id is None else id[i])
         options = Options(replace=replace)
         edge += sample_column(matrix, v, k, None, draw, options)
         begin.append(len(edge))

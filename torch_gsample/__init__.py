@@ -14,6 +14,7 @@ num_sampled_nodes=[3], num_sampled_edges=[2], input_id=[3], batch_size=3)
 from torch_gsample import algorithms, loader, ops, rng
 from torch_gsample.formats import CSC
 from torch_gsample.samplers import (
+    HGTSampler,
     KeyedSampler,
     NeighborSampler,
     ProgramSampler,
@@ -24,6 +25,7 @@ __version__ = '0.1.0'
 
 __all__ = [
     'CSC',
+    'HGTSampler',
     'KeyedSampler',
     'NeighborSampler',
     'ProgramSampler',

@@ -40,6 +40,40 @@ def test_estimate_is_unbiased_whatever_the_weights_are():
     assert_mean(samples, A[:, SEEDS].T @ (A.T @ x))
 
 
+def test_nodes_are_drawn_by_their_shares_of_columns_and_importance():
+    """Whatever the scale of a column is."""
+    A, (x, _) = skewed_graph(), planted()
+    A = A.mul(10.0 ** (torch.arange(40) % 5), dim=0)
+    sampler = AsGCN(3).double()
+    dense = A[:, SEEDS].to_dense()
+    q = (dense / dense.sum(dim=0)).sum(dim=1)
+    q = q * (x @ sampler.weight.detach()).abs()
+
+    def drawn():
+        [S] = sampler(A, SEEDS, [10], x)
+        return S.row_ids.bincount(minlength=40).double() / 10
+
+    assert_mean(runs(drawn, 1000), q / q.sum())
+
+
+def test_every_neighbour_can_be_drawn():
+    A, x = skewed_graph(), features(40)
+    sampler = AsGCN(3).double()
+    torch.nn.init.zeros_(sampler.weight)
+    samples = runs(lambda: aggregate(sampler(A, SEEDS, [6], x), x), 500)
+    assert_mean(samples, A[:, SEEDS].T @ x)
+
+
+def test_the_loss_of_the_variance_trains_the_sampler_alone():
+    A, x = skewed_graph(), features(40)
+    sampler = AsGCN(3).double()
+    [S] = sampler(A, SEEDS, [6], x)
+    h = x[S.row()].requires_grad_()
+    sampler.variance(S, h).backward()
+    assert h.grad is None
+    assert sampler.weight.grad is not None
+
+
 def test_variance_loss_estimates_the_variance_and_its_gradient():
     A, (x, h) = skewed_graph(), planted()
     sampler = AsGCN(3).double()

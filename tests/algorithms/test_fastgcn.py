@@ -7,6 +7,7 @@ from tests.algorithms.graphs import (
     features,
     runs,
     skewed_graph,
+    star,
 )
 from torch_gsample.algorithms import fastgcn
 
@@ -31,6 +32,12 @@ def test_nodes_are_drawn_by_the_norm_of_their_rows():
         return S.row_ids.bincount(minlength=40).double() / 10
 
     assert_mean(runs(drawn, 1000), q / q.sum())
+
+
+def test_a_node_that_is_drawn_twice_is_two_rows():
+    [S] = fastgcn(star(1), torch.tensor([0]), [5])
+    assert S.row_ids.tolist() == [1] * 5
+    torch.testing.assert_close(S.values(), torch.full((5,), 1 / 5))
 
 
 def test_draws_without_an_edge_into_the_layer_are_dropped():

@@ -9,6 +9,7 @@ from tests.algorithms.checks import (
     random_graph,
     within_4_standard_errors,
 )
+from torch_gsample import SparseSample
 from torch_gsample.algorithms import (
     saint_edge,
     saint_node,
@@ -76,6 +77,21 @@ def test_edge_sampler_draws_by_inverse_degrees():
     touched = torch.stack([p[(u == i) | (v == i)].sum() for i in range(20)])
     samples = membership(A, draw_many('edge', A, 2))
     assert within_4_standard_errors(samples, 1 - (1 - touched) ** 4)
+
+
+def test_edges_of_a_directed_graph_are_drawn_by_the_degrees_of_their_ends():
+    """Out-edges of the source, in-edges of the destination."""
+    u = torch.tensor([0, 0, 0, 0, 5, 6, 7, 8])
+    v = torch.tensor([1, 2, 3, 4, 9, 9, 9, 10])
+    A = SparseSample.from_edge_index(torch.stack([u, v]))
+    p = torch.tensor([5 / 4] * 4 + [4 / 3] * 3 + [2.0]).double()
+    with program_scope(make_key(7)):
+        draws = [saint_edge(A, 1).col_ids for _ in range(NUM_DRAWS)]
+    drawn = torch.stack(
+        [torch.isin(u, nodes) & torch.isin(v, nodes) for nodes in draws]
+    )
+    assert (drawn.sum(dim=1) == 1).all()
+    assert within_4_standard_errors(drawn.double(), p / p.sum())
 
 
 @pytest.mark.parametrize('name', DRAWS)

@@ -1,3 +1,4 @@
+import pytest
 import torch
 
 from tests.algorithms.graphs import features, skewed_graph
@@ -9,9 +10,10 @@ USER, RELATION = features(3, 4), features(5, 4)
 TYPE = torch.arange(A.num_edges) % 5
 
 
-def test_receptive_fields_have_a_fixed_size_and_are_trees():
-    layers = kgcn(A, ITEMS, [4, 3], USER, RELATION, TYPE)
-    for S, k in zip(layers, [4, 3], strict=True):
+@pytest.mark.parametrize('fanouts', [[4, 3], [50, 20]])
+def test_receptive_fields_have_a_fixed_size_and_are_trees(fanouts):
+    layers = kgcn(A, ITEMS, fanouts, USER, RELATION, TYPE)
+    for S, k in zip(layers, fanouts, strict=True):
         assert (S.degree(dim=0) == k).all()
     assert torch.equal(layers[1].col_ids, layers[0].row_of_edge())
 

@@ -60,6 +60,16 @@ def test_nodes_are_drawn_by_the_sum_of_squares():
     assert_mean(runs(drawn, 1000), p / p.sum())
 
 
+@pytest.mark.parametrize('replace', [False, True])
+def test_weights_are_values_by_how_often_rows_are_expected(replace):
+    A = skewed_graph()
+    [S] = ladies(A, SEEDS, [9], replace)
+    p = A[:, SEEDS].to_dense().square().sum(dim=1)
+    rows = S.row_ids[S.coo()[0]]
+    value = A.to_dense()[rows, SEEDS[S.coo()[1]]]
+    torch.testing.assert_close(S.values(), value / (9 * p[rows] / p.sum()))
+
+
 def test_normalised_columns_sum_to_one_and_rows_differ():
     layers = ladies(skewed_graph(), SEEDS, [9, 9], False, normalize=True)
     for S in layers:

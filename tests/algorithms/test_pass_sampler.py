@@ -1,6 +1,12 @@
 import torch
 
-from tests.algorithms.graphs import assert_mean, runs, star
+from tests.algorithms.graphs import (
+    assert_mean,
+    features,
+    runs,
+    skewed_graph,
+    star,
+)
 from torch_gsample.algorithms import PassSampler
 from torch_gsample.rng import make_key, program_scope
 
@@ -60,6 +66,37 @@ def test_gradient_is_that_of_the_mean_under_the_policy():
 
     assert exact.abs().max() > 0
     assert_mean(runs(one, 1000), exact)
+
+
+def test_neighbours_are_drawn_by_the_attention_of_their_own_node():
+    A, x, seeds = skewed_graph(), features(40, 4), torch.tensor([9, 2, 30])
+    sampler = PassSampler(4, 8).double()
+    sub = A[:, seeds].to_dense()
+    x1, x2 = x @ sampler.W1, x @ sampler.W2
+    parts = x1 @ x1[seeds].T, x2 @ x2[seeds].T, sub / sub.sum(dim=0)
+    w = torch.stack(parts, dim=-1) @ sampler.a.softmax(0)
+    q = torch.where(sub > 0, w.relu() + sampler.floor, 0)
+    q = (q / q.sum(dim=0)).detach()
+    often = q > 0.01
+    assert (often.sum(dim=0) > 2).all()
+
+    def drawn():
+        [S] = sampler(A, seeds, [10], x)
+        count = S.edge_id.bincount(minlength=A.num_edges).double() / 10
+        return A.with_value(count[A.edge_id]).to_dense()[:, seeds][often]
+
+    assert_mean(runs(drawn, 1000), q[often])
+
+
+def test_neighbours_without_attention_are_drawn_alike():
+    x = torch.ones(9, 4)
+    x[0] = -9.0
+
+    def drawn():
+        [S] = PassSampler(4, 8)(star(8), SEEDS, [10], x)
+        return S.edge_id.bincount(minlength=8).double() / 10
+
+    assert_mean(runs(drawn, 300), torch.full((8,), 1 / 8).double())
 
 
 def test_values_average_the_draws():

@@ -74,6 +74,16 @@ def test_layers_are_columns_of_what_they_were_sampled_for(name):
     assert set(layers[0].row().tolist()) <= set(layers[1].col_ids.tolist())
 
 
+@pytest.mark.parametrize('name', sorted({*programs()} - {'graphsage', 'kgcn'}))
+@pytest.mark.parametrize('k', [1, 30])
+def test_a_layer_is_for_the_distinct_nodes_of_the_one_before(name, k):
+    first, second = programs()[name](A, SEEDS, [k, 5])
+    nodes = first.row_of_edge().unique()
+    if k == 30:  # some are met repeatedly
+        assert nodes.numel() < first.num_edges
+    assert torch.equal(second.col_ids.sort().values, nodes)
+
+
 @pytest.mark.parametrize(
     ('program', 'limit'),
     [

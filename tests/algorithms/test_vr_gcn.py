@@ -40,6 +40,34 @@ def test_variance_vanishes_as_the_history_comes_close():
     assert abs(close / plain - 0.01) < 0.003  # of 0.1 H: (1 - 0.9)^2
 
 
+def test_layers_are_distinct_neighbours_by_their_shares():
+    degree, k = A.degree(dim=0), 7
+    assert degree.min() < k < degree.max()
+    [S] = VRGCN(40, [3])(A, torch.arange(40), [k])
+    assert S.edge_id.unique().numel() == S.num_edges
+    assert torch.equal(S.degree(dim=0), degree.clamp(max=k))
+    value = A.to_dense()[S.row_of_edge(), S.column_of_edge()]
+    share = (degree / degree.clamp(max=k))[S.column_of_edge()]
+    torch.testing.assert_close(S.values(), value * share)
+
+
+def test_layers_have_histories_of_their_own():
+    sampler = VRGCN(40, [3, 2]).double()
+    h = features(40, 2)
+    sampler.remember(1, torch.arange(40), h)
+    layers = sampler(A, SEEDS, [2, 3])
+    S = layers[1]
+    z = sampler.aggregate(1, A, S, h[S.row()])
+    torch.testing.assert_close(z, A[:, S.col_ids].T @ h)
+
+
+def test_a_state_holds_the_histories():
+    sampler, other = VRGCN(40, [3, 2]), VRGCN(40, [3, 2])
+    sampler.remember(1, torch.tensor([4]), torch.ones(1, 2))
+    other.load_state_dict(sampler.state_dict())
+    assert torch.equal(other.history(1), sampler.history(1))
+
+
 def test_history_keeps_what_was_computed_without_its_gradient():
     sampler = VRGCN(40, [3, 2])
     h = torch.ones(2, 2, requires_grad=True)

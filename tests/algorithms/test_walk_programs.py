@@ -18,6 +18,9 @@ PROGRAMS = {
     'saint_edge': lambda A: alg.saint_edge(A, 9),
     'saint_walk': lambda A: alg.saint_walk(A, SEEDS, 4),
     'shadow': lambda A: alg.shadow(A, SEEDS, [2, 2]),
+    'hgt': lambda A: list(
+        alg.hgt({('v', 'to', 'v'): A}, {'v': SEEDS}, [5, 5]).values()
+    ),
     'forest_fire': lambda A: alg.forest_fire(A, SEEDS, 0.4),
 }
 LINES = {

@@ -299,3 +299,53 @@ def test_walks_with_numbers_of_any_size_are_refused():
             for walk in walks_of(*malformed, 0):
                 with pytest.raises(RuntimeError, match='must'):
                     walk()
+
+
+@pytest.mark.parametrize('is_sorted', [False, True])
+def test_a_wrong_neighbor_is_refused_where_it_is_drawn_exactly(is_sorted):
+    """The only near one of a hub, which candidates hardly ever find."""
+    far = torch.arange(2, 3002)
+    wrong = torch.tensor([9999])
+    indices = torch.cat([torch.tensor([1]), wrong, far, wrong])
+    indptr = torch.tensor([0, 2, 3003]).repeat_interleave(
+        torch.tensor([1, 1, 3001])
+    )
+    met = set()
+    for seed in range(40):
+        with pytest.raises(RuntimeError, match=r'step \(got 9999') as error:
+            ops.node2vec_walk(
+                indptr,
+                indices,
+                torch.tensor([0]),
+                2,
+                1.0,
+                1e9,
+                key=make_key(seed),
+                is_sorted=is_sorted,
+            )
+        met |= {e for e in (1, 3002) if f'at edge {e} ' in str(error.value)}
+    assert met == {1, 3002}
+
+
+def test_a_walk_is_refused_only_where_it_meets_what_is_wrong():
+    """Column 3 descends, an entry of column 4 is no node."""
+    indptr = torch.tensor([0, 1, 2, 4, 3, 5])
+    indices = torch.tensor([1, 0, 3, 0, 5])
+    options = {'key': make_key(0)}
+    for dtypes in INDEX_DTYPES:
+        graph = indptr.to(dtypes[0]), indices.to(dtypes[1])
+        for walk in (
+            lambda *a: ops.random_walk(*a, 6, **options),
+            lambda *a: ops.node2vec_walk(*a, 6, 2, 0.5, **options),
+            lambda *a: ops.metapath_walk(
+                [a[0]] * 2, [a[1]] * 2, [0, 1, 0], a[2], **options
+            ),
+        ):
+            nodes, _ = walk(*graph, torch.tensor([0, 1]))
+            assert set(nodes.unique().tolist()) == {0, 1}
+            with pytest.raises(
+                RuntimeError, match=r'ascend .* at column 3 of'
+            ):
+                walk(*graph, torch.tensor([0, 3]))
+            with pytest.raises(RuntimeError, match='got 5 at edge 4 of rel'):
+                walk(*graph, torch.tensor([4] * 40))

@@ -2,11 +2,13 @@
 
 import pytest
 import torch
+from torch_geometric.data import Data
 from torch_geometric.sampler import NegativeSampling
 
 from tests.samplers import graphs, programs
 from tests.samplers.graphs import RATES
 from torch_gsample import ProgramSampler, SparseSample
+from torch_gsample.sparse_sample.layout import Layout
 
 DATA, TYPED = graphs.homogeneous(), graphs.heterogeneous()
 
@@ -147,6 +149,16 @@ def new_matrix(A, seeds):
             r"node attribute 'p' .* 30 rows, .*\(got shape \[1\]\)",
         ),
         (
+            lambda A, seeds: ([A[:, seeds]], {'p': torch.ones(31, 2)}),
+            ValueError,
+            r"node attribute 'p' .* 30 rows, .*\(got shape \[31, 2\]\)",
+        ),
+        (
+            lambda A, seeds: [A[:, seeds], A[:, torch.cat([seeds, seeds])]],
+            ValueError,
+            r'columns of a matrix .* must be distinct nodes \(got 4 repeated',
+        ),
+        (
             lambda A, seeds: (A[:, seeds], {'p': 0.5}),
             ValueError,
             r"node attribute 'p' .* 30 rows, .*\(got float\)",
@@ -157,6 +169,37 @@ def test_bad_returns(program, error, text):
     sampler = ProgramSampler(DATA, program)
     with pytest.raises(error, match='ProgramSampler: .*' + text):
         sampler.sample_from_nodes(graphs.nodes([4]))
+
+
+#: Edges 0 to 3 lead to the nodes 4 and 9, edges 4 and 5 elsewhere.
+ENDS = torch.tensor([[5, 6, 7, 8, 5, 8], [4, 4, 9, 9, 1, 1]])
+
+
+@pytest.mark.parametrize(
+    ('row', 'edge', 'text'),
+    [
+        ([5, 6, 7, 8], [1, 1, 2, 3], 'edge 1 is not 5 -> 4'),
+        ([5, 6, 7, 8], [4, 1, 2, 3], 'edge 4 is not 5 -> 4'),
+        ([6, 6, 7, 8], [0, 1, 2, 3], 'edge 0 is not 6 -> 4'),
+        ([5, 6, 7, 8], [0, 1, 2, 2], 'edge 2 is not 8 -> 9'),
+        ([5, 6, 7, 8], [0, 1, 2, 5], 'edge 5 is not 8 -> 9'),
+        ([5, 6, 7, 7], [0, 1, 2, 3], 'edge 3 is not 7 -> 9'),
+        ([5, 6, 7, 8], [0, 1, 2, 3], None),
+    ],
+)
+def test_the_first_and_the_last_edge_are_looked_up(row, edge, text):
+    def program(A, seeds):
+        layout = Layout(torch.tensor([0, 2, 4]), torch.tensor(row))
+        ids = torch.tensor(edge)
+        return SparseSample(layout, None, (10, 2), None, ids, None, seeds)
+
+    sampler = ProgramSampler(Data(edge_index=ENDS, num_nodes=10), program)
+    if text is None:
+        out = sampler.sample_from_nodes(graphs.nodes([4, 9]))
+        assert out.edge.tolist() == edge
+        return
+    with pytest.raises(ValueError, match=text):
+        sampler.sample_from_nodes(graphs.nodes([4, 9]))
 
 
 @pytest.mark.parametrize(
@@ -205,6 +248,10 @@ def test_bad_seeds():
         IndexError, match=r"ProgramSampler: 'seeds' must be in \[0, 30\)"
     ):
         sampler.sample_from_edges(graphs.links([(3, -1)]))
+    typed = ProgramSampler(TYPED, lambda A, seeds: [{}])
+    typed.sample_from_edges(graphs.links([(11, 14)], RATES))
+    with pytest.raises(IndexError, match=r"'seeds' must be in \[0, 12\) "):
+        typed.sample_from_edges(graphs.links([(12, 14)], RATES))
     with pytest.raises(ValueError, match="has no node type 'cat'"):
         sampler.sample_from_nodes(graphs.nodes([3], 'cat'))
 

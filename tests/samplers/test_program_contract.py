@@ -18,6 +18,8 @@ from tests.samplers.oracle import (
     original_edges,
 )
 from torch_gsample import NeighborSampler, ProgramSampler
+from torch_gsample.algorithms import ladies
+from torch_gsample.rng import batch_scope
 
 
 def weighted(**options):
@@ -36,9 +38,10 @@ def test_it_is_a_pyg_sampler():
     assert sampler.edge_permutation is None
     assert not sampler.is_hetero
     assert repr(sampler) == 'ProgramSampler(sage, [2], seed=3)'
-    out = sampler.sample_from_nodes(graphs.nodes([1, 2], input_id=[7, 8]))
+    inputs = graphs.nodes([1, 2], time=[5, 6], input_id=[7, 8])
+    out = sampler.sample_from_nodes(inputs)
     assert isinstance(out, pyg.SamplerOutput)
-    assert out.metadata[0].tolist() == [7, 8]
+    assert [m.tolist() for m in out.metadata] == [[7, 8], [5, 6]]
     assert out.batch is None
     for value in (out.node, out.row, out.col, out.edge):
         assert value.dtype == torch.int64
@@ -147,6 +150,38 @@ def test_any_program_returns_edges_of_the_graph(program, seeds):
 
 
 @pytest.mark.parametrize('program', [programs.sage, programs.by_row])
+def test_edges_of_a_layer_come_column_by_column(program):
+    sampler = ProgramSampler(graphs.homogeneous(), program, [6, 6], seed=0)
+    out = sampler.sample_from_nodes(graphs.nodes([9, 4, 28, 7]))
+    assert out.num_sampled_edges[0] > 10
+    for col in out.col.split(out.num_sampled_edges):
+        assert torch.equal(col, col.sort().values)
+
+
+@pytest.mark.parametrize('num_layers', [2, 3])
+def test_a_tuple_of_layers_is_a_list_of_them(num_layers):
+    fanouts = [3] * num_layers
+    outs = [
+        ProgramSampler(graphs.homogeneous(), program, fanouts, seed=0)
+        for program in (programs.sage, lambda *a: tuple(programs.sage(*a)))
+    ]
+    left, right = (s.sample_from_nodes(graphs.nodes([4, 9])) for s in outs)
+    assert fields_of(left) == fields_of(right)
+
+
+def test_a_layer_may_have_more_rows_than_nodes():
+    """Of draws with replacement, each of which is a row."""
+    data = weighted()
+    sampler = ProgramSampler(
+        data, ladies, [100, 50], seed=0, weight_attr='weight'
+    )
+    out = sampler.sample_from_nodes(graphs.nodes([4, 9]))
+    assert_consistent(sampler, out, edge_lists(data))
+    assert out.node.unique().numel() == out.node.numel() <= 30
+    assert min(out.num_sampled_edges) > 50
+
+
+@pytest.mark.parametrize('program', [programs.sage, programs.by_row])
 def test_values_belong_to_their_edges(program):
     data = weighted()
     sampler = ProgramSampler(data, program, [6, 6], weight_attr='weight')
@@ -227,6 +262,20 @@ def test_a_typed_induced_subgraph_keeps_nodes_without_edges():
     assert out.num_sampled_edges is None
 
 
+def test_ends_of_a_typed_subgraph_need_no_edge():
+    """Users are but rows there, items but columns."""
+    users, items = torch.tensor([0, 5, 11]), torch.tensor([8, 3])
+
+    def program(A, seeds):
+        matrix = A[RATES][users, items]
+        return {RATES: matrix.masked(torch.zeros(matrix.num_edges) > 0)}
+
+    sampler = ProgramSampler(graphs.heterogeneous(), program)
+    out = sampler.sample_from_nodes(graphs.nodes([3], 'item'))
+    assert out.node['user'].tolist() == users.tolist()
+    assert out.node['item'].tolist() == [3, 8]
+
+
 def test_node_attributes_are_those_of_the_sampled_nodes():
     data = graphs.homogeneous()
     sampler = ProgramSampler(data, programs.with_degree, [3, 3], seed=0)
@@ -269,6 +318,32 @@ def test_edges_of_its_own_have_no_ids():
     assert out.edge is None
     assert out.node.tolist() == [4, 9, 5, 10]
     assert by_type(out)['row'] == {None: [2, 3]}
+
+
+def test_typed_edges_of_its_own_have_no_ids():
+    def program(A, seeds):
+        return [{t: m.masked(m.values() < 0) for t, m in A.items()}]
+
+    sampler = ProgramSampler(graphs.heterogeneous(), program, own_edges=True)
+    out = sampler.sample_from_nodes(graphs.nodes([4], 'item'))
+    assert set(out.edge.values()) == {None}
+
+
+@pytest.mark.parametrize('scope', ['batch', 'epoch'])
+def test_a_scope_says_where_nodes_draw_anew(scope):
+    """In an epoch, a node at a hop draws the same in all batches."""
+    data = graphs.homogeneous(num_edges=900)
+    sampler = ProgramSampler(data, programs.sage, [4], seed=0, rng_scope=scope)
+
+    def drawn(epoch, batch, seeds):
+        with batch_scope(epoch, batch):
+            out = sampler.sample_from_nodes(graphs.nodes(seeds))
+        return out.edge[out.node[out.col] == 9].tolist()
+
+    same_epoch = drawn(1, 0, [9, 4]), drawn(1, 7, [3, 28, 9])
+    assert (same_epoch[0] == same_epoch[1]) == (scope == 'epoch')
+    assert drawn(2, 0, [9, 4]) != same_epoch[0]
+    assert drawn(1, 0, [9, 4]) == same_epoch[0]
 
 
 def test_the_matrix_is_the_graph_with_its_weights():

@@ -309,3 +309,25 @@ def test_edges_of_a_programs_own_have_no_attributes():
     assert 'e_id' not in batch
     assert batch.n_id.tolist() == [0, 1, 2, 3, 4]
     assert batch.edge_weight.tolist() == [0.5] * 4
+
+
+def typed_ring(A, seeds):
+    [(edge_type, matrix)] = [
+        (t, m) for t, m in A.items() if t[2] == 'item' and m.num_edges > 0
+    ][:1]
+    return {edge_type: matrix[:, seeds['item']]}
+
+
+def test_typed_edges_of_a_programs_own_have_no_attributes():
+    data = graphs.heterogeneous()
+    loader = NeighborLoader(
+        data,
+        sampler=ProgramSampler(data, typed_ring, own_edges=True),
+        input_nodes='item',
+        batch_size=4,
+    )
+    batch = next(iter(loader))
+    assert sum(batch.num_edges_dict.values()) > 0
+    for store in batch.edge_stores:
+        assert 'e_id' not in store
+        assert 'edge_attr' not in store

@@ -57,8 +57,14 @@ def test_the_graph_is_there_once():
 
 def test_share_memory_shares_all_tensors():
     sampler = sampler_of(share_memory=True, true_negatives=True)
-    tensors = [*tensors_of(sampler.graph).values(), *matrix_tensors(sampler)]
+    negatives = tensors_of(sampler._negatives)
+    tensors = [
+        *tensors_of(sampler.graph).values(),
+        *negatives.values(),
+        *matrix_tensors(sampler),
+    ]
     assert len(tensors) >= 7
+    assert any('_neighbors' in name for name in negatives)
     assert all(t.is_shared() for t in tensors)
     assert not any(t.is_shared() for t in matrix_tensors(sampler_of()))
 

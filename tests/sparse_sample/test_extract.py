@@ -44,6 +44,8 @@ def test_indexing_equals_dense(c):
     assert torch.equal(A[::-1, :].to_dense(), dense.flip(0))
     assert torch.equal(A[:, 3:1:-1].to_dense(), dense[:, 2:4].flip(1))
     assert torch.equal(A[:, []].to_dense(), dense[:, :0])
+    assert torch.equal(A[3:1, :].to_dense(), dense[3:1])
+    assert torch.equal(A[:, 1:3:-1].to_dense(), dense[:, :0])
     assert A[:, :].shape == A.shape
     if m and n:
         assert torch.equal(A[-1, :].to_dense(), dense[-1:])

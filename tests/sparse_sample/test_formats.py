@@ -1,5 +1,8 @@
 """Other formats, read and written."""
 
+import sys
+from types import SimpleNamespace
+
 import pytest
 import torch
 from torch_geometric import EdgeIndex
@@ -113,6 +116,32 @@ def test_a_matrix_is_itself(c):
     c.assert_edges(out, 2 * c.place)
 
 
+def test_sampler_outputs_are_by_column_and_by_first_occurrence():
+    """Of layers that are stored by row, some of whose columns are empty."""
+    row, col = torch.tensor([4, 1, 4, 0, 2]), torch.tensor([2, 2, 1, 1, 4])
+    A = SparseSample.from_coo(col, row, shape=(5, 5)).T  # by row
+    cols = torch.tensor([3, 2, 1])
+    first = A.T[cols, :].T
+    second = A[:, [4, 0]].T.T
+    third = A[:, [2]]
+    out = SparseSample.to_sampler_output([first, second, third])
+    assert out.node.tolist() == [3, 2, 1, 4, 0]
+    assert out.num_sampled_nodes == [3, 2, 0, 0]
+    assert out.num_sampled_edges == [4, 1, 2]
+    ends = out.node[torch.stack([out.row, out.col])]
+    assert torch.equal(ends, torch.stack([row, col])[:, out.edge])
+    for local in out.col.split(out.num_sampled_edges):
+        assert torch.equal(local, local.sort().values)
+    assert out.col[:4].tolist() == [1, 1, 2, 2]
+
+
+def test_a_matrix_without_ids_has_all_columns_for_seeds():
+    A = SparseSample.from_coo(ROW, COL, shape=(4, 6))
+    out = SparseSample.to_sampler_output([A])
+    assert out.node.tolist() == [0, 1, 2, 3, 4, 5]
+    assert out.num_sampled_nodes == [6, 0]
+
+
 def test_sampler_outputs_count_nodes_and_edges():
     A = SparseSample.from_coo(ROW, COL, WEIGHT)
     first = A[:, [0]]
@@ -157,6 +186,81 @@ def test_sparse_tensors_there_and_back(c):
     c.assert_edges(SparseSample.from_data(out), c.place)
     data = Data(adj_t=out, num_nodes=6)
     c.assert_edges(SparseSample.from_data(data), c.place)
+
+
+class FakeBlock(SimpleNamespace):
+    """What is written to a block or graph of DGL, which need not be there."""
+
+    def __init__(self, edges, num_src_nodes=None, num_dst_nodes=None):
+        super().__init__(
+            edges=edges,
+            sizes=(num_src_nodes, num_dst_nodes),
+            srcdata={},
+            dstdata={},
+            edata={},
+        )
+
+
+@pytest.fixture
+def fake_dgl(monkeypatch):
+    dgl = SimpleNamespace(
+        NID='nid',
+        EID='eid',
+        create_block=FakeBlock,
+        graph=lambda edges, num_nodes: FakeBlock(edges, num_nodes),
+    )
+    monkeypatch.setitem(sys.modules, 'dgl', dgl)
+
+
+@pytest.mark.parametrize('by_row', [False, True])
+def test_blocks_have_columns_first_and_edges_with_their_values(
+    fake_dgl, by_row
+):
+    A = SparseSample.from_coo(ROW, COL, WEIGHT)
+    cols = torch.tensor([2, 3, 0])  # node 3 is a row, too
+    by_source = SparseSample.from_coo(COL, ROW, WEIGHT)
+    part = by_source[cols, :].T if by_row else A[:, cols]
+    block = part.to_dgl_block()
+    assert block.sizes == (3, 3)
+    assert block.srcdata['nid'].tolist() == [2, 3, 0]
+    assert block.dstdata['nid'].tolist() == [2, 3, 0]
+    ends = torch.stack(
+        [
+            n[e]
+            for n, e in zip(
+                (block.srcdata['nid'], block.dstdata['nid']),
+                block.edges,
+                strict=True,
+            )
+        ]
+    )
+    edge = block.edata['eid']
+    assert sorted(edge.tolist()) == [0, 2, 3]
+    assert torch.equal(ends, torch.stack([ROW, COL])[:, edge])
+    assert torch.equal(block.edata['w'], WEIGHT[edge])
+    block = A[:, [0]].with_value(None).to_dgl_block()
+    assert block.sizes == (3, 1)
+    assert block.srcdata['nid'].tolist() == [0, 3, 2]
+    assert block.dstdata['nid'].tolist() == [0]
+    assert 'w' not in block.edata
+    with pytest.raises(ValueError, match="to_dgl_block: 'seeds' must be dist"):
+        A[:, [0, 0]].to_dgl_block()
+
+
+def test_graphs_of_dgl_are_square_and_keep_ids(fake_dgl):
+    for A in (
+        SparseSample.from_coo(ROW, COL, WEIGHT),
+        SparseSample.from_coo(COL, ROW, WEIGHT).T,
+    ):
+        graph = A.to_dgl_graph()
+        edge = graph.edata['eid']
+        assert graph.sizes[0] == 4
+        assert torch.equal(
+            torch.stack(graph.edges), torch.stack([ROW, COL])[:, edge]
+        )
+        assert torch.equal(graph.edata['w'], WEIGHT[edge])
+    with pytest.raises(ValueError, match='to_dgl_graph: the matrix must be s'):
+        A[:, [0]].to_dgl_graph()
 
 
 def test_dgl_graphs_and_blocks():

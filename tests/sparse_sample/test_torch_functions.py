@@ -104,8 +104,12 @@ def test_stack_joins_values(c):
     by_column = SparseSample.from_coo(row, col, value, A.shape)
     c.assert_edges(torch.stack([A, by_column], dim=-1), want)
     c.assert_edges(torch.stack([A, A + 1], 2), want)
-    twice = torch.stack([torch.stack([A, A]), torch.stack([A, A])], dim=-1)
-    assert twice.value.shape == (A.num_edges, 2, 2)
+    assert torch.stack([A, A + 1]).value.shape == (A.num_edges, 2)
+    c.assert_edges(torch.stack([A, A + 1]), want)  # without 'dim'
+    pairs = torch.stack([A, A + 1]), torch.stack([A + 2, A + 3])
+    twice = torch.stack(pairs, dim=-1).value
+    assert twice.shape == (A.num_edges, 2, 2)
+    assert torch.equal(twice[..., 0], pairs[0].value)
 
 
 def test_matmul_functions(c):
@@ -132,7 +136,16 @@ def test_numbers_of_numpy(c):
             "add: 'alpha' is not",
         ),
         (lambda A: F.softmax(A), ValueError, "softmax: 'dim' must be given"),
-        (lambda A: torch.stack([A, A], 0), ValueError, 'stack: matrices are'),
+        (
+            lambda A: torch.stack([A, A], 0),
+            ValueError,
+            r"stack: matrices are stacked .*'dim=-1' \(got 0\)",
+        ),
+        (
+            lambda A: torch.stack([A, A], dim=-2),
+            ValueError,
+            r'stack: matrices are stacked .* \(got -2\)',
+        ),
         (
             lambda A: torch.stack([torch.stack([A, A])] * 2, 1),
             ValueError,

@@ -20,6 +20,7 @@ from torch_gsample.algorithms.graphsaint import (
     saint_walk,
 )
 from torch_gsample.algorithms.hetgnn import hetgnn
+from torch_gsample.algorithms.hgt import hgt
 from torch_gsample.algorithms.ibmb import ibmb, ibmb_batch, ibmb_partition
 from torch_gsample.algorithms.kgcn import kgcn
 from torch_gsample.algorithms.labor import labor
@@ -49,6 +50,7 @@ __all__ = [
     'forest_fire',
     'graphsage',
     'hetgnn',
+    'hgt',
     'ibmb',
     'ibmb_batch',
     'ibmb_partition',

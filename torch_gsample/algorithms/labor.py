@@ -31,10 +31,16 @@ def labor(
     as in `"Layer-Neighbor Sampling: Defusing Neighborhood Explosion in GNNs"
     <https://arxiv.org/abs/2210.13339>`_ (NeurIPS 2023). LABOR-0 has
     :math:`\pi = 1`, so :math:`p_{uv} = \min(1, k / d_v)`; LABOR-i takes
-    :math:`i` fixed-point steps :math:`\pi_u \gets \max_v p_{uv}`, which lower
-    the expected number of nodes. :math:`c_v` makes the expected number of
-    edges :math:`\min(k, d_v)`. (For :math:`i > 0` the paper's :math:`c_v`
-    makes the variance that of neighbour sampling; for LABOR-0 both are one.)
+    :math:`i` fixed-point steps :math:`\pi_u \gets \pi_u \max_v c_v`, which
+    lower the expected number of nodes; LABOR-* takes them until it stays.
+    :math:`c_v` gives the mean of neighbours the variance that it has if
+    :math:`k` of them are drawn without replacement:
+
+    .. math::
+        \sum_u \frac{1}{\min(1, c_v \pi_u)} = \frac{d_v^2}{\min(k, d_v)}
+
+    The expected number of edges is :math:`\min(k, d_v)` for LABOR-0, and
+    greater for LABOR-i.
 
     By default :math:`S^\top H` is an unbiased estimate of
     :math:`A[:, B]^\top H`. ``normalize=True`` divides by the weights of each
@@ -44,7 +50,8 @@ def labor(
     Args:
         A (SparseSample): The graph, ``[num_nodes, num_nodes]``.
         seeds (torch.Tensor): int64 ``[num_seeds]``.
-        fanouts (Sequence[int]): Expected neighbours a node, layer by layer.
+        fanouts (Sequence[int]): Neighbours a node, layer by layer, of equal
+            variance.
         steps (int, optional): The :math:`i` of LABOR-i.
         normalize (bool, optional): Whether the weights of each column are
             scaled to the sum of 1.

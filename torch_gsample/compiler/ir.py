@@ -171,13 +171,14 @@ def ir_text(graph: Graph) -> str:
             lines.append(f'return {_operand(node.args[0], names)}')
         else:
             names[node] = f'%{len(names)}'
+            mark = '^' if node.meta.get('invariant') else ''
             operands = [_operand(arg, names) for arg in node.args]
             operands += [
                 f'{key}={_operand(value, names)}'
                 for key, value in node.kwargs.items()
             ]
             lines.append(
-                f'{names[node]} = {_name(node)}({", ".join(operands)})'
+                f'{mark}{names[node]} = {_name(node)}({", ".join(operands)})'
                 f': {_type(node)}'
             )
     return '\n'.join(lines) + '\n'

@@ -4,7 +4,8 @@ A graph and a batch of seeds come in, a PyG ``SamplerOutput`` goes out.
 """
 
 from torch_gsample.samplers.base import KeyedSampler
+from torch_gsample.samplers.hgt import HGTSampler
 from torch_gsample.samplers.node_wise import NeighborSampler
 from torch_gsample.samplers.program import ProgramSampler
 
-__all__ = ['KeyedSampler', 'NeighborSampler', 'ProgramSampler']
+__all__ = ['HGTSampler', 'KeyedSampler', 'NeighborSampler', 'ProgramSampler']

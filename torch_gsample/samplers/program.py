@@ -80,6 +80,7 @@ class ProgramSampler(KeyedSampler):
             ``A`` are; ones if not given.
         own_edges (bool, optional): Whether the program returns edges that the
             graph does not have. Batches are then without edge attributes.
+        is_sorted (bool, optional): As in :class:`NeighborSampler`.
         share_memory (bool, optional): Whether to move the graph to shared
             memory, for workers that are spawned.
         true_negatives (bool, optional): As in :class:`NeighborSampler`.
@@ -121,6 +122,7 @@ class ProgramSampler(KeyedSampler):
         rng_scope: str = 'batch',
         weight_attr: str | None = None,
         own_edges: bool = False,
+        is_sorted: bool = False,
         share_memory: bool = False,
         true_negatives: bool = False,
         exclude_seed_edges: bool | str = False,
@@ -140,7 +142,7 @@ class ProgramSampler(KeyedSampler):
         self.program, self.program_kwargs = program, program_kwargs
         self.own_edges = own_edges
         self.exclude_seed_edges = exclude_seed_edges
-        self.graph = read_graph(data)
+        self.graph = read_graph(data, is_sorted=is_sorted)
         self.fanouts = fanouts
         self.matrices = _matrices(self._name, data, self.graph, weight_attr)
         self._negatives = Negatives(self.graph, true_negatives, False)
@@ -158,7 +160,7 @@ class ProgramSampler(KeyedSampler):
 
     @fanouts.setter
     def fanouts(self, fanouts: Fanouts | None) -> None:
-        self._fanouts = _checked_fanouts(self._name, self.graph, fanouts)
+        self._fanouts = self._checked_fanouts(fanouts)
 
     @property
     def is_hetero(self) -> bool:
@@ -249,6 +251,9 @@ class ProgramSampler(KeyedSampler):
     def _name(self) -> str:
         return type(self).__name__
 
+    def _checked_fanouts(self, fanouts: Any) -> Any:
+        return _checked_fanouts(self._name, self.graph, fanouts)
+
     def _check_seeds(
         self, node_type: NodeType | None, name: str, seeds: Tensor
     ) -> None:
@@ -326,8 +331,6 @@ class ProgramSampler(KeyedSampler):
         if not self.is_hetero:
             fields = {name: value[None] for name, value in fields.items()}
             return AttributedOutput(**fields, attributes=attributes)
-        if self.own_edges:
-            fields['edge'] = None
         if induced:
             fields['num_sampled_edges'] = None
         return HeteroAttributedOutput(**fields, attributes=attributes)
@@ -347,22 +350,24 @@ def _checked_fanouts(
         if not fanouts:
             raise ValueError(f"{name}: 'fanouts' must not be empty")
         return {
-            t: _checked_list(name, values) for t, values in fanouts.items()
+            t: check_layers(name, 'fanouts', values)
+            for t, values in fanouts.items()
         }
-    return _checked_list(name, fanouts)
+    return check_layers(name, 'fanouts', fanouts)
 
 
-def _checked_list(name: str, fanouts: Any) -> list[int]:
-    if isinstance(fanouts, (str, Tensor)) or not isinstance(fanouts, Sequence):
+def check_layers(name: str, argument: str, sizes: Any) -> list[int]:
+    """Returns a list of numbers, one for each layer."""
+    if isinstance(sizes, (str, Tensor)) or not isinstance(sizes, Sequence):
         raise TypeError(
-            f"{name}: 'fanouts' must be a list of integers, one for each "
-            f'layer (got {fanouts!r})'
+            f"{name}: '{argument}' must be a list of integers, one for each "
+            f'layer (got {sizes!r})'
         )
-    if not fanouts:
+    if not sizes:
         raise ValueError(
-            f"{name}: 'fanouts' must not be empty (got {fanouts!r})"
+            f"{name}: '{argument}' must not be empty (got {sizes!r})"
         )
-    return check_fanouts(name, 'fanouts', fanouts)
+    return check_fanouts(name, argument, sizes)
 
 
 def _matrices(

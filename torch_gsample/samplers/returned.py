@@ -10,6 +10,7 @@ from torch import Tensor
 from torch_gsample.samplers.graph_input import SamplerGraph
 from torch_gsample.samplers.layers import Relations
 from torch_gsample.sparse_sample import SparseSample
+from torch_gsample.sparse_sample.convert import check_distinct
 
 
 @dataclass
@@ -89,6 +90,11 @@ def _read_layer(name: str, graph: SamplerGraph, layer: Any) -> Relations:
                 f"{name}: the matrices that 'program' returns must be of "
                 f'edge types {graph.edge_types} (got {edge_type})'
             )
+        check_distinct(
+            name,
+            "the columns of a matrix that 'program' returns",
+            matrix.col_ids,
+        )
         sizes = [graph.num_nodes[t] for t in graph.end_types(edge_type)]
         for kind, ids, size, most in zip(
             ('row', 'col'),

@@ -104,8 +104,11 @@ class Convert:
         Returns:
             Data: ``edge_index`` by position in ``n_id``, ``n_id``, ``e_id``,
             and ``edge_weight`` if the matrix has values.
+
+        Raises:
+            ValueError: If two columns are one node.
         """
-        out = self.to_sampler_output([self])
+        out = _join('to_data', [self])
         data = Data(
             edge_index=torch.stack([out.row, out.col]),
             n_id=out.node,
@@ -138,10 +141,11 @@ class Convert:
 
         Raises:
             ImportError: If DGL is not installed.
+            ValueError: If two columns are one node.
         """
         import dgl
 
-        out = self.to_sampler_output([self])
+        out = _join('to_dgl_block', [self])
         block = dgl.create_block(
             (out.row, out.col),
             num_src_nodes=out.node.numel(),
@@ -174,33 +178,59 @@ class Convert:
             column by column, layer after layer, with the counts of both.
 
         Raises:
-            ValueError: If there is no layer and no seed.
+            ValueError: If there is no layer and no seed, or seeds or the
+                columns of a layer are repeated: the edges of two columns would
+                add up at one node.
         """
+        return _join('to_sampler_output', layers, seeds)
+
+
+def _join(
+    name: str, layers: 'Sequence[SparseSample]', seeds: Tensor | None = None
+) -> SamplerOutput:
+    if seeds is None:
+        if not layers:
+            raise ValueError(
+                f"{name}: 'layers' must not be empty without 'seeds'"
+            )
+        seeds = layers[0].col_ids
         if seeds is None:
-            if not layers:
-                raise ValueError(
-                    "to_sampler_output: 'layers' must not be empty without "
-                    "'seeds'"
-                )
-            seeds = layers[0].col_ids
-            if seeds is None:
-                seeds = torch.arange(layers[0].num_cols)
-        layers = [layer.by_column() for layer in layers]
-        rows = [layer.row_of_edge() for layer in layers]
-        cols = [layer.column_of_edge() for layer in layers]
-        edges = [layer.edge_id for layer in layers]
-        parts = [seeds, *rows, *cols]
-        ids = torch.cat(parts)
-        node, local = ops.unique_nodes(ids, 2**62)
-        places = local.split([part.numel() for part in parts])
-        none = seeds.new_empty(0)
-        return SamplerOutput(
-            node=node,
-            row=torch.cat([none, *places[1 : len(layers) + 1]]),
-            col=torch.cat([none, *places[len(layers) + 1 :]]),
-            edge=torch.cat([none, *edges]),
-            num_sampled_nodes=count_new(places)[: len(layers) + 1],
-            num_sampled_edges=[layer.num_edges for layer in layers],
+            seeds = torch.arange(layers[0].num_cols)
+    check_distinct(name, "'seeds'", seeds)
+    for i, layer in enumerate(layers):
+        check_distinct(name, f'the columns of layer {i}', layer.col_ids)
+    layers = [layer.by_column() for layer in layers]
+    rows = [layer.row_of_edge() for layer in layers]
+    cols = [layer.column_of_edge() for layer in layers]
+    edges = [layer.edge_id for layer in layers]
+    parts = [seeds, *rows, *cols]
+    ids = torch.cat(parts)
+    node, local = ops.unique_nodes(ids, 2**62)
+    places = local.split([part.numel() for part in parts])
+    none = seeds.new_empty(0)
+    return SamplerOutput(
+        node=node,
+        row=torch.cat([none, *places[1 : len(layers) + 1]]),
+        col=torch.cat([none, *places[len(layers) + 1 :]]),
+        edge=torch.cat([none, *edges]),
+        num_sampled_nodes=count_new(places)[: len(layers) + 1],
+        num_sampled_edges=[layer.num_edges for layer in layers],
+    )
+
+
+def check_distinct(name: str, what: str, ids: Tensor | None) -> None:
+    """Checks that no node is repeated.
+
+    Raises:
+        ValueError: If one is.
+    """
+    if ids is None or ids.numel() == 0:
+        return
+    distinct, place = ops.unique_nodes(ids, int(ids.max()) + 1)
+    if distinct.numel() < ids.numel():
+        node = int(distinct[int(place.bincount().argmax())])
+        raise ValueError(
+            f'{name}: {what} must be distinct nodes (got {node} repeatedly)'
         )
 
 

@@ -165,13 +165,15 @@ class Select:
         r"""Samples about ``k`` edges a column, of few different rows.
 
         Row ``u`` draws one number :math:`r_u` for all columns, and the edge
-        ``u -> v`` is sampled where :math:`r_u \le c_v \pi_u`: the expected
-        number of edges of a column is ``min(k, degree)``, and rows are shared
-        as far as possible ("Layer-Neighbor Sampling: Defusing Neighborhood
-        Explosion in GNNs", NeurIPS 2023).
+        ``u -> v`` is sampled where :math:`r_u \le c_v \pi_u`: rows are shared
+        as far as possible. :math:`c_v` gives the mean of a column the variance
+        of ``k`` edges that are drawn without replacement; with equal
+        importances, ``min(k, degree)`` are expected (`"Layer-Neighbor
+        Sampling: Defusing Neighborhood Explosion in GNNs"
+        <https://arxiv.org/abs/2210.13339>`_, NeurIPS 2023).
 
         Args:
-            k (int): Expected edges a column.
+            k (int): Edges a column, of equal variance.
             importance (torch.Tensor, optional): :math:`\pi`, positive,
                 ``[num_rows]``; ones if not given (LABOR-0).
 
@@ -189,12 +191,14 @@ class Select:
         :func:`torch_gsample.ops.random_walk` is much faster.
 
         Args:
-            nodes (torch.Tensor): int64 ``[num_walkers]``, columns.
+            nodes (torch.Tensor): int64 ``[num_walkers]``, positions of
+                columns, as in ``A[:, nodes]``.
             probs (torch.Tensor, optional): ``[num_edges]``, not normalised.
 
         Returns:
-            torch.Tensor: int64 ``[num_walkers]``, a row each; the node itself
-            where its column has no edge.
+            torch.Tensor: int64 ``[num_walkers]``, the position of a row each
+            (its node is that of ``row_ids``, if the matrix has these); what
+            was given where a column has no edge.
         """
         matrix = self
         if probs is not None:

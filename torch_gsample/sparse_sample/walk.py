@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 class Walk:
     """Walks of many steps, which go from rows to columns.
 
-    ``A.T`` walks against the direction of the edges. Keys are drawn as by
+    ``A.T`` walks against the direction of the edges. Seeds and the nodes of
+    walks are positions in the matrix at hand, edges are those of
+    :attr:`~SparseSample.edge_id`. Keys are drawn as by
     :meth:`~SparseSample.individual_sample`.
     """
 

@@ -58,6 +58,8 @@ _COMMUTES = frozenset({'add', 'mul', 'bitwise_and', 'bitwise_or', 'eq', 'ne'})
 #: Functions that make a tensor of numbers; some of a shape.
 _FACTORIES = frozenset({'arange', 'empty', 'full', 'ones', 'zeros'})
 _OF_SHAPE = frozenset({'empty', 'ones', 'zeros'})
+#: Methods that take sizes or dimensions one by one.
+_OF_SIZES = frozenset({'expand', 'permute', 'repeat', 'reshape', 'view'})
 #: Methods that may return their argument.
 _CASTS = frozenset({'to', 'contiguous', 'detach', 'as_tensor', 'view_as'})
 
@@ -128,6 +130,10 @@ def _name_operator(node: Node) -> None:
     in_place = name.endswith('_') and not name.endswith('__')
     if in_place and _is_own(args[0], node):
         name = name[:-1]
+    if name in _OF_SIZES and not isinstance(args[1], (tuple, list)):
+        args = (
+            args if isinstance(args[1], torch.dtype) else (args[0], args[1:])
+        )
     if name in _OF_SHAPE and not isinstance(args[0], (tuple, list)):
         args = (args,)
     overload = _resolve(name, args, node.kwargs)

@@ -51,6 +51,9 @@ SIZE_OPERATORS = frozenset(
     }
 )
 
+#: Methods of tensors without one operator of torch.
+_PURE_METHODS = frozenset({'unique'})
+
 #: Operators of this package that have a side effect.
 _IMPURE = frozenset({'next_key', 'advise_huge_pages'})
 
@@ -86,7 +89,7 @@ def is_pure(node: Node) -> bool:
     if node.op in ('placeholder', 'get_attr'):
         return True
     if node.op != 'call_function':
-        return False
+        return node.op == 'call_method' and node.target in _PURE_METHODS
     target = node.target
     if target in SIZE_OPERATORS or is_part(node):
         return True

@@ -26,7 +26,7 @@ change in place that others see. It stays opaque and runs in its place.
 """
 
 import operator
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -122,7 +122,7 @@ def _name_operator(node: Node) -> None:
         node.op, node.target = 'call_function', target
         _bind(node, target, node.args, node.kwargs)
         return
-    name, args = _called(node), node.args
+    name, args = _called(node), cast(tuple[Any, ...], node.args)
     if name in _COMMUTES and not isinstance(_value(args[0]), Tensor):
         args = args[::-1]
     if name == '__getitem__' or node.target is operator.getitem:
@@ -207,7 +207,7 @@ def _bind(
     kwargs: dict[str, Any],
 ) -> None:
     """Spells arguments by the schema, without those that are defaults."""
-    values = {}
+    values: dict[str, Any] = {}
     names = [argument.name for argument in overload._schema.arguments]
     values.update(zip(names, args, strict=False))
     values.update(kwargs)

@@ -66,9 +66,11 @@ def _fuse(graph: Graph, sample: Node) -> None:
         gathered = _gathered_weight(weight, extract)
         if gathered is None:
             return
-    selected = parts(sample).get(1)
+    selected: Any = parts(sample).get(1)
     gathers = {}
-    for user in selected.users if selected is not None else ():
+    for user in () if selected is None else selected.users:
+        if user.target is aten.sym_size.int:
+            continue  # as many edges as before
         source = _source(user, selected, extract)
         if source is None:
             return
@@ -110,12 +112,13 @@ def _gather(node: Any) -> tuple[Any, Any] | None:
     """The tensor and the index of a gather along its first dimension."""
     if not isinstance(node, Node):
         return None
-    if node.target is aten.index_select.default and node.args[1] == 0:
-        return node.args[0], node.args[2]
-    if node.target is aten.index.Tensor and len(node.args[1]) == 1:
-        index = node.args[1][0]
+    args: Any = node.args
+    if node.target is aten.index_select.default and args[1] == 0:
+        return args[0], args[2]
+    if node.target is aten.index.Tensor and len(args[1]) == 1:
+        [index] = args[1]
         if example(index).dtype != torch.bool:
-            return node.args[0], index
+            return args[0], index
     return None
 
 
@@ -156,7 +159,7 @@ def _gathered_weight(weight: Any, extract: Node) -> Node | None:
     return tensor if of_graph and same else None
 
 
-def _cumulate(graph: Graph, indptr: Any, values: Node, like: Node) -> Node:
+def _cumulate(graph: Graph, indptr: Any, values: Node, like: Any) -> Node:
     detached = graph.call_function(aten.detach.default, (values,))
     detached.meta = dict(values.meta)
     node = graph.call_function(_CUMULATE, (indptr, detached))

@@ -9,9 +9,10 @@ from typing import Any
 from torch._dynamo.source import LocalSource
 from torch.fx import GraphModule
 
-from torch_gsample.compiler.ir import placeholders
+from torch_gsample.compiler.ir import placeholders, verify
 from torch_gsample.compiler.lowering import lower
 from torch_gsample.compiler.options import Options
+from torch_gsample.compiler.passes.canonicalize import canonicalize
 from torch_gsample.compiler.pipeline import PassError, Trace, run_passes
 
 
@@ -49,11 +50,21 @@ def backend(
             f'gsample: {error}: the program runs as it was captured',
             stacklevel=2,
         )
-        program = copy.deepcopy(gm)
-        trace = None
+        program, trace = _as_captured(gm), None
     if chosen.dump and trace is not None:
         _write(Path(chosen.dump), trace)
     return lower(program)
+
+
+def _as_captured(gm: GraphModule) -> GraphModule:
+    """The program without passes, but for the form in which keys are found."""
+    program = copy.deepcopy(gm)
+    try:
+        canonicalize(program.graph)
+        verify(program.graph)
+    except Exception:
+        return copy.deepcopy(gm)
+    return program
 
 
 def _note_sources(gm: GraphModule) -> None:

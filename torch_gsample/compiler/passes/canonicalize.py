@@ -19,6 +19,7 @@ After::
 * What returns its argument (a cast to the same dtype, ``contiguous`` of what
   is contiguous, ``detach`` of what needs no gradient) is that argument.
 * A change in place of a new tensor that nobody else sees is a new value.
+* Each output of an operator is taken once.
 * Assertions about sizes go: operators check their arguments.
 
 Not when: an operation has no single operator of torch (``unique``), or is a
@@ -66,10 +67,16 @@ _CASTS = frozenset({'to', 'contiguous', 'detach', 'as_tensor', 'view_as'})
 
 def canonicalize(graph: Graph) -> None:
     """Brings a captured graph into the form that :mod:`..ir` describes."""
+    taken: dict[tuple[Any, Any], Node] = {}
     for node in list(graph.nodes):
-        if node.op not in ('call_function', 'call_method') or is_part(node):
+        if node.op not in ('call_function', 'call_method'):
             continue
-        if node.target is aten._assert_scalar.default:
+        if is_part(node):
+            first = taken.setdefault((node.args[0], node.args[1]), node)
+            if first is not node:
+                node.replace_all_uses_with(first)
+                graph.erase_node(node)
+        elif node.target is aten._assert_scalar.default:
             graph.erase_node(node)
         elif _is_its_argument(node):
             node.replace_all_uses_with(node.args[0])

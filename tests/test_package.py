@@ -41,6 +41,7 @@ LAYERS = {
         'samplers',
         'sparse_sample',
     },
+    'compiler': {'compiler', 'rng'},
     'loader': {'formats', 'loader', 'ops', 'rng', 'samplers'},
     'datasets': {'datasets', 'formats', 'ops'},
     'testing': {'formats', 'ops', 'rng'},

@@ -10,6 +10,19 @@ from torch.compiler import is_compiling
 INDEX_DTYPES = (torch.int32, torch.int64)
 
 
+def is_known(condition: bool) -> bool:
+    """Whether a condition on sizes holds, as far as Dynamo can know it.
+
+    What it cannot know is taken not to hold: operators check again.
+    """
+    if not is_compiling():
+        return condition
+    # It takes a while to import, and no eager code needs it.
+    from torch.fx.experimental.symbolic_shapes import guard_or_false
+
+    return guard_or_false(condition)
+
+
 def integer_vector(op: str, name: str, value: Tensor) -> Tensor:
     """Returns ``value`` as a contiguous vector of int32 or int64 on the CPU.
 

@@ -3,7 +3,6 @@
 import torch
 from torch import Tensor
 from torch.compiler import is_compiling
-from torch.fx.experimental.symbolic_shapes import guard_or_false
 
 from torch_gsample.ops import _check
 from torch_gsample.ops._fake import dynamic_size
@@ -82,10 +81,9 @@ def index_widths(
         ValueError: If int32 is asked for and does not suffice.
     """
     if index_dtype is None:
-        # Sizes that Dynamo does not know are taken to fit: operators check.
-        wide_indices = guard_or_false(num_nodes > _INT32_MAX)
+        wide_indices = _check.is_known(num_nodes > _INT32_MAX)
         return (
-            wide_indices or guard_or_false(num_edges > _INT32_MAX),
+            wide_indices or _check.is_known(num_edges > _INT32_MAX),
             wide_indices,
         )
     if index_dtype not in _check.INDEX_DTYPES:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch.fx.experimental.symbolic_shapes import guard_or_false
 
+from torch_gsample.ops._check import is_known
 from torch_gsample.sparse_sample.errors import check_device, check_dim
 from torch_gsample.sparse_sample.layout import Layout
 
@@ -126,7 +126,7 @@ class Compute:
         if (
             not isinstance(other, Tensor)
             or other.dim() == 0
-            or guard_or_false(other.shape[0] != size)
+            or is_known(other.shape[0] != size)
         ):
             got = list(other.shape) if isinstance(other, Tensor) else other
             raise ValueError(

@@ -22,6 +22,7 @@ class RowProbs:
             are 0.
 
     Example:
+        >>> import torch
         >>> q = RowProbs(torch.tensor([0.0, 3.0, 1.0]))
         >>> q.probs
         tensor([0.0000, 0.7500, 0.2500])

@@ -34,15 +34,14 @@ LAYERS = {
     'sparse_sample': {'formats', 'ops', 'rng', 'sparse_sample'},
     'algorithms': {'algorithms', 'ops', 'rng', 'sparse_sample'},
     'samplers': {
-        'algorithms',
-        'formats',
-        'ops',
-        'rng',
-        'samplers',
-        'sparse_sample',
+        *('algorithms', 'formats', 'ops', 'rng'),
+        *('samplers', 'sparse_sample'),
+    },
+    'loader': {
+        *('algorithms', 'formats', 'loader', 'ops', 'rng'),
+        *('samplers', 'sparse_sample'),
     },
     'compiler': {'compiler', 'rng'},
-    'loader': {'formats', 'loader', 'ops', 'rng', 'samplers'},
     'datasets': {'datasets', 'formats', 'ops'},
     'testing': {'formats', 'ops', 'rng'},
 }

@@ -18,6 +18,8 @@ from torch_gsample.samplers import (
     KeyedSampler,
     NeighborSampler,
     ProgramSampler,
+    SaintSampler,
+    ShaDowSampler,
 )
 from torch_gsample.sparse_sample import SparseSample
 
@@ -29,6 +31,8 @@ __all__ = [
     'KeyedSampler',
     'NeighborSampler',
     'ProgramSampler',
+    'SaintSampler',
+    'ShaDowSampler',
     'SparseSample',
     '__version__',
     'algorithms',

@@ -58,7 +58,8 @@ def test_shadow_of_all_neighbors_is_the_ball():
     out = shadow(A, torch.tensor([3, 20]), [-1, -1])
     for seed, part in zip((3, 20), blocks(A, out), strict=True):
         distance = hops(neighbors(A), seed)
-        assert part == sorted(v for v, d in distance.items() if d <= 2)
+        assert part[0] == seed
+        assert set(part) == {v for v, d in distance.items() if d <= 2}
 
 
 def test_shadow_ppr_takes_the_top_scores():

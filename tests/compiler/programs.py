@@ -33,7 +33,9 @@ RELATIONS, ENTITIES = features(5), features(3)
 PROGRAMS = {
     'graphsage': lambda A, s: algorithms.graphsage(A, s, [3, 2]),
     'ladies': lambda A, s: algorithms.ladies(A, s, [8, 8]),
-    'ladies-trained': lambda A, s: algorithms.ladies(A, s, [8, 8], False, True),
+    'ladies-trained': lambda A, s: algorithms.ladies(
+        A, s, [8, 8], False, True
+    ),
     'fastgcn': lambda A, s: algorithms.fastgcn(A, s, [8, 8]),
     'labor': lambda A, s: algorithms.labor(A, s, [3, 2]),
     'as_gcn': lambda A, s: AS_GCN(A, s, [8, 8], X),

@@ -240,11 +240,6 @@ FORMATS = [
         "positive_weights: 'weight' must be finite and not negative (got -2.0",
     ),
     (
-        TypeError,
-        lambda: ops.positive_weights(torch.ones(2, 2)),
-        "positive_weights: 'weight' must be a vector of real numbers",
-    ),
-    (
         ValueError,
         lambda: weights([1, -1, 1]),
         'negative (got -1.0 at position 1)',

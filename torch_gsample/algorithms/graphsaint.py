@@ -104,15 +104,18 @@ class SaintNorm(NamedTuple):
 
 
 def saint_norm(
-    A: SparseSample, draw: Callable[[], SparseSample], num_draws: int
+    A: SparseSample,
+    draw: Callable[[], SparseSample],
+    num_draws: int | None = None,
+    coverage: float | None = None,
 ) -> SaintNorm:
     r"""Estimates the normalisation of a sampler by sampling beforehand.
 
-    Of ``num_draws`` subgraphs, :math:`C_v` hold node :math:`v` and
-    :math:`C_{uv}` the edge :math:`u \to v`. Then
+    Of :math:`n` subgraphs, :math:`C_v` hold node :math:`v` and :math:`C_{uv}`
+    the edge :math:`u \to v`. Then
 
     .. math::
-        \frac{1}{\lambda_v} = \frac{\text{num\_draws}}{N \, C_v}, \qquad
+        \frac{1}{\lambda_v} = \frac{n}{N \, C_v}, \qquad
         \frac{1}{\alpha_{uv}} = \frac{C_v}{C_{uv}}
 
     make :math:`\sum_v L_v / \lambda_v` over a subgraph an estimate of the mean
@@ -122,33 +125,52 @@ def saint_norm(
     Args:
         A (SparseSample): ``[N, N]``, the whole graph.
         draw (Callable): Samples a subgraph of ``A``.
-        num_draws (int): How often.
+        num_draws (int, optional): :math:`n`.
+        coverage (float, optional): In place of ``num_draws``: draws until the
+            subgraphs hold ``coverage * N`` nodes together.
 
     Returns:
         SaintNorm: The factors.
 
     Raises:
-        ValueError: If ``num_draws`` is not positive.
+        ValueError: If not one of both is given, it is not positive, or a
+            subgraph is empty, by which no coverage is reached.
 
     Example:
         >>> A = SparseSample.from_edge_index(torch.tensor([[0, 1], [1, 0]]))
         >>> saint_norm(A, lambda: saint_edge(A, k=1), num_draws=10)
         SaintNorm(node=tensor([0.5000, 0.5000]), edge=tensor([1., 1.]))
     """
-    if num_draws <= 0:
+    bound = num_draws if coverage is None else coverage
+    if bound is None or None not in (num_draws, coverage):
         raise ValueError(
-            f"saint_norm: 'num_draws' must be positive (got {num_draws})"
+            "saint_norm: one of 'num_draws' and 'coverage' must be given"
         )
-    row, col = A.coo()
-    node_count, edge_count = torch.zeros(A.num_cols), torch.zeros(row.numel())
-    for _ in range(num_draws):
+    if not bound > 0:
+        name = 'num_draws' if coverage is None else 'coverage'
+        raise ValueError(
+            f"saint_norm: '{name}' must be positive (got {bound})"
+        )
+    if coverage is not None:
+        bound *= A.num_cols
+    node_count = torch.zeros(A.num_cols)
+    edge_count = torch.zeros(A.num_edges)
+    drawn = covered = 0
+    while (drawn if coverage is None else covered) < bound:
         subgraph = draw()
         node_count[subgraph.col_ids] += 1
         edge_count[subgraph.edge_id] += 1
+        if subgraph.num_cols == 0 and coverage is not None:
+            raise ValueError(
+                "saint_norm: 'draw' must return nodes to reach 'coverage' "
+                '(got an empty subgraph)'
+            )
+        drawn, covered = drawn + 1, covered + subgraph.num_cols
     node_count, edge_count = node_count.clamp(min=1), edge_count.clamp(min=1)
+    col = A.coo()[1]
     into = torch.empty_like(col).index_copy(0, A.edge_id, col)
     return SaintNorm(
-        num_draws / (A.num_cols * node_count), node_count[into] / edge_count
+        drawn / (A.num_cols * node_count), node_count[into] / edge_count
     )
 
 

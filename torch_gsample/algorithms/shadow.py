@@ -6,7 +6,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from torch_gsample import ops
 from torch_gsample.algorithms.ppr import approximate_ppr
+from torch_gsample.rng import current_program
 from torch_gsample.sparse_sample import SparseSample
 
 
@@ -25,7 +27,10 @@ class Subgraphs(NamedTuple):
 
 
 def shadow(
-    A: SparseSample, seeds: Tensor, fanouts: Sequence[int]
+    A: SparseSample,
+    seeds: Tensor,
+    fanouts: Sequence[int],
+    replace: bool = False,
 ) -> Subgraphs:
     r"""Induces a subgraph of the sampled neighbourhood of each seed.
 
@@ -37,11 +42,12 @@ def shadow(
 
     Args:
         A (SparseSample): ``[N, N]``.
-        seeds (torch.Tensor): int64 ``[num_seeds]``.
+        seeds (torch.Tensor): int64 ``[num_seeds]``; a duplicate draws anew.
         fanouts (List[int]): In-neighbours of each node at each hop.
+        replace (bool, optional): Whether to draw with replacement.
 
     Returns:
-        Subgraphs: A block for each seed.
+        Subgraphs: A block for each seed, which begins with the seed.
 
     Example:
         >>> A = SparseSample.from_edge_index(
@@ -49,16 +55,41 @@ def shadow(
         ... )
         >>> out = shadow(A, torch.tensor([0, 1]), fanouts=[1])
         >>> out.matrix.col_ids, out.batch
-        (tensor([0, 2, 0, 1]), tensor([0, 0, 1, 1]))
+        (tensor([0, 2, 1, 0]), tensor([0, 0, 1, 1]))
     """
-    n = A.num_cols
-    pairs = [torch.arange(seeds.numel()) * n + seeds]
-    for k in fanouts:
-        hop = A[:, pairs[-1] % n]
-        hop.col_ids = pairs[-1]  # a node draws anew in each subgraph
-        row, col = hop.individual_sample(k).coo()
-        pairs.append((pairs[-1][col] // n * n + row).unique())
-    return _induce(A, seeds, torch.cat(pairs))
+    nodes, batch, root = shadow_nodes(A, seeds, fanouts, replace)
+    return Subgraphs(A.induce(nodes, batch), batch, root)
+
+
+def shadow_nodes(
+    A: SparseSample,
+    seeds: Tensor,
+    fanouts: Sequence[int],
+    replace: bool = False,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Samples the nodes of :func:`shadow`, without edges.
+
+    Returns:
+        Tuple[torch.Tensor, torch.Tensor, torch.Tensor]: int64 ``[n]`` nodes
+        and whose subgraph each is in, and ``[num_seeds]``, where the seeds
+        are: a block begins with its seed.
+    """
+    key, call_id = current_program()
+    for _ in fanouts[1:]:
+        current_program()  # each hop takes a number
+    layout = A.csc
+    sample = ops.neighbor_sample(
+        layout.indptr,
+        layout.indices,
+        seeds,
+        fanouts,
+        key=key,
+        call_id=call_id,
+        replace=replace,
+        disjoint=True,
+        return_edge_id=False,
+    )
+    return _by_block(sample.node, sample.batch, seeds.numel())
 
 
 def shadow_ppr(
@@ -82,7 +113,7 @@ def shadow_ppr(
         eps (float, optional): Of the scores.
 
     Returns:
-        Subgraphs: A block for each seed.
+        Subgraphs: A block for each seed, which begins with the seed.
 
     Example:
         >>> A = SparseSample.from_edge_index(
@@ -95,14 +126,19 @@ def shadow_ppr(
     row, col = scores.coo()
     others = scores.masked(row != seeds[col])
     row, col = others.top(k).coo()
-    own = torch.arange(seeds.numel()) * A.num_cols + seeds
-    pairs = torch.cat([own, col * A.num_cols + row])
-    return _induce(A, seeds, pairs)
+    batch = torch.cat([torch.arange(seeds.numel()), col])
+    nodes, batch, root = _by_block(
+        torch.cat([seeds, row]), batch, seeds.numel()
+    )
+    return Subgraphs(A.induce(nodes, batch), batch, root)
 
 
-def _induce(A: SparseSample, seeds: Tensor, pairs: Tensor) -> Subgraphs:
-    """Induces from pairs of a seed's position and a node."""
-    n, pairs = A.num_cols, pairs.unique()
-    batch = pairs // n
-    root = torch.searchsorted(pairs, torch.arange(seeds.numel()) * n + seeds)
-    return Subgraphs(A.induce(pairs % n, batch), batch, root)
+def _by_block(
+    nodes: Tensor, batch: Tensor, num_seeds: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Sorts by block, stably and in linear time: seeds stay first."""
+    size = nodes.numel()
+    start, _, order = ops.coo_to_csc(
+        torch.arange(size), batch, size, num_seeds
+    )
+    return nodes[order], batch[order], start[:-1].to(torch.int64)

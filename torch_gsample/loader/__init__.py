@@ -3,10 +3,26 @@
 A graph and seeds come in, PyG mini-batches go out.
 """
 
+from torch_gsample.loader.graph_saint import (
+    GraphSAINTEdgeSampler,
+    GraphSAINTNodeSampler,
+    GraphSAINTRandomWalkSampler,
+    GraphSAINTSampler,
+)
 from torch_gsample.loader.hgt_loader import HGTLoader
 from torch_gsample.loader.neighbor_loader import (
     LinkNeighborLoader,
     NeighborLoader,
 )
+from torch_gsample.loader.shadow import ShaDowKHopSampler
 
-__all__ = ['HGTLoader', 'LinkNeighborLoader', 'NeighborLoader']
+__all__ = [
+    'GraphSAINTEdgeSampler',
+    'GraphSAINTNodeSampler',
+    'GraphSAINTRandomWalkSampler',
+    'GraphSAINTSampler',
+    'HGTLoader',
+    'LinkNeighborLoader',
+    'NeighborLoader',
+    'ShaDowKHopSampler',
+]

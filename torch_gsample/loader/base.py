@@ -57,6 +57,9 @@ class KeyedLoader:
         if prefetch is None:
             keyed = isinstance(sampler, KeyedSampler)
             prefetch = DEFAULT_PREFETCH if keyed else 0
+        self._init_epochs(prefetch, kwargs)
+
+    def _init_epochs(self, prefetch: int, kwargs: dict[str, Any]) -> None:
         if prefetch < 0:
             raise ValueError(
                 f"{type(self).__name__}: 'prefetch' must not be negative "

@@ -74,16 +74,23 @@ class WideFeatures:
 def _wide_tensors(data: Any, store: Any) -> Iterator[tuple[str, Tensor]]:
     for key, value in store.items():
         if (
-            type(value) is Tensor
-            and value.device.type == 'cpu'
-            and value.dim() > 1
-            and value.is_contiguous()
-            and not value.requires_grad
-            and value[:1].numel() * value.element_size() >= _WIDE
+            is_wide(value)
             and store.is_node_attr(key)
             and data.__cat_dim__(key, value, store) == 0
         ):
             yield key, value
+
+
+def is_wide(value: Any) -> bool:
+    """Whether rows of a tensor are best collected by :func:`gather_rows`."""
+    return (
+        type(value) is Tensor
+        and value.device.type == 'cpu'
+        and value.dim() > 1
+        and value.is_contiguous()
+        and not value.requires_grad
+        and value[:1].numel() * value.element_size() >= _WIDE
+    )
 
 
 def join_features(loader: Any, filter_fn: Any, out: Any) -> Any:

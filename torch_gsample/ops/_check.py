@@ -119,6 +119,17 @@ def fanouts(op: str, name: str, value: Sequence[int]) -> list[int]:
     return value
 
 
+def count(op: str, name: str, value: int, least: int = 1) -> int:
+    """Returns a number of things, of which there are at least some."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{op}: '{name}' must be an integer (got {value!r})")
+    if value < least:
+        raise ValueError(
+            f"{op}: '{name}' must be at least {least} (got {value})"
+        )
+    return value
+
+
 def random_key(op: str, key: Tensor) -> Tensor:
     """Returns a key of shape ``[1, 3]``."""
     if not isinstance(key, Tensor) or key.dtype != torch.int64:

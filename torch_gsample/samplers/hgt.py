@@ -7,7 +7,8 @@ from torch_geometric.typing import NodeType
 
 from torch_gsample.algorithms import hgt
 from torch_gsample.samplers.graph_input import GraphData
-from torch_gsample.samplers.program import ProgramSampler, check_layers
+from torch_gsample.samplers.program import ProgramSampler
+from torch_gsample.samplers.program_input import checked_list
 
 NumSamples: TypeAlias = Sequence[int] | Mapping[NodeType, Sequence[int]]
 
@@ -98,7 +99,7 @@ class HGTSampler(ProgramSampler):
                 'has (got a homogeneous graph)'
             )
         if not isinstance(fanouts, Mapping):
-            sizes = check_layers(self._name, 'num_samples', fanouts)
+            sizes = checked_list(self._name, 'num_samples', fanouts)
             return dict.fromkeys(types, sizes)
         if set(fanouts) != set(types):
             raise ValueError(
@@ -106,7 +107,7 @@ class HGTSampler(ProgramSampler):
                 f'types of the graph, {types} (got {list(fanouts)})'
             )
         out = {
-            t: check_layers(self._name, 'num_samples', fanouts[t])
+            t: checked_list(self._name, 'num_samples', fanouts[t])
             for t in types
         }
         if len(set(map(len, out.values()))) > 1:

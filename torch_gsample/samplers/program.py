@@ -1,6 +1,6 @@
 """Any sampling program as a sampler of PyG's loaders."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import torch
@@ -13,16 +13,11 @@ from torch_geometric.sampler import (
 from torch_geometric.typing import EdgeType, NodeType
 
 from torch_gsample import ops, rng
-from torch_gsample.ops._check import fanouts as check_fanouts
 from torch_gsample.ops._check import node_ids
 from torch_gsample.samplers.attributes import Times
 from torch_gsample.samplers.base import KeyedSampler
-from torch_gsample.samplers.graph_input import (
-    GraphData,
-    SamplerGraph,
-    edge_attributes,
-    read_graph,
-)
+from torch_gsample.samplers.disjoint import join_subgraphs
+from torch_gsample.samplers.graph_input import GraphData, read_graph
 from torch_gsample.samplers.layers import (
     Edges,
     Nodes,
@@ -32,18 +27,20 @@ from torch_gsample.samplers.layers import (
 )
 from torch_gsample.samplers.links import LinkBatch
 from torch_gsample.samplers.negatives import Negatives
+from torch_gsample.samplers.program_input import (
+    Fanouts,
+    checked_fanouts,
+    read_matrices,
+)
 from torch_gsample.samplers.returned import Returned, read_returned
 from torch_gsample.samplers.sampled_attributes import (
     AttributedOutput,
     HeteroAttributedOutput,
     SampledAttributes,
 )
-from torch_gsample.sparse_sample import SparseSample
-from torch_gsample.sparse_sample.layout import Layout
 
 #: A function ``(A, seeds, fanouts, **kwargs) -> layers``.
 Program: TypeAlias = Callable[..., Any]
-Fanouts: TypeAlias = Sequence[int] | Mapping[EdgeType, Sequence[int]]
 
 
 class ProgramSampler(KeyedSampler):
@@ -51,16 +48,20 @@ class ProgramSampler(KeyedSampler):
 
     The function, the *program*, is called for each batch as
     ``program(A, seeds, fanouts, **program_kwargs)``. ``A`` is the graph as a
-    :class:`~torch_gsample.SparseSample` and ``seeds`` are distinct nodes; in
-    a heterogeneous graph they are dictionaries by edge type and by node type.
+    :class:`~torch_gsample.SparseSample` and ``seeds`` are distinct nodes (all
+    of the batch, in their order, with ``disjoint=True``); in a heterogeneous
+    graph they are dictionaries by edge type and by node type.
     It returns
 
     * a list of matrices (or of dictionaries of them), the layers of a sample
       from the seeds outwards, whose columns are what a layer was sampled for;
     * or one matrix (or dictionary), whose rows and columns are the nodes of
       an induced subgraph;
-    * or a pair of either and a dictionary of node attributes, by name (and by
-      node type before), tensors ``[num_nodes, ...]`` of the whole graph.
+    * or, with ``disjoint=True``, :class:`~torch_gsample.algorithms.Subgraphs`,
+      one for each seed;
+    * or a pair of one of these and a dictionary of node attributes, by name
+      (and by node type before), tensors ``[num_nodes, ...]`` of the whole
+      graph.
 
     Where matrices have values, these are in the batch as ``edge_weight``.
     The loaders of :mod:`torch_gsample.loader` write them, and the node
@@ -80,6 +81,10 @@ class ProgramSampler(KeyedSampler):
             ``A`` are; ones if not given.
         own_edges (bool, optional): Whether the program returns edges that the
             graph does not have. Batches are then without edge attributes.
+        disjoint (bool, optional): Whether the program returns a subgraph for
+            each seed: nodes are then the seeds, duplicates included, and
+            after them all others; ``batch`` says whose subgraph each of them
+            is in. In link loaders each end of a link has a subgraph.
         is_sorted (bool, optional): As in :class:`NeighborSampler`.
         share_memory (bool, optional): Whether to move the graph to shared
             memory, for workers that are spawned.
@@ -92,7 +97,8 @@ class ProgramSampler(KeyedSampler):
     Raises:
         TypeError: If ``program`` cannot be called, or ``fanouts`` are no
             integers.
-        ValueError: If ``fanouts`` are empty, or ``weight_attr`` is not known.
+        ValueError: If ``fanouts`` are empty, ``weight_attr`` is not known, or
+            ``disjoint`` is asked for in a heterogeneous graph.
 
     Example:
         >>> import torch
@@ -122,6 +128,7 @@ class ProgramSampler(KeyedSampler):
         rng_scope: str = 'batch',
         weight_attr: str | None = None,
         own_edges: bool = False,
+        disjoint: bool = False,
         is_sorted: bool = False,
         share_memory: bool = False,
         true_negatives: bool = False,
@@ -143,8 +150,16 @@ class ProgramSampler(KeyedSampler):
         self.own_edges = own_edges
         self.exclude_seed_edges = exclude_seed_edges
         self.graph = read_graph(data, is_sorted=is_sorted)
+        if disjoint and self.is_hetero:
+            raise ValueError(
+                f"{self._name}: 'disjoint' must be False in a heterogeneous "
+                'graph (got True)'
+            )
+        self._disjoint = disjoint
         self.fanouts = fanouts
-        self.matrices = _matrices(self._name, data, self.graph, weight_attr)
+        self.matrices = read_matrices(
+            self._name, data, self.graph, weight_attr
+        )
         self._negatives = Negatives(self.graph, true_negatives, False)
         if share_memory:
             for t, csc in self.graph.csc.items():
@@ -174,8 +189,8 @@ class ProgramSampler(KeyedSampler):
 
     @property
     def disjoint(self) -> bool:
-        """Whether each seed has a subgraph of its own: no."""
-        return False
+        """Whether each seed has a subgraph of its own."""
+        return self._disjoint
 
     def sample_from_nodes(
         self, inputs: NodeSamplerInput, **kwargs: Any
@@ -225,16 +240,16 @@ class ProgramSampler(KeyedSampler):
         ):
             self._check_seeds(node_type, 'seeds', nodes)
         ends.add_negatives(self._negatives, Times(), key)
-        seeds, _ = ends.seeds(disjoint=False)
+        seeds, _ = ends.seeds(self.disjoint)
         out = self._sample(seeds, key)
         if self.exclude_seed_edges:
             ends.exclude_edges(
                 out,
                 self.graph,
-                disjoint=False,
+                self.disjoint,
                 reverse=self.exclude_seed_edges == 'reverse',
             )
-        ends.label(out, self.graph, disjoint=False)
+        ends.label(out, self.graph, self.disjoint)
         return out
 
     def prepare_negatives(self, edge_type: EdgeType | None) -> None:
@@ -252,7 +267,7 @@ class ProgramSampler(KeyedSampler):
         return type(self).__name__
 
     def _checked_fanouts(self, fanouts: Any) -> Any:
-        return _checked_fanouts(self._name, self.graph, fanouts)
+        return checked_fanouts(self._name, self.graph, fanouts)
 
     def _check_seeds(
         self, node_type: NodeType | None, name: str, seeds: Tensor
@@ -274,9 +289,11 @@ class ProgramSampler(KeyedSampler):
                 *args,
                 **self.program_kwargs,
             )
-        return read_returned(self._name, graph, returned)
+        return read_returned(self._name, graph, returned, self.disjoint)
 
     def _sample(self, seeds: dict[Any, Tensor], key: Tensor) -> Any:
+        if self.disjoint:
+            return self._sample_disjoint(seeds[None], key)
         none = torch.empty(0, dtype=torch.int64)
         seeds = {t: seeds.get(t, none) for t in self.graph.node_types}
         distinct, place = {}, {}
@@ -298,6 +315,18 @@ class ProgramSampler(KeyedSampler):
             repeat_seeds(self.graph, seeds, place, nodes, edges)
         return self._output(nodes, edges, returned)
 
+    def _sample_disjoint(self, seeds: Tensor, key: Tensor) -> Any:
+        returned = self._run({None: seeds}, key)
+        assert returned.subgraphs is not None
+        nodes, edges, batch = join_subgraphs(
+            self._name, self.graph, seeds, returned.subgraphs
+        )
+        if not self.own_edges:
+            check_edges(self._name, self.graph, {None: nodes}, {None: edges})
+        out = self._output({None: nodes}, {None: edges}, returned)
+        out.batch = batch
+        return out
+
     def _output(
         self,
         nodes: dict[Any, Nodes],
@@ -315,7 +344,7 @@ class ProgramSampler(KeyedSampler):
                 if e.value is not None
             },
         )
-        induced = returned.induced is not None
+        induced = self.disjoint or returned.induced is not None
         fields: dict[str, Any] = dict(
             node={t: n.ids for t, n in nodes.items()},
             row={t: e.row for t, e in edges.items()},
@@ -334,61 +363,3 @@ class ProgramSampler(KeyedSampler):
         if induced:
             fields['num_sampled_edges'] = None
         return HeteroAttributedOutput(**fields, attributes=attributes)
-
-
-def _checked_fanouts(
-    name: str, graph: SamplerGraph, fanouts: Any
-) -> Fanouts | None:
-    if fanouts is None:
-        return None
-    if isinstance(fanouts, Mapping):
-        if set(fanouts) - set(graph.edge_types) or not graph.is_hetero:
-            raise ValueError(
-                f"{name}: the keys of 'fanouts' must be edge types of the "
-                f'graph, {graph.edge_types} (got {list(fanouts)})'
-            )
-        if not fanouts:
-            raise ValueError(f"{name}: 'fanouts' must not be empty")
-        return {
-            t: check_layers(name, 'fanouts', values)
-            for t, values in fanouts.items()
-        }
-    return check_layers(name, 'fanouts', fanouts)
-
-
-def check_layers(name: str, argument: str, sizes: Any) -> list[int]:
-    """Returns a list of numbers, one for each layer."""
-    if isinstance(sizes, (str, Tensor)) or not isinstance(sizes, Sequence):
-        raise TypeError(
-            f"{name}: '{argument}' must be a list of integers, one for each "
-            f'layer (got {sizes!r})'
-        )
-    if not sizes:
-        raise ValueError(
-            f"{name}: '{argument}' must not be empty (got {sizes!r})"
-        )
-    return check_fanouts(name, argument, sizes)
-
-
-def _matrices(
-    name: str, data: GraphData, graph: SamplerGraph, weight_attr: str | None
-) -> dict[Any, SparseSample]:
-    """Returns the graph as matrices, whose edge ids are those of the data."""
-    weights: dict[Any, Tensor] = {}
-    if weight_attr is not None:
-        weights = edge_attributes(data, graph, weight_attr)
-        if not weights:
-            raise ValueError(
-                f"{name}: the weight attribute '{weight_attr}' is no "
-                f'edge-level attribute'
-            )
-    return {
-        t: SparseSample(
-            Layout(csc.indptr, csc.indices),
-            None,
-            (csc.num_rows, csc.num_cols),
-            weights[t].cpu().contiguous() if t in weights else None,
-            csc.perm,
-        )
-        for t, csc in graph.csc.items()
-    }

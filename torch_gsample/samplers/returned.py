@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torch_gsample.algorithms.shadow import Subgraphs
 from torch_gsample.samplers.graph_input import SamplerGraph
 from torch_gsample.samplers.layers import Relations
 from torch_gsample.sparse_sample import SparseSample
@@ -21,22 +22,29 @@ class Returned:
         layers (List[Dict[EdgeType, SparseSample]]): From the seeds outwards.
         induced (Dict[NodeType, torch.Tensor], optional): The nodes of an
             induced subgraph, whose edges are the only layer.
+        subgraphs (Subgraphs, optional): A subgraph for each seed, in place of
+            layers.
         node_attributes (Dict[NodeType, Dict[str, torch.Tensor]]): Attributes
             of all nodes of the graph.
     """
 
     layers: list[Relations]
     induced: dict[Any, Tensor] | None = None
+    subgraphs: Subgraphs | None = None
     node_attributes: dict[Any, dict[str, Tensor]] = field(default_factory=dict)
 
 
-def read_returned(name: str, graph: SamplerGraph, returned: Any) -> Returned:
+def read_returned(
+    name: str, graph: SamplerGraph, returned: Any, disjoint: bool = False
+) -> Returned:
     """Brings what a program returned into one form.
 
     Args:
         name (str): The sampler, for messages.
         graph (SamplerGraph): What was sampled.
-        returned: Layers, a subgraph, or a pair of either and attributes.
+        returned: Layers, a subgraph, or subgraphs; or a pair of one of them
+            and attributes.
+        disjoint (bool, optional): Whether subgraphs are expected.
 
     Raises:
         TypeError: If it is something else.
@@ -47,6 +55,18 @@ def read_returned(name: str, graph: SamplerGraph, returned: Any) -> Returned:
         first, second = returned
         if not _is_layer(graph, second):
             sample, attributes = first, second
+    if disjoint != isinstance(sample, Subgraphs):
+        raise _wrong_type(name, graph, sample, disjoint)
+    if disjoint:
+        out = Returned([], subgraphs=sample)
+    else:
+        out = _read_layers(name, graph, sample)
+    if attributes is not None:
+        out.node_attributes = _read_attributes(name, graph, attributes)
+    return out
+
+
+def _read_layers(name: str, graph: SamplerGraph, sample: Any) -> Returned:
     induced = _is_layer(graph, sample)
     layers = [sample] if induced else sample
     if not isinstance(layers, (list, tuple)) or not layers:
@@ -54,8 +74,6 @@ def read_returned(name: str, graph: SamplerGraph, returned: Any) -> Returned:
     out = Returned([_read_layer(name, graph, layer) for layer in layers])
     if induced:
         out.induced = _induced_nodes(graph, out.layers[0])
-    if attributes is not None:
-        out.node_attributes = _read_attributes(name, graph, attributes)
     return out
 
 
@@ -67,7 +85,14 @@ def _is_layer(graph: SamplerGraph, value: Any) -> bool:
     )
 
 
-def _wrong_type(name: str, graph: SamplerGraph, got: Any) -> TypeError:
+def _wrong_type(
+    name: str, graph: SamplerGraph, got: Any, disjoint: bool = False
+) -> TypeError:
+    if disjoint or isinstance(got, Subgraphs):
+        return TypeError(
+            f"{name}: 'program' must return Subgraphs if and only if "
+            f"'disjoint=True' (got a {type(got).__name__})"
+        )
     layer = 'a SparseSample'
     if graph.is_hetero:
         layer = 'a dictionary of SparseSamples by edge type'

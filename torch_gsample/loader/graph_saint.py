@@ -1,0 +1,347 @@
+"""PyG's GraphSAINT loaders without torch-sparse."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from torch_gsample import ops, rng
+from torch_gsample.algorithms.graphsaint import SaintNorm, saint_norm
+from torch_gsample.loader.norm_file import fingerprint, load_norm, save_norm
+from torch_gsample.loader.subgraph_loader import SubgraphLoader
+from torch_gsample.ops import _check
+from torch_gsample.samplers.subgraph import NORM_SEED
+from torch_gsample.sparse_sample import SparseSample
+
+
+class GraphSAINTSampler(SubgraphLoader):
+    r"""Loads subgraphs that are sampled as a whole.
+
+    The counterpart of PyG's loader of this name, with its arguments and the
+    fields of its batches, from `"GraphSAINT: Graph Sampling Based Inductive
+    Learning Method" <https://arxiv.org/abs/1907.04931>`_ (ICLR 2020). Use
+    :class:`GraphSAINTNodeSampler`, :class:`GraphSAINTEdgeSampler` or
+    :class:`GraphSAINTRandomWalkSampler`.
+
+    With ``sample_coverage``, batches have the factors of the paper, estimated
+    from :math:`n` subgraphs that are sampled beforehand, of which :math:`C_v`
+    hold node :math:`v` and :math:`C_{uv}` the edge :math:`u \to v`:
+    ``node_norm`` :math:`= n / (N C_v)`, by which the sum of the losses of a
+    batch is an unbiased estimate of the mean loss, and ``edge_norm``
+    :math:`= C_v / C_{uv}`, by which an aggregation over the edges into
+    :math:`v` is.
+
+    It differs from PyG's in that
+
+    * samples are a function of (``seed``, epoch, step), and factors of the
+      graph and the arguments, for any number of workers and threads;
+    * ``edge_norm`` divides by the count of the destination, where messages
+      are summed, not of the source; what was in no subgraph counts as if in
+      one;
+    * a file in ``save_dir`` is named after the graph and all arguments that
+      matter, and is checked when it is read.
+
+    Args:
+        data (Data): The graph.
+        batch_size (int): Number of draws of each subgraph.
+        num_steps (int, optional): Subgraphs of an epoch.
+        sample_coverage (int, optional): How often a node is in the subgraphs
+            of the estimate, on average; 0 for no normalisation.
+        save_dir (str, optional): Where to keep the normalisation.
+        log (bool, optional): Whether to show the progress of the estimate.
+        seed (int, optional): The seed; drawn from torch's default generator
+            if not given.
+        prefetch (int, optional): Batches that a thread makes ahead where
+            there are no workers. (default: 2)
+        **kwargs (optional): Of :class:`torch.utils.data.DataLoader`.
+
+    Raises:
+        TypeError: If ``data`` is no homogeneous graph, or a number is no
+            integer.
+        ValueError: If a number is out of range, ``data`` has a ``node_norm``
+            or ``edge_norm`` already, or a saved file is not as it must be.
+    """
+
+    _norm: SaintNorm | None = None  # its edges are numbered by column
+
+    def __init__(
+        self,
+        data: Data,
+        batch_size: int,
+        num_steps: int = 1,
+        sample_coverage: int = 0,
+        save_dir: str | None = None,
+        log: bool = True,
+        *,
+        seed: int | None = None,
+        prefetch: int | None = None,
+        **kwargs: Any,
+    ):
+        name = type(self).__name__
+        self.num_draws = _check.count(name, 'batch_size', batch_size)
+        self.num_steps = _check.count(name, 'num_steps', num_steps)
+        self.sample_coverage = _check.count(
+            name, 'sample_coverage', sample_coverage, least=0
+        )
+        self.save_dir, self.log = save_dir, log
+        super().__init__(
+            data, num_steps, seed=seed, prefetch=prefetch, **kwargs
+        )
+        for key in ('node_norm', 'edge_norm'):
+            if key in self.data:
+                raise ValueError(
+                    f"{name}: 'data' must not have '{key}', which batches get"
+                )
+        if self.matrix.num_edges == 0:
+            raise ValueError(f"{name}: 'data' must have edges (got none)")
+        self._prepare()
+        if sample_coverage > 0:
+            self._norm = self._read_or_estimate()
+
+    def _prepare(self) -> None:
+        """Computes what all draws use."""
+
+    def _draw_nodes(self) -> Tensor:
+        """Draws the nodes of a subgraph, in any order and repeatedly."""
+        raise NotImplementedError
+
+    def _make_batch(self, index: Tensor) -> Data:
+        nodes = self._draw_nodes().unique()
+        out = type(self.data)()
+        out.num_nodes = nodes.numel()
+        edge = self._induce(out, nodes)
+        if self._norm is not None:
+            out.node_norm = self._norm.node[nodes]
+            out.edge_norm = self._norm.edge[edge]
+        return out
+
+    @property
+    def node_norm(self) -> Tensor | None:
+        """The factor of each node, float32 ``[num_nodes]``, or none."""
+        return None if self._norm is None else self._norm.node
+
+    @property
+    def edge_norm(self) -> Tensor | None:
+        """The factor of each edge of the data, float32 ``[num_edges]``."""
+        if self._norm is None:
+            return None
+        norm = self._norm.edge
+        return torch.empty_like(norm).index_copy(0, self._edge_id, norm)
+
+    def _arguments(self) -> tuple[int, ...]:
+        """What the normalisation depends on, beside the graph."""
+        return self.num_draws, self.sample_coverage
+
+    def _read_or_estimate(self) -> SaintNorm:
+        if self.save_dir is None:
+            return self._estimate()
+        name, matrix = type(self).__name__, self.matrix
+        mark = fingerprint(matrix, self._edge_id, *self._arguments())
+        path = Path(self.save_dir) / f'{name.lower()}_{mark}.pt'
+        if path.exists():
+            return load_norm(
+                name, path, mark, matrix.num_cols, matrix.num_edges
+            )
+        norm = self._estimate()
+        save_norm(path, norm, mark)
+        return norm
+
+    def _estimate(self) -> SaintNorm:
+        from tqdm import tqdm
+
+        number = iter(range(2**62))
+        total = self.matrix.num_cols * self.sample_coverage
+        with tqdm(
+            total=total,
+            desc='Compute GraphSAINT normalization',
+            disable=not self.log,
+        ) as bar:
+
+            def draw() -> SparseSample:
+                key = rng.make_key(NORM_SEED, 0, next(number))
+                with rng.program_scope(key):
+                    nodes = self._draw_nodes().unique()
+                bar.update(nodes.numel())
+                return self.matrix.induce(nodes)
+
+            return saint_norm(self.matrix, draw, coverage=self.sample_coverage)
+
+
+class GraphSAINTNodeSampler(GraphSAINTSampler):
+    r"""Samples nodes and induces their subgraph.
+
+    ``batch_size`` nodes are drawn with replacement by the law of the paper,
+
+    .. math:: P(u) \propto \sum_{u \to v} \frac{1}{\deg(v)^2}
+
+    with in-degrees: the squared norm of what :math:`u` adds to a mean
+    aggregation. PyG's loader draws by out-degree. A node without an out-edge
+    is never drawn. See :class:`GraphSAINTSampler` for the arguments.
+
+    Example:
+        >>> data = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
+        >>> loader = GraphSAINTNodeSampler(data, batch_size=50, seed=0)
+        >>> next(iter(loader)).edge_index
+        tensor([[1, 0],
+                [0, 1]])
+    """
+
+    def _prepare(self) -> None:
+        # v by 1 / deg(v), then one of its deg(v) in-edges: together P(u).
+        degree = self.matrix.csc.indptr.diff()
+        weight = torch.where(degree > 0, 1 / degree, 0.0)
+        self._cum_weight = ops.cumulate_weights(
+            torch.tensor([0, degree.numel()]), weight
+        )
+
+    def _draw_nodes(self) -> Tensor:
+        csc = self.matrix.csc
+        key, call_id = rng.current_program()
+        targets = ops.sample_nodes(
+            self.matrix.num_cols,
+            self.num_draws,
+            key=key,
+            call_id=call_id,
+            cum_weight=self._cum_weight,
+            replace=True,
+        )
+        return _step(csc.indptr, csc.indices, targets)
+
+
+class GraphSAINTEdgeSampler(GraphSAINTSampler):
+    r"""Samples edges and induces the subgraph of their ends.
+
+    ``batch_size`` edges are drawn with replacement by the law of the paper,
+
+    .. math:: P(u \to v) \propto \frac{1}{\deg(u)} + \frac{1}{\deg(v)}
+
+    where :math:`\deg(u)` counts out-edges and :math:`\deg(v)` in-edges. PyG's
+    loader draws by the sum of the degrees, which prefers hubs, without
+    replacement. See :class:`GraphSAINTSampler` for the arguments.
+
+    Example:
+        >>> data = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
+        >>> loader = GraphSAINTEdgeSampler(data, batch_size=1, seed=0)
+        >>> next(iter(loader)).edge_index
+        tensor([[1, 0],
+                [0, 1]])
+    """
+
+    def _prepare(self) -> None:
+        # An out-edge of a uniform source has probability 1 / deg(u), an
+        # in-edge of a uniform destination 1 / deg(v): the law is a mixture.
+        csc, csr = self.matrix.csc, self.matrix.csr
+        sources = (csr.indptr.diff() > 0).nonzero().view(-1)
+        targets = (csc.indptr.diff() > 0).nonzero().view(-1)
+        self._num_sources = sources.numel()
+        self._starts = torch.cat([sources, targets])
+
+    def _draw_nodes(self) -> Tensor:
+        csc, csr = self.matrix.csc, self.matrix.csr
+        key, call_id = rng.current_program()
+        chosen = ops.sample_nodes(
+            self._starts.numel(),
+            self.num_draws,
+            key=key,
+            call_id=call_id,
+            replace=True,
+        )
+        start, by_source = self._starts[chosen], chosen < self._num_sources
+        return torch.cat(
+            [
+                start,
+                _step(csr.indptr, csr.indices, start[by_source]),
+                _step(csc.indptr, csc.indices, start[~by_source]),
+            ]
+        )
+
+
+class GraphSAINTRandomWalkSampler(GraphSAINTSampler):
+    r"""Walks from random roots and induces the subgraph of what they visit.
+
+    ``batch_size`` roots are drawn uniformly with replacement, and walks go
+    along edges; one that meets a node without an out-edge stays. See
+    :class:`GraphSAINTSampler` for the other arguments.
+
+    Args:
+        data (Data): The graph.
+        batch_size (int): Number of roots of each subgraph.
+        walk_length (int): Number of steps of each walk.
+        num_steps (int, optional): As of :class:`GraphSAINTSampler`, like all
+            that follow.
+        sample_coverage (int, optional): As there.
+        save_dir (str, optional): As there.
+        log (bool, optional): As there.
+        **kwargs (optional): As there.
+
+    Example:
+        >>> data = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
+        >>> loader = GraphSAINTRandomWalkSampler(
+        ...     data, batch_size=1, walk_length=1, sample_coverage=5,
+        ...     log=False, seed=0,
+        ... )
+        >>> batch = next(iter(loader))
+        >>> batch.node_norm, batch.edge_norm
+        (tensor([0.5000, 0.5000]), tensor([1., 1.]))
+    """
+
+    def __init__(
+        self,
+        data: Data,
+        batch_size: int,
+        walk_length: int,
+        num_steps: int = 1,
+        sample_coverage: int = 0,
+        save_dir: str | None = None,
+        log: bool = True,
+        **kwargs: Any,
+    ):
+        self.walk_length = _check.count(
+            type(self).__name__, 'walk_length', walk_length
+        )
+        super().__init__(
+            data,
+            batch_size,
+            num_steps,
+            sample_coverage,
+            save_dir,
+            log,
+            **kwargs,
+        )
+
+    def _arguments(self) -> tuple[int, ...]:
+        return *super()._arguments(), self.walk_length
+
+    def _prepare(self) -> None:
+        _ = self.matrix.csr  # not in each worker
+
+    def _draw_nodes(self) -> Tensor:
+        csr = self.matrix.csr
+        key, call_id = rng.current_program()
+        roots = ops.sample_nodes(
+            self.matrix.num_cols,
+            self.num_draws,
+            key=key,
+            call_id=call_id,
+            replace=True,
+        )
+        key, call_id = rng.current_program()
+        walks = ops.random_walk(
+            csr.indptr,
+            csr.indices,
+            roots,
+            self.walk_length,
+            key=key,
+            call_id=call_id,
+        )
+        return walks.nodes.view(-1)
+
+
+def _step(indptr: Tensor, indices: Tensor, nodes: Tensor) -> Tensor:
+    """Moves each node to a uniformly drawn neighbour."""
+    key, call_id = rng.current_program()
+    return ops.random_walk(
+        indptr, indices, nodes, 1, key=key, call_id=call_id
+    ).nodes[:, 1]

@@ -1,0 +1,74 @@
+"""Keeps the normalisation of a GraphSAINT sampler in a file.
+
+A normalisation and what it is of go out to a file, and come in again only
+if the file is of the same graph and the same arguments.
+"""
+
+import os
+import tempfile
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from torch_gsample import rng
+from torch_gsample.algorithms.graphsaint import SaintNorm
+from torch_gsample.sparse_sample import SparseSample
+
+
+def fingerprint(matrix: SparseSample, edge_id: Tensor, *numbers: int) -> str:
+    """Returns what tells a graph and the arguments of a sampler apart."""
+    csc = matrix.csc
+    ids = rng.hash_ids(*numbers, csc.indptr, csc.indices, edge_id)
+    return f'{ids:016x}'
+
+
+def save_norm(path: Path, norm: SaintNorm, mark: str) -> None:
+    """Writes a file in one step: it is there as a whole, or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, part = tempfile.mkstemp(dir=path.parent, suffix='.part')
+    try:
+        with os.fdopen(handle, 'wb') as file:
+            torch.save({'fingerprint': mark, **norm._asdict()}, file)
+        os.replace(part, path)
+    except BaseException:
+        os.unlink(part)
+        raise
+
+
+def load_norm(
+    name: str, path: Path, mark: str, num_nodes: int, num_edges: int
+) -> SaintNorm:
+    """Reads a file, which may come from anywhere.
+
+    Raises:
+        ValueError: If it does not hold the normalisation that is wanted.
+    """
+    try:
+        saved = torch.load(path, map_location='cpu', weights_only=True)
+    except Exception as error:
+        raise _wrong(name, path, f'a file of torch.save ({error})') from error
+    keys = {'fingerprint', *SaintNorm._fields}
+    if not isinstance(saved, dict) or set(saved) != keys:
+        raise _wrong(name, path, f'a dictionary of {sorted(keys)}')
+    if saved['fingerprint'] != mark:
+        raise _wrong(name, path, 'of this graph and these arguments')
+    for key, size in (('node', num_nodes), ('edge', num_edges)):
+        value = saved[key]
+        if (
+            not isinstance(value, Tensor)
+            or value.dtype != torch.float32
+            or value.layout != torch.strided
+            or value.shape != (size,)
+        ):
+            raise _wrong(name, path, f"with '{key}' as float32 [{size}]")
+        if not bool((torch.isfinite(value) & (value > 0)).all()):
+            raise _wrong(name, path, f"with '{key}' positive and finite")
+    return SaintNorm(saved['node'], saved['edge'])
+
+
+def _wrong(name: str, path: Path, rule: str) -> ValueError:
+    return ValueError(
+        f"{name}: the saved normalisation '{path}' must be {rule}; delete it "
+        'to have it computed again'
+    )

@@ -1,0 +1,124 @@
+"""PyG's ``ShaDowKHopSampler`` without torch-sparse."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+
+from torch_gsample.algorithms.shadow import shadow_nodes
+from torch_gsample.loader.subgraph_loader import SubgraphLoader
+from torch_gsample.ops import _check
+
+
+class ShaDowKHopSampler(SubgraphLoader):
+    r"""Loads a bounded subgraph for each node of a batch.
+
+    The counterpart of PyG's loader of this name, with its arguments and the
+    fields of its batches: ``batch`` and ``ptr`` say whose subgraph a node is
+    in, ``root_n_id`` where the seeds are, ``y`` is that of the seeds, and all
+    other attributes are those of the nodes and edges. From `"Decoupling the
+    Depth and Scope of Graph Neural Networks"
+    <https://arxiv.org/abs/2201.07858>`_ (NeurIPS 2021).
+
+    It differs in that
+
+    * samples are a function of (``seed``, epoch, batch), for any number of
+      workers and threads;
+    * the first node of a subgraph is its seed;
+    * edges come by destination, and ``adj_t`` becomes an ``edge_index``;
+    * attributes are told apart as :class:`torch_geometric.data.Data` does it,
+      and not by their length alone.
+
+    Args:
+        data (Data): The graph.
+        depth (int): Number of hops.
+        num_neighbors (int): In-neighbours of each node to sample at each hop;
+            -1 takes all.
+        node_idx (torch.Tensor, optional): The seeds: int64 indices or a bool
+            mask; all nodes if not given.
+        replace (bool, optional): Whether to sample with replacement.
+        seed (int, optional): The seed; drawn from torch's default generator
+            if not given.
+        prefetch (int, optional): Batches that a thread makes ahead where
+            there are no workers. (default: 2)
+        **kwargs (optional): Of :class:`torch.utils.data.DataLoader`.
+
+    Raises:
+        IndexError: If a node of ``node_idx`` is not in the graph.
+        TypeError: If ``data`` is no homogeneous graph, or a number is no
+            integer.
+        ValueError: If a number is out of range.
+
+    Example:
+        >>> edge_index = torch.tensor([[0, 1, 2], [1, 2, 0]])
+        >>> data = Data(edge_index=edge_index, y=torch.tensor([5, 6, 7]))
+        >>> loader = ShaDowKHopSampler(
+        ...     data, depth=1, num_neighbors=2, batch_size=2, seed=0
+        ... )
+        >>> batch = next(iter(loader))
+        >>> batch.batch, batch.root_n_id, batch.y
+        (tensor([0, 0, 1, 1]), tensor([0, 2]), tensor([5, 6]))
+    """
+
+    def __init__(
+        self,
+        data: Data,
+        depth: int,
+        num_neighbors: int,
+        node_idx: Tensor | None = None,
+        replace: bool = False,
+        *,
+        seed: int | None = None,
+        prefetch: int | None = None,
+        **kwargs: Any,
+    ):
+        name = type(self).__name__
+        self.depth = _check.count(name, 'depth', depth)
+        self.num_neighbors = _check.fanouts(
+            name, 'num_neighbors', [num_neighbors]
+        )[0]
+        self.replace = replace
+        self.node_idx = _seeds(name, data, node_idx)
+        super().__init__(
+            data,
+            self.node_idx.numel(),
+            seed=seed,
+            prefetch=prefetch,
+            **kwargs,
+        )
+
+    def _make_batch(self, index: Tensor) -> Data:
+        seeds = self.node_idx[index]
+        fanouts = [self.num_neighbors] * self.depth
+        nodes, batch, root = shadow_nodes(
+            self.matrix, seeds, fanouts, self.replace
+        )
+        # A block begins with its root.
+        ptr = torch.cat([root, torch.tensor([batch.numel()])])
+        out = Batch(batch=batch, ptr=ptr)
+        out.root_n_id = root
+        skip: tuple[str, ...] = ('batch', 'ptr')
+        if 'y' in self.data and self.data.is_node_attr('y'):
+            skip += ('y',)
+            out.y = self.data.y[seeds]
+        self._induce(out, nodes, batch, skip)
+        return out
+
+
+def _seeds(name: str, data: Any, node_idx: Any) -> Tensor:
+    if not isinstance(data, Data):
+        raise TypeError(
+            f"{name}: 'data' must be a Data (got {type(data).__name__})"
+        )
+    size = data.num_nodes or 0
+    if node_idx is None:
+        return torch.arange(size)
+    if isinstance(node_idx, Tensor) and node_idx.dtype == torch.bool:
+        if node_idx.shape != (size,):
+            raise ValueError(
+                f"{name}: a mask 'node_idx' must have {size} elements (got "
+                f'shape {list(node_idx.shape)})'
+            )
+        return node_idx.nonzero().view(-1)
+    return _check.node_ids(name, 'node_idx', node_idx, size)

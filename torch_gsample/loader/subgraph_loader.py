@@ -1,0 +1,182 @@
+"""What our counterparts of PyG's subgraph loaders share.
+
+A graph and the indices of a batch come in; induced subgraphs with the
+attributes of their nodes and edges go out.
+"""
+
+import copy
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader
+from torch_geometric.data import Data
+
+from torch_gsample import rng
+from torch_gsample.loader.adjacency import with_edge_index
+from torch_gsample.loader.base import DEFAULT_PREFETCH, KeyedLoader
+from torch_gsample.loader.features import is_wide
+from torch_gsample.ops import gather_rows, induce_subgraph
+from torch_gsample.sparse_sample import SparseSample
+from torch_gsample.sparse_sample.layout import Layout
+
+
+class _BatchLoader(DataLoader):
+    """torch's loader of what :meth:`_make_batch` makes."""
+
+    seed: int
+
+    def collate_fn(self, index: list[int]) -> Data:
+        """Makes the batch of some indices."""
+        items = torch.tensor(index)
+        # Who calls it without a loader has no number.
+        place = rng.current_batch() or (0, rng.hash_ids(items))
+        with rng.program_scope(rng.make_key(self.seed, *place)):
+            return self._make_batch(items)
+
+    def _make_batch(self, index: Tensor) -> Data:
+        raise NotImplementedError
+
+
+class SubgraphLoader(KeyedLoader, _BatchLoader):  # type: ignore[misc]
+    """Makes batches of a graph by programs on its matrix.
+
+    A pass is an epoch, as of :class:`KeyedLoader`, and what programs draw is
+    a function of (seed, epoch, batch).
+
+    Args:
+        data (Data): The graph.
+        num_items (int): What indices are below.
+        seed (int, optional): The seed; drawn from torch's default generator
+            if not given.
+        prefetch (int, optional): Batches that a thread makes ahead where
+            there are no workers. (default: 2)
+        **kwargs (optional): Of :class:`torch.utils.data.DataLoader`.
+
+    Raises:
+        TypeError: If ``data`` is no homogeneous graph.
+        ValueError: If it has no edges to read.
+    """
+
+    def __init__(
+        self,
+        data: Data,
+        num_items: int,
+        *,
+        seed: int | None = None,
+        prefetch: int | None = None,
+        **kwargs: Any,
+    ):
+        for name in ('dataset', 'collate_fn'):  # Lightning passes them again
+            kwargs.pop(name, None)
+        self.seed = rng.draw_seed() if seed is None else seed
+        rng.make_key(self.seed)  # checks the seed
+        self._init_epochs(
+            DEFAULT_PREFETCH if prefetch is None else prefetch, kwargs
+        )
+        self.data = data
+        if kwargs.get('num_workers', 0) > 0:
+            self._edge_id.share_memory_()
+            _share_memory(self.matrix)
+        super().__init__(
+            range(num_items),  # type: ignore[arg-type]
+            collate_fn=self.collate_fn,
+            **kwargs,
+        )
+
+    @property
+    def data(self) -> Data:
+        """The graph, with an ``edge_index``."""
+        return self._data
+
+    @data.setter
+    def data(self, data: Data) -> None:
+        name = type(self).__name__
+        if not isinstance(data, Data):
+            raise TypeError(
+                f"{name}: 'data' must be a Data (got {type(data).__name__})"
+            )
+        self._data = _spelled_out(with_edge_index(data))
+        if self._data.edge_index is None:
+            raise ValueError(
+                f"{name}: 'data' must have an 'edge_index' or an 'adj_t'"
+            )
+        matrix = SparseSample.from_data(self._data)
+        # Its edges are numbered by column: what belongs to the edges of a
+        # column is side by side, and ids are looked up only where needed.
+        self.matrix = SparseSample(
+            Layout(matrix.csc.indptr, matrix.csc.indices), None, matrix.shape
+        )
+        self._edge_id = matrix.edge_id
+
+    def _induce(
+        self,
+        out: Data,
+        nodes: Tensor,
+        batch: Tensor | None = None,
+        skip: tuple[str, ...] = (),
+    ) -> Tensor:
+        """Writes the edges between nodes, and all attributes.
+
+        Args:
+            out (Data): The batch.
+            nodes (torch.Tensor): int64 ``[n]``.
+            batch (torch.Tensor, optional): int64 ``[n]``, for disjoint
+                subgraphs.
+            skip (Tuple[str], optional): Attributes to leave out.
+
+        Returns:
+            torch.Tensor: int64 ``[num_edges]``, by the numbers of the matrix.
+        """
+        csc = self.matrix.csc
+        row, col, edge = induce_subgraph(
+            csc.indptr,
+            csc.indices,
+            self.matrix.num_rows,
+            nodes,
+            nodes,
+            batch,
+            batch,
+        )
+        out.edge_index = torch.stack([row, col])
+        edge_id = None
+        for key, value in self.data:
+            if key in skip or key in ('edge_index', 'num_nodes'):
+                continue
+            out[key] = value
+            if isinstance(value, Tensor):
+                dim = self.data.__cat_dim__(key, value)
+                if self.data.is_node_attr(key):
+                    out[key] = _take(value, nodes, dim)
+                elif self.data.is_edge_attr(key):
+                    if edge_id is None:
+                        edge_id = self._edge_id[edge]
+                    out[key] = _take(value, edge_id, dim)
+        return edge
+
+
+def _take(value: Tensor, index: Tensor, dim: int) -> Tensor:
+    if dim == 0 and is_wide(value):
+        return gather_rows(value, index)
+    return value.index_select(dim, index)
+
+
+def _spelled_out(data: Data) -> Data:
+    """Replaces a ``SparseTensor`` by an ``edge_index``, in its order."""
+    if 'adj_t' not in data:
+        return data
+    data = copy.copy(data)
+    target, source, value = data.adj_t.coo()
+    del data.adj_t
+    data.edge_index = torch.stack([source, target])
+    if value is not None and 'edge_weight' not in data:
+        data.edge_weight = value
+    return data
+
+
+def _share_memory(matrix: SparseSample) -> None:
+    for layout in (matrix._csc, matrix._csr):
+        if layout is not None:
+            for tensor in (layout.indptr, layout.indices, layout.perm):
+                if tensor is not None:
+                    tensor.share_memory_()

@@ -1,0 +1,87 @@
+"""What a sampling program gets: the graph as matrices, and fan-outs."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from torch import Tensor
+from torch_geometric.typing import EdgeType
+
+from torch_gsample.ops._check import fanouts as check_fanouts
+from torch_gsample.samplers.graph_input import (
+    GraphData,
+    SamplerGraph,
+    edge_attributes,
+)
+from torch_gsample.sparse_sample import SparseSample
+from torch_gsample.sparse_sample.layout import Layout
+
+Fanouts: TypeAlias = Sequence[int] | Mapping[EdgeType, Sequence[int]]
+
+
+def checked_fanouts(
+    name: str, graph: SamplerGraph, fanouts: Any
+) -> Fanouts | None:
+    """Returns the fan-outs of a program after checks.
+
+    Raises:
+        TypeError: If they are no integers.
+        ValueError: If there are none, or of types that the graph has not.
+    """
+    if fanouts is None:
+        return None
+    if isinstance(fanouts, Mapping):
+        if set(fanouts) - set(graph.edge_types) or not graph.is_hetero:
+            raise ValueError(
+                f"{name}: the keys of 'fanouts' must be edge types of the "
+                f'graph, {graph.edge_types} (got {list(fanouts)})'
+            )
+        if not fanouts:
+            raise ValueError(f"{name}: 'fanouts' must not be empty")
+        return {
+            t: checked_list(name, 'fanouts', values)
+            for t, values in fanouts.items()
+        }
+    return checked_list(name, 'fanouts', fanouts)
+
+
+def checked_list(name: str, argument: str, sizes: Any) -> list[int]:
+    """Returns a number for each layer, each at least -1.
+
+    Raises:
+        TypeError: If they are no integers.
+        ValueError: If there are none, or one is below -1.
+    """
+    if isinstance(sizes, (str, Tensor)) or not isinstance(sizes, Sequence):
+        raise TypeError(
+            f"{name}: '{argument}' must be a list of integers, one for each "
+            f'layer (got {sizes!r})'
+        )
+    if not sizes:
+        raise ValueError(
+            f"{name}: '{argument}' must not be empty (got {sizes!r})"
+        )
+    return check_fanouts(name, argument, sizes)
+
+
+def read_matrices(
+    name: str, data: GraphData, graph: SamplerGraph, weight_attr: str | None
+) -> dict[Any, SparseSample]:
+    """Returns the graph as matrices, whose edge ids are those of the data."""
+    weights: dict[Any, Tensor] = {}
+    if weight_attr is not None:
+        weights = edge_attributes(data, graph, weight_attr)
+        if not weights:
+            raise ValueError(
+                f"{name}: the weight attribute '{weight_attr}' is no "
+                f'edge-level attribute'
+            )
+    return {
+        t: SparseSample(
+            Layout(csc.indptr, csc.indices),
+            None,
+            (csc.num_rows, csc.num_cols),
+            weights[t].cpu().contiguous() if t in weights else None,
+            csc.perm,
+        )
+        for t, csc in graph.csc.items()
+    }

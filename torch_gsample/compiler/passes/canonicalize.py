@@ -60,7 +60,10 @@ _COMMUTES = frozenset({'add', 'mul', 'bitwise_and', 'bitwise_or', 'eq', 'ne'})
 _FACTORIES = frozenset({'arange', 'empty', 'full', 'ones', 'zeros'})
 _OF_SHAPE = frozenset({'empty', 'ones', 'zeros'})
 #: Methods that take sizes or dimensions one by one.
-_OF_SIZES = frozenset({'expand', 'permute', 'repeat', 'reshape', 'view'})
+_OF_SIZES = frozenset(
+    {'expand', 'permute', 'repeat', 'reshape', 'view'}
+    | {'new_empty', 'new_full', 'new_ones', 'new_zeros'}
+)
 #: Methods that may return their argument.
 _CASTS = frozenset({'to', 'contiguous', 'detach', 'as_tensor', 'view_as'})
 
@@ -154,13 +157,15 @@ def _name_operator(node: Node) -> None:
 
 
 def _indexing(args: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
-    """``x[index]`` with a vector of integers, or with a mask."""
+    """``x[index]`` with a vector of integers, a mask or a slice."""
     source, index = _value(args[0]), _value(args[1])
+    if isinstance(source, Tensor) and isinstance(args[1], slice):
+        bounds = args[1].start, args[1].stop, args[1].step or 1
+        return 'slice', (args[0], 0, *bounds)
     if not isinstance(source, Tensor) or not isinstance(index, Tensor):
         return '', args
-    if index.dtype == torch.bool:
-        return 'index', (args[0], [args[1]])
-    if index.dim() == 1 and index.dtype in (torch.int32, torch.int64):
+    integers = index.dim() == 1 and index.dtype in (torch.int32, torch.int64)
+    if integers or index.dtype == torch.bool:
         return 'index', (args[0], [args[1]])
     return '', args
 

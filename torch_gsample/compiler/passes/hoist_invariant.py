@@ -35,7 +35,6 @@ def hoist_invariant(graph: Graph) -> None:
             inputs = node.all_input_nodes
             invariant = (
                 node.op == 'call_function'
-                and bool(inputs)
                 and is_pure(node)
                 and not is_size(node)
                 and not _needs_gradient(node)

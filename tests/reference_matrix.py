@@ -41,6 +41,7 @@ def sample_cols(
     key,
     call_id=0,
     *,
+    cols=None,
     id=None,
     cum_weight=None,
     replace=False,
@@ -49,8 +50,8 @@ def sample_cols(
     stream = stream_key(key[0], call_id, 0)
     matrix = Relation(indptr, [], 0, 0, [k], cum_weight, [])
     begin, edge = [0], []
-    for v in range(len(indptr) - 1):
-        draw = Stream(stream, 0, v if id is None else id[v])
+    for i, v in enumerate(range(len(indptr) - 1) if cols is None else cols):
+        draw = Stream(stream, 0, v if id is None else id[i])
         options = Options(replace=replace)
         edge += sample_column(matrix, v, k, None, draw, options)
         begin.append(len(edge))
@@ -63,6 +64,9 @@ def sample_nodes(
     draw = Stream(stream_key(key[0], call_id, SAMPLE_NODES), 0, 0)
     if not replace or num_nodes == 0:
         k = min(k, num_nodes)
+    has_zero = cum_weight and cum_weight[num_nodes] & 1
+    if k == num_nodes and not replace and not has_zero:
+        return list(range(num_nodes))
     if cum_weight:
         sums = [0, *cum_weight[:num_nodes]]
         weights = [b - a for a, b in itertools.pairwise(sums)]
@@ -71,8 +75,6 @@ def sample_nodes(
         return select_weighted_without_replacement(draw, weights, k)
     if replace:
         return select_with_replacement(draw, num_nodes, k)
-    if k == num_nodes:
-        return list(range(num_nodes))
     return select_without_replacement(draw, num_nodes, k)
 
 

@@ -42,6 +42,7 @@ LAYERS = {
         *('samplers', 'sparse_sample'),
     },
     'nn': {'loader', 'nn', 'ops', 'rng', 'sparse_sample'},
+    'compiler': {'compiler', 'rng'},
     'datasets': {'datasets', 'formats', 'ops'},
     'testing': {'formats', 'ops', 'rng'},
 }

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 from torch.utils.data import get_worker_info
 
 #: The batch of a key when all batches of an epoch share their draws.
@@ -101,9 +102,10 @@ def current_program() -> tuple[Tensor, int]:
     """Returns the key and the number of the next draw of a program.
 
     Outside of a :func:`program_scope`, the key comes from torch's default
-    generator.
+    generator. So it does in a graph that Dynamo captures, where the compiler
+    puts the key of the scope of each call.
     """
-    program = _program.get()
+    program = None if is_compiling() else _program.get()
     if program is None:
         from torch_gsample.ops import next_key
 

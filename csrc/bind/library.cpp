@@ -57,8 +57,9 @@ STABLE_TORCH_LIBRARY(gsample, m) {
       "(Tensor indptr, Tensor indices, Tensor edge)");
   m.def(
       "sample_cols(Tensor indptr, int k, Tensor key, SymInt call_id=0, *, "
-      "Tensor? id=None, Tensor? cum_weight=None, bool replace=False, "
-      "int num_threads=0) -> (Tensor indptr, Tensor edge)");
+      "Tensor? cols=None, Tensor? id=None, Tensor? cum_weight=None, "
+      "bool replace=False, int num_threads=0) -> "
+      "(Tensor indptr, Tensor edge)");
   m.def(
       "sample_nodes(SymInt num_nodes, int k, Tensor key, SymInt call_id=0, "
       "*, Tensor? cum_weight=None, bool replace=False) -> Tensor");

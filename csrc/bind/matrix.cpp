@@ -113,7 +113,12 @@ std::tuple<Tensor, Tensor> sample_columns(const char* op,
                                           const SampleColsArgs<indptr_t>& args,
                                           Tensor out_indptr) {
   indptr_t* begin = out_indptr.mutable_data_ptr<indptr_t>();
-  check_status(op, sample_cols_indptr(args, begin));
+  const Status status = sample_cols_indptr(args, begin);
+  STD_TORCH_CHECK(status != Status::kFault || args.cols == nullptr, op,
+                  ": 'cols' must be in [0, ", args.all_cols,
+                  "), 'indptr' must ascend from 0 to the number of edges and "
+                  "be able to count the edges of the sample");
+  check_status(op, status);
   Tensor edge = pooled_vector(begin[args.num_cols]);
   check_status(
       op, sample_cols_edges(args, begin, edge.mutable_data_ptr<int64_t>()));
@@ -124,6 +129,7 @@ std::tuple<Tensor, Tensor> sample_cols_op(Tensor indptr,
                                           int64_t k,
                                           Tensor key,
                                           int64_t call_id,
+                                          std::optional<Tensor> cols,
                                           std::optional<Tensor> id,
                                           std::optional<Tensor> cum_weight,
                                           bool replace,
@@ -138,7 +144,9 @@ std::tuple<Tensor, Tensor> sample_cols_op(Tensor indptr,
   STD_TORCH_CHECK(indptr.scalar_type() == ScalarType::Int ||
                       indptr.scalar_type() == ScalarType::Long,
                   op, ": 'indptr' must be int32 or int64");
-  const int64_t n = indptr.numel() - 1, num_edges = num_edges_of(indptr);
+  const int64_t all_cols = indptr.numel() - 1;
+  const int64_t num_edges = num_edges_of(indptr);
+  const int64_t n = cols.has_value() ? cols->numel() : all_cols;
   STD_TORCH_CHECK(num_edges >= 0, op, ": 'indptr' must ascend from 0");
   Tensor out_indptr = pooled_like(indptr, n + 1);
   const auto call = [&](auto indptr_type) {
@@ -150,11 +158,12 @@ std::tuple<Tensor, Tensor> sample_cols_op(Tensor indptr,
     return sample_columns(
         op,
         SampleColsArgs<indptr_t>{
-            indptr.const_data_ptr<indptr_t>(), int64_vector(op, "id", id, n),
+            indptr.const_data_ptr<indptr_t>(),
+            int64_vector(op, "cols", cols, n), int64_vector(op, "id", id, n),
             int64_vector(op, "cum_weight", cum_weight,
-                         cum_weight_size(num_edges, n)),
-            n, num_edges, k, replace, read_stream(op, key, call_id, 0),
-            threads_of(num_threads)},
+                         cum_weight_size(num_edges, all_cols)),
+            n, all_cols, num_edges, k, replace,
+            read_stream(op, key, call_id, 0), threads_of(num_threads)},
         out_indptr);
   };
   return indptr.scalar_type() == ScalarType::Int ? call(int32_t{})

@@ -1,6 +1,7 @@
 #include "sample_matrix.h"
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "count_columns.h"
@@ -10,7 +11,8 @@ namespace gsample {
 
 namespace {
 
-constexpr int64_t kGrain = 1024;  // columns of one task, at least
+constexpr int64_t kGrain = 1024;   // columns of one task, at least
+constexpr int64_t kPrefetch = 16;  // offsets in flight
 
 template <typename indptr_t>
 CumulativeWeights column_weights(const SampleColsArgs<indptr_t>& args,
@@ -45,7 +47,16 @@ Status sample_cols_indptr(const SampleColsArgs<indptr_t>& args,
   const int64_t k = args.k;
   parallel_ranges(
       args.num_cols, kGrain, args.threads, [&](int64_t begin, int64_t end) {
-        for (int64_t v = begin; v < end && !interrupt.stopped(); ++v) {
+        for (int64_t i = begin; i < end && !interrupt.stopped(); ++i) {
+          if (args.cols != nullptr && i + kPrefetch < end &&
+              args.cols[i + kPrefetch] >= 0 &&
+              args.cols[i + kPrefetch] < args.all_cols)
+            __builtin_prefetch(args.indptr + args.cols[i + kPrefetch]);
+          const int64_t v = args.column(i);
+          if (v < 0 || v >= args.all_cols) {
+            valid = false;
+            return;
+          }
           const indptr_t first = args.indptr[v], last = args.indptr[v + 1];
           if (first < 0 || first > last || last > args.num_edges) {
             valid = false;
@@ -54,8 +65,8 @@ Status sample_cols_indptr(const SampleColsArgs<indptr_t>& args,
           int64_t count = candidates(args, v, k < 0 ? last - first : k);
           if (args.replace && k >= 0 && count > 0)
             count = k;
-          indptr[v + 1] = static_cast<indptr_t>(count);
-          if (v % kGrain == 0)
+          indptr[i + 1] = static_cast<indptr_t>(count);
+          if (i % kGrain == 0)
             interrupt.poll();
         }
       });
@@ -63,10 +74,16 @@ Status sample_cols_indptr(const SampleColsArgs<indptr_t>& args,
     return Status::kInterrupted;
   if (!valid)
     return Status::kFault;
+  int64_t total = 0;
   indptr[0] = 0;
-  for (int64_t v = 0; v < args.num_cols; ++v)
-    indptr[v + 1] += indptr[v];
-  return Status::kDone;
+  for (int64_t i = 0; i < args.num_cols; ++i) {
+    total += indptr[i + 1];
+    indptr[i + 1] = static_cast<indptr_t>(total);
+  }
+  // Columns that are taken repeatedly can exceed what int32 counts.
+  return total <= static_cast<int64_t>(std::numeric_limits<indptr_t>::max())
+             ? Status::kDone
+             : Status::kFault;
 }
 
 template <typename indptr_t>
@@ -81,19 +98,20 @@ Status sample_cols_edges(const SampleColsArgs<indptr_t>& args,
         ColumnSelector<int64_t, int64_t> selector(
             nullptr, args.cum_weight != nullptr, args.replace, args.key);
         const int64_t* limit = edge + indptr[end];
-        for (int64_t v = begin; v < end && !interrupt.stopped(); ++v) {
-          const int64_t count = indptr[v + 1] - indptr[v];
+        for (int64_t i = begin; i < end && !interrupt.stopped(); ++i) {
+          const int64_t count = indptr[i + 1] - indptr[i];
           if (count == 0)
             continue;
+          const int64_t v = args.column(i);
           const int64_t length = args.indptr[v + 1] - args.indptr[v];
           const Column<int64_t> column{
               args.indptr[v],
               length,
               count,
               0,
-              static_cast<uint64_t>(args.id == nullptr ? v : args.id[v]),
+              static_cast<uint64_t>(args.id == nullptr ? v : args.id[i]),
               column_weights(args, v),
-              edge + indptr[v]};
+              edge + indptr[i]};
           const bool all =
               args.k < 0 || (!args.replace && count < args.k) ||
               (!args.replace && candidates(args, v, args.k + 1) == count);
@@ -101,7 +119,7 @@ Status sample_cols_edges(const SampleColsArgs<indptr_t>& args,
             take_all(column, limit);
           else
             selector.add(column);
-          if (v % kGrain == 0)
+          if (i % kGrain == 0)
             interrupt.poll();
         }
         selector.flush();
@@ -160,12 +178,12 @@ int64_t sample_nodes(const int64_t* cum,
   const Stream draw{key, 0, 0};
   if (n == 0 || k == 0)
     return 0;
+  if (k == n && !replace && (cum == nullptr || !has_zero_weight(cum + n, 0))) {
+    for (int64_t i = 0; i < n; ++i)
+      out[i] = i;
+    return n;
+  }
   if (cum == nullptr) {
-    if (k == n && !replace) {
-      for (int64_t i = 0; i < n; ++i)
-        out[i] = i;
-      return n;
-    }
     Column<int64_t> column{0, n, k, 0, 0, {nullptr, 0, 0}, out};
     ColumnSelector<int64_t, int64_t>(nullptr, false, replace, key)
         .select_large(column);

@@ -11,18 +11,23 @@ namespace gsample {
 
 template <typename indptr_t>
 struct SampleColsArgs {
-  const indptr_t* indptr;     // [num_cols + 1]
+  const indptr_t* indptr;     // of all columns
+  const int64_t* cols;        // [num_cols] which of them, or null: the first
   const int64_t* id;          // [num_cols] whose draws, or null: the column's
   const int64_t* cum_weight;  // core/weighted.h, or null: uniform
   int64_t num_cols;
+  int64_t all_cols;
   int64_t num_edges;
   int64_t k;  // edges a column; -1 takes all
   bool replace;
   uint64_t key;
   int threads;
+
+  int64_t column(int64_t i) const { return cols == nullptr ? i : cols[i]; }
 };
 
-// Writes indptr [num_cols + 1] of the result. kFault: `indptr` is malformed.
+// Writes indptr [num_cols + 1] of the result. kFault: a column is outside
+// [0, all_cols), `indptr` is malformed, or cannot count the result.
 template <typename indptr_t>
 Status sample_cols_indptr(const SampleColsArgs<indptr_t>& args,
                           indptr_t* indptr);

@@ -76,6 +76,12 @@ MATRICES = {
     "sample_cols: 'id' must have 3 elements (got 2)": lambda: sample_cols(
         id=SEEDS
     ),
+    "sample_cols: 'cols' must be in [0, 3), 'indptr' must ascend": lambda: (
+        sample_cols(cols=SEEDS + 1)
+    ),
+    "sample_cols: 'cols' has the wrong dtype": lambda: sample_cols(
+        cols=SEEDS.int()
+    ),
     "sample_cols: 'cum_weight' must have 4 elements (got 3)": lambda: (
         sample_cols(cum_weight=TIME)
     ),

@@ -101,6 +101,7 @@ SAMPLES = {
         ((G.indptr.int(), -1, KEY, 2), {'id': torch.arange(40) % 3}),
         ((G.indptr, 3, KEY), {'cum_weight': WEIGHT, 'replace': True}),
         ((torch.tensor([0]), 3, KEY), {'num_threads': 1}),
+        ((G.indptr, 3, KEY), {'cols': SEEDS, 'id': SEEDS + 1}),
     ],
     'sample_nodes': [
         ((40, 3, KEY), {}),

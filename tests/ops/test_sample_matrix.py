@@ -66,6 +66,42 @@ def test_columns_equal_the_reference(name, options, index_dtypes):
             columns_checked(graph, k, make_key(k % 1000, 1, 2), **given)
 
 
+@with_index_dtypes
+@pytest.mark.parametrize('options', OPTIONS)
+@pytest.mark.parametrize('name', SMALL_GRAPHS)
+def test_chosen_columns_equal_the_reference(name, options, index_dtypes):
+    graph = to_dtypes(small_graph(name), index_dtypes)
+    given = arguments(graph, **OPTIONS[options])
+    for size in (0, 1, 50) if graph.num_cols else (0,):
+        cols = torch.arange(size) * 7 % max(graph.num_cols, 1)
+        for k in (-1, 3, 20):
+            key = make_key(k + 1, size)
+            out = columns_checked(graph, k, key, cols=cols, **given)
+            columns_checked(graph, k, key, cols=cols, id=cols + 9, **given)
+            narrow = ops.sample_cols(
+                graph.indptr, k, key=key, cols=cols.int(), **given
+            )
+            assert torch.equal(narrow[1], out[1])
+
+
+@pytest.mark.parametrize('options', OPTIONS)
+def test_chosen_columns_are_a_sample_of_their_slice(options):
+    weight = some_weights(BIG)
+    cols = torch.arange(0, 20_000, 3).flip(0)
+    indptr, _, edge = ops.slice_cols(BIG.indptr, BIG.indices, cols)
+    of_all, of_slice = {}, {}
+    if OPTIONS[options].get('weighted'):
+        of_all = {'cum_weight': ops.cumulate_weights(BIG.indptr, weight)}
+        of_slice = {'cum_weight': ops.cumulate_weights(indptr, weight[edge])}
+    both = {'key': make_key(3), 'replace': 'replace' in options}
+    for threads in (1, 4):
+        both['num_threads'] = threads
+        out = ops.sample_cols(BIG.indptr, 4, cols=cols, **of_all, **both)
+        expected = ops.sample_cols(indptr, 4, id=cols, **of_slice, **both)
+        assert torch.equal(out[0], expected[0])
+        assert torch.equal(out[1], edge[expected[1]])
+
+
 @pytest.mark.parametrize('options', OPTIONS)
 def test_columns_draw_by_their_ids(options):
     graph = small_graph('random')

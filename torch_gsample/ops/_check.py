@@ -5,8 +5,22 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 
 INDEX_DTYPES = (torch.int32, torch.int64)
+
+
+def is_known(condition: bool) -> bool:
+    """Whether a condition on sizes holds, as far as Dynamo can know it.
+
+    What it cannot know is taken not to hold: operators check again.
+    """
+    if not is_compiling():
+        return condition
+    # It takes a while to import, and no eager code needs it.
+    from torch.fx.experimental.symbolic_shapes import guard_or_false
+
+    return guard_or_false(condition)
 
 
 def integer_vector(op: str, name: str, value: Tensor) -> Tensor:
@@ -79,7 +93,7 @@ def in_range(op: str, name: str, value: Tensor, size: int) -> Tensor:
     Raises:
         IndexError: If one is outside ``[0, size)``.
     """
-    if value.numel() > 0:
+    if not is_compiling() and value.numel() > 0:
         low, high = torch.aminmax(value)
         if low < 0 or high >= size:
             bad = low if low < 0 else high

@@ -97,6 +97,7 @@ def sample_cols(
     *,
     key: Tensor,
     call_id: int = 0,
+    cols: Tensor | None = None,
     id: Tensor | None = None,
     cum_weight: Tensor | None = None,
     replace: bool = False,
@@ -107,12 +108,14 @@ def sample_cols(
     A hop of :func:`neighbor_sample` draws the same edges.
 
     Args:
-        indptr (torch.Tensor): int32 or int64 ``[num_cols + 1]``.
+        indptr (torch.Tensor): int32 or int64 ``[all_cols + 1]``.
         k (int): Edges a column; -1 takes all. A column with no more than
             ``k`` (of positive weight) gives all of them, in order.
         key (torch.Tensor): int64 ``[1, 3]``, see
             :func:`torch_gsample.rng.make_key`.
         call_id (int, optional): Number of the draw in a program.
+        cols (torch.Tensor, optional): int32 or int64 ``[num_cols]``, the
+            columns to sample, as of ``A[:, cols]``; all if not given.
         id (torch.Tensor, optional): ``[num_cols]``, the node of each column:
             columns of one node draw alike. Its number if not given.
         cum_weight (torch.Tensor, optional): What :func:`cumulate_weights`
@@ -135,6 +138,9 @@ def sample_cols(
     op = 'sample_cols'
     indptr = _check.pointers(op, indptr)
     num_cols = indptr.numel() - 1
+    if cols is not None:
+        cols = _check.node_ids(op, 'cols', cols, num_cols)
+        num_cols = cols.numel()
     if isinstance(k, bool) or not isinstance(k, int):
         raise TypeError(f"{op}: 'k' must be an integer (got {k!r})")
     if k < -1:
@@ -149,6 +155,7 @@ def sample_cols(
         k,
         _check.random_key(op, key),
         call_id,
+        cols=cols,
         id=id,
         cum_weight=cum_weight,
         replace=replace,
@@ -170,7 +177,8 @@ def sample_nodes(
     Args:
         num_nodes (int): Number of nodes to choose from.
         k (int): How many to sample; without replacement, all are taken, in
-            order or drawn one by one if weighted, where there are not more.
+            order, where there are not more (drawn one by one where a weight
+            is 0).
         key (torch.Tensor): int64 ``[1, 3]``.
         call_id (int, optional): Number of the draw in a program.
         cum_weight (torch.Tensor, optional): What :func:`cumulate_weights`
@@ -300,8 +308,9 @@ def _(indptr, indices, num_rows, rows, cols=None, num_threads=0):
 
 
 @torch.library.register_fake('gsample::sample_cols')
-def _(indptr, k, key, *_, **__):
-    return torch.empty_like(indptr), key.new_empty(dynamic_size())
+def _(indptr, k, key, call_id=0, cols=None, **_):
+    num_cols = indptr.shape[0] - 1 if cols is None else cols.shape[0]
+    return indptr.new_empty(num_cols + 1), key.new_empty(dynamic_size())
 
 
 @torch.library.register_fake('gsample::sample_nodes')

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from torch_gsample.ops._check import is_known
 from torch_gsample.sparse_sample.errors import check_device, check_dim
 from torch_gsample.sparse_sample.layout import Layout
 
@@ -122,7 +123,11 @@ class Compute:
         if dim is None:
             return self._binary(name, function, other)
         size = self.shape[1 - dim]
-        if not isinstance(other, Tensor) or other.shape[:1] != (size,):
+        if (
+            not isinstance(other, Tensor)
+            or other.dim() == 0
+            or is_known(other.shape[0] != size)
+        ):
             got = list(other.shape) if isinstance(other, Tensor) else other
             raise ValueError(
                 f"{name}: with 'dim={dim}', the operand must be a tensor of "

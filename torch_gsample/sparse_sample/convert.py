@@ -205,8 +205,7 @@ def _join(
     edges = [layer.edge_id for layer in layers]
     parts = [seeds, *rows, *cols]
     ids = torch.cat(parts)
-    size = int(ids.max()) + 1 if ids.numel() > 0 else 0
-    node, local = ops.unique_nodes(ids, size)
+    node, local = ops.unique_nodes(ids, 2**62)
     places = local.split([part.numel() for part in parts])
     none = seeds.new_empty(0)
     return SamplerOutput(

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 
 from torch_gsample import ops
 from torch_gsample.sparse_sample.errors import check_device, check_dim
@@ -204,7 +205,7 @@ def _positions(name: str, index: Index, size: int) -> Tensor | None:
             f'{index.dtype} of shape {list(index.shape)})'
         )
     index = index.to(torch.int64)
-    if index.numel() > 0:
+    if not is_compiling() and index.numel() > 0:
         low, high = map(int, torch.aminmax(index))
         if low < -size or high >= size:
             raise IndexError(

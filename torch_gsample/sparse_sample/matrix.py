@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 
 from torch_gsample import ops
 from torch_gsample.sparse_sample.build import Build
@@ -91,18 +92,24 @@ class SparseSample(
     @property
     def csc(self) -> Layout:
         """Its compressed columns."""
-        if self._csc is None:
-            assert self._csr is not None
-            self._csc = self._csr.transpose(self.shape[1])
-        return self._csc
+        if self._csc is not None:
+            return self._csc
+        assert self._csr is not None
+        layout = self._csr.transpose(self.shape[1])
+        if not is_compiling():  # a captured program changes no matrix
+            self._csc = layout
+        return layout
 
     @property
     def csr(self) -> Layout:
         """Its compressed rows."""
-        if self._csr is None:
-            assert self._csc is not None
-            self._csr = self._csc.transpose(self.shape[0])
-        return self._csr
+        if self._csr is not None:
+            return self._csr
+        assert self._csc is not None
+        layout = self._csc.transpose(self.shape[0])
+        if not is_compiling():
+            self._csr = layout
+        return layout
 
     @property
     def _primary(self) -> tuple[Layout, bool]:
@@ -215,8 +222,7 @@ class SparseSample(
         if cols is None:
             cols = torch.arange(self.num_cols, device=self.device)
         ids = torch.cat([cols, self.row()])
-        size = int(ids.max()) + 1 if ids.numel() > 0 else 0
-        return ops.unique_nodes(ids, size)[0]
+        return ops.unique_nodes(ids, 2**62)[0]
 
     # Matrices of the same edges.
 

@@ -1,6 +1,7 @@
 """Probabilities of the rows of a ``SparseSample``."""
 
 from torch import Tensor
+from torch.compiler import is_compiling
 
 from torch_gsample import ops
 from torch_gsample.rng import current_program
@@ -38,7 +39,7 @@ class RowProbs:
         self.rows, self.cum_weight = call_as(
             'RowProbs', ops.positive_weights, probs.detach(), 'probs'
         )
-        if self.rows.numel() == 0 and probs.numel() > 0:
+        if not is_compiling() and self.rows.numel() == 0 and probs.numel() > 0:
             raise ValueError("RowProbs: 'probs' must not be all zero")
         self.probs = probs / probs.sum()
 
@@ -70,8 +71,6 @@ def draw_rows(
 ) -> Tensor:
     """Draws from candidates, by their cumulated weights or uniformly."""
     key, call_id = current_program()
-    if rows.numel() <= k and not replace:
-        return rows
     chosen = ops.sample_nodes(
         rows.numel(),
         k,

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 
 from torch_gsample import ops
 from torch_gsample.rng import current_program
@@ -152,7 +153,7 @@ class Select:
             probs.detach(),
             'node_probs',
         )
-        if rows.numel() == 0 and self.num_edges > 0:
+        if not is_compiling() and rows.numel() == 0 and self.num_edges > 0:
             raise ValueError(
                 "collective_sample: 'node_probs' must not be all zero"
             )

@@ -100,9 +100,8 @@ class Subset:
             batch,
             batch,
         )
-        indptr = torch.zeros(nodes.numel() + 1, dtype=torch.int64)
-        count = torch.bincount(col, minlength=nodes.numel())
-        torch.cumsum(count, 0, out=indptr[1:])
+        # Edges come column by column.
+        indptr = torch.searchsorted(col, torch.arange(nodes.numel() + 1))
         return self._of_csc(
             Layout(indptr, row),
             (nodes.numel(), nodes.numel()),

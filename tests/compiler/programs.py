@@ -1,0 +1,104 @@
+"""The algorithms that draw samples, as functions of a graph and seeds."""
+
+import copy
+
+import torch
+from torch import Tensor
+
+from tests.algorithms.graphs import features, skewed_graph
+from torch_gsample import SparseSample, algorithms
+from torch_gsample.compiler.backend import backend
+from torch_gsample.compiler.options import Options
+from torch_gsample.compiler.pipeline import run_passes
+
+A, X = skewed_graph(), features(40)
+TYPE = torch.arange(A.num_edges) % 5
+NODE_TYPE = torch.arange(40) % 2
+
+
+def _modules():
+    torch.manual_seed(0)
+    return (
+        algorithms.AsGCN(3).double(),
+        algorithms.PassSampler(3, 4).double(),
+        algorithms.VRGCN(40, [3]),
+        algorithms.GCNBS(A.num_edges),
+        algorithms.Thanos(A.num_edges),
+    )
+
+
+AS_GCN, PASS, VR_GCN, GCN_BS, THANOS = _modules()
+RELATIONS, ENTITIES = features(5), features(3)
+
+PROGRAMS = {
+    'graphsage': lambda A, s: algorithms.graphsage(A, s, [3, 2]),
+    'ladies': lambda A, s: algorithms.ladies(A, s, [8, 8]),
+    'ladies-trained': lambda A, s: algorithms.ladies(
+        A, s, [8, 8], False, True
+    ),
+    'fastgcn': lambda A, s: algorithms.fastgcn(A, s, [8, 8]),
+    'labor': lambda A, s: algorithms.labor(A, s, [3, 2]),
+    'as_gcn': lambda A, s: AS_GCN(A, s, [8, 8], X),
+    'pass': lambda A, s: PASS(A, s, [3, 2], X),
+    'vr_gcn': lambda A, s: VR_GCN(A, s, [3, 2]),
+    'gcn_bs': lambda A, s: GCN_BS(A, s, [3, 2]),
+    'thanos': lambda A, s: THANOS(A, s, [3, 2]),
+    'kgcn': lambda A, s: algorithms.kgcn(
+        A, s, [3, 2], ENTITIES[: s.shape[0]], RELATIONS, TYPE
+    ),
+    'shadow': lambda A, s: algorithms.shadow(A, s, [2, 2]),
+    'saint_node': lambda A, s: algorithms.saint_node(A, 20),
+    'saint_edge': lambda A, s: algorithms.saint_edge(A, 10),
+    'saint_walk': lambda A, s: algorithms.saint_walk(A, s, 3),
+    'deepwalk': lambda A, s: algorithms.deepwalk(A, s, 4),
+    'node2vec': lambda A, s: algorithms.node2vec(A, s, 4, 2.0, 0.5),
+    'pinsage': lambda A, s: algorithms.pinsage(A, s, 3, 5, 4),
+    'hetgnn': lambda A, s: algorithms.hetgnn(A, s, NODE_TYPE, [2, 2], 5, 3),
+}
+del PROGRAMS['kgcn']
+
+
+def graph(dtype=torch.float64) -> SparseSample:
+    return A.with_value(A.values().to(dtype))
+
+
+def seeds(size: int, start: int = 0) -> Tensor:
+    """Distinct nodes, marked as samplers mark them."""
+    ids = (torch.arange(size) * 7 + start) % 40
+    torch._dynamo.decorators.mark_unbacked(ids, 0)
+    return ids
+
+
+def tensors(value) -> list[Tensor]:
+    """All tensors of what a program returns."""
+    if isinstance(value, Tensor):
+        return [value]
+    if isinstance(value, SparseSample):
+        ids = [i for i in (value.row_ids, value.col_ids) if i is not None]
+        return [*value.coo(), value.edge_id, value.values(), *ids]
+    if isinstance(value, (list, tuple)):
+        return [t for item in value for t in tensors(item)]
+    return []
+
+
+def compiled(program, **options):
+    torch._dynamo.reset()
+    options.setdefault('strict', True)
+    return torch.compile(
+        program, backend=backend, fullgraph=True, options=options
+    )
+
+
+def trace(program, *args, **options):
+    """Returns the way of a program through the passes."""
+    torch._dynamo.reset()
+    found = []
+
+    def look(gm, example_inputs):
+        copied = copy.deepcopy(gm)
+        found.append(run_passes(copied.graph, Options.read(options)))
+        return gm.forward
+
+    torch.compile(program, backend=look, fullgraph=True)(*args)
+    [out] = found
+    return out

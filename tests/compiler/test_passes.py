@@ -1,0 +1,361 @@
+"""What each pass does to small programs, what it leaves, and real captures."""
+
+import textwrap
+
+import pytest
+import torch
+from torch import fx
+
+from tests.compiler.programs import PROGRAMS, graph, seeds, trace
+from torch_gsample.compiler.ir import InvalidGraph, ir_text, verify
+from torch_gsample.compiler.passes.canonicalize import canonicalize
+from torch_gsample.compiler.passes.eliminate_common import eliminate_common
+from torch_gsample.compiler.passes.eliminate_dead import eliminate_dead
+from torch_gsample.compiler.passes.fuse_extract_select import (
+    fuse_extract_select,
+)
+from torch_gsample.compiler.passes.hoist_invariant import hoist_invariant
+from torch_gsample.rng import make_key
+
+aten, gsample = torch.ops.aten, torch.ops.gsample
+KEY, STATE = make_key(3), torch.zeros(1, dtype=torch.int64)
+INDPTR = torch.tensor([0, 3, 4, 4, 9])
+INDICES = torch.tensor([1, 2, 3, 0, 0, 1, 2, 3, 3])
+VALUE = torch.linspace(0.1, 0.9, 9)
+SEEDS = torch.tensor([3, 0])
+
+
+class _Examples(fx.Interpreter):
+    def run_node(self, n):
+        n.meta['example_value'] = value = super().run_node(n)
+        return value
+
+
+def program(function, *inputs):
+    """The graph of a function, with what each node gives for inputs."""
+    module = fx.symbolic_trace(function)
+    _Examples(module).run(*inputs)
+    for node in module.graph.nodes:
+        node.meta['is_argument'] = node.name == 'seeds'
+    return module
+
+
+def after(rewrite, function, *inputs):
+    """The text after a pass, which must not change what is returned."""
+    module = program(function, *inputs)
+    rewrite(module.graph)
+    verify(module.graph)
+    text = ir_text(module.graph)
+    module.recompile()
+    expected, got = function(*inputs), module(*inputs)
+    for a, b in zip(expected, got, strict=True):
+        assert torch.equal(a, b)
+    inputs_end = text.rindex(': ', 0, text.index('%')) if '%' in text else 0
+    return text[text.index('\n', inputs_end) + 1 :] if inputs_end else text
+
+
+def text(lines):
+    return textwrap.dedent(lines).lstrip('\n')
+
+
+# canonicalize ################################################################
+
+
+def test_operations_get_one_form():
+    def function(x, i):
+        y = x * 2
+        z = 2 * x
+        return y, z, x[i], x.index_select(0, i), torch.pow(x, exponent=2)
+
+    out = after(canonicalize, function, VALUE, SEEDS)
+    assert out == text("""
+        %2 = aten.mul.Tensor(x, 2): float32[9]
+        %3 = aten.mul.Tensor(x, 2): float32[9]
+        %4 = aten.index.Tensor(x, [i]): float32[2]
+        %5 = aten.index_select(x, 0, i): float32[2]
+        %6 = aten.pow.Tensor_Scalar(x, 2): float32[9]
+        return (%2, %3, %4, %5, %6)
+    """)
+
+
+def test_what_returns_its_argument_is_it():
+    def function(x, i):
+        y = x.contiguous().to(torch.float32).detach()
+        return y + x.to(torch.float64), i.to(torch.int64)
+
+    out = after(canonicalize, function, VALUE, SEEDS)
+    assert out == text("""
+        %2 = aten.to.dtype(x, torch.float64): float64[9]
+        %3 = aten.add.Tensor(x, %2): float64[9]
+        return (%3, i)
+    """)
+
+
+def test_arguments_are_positional_and_defaults_go():
+    def function(indptr, indices, seeds):
+        return gsample.slice_cols(indptr, indices, cols=seeds, num_threads=0)
+
+    out = after(canonicalize, function, INDPTR, INDICES, SEEDS)
+    assert out == text("""
+        %3 = gsample.slice_cols(indptr, indices, seeds): 3 parts
+        return %3
+    """)
+
+
+def test_a_change_of_a_new_tensor_is_a_new_value():
+    def function(x, i):
+        total = x.new_zeros(4)
+        total.index_add_(0, i, x[:2] * 1)
+        return (total * 2,)
+
+    out = after(canonicalize, function, VALUE, SEEDS)
+    assert 'aten.index_add(%2, 0, i, ' in out
+    assert out.splitlines()[-2].startswith('%6 = aten.mul.Tensor(%5, 2)')
+
+
+def test_a_change_that_others_see_stays():
+    def function(x):
+        y = x.view(3, 3)
+        y.add_(1)
+        return (x * 1,)
+
+    module = program(function, VALUE.clone())
+    canonicalize(module.graph)
+    assert '!.add_(' in ir_text(module.graph)
+
+
+def test_sizes_one_by_one_are_a_list():
+    out = after(canonicalize, lambda x: (x.view(3, 3), x.repeat(2)), VALUE)
+    assert out == text("""
+        %1 = aten.view(x, (3, 3)): float32[3, 3]
+        %2 = aten.repeat(x, (2)): float32[18]
+        return (%1, %2)
+    """)
+
+
+# eliminate_common ############################################################
+
+
+def test_equal_things_are_computed_once():
+    def function(x):
+        a, b = aten.neg.default(x), aten.neg.default(x)
+        return aten.mul.Tensor(a, 2), aten.mul.Tensor(b, 2)
+
+    assert after(eliminate_common, function, VALUE) == text("""
+        %1 = aten.neg(x): float32[9]
+        %2 = aten.mul.Tensor(%1, 2): float32[9]
+        return (%2, %2)
+    """)
+
+
+def test_numbers_of_different_types_are_different():
+    def function(i):
+        return aten.mul.Tensor(i, 2), aten.mul.Tensor(i, 2.0)
+
+    module = program(function, SEEDS)
+    eliminate_common(module.graph)
+    assert ir_text(module.graph).count('aten.mul') == 2
+
+
+def test_keys_and_changed_tensors_do_not_merge():
+    def keys(state):
+        return gsample.next_key.default(state), gsample.next_key.default(state)
+
+    module = program(keys, STATE)
+    eliminate_common(module.graph)
+    assert ir_text(module.graph).count('!gsample.next_key') == 2
+
+    def changed(x):
+        a, b = aten.neg.default(x), aten.neg.default(x)
+        a.add_(1)
+        return a, b
+
+    after(eliminate_common, changed, VALUE)
+
+
+def test_draws_merge_only_under_one_key_and_number():
+    def function(indptr, key):
+        draws = [
+            gsample.sample_cols.default(indptr, 1, key, call_id)[1]
+            for call_id in (0, 0, 1)
+        ]
+        return tuple(draws)
+
+    out = after(eliminate_common, function, INDPTR, KEY)
+    assert out.count('gsample.sample_cols') == 2
+
+
+# eliminate_dead ##############################################################
+
+
+def test_what_nobody_uses_goes_but_for_effects():
+    def function(x, state):
+        aten.neg.default(aten.abs.default(x))
+        gsample.next_key.default(state)
+        x.clone().add_(1)
+        return (aten.exp.default(x),)
+
+    assert after(eliminate_dead, function, VALUE, STATE) == text("""
+        %2 = !gsample.next_key(state): int64[1, 3]
+        %3 = !.clone(x): float32[9]
+        %4 = !.add_(%3, 1): float32[9]
+        %5 = aten.exp(x): float32[9]
+        return (%5)
+    """)
+
+
+# fuse_extract_select #########################################################
+
+
+GRAPH = INDPTR, INDICES, VALUE, SEEDS, KEY
+
+
+def clean(g):
+    """The pass, and what it leaves without users."""
+    canonicalize(g)
+    eliminate_common(g)
+    fuse_extract_select(g)
+    eliminate_dead(g)
+
+
+def fused(weights=None, other=None):
+    def function(indptr, indices, value, seeds, key):
+        parts = gsample.slice_cols.default(indptr, indices, seeds)
+        begin, rows, edge = parts[0], parts[1], parts[2]
+        given = {'id': seeds}
+        gathered = aten.index_select.default(value, 0, edge)
+        if weights is not None:
+            given['cum_weight'] = gsample.cumulate_weights.default(
+                begin, weights(gathered)
+            )
+        sample = gsample.sample_cols.default(
+            indptr=begin, k=2, key=key, **given
+        )
+        begins, chosen = sample[0], sample[1]
+        out = [
+            begins,
+            aten.index_select.default(rows, 0, chosen),
+            aten.index_select.default(gathered, 0, chosen),
+            aten.index.Tensor(edge, [chosen]),
+        ]
+        if other is not None:
+            out.append(other(begin, edge, chosen))
+        return tuple(out)
+
+    return after(clean, function, *GRAPH)
+
+
+def test_chosen_edges_are_read_from_the_graph():
+    assert fused() == text("""
+        %5 = gsample.sample_cols(indptr, 2, key, cols=seeds): 2 parts
+        %6 = getitem(%5, 0): int64[3]
+        %7 = getitem(%5, 1): int64[4]
+        %8 = aten.index_select(indices, 0, %7): int64[4]
+        %9 = aten.index_select(value, 0, %7): float32[4]
+        return (%6, %8, %9, %7)
+    """)
+
+
+def test_weights_of_the_graph_are_cumulated_for_the_graph():
+    out = fused(weights=lambda w: w)
+    assert 'gsample.cumulate_weights(indptr, ' in out
+    assert 'slice_cols' not in out
+    assert 'cols=seeds' in out
+
+
+def test_an_extract_that_is_needed_stays_beside_the_fused_sample():
+    out = fused(other=lambda begin, edge, chosen: aten.diff.default(begin))
+    assert 'gsample.slice_cols(' in out
+    assert 'cols=seeds' in out
+
+
+@pytest.mark.parametrize(
+    'options',
+    [
+        {'weights': lambda w: aten.exp.default(w)},
+        {'other': lambda begin, edge, chosen: aten.add.Tensor(chosen, 0)},
+    ],
+)
+def test_what_depends_on_the_extract_is_not_fused(options):
+    assert 'cols=' not in fused(**options)
+
+
+# hoist_invariant #############################################################
+
+
+def test_what_depends_on_the_graph_alone_is_marked():
+    def function(value, indices, seeds):
+        square = aten.pow.Tensor_Scalar(value, 2)
+        total = aten.index_add.default(
+            aten.new_full.default(square, [4], 0.0), 0, indices, square
+        )
+        return total, aten.index_select.default(total, 0, seeds)
+
+    out = after(hoist_invariant, function, VALUE, INDICES, SEEDS)
+    assert out == text("""
+        ^%3 = aten.pow.Tensor_Scalar(value, 2): float32[9]
+        ^%4 = aten.new_full(%3, [4], 0.0): float32[4]
+        ^%5 = aten.index_add(%4, 0, indices, %3): float32[4]
+        %6 = aten.index_select(%5, 0, seeds): float32[2]
+        return (%5, %6)
+    """)
+
+
+def test_gradients_keys_and_seeds_are_not_invariant():
+    def function(value, weight, seeds, state):
+        gsample.next_key.default(state)
+        return (
+            aten.mul.Tensor(value, weight),
+            aten.add.Tensor(seeds, 1),
+            aten.neg.default(value),
+        )
+
+    weight = torch.ones(9, requires_grad=True)
+    out = after(hoist_invariant, function, VALUE, weight, SEEDS, STATE)
+    marked = [line for line in out.splitlines() if line.startswith('^')]
+    assert [line.split(' = ')[1][:8] for line in marked] == ['aten.neg']
+
+
+# All #########################################################################
+
+
+def test_a_broken_graph_is_found():
+    module = program(lambda x: (aten.neg.default(x),), VALUE)
+    nodes = list(module.graph.nodes)
+    nodes[0].prepend(nodes[1])
+    with pytest.raises(InvalidGraph, match='comes later'):
+        verify(module.graph)
+    module = program(
+        lambda s: (gsample.sample_cols.default(s, 1, KEY)[1],), INDPTR
+    )
+    part = list(module.graph.nodes)[-2]
+    part.update_arg(1, 2)
+    with pytest.raises(InvalidGraph, match='takes output 2'):
+        verify(module.graph)
+
+
+FIRED = {
+    'graphsage': {'fuse_extract_select', 'eliminate_dead'},
+    'fastgcn': {'eliminate_dead', 'hoist_invariant'},
+    'ladies': {'eliminate_dead'},
+    'pass': {'eliminate_common', 'eliminate_dead'},
+    'deepwalk': set(),
+}
+
+
+@pytest.mark.parametrize('name', FIRED)
+def test_passes_that_fire_on_an_algorithm(name):
+    steps = trace(PROGRAMS[name], graph(), seeds(4)).steps
+    assert {step.name for step in steps} >= FIRED[name] | {'canonicalize'}
+
+
+def test_a_sampling_loop_is_only_samples_and_gathers():
+    out = trace(PROGRAMS['graphsage'], graph(), seeds(4)).text
+    assert 'slice_cols' not in out
+    assert out.count('gsample.sample_cols') == 2
+    assert '!.' not in out
+
+
+def test_the_text_of_a_program_is_the_same_each_time():
+    texts = {trace(PROGRAMS['shadow'], graph(), seeds(4)).text for _ in 'ab'}
+    assert len(texts) == 1

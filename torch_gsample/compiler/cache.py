@@ -1,0 +1,58 @@
+"""Values that are computed once for the tensors that they come from."""
+
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor
+
+#: Graphs whose values are kept at a time, in each program.
+_GRAPHS = 8
+
+
+class InvariantCache:
+    """Calls a function of tensors once, until one is changed or freed.
+
+    A change in place raises the version of a tensor, and what was computed
+    before is not used again. The tensors are not kept alive.
+
+    Args:
+        function (Callable): A pure function of tensors.
+    """
+
+    def __init__(self, function: Callable[..., tuple[Any, ...]]):
+        self._function = function
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[tuple[int, ...], Any] = OrderedDict()
+
+    def __call__(self, *tensors: Tensor) -> tuple[Any, ...]:
+        """Returns the values for tensors."""
+        if any(tensor.is_inference() for tensor in tensors):
+            return self._function(*tensors)  # these have no version
+        key = tuple(map(id, tensors))
+        versions = tuple(tensor._version for tensor in tensors)
+        with self._lock:
+            found = self._kept.get(key)
+            if found is not None and found[0] == versions:
+                alive = all(
+                    reference() is tensor
+                    for reference, tensor in zip(
+                        found[1], tensors, strict=True
+                    )
+                )
+                if alive:
+                    self._kept.move_to_end(key)
+                    return found[2]
+        values = self._function(*tensors)
+
+        def forget(_: Any) -> None:
+            self._kept.pop(key, None)
+
+        references = [weakref.ref(tensor, forget) for tensor in tensors]
+        with self._lock:
+            self._kept[key] = versions, references, values
+            while len(self._kept) > _GRAPHS:
+                self._kept.popitem(last=False)
+        return values

@@ -1,0 +1,226 @@
+"""The intermediate representation: what passes may rely on.
+
+A program is a ``torch.fx.Graph``. After :mod:`.passes.canonicalize` its nodes
+are
+
+=================  ==========================================================
+``placeholder``    an input: a part of a graph, a dense tensor, a size
+``gsample.*``      an operator of this package, as ``OpOverload``
+``aten.*``         an operator of torch without a side effect
+``getitem``        an output of an operator with several outputs
+arithmetic         of sizes: ``operator.add`` and the like on ``SymInt``
+opaque             everything else: it runs as plain torch, in its place
+``output``         what the program returns
+=================  ==========================================================
+
+**Purity is a whitelist.** A node may be merged, moved or dropped only if
+:func:`is_pure` says so. Draws are pure functions of their key; taking a key is
+not pure, so two draws never become one. Opaque nodes keep their order.
+"""
+
+import operator
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.fx import Graph, Node
+
+aten = torch.ops.aten
+
+#: Operators on sizes.
+SIZE_OPERATORS = frozenset(
+    {
+        operator.add,
+        operator.sub,
+        operator.mul,
+        operator.floordiv,
+        operator.mod,
+        operator.neg,
+        operator.eq,
+        operator.ne,
+        operator.ge,
+        operator.gt,
+        operator.le,
+        operator.lt,
+        operator.not_,
+        torch.sym_max,
+        torch.sym_min,
+        torch.sym_not,
+        torch.sym_sum,
+        aten.sym_size.int,
+    }
+)
+
+#: Methods of tensors without one operator of torch.
+_PURE_METHODS = frozenset({'unique'})
+
+#: Operators of this package that have a side effect.
+_IMPURE = frozenset({'next_key', 'advise_huge_pages'})
+
+
+def is_operator(node: Node, name: str | None = None) -> bool:
+    """Whether a node calls an operator of this package (of that name)."""
+    target = node.target
+    return (
+        node.op == 'call_function'
+        and isinstance(target, torch._ops.OpOverload)
+        and target.namespace == 'gsample'
+        and (name is None or target._schema.name == f'gsample::{name}')
+    )
+
+
+def is_part(node: Node) -> bool:
+    """Whether a node is one of the outputs of an operator."""
+    return (
+        node.op == 'call_function'
+        and node.target is operator.getitem
+        and isinstance(node.args[0], Node)
+        and isinstance(example(node.args[0]), (tuple, list))
+    )
+
+
+def is_size(node: Node) -> bool:
+    """Whether a node is a number that Dynamo knows by symbols."""
+    return isinstance(example(node), (int, bool, torch.SymInt, torch.SymBool))
+
+
+def is_pure(node: Node) -> bool:
+    """Whether equal calls of a node are one, and an unused call is none."""
+    if node.op in ('placeholder', 'get_attr'):
+        return True
+    if node.op != 'call_function':
+        return node.op == 'call_method' and node.target in _PURE_METHODS
+    target = node.target
+    if target in SIZE_OPERATORS or is_part(node):
+        return True
+    if not isinstance(target, torch._ops.OpOverload):
+        return False
+    if target.namespace == 'gsample':
+        return target._schema.name.split('::')[1] not in _IMPURE
+    return (
+        target.namespace == 'aten'
+        and not target._schema.is_mutable
+        and torch.Tag.nondeterministic_seeded not in target.tags
+        and target is not aten._assert_scalar.default
+    )
+
+
+def example(node: Node) -> Any:
+    """What a node gives while it is traced: fake tensors and symbols."""
+    return node.meta.get('example_value')
+
+
+def parts(node: Node) -> dict[int, Node]:
+    """Returns the nodes that take the outputs of an operator, by number."""
+    return {
+        user.args[1]: user  # type: ignore[misc]
+        for user in node.users
+        if is_part(user) and user.args[0] is node
+    }
+
+
+def placeholders(graph: Graph) -> Iterator[Node]:
+    """Yields the inputs, in order."""
+    return (node for node in graph.nodes if node.op == 'placeholder')
+
+
+class InvalidGraph(RuntimeError):
+    """A pass broke a rule of the representation."""
+
+
+def verify(graph: Graph) -> None:
+    """Checks a graph.
+
+    Raises:
+        InvalidGraph: If a node uses what does not come before it, an output
+            that does not exist, or the program returns nothing.
+    """
+    seen: set[Node] = set()
+    outputs = 0
+    for node in graph.nodes:
+        for used in node.all_input_nodes:
+            if used not in seen:
+                raise InvalidGraph(f'{node} uses {used}, which comes later')
+        if node.op == 'placeholder' and any(
+            n.op != 'placeholder' for n in seen
+        ):
+            raise InvalidGraph(f'the input {node} comes after other nodes')
+        if is_part(node):
+            size = len(example(node.args[0]))
+            if not 0 <= node.args[1] < size:
+                raise InvalidGraph(f'{node} takes output {node.args[1]}')
+        outputs += node.op == 'output'
+        seen.add(node)
+    if outputs != 1:
+        raise InvalidGraph(f'the program has {outputs} outputs')
+    graph.lint()
+
+
+# Text ########################################################################
+
+
+def ir_text(graph: Graph) -> str:
+    """Prints a program: one line a node, the same for the same program.
+
+    Values are numbered in order (``%0``), inputs keep their names.
+    """
+    names: dict[Node, str] = {}
+    lines = []
+    for node in graph.nodes:
+        if node.op == 'placeholder':
+            names[node] = node.name
+            lines.append(f'{node.name}: {_type(node)}')
+        elif node.op == 'output':
+            lines.append(f'return {_operand(node.args[0], names)}')
+        else:
+            names[node] = f'%{len(names)}'
+            mark = '^' if node.meta.get('invariant') else ''
+            operands = [_operand(arg, names) for arg in node.args]
+            operands += [
+                f'{key}={_operand(value, names)}'
+                for key, value in node.kwargs.items()
+            ]
+            lines.append(
+                f'{mark}{names[node]} = {_name(node)}({", ".join(operands)})'
+                f': {_type(node)}'
+            )
+    return '\n'.join(lines) + '\n'
+
+
+def _name(node: Node) -> str:
+    target = node.target
+    if isinstance(target, torch._ops.OpOverload):
+        name = str(target).removesuffix('.default')
+        return name if is_pure(node) else f'!{name}'
+    if node.op == 'call_method':
+        return f'!.{target}'
+    name = getattr(target, '__name__', str(target))
+    return name if is_pure(node) else f'!{name}'
+
+
+def _type(node: Node) -> str:
+    value = example(node)
+    if isinstance(value, torch.Tensor):
+        dtype = str(value.dtype).removeprefix('torch.')
+        return f'{dtype}{[_size(s) for s in value.shape]}'.replace("'", '')
+    if isinstance(value, (tuple, list)):
+        return f'{len(value)} parts'
+    return 'size' if is_size(node) else type(value).__name__
+
+
+def _size(size: Any) -> str:
+    return str(size) if isinstance(size, int) else '?'
+
+
+def _operand(value: Any, names: dict[Node, str]) -> str:
+    if isinstance(value, Node):
+        return names[value]
+    if isinstance(value, (tuple, list)):
+        items = ', '.join(_operand(item, names) for item in value)
+        return f'({items})' if isinstance(value, tuple) else f'[{items}]'
+    if isinstance(value, dict):
+        items = ', '.join(
+            f'{key}: {_operand(item, names)}' for key, item in value.items()
+        )
+        return f'{{{items}}}'
+    return str(value)

@@ -1,0 +1,58 @@
+"""What a user may say about a compilation."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of the backend.
+
+    Args:
+        passes (List[str], optional): Names of the passes to run, in the
+            order of the pipeline; all of them if not given.
+        dump (str, optional): A folder for the text of the program after each
+            pass that changed it. By default that of ``GSAMPLE_DUMP``.
+        strict (bool, optional): Whether a pass that fails is an error. If
+            not, a warning names it, and the program runs as it was captured.
+    """
+
+    passes: tuple[str, ...] | None = None
+    dump: str | None = None
+    strict: bool = False
+
+    @classmethod
+    def read(cls, options: Mapping[str, Any] | None) -> 'Options':
+        """Reads ``torch.compile(..., options=...)``.
+
+        Raises:
+            TypeError: If an option has the wrong type.
+            ValueError: If an option is not known.
+        """
+        from torch_gsample.compiler.pipeline import PASSES
+
+        given = dict(options or {})
+        known = [field.name for field in fields(cls)]
+        for name in given:
+            if name not in known:
+                raise ValueError(
+                    f"gsample: 'options' must be of {known} (got {name!r})"
+                )
+        if given.get('passes') is not None:
+            names = [p.name for p in PASSES]
+            given['passes'] = tuple(given['passes'])
+            for name in given['passes']:
+                if name not in names:
+                    raise ValueError(
+                        f"gsample: 'passes' must be of {names} (got {name!r})"
+                    )
+        for name, kind in (('dump', (str, os.PathLike)), ('strict', bool)):
+            value = given.get(name)
+            if value is not None and not isinstance(value, kind):
+                raise TypeError(
+                    f"gsample: '{name}' has the wrong type (got {value!r})"
+                )
+        given.setdefault('dump', os.environ.get('GSAMPLE_DUMP') or None)
+        return cls(**given)

@@ -1,0 +1,1 @@
+"""The passes: each takes a graph and rewrites it in place."""

@@ -1,0 +1,243 @@
+"""Gives each operation one form, and takes away what capture adds.
+
+Before::
+
+    %2 = !.to(seeds, torch.int64): int64[?]
+    %3 = !slice_cols(indptr, indices, %2, num_threads=0): 3 parts
+    %7 = !new_full(%5, (%6,), 0.0): float32[?]
+    %8 = !.index_add_(%7, 0, %4, %5): float32[?]
+    %9 = !_assert_scalar(%1, 'Runtime assertion failed for ...')
+
+After::
+
+    %2 = gsample.slice_cols(indptr, indices, seeds): 3 parts
+    %5 = aten.new_full(%3, [%4], 0.0): float32[?]
+    %6 = aten.index_add(%5, 0, %1, %3): float32[?]
+
+* An operator is named by its overload, its arguments are positional, and
+  defaults are left out.
+* What returns its argument (a cast to the same dtype, ``contiguous`` of what
+  is contiguous, ``detach`` of what needs no gradient) is that argument.
+* A change in place of a new tensor that nobody else sees is a new value.
+* Each output of an operator is taken once.
+* Assertions about sizes go: operators check their arguments.
+
+Not when: an operation has no single operator of torch (``unique``), or is a
+change in place that others see. It stays opaque and runs in its place.
+"""
+
+import operator
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+from torch.fx import Graph, Node
+
+from torch_gsample.compiler.ir import SIZE_OPERATORS, aten, example, is_part
+
+#: Python's operators on tensors, by the name that torch gives them.
+_NAMES: dict[Any, str] = {
+    operator.add: 'add',
+    operator.sub: 'sub',
+    operator.mul: 'mul',
+    operator.truediv: 'div',
+    operator.floordiv: 'floor_divide',
+    operator.mod: 'remainder',
+    operator.pow: 'pow',
+    operator.neg: 'neg',
+    operator.eq: 'eq',
+    operator.ne: 'ne',
+    operator.lt: 'lt',
+    operator.le: 'le',
+    operator.gt: 'gt',
+    operator.ge: 'ge',
+    operator.and_: 'bitwise_and',
+    operator.or_: 'bitwise_or',
+    operator.invert: 'bitwise_not',
+}
+_COMMUTES = frozenset({'add', 'mul', 'bitwise_and', 'bitwise_or', 'eq', 'ne'})
+#: Functions that make a tensor of numbers; some of a shape.
+_FACTORIES = frozenset({'arange', 'empty', 'full', 'ones', 'zeros'})
+_OF_SHAPE = frozenset({'empty', 'ones', 'zeros'})
+#: Methods that take sizes or dimensions one by one.
+_OF_SIZES = frozenset(
+    {'expand', 'permute', 'repeat', 'reshape', 'view'}
+    | {'new_empty', 'new_full', 'new_ones', 'new_zeros'}
+)
+#: Methods that may return their argument.
+_CASTS = frozenset({'to', 'contiguous', 'detach', 'as_tensor', 'view_as'})
+
+
+def canonicalize(graph: Graph) -> None:
+    """Brings a captured graph into the form that :mod:`..ir` describes."""
+    taken: dict[tuple[Any, Any], Node] = {}
+    for node in list(graph.nodes):
+        if node.op not in ('call_function', 'call_method'):
+            continue
+        if is_part(node):
+            first = taken.setdefault((node.args[0], node.args[1]), node)
+            if first is not node:
+                node.replace_all_uses_with(first)
+                graph.erase_node(node)
+        elif node.target is aten._assert_scalar.default:
+            graph.erase_node(node)
+        elif _is_its_argument(node):
+            node.replace_all_uses_with(node.args[0])
+            graph.erase_node(node)
+        elif node.target not in SIZE_OPERATORS or _of_tensors(node):
+            _name_operator(node)
+
+
+def _of_tensors(node: Node) -> bool:
+    return any(isinstance(example(n), Tensor) for n in node.all_input_nodes)
+
+
+def _called(node: Node) -> str:
+    """The name of a method or function of torch."""
+    if node.op == 'call_method':
+        return str(node.target)
+    if node.target in _NAMES:
+        return _NAMES[node.target]
+    return getattr(node.target, '__name__', '')
+
+
+def _is_its_argument(node: Node) -> bool:
+    """Whether a node returns its first argument as it is."""
+    if _called(node) not in _CASTS or not node.args:
+        return False
+    source = node.args[0]
+    before = example(source) if isinstance(source, Node) else None
+    after = example(node)
+    if not isinstance(before, Tensor) or not isinstance(after, Tensor):
+        return False
+    if _called(node) == 'contiguous':
+        return before.is_contiguous()
+    if _called(node) == 'detach':
+        return not before.requires_grad
+    copies = node.kwargs.get('copy', False)
+    return (
+        not copies
+        and True not in node.args[2:]
+        and before.dtype == after.dtype
+        and before.device == after.device
+        and before.requires_grad == after.requires_grad
+    )
+
+
+def _name_operator(node: Node) -> None:
+    target = node.target
+    if isinstance(target, torch._ops.OpOverloadPacket):
+        target = getattr(target, target.overloads()[0])
+    if isinstance(target, torch._ops.OpOverload):
+        node.op, node.target = 'call_function', target
+        _bind(node, target, node.args, node.kwargs)
+        return
+    name, args = _called(node), cast(tuple[Any, ...], node.args)
+    if name in _COMMUTES and not isinstance(_value(args[0]), Tensor):
+        args = args[::-1]
+    if name == '__getitem__' or node.target is operator.getitem:
+        name, args = _indexing(args)
+    in_place = name.endswith('_') and not name.endswith('__')
+    if in_place and _is_own(args[0], node):
+        name = name[:-1]
+    if name in _OF_SIZES and not isinstance(args[1], (tuple, list)):
+        args = (
+            args if isinstance(args[1], torch.dtype) else (args[0], args[1:])
+        )
+    if name in _OF_SHAPE and not isinstance(args[0], (tuple, list)):
+        args = (args,)
+    overload = _resolve(name, args, node.kwargs)
+    if overload is not None and not overload._schema.is_mutable:
+        if in_place:  # what saw the change sees the new value
+            args[0].replace_all_uses_with(
+                node, delete_user_cb=lambda user: user is not node
+            )
+        node.op, node.target = 'call_function', overload
+        _bind(node, overload, args, node.kwargs)
+
+
+def _indexing(args: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+    """``x[index]`` with a vector of integers, a mask or a slice."""
+    source, index = _value(args[0]), _value(args[1])
+    if isinstance(source, Tensor) and isinstance(args[1], slice):
+        bounds = args[1].start, args[1].stop, args[1].step or 1
+        return 'slice', (args[0], 0, *bounds)
+    if not isinstance(source, Tensor) or not isinstance(index, Tensor):
+        return '', args
+    integers = index.dim() == 1 and index.dtype in (torch.int32, torch.int64)
+    if integers or index.dtype == torch.bool:
+        return 'index', (args[0], [args[1]])
+    return '', args
+
+
+def _is_own(operand: Any, node: Node) -> bool:
+    """Whether a tensor is new, and nobody saw it before a node."""
+    if not isinstance(operand, Node) or any(u < node for u in operand.users):
+        return False
+    target = operand.target
+    return (
+        isinstance(target, torch._ops.OpOverload)
+        and target.namespace == 'aten'
+        and not any(r.alias_info is not None for r in target._schema.returns)
+    )
+
+
+def _value(operand: Any) -> Any:
+    if isinstance(operand, Node):
+        return example(operand)
+    if isinstance(operand, (tuple, list)):
+        return type(operand)(_value(item) for item in operand)
+    return operand
+
+
+def _resolve(
+    name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> torch._ops.OpOverload | None:
+    """The operator that torch would choose for these arguments."""
+    packet = getattr(aten, name, None) if name.isidentifier() else None
+    if packet is None or name.startswith('__'):
+        return None
+    values = _value(args)
+    of_tensors = args and isinstance(values[0], (Tensor, tuple, list))
+    if not of_tensors and name not in _FACTORIES:
+        return None
+    try:
+        overload = torch._C._jit_resolve_packet(
+            f'aten::{name}',
+            *values,
+            **{key: _value(value) for key, value in kwargs.items()},
+        )
+    except RuntimeError:
+        return None
+    return getattr(packet, overload)
+
+
+def _bind(
+    node: Node,
+    overload: torch._ops.OpOverload,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> None:
+    """Spells arguments by the schema, without those that are defaults."""
+    values: dict[str, Any] = {}
+    names = [argument.name for argument in overload._schema.arguments]
+    values.update(zip(names, args, strict=False))
+    values.update(kwargs)
+    positional, named, skipped = [], {}, False
+    for argument in overload._schema.arguments:
+        given = argument.name in values
+        value = values.get(argument.name)
+        default = argument.has_default_value() and (
+            not given or _same(value, argument.default_value)
+        )
+        if default:
+            skipped = True
+        elif skipped or argument.kwarg_only:
+            named[argument.name] = value
+        else:
+            positional.append(value)
+    node.args, node.kwargs = tuple(positional), named
+
+
+def _same(value: Any, default: Any) -> bool:
+    return type(value) is type(default) and value == default

@@ -1,0 +1,167 @@
+"""Samples edges of chosen columns without extracting the columns.
+
+Before::
+
+    %0 = gsample.slice_cols(indptr, indices, seeds): 3 parts
+    %1 = getitem(%0, 0): int32[?]
+    %2 = getitem(%0, 1): int32[?]
+    %3 = getitem(%0, 2): int64[?]
+    %4 = aten.index_select(value, 0, %3): float32[?]
+    %5 = gsample.sample_cols(%1, 5, key, id=seeds): 2 parts
+    %6 = getitem(%5, 1): int64[?]
+    %7 = aten.index_select(%2, 0, %6): int32[?]
+    %8 = aten.index_select(%4, 0, %6): float32[?]
+
+After::
+
+    %0 = gsample.sample_cols(indptr, 5, key, cols=seeds): 2 parts
+    %1 = getitem(%0, 1): int64[?]
+    %2 = aten.index_select(indices, 0, %1): int32[?]
+    %3 = aten.index_select(value, 0, %1): float32[?]
+
+A program then costs what it samples, not the degrees of its frontier: a hub
+gives ``k`` edges, however many it has. The samples are the same, as columns
+draw by the ids of their nodes (gSampler, section 4.2).
+
+Weights that are values of the graph's edges are cumulated for the whole graph
+instead of for each extract; ``hoist_invariant`` then does it once.
+
+Not when: edges of the extract are used by their positions in it otherwise, or
+weights are computed for the extract. Where only a part of the extract is used
+otherwise (degrees), it stays for that.
+"""
+
+from typing import Any
+
+import torch
+from torch.fx import Graph, Node
+
+from torch_gsample.compiler.ir import (
+    aten,
+    example,
+    is_operator,
+    is_part,
+    parts,
+)
+
+_SAMPLE = torch.ops.gsample.sample_cols.default
+_CUMULATE = torch.ops.gsample.cumulate_weights.default
+
+
+def fuse_extract_select(graph: Graph) -> None:
+    """Fuses each extract of columns with the selections of its edges."""
+    for node in list(graph.nodes):
+        if is_operator(node, 'sample_cols') and 'cols' not in node.kwargs:
+            _fuse(graph, node)
+
+
+def _fuse(graph: Graph, sample: Node) -> None:
+    extract = _part_of(sample.args[0], 'slice_cols', 0)
+    if extract is None:
+        return
+    indptr, indices, cols = extract.args[:3]
+    weight = sample.kwargs.get('cum_weight')
+    gathered = None
+    if weight is not None:
+        gathered = _gathered_weight(weight, extract)
+        if gathered is None:
+            return
+    selected: Any = parts(sample).get(1)
+    gathers = {}
+    for user in () if selected is None else selected.users:
+        if user.target is aten.sym_size.int:
+            continue  # as many edges as before
+        source = _source(user, selected, extract)
+        if source is None:
+            return
+        gathers[user] = source
+    with graph.inserting_before(sample):
+        kwargs = {**sample.kwargs, 'cols': cols}
+        if kwargs.get('id') is cols:
+            del kwargs['id']
+        if gathered is not None:
+            kwargs['cum_weight'] = _cumulate(graph, indptr, gathered, weight)
+        fused = graph.call_function(
+            _SAMPLE, (indptr, *sample.args[1:]), kwargs
+        )
+    fused.meta = dict(sample.meta)
+    for part in parts(sample).values():
+        part.update_arg(0, fused)
+    for user, source in gathers.items():
+        if source is selected:
+            user.replace_all_uses_with(selected)
+            graph.erase_node(user)
+            continue
+        tensor = indices if source is extract else source
+        user.target, user.kwargs = aten.index_select.default, {}
+        user.args = (tensor, 0, selected)
+    graph.erase_node(sample)
+
+
+def _part_of(value: Any, operator: str, number: int) -> Node | None:
+    """The call of an operator whose output a value is."""
+    if not isinstance(value, Node) or not is_part(value):
+        return None
+    call, place = value.args
+    if place != number or not is_operator(call, operator):  # type: ignore
+        return None
+    return call  # type: ignore[return-value]
+
+
+def _gather(node: Any) -> tuple[Any, Any] | None:
+    """The tensor and the index of a gather along its first dimension."""
+    if not isinstance(node, Node):
+        return None
+    args: Any = node.args
+    if node.target is aten.index_select.default and args[1] == 0:
+        return args[0], args[2]
+    if node.target is aten.index.Tensor and len(args[1]) == 1:
+        [index] = args[1]
+        if example(index).dtype != torch.bool:
+            return args[0], index
+    return None
+
+
+def _source(user: Node, selected: Node, extract: Node) -> Node | None:
+    """What a user of the selected edges takes them of.
+
+    The extract itself for its rows, the selected edges for the ids of edges,
+    else the tensor of the graph that was extracted.
+    """
+    gather = _gather(user)
+    if gather is None or gather[1] is not selected:
+        return None
+    if _part_of(gather[0], 'slice_cols', 1) is extract:
+        return extract
+    if _part_of(gather[0], 'slice_cols', 2) is extract:
+        return selected
+    inner = _gather(gather[0])
+    if inner is None or _part_of(inner[1], 'slice_cols', 2) is not extract:
+        return None
+    return inner[0]
+
+
+def _gathered_weight(weight: Any, extract: Node) -> Node | None:
+    """The weights of the graph that were extracted and cumulated."""
+    if not is_operator(weight, 'cumulate_weights'):
+        return None
+    pointers, values = weight.args
+    if _part_of(pointers, 'slice_cols', 0) is not extract:
+        return None
+    while values.target is aten.detach.default:
+        values = values.args[0]
+    gather = _gather(values)
+    if gather is None:
+        return None
+    tensor, index = gather
+    of_graph = tensor.op == 'placeholder'
+    same = _part_of(index, 'slice_cols', 2) is extract
+    return tensor if of_graph and same else None
+
+
+def _cumulate(graph: Graph, indptr: Any, values: Node, like: Any) -> Node:
+    detached = graph.call_function(aten.detach.default, (values,))
+    detached.meta = dict(values.meta)
+    node = graph.call_function(_CUMULATE, (indptr, detached))
+    node.meta = dict(like.meta)
+    return node

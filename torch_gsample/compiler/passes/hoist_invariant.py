@@ -1,0 +1,61 @@
+"""Marks what does not depend on the seeds, to be computed once a graph.
+
+Before::
+
+    %0 = aten.pow.Tensor_Scalar(value, 2): float32[900]
+    %1 = aten.index_add(%0, 0, indices, %0): float32[40]
+    %2 = gsample.positive_weights(%1): 2 parts
+
+After (``^`` marks what is invariant)::
+
+    ^%0 = aten.pow.Tensor_Scalar(value, 2): float32[900]
+    ^%1 = aten.index_add(%0, 0, indices, %0): float32[40]
+    ^%2 = gsample.positive_weights(%1): 2 parts
+
+The function that is made of the program keeps these values for each graph that
+it is called with, until the graph is freed or a tensor of it is changed in
+place (gSampler, section 4.2).
+
+Not when: a value needs a gradient, takes a draw or may have a side effect, or
+comes from an input that is as long as the seeds are.
+"""
+
+from torch import Tensor
+from torch.fx import Graph, Node
+
+from torch_gsample.compiler.ir import example, is_pure, is_size
+
+
+def hoist_invariant(graph: Graph) -> None:
+    """Sets ``node.meta['invariant']`` of each node."""
+    for node in graph.nodes:
+        if node.op == 'placeholder':
+            invariant = _is_of_graph(node)
+        else:
+            inputs = node.all_input_nodes
+            invariant = (
+                node.op == 'call_function'
+                and is_pure(node)
+                and not is_size(node)
+                and not _needs_gradient(node)
+                and all(n.meta['invariant'] for n in inputs)
+            )
+        node.meta['invariant'] = invariant
+
+
+def _is_of_graph(node: Node) -> bool:
+    """Whether an input is likely the same one in many calls."""
+    value = example(node)
+    if not isinstance(value, Tensor) or value.requires_grad:
+        return False
+    if any(not isinstance(size, int) for size in value.shape):
+        return False
+    # Seeds are vectors of integers that the function itself is given.
+    integers = not value.is_floating_point() and value.dim() <= 1
+    return not (integers and node.meta.get('is_argument', False))
+
+
+def _needs_gradient(node: Node) -> bool:
+    value = example(node)
+    values = value if isinstance(value, (tuple, list)) else [value]
+    return any(isinstance(v, Tensor) and v.requires_grad for v in values)

@@ -1,0 +1,103 @@
+"""The passes, in order, and what is known about each run of them."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from torch.fx import Graph
+
+from torch_gsample.compiler.ir import InvalidGraph, ir_text, verify
+from torch_gsample.compiler.options import Options
+from torch_gsample.compiler.passes.canonicalize import canonicalize
+from torch_gsample.compiler.passes.eliminate_common import eliminate_common
+from torch_gsample.compiler.passes.eliminate_dead import eliminate_dead
+from torch_gsample.compiler.passes.fuse_extract_select import (
+    fuse_extract_select,
+)
+from torch_gsample.compiler.passes.hoist_invariant import hoist_invariant
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A rewriting of graphs, and why it stands where it does."""
+
+    name: str
+    run: Callable[[Graph], None]
+    reason: str
+
+
+PASSES = (
+    Pass('canonicalize', canonicalize, 'the others know one form'),
+    Pass('eliminate_common', eliminate_common, 'equal parts become one node'),
+    Pass(
+        'fuse_extract_select',
+        fuse_extract_select,
+        'before dead nodes go: it leaves the extracts without users',
+    ),
+    Pass('eliminate_dead', eliminate_dead, 'sweeps up what was fused'),
+    Pass(
+        'hoist_invariant',
+        hoist_invariant,
+        'last: it marks nodes, and none is made after it',
+    ),
+)
+
+
+class PassError(RuntimeError):
+    """A pass failed."""
+
+
+@dataclass
+class Step:
+    """What a pass did."""
+
+    name: str
+    seconds: float
+    text: str
+
+
+@dataclass
+class Trace:
+    """The way of a program through the passes.
+
+    Args:
+        captured (str): Its text before them.
+        steps (List[Step]): The passes that changed it.
+    """
+
+    captured: str
+    steps: list[Step] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """The text of the program after all passes."""
+        return self.steps[-1].text if self.steps else self.captured
+
+
+def run_passes(graph: Graph, options: Options) -> Trace:
+    """Rewrites a graph in place.
+
+    Raises:
+        PassError: If a pass fails, or breaks a rule of the representation;
+            its name is in the message.
+    """
+    trace = Trace(ir_text(graph))
+    for item in PASSES:
+        optional = item.run is not canonicalize  # keys are found after it
+        chosen = options.passes is None or item.name in options.passes
+        if optional and not chosen:
+            continue
+        start = time.perf_counter()
+        try:
+            item.run(graph)
+            verify(graph)
+        except InvalidGraph as error:
+            raise PassError(f"pass '{item.name}': {error}") from error
+        except Exception as error:
+            raise PassError(
+                f"pass '{item.name}': {type(error).__name__}: {error}"
+            ) from error
+        seconds, text = time.perf_counter() - start, ir_text(graph)
+        if text != trace.text:
+            trace.steps.append(Step(item.name, seconds, text))
+    return trace

@@ -1,0 +1,134 @@
+"""How fast are compiled samplers, beside the eager ones?
+
+Columns add passes: ``plain`` runs the captured program in its canonical form,
+``compiled`` runs all passes. GraphSAGE is also compared with the operator that
+samples all hops at once.
+
+    python benchmark/compile.py --graphs small
+    python benchmark/compile.py --graphs large --markdown results.md
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from algorithms import symmetric
+from harness import Report, compare, machine, seed_batches
+from neighbor import load_graph
+
+from torch_gsample import SparseSample, algorithms, ops
+from torch_gsample.rng import make_key, program_scope
+
+Call = Callable[[int], object]
+
+
+def programs(A: SparseSample) -> dict[str, Callable[..., Any]]:
+    """The samplers, as functions of the graph and of seeds."""
+    x = torch.rand(A.num_cols, 32)
+    as_gcn, learned = algorithms.AsGCN(32), algorithms.PassSampler(32, 16)
+    return {
+        'GraphSAGE': lambda A, s: algorithms.graphsage(A, s, [25, 10]),
+        'LADIES 512': lambda A, s: algorithms.ladies(A, s, [512] * 3),
+        'LADIES 4000': lambda A, s: algorithms.ladies(A, s, [4000] * 3),
+        'FastGCN': lambda A, s: algorithms.fastgcn(A, s, [4000] * 3),
+        'AS-GCN': lambda A, s: as_gcn(A, s, [512] * 3, x),
+        'PASS': lambda A, s: learned(A, s, [10, 10], x),
+        'ShaDow': lambda A, s: algorithms.shadow(A, s, [10, 5]),
+        'GraphSAINT': lambda A, s: algorithms.saint_walk(A, s, 3),
+    }
+
+
+def calls(
+    program: Callable[..., Any], A: SparseSample, seeds: list[torch.Tensor]
+) -> tuple[dict[str, Call], float]:
+    """Returns the candidates, and the seconds of the first compilation."""
+    torch._dynamo.reset()
+    candidates = {'eager': program}
+    # Two compilations of one function would share their limit of recompiles.
+    for name, options in (('plain', {'passes': []}), ('compiled', {})):
+        candidates[name] = torch.compile(
+            lambda A, s: program(A, s),
+            backend='gsample',
+            fullgraph=True,
+            options=options,
+        )
+    for batch in seeds:
+        torch._dynamo.decorators.mark_unbacked(batch, 0)
+    start = time.perf_counter()
+    candidates['compiled'](A, seeds[0])
+    seconds = time.perf_counter() - start
+
+    def keyed(function: Callable[..., Any]) -> Call:
+        def run(i: int) -> object:
+            with program_scope(make_key(0, 0, i)), torch.no_grad():
+                return function(A, seeds[i % len(seeds)])
+
+        return run
+
+    return {name: keyed(call) for name, call in candidates.items()}, seconds
+
+
+def run(report: Report, name: str, args: argparse.Namespace) -> None:
+    graph = load_graph(name)
+    value = symmetric(graph)
+    A = SparseSample.from_csc(
+        graph.indptr, graph.indices, value, graph.num_rows
+    )
+    A.to_csr()  # eager programs keep this layout: neither side pays for it
+    torch.set_num_threads(args.threads)
+    for sampler, program in programs(A).items():
+        if args.programs and sampler not in args.programs.split(','):
+            continue
+        seeds = seed_batches(graph.num_cols, args.batch_size, args.rounds)
+        candidates, seconds = calls(program, A, seeds)
+        if sampler == 'GraphSAGE':
+            candidates['operator'] = lambda i, seeds=seeds: (
+                ops.neighbor_sample(
+                    graph.indptr,
+                    graph.indices,
+                    seeds[i % len(seeds)],
+                    [25, 10],
+                    key=make_key(0, 0, i),
+                )
+            )
+        times = compare(candidates, args.rounds)
+        median = {key: t.median * 1e3 for key, t in times.items()}
+        report.add(
+            Path(name).resolve().parent.name if '/' in name else name,
+            sampler,
+            f'{median["eager"]:.1f}',
+            f'{median["plain"]:.1f}',
+            f'{median["compiled"]:.1f}',
+            f'{median["eager"] / median["compiled"]:.2f}x',
+            f'{median["operator"]:.1f}' if 'operator' in median else '-',
+            f'{seconds:.1f}',
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument('--graphs', default='small')
+    parser.add_argument('--programs', help='names, with commas between')
+    parser.add_argument('--batch-size', type=int, default=1024)
+    parser.add_argument('--rounds', type=int, default=9)
+    parser.add_argument('--threads', type=int, default=2)
+    parser.add_argument('--markdown', type=Path, help='write the table there')
+    args = parser.parse_args()
+    report = Report(
+        f'Compiled samplers, {args.batch_size} seeds, {args.threads} '
+        f'threads: {machine()}',
+        ['graph', 'sampler', 'eager ms', 'plain ms', 'compiled ms']
+        + ['speed-up', 'operator ms', 'first compilation s'],
+    )
+    for name in args.graphs.split(','):
+        run(report, name, args)
+    report.show()
+    if args.markdown:
+        args.markdown.write_text(report.markdown())
+
+
+if __name__ == '__main__':
+    main()

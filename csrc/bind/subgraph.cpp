@@ -18,14 +18,15 @@ namespace gsample {
 namespace {
 
 Tensor concatenate(const std::vector<InducedEdges>& parts,
-                   std::vector<int64_t> InducedEdges::* field) {
+                   int64_t InducedEdge::* field) {
   int64_t size = 0;
   for (const InducedEdges& part : parts)
-    size += static_cast<int64_t>((part.*field).size());
+    size += static_cast<int64_t>(part.size());
   Tensor out = pooled_vector(size);
   int64_t* to = out.mutable_data_ptr<int64_t>();
   for (const InducedEdges& part : parts)
-    to = std::copy((part.*field).begin(), (part.*field).end(), to);
+    for (const InducedEdge& edge : part)
+      *to++ = edge.*field;
   return out;
 }
 
@@ -64,9 +65,9 @@ std::tuple<Tensor, Tensor, Tensor> induce_subgraph_op(
                   indptr.numel() - 1,
                   ") and 'indptr' must ascend from 0 to the number of edges");
   STD_TORCH_CHECK(status != Status::kInterrupted, op, ": interrupted");
-  return {concatenate(parts, &InducedEdges::row),
-          concatenate(parts, &InducedEdges::col),
-          concatenate(parts, &InducedEdges::edge)};
+  return {concatenate(parts, &InducedEdge::row),
+          concatenate(parts, &InducedEdge::col),
+          concatenate(parts, &InducedEdge::edge)};
 }
 
 Tensor negative_sample_op(Tensor id,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "pair_filter.h"
 #include "parallel.h"
 #include "tables.h"
 
@@ -13,60 +14,6 @@ namespace {
 constexpr int64_t kChunk = 256;     // columns that a thread takes at a time
 constexpr int64_t kPrefetched = 8;  // columns whose reads are in flight
 constexpr int64_t kScan = 512;      // edges that are filtered at a time
-
-// A Bloom filter of pairs (tree, node): two bits of a word for each, and the
-// words of a tree side by side. Most edges of a column lead out of the
-// subgraph, and a word in the first cache says so without a look into a table.
-class PairFilter {
- public:
-  PairFilter(int64_t size, int64_t trees) {
-    while (log2_words_ < kMaxLog2 && size >> (log2_words_ + 1) > 0)
-      ++log2_words_;
-    log2_tree_ = log2_words_;
-    while (log2_tree_ > kMinLog2 && trees >> (log2_words_ - log2_tree_) > 0)
-      --log2_tree_;
-    words_.assign(size_t{1} << log2_words_, 0);
-  }
-
-  void insert(uint64_t tree, uint64_t node) {
-    const uint64_t hash = node * kGolden;
-    words_[start(tree) + (hash >> (64 - log2_tree_))] |=
-        uint64_t{1} << (hash >> 20 & 63) | uint64_t{1} << (hash >> 26 & 63);
-  }
-
-  // Writes the positions in [begin, end) whose node may be one of a tree, and
-  // returns how many. Nothing branches: `found` has room for all.
-  template <typename index_t>
-  int scan(uint64_t tree,
-           const index_t* nodes,
-           int64_t begin,
-           int64_t end,
-           int64_t* found) const {
-    const uint64_t* words = words_.data() + start(tree);
-    const int shift = 64 - log2_tree_;
-    int count = 0;
-    for (int64_t e = begin; e < end; ++e) {
-      const uint64_t hash = static_cast<uint64_t>(nodes[e]) * kGolden;
-      const uint64_t word = words[hash >> shift];
-      found[count] = e;
-      count += word >> (hash >> 20 & 63) & word >> (hash >> 26 & 63) & 1;
-    }
-    return count;
-  }
-
- private:
-  static constexpr int kMinLog2 = 3;                          // 64 bytes
-  static constexpr int kMaxLog2 = 19;                         // 4 MiB
-  static constexpr uint64_t kGolden = 0x9E3779B97F4A7C15ull;  // 2^64 / phi
-
-  uint64_t start(uint64_t tree) const {
-    return (tree << log2_tree_) & ((uint64_t{1} << log2_words_) - 1);
-  }
-
-  std::vector<uint64_t> words_;
-  int log2_words_ = kMinLog2;
-  int log2_tree_ = kMinLog2;
-};
 
 // An upper bound of the number of trees, if they are numbered from 0.
 int64_t count_trees(const int64_t* batch, int64_t size) {
@@ -89,14 +36,16 @@ Status induce_subgraph(const InduceArgs<indptr_t, index_t>& args,
   const auto key = [&](uint64_t tree, int64_t node) {
     return tree * static_cast<uint64_t>(args.num_rows) + node;
   };
-  HashTable rows;
+  static thread_local HashTable caller_rows;
+  static thread_local PairFilter caller_filter;
+  HashTable& rows = caller_rows;  // of the caller, for all threads
+  PairFilter& filter = caller_filter;
   rows.begin_call(0);
   rows.reserve(0, num_rows);
-  PairFilter filter(num_rows, count_trees(args.row_batch, num_rows));
+  filter.clear(num_rows, count_trees(args.row_batch, num_rows));
   for (int64_t i = 0; i < num_rows; ++i) {
     const uint64_t tree = tree_of(args.row_batch, i);
-    rows.find_or_insert(key(tree, args.row_nodes[i]),
-                        static_cast<uint32_t>(i));
+    rows.find_or_insert(key(tree, args.row_nodes[i]), static_cast<uint32_t>(i));
     filter.insert(tree, args.row_nodes[i]);
   }
   const auto is_column = [&](int64_t j) {
@@ -138,13 +87,12 @@ Status induce_subgraph(const InduceArgs<indptr_t, index_t>& args,
           uint32_t row;
           if (!rows.find(key(tree, args.indices[found[i]]), &row))
             continue;
-          out.row.push_back(row);
-          out.col.push_back(j);
-          out.edge.push_back(found[i]);
+          out.push_back({row, j, found[i]});
         }
       }
     }
   });
+  rows.end_call(static_cast<uint32_t>(num_rows));
   if (interrupt.stopped())
     return Status::kInterrupted;
   return valid ? Status::kDone : Status::kFault;

@@ -25,12 +25,14 @@ struct InduceArgs {
   int num_threads;
 };
 
-// Edges column by column, in the order of `col_nodes` and of the graph.
-struct InducedEdges {
-  std::vector<int64_t> row;   // position in row_nodes (the first one)
-  std::vector<int64_t> col;   // position in col_nodes
-  std::vector<int64_t> edge;  // position in indices
+struct InducedEdge {
+  int64_t row;   // position in row_nodes (the first one)
+  int64_t col;   // position in col_nodes
+  int64_t edge;  // position in indices
 };
+
+// Edges column by column, in the order of `col_nodes` and of the graph.
+using InducedEdges = std::vector<InducedEdge>;
 
 // Parts are in order, to be concatenated. kFault: `indptr` is no CSC, or a
 // column is not in the graph.

@@ -57,6 +57,23 @@ def shadow(
         >>> out.matrix.col_ids, out.batch
         (tensor([0, 2, 1, 0]), tensor([0, 0, 1, 1]))
     """
+    nodes, batch, root = shadow_nodes(A, seeds, fanouts, replace)
+    return Subgraphs(A.induce(nodes, batch), batch, root)
+
+
+def shadow_nodes(
+    A: SparseSample,
+    seeds: Tensor,
+    fanouts: Sequence[int],
+    replace: bool = False,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Samples the nodes of :func:`shadow`, without edges.
+
+    Returns:
+        Tuple[torch.Tensor, torch.Tensor, torch.Tensor]: int64 ``[n]`` nodes
+        and whose subgraph each is in, and ``[num_seeds]``, where the seeds
+        are: a block begins with its seed.
+    """
     key, call_id = current_program()
     for _ in fanouts[1:]:
         current_program()  # each hop takes a number
@@ -72,7 +89,7 @@ def shadow(
         disjoint=True,
         return_edge_id=False,
     )
-    return _induce(A, sample.node, sample.batch, seeds.numel())
+    return _by_block(sample.node, sample.batch, seeds.numel())
 
 
 def shadow_ppr(
@@ -110,18 +127,18 @@ def shadow_ppr(
     others = scores.masked(row != seeds[col])
     row, col = others.top(k).coo()
     batch = torch.cat([torch.arange(seeds.numel()), col])
-    return _induce(A, torch.cat([seeds, row]), batch, seeds.numel())
+    nodes, batch, root = _by_block(
+        torch.cat([seeds, row]), batch, seeds.numel()
+    )
+    return Subgraphs(A.induce(nodes, batch), batch, root)
 
 
-def _induce(
-    A: SparseSample, nodes: Tensor, batch: Tensor, num_seeds: int
-) -> Subgraphs:
-    """Induces block by block; the first node of each is its seed."""
+def _by_block(
+    nodes: Tensor, batch: Tensor, num_seeds: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Sorts by block, stably and in linear time: seeds stay first."""
     size = nodes.numel()
-    # By block, stably and in linear time: seeds stay first.
     start, _, order = ops.coo_to_csc(
         torch.arange(size), batch, size, num_seeds
     )
-    batch = batch[order]
-    root = start[:-1].to(torch.int64)
-    return Subgraphs(A.induce(nodes[order], batch), batch, root)
+    return nodes[order], batch[order], start[:-1].to(torch.int64)

@@ -64,8 +64,7 @@ class GraphSAINTSampler(SubgraphLoader):
             or ``edge_norm`` already, or a saved file is not as it must be.
     """
 
-    #: The normalisation, if there is one.
-    norm: SaintNorm | None = None
+    _norm: SaintNorm | None = None  # its edges are numbered by column
 
     def __init__(
         self,
@@ -99,7 +98,7 @@ class GraphSAINTSampler(SubgraphLoader):
             raise ValueError(f"{name}: 'data' must have edges (got none)")
         self._prepare()
         if sample_coverage > 0:
-            self.norm = self._read_or_estimate()
+            self._norm = self._read_or_estimate()
 
     def _prepare(self) -> None:
         """Computes what all draws use."""
@@ -108,21 +107,28 @@ class GraphSAINTSampler(SubgraphLoader):
         """Draws the nodes of a subgraph, in any order and repeatedly."""
         raise NotImplementedError
 
-    def _draw(self) -> SparseSample:
-        return self.matrix.induce(self._draw_nodes().unique())
-
     def _make_batch(self, index: Tensor) -> Data:
-        subgraph = self._draw()
-        node, edge = subgraph.col_ids, subgraph.edge_id
-        assert node is not None
+        nodes = self._draw_nodes().unique()
         out = type(self.data)()
-        out.num_nodes = node.numel()
-        out.edge_index = torch.stack(subgraph.coo())
-        self._write_attributes(out, node, edge, set())
-        if self.norm is not None:
-            out.node_norm = self.norm.node[node]
-            out.edge_norm = self.norm.edge[edge]
+        out.num_nodes = nodes.numel()
+        edge = self._induce(out, nodes)
+        if self._norm is not None:
+            out.node_norm = self._norm.node[nodes]
+            out.edge_norm = self._norm.edge[edge]
         return out
+
+    @property
+    def node_norm(self) -> Tensor | None:
+        """The factor of each node, float32 ``[num_nodes]``, or none."""
+        return None if self._norm is None else self._norm.node
+
+    @property
+    def edge_norm(self) -> Tensor | None:
+        """The factor of each edge of the data, float32 ``[num_edges]``."""
+        if self._norm is None:
+            return None
+        norm = self._norm.edge
+        return torch.empty_like(norm).index_copy(0, self._edge_id, norm)
 
     def _arguments(self) -> tuple[int, ...]:
         """What the normalisation depends on, beside the graph."""
@@ -132,7 +138,7 @@ class GraphSAINTSampler(SubgraphLoader):
         if self.save_dir is None:
             return self._estimate()
         name, matrix = type(self).__name__, self.matrix
-        mark = fingerprint(matrix, *self._arguments())
+        mark = fingerprint(matrix, self._edge_id, *self._arguments())
         path = Path(self.save_dir) / f'{name.lower()}_{mark}.pt'
         if path.exists():
             return load_norm(
@@ -156,9 +162,9 @@ class GraphSAINTSampler(SubgraphLoader):
             def draw() -> SparseSample:
                 key = rng.make_key(NORM_SEED, 0, next(number))
                 with rng.program_scope(key):
-                    subgraph = self._draw()
-                bar.update(subgraph.num_cols)
-                return subgraph
+                    nodes = self._draw_nodes().unique()
+                bar.update(nodes.numel())
+                return self.matrix.induce(nodes)
 
             return saint_norm(self.matrix, draw, coverage=self.sample_coverage)
 

@@ -16,10 +16,10 @@ from torch_gsample.algorithms.graphsaint import SaintNorm
 from torch_gsample.sparse_sample import SparseSample
 
 
-def fingerprint(matrix: SparseSample, *numbers: int) -> str:
+def fingerprint(matrix: SparseSample, edge_id: Tensor, *numbers: int) -> str:
     """Returns what tells a graph and the arguments of a sampler apart."""
     csc = matrix.csc
-    ids = rng.hash_ids(*numbers, csc.indptr, csc.indices, matrix.edge_id)
+    ids = rng.hash_ids(*numbers, csc.indptr, csc.indices, edge_id)
     return f'{ids:016x}'
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from torch_gsample.algorithms.shadow import shadow
+from torch_gsample.algorithms.shadow import shadow_nodes
 from torch_gsample.loader.subgraph_loader import SubgraphLoader
 from torch_gsample.ops import _check
 
@@ -52,7 +52,8 @@ class ShaDowKHopSampler(SubgraphLoader):
 
     Example:
         >>> edge_index = torch.tensor([[0, 1, 2], [1, 2, 0]])
-        >>> data = Data(edge_index=edge_index, y=torch.tensor([5, 6, 7]))
+        >>> y = torch.tensor([5, 6, 7])
+        >>> data = Data(edge_index=edge_index, y=y, num_nodes=3)
         >>> loader = ShaDowKHopSampler(
         ...     data, depth=1, num_neighbors=2, batch_size=2, seed=0
         ... )
@@ -91,18 +92,18 @@ class ShaDowKHopSampler(SubgraphLoader):
     def _make_batch(self, index: Tensor) -> Data:
         seeds = self.node_idx[index]
         fanouts = [self.num_neighbors] * self.depth
-        matrix, batch, root = shadow(self.matrix, seeds, fanouts, self.replace)
+        nodes, batch, root = shadow_nodes(
+            self.matrix, seeds, fanouts, self.replace
+        )
         # A block begins with its root.
         ptr = torch.cat([root, torch.tensor([batch.numel()])])
         out = Batch(batch=batch, ptr=ptr)
         out.root_n_id = root
-        out.edge_index = torch.stack(matrix.coo())
-        skip = {'batch', 'ptr'}
+        skip: tuple[str, ...] = ('batch', 'ptr')
         if 'y' in self.data and self.data.is_node_attr('y'):
-            skip.add('y')
+            skip += ('y',)
             out.y = self.data.y[seeds]
-        assert matrix.col_ids is not None
-        self._write_attributes(out, matrix.col_ids, matrix.edge_id, skip)
+        self._induce(out, nodes, batch, skip)
         return out
 
 

@@ -16,8 +16,9 @@ from torch_gsample import rng
 from torch_gsample.loader.adjacency import with_edge_index
 from torch_gsample.loader.base import DEFAULT_PREFETCH, KeyedLoader
 from torch_gsample.loader.features import is_wide
-from torch_gsample.ops import gather_rows
+from torch_gsample.ops import gather_rows, induce_subgraph
 from torch_gsample.sparse_sample import SparseSample
+from torch_gsample.sparse_sample.layout import Layout
 
 
 class _BatchLoader(DataLoader):
@@ -75,6 +76,7 @@ class SubgraphLoader(KeyedLoader, _BatchLoader):  # type: ignore[misc]
         )
         self.data = data
         if kwargs.get('num_workers', 0) > 0:
+            self._edge_id.share_memory_()
             _share_memory(self.matrix)
         super().__init__(
             range(num_items),  # type: ignore[arg-type]
@@ -99,22 +101,58 @@ class SubgraphLoader(KeyedLoader, _BatchLoader):  # type: ignore[misc]
             raise ValueError(
                 f"{name}: 'data' must have an 'edge_index' or an 'adj_t'"
             )
-        self.matrix = SparseSample.from_data(self._data)
+        matrix = SparseSample.from_data(self._data)
+        # Its edges are numbered by column: what belongs to the edges of a
+        # column is side by side, and ids are looked up only where needed.
+        self.matrix = SparseSample(
+            Layout(matrix.csc.indptr, matrix.csc.indices), None, matrix.shape
+        )
+        self._edge_id = matrix.edge_id
 
-    def _write_attributes(
-        self, batch: Data, node: Tensor, edge: Tensor, skip: set[str]
-    ) -> None:
-        """Writes what belongs to nodes and edges, and to the graph."""
+    def _induce(
+        self,
+        out: Data,
+        nodes: Tensor,
+        batch: Tensor | None = None,
+        skip: tuple[str, ...] = (),
+    ) -> Tensor:
+        """Writes the edges between nodes, and all attributes.
+
+        Args:
+            out (Data): The batch.
+            nodes (torch.Tensor): int64 ``[n]``.
+            batch (torch.Tensor, optional): int64 ``[n]``, for disjoint
+                subgraphs.
+            skip (Tuple[str], optional): Attributes to leave out.
+
+        Returns:
+            torch.Tensor: int64 ``[num_edges]``, by the numbers of the matrix.
+        """
+        csc = self.matrix.csc
+        row, col, edge = induce_subgraph(
+            csc.indptr,
+            csc.indices,
+            self.matrix.num_rows,
+            nodes,
+            nodes,
+            batch,
+            batch,
+        )
+        out.edge_index = torch.stack([row, col])
+        edge_id = None
         for key, value in self.data:
             if key in skip or key in ('edge_index', 'num_nodes'):
                 continue
-            batch[key] = value
+            out[key] = value
             if isinstance(value, Tensor):
                 dim = self.data.__cat_dim__(key, value)
                 if self.data.is_node_attr(key):
-                    batch[key] = _take(value, node, dim)
+                    out[key] = _take(value, nodes, dim)
                 elif self.data.is_edge_attr(key):
-                    batch[key] = _take(value, edge, dim)
+                    if edge_id is None:
+                        edge_id = self._edge_id[edge]
+                    out[key] = _take(value, edge_id, dim)
+        return edge
 
 
 def _take(value: Tensor, index: Tensor, dim: int) -> Tensor:

@@ -56,6 +56,21 @@ def test_subgraphs_of_two_node_types_equal_the_reference(index_dtypes):
     )
 
 
+@with_index_dtypes
+@pytest.mark.parametrize('num_trees', [1, 7, 200])
+def test_long_columns_of_many_trees_equal_the_reference(
+    num_trees, index_dtypes
+):
+    """In any order, and with trees whose numbers are large."""
+    graph = random_graph(300, 9000, seed=1)
+    graph = to_dtypes(graph, index_dtypes)
+    nodes = some_nodes(300, 400, seed=2)
+    batch = some_nodes(num_trees, 400, seed=3)
+    for tree in (batch, batch.sort().values, batch * 2**40):
+        out = induce_checked(graph, nodes, nodes, tree, tree)
+        assert out[0].numel() > 10
+
+
 def test_all_nodes_induce_the_graph():
     graph = small_graph('random')
     nodes = torch.arange(40)

@@ -65,8 +65,8 @@ KINDS = {
     'pinsage': (PinSAGESampler, {}, pinsage),
 }
 UNBIASED = {
-    'ladies': (LadiesSampler, [8, 10], {'normalization': 'sym'}),
-    'fastgcn': (FastGCNSampler, [12, 12], {}),
+    'ladies': (LadiesSampler, [20, 20], {'normalization': 'row'}),
+    'fastgcn': (FastGCNSampler, [12, 12], {'normalization': 'sym'}),
     'labor': (LaborSampler, [3, 3], {'normalization': 'row'}),
     'labor-2': (LaborSampler, [3, 3], {'steps': 2}),
 }

@@ -52,7 +52,8 @@ class ShaDowKHopSampler(SubgraphLoader):
 
     Example:
         >>> edge_index = torch.tensor([[0, 1, 2], [1, 2, 0]])
-        >>> data = Data(edge_index=edge_index, y=torch.tensor([5, 6, 7]))
+        >>> y = torch.tensor([5, 6, 7])
+        >>> data = Data(edge_index=edge_index, y=y, num_nodes=3)
         >>> loader = ShaDowKHopSampler(
         ...     data, depth=1, num_neighbors=2, batch_size=2, seed=0
         ... )

@@ -6,6 +6,7 @@ import pytest
 import torch
 from scipy.stats import chisquare
 
+from torch_gsample.algorithms import fastgcn
 from torch_gsample.rng import make_key, program_scope
 from torch_gsample.sparse_sample import RowProbs, SparseSample
 
@@ -63,12 +64,22 @@ def test_probabilities_are_normalised_and_keep_their_gradient():
             "RowProbs: 'probs' must be finite and not",
         ),
         (torch.tensor([torch.nan]), '(got nan at position 0)'),
-        (torch.zeros(3), "RowProbs: 'probs' must not be all zero"),
     ],
 )
 def test_bad_probabilities_are_refused(probs, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         RowProbs(probs)
+
+
+def test_none_is_sampled_where_all_probabilities_are_0():
+    for size in (0, 3):
+        q = RowProbs(torch.zeros(size))
+        assert q.probs.tolist() == [0] * size
+        assert q.sample(2, replace=True).numel() == 0
+    edges = torch.empty(2, 0, dtype=torch.int64)
+    A = SparseSample.from_edge_index(edges, num_nodes=3)
+    [S] = fastgcn(A, torch.tensor([1]), [4])
+    assert S.num_edges == 0
 
 
 def test_bad_counts_are_refused():

@@ -1,7 +1,7 @@
 """Probabilities of the rows of a ``SparseSample``."""
 
+import torch
 from torch import Tensor
-from torch.compiler import is_compiling
 
 from torch_gsample import ops
 from torch_gsample.rng import current_program
@@ -15,11 +15,10 @@ class RowProbs:
 
     Args:
         probs (torch.Tensor): ``[num_rows]``, not normalised; a row of 0 is
-            never sampled.
+            never sampled, and none is where all are 0.
 
     Raises:
-        ValueError: If a probability is negative or not finite, or all of them
-            are 0.
+        ValueError: If a probability is negative or not finite.
 
     Example:
         >>> import torch
@@ -39,9 +38,8 @@ class RowProbs:
         self.rows, self.cum_weight = call_as(
             'RowProbs', ops.positive_weights, probs.detach(), 'probs'
         )
-        if not is_compiling() and self.rows.numel() == 0 and probs.numel() > 0:
-            raise ValueError("RowProbs: 'probs' must not be all zero")
-        self.probs = probs / probs.sum()
+        total = probs.sum()
+        self.probs = probs / torch.where(total > 0, total, 1)
 
     def share_memory_(self) -> 'RowProbs':
         """Moves all tensors to shared memory."""

@@ -9,6 +9,7 @@ import torch
 
 from tests.ops.walk_errors import WALK_ERRORS
 from torch_gsample import ops
+from torch_gsample.ops import _check
 from torch_gsample.rng import make_key
 
 KEY = make_key(0)
@@ -233,6 +234,11 @@ FORMATS = [
         ValueError,
         lambda: weights([1.0]),
         "'w' must have 3 elements, one for e",
+    ),
+    (
+        ValueError,
+        lambda: _check.count('op', 'k', 0),
+        'must be at least 1 (got',
     ),
     (
         ValueError,

@@ -245,16 +245,8 @@ FORMATS = [
         lambda: ops.positive_weights(torch.tensor([0, -2.0])),
         "positive_weights: 'weight' must be finite and not negative (got -2.0",
     ),
-    (
-        ValueError,
-        lambda: weights([1, -1, 1]),
-        'negative (got -1.0 at position 1)',
-    ),
-    (
-        ValueError,
-        lambda: weights([1, 1, torch.nan]),
-        '(got nan at position 2)',
-    ),
+    (ValueError, lambda: weights([1, -1, 1]), '(got -1.0 at position 1)'),
+    (ValueError, lambda: weights([1, 1, torch.nan]), 'nan at position 2'),
     (ValueError, lambda: weights([torch.inf] * 3), '(got inf at position 0)'),
     (
         TypeError,

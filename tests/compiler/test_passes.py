@@ -173,6 +173,18 @@ def test_keys_and_changed_tensors_do_not_merge():
     after(eliminate_common, changed, VALUE)
 
 
+def test_reads_before_and_after_a_change_do_not_merge():
+    def function(x):
+        y = x.clone()
+        z = aten.view.default(y, [3, 3])
+        before = aten.neg.default(z)
+        y.add_(1)  # through another view
+        return before, aten.neg.default(z), aten.abs.default(x)
+
+    out = after(eliminate_common, function, VALUE)
+    assert out.count('aten.neg') == 2
+
+
 def test_draws_merge_only_under_one_key_and_number():
     def function(indptr, key):
         draws = [
@@ -299,6 +311,17 @@ def test_what_depends_on_the_graph_alone_is_marked():
         %6 = aten.index_select(%5, 0, seeds): float32[2]
         return (%5, %6)
     """)
+
+
+def test_what_is_changed_in_place_is_not_invariant():
+    def function(value):
+        total = aten.exp.default(value)
+        aten.view.default(total, [3, 3]).add_(1)
+        return total, aten.neg.default(value)
+
+    out = after(hoist_invariant, function, VALUE)
+    marked = [line for line in out.splitlines() if line.startswith('^')]
+    assert [line.split(' = ')[1][:8] for line in marked] == ['aten.neg']
 
 
 def test_gradients_keys_and_seeds_are_not_invariant():

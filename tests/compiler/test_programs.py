@@ -122,6 +122,28 @@ def test_values_of_a_graph_that_changes_in_place_are_computed_again():
     assert not torch.equal(before[0].edge_id, after[0].edge_id)
 
 
+def test_values_that_a_program_changes_are_computed_each_time():
+    def program(A, seeds):
+        total = A.sum(dim=0)
+        total.view(2, -1).add_(1)
+        return A[:, seeds].div(total[seeds], dim=0)
+
+    fast, args = compiled(program), (A, seeds(9))
+    for _ in range(3):
+        assert_same(fast(*args), program(*args))
+
+
+def test_keys_are_taken_between_other_draws():
+    def program(A, seeds):
+        first = A[:, seeds].individual_sample(2)
+        noise = torch.rand(3)
+        return first, noise, A[:, seeds].individual_sample(2)
+
+    fast, args = compiled(program), (A, seeds(9))
+    for scope in (False, True):
+        assert_same(run(fast, args, 4, scope), run(program, args, 4, scope))
+
+
 def test_graphs_take_turns():
     program = PROGRAMS['fastgcn']
     graphs = [A.with_value(A.values() ** i) for i in range(1, 5)]

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import Tensor
 
 #: Graphs whose values are kept at a time, in each program.
@@ -45,7 +46,9 @@ class InvariantCache:
                 if alive:
                     self._kept.move_to_end(key)
                     return found[2]
-        values = self._function(*tensors)
+        # Not as inference tensors: later calls may need gradients.
+        with torch.inference_mode(False), torch.no_grad():
+            values = self._function(*tensors)
 
         def forget(_: Any) -> None:
             self._kept.pop(key, None)

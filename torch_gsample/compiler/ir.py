@@ -105,6 +105,31 @@ def is_pure(node: Node) -> bool:
     )
 
 
+def may_change(graph: Graph) -> set[Node]:
+    """Values that an opaque node may change in place.
+
+    It may change what it takes, and whatever shares memory with that: views
+    of one tensor are changed together. Reading such a value at another place
+    of the program, or only once, can give something else.
+    """
+    owners: dict[Node, set[Node]] = {}
+    changed: set[Node] = set()
+    for node in graph.nodes:
+        taken = set().union(*(owners[n] for n in node.all_input_nodes))
+        owners[node] = taken if taken and _is_view(node) else {node}
+        if node.op != 'output' and not is_pure(node):
+            changed |= taken
+    return {node for node, owner in owners.items() if owner & changed}
+
+
+def _is_view(node: Node) -> bool:
+    """Whether what a node returns may share memory with what it takes."""
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return True
+    returns = node.target._schema.returns
+    return any(item.alias_info is not None for item in returns)
+
+
 def example(node: Node) -> Any:
     """What a node gives while it is traced: fake tensors and symbols."""
     return node.meta.get('example_value')

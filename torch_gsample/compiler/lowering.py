@@ -5,6 +5,7 @@ code does. What capture could not know is put in here: the key of each draw,
 and the values that are kept for a graph.
 """
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -18,21 +19,12 @@ from torch_gsample.rng import current_program
 
 def lower(module: GraphModule) -> Callable[..., Any]:
     """Returns the function of a module whose graph was rewritten."""
-    hoisted = split_invariant(module)
-    num_draws = take_keys(module.graph)
+    kept = split_invariant(module)
+    take_keys(module.graph)
     module.graph.lint()
     module.recompile()
     forward = module.forward
-    if num_draws == 0 and hoisted is None:
-        return forward
-
-    def run(*args: Any) -> Any:
-        kept = () if hoisted is None else hoisted(args)
-        # As eager code: a key for each draw, in the order of the program.
-        draws = [item for _ in range(num_draws) for item in current_program()]
-        return forward(*args, *kept, *draws)
-
-    return run
+    return forward if kept is None else lambda *x: forward(*x, *kept(x))
 
 
 def split_invariant(
@@ -55,9 +47,9 @@ def split_invariant(
         if any(not user.meta.get('invariant') for user in node.users)
         and not isinstance(node.meta.get('example_value'), (tuple, list))
     ]
-    if not wanted:
+    inputs = list(placeholders(graph))
+    if not wanted or not inputs:
         return None
-    inputs = [node for node in placeholders(graph)]
     used = {n for node in marked for n in node.all_input_nodes}
     places = [i for i, node in enumerate(inputs) if node in used]
     part, copies = Graph(), {}
@@ -66,10 +58,11 @@ def split_invariant(
     for node in marked:
         copies[node] = part.node_copy(node, lambda n: copies[n])
     part.output(tuple(copies[node] for node in wanted))
+    last = inputs[-1]
     for node in wanted:
-        replacement = _new_input(graph, f'kept_{node.name}')
-        replacement.meta = dict(node.meta)
-        node.replace_all_uses_with(replacement)
+        with graph.inserting_after(last):
+            last = graph.placeholder(f'kept_{node.name}')
+        node.replace_all_uses_with(last)
     for node in reversed(marked):
         if not node.users:
             graph.erase_node(node)
@@ -77,34 +70,26 @@ def split_invariant(
     return lambda args: cache(*[args[i] for i in places])
 
 
-def take_keys(graph: Graph) -> int:
-    """Makes keys inputs, and the numbers of draws.
+def take_keys(graph: Graph) -> None:
+    """Gives each draw the key and the number that an eager one would get.
 
-    Inside of a :func:`~torch_gsample.rng.program_scope`, all draws have its
-    key, and numbers that count on; that is known when the program runs.
+    Inside of a :func:`~torch_gsample.rng.program_scope` all draws have its
+    key, and numbers that count on; elsewhere each takes a key from torch's
+    default generator. That is known when the program runs, at this place.
     """
-    keys = [node for node in graph.nodes if is_operator(node, 'next_key')]
-    if not all(_is_draw(user) for key in keys for user in key.users):
-        return 0
-    for count, node in enumerate(keys):
-        key = _new_input(graph, f'key{count}')
-        call_id = _new_input(graph, f'call_id{count}')
-        key.meta, call_id.meta = dict(node.meta), {'example_value': 0}
+    for node in list(graph.nodes):
+        if not is_operator(node, 'next_key') or not all(
+            _is_draw(user) for user in node.users
+        ):
+            continue
+        with graph.inserting_before(node):
+            draw = graph.call_function(current_program)
+            key = graph.call_function(operator.getitem, (draw, 0))
+            call_id = graph.call_function(operator.getitem, (draw, 1))
         for user in list(node.users):
             user.replace_input_with(node, key)
             _set_call_id(user, call_id)
         graph.erase_node(node)
-    return len(keys)
-
-
-def _new_input(graph: Graph, name: str) -> Node:
-    """Adds an input after the others."""
-    inputs = list(placeholders(graph))
-    if not inputs:
-        with graph.inserting_before(next(iter(graph.nodes))):
-            return graph.placeholder(name)
-    with graph.inserting_after(inputs[-1]):
-        return graph.placeholder(name)
 
 
 def _is_draw(node: Node) -> bool:

@@ -26,9 +26,9 @@ draw by the ids of their nodes (gSampler, section 4.2).
 Weights that are values of the graph's edges are cumulated for the whole graph
 instead of for each extract; ``hoist_invariant`` then does it once.
 
-Not when: edges of the extract are used by their positions in it otherwise, or
-weights are computed for the extract. Where only a part of the extract is used
-otherwise (degrees), it stays for that.
+Not when: edges of the extract are used by their positions in it otherwise,
+weights are computed for the extract, or the graph is changed in place. Where
+only a part of the extract is used otherwise (degrees), it stays for that.
 """
 
 from typing import Any
@@ -41,6 +41,7 @@ from torch_gsample.compiler.ir import (
     example,
     is_operator,
     is_part,
+    may_change,
     parts,
 )
 
@@ -50,21 +51,22 @@ _CUMULATE = torch.ops.gsample.cumulate_weights.default
 
 def fuse_extract_select(graph: Graph) -> None:
     """Fuses each extract of columns with the selections of its edges."""
+    changed = may_change(graph)
     for node in list(graph.nodes):
         if is_operator(node, 'sample_cols') and 'cols' not in node.kwargs:
-            _fuse(graph, node)
+            _fuse(graph, node, changed)
 
 
-def _fuse(graph: Graph, sample: Node) -> None:
+def _fuse(graph: Graph, sample: Node, changed: set[Node]) -> None:
     extract = _part_of(sample.args[0], 'slice_cols', 0)
-    if extract is None:
+    if extract is None or not changed.isdisjoint(extract.all_input_nodes):
         return
     indptr, indices, cols = extract.args[:3]
     weight = sample.kwargs.get('cum_weight')
     gathered = None
     if weight is not None:
         gathered = _gathered_weight(weight, extract)
-        if gathered is None:
+        if gathered is None or gathered in changed:
             return
     selected: Any = parts(sample).get(1)
     gathers = {}
@@ -72,7 +74,7 @@ def _fuse(graph: Graph, sample: Node) -> None:
         if user.target is aten.sym_size.int:
             continue  # as many edges as before
         source = _source(user, selected, extract)
-        if source is None:
+        if source is None or source in changed:
             return
         gathers[user] = source
     with graph.inserting_before(sample):

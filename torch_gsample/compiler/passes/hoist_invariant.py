@@ -17,25 +17,27 @@ it is called with, until the graph is freed or a tensor of it is changed in
 place (gSampler, section 4.2).
 
 Not when: a value needs a gradient, takes a draw or may have a side effect, or
-comes from an input that is as long as the seeds are.
+comes from an input that is as long as the seeds are or is changed in place.
 """
 
 from torch import Tensor
 from torch.fx import Graph, Node
 
-from torch_gsample.compiler.ir import example, is_pure, is_size
+from torch_gsample.compiler.ir import example, is_pure, is_size, may_change
 
 
 def hoist_invariant(graph: Graph) -> None:
     """Sets ``node.meta['invariant']`` of each node."""
+    changed = may_change(graph)
     for node in graph.nodes:
         if node.op == 'placeholder':
-            invariant = _is_of_graph(node)
+            invariant = _is_of_graph(node) and node not in changed
         else:
             inputs = node.all_input_nodes
             invariant = (
                 node.op == 'call_function'
                 and is_pure(node)
+                and node not in changed
                 and not is_size(node)
                 and not _needs_gradient(node)
                 and all(n.meta['invariant'] for n in inputs)

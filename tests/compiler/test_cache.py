@@ -1,0 +1,60 @@
+"""Values that are kept for the tensors that they come from."""
+
+import gc
+import weakref
+
+import torch
+
+from torch_gsample.compiler.cache import InvariantCache
+
+
+class Doubled:
+    def __init__(self):
+        self.calls = 0
+        self.cache = InvariantCache(self.double)
+
+    def double(self, *tensors):
+        self.calls += 1
+        return tuple(tensor * 2 for tensor in tensors)
+
+
+def test_values_are_computed_once_for_tensors_and_versions():
+    doubled, x, y = Doubled(), torch.ones(3), torch.ones(3)
+    first = doubled.cache(x)
+    assert doubled.cache(x) is first
+    doubled.cache(y)  # equal, and another one
+    assert doubled.calls == 2
+    x += 1
+    assert doubled.cache(x)[0].tolist() == [4, 4, 4]
+    assert doubled.calls == 3
+
+
+def test_values_go_with_their_tensors():
+    doubled, x = Doubled(), torch.ones(3)
+    value = weakref.ref(doubled.cache(x)[0])
+    assert value() is not None
+    del x
+    gc.collect()
+    assert value() is None
+
+
+def test_few_graphs_are_kept():
+    doubled, tensors = Doubled(), [torch.ones(2) for _ in range(20)]
+    for tensor in tensors:
+        doubled.cache(tensor)
+    doubled.cache(tensors[-1])
+    assert doubled.calls == 20
+    doubled.cache(tensors[0])
+    assert doubled.calls == 21
+
+
+def test_values_of_inference_serve_training():
+    doubled, x = Doubled(), torch.ones(3)
+    with torch.inference_mode():
+        [value] = doubled.cache(x)
+    assert not value.is_inference()
+    with torch.inference_mode():
+        inside = torch.ones(3)  # has no version: nothing is kept
+        doubled.cache(inside)
+        doubled.cache(inside)
+    assert doubled.calls == 3

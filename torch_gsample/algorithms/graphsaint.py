@@ -1,11 +1,13 @@
 """GraphSAINT: training on sampled subgraphs, without bias."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from torch_gsample.rng import make_key, program_scope
 from torch_gsample.sparse_sample import SparseSample
 
 
@@ -108,6 +110,7 @@ def saint_norm(
     draw: Callable[[], SparseSample],
     num_draws: int | None = None,
     coverage: float | None = None,
+    seed: int | None = None,
 ) -> SaintNorm:
     r"""Estimates the normalisation of a sampler by sampling beforehand.
 
@@ -128,6 +131,8 @@ def saint_norm(
         num_draws (int, optional): :math:`n`.
         coverage (float, optional): In place of ``num_draws``: draws until the
             subgraphs hold ``coverage * N`` nodes together.
+        seed (int, optional): Makes what ``draw`` draws a function of it, and
+            of how often it was called before.
 
     Returns:
         SaintNorm: The factors.
@@ -157,7 +162,8 @@ def saint_norm(
     edge_count = torch.zeros(A.num_edges)
     drawn = covered = 0
     while (drawn if coverage is None else covered) < bound:
-        subgraph = draw()
+        with nullcontext() if seed is None else _keyed(seed, drawn):
+            subgraph = draw()
         node_count[subgraph.col_ids] += 1
         edge_count[subgraph.edge_id] += 1
         if subgraph.num_cols == 0 and coverage is not None:
@@ -172,6 +178,10 @@ def saint_norm(
     return SaintNorm(
         drawn / (A.num_cols * node_count), node_count[into] / edge_count
     )
+
+
+def _keyed(seed: int, number: int) -> AbstractContextManager[None]:
+    return program_scope(make_key(seed, 0, number))
 
 
 def saint_normalize(subgraph: SparseSample, norm: SaintNorm) -> SparseSample:

@@ -1,7 +1,7 @@
 """The passes, in order, and what is known about each run of them."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from torch.fx import Graph
@@ -19,10 +19,13 @@ from torch_gsample.compiler.passes.hoist_invariant import hoist_invariant
 
 @dataclass(frozen=True)
 class Pass:
-    """A rewriting of graphs, and why it stands where it does."""
+    """A rewriting of graphs, and why it stands where it does.
+
+    It may return notes: a line for each thing that it decided, and why.
+    """
 
     name: str
-    run: Callable[[Graph], None]
+    run: Callable[[Graph], Sequence[str] | None]
     reason: str
 
 
@@ -54,6 +57,7 @@ class Step:
     name: str
     seconds: float
     text: str
+    notes: tuple[str, ...] = ()
 
 
 @dataclass
@@ -89,7 +93,7 @@ def run_passes(graph: Graph, options: Options) -> Trace:
             continue
         start = time.perf_counter()
         try:
-            item.run(graph)
+            notes = tuple(item.run(graph) or ())
             verify(graph)
         except InvalidGraph as error:
             raise PassError(f"pass '{item.name}': {error}") from error
@@ -98,6 +102,6 @@ def run_passes(graph: Graph, options: Options) -> Trace:
                 f"pass '{item.name}': {type(error).__name__}: {error}"
             ) from error
         seconds, text = time.perf_counter() - start, ir_text(graph)
-        if text != trace.text:
-            trace.steps.append(Step(item.name, seconds, text))
+        if notes or text != trace.text:
+            trace.steps.append(Step(item.name, seconds, text, notes))
     return trace

@@ -151,7 +151,6 @@ class GraphSAINTSampler(SubgraphLoader):
     def _estimate(self) -> SaintNorm:
         from tqdm import tqdm
 
-        number = iter(range(2**62))
         total = self.matrix.num_cols * self.sample_coverage
         with tqdm(
             total=total,
@@ -160,13 +159,16 @@ class GraphSAINTSampler(SubgraphLoader):
         ) as bar:
 
             def draw() -> SparseSample:
-                key = rng.make_key(NORM_SEED, 0, next(number))
-                with rng.program_scope(key):
-                    nodes = self._draw_nodes().unique()
+                nodes = self._draw_nodes().unique()
                 bar.update(nodes.numel())
                 return self.matrix.induce(nodes)
 
-            return saint_norm(self.matrix, draw, coverage=self.sample_coverage)
+            return saint_norm(
+                self.matrix,
+                draw,
+                coverage=self.sample_coverage,
+                seed=NORM_SEED,
+            )
 
 
 class GraphSAINTNodeSampler(GraphSAINTSampler):

@@ -77,7 +77,7 @@ class SubgraphLoader(KeyedLoader, _BatchLoader):  # type: ignore[misc]
         self.data = data
         if kwargs.get('num_workers', 0) > 0:
             self._edge_id.share_memory_()
-            _share_memory(self.matrix)
+            self.matrix.share_memory_()
         super().__init__(
             range(num_items),  # type: ignore[arg-type]
             collate_fn=self.collate_fn,
@@ -172,11 +172,3 @@ def _spelled_out(data: Data) -> Data:
     if value is not None and 'edge_weight' not in data:
         data.edge_weight = value
     return data
-
-
-def _share_memory(matrix: SparseSample) -> None:
-    for layout in (matrix._csc, matrix._csr):
-        if layout is not None:
-            for tensor in (layout.indptr, layout.indices, layout.perm):
-                if tensor is not None:
-                    tensor.share_memory_()

@@ -214,13 +214,14 @@ def sample_nodes(
 
 
 def unique_nodes(
-    id: Tensor, num_nodes: int, sorted: bool = False
+    id: Tensor, num_nodes: int = 2**62, sorted: bool = False
 ) -> tuple[Tensor, Tensor]:
     """Numbers distinct nodes by first occurrence, or in ascending order.
 
     Args:
         id (torch.Tensor): int32 or int64 ``[n]``.
-        num_nodes (int): What ids are below.
+        num_nodes (int, optional): What ids are below; to know a small one
+            saves time.
         sorted (bool, optional): Whether numbers ascend with ids.
 
     Returns:

@@ -162,10 +162,8 @@ class ProgramSampler(KeyedSampler):
         )
         self._negatives = Negatives(self.graph, true_negatives, False)
         if share_memory:
-            for t, csc in self.graph.csc.items():
-                csc.share_memory_()
-                if (value := self.matrices[t].value) is not None:
-                    value.share_memory_()
+            for matrix in self.matrices.values():  # the graph's own tensors
+                matrix.share_memory_()
             self._negatives.share_memory_()
 
     @property

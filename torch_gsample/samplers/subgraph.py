@@ -162,16 +162,15 @@ class SaintSampler(ProgramSampler):
                 f"{self._name}: 'data' must be homogeneous (got edge types "
                 f'{self.graph.edge_types})'
             )
-        csr = self.matrices[None].csr  # walks go along edges
+        matrix = self.matrices[None]
+        _ = matrix.csr  # walks go along edges: not in each worker
         if sample_coverage > 0:
             self.norm = self._estimate_norm(
                 sample_coverage, batch_size, input_nodes
             )
             self.program_kwargs['node_norm'] = self.norm.node
         if kwargs.get('share_memory'):
-            for tensor in (csr.indptr, csr.indices, csr.perm):
-                if tensor is not None:
-                    tensor.share_memory_()
+            matrix.share_memory_()
             for tensor in self.norm or ():
                 tensor.share_memory_()
 
@@ -200,17 +199,15 @@ class SaintSampler(ProgramSampler):
             )
         A = self.matrices[None]
         length = self.program_kwargs['walk_length']
-        number = iter(range(2**62))
 
         def draw() -> SparseSample:
-            with rng.program_scope(rng.make_key(NORM_SEED, 0, next(number))):
-                key, call_id = rng.current_program()
-                chosen = ops.sample_nodes(
-                    roots.numel(), batch_size, key=key, call_id=call_id
-                )
-                return saint_walk(A, roots[chosen], length)
+            key, call_id = rng.current_program()
+            chosen = ops.sample_nodes(
+                roots.numel(), batch_size, key=key, call_id=call_id
+            )
+            return saint_walk(A, roots[chosen], length)
 
-        return saint_norm(A, draw, coverage=coverage)
+        return saint_norm(A, draw, coverage=coverage, seed=NORM_SEED)
 
     def _sample(self, seeds: dict[Any, Tensor], key: Tensor) -> Any:
         out = super()._sample(seeds, key)

@@ -70,7 +70,7 @@ class WeightedSampler(ProgramSampler):
         if normalization is not None:
             A = _normalized(self._name, self.matrices[None], normalization)
             if share_memory:
-                A.values().share_memory_()
+                A.share_memory_()
             self.matrices[None] = A
 
 

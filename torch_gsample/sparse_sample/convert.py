@@ -205,7 +205,7 @@ def _join(
     edges = [layer.edge_id for layer in layers]
     parts = [seeds, *rows, *cols]
     ids = torch.cat(parts)
-    node, local = ops.unique_nodes(ids, 2**62)
+    node, local = ops.unique_nodes(ids)
     places = local.split([part.numel() for part in parts])
     none = seeds.new_empty(0)
     return SamplerOutput(
@@ -226,7 +226,7 @@ def check_distinct(name: str, what: str, ids: Tensor | None) -> None:
     """
     if ids is None or ids.numel() == 0:
         return
-    distinct, place = ops.unique_nodes(ids, int(ids.max()) + 1)
+    distinct, place = ops.unique_nodes(ids)
     if distinct.numel() < ids.numel():
         node = int(distinct[int(place.bincount().argmax())])
         raise ValueError(

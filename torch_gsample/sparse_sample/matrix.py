@@ -222,7 +222,18 @@ class SparseSample(
         if cols is None:
             cols = torch.arange(self.num_cols, device=self.device)
         ids = torch.cat([cols, self.row()])
-        return ops.unique_nodes(ids, 2**62)[0]
+        return ops.unique_nodes(ids)[0]
+
+    def share_memory_(self) -> 'SparseSample':
+        """Moves all of its tensors to shared memory."""
+        tensors = [self.value, self._edge_id, self.row_ids, self.col_ids]
+        for layout in (self._csc, self._csr):
+            if layout is not None:
+                tensors += [layout.indptr, layout.indices, layout.perm]
+        for tensor in tensors:
+            if tensor is not None:
+                tensor.share_memory_()
+        return self
 
     # Matrices of the same edges.
 

@@ -34,7 +34,7 @@ LAYERS = {
     'sparse_sample': {'formats', 'ops', 'rng', 'sparse_sample'},
     'algorithms': {'algorithms', 'ops', 'rng', 'sparse_sample'},
     'samplers': {
-        *('algorithms', 'formats', 'ops', 'rng'),
+        *('algorithms', 'compiler', 'formats', 'ops', 'rng'),
         *('samplers', 'sparse_sample'),
     },
     'loader': {
@@ -42,7 +42,7 @@ LAYERS = {
         *('samplers', 'sparse_sample'),
     },
     'nn': {'loader', 'nn', 'ops', 'rng', 'sparse_sample'},
-    'compiler': {'compiler', 'rng'},
+    'compiler': {'compiler', 'rng', 'sparse_sample'},
     'datasets': {'datasets', 'formats', 'ops'},
     'testing': {'formats', 'ops', 'rng'},
 }

@@ -12,6 +12,7 @@ num_sampled_nodes=[3], num_sampled_edges=[2], input_id=[3], batch_size=3)
 """
 
 from torch_gsample import algorithms, loader, nn, ops, rng
+from torch_gsample.compiler import compile
 from torch_gsample.formats import CSC
 from torch_gsample.samplers import (
     FastGCNSampler,
@@ -44,6 +45,7 @@ __all__ = [
     'SparseSample',
     '__version__',
     'algorithms',
+    'compile',
     'loader',
     'nn',
     'ops',

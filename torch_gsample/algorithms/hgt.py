@@ -76,7 +76,7 @@ def hgt(
     nodes = {t: seeds.get(t, none) for t in size}
     budget = {t: (none, none.double()) for t in size}
     new = dict(nodes)
-    for hop in range(max(map(len, fanouts.values()), default=0)):
+    for hop in range(max([0, *map(len, fanouts.values())])):
         shares = {t: [budget[t]] for t in size}
         for (src, _, dst), matrix in A.items():
             part = matrix[:, new[dst]]

@@ -4,5 +4,8 @@ A graph that Dynamo captured comes in, a function goes out.
 """
 
 from torch_gsample.compiler.backend import backend
+from torch_gsample.compiler.compiled import Compiled, compile
+from torch_gsample.compiler.errors import CompileError
+from torch_gsample.compiler.options import Options
 
-__all__ = ['backend']
+__all__ = ['CompileError', 'Compiled', 'Options', 'backend', 'compile']

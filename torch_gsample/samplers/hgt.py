@@ -34,6 +34,7 @@ class HGTSampler(ProgramSampler):
         rng_scope (str, optional): See :class:`KeyedSampler`.
         true_negatives (bool, optional): As in :class:`NeighborSampler`.
         exclude_seed_edges (bool or str, optional): As there.
+        compile (bool, optional): As in :class:`ProgramSampler`.
 
     Raises:
         TypeError: If ``num_samples`` are no integers.
@@ -67,6 +68,7 @@ class HGTSampler(ProgramSampler):
         rng_scope: str = 'batch',
         true_negatives: bool = False,
         exclude_seed_edges: bool | str = False,
+        compile: bool = False,
     ):
         super().__init__(
             data,
@@ -78,6 +80,7 @@ class HGTSampler(ProgramSampler):
             share_memory=share_memory,
             true_negatives=true_negatives,
             exclude_seed_edges=exclude_seed_edges,
+            compile=compile,
         )
 
     @property

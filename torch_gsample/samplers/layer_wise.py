@@ -60,7 +60,7 @@ class LadiesSampler(WeightedSampler):
         weight_attr (str, optional): The edge attribute that the values of
             :math:`A` are; ones if not given.
         seed (int, optional): See :class:`KeyedSampler`.
-        **kwargs (optional): ``rng_scope``, ``share_memory``,
+        **kwargs (optional): ``rng_scope``, ``share_memory``, ``compile``,
             ``true_negatives`` and ``exclude_seed_edges`` of
             :class:`ProgramSampler`.
 

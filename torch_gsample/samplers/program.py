@@ -13,6 +13,7 @@ from torch_geometric.sampler import (
 from torch_geometric.typing import EdgeType, NodeType
 
 from torch_gsample import ops, rng
+from torch_gsample.compiler import Compiled
 from torch_gsample.ops._check import node_ids
 from torch_gsample.samplers.attributes import Times
 from torch_gsample.samplers.base import KeyedSampler
@@ -29,6 +30,7 @@ from torch_gsample.samplers.links import LinkBatch
 from torch_gsample.samplers.negatives import Negatives
 from torch_gsample.samplers.program_input import (
     Fanouts,
+    bind_program,
     checked_fanouts,
     read_matrices,
 )
@@ -90,11 +92,15 @@ class ProgramSampler(KeyedSampler):
             memory, for workers that are spawned.
         true_negatives (bool, optional): As in :class:`NeighborSampler`.
         exclude_seed_edges (bool or str, optional): As there.
+        compile (bool, optional): Whether to compile the program, at the first
+            batch of each process: see :func:`torch_gsample.compile`. Samples
+            are the same.
         seed (int, optional): See :class:`KeyedSampler`.
         rng_scope (str, optional): See :class:`KeyedSampler`.
         **program_kwargs (optional): More arguments of the program.
 
     Raises:
+        CompileError: At the first batch, if a program cannot be compiled.
         TypeError: If ``program`` cannot be called, or ``fanouts`` are no
             integers.
         ValueError: If ``fanouts`` are empty, ``weight_attr`` is not known, or
@@ -133,6 +139,7 @@ class ProgramSampler(KeyedSampler):
         share_memory: bool = False,
         true_negatives: bool = False,
         exclude_seed_edges: bool | str = False,
+        compile: bool = False,
         **program_kwargs: Any,
     ):
         super().__init__(seed, rng_scope)
@@ -147,7 +154,7 @@ class ProgramSampler(KeyedSampler):
                 f"True, 'reverse') (got {exclude_seed_edges!r})"
             )
         self.program, self.program_kwargs = program, program_kwargs
-        self.own_edges = own_edges
+        self.own_edges, self.compile = own_edges, compile
         self.exclude_seed_edges = exclude_seed_edges
         self.graph = read_graph(data, is_sorted=is_sorted)
         if disjoint and self.is_hetero:
@@ -174,6 +181,7 @@ class ProgramSampler(KeyedSampler):
     @fanouts.setter
     def fanouts(self, fanouts: Fanouts | None) -> None:
         self._fanouts = self._checked_fanouts(fanouts)
+        self.__dict__.pop('_bound', None)
 
     @property
     def is_hetero(self) -> bool:
@@ -254,6 +262,11 @@ class ProgramSampler(KeyedSampler):
         """Builds what ``true_negatives`` needs for an edge type."""
         self._negatives.prepare(edge_type)
 
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        state.pop('_bound', None)  # each process compiles for itself
+        return state
+
     def __repr__(self) -> str:
         program = getattr(self.program, '__name__', repr(self.program))
         return f'{self._name}({program}, {self.fanouts}, seed={self.seed})'
@@ -277,15 +290,24 @@ class ProgramSampler(KeyedSampler):
             )
         node_ids(self._name, name, seeds, self.graph.num_nodes[node_type])
 
+    @property
+    def _run_program(self) -> Program:
+        """The program, as a function of matrices and seeds alone."""
+        if '_bound' not in self.__dict__:
+            bound = bind_program(
+                self.program, self.fanouts, self.program_kwargs
+            )
+            bound = Compiled(bound) if self.compile else bound
+            # Threads that come at the same time get the same one.
+            self.__dict__.setdefault('_bound', bound)
+        return self.__dict__['_bound']
+
     def _run(self, seeds: dict[Any, Tensor], key: Tensor) -> Returned:
-        args = [] if self.fanouts is None else [self.fanouts]
         graph, hetero = self.graph, self.is_hetero
         with rng.program_scope(key):
-            returned = self.program(
+            returned = self._run_program(
                 self.matrices if hetero else self.matrices[None],
                 seeds if hetero else seeds[None],
-                *args,
-                **self.program_kwargs,
             )
         return read_returned(self._name, graph, returned, self.disjoint)
 

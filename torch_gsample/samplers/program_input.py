@@ -1,6 +1,7 @@
-"""What a sampling program gets: the graph as matrices, and fan-outs."""
+"""What a sampling program gets: matrices, fan-outs, more arguments."""
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from torch import Tensor
@@ -85,3 +86,18 @@ def read_matrices(
         )
         for t, csc in graph.csc.items()
     }
+
+
+def bind_program(
+    program: Callable[..., Any],
+    fanouts: Fanouts | None,
+    kwargs: Mapping[str, Any],
+) -> Callable[[Any, Any], Any]:
+    """Returns a program as a function of matrices and seeds alone."""
+    args = () if fanouts is None else (fanouts,)
+
+    @functools.wraps(program, updated=())
+    def run(A: Any, seeds: Any) -> Any:
+        return program(A, seeds, *args, **kwargs)
+
+    return run

@@ -40,6 +40,7 @@ class WeightedSampler(ProgramSampler):
         rng_scope: str = 'batch',
         true_negatives: bool = False,
         exclude_seed_edges: bool | str = False,
+        compile: bool = False,
     ):
         if normalization not in (None, 'row', 'sym'):
             raise ValueError(
@@ -60,6 +61,7 @@ class WeightedSampler(ProgramSampler):
             share_memory=share_memory,
             true_negatives=true_negatives,
             exclude_seed_edges=exclude_seed_edges,
+            compile=compile,
         )
         if self.is_hetero:
             raise ValueError(

@@ -1,0 +1,374 @@
+"""``gsample.compile``: seeds, threads, processes, copies and errors."""
+
+import copy
+import pickle
+import threading
+
+import pytest
+import torch
+import torch.multiprocessing as mp
+
+import torch_gsample as gsample
+from tests.algorithms.graphs import features
+from tests.compiler.programs import A, tensors
+from torch_gsample import algorithms
+from torch_gsample.compiler import Compiled, CompileError, compiled, pipeline
+from torch_gsample.rng import make_key, program_scope
+
+
+def two_hops(A, seeds, fanouts=(3, 2)):
+    """Two layers."""
+    layers = []
+    for k in fanouts:
+        layers.append(A[:, seeds].individual_sample(k))
+        seeds = layers[-1].row()
+    return layers
+
+
+@gsample.compile
+def decorated(A, seeds):
+    """A docstring."""
+    return two_hops(A, seeds)
+
+
+def run(program, *args, seed=1):
+    with program_scope(make_key(seed)):
+        return program(*args)
+
+
+def assert_same(first, second):
+    first, second = tensors(first), tensors(second)
+    assert len(first) == len(second) > 0
+    for a, b in zip(first, second, strict=True):
+        if a.is_floating_point():
+            torch.testing.assert_close(a, b)
+        else:
+            assert torch.equal(a, b)
+
+
+@pytest.fixture
+def compilations(monkeypatch):
+    """Counts them."""
+    count, real = [], compiled.backend
+
+    def backend(gm, example_inputs, **kwargs):
+        count.append(gm)
+        return real(gm, example_inputs, **kwargs)
+
+    monkeypatch.setattr(compiled, 'backend', backend)
+    return count
+
+
+# Seeds #######################################################################
+
+
+def test_one_compilation_serves_all_sizes(compilations):
+    fast = gsample.compile(two_hops, strict=True)
+    for size in (9, 1, 0, 23, 39):
+        seeds = torch.arange(size)
+        assert_same(run(fast, A, seeds), run(two_hops, A, seeds))
+        assert '_dynamo_unbacked_indices' not in vars(seeds)
+    assert len(compilations) == 1
+
+
+@pytest.mark.parametrize('first', [0, 1, 40])
+def test_sizes_that_dynamo_likes_to_fix_are_no_exception(compilations, first):
+    fast = gsample.compile(two_hops)
+    for size in (first, 5, 0, 1, 7):
+        seeds = torch.arange(size)
+        assert_same(run(fast, A, seeds), run(two_hops, A, seeds))
+    # As many seeds as nodes are taken for an attribute of these.
+    assert len(compilations) == (2 if first == 40 else 1)
+
+
+def test_seeds_in_dictionaries_and_tuples_are_found(compilations):
+    def program(A, seeds, pair, *, more):
+        first, second = pair
+        ids = torch.cat([seeds['a'], seeds['b'], first, second, more])
+        return two_hops(A, ids)
+
+    fast = gsample.compile(program)
+    for size in (4, 1, 0, 7):
+        ids = torch.arange(size)
+        args = A, {'a': ids, 'b': ids + 1}, (ids + 2, ids[:2])
+        with program_scope(make_key(1)):
+            out = fast(*args, more=ids)
+        with program_scope(make_key(1)):
+            assert_same(out, program(*args, more=ids))
+    assert len(compilations) == 1
+
+
+def test_attributes_of_nodes_and_edges_are_no_seeds():
+    def program(A, seeds, node_type, edge_type):
+        A = A.with_value(edge_type.double() + 1)
+        assert node_type.shape[0] == A.num_rows
+        return A[:, seeds].individual_sample(2), node_type[seeds]
+
+    args = torch.arange(40) % 2, torch.arange(A.num_edges) % 5
+    fast = gsample.compile(program)
+    for seeds in (torch.arange(5), torch.arange(9)):
+        assert_same(
+            run(fast, A, seeds, *args), run(program, A, seeds, *args)
+        )
+
+
+# What is compiled ############################################################
+
+
+def test_it_is_a_decorator():
+    seeds = torch.arange(5)
+    assert_same(run(decorated, A, seeds), run(two_hops, A, seeds))
+    assert decorated.__doc__ == 'A docstring.'
+    assert decorated.__name__ == 'decorated'
+    assert repr(decorated) == 'compile(decorated)'
+
+    class Sampler:
+        k = 2
+
+        @gsample.compile(passes=['eliminate_dead'])
+        def sample(self, A, seeds):
+            return A[:, seeds].individual_sample(self.k)
+
+    assert isinstance(Sampler.sample, Compiled)
+    assert Sampler.sample.options == {'passes': ['eliminate_dead']}
+    out = run(Sampler().sample, A, seeds)
+    assert_same(out, run(Sampler.sample.__wrapped__, Sampler(), A, seeds))
+
+
+def test_modules_keep_their_parameters_and_gradients():
+    x, seeds = features(40), torch.arange(9)
+    torch.manual_seed(0)
+    module = algorithms.PassSampler(3, 4).double()
+    fast, grads = gsample.compile(module), []
+    assert list(fast.parameters()) == list(module.parameters())
+    for function in (module, fast):
+        module.zero_grad()
+        first, second = run(function, A, seeds, [3, 2], x)
+        ((first.T @ x).square().sum() + (second.T @ x).sum()).backward()
+        grads.append([p.grad.clone() for p in module.parameters()])
+    for a, b in zip(*grads, strict=True):
+        torch.testing.assert_close(a, b)
+    with pytest.raises(AttributeError, match='no attribute'):
+        _ = fast.nothing
+
+
+def test_compilations_of_one_function_do_not_share_their_limit():
+    for k in range(1, 12):
+        run(gsample.compile(two_hops), A, torch.arange(4), (k,))
+
+
+def test_it_is_captured_in_other_compiled_functions():
+    fast = gsample.compile(two_hops)
+    outer = torch.compile(
+        lambda A, s: fast(A, s), backend='eager', fullgraph=True
+    )
+    torch.manual_seed(1)
+    out = outer(A, torch.arange(5))
+    torch.manual_seed(1)
+    assert_same(out, two_hops(A, torch.arange(5)))
+
+
+def test_a_graph_that_the_program_changes_is_changed():
+    def program(A, seeds):
+        A.value.mul_(2)
+        out = A[:, seeds].individual_sample(2)
+        A.value = A.values() + 1
+        return out
+
+    graphs = [A.with_value(A.values().clone()) for _ in range(2)]
+    fast, seeds = gsample.compile(program), torch.arange(5)
+    for _ in range(2):
+        assert_same(
+            run(fast, graphs[0], seeds), run(program, graphs[1], seeds)
+        )
+    torch.testing.assert_close(graphs[0].value, graphs[1].value)
+
+
+# Copies ######################################################################
+
+
+def test_a_decorated_function_is_pickled_by_name():
+    decorated(A, torch.arange(3))
+    assert pickle.loads(pickle.dumps(decorated)) is decorated
+    assert copy.deepcopy(decorated) is decorated
+
+
+@pytest.mark.parametrize('copied', [copy.deepcopy, None])
+def test_a_copy_compiles_again(copied):
+    copied = copied or (lambda fast: pickle.loads(pickle.dumps(fast)))
+    torch.manual_seed(0)
+    module = algorithms.AsGCN(3).double()
+    x, seeds = features(40), torch.arange(9)
+    for program, args in ((two_hops, ()), (module, ([8, 8], x))):
+        fast = gsample.compile(program, strict=True)
+        expected = run(fast, A, seeds, *args)
+        other = copied(fast)
+        assert other is not fast
+        assert (other.options, other._warm) == ({'strict': True}, set())
+        assert_same(run(other, A, seeds, *args), expected)
+
+
+# Threads and processes #######################################################
+
+
+def test_threads_that_come_first_compile_once(compilations):
+    fast, seeds = gsample.compile(two_hops), torch.arange(9)
+    start, out = threading.Barrier(6), {}
+
+    def work(i):
+        start.wait()
+        for _ in range(3):
+            out[i] = run(fast, A, seeds[: i + 1], seed=i)
+
+    threads = [threading.Thread(target=work, args=[i]) for i in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(compilations) == 1
+    for i in range(6):
+        assert_same(out[i], run(two_hops, A, seeds[: i + 1], seed=i))
+
+
+def child(queue, seeds):
+    queue.put([t.tolist() for t in tensors(run(decorated, A, seeds))])
+
+
+def test_a_fork_waits_for_compilations():
+    """A child would find locks taken whose owner it does not have."""
+    fast, seeds = gsample.compile(two_hops), torch.arange(9)
+    thread = threading.Thread(target=fast, args=[A, seeds])
+    context = mp.get_context('fork')
+    queue = context.Queue()
+    process = context.Process(target=child, args=[queue, seeds])
+    thread.start()
+    process.start()
+    expected = [t.tolist() for t in tensors(run(two_hops, A, seeds))]
+    assert queue.get(timeout=120) == expected
+    thread.join()
+    process.join()
+
+
+# Errors ######################################################################
+
+
+def branch(A, seeds):
+    part = A[:, seeds]
+    if part.num_edges > 30:  # here
+        return part
+    return part.individual_sample(1)
+
+
+def branch_on_values(A, seeds):
+    if seeds.sum() > 3:  # here
+        return A[:, seeds]
+    return A
+
+
+def loop_over_values(A, seeds):
+    return [A[:, torch.tensor([i])] for i in seeds.tolist()]  # here
+
+
+def prints(A, seeds):
+    print(seeds)  # here
+    return A[:, seeds]
+
+
+def draws_a_number(A, seeds):
+    import random
+
+    return A[:, seeds].individual_sample(random.randint(1, 3))  # here
+
+
+def calls(A, seeds):
+    with threading.Lock():  # here
+        return A[:, seeds]
+
+
+def burns(A, seeds):
+    return algorithms.forest_fire(A, seeds, 0.4)  # here
+
+
+MASKS, PRINTS = 'Write masks', 'Return what is to be seen'
+REFUSED = [
+    (branch, 'branches or loops on values', MASKS),
+    (branch_on_values, 'branches or loops on values', MASKS),
+    (loop_over_values, 'branches or loops on values', MASKS),
+    (burns, 'branches or loops on values', MASKS),
+    (prints, 'it prints', PRINTS),
+    (draws_a_number, 'a number of Python', 'Pass it as an argument'),
+    (calls, 'no operator of torch', 'Call it outside'),
+]
+
+
+def line_of(program):
+    code = program.__code__
+    with open(code.co_filename) as file:
+        lines = file.read().splitlines()
+    for number in range(code.co_firstlineno, len(lines)):
+        if lines[number - 1].endswith('# here'):
+            return f'{code.co_filename}:{number}, in {program.__name__}'
+    raise AssertionError
+
+
+@pytest.mark.parametrize(('program', 'reason', 'advice'), REFUSED)
+@pytest.mark.filterwarnings('ignore:Dynamo does not know how to trace')
+def test_errors_say_where_and_what_to_write(program, reason, advice):
+    fast = gsample.compile(program)
+    with pytest.raises(CompileError) as caught:
+        fast(A, torch.arange(5))
+    text = str(caught.value)
+    assert f"'{program.__name__}' cannot be captured" in text
+    assert reason in text
+    assert line_of(program) in text
+    assert advice in text
+    if program is burns:
+        assert 'in forest_fire: while frontier.numel() > 0' in text
+    assert caught.value.__cause__ is not None
+
+
+@pytest.mark.parametrize('program', [branch, burns])
+def test_a_program_may_run_uncompiled_with_a_warning(program, recwarn):
+    fast, seeds = gsample.compile(program, fullgraph=False), torch.arange(5)
+    for _ in range(2):
+        assert_same(run(fast, A, seeds), run(program, A, seeds))
+    [warning] = [w for w in recwarn if 'runs uncompiled' in str(w.message)]
+    assert line_of(program) in str(warning.message)
+    assert warning.filename == __file__
+
+
+def test_too_many_kinds_of_arguments_are_named():
+    fast = gsample.compile(lambda A, s, name: A[:, s])
+    with pytest.raises(CompileError, match='too many kinds of arguments'):
+        for i in range(70):
+            fast(A, torch.arange(5), f'{i}')
+
+
+def test_errors_of_the_program_are_its_own():
+    def program(A, seeds):
+        return A[:, seeds].individual_sample(-3)
+
+    with pytest.raises(ValueError, match="'k' must be -1"):
+        gsample.compile(program)(A, torch.arange(5))
+    with pytest.raises(RuntimeError, match='slice_cols|sample_cols') as error:
+        gsample.compile(two_hops)(A, torch.tensor([3, 99]))
+    assert not isinstance(error.value, CompileError)
+
+
+def test_a_pass_that_fails_is_named(monkeypatch):
+    def rewrite(graph):
+        raise KeyError('x')
+
+    broken = pipeline.Pass('broken', rewrite, 'a test')
+    monkeypatch.setattr(pipeline, 'PASSES', (pipeline.PASSES[0], broken))
+    with pytest.raises(Exception, match="pass 'broken'"):
+        gsample.compile(two_hops, strict=True)(A, torch.arange(5))
+
+
+def test_arguments_are_checked():
+    with pytest.raises(TypeError, match="'program' must be a function"):
+        gsample.compile(3)
+    with pytest.raises(ValueError, match=r"'options' must be of .*\(got 'x'\)"):
+        gsample.compile(two_hops, x=3)
+    with pytest.raises(TypeError, match="'strict' has the wrong type"):
+        gsample.compile(strict=3)(two_hops)

@@ -1,0 +1,248 @@
+"""Functions that are compiled at their first call."""
+
+import functools
+import os
+import sys
+import threading
+import types
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._dynamo.decorators import mark_unbacked
+from torch.compiler import is_compiling
+
+from torch_gsample.compiler.backend import backend
+from torch_gsample.compiler.errors import CompileError, describe, is_capture_error
+from torch_gsample.compiler.options import Options
+from torch_gsample.sparse_sample import SparseSample
+
+_OR = (
+    'Or let it run uncompiled: `compile(..., fullgraph=False)`, or without '
+    '`compile=True` of a sampler.'
+)
+
+#: Threads that call functions for the first time wait for each other: each
+#: would compile. A fork waits, too: the child would find Dynamo's locks taken.
+_FIRST_CALLS = threading.RLock()
+os.register_at_fork(
+    before=_FIRST_CALLS.acquire,
+    after_in_parent=_FIRST_CALLS.release,
+    after_in_child=_FIRST_CALLS.release,
+)
+
+
+class Compiled:
+    """A sampling program that is compiled when it is called.
+
+    What it does not have itself, such as the parameters of a module, it has
+    from the program. It can be pickled and copied as the program can: the
+    copy is compiled at its own first call.
+
+    Args:
+        program (Callable): A function of matrices, seeds and more.
+        fullgraph (bool, optional): See :func:`compile`.
+        options (Dict[str, Any], optional): Those of the backend.
+
+    Raises:
+        TypeError: If ``program`` cannot be called, or an option has the wrong
+            type.
+        ValueError: If an option is not known.
+    """
+
+    def __init__(
+        self,
+        program: Callable[..., Any],
+        fullgraph: bool = True,
+        options: Mapping[str, Any] | None = None,
+    ):
+        if not callable(program):
+            raise TypeError(
+                f"compile: 'program' must be a function (got {program!r})"
+            )
+        Options.read(options)
+        self.fullgraph, self.options = fullgraph, dict(options or {})
+        functools.update_wrapper(self, program, updated=())
+        self._function = torch.compile(
+            _own_copy(program),
+            backend=backend,
+            fullgraph=True,
+            options=self.options,
+        )
+        #: The states of a thread that it was called in.
+        self._warm: set[tuple[Any, ...]] = set()
+        self._eager = False
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the program."""
+        if self._eager or is_compiling():
+            return self.__wrapped__(*args, **kwargs)  # type: ignore
+        args, kwargs = _mark_seeds(args, kwargs)
+        # What Dynamo compiles anew for, whatever the arguments are.
+        state = (
+            torch.is_grad_enabled(),
+            torch.is_inference_mode_enabled(),
+            torch.get_num_threads(),
+        )
+        if state in self._warm:
+            return self._run(args, kwargs)
+        with _FIRST_CALLS:
+            out = self._run(args, kwargs)
+        self._warm.add(state)
+        return out
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """Returns the method of an object, where the program is one."""
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith('__'):
+            raise AttributeError(name)
+        return getattr(self.__wrapped__, name)
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """Pickles a decorated function by name, as functions are."""
+        name = getattr(self, '__qualname__', '')
+        found: Any = sys.modules.get(getattr(self, '__module__', ''))
+        for part in name.split('.'):
+            found = getattr(found, part, None)
+        if found is self:
+            return name
+        return Compiled, (self.__wrapped__, self.fullgraph, self.options)
+
+    def __repr__(self) -> str:
+        return f'compile({self._name})'
+
+    @property
+    def _name(self) -> str:
+        program = self.__wrapped__
+        return getattr(program, '__name__', type(program).__name__)
+
+    def _run(self, args: Any, kwargs: Any) -> Any:
+        try:
+            return self._function(*args, **kwargs)
+        except Exception as error:
+            if not is_capture_error(error) or _is_of_backend(error):
+                raise
+            cause, text = error, describe(self._name, error)
+        if not self.fullgraph:
+            warnings.warn(f'{text}\nIt runs uncompiled.', stacklevel=3)
+            self._eager = True
+            return self.__wrapped__(*args, **kwargs)
+        if _is_of_program(cause):
+            self.__wrapped__(*args, **kwargs)  # raises what is wrong
+        raise CompileError(f'{text}\n{_OR}') from cause
+
+
+def compile(
+    program: Callable[..., Any] | None = None,
+    *,
+    fullgraph: bool = True,
+    **options: Any,
+) -> Any:
+    """Compiles a sampling program with the backend ``'gsample'``.
+
+    It is compiled at the first call, and draws the samples of the program for
+    the same seed. One compilation serves all numbers of seeds: vectors of
+    integers among the arguments (also in dictionaries and tuples), unless
+    they are as long as a matrix has rows, columns or edges. Dictionaries that
+    hold such vectors are copied.
+
+    From ``torch.compile(program, backend='gsample')`` it differs in that,
+    in what errors say, and in that it can be pickled, copied and called for
+    the first time by several threads at once. It is a decorator, too.
+
+    Args:
+        program (Callable): A function or a module.
+        fullgraph (bool, optional): Whether a program that cannot be captured
+            as one graph is an error. If not, a warning says why, and it runs
+            uncompiled.
+        **options (optional): See :class:`~torch_gsample.compiler.Options`.
+
+    Returns:
+        Compiled: A function of the same arguments.
+
+    Raises:
+        CompileError: At a call, if the program cannot be captured.
+        TypeError: If ``program`` cannot be called, or an option has the wrong
+            type.
+        ValueError: If an option is not known.
+
+    Example:
+        >>> import torch
+        >>> import torch_gsample as gsample
+        >>> @gsample.compile
+        ... def sampler(A, seeds):
+        ...     return A[:, seeds].individual_sample(1)
+        >>> edge_index = torch.tensor([[1, 1], [0, 2]])
+        >>> A = gsample.SparseSample.from_edge_index(edge_index)
+        >>> sampler(A, torch.tensor([0, 2])).row()
+        tensor([1])
+    """
+    if program is None:
+        return functools.partial(compile, fullgraph=fullgraph, **options)
+    return Compiled(program, fullgraph, options)
+
+
+def _own_copy(program: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that does the same, with compilations of its own.
+
+    Dynamo keeps these with the code of a function, a few at most.
+    """
+    if isinstance(program, types.FunctionType):
+        copy = types.FunctionType(
+            program.__code__.replace(),
+            program.__globals__,
+            program.__name__,
+            program.__defaults__,
+            program.__closure__,
+        )
+        copy.__kwdefaults__ = program.__kwdefaults__
+        return copy
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return program(*args, **kwargs)
+
+    call.__code__ = call.__code__.replace()
+    return call
+
+
+def _mark_seeds(args: Any, kwargs: Any) -> tuple[Any, Any]:
+    """Makes the sizes of seeds unknown to Dynamo, without a change of them."""
+    sizes: set[int] = set()
+    for value in (*args, *kwargs.values()):
+        matrices = value.values() if isinstance(value, dict) else [value]
+        for A in matrices:
+            if isinstance(A, SparseSample):
+                sizes.update((*A.shape, A.num_edges))
+    return _marked(args, sizes), _marked(kwargs, sizes)
+
+
+def _marked(value: Any, sizes: set[int]) -> Any:
+    if isinstance(value, Tensor):
+        vector = value.dim() == 1 and value.shape[0] not in sizes
+        if not vector or value.dtype not in (torch.int32, torch.int64):
+            return value
+        value = value.detach()  # the caller's tensor keeps no mark
+        mark_unbacked(value, 0)
+    elif type(value) is dict:
+        marked = {key: _marked(item, sizes) for key, item in value.items()}
+        if any(marked[key] is not item for key, item in value.items()):
+            return marked
+    elif type(value) is tuple:
+        return tuple(_marked(item, sizes) for item in value)
+    return value
+
+
+def _is_of_backend(error: BaseException) -> bool:
+    return isinstance(error, torch._dynamo.exc.BackendCompilerFailed)
+
+
+def _is_of_program(error: BaseException) -> bool:
+    """Whether the program may raise this error uncompiled, too."""
+    return (
+        isinstance(error, torch._dynamo.exc.TorchRuntimeError)
+        or 'Observed exception' in str(error)
+    )

@@ -1,0 +1,104 @@
+"""What to say about a program that cannot be captured."""
+
+import traceback
+from pathlib import Path
+
+import torch
+from torch._dynamo.exc import TorchDynamoException
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+_TORCH = Path(torch.__file__).resolve().parent
+#: Where the lines of a stack are not those of a program.
+_INNER = (
+    _TORCH,
+    *(
+        _PACKAGE / part
+        for part in ('compiler', 'ops', 'samplers', 'sparse_sample')
+    ),
+)
+
+_BRANCH = (
+    'it branches or loops on values that are known only when it runs',
+    'Write masks (`A.masked(...)`, `torch.where`) in place of `if`, operators '
+    'on whole tensors in place of a loop over values, and a loop of a fixed '
+    'number of steps in place of `while`.',
+)
+_PRINT = (
+    'it prints',
+    'Return what is to be seen, and print it outside of the function.',
+)
+_LIMIT = (
+    'it was compiled for too many kinds of arguments',
+    'Compile one function for each value of the numbers that change (such as '
+    'fan-outs), or pass them as tensors.',
+)
+_CALL = (
+    'it calls what has no operator of torch',
+    'Call it outside and pass what it gives as an argument, or make it an '
+    'operator with `torch.library.custom_op`.',
+)
+_NUMBER = (
+    'it draws or computes a number of Python at each call',
+    'Pass it as an argument, or compute it with tensors.',
+)
+#: What messages of Dynamo have in them, and what is meant; the first one that
+#: fits counts.
+_MEANINGS = (
+    (('recompile_limit', 'cache_size_limit'), _LIMIT),
+    (('builtin operator `print`', 'builtin `print`', 'reorderable'), _PRINT),
+    (('data-dependent', 'dynamic control flow', 'Tensor.item'), _BRANCH),
+    (('constant fold', 'UnspecializedPython'), _NUMBER),
+    (('does not know how to trace', 'Unsupported function call'), _CALL),
+)
+
+
+class CompileError(RuntimeError):
+    """A program that cannot be captured as one graph.
+
+    Its message has the lines of the program, and what to write instead.
+    """
+
+
+def is_capture_error(error: BaseException) -> bool:
+    """Whether Dynamo raised an error, not what runs."""
+    return isinstance(error, TorchDynamoException) or bool(_stack(error))
+
+
+def describe(name: str, error: BaseException) -> str:
+    """Says why a program was refused, where, and what to write instead.
+
+    Args:
+        name (str): The program.
+        error (BaseException): What Dynamo raised.
+    """
+    text = str(error)
+    for marks, (reason, advice) in _MEANINGS:
+        if any(mark in text for mark in marks):
+            break
+    else:
+        reason = text.strip().partition('\n')[0].rstrip('.')
+        advice = 'Write it with operators of torch and of SparseSample.'
+    lines = [f"compile: '{name}' cannot be captured as one graph: {reason}"]
+    lines += [
+        f'  {frame.filename}:{frame.lineno}, in {frame.name}: {frame.line}'
+        for frame in _frames_of_user(error)
+    ]
+    return '\n'.join([*lines, advice])
+
+
+def _stack(error: BaseException) -> traceback.StackSummary | None:
+    return getattr(error, 'real_stack', None)
+
+
+def _frames_of_user(error: BaseException) -> list[traceback.FrameSummary]:
+    """The calls that led to an error, outermost first.
+
+    Those of the package are left out, but for the last one.
+    """
+    frames = list(_stack(error) or [])
+    return [f for f in frames[:-1] if not _is_inner(f)] + frames[-1:]
+
+
+def _is_inner(frame: traceback.FrameSummary) -> bool:
+    parents = Path(frame.filename).resolve().parents
+    return any(inner in parents for inner in _INNER)

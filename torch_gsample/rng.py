@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.compiler import is_compiling
+from torch.compiler import is_dynamo_compiling as is_compiling
 from torch.utils.data import get_worker_info
 
 #: The batch of a key when all batches of an epoch share their draws.
@@ -105,6 +105,7 @@ def current_program() -> tuple[Tensor, int]:
     generator. So it does in a graph that Dynamo captures, where the compiler
     puts the key of the scope of each call.
     """
+    # Of this thread: `torch.compiler.is_compiling` holds for all of them.
     program = None if is_compiling() else _program.get()
     if program is None:
         from torch_gsample.ops import next_key

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch._dynamo.decorators import mark_unbacked
-from torch.compiler import is_compiling
+from torch.compiler import is_dynamo_compiling as is_compiling
 
 from torch_gsample.compiler.backend import backend
 from torch_gsample.compiler.errors import CompileError, describe, is_capture_error
@@ -65,14 +65,8 @@ class Compiled:
         Options.read(options)
         self.fullgraph, self.options = fullgraph, dict(options or {})
         functools.update_wrapper(self, program, updated=())
-        self._function = torch.compile(
-            _own_copy(program),
-            backend=backend,
-            fullgraph=True,
-            options=self.options,
-        )
-        #: The states of a thread that it was called in.
-        self._warm: set[tuple[Any, ...]] = set()
+        #: What was compiled, for the state of the thread that calls.
+        self._functions: dict[tuple[Any, ...], Callable[..., Any]] = {}
         self._eager = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -80,18 +74,20 @@ class Compiled:
         if self._eager or is_compiling():
             return self.__wrapped__(*args, **kwargs)  # type: ignore
         args, kwargs = _mark_seeds(args, kwargs)
-        # What Dynamo compiles anew for, whatever the arguments are.
-        state = (
-            torch.is_grad_enabled(),
-            torch.is_inference_mode_enabled(),
-            torch.get_num_threads(),
-        )
-        if state in self._warm:
-            return self._run(args, kwargs)
+        state = _state_of_thread()
+        function = self._functions.get(state)
+        if function is not None:
+            return self._run(function, args, kwargs)
         with _FIRST_CALLS:
-            out = self._run(args, kwargs)
-        self._warm.add(state)
+            function = self._functions.get(state) or self._new_function()
+            out = self._run(function, args, kwargs)
+            self._functions[state] = function
         return out
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether it was called, under the modes that hold now."""
+        return _state_of_thread() in self._functions
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """Returns the method of an object, where the program is one."""
@@ -120,9 +116,22 @@ class Compiled:
         program = self.__wrapped__
         return getattr(program, '__name__', type(program).__name__)
 
-    def _run(self, args: Any, kwargs: Any) -> Any:
+    def _new_function(self) -> Callable[..., Any]:
+        def keep(guards: Any) -> list[bool]:
+            return [guard.guard_type != 'GLOBAL_STATE' for guard in guards]
+
+        return torch.compile(
+            _own_copy(self.__wrapped__),  # type: ignore[attr-defined]
+            backend=backend,
+            fullgraph=True,
+            options={**self.options, 'guard_filter_fn': keep},  # type: ignore
+        )
+
+    def _run(
+        self, function: Callable[..., Any], args: Any, kwargs: Any
+    ) -> Any:
         try:
-            return self._function(*args, **kwargs)
+            return function(*args, **kwargs)
         except Exception as error:
             if not is_capture_error(error) or _is_of_backend(error):
                 raise
@@ -184,6 +193,22 @@ def compile(
     if program is None:
         return functools.partial(compile, fullgraph=fullgraph, **options)
     return Compiled(program, fullgraph, options)
+
+
+def _state_of_thread() -> tuple[Any, ...]:
+    """The modes that what is captured depends on.
+
+    Dynamo compares more of them at each call, the number of threads among
+    them: each worker of a loader would compile again what it has from its
+    parent.
+    """
+    return (
+        torch.is_grad_enabled(),
+        torch.is_inference_mode_enabled(),
+        torch.is_autocast_enabled('cpu'),
+        torch.is_autocast_enabled('cuda'),
+        torch.get_default_dtype(),
+    )
 
 
 def _own_copy(program: Callable[..., Any]) -> Callable[..., Any]:

@@ -4,7 +4,7 @@ import traceback
 from pathlib import Path
 
 import torch
-from torch._dynamo.exc import TorchDynamoException
+from torch._dynamo.exc import FailOnRecompileLimitHit, TorchDynamoException
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _TORCH = Path(torch.__file__).resolve().parent
@@ -44,7 +44,7 @@ _NUMBER = (
 #: What messages of Dynamo have in them, and what is meant; the first one that
 #: fits counts.
 _MEANINGS = (
-    (('recompile_limit', 'cache_size_limit'), _LIMIT),
+    (('Hard failure due to fullgraph', 'recompile_limit'), _LIMIT),
     (('builtin operator `print`', 'builtin `print`', 'reorderable'), _PRINT),
     (('data-dependent', 'dynamic control flow', 'Tensor.item'), _BRANCH),
     (('constant fold', 'UnspecializedPython'), _NUMBER),
@@ -61,7 +61,8 @@ class CompileError(RuntimeError):
 
 def is_capture_error(error: BaseException) -> bool:
     """Whether Dynamo raised an error, not what runs."""
-    return isinstance(error, TorchDynamoException) or bool(_stack(error))
+    kinds = TorchDynamoException, FailOnRecompileLimitHit
+    return isinstance(error, kinds) or bool(_stack(error))
 
 
 def describe(name: str, error: BaseException) -> str:

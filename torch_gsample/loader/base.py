@@ -1,5 +1,6 @@
 """What our loaders add to PyG's: epochs, batch numbers and prefetching."""
 
+import multiprocessing
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,6 +21,7 @@ from torch_gsample.loader.prefetch import (
 )
 from torch_gsample.rng import batch_scope
 from torch_gsample.samplers.base import KeyedSampler
+from torch_gsample.samplers.program import ProgramSampler
 
 #: Batches that are made ahead in a thread when there are no workers.
 DEFAULT_PREFETCH = 2
@@ -90,11 +92,22 @@ class KeyedLoader:
         self.epoch += 1
         loader: Any = super()
         self._pass_epoch = epoch
+        self._prepare_workers()
         if self.prefetch == 0:
             return loader.__iter__()
         if self.num_workers > 0:  # type: ignore[attr-defined]
             return self._iter_workers(loader.__iter__())
         return self._iter_prefetched(loader)
+
+    def _prepare_workers(self) -> None:
+        """Does once what each worker would do for each pass."""
+        workers: Any = self
+        context = workers.multiprocessing_context or multiprocessing
+        if workers.num_workers > 0 and context.get_start_method() == 'fork':
+            for name in ('node_sampler', 'link_sampler'):
+                sampler = getattr(self, name, None)
+                if isinstance(sampler, ProgramSampler):
+                    sampler.prepare_workers()
 
     def _iter_prefetched(self, loader: Any) -> Iterator[Any]:
         # PyG's iterator is made in this thread, as it draws a base seed.

@@ -2,7 +2,7 @@
 
 import torch
 from torch import Tensor
-from torch.compiler import is_compiling
+from torch.compiler import is_dynamo_compiling as is_compiling
 
 from torch_gsample.ops import _check
 from torch_gsample.ops._fake import dynamic_size

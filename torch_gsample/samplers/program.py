@@ -262,6 +262,15 @@ class ProgramSampler(KeyedSampler):
         """Builds what ``true_negatives`` needs for an edge type."""
         self._negatives.prepare(edge_type)
 
+    def prepare_workers(self) -> None:
+        """Compiles the program, so that processes that are forked have it."""
+        if self.compile and not self._run_program.is_compiled:
+            seeds = {
+                t: torch.arange(min(n, 1))
+                for t, n in self.graph.num_nodes.items()
+            }
+            self._run(seeds, rng.make_key(self.seed))
+
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
         state.pop('_bound', None)  # each process compiles for itself

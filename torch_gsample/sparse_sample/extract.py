@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch.compiler import is_compiling
+from torch.compiler import is_dynamo_compiling as is_compiling
 
 from torch_gsample import ops
 from torch_gsample.sparse_sample.errors import check_device, check_dim

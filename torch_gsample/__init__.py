@@ -12,7 +12,7 @@ num_sampled_nodes=[3], num_sampled_edges=[2], input_id=[3], batch_size=3)
 """
 
 from torch_gsample import algorithms, loader, nn, ops, rng
-from torch_gsample.compiler import compile
+from torch_gsample.compiler import compile, explain
 from torch_gsample.formats import CSC
 from torch_gsample.samplers import (
     FastGCNSampler,
@@ -46,6 +46,7 @@ __all__ = [
     '__version__',
     'algorithms',
     'compile',
+    'explain',
     'loader',
     'nn',
     'ops',

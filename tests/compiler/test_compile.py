@@ -107,9 +107,7 @@ def test_attributes_of_nodes_and_edges_are_no_seeds():
     args = torch.arange(40) % 2, torch.arange(A.num_edges) % 5
     fast = gsample.compile(program)
     for seeds in (torch.arange(5), torch.arange(9)):
-        assert_same(
-            run(fast, A, seeds, *args), run(program, A, seeds, *args)
-        )
+        assert_same(run(fast, A, seeds, *args), run(program, A, seeds, *args))
 
 
 def test_modes_are_compiled_for_themselves(compilations):
@@ -388,9 +386,13 @@ def test_too_many_kinds_of_arguments_are_named():
         return A[:, seeds] if name != 'all' else A
 
     fast = gsample.compile(program)
-    with pytest.raises(CompileError, match='too many kinds of arguments'):
+
+    def names():
         for i in range(70):
             fast(A, torch.arange(5), f'{i}')
+
+    with pytest.raises(CompileError, match='too many kinds of arguments'):
+        names()
 
 
 def test_errors_of_the_program_are_its_own():
@@ -399,7 +401,7 @@ def test_errors_of_the_program_are_its_own():
 
     with pytest.raises(ValueError, match="'k' must be -1"):
         gsample.compile(program)(A, torch.arange(5))
-    with pytest.raises(RuntimeError, match='slice_cols|sample_cols') as error:
+    with pytest.raises(RuntimeError, match='_cols: ') as error:
         gsample.compile(two_hops)(A, torch.tensor([3, 99]))
     assert not isinstance(error.value, CompileError)
 
@@ -417,7 +419,9 @@ def test_a_pass_that_fails_is_named(monkeypatch):
 def test_arguments_are_checked():
     with pytest.raises(TypeError, match="'program' must be a function"):
         gsample.compile(3)
-    with pytest.raises(ValueError, match=r"'options' must be of .*\(got 'x'\)"):
+    with pytest.raises(
+        ValueError, match=r"'options' must be of .*\(got 'x'\)"
+    ):
         gsample.compile(two_hops, x=3)
     with pytest.raises(TypeError, match="'strict' has the wrong type"):
         gsample.compile(strict=3)(two_hops)

@@ -39,9 +39,7 @@ def of(program, data=DATA, fanouts=(4, 3), **given):
     def make(**options):
         given.setdefault('weight_attr', 'weight' if data is DATA else None)
         sizes = graphs.each(data, fanouts) if data is TYPED else list(fanouts)
-        return ProgramSampler(
-            data, program, sizes, seed=0, **given, **options
-        )
+        return ProgramSampler(data, program, sizes, seed=0, **given, **options)
 
     return make
 
@@ -66,7 +64,6 @@ SAMPLERS = {
     'typed': of(programs.typed_with_number, TYPED),
     'hgt': ready(HGTSampler, [3, 2], data=TYPED),
 }
-
 
 
 def assert_same(first, second):
@@ -170,9 +167,7 @@ def test_workers_that_are_spawned_change_no_batch():
     torch.manual_seed(2)
     expected = run(node_loader(False))
     torch.manual_seed(2)
-    spawned = node_loader(
-        True, num_workers=1, multiprocessing_context='spawn'
-    )
+    spawned = node_loader(True, num_workers=1, multiprocessing_context='spawn')
     assert run(spawned) == expected
 
 

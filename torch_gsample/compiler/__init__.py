@@ -6,6 +6,16 @@ A graph that Dynamo captured comes in, a function goes out.
 from torch_gsample.compiler.backend import backend
 from torch_gsample.compiler.compiled import Compiled, compile
 from torch_gsample.compiler.errors import CompileError
+from torch_gsample.compiler.explain import explain
+from torch_gsample.compiler.explanation import Explanation
 from torch_gsample.compiler.options import Options
 
-__all__ = ['CompileError', 'Compiled', 'Options', 'backend', 'compile']
+__all__ = [
+    'CompileError',
+    'Compiled',
+    'Explanation',
+    'Options',
+    'backend',
+    'compile',
+    'explain',
+]

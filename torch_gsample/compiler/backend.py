@@ -3,12 +3,12 @@
 import copy
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from torch._dynamo.source import LocalSource
 from torch.fx import GraphModule
 
+from torch_gsample.compiler.explanation import Explanation
 from torch_gsample.compiler.ir import placeholders, verify
 from torch_gsample.compiler.lowering import lower
 from torch_gsample.compiler.options import Options
@@ -39,10 +39,8 @@ def backend(
         ValueError: If an option is not known.
     """
     chosen = Options.read(options)
-    _note_sources(gm)
-    program = copy.deepcopy(gm)
     try:
-        trace = run_passes(program.graph, chosen)
+        program, trace = optimize(gm, chosen)
     except PassError as error:
         if chosen.strict:
             raise
@@ -50,10 +48,21 @@ def backend(
             f'gsample: {error}: the program runs as it was captured',
             stacklevel=2,
         )
-        program, trace = _as_captured(gm), None
-    if chosen.dump and trace is not None:
-        _write(Path(chosen.dump), trace)
+        return lower(_as_captured(gm))
+    if chosen.dump:
+        Explanation('program', trace, program.graph).write(chosen.dump)
     return lower(program)
+
+
+def optimize(gm: GraphModule, options: Options) -> tuple[GraphModule, Trace]:
+    """Returns a captured program after all passes, and its way there.
+
+    Raises:
+        PassError: If a pass fails.
+    """
+    _note_sources(gm)
+    program = copy.deepcopy(gm)
+    return program, run_passes(program.graph, options)
 
 
 def _as_captured(gm: GraphModule) -> GraphModule:
@@ -75,14 +84,3 @@ def _note_sources(gm: GraphModule) -> None:
     for node in placeholders(gm.graph):
         source = getattr(node, '_dynamo_source', None)
         node.meta['is_argument'] = isinstance(source, LocalSource)
-
-
-def _write(folder: Path, trace: Trace) -> None:
-    """Writes the text of a program after each pass, numbered."""
-    folder.mkdir(parents=True, exist_ok=True)
-    number = len(list(folder.glob('*_captured.txt')))
-    texts = [('captured', trace.captured)]
-    texts += [(step.name, step.text) for step in trace.steps]
-    for place, (name, text) in enumerate(texts):
-        path = folder / f'{number:03}_{place:02}_{name}.txt'
-        path.write_text(text)

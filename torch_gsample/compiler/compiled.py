@@ -15,7 +15,11 @@ from torch._dynamo.decorators import mark_unbacked
 from torch.compiler import is_dynamo_compiling as is_compiling
 
 from torch_gsample.compiler.backend import backend
-from torch_gsample.compiler.errors import CompileError, describe, is_capture_error
+from torch_gsample.compiler.errors import (
+    CompileError,
+    describe,
+    is_capture_error,
+)
 from torch_gsample.compiler.options import Options
 from torch_gsample.sparse_sample import SparseSample
 
@@ -72,14 +76,16 @@ class Compiled:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the program."""
         if self._eager or is_compiling():
-            return self.__wrapped__(*args, **kwargs)  # type: ignore
+            return self.__wrapped__(*args, **kwargs)
         args, kwargs = _mark_seeds(args, kwargs)
         state = _state_of_thread()
         function = self._functions.get(state)
         if function is not None:
             return self._run(function, args, kwargs)
         with _FIRST_CALLS:
-            function = self._functions.get(state) or self._new_function()
+            function = self._functions.get(state)
+            if function is None:  # no other thread was first
+                function = self._new_function(backend, self.options)
             out = self._run(function, args, kwargs)
             self._functions[state] = function
         return out
@@ -88,6 +94,12 @@ class Compiled:
     def is_compiled(self) -> bool:
         """Whether it was called, under the modes that hold now."""
         return _state_of_thread() in self._functions
+
+    def capture(self, backend: Any, args: Any, kwargs: Any) -> None:
+        """Calls the program compiled anew, with another backend."""
+        args, kwargs = _mark_seeds(args, kwargs)
+        with _FIRST_CALLS:
+            self._run(self._new_function(backend, {}), args, kwargs)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """Returns the method of an object, where the program is one."""
@@ -109,22 +121,25 @@ class Compiled:
         return Compiled, (self.__wrapped__, self.fullgraph, self.options)
 
     def __repr__(self) -> str:
-        return f'compile({self._name})'
+        return f'compile({self.name})'
 
     @property
-    def _name(self) -> str:
+    def name(self) -> str:
+        """The name of the program."""
         program = self.__wrapped__
         return getattr(program, '__name__', type(program).__name__)
 
-    def _new_function(self) -> Callable[..., Any]:
+    def _new_function(
+        self, backend: Any, options: Mapping[str, Any]
+    ) -> Callable[..., Any]:
         def keep(guards: Any) -> list[bool]:
             return [guard.guard_type != 'GLOBAL_STATE' for guard in guards]
 
         return torch.compile(
-            _own_copy(self.__wrapped__),  # type: ignore[attr-defined]
+            _own_copy(self.__wrapped__),
             backend=backend,
             fullgraph=True,
-            options={**self.options, 'guard_filter_fn': keep},  # type: ignore
+            options={**options, 'guard_filter_fn': keep},  # type: ignore
         )
 
     def _run(
@@ -135,7 +150,7 @@ class Compiled:
         except Exception as error:
             if not is_capture_error(error) or _is_of_backend(error):
                 raise
-            cause, text = error, describe(self._name, error)
+            cause, text = error, describe(self.name, error)
         if not self.fullgraph:
             warnings.warn(f'{text}\nIt runs uncompiled.', stacklevel=3)
             self._eager = True
@@ -267,7 +282,6 @@ def _is_of_backend(error: BaseException) -> bool:
 
 def _is_of_program(error: BaseException) -> bool:
     """Whether the program may raise this error uncompiled, too."""
-    return (
-        isinstance(error, torch._dynamo.exc.TorchRuntimeError)
-        or 'Observed exception' in str(error)
-    )
+    return isinstance(
+        error, torch._dynamo.exc.TorchRuntimeError
+    ) or 'Observed exception' in str(error)

@@ -73,12 +73,16 @@ def describe(name: str, error: BaseException) -> str:
         error (BaseException): What Dynamo raised.
     """
     text = str(error)
-    for marks, (reason, advice) in _MEANINGS:
-        if any(mark in text for mark in marks):
-            break
-    else:
-        reason = text.strip().partition('\n')[0].rstrip('.')
-        advice = 'Write it with operators of torch and of SparseSample.'
+    unknown = (
+        text.strip().partition('\n')[0].rstrip('.'),
+        'Write it with operators of torch and of SparseSample.',
+    )
+    known = (
+        meaning
+        for marks, meaning in _MEANINGS
+        if any(mark in text for mark in marks)
+    )
+    reason, advice = next(known, unknown)
     lines = [f"compile: '{name}' cannot be captured as one graph: {reason}"]
     lines += [
         f'  {frame.filename}:{frame.lineno}, in {frame.name}: {frame.line}'

@@ -264,7 +264,8 @@ class ProgramSampler(KeyedSampler):
 
     def prepare_workers(self) -> None:
         """Compiles the program, so that processes that are forked have it."""
-        if self.compile and not self._run_program.is_compiled:
+        program = self._run_program
+        if isinstance(program, Compiled) and not program.is_compiled:
             seeds = {
                 t: torch.arange(min(n, 1))
                 for t, n in self.graph.num_nodes.items()

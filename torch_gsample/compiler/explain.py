@@ -1,0 +1,207 @@
+"""Compiles a program and tells what happened to it, and what it takes."""
+
+import copy
+import functools
+import operator
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import Graph, GraphModule, Interpreter, Node
+from torch.utils._pytree import tree_leaves
+
+from torch_gsample.compiler.backend import optimize
+from torch_gsample.compiler.compiled import Compiled
+from torch_gsample.compiler.explanation import Explanation, OperatorTime
+from torch_gsample.compiler.ir import (
+    SIZE_OPERATORS,
+    ir_text,
+    is_operator,
+    may_change,
+    placeholders,
+)
+from torch_gsample.compiler.lowering import lower, split_invariant, take_keys
+from torch_gsample.compiler.options import Options
+
+_ROUNDS = 7
+#: Operators that read no more of their inputs than they write.
+_GATHERS = frozenset(
+    {
+        *('aten::index', 'aten::index_select', 'gsample::slice_cols'),
+        *('gsample::slice_rows', 'gsample::sample_cols'),
+        *('gsample::sample_hops', 'gsample::sample_nodes'),
+        *('gsample::random_walk', 'gsample::node2vec_walk'),
+    }
+)
+
+
+def explain(
+    program: Callable[..., Any],
+    *args: Any,
+    options: dict[str, Any] | None = None,
+    **kwargs: Any,
+) -> Explanation:
+    """Compiles a program and shows what the compiler made of it.
+
+    The program runs a few times, to measure it. Torch's default generator is
+    left as it was. A program that changes its arguments runs once, and is not
+    measured.
+
+    Args:
+        program (Callable): A function, a module, or what
+            :func:`torch_gsample.compile` returned.
+        *args (Any): Its arguments.
+        options (Dict[str, Any], optional): Those of the backend; by default
+            those that it was compiled with.
+        **kwargs (Any): More of its arguments.
+
+    Returns:
+        Explanation: Its text after each pass that changed it; the name, the
+        reason and the time of the pass, and what it decided; generated
+        sources; predicted and measured times. It prints as text, and
+        notebooks show it.
+
+    Raises:
+        CompileError: If the program cannot be captured.
+        TypeError: If ``program`` cannot be called.
+        ValueError: If an option is not known.
+
+    Example:
+        >>> import torch
+        >>> import torch_gsample as gsample
+        >>> def sampler(A, seeds):
+        ...     return A[:, seeds].individual_sample(2)
+        >>> edge_index = torch.tensor([[1, 1, 2], [0, 2, 0]])
+        >>> A = gsample.SparseSample.from_edge_index(edge_index)
+        >>> explanation = gsample.explain(sampler, A, torch.tensor([0, 2]))
+        >>> [step.name for step in explanation.trace.steps][:2]
+        ['canonicalize', 'fuse_extract_select']
+    """
+    if not isinstance(program, Compiled):
+        program = Compiled(program, options=options)
+    elif options is not None:
+        program = Compiled(program.__wrapped__, options=options)
+    with torch.random.fork_rng(devices=[]):
+        captured = _Captured(program.options)
+        program.capture(captured, args, kwargs)
+        out = Explanation(program.name, captured.trace, captured.module.graph)
+        if not _changes_inputs(out.graph):
+            _measure(out, captured)
+            eager = program.__wrapped__
+            out.eager = _median(lambda: eager(*args, **kwargs))
+    return out
+
+
+def _changes_inputs(graph: Graph) -> bool:
+    changed = may_change(graph)
+    return any(
+        node in changed
+        # The state that keys are taken from is no argument.
+        and not all(is_operator(user) for user in node.users)
+        for node in placeholders(graph)
+    )
+
+
+class _Captured:
+    """A backend that keeps what it compiles, and the inputs of a call."""
+
+    def __init__(self, options: dict[str, Any]):
+        self.options = Options.read(options)
+
+    def __call__(self, gm: GraphModule, example_inputs: Any) -> Any:
+        self.module, self.trace = optimize(gm, self.options)
+        self.function = lower(copy.deepcopy(self.module))
+
+        def run(*inputs: Any) -> Any:
+            self.inputs = inputs
+            return self.function(*inputs)
+
+        return run
+
+
+def _measure(out: Explanation, captured: _Captured) -> None:
+    """Times the compiled program, as a whole and its operators."""
+    inputs = captured.inputs
+    out.compiled = _median(lambda: captured.function(*inputs))
+    out.choices = getattr(captured.function, 'report', str)()
+    module = copy.deepcopy(captured.module)
+    kept = split_invariant(module)
+    take_keys(module.graph)
+    if kept is not None:
+        start = time.perf_counter()
+        inputs = (*inputs, *kept(inputs))
+        out.once = time.perf_counter() - start
+    clocks = [_Clock(module) for _ in range(_ROUNDS)]
+    for clock in clocks:
+        clock.run(*inputs)
+    lines = ir_text(module.graph).splitlines()
+    for node, line in zip(module.graph.nodes, lines, strict=True):
+        if node in clocks[0].seconds:
+            seconds = statistics.median(c.seconds[node] for c in clocks)
+            predicted = clocks[0].moved[node] / _bandwidth()
+            out.operators.append(OperatorTime(line, seconds, predicted))
+
+
+class _Clock(Interpreter):
+    """Runs a program, and notes what its operators take."""
+
+    def __init__(self, module: GraphModule):
+        super().__init__(module)
+        self.seconds: dict[Node, float] = {}
+        self.moved: dict[Node, int] = {}
+
+    def run_node(self, n: Node) -> Any:
+        self._node = n
+        return super().run_node(n)
+
+    def call_function(self, *call: Any) -> Any:
+        return self._timed(super().call_function, *call)
+
+    def call_method(self, *call: Any) -> Any:
+        return self._timed(super().call_method, *call)
+
+    def _timed(
+        self, run: Callable[..., Any], target: Any, args: Any, kwargs: Any
+    ) -> Any:
+        start = time.perf_counter()
+        out = run(target, args, kwargs)
+        seconds = time.perf_counter() - start
+        if target not in SIZE_OPERATORS and target is not operator.getitem:
+            self.seconds[self._node] = seconds
+            self.moved[self._node] = _bytes_moved(target, (args, kwargs), out)
+        return out
+
+
+def _bytes_moved(target: Any, inputs: Any, out: Any) -> int:
+    """What an operator at least reads and writes."""
+    written = sum(_sizes(out))
+    schema = getattr(target, '_schema', None)
+    gathers = schema is not None and schema.name in _GATHERS
+    read = (min(s, written) if gathers else s for s in _sizes(inputs))
+    return written + sum(read)
+
+
+def _sizes(value: Any) -> Sequence[int]:
+    tensors = [t for t in tree_leaves(value) if isinstance(t, Tensor)]
+    return [t.numel() * t.element_size() for t in tensors]
+
+
+@functools.lru_cache
+def _bandwidth() -> float:
+    """Bytes a second that this machine reads and writes in a copy."""
+    source = torch.ones(1 << 24)
+    target = torch.empty_like(source)
+    seconds = _median(lambda: target.copy_(source), 3)
+    return 2 * source.numel() * source.element_size() / seconds
+
+
+def _median(call: Callable[[], Any], rounds: int = _ROUNDS) -> float:
+    times = []
+    for _ in range(rounds + 1):
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times[1:])

@@ -1,0 +1,205 @@
+"""What is known about a compiled program, as text, HTML and pictures."""
+
+import html
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from torch.fx import Graph, Node
+
+from torch_gsample.compiler.ir import ir_text, is_pure
+from torch_gsample.compiler.pipeline import PASSES, Step, Trace
+
+
+@dataclass
+class OperatorTime:
+    """What an operator of a compiled program takes.
+
+    Args:
+        text (str): Its line of the program.
+        seconds (float): Measured, the median of several runs.
+        predicted (float): The bytes that it reads and writes, at the speed of
+            a copy. Access at random takes longer.
+    """
+
+    text: str
+    seconds: float
+    predicted: float
+
+
+@dataclass
+class Explanation:
+    """How a program was compiled; see :func:`torch_gsample.explain`.
+
+    Args:
+        name (str): The program.
+        trace (Trace): Its text after each pass.
+        graph (torch.fx.Graph): The program after all passes.
+        operators (List[OperatorTime]): What its parts take, in order. What is
+            computed once for a graph is not among them.
+        once (float): Seconds of what is computed once for a graph.
+        eager (float): Seconds of a call of the program.
+        compiled (float): Seconds of a call of what was compiled.
+        choices (str): What was decided by measuring.
+    """
+
+    name: str
+    trace: Trace
+    graph: Graph
+    operators: list[OperatorTime] = field(default_factory=list)
+    once: float = 0.0
+    eager: float = 0.0
+    compiled: float = 0.0
+    choices: str = ''
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """The generated kernels, by the expression that they compute."""
+        targets = [node.target for node in self.graph.nodes]
+        return {
+            getattr(target, '__name__', str(target)): target.source
+            for target in targets
+            if isinstance(getattr(target, 'source', None), str)
+        }
+
+    def __str__(self) -> str:
+        parts = [f'{title}\n\n{text}' for title, text in self._sections()]
+        return '\n\n'.join(part.rstrip() for part in parts) + '\n'
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """Returns the sections, which open at a click, for notebooks."""
+        parts = [
+            f'<details open><summary><b>{html.escape(title)}</b></summary>'
+            f'<pre>{html.escape(text)}</pre></details>'
+            for title, text in self._sections()
+        ]
+        return '\n'.join(parts)
+
+    def to_html(self, path: str | Path) -> None:
+        """Writes a page.
+
+        Args:
+            path (str): The file.
+        """
+        title = html.escape(f'{self.name}, compiled')
+        Path(path).write_text(
+            '<!DOCTYPE html>\n<html><head><meta charset="utf-8">'
+            f'<title>{title}</title></head>\n<body>\n<h1>{title}</h1>\n'
+            f'{self._repr_html_()}\n</body></html>\n',
+            encoding='utf-8',
+        )
+
+    def to_dot(self) -> str:
+        """Returns the program after all passes in the language of Graphviz.
+
+        What is computed once for a graph is grey, what has an effect red.
+        """
+        lines = ['digraph {', '  node [shape=box, fontname=monospace];']
+        names = {n: f'n{i}' for i, n in enumerate(self.graph.nodes)}
+        texts = ir_text(self.graph).splitlines()
+        for (node, name), text in zip(names.items(), texts, strict=True):
+            lines.append(f'  {name} [label={_quoted(text)}{_color(node)}];')
+            lines += [f'  {names[n]} -> {name};' for n in node.all_input_nodes]
+        return '\n'.join([*lines, '}']) + '\n'
+
+    def plot(self) -> Any:
+        """Draws the program after all passes.
+
+        Returns:
+            graphviz.Source: The picture, which notebooks show; its method
+            ``render`` writes it to a file.
+
+        Raises:
+            ImportError: If the package graphviz is not installed;
+                :meth:`to_dot` does without.
+        """
+        try:
+            import graphviz
+        except ImportError as error:
+            raise ImportError(
+                "plot: the package 'graphviz' is missing: install it, or "
+                "write 'to_dot()' to a file for the program 'dot'"
+            ) from error
+        return graphviz.Source(self.to_dot())
+
+    def write(self, folder: str | Path) -> None:
+        """Writes all of it to a folder, under the next free number.
+
+        Args:
+            folder (str): Is made if there is none.
+        """
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        number = len(list(folder.glob('*_00_captured.txt')))
+        while True:  # other processes write, too
+            try:
+                first = folder / f'{number:03}_00_captured.txt'
+                first.open('x').close()
+                break
+            except FileExistsError:
+                number += 1
+        first.write_text(self.trace.captured)
+        for place, step in enumerate(self.trace.steps, 1):
+            path = folder / f'{number:03}_{place:02}_{step.name}.txt'
+            comments = [f'# {line}\n' for line in _about(step)]
+            path.write_text(''.join(comments) + step.text)
+        for place, source in enumerate(self.sources.values()):
+            (folder / f'{number:03}_kernel_{place:02}.cpp').write_text(source)
+        (folder / f'{number:03}.dot').write_text(self.to_dot())
+        self.to_html(folder / f'{number:03}.html')
+
+    def _sections(self) -> list[tuple[str, str]]:
+        """Titles and texts."""
+        out = [(f'{self.name}, as captured', self.trace.captured)]
+        for step in self.trace.steps:
+            title, *notes = _about(step)
+            text = ''.join(f'  {note}\n' for note in notes)
+            out.append((title, text + '\n' * bool(notes) + step.text))
+        for name, source in self.sources.items():
+            out.append((f'Generated for {name}', source))
+        if self.choices:
+            out.append(('Chosen by measuring', self.choices))
+        if self.compiled:
+            out.append((f'Time: {self._summary()}', self._table()))
+        return out
+
+    def _summary(self) -> str:
+        text = f'{_time(self.compiled)}, uncompiled {_time(self.eager)}'
+        if self.once:
+            text += f', once for a graph {_time(self.once)}'
+        return text
+
+    def _table(self) -> str:
+        lines = ['measured    predicted   operator']
+        lines += [
+            f'{_time(op.seconds):11} {_time(op.predicted):11} {op.text}'
+            for op in self.operators
+        ]
+        return '\n'.join(lines) + '\n'
+
+
+def _about(step: Step) -> list[str]:
+    """Name, reason and time of a pass, and what it decided."""
+    reasons = {item.name: item.reason for item in PASSES}
+    reason = reasons.get(step.name, '')
+    return [f'{step.name} ({reason}), {_time(step.seconds)}', *step.notes]
+
+
+def _time(seconds: float) -> str:
+    if seconds < 1e-3:
+        return f'{seconds * 1e6:.1f} us'
+    return f'{seconds * 1e3:.2f} ms'
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace('\\', '\\\\').replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _color(node: Node) -> str:
+    if node.op not in ('placeholder', 'output') and not is_pure(node):
+        return ', color=red'
+    invariant = node.meta.get('invariant') and node.op != 'placeholder'
+    return ', style=filled, fillcolor=lightgrey' if invariant else ''

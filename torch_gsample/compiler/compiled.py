@@ -139,7 +139,7 @@ class Compiled:
             _own_copy(self.__wrapped__),
             backend=backend,
             fullgraph=True,
-            options={**options, 'guard_filter_fn': keep},  # type: ignore
+            options={**options, 'guard_filter_fn': keep},
         )
 
     def _run(

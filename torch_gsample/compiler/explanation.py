@@ -147,8 +147,8 @@ class Explanation:
             path.write_text(''.join(comments) + step.text)
         for place, source in enumerate(self.sources.values()):
             (folder / f'{number:03}_kernel_{place:02}.cpp').write_text(source)
-        (folder / f'{number:03}.dot').write_text(self.to_dot())
-        self.to_html(folder / f'{number:03}.html')
+        (folder / f'{number:03}_program.dot').write_text(self.to_dot())
+        self.to_html(folder / f'{number:03}_program.html')
 
     def _sections(self) -> list[tuple[str, str]]:
         """Titles and texts."""

@@ -1,0 +1,232 @@
+"""``gsample.explain``: what happened to a program, as text and pictures."""
+
+import html
+import sys
+import threading
+from html.parser import HTMLParser
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch.fx import Graph
+
+import torch_gsample as gsample
+from tests.compiler.programs import PASS, PROGRAMS, A, X, trace
+from torch_gsample import algorithms
+from torch_gsample.compiler import CompileError, Explanation, pipeline
+from torch_gsample.compiler.pipeline import Step, Trace
+
+
+@pytest.fixture(scope='module')
+def fastgcn():
+    return gsample.explain(algorithms.fastgcn, A, torch.arange(5), [8])
+
+
+def test_it_has_the_text_after_each_pass(fastgcn):
+    def program(A, seeds):
+        return algorithms.fastgcn(A, seeds, [8])
+
+    seeds = torch.arange(5)
+    torch._dynamo.decorators.mark_unbacked(seeds, 0)
+    expected = trace(program, A, seeds)
+    steps = fastgcn.trace.steps
+    assert [s.name for s in steps] == [s.name for s in expected.steps]
+    text = str(fastgcn)
+    places = [text.index(fastgcn.trace.captured)]
+    for step in steps:
+        places.append(text.index(step.text))
+        [item] = [p for p in pipeline.PASSES if p.name == step.name]
+        assert f'{step.name} ({item.reason}), ' in text
+    assert places == sorted(places)
+    assert text.startswith('fastgcn, as captured\n')
+
+
+def test_operators_are_timed(fastgcn):
+    assert fastgcn.once > 0
+    assert fastgcn.compiled > 0
+    assert fastgcn.eager > 0
+    lines = [op.text for op in fastgcn.operators]
+    assert any('gsample.sample_nodes(' in line for line in lines)
+    assert not any(' = getitem(' in line for line in lines)
+    # What is computed once for a graph is not in a call.
+    assert not any('positive_weights' in line for line in lines)
+    assert all(op.seconds > 0 for op in fastgcn.operators)
+    by_name = {op.text.split(' = ')[1][:18]: op for op in fastgcn.operators}
+    assert by_name['gsample.slice_rows'].predicted > 0
+    assert f'{lines[0]}\n' in str(fastgcn)
+
+
+def test_a_large_copy_takes_what_is_predicted():
+    x = torch.arange(1 << 23)
+    out = gsample.explain(lambda x: (x.neg(),), x)
+    [op] = out.operators
+    assert op.text.startswith('%1 = aten.neg(')
+    assert 0.1 < op.seconds / op.predicted < 10
+
+
+def test_generators_and_keys_stay(fastgcn):
+    before = torch.get_rng_state()
+    gsample.explain(PROGRAMS['graphsage'], A, torch.arange(5))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_modules_and_compiled_functions_are_explained():
+    out = gsample.explain(PASS, A, torch.arange(5), [3, 2], X)
+    assert out.name == 'PassSampler'
+    assert any('aten.matmul' in op.text for op in out.operators)
+    fast = gsample.compile(algorithms.ladies, passes=['eliminate_dead'])
+    names = [
+        s.name
+        for s in gsample.explain(fast, A, torch.arange(5), [4]).trace.steps
+    ]
+    assert names == ['canonicalize', 'eliminate_dead']
+    again = gsample.explain(
+        fast, A, torch.arange(5), [4], options={'passes': []}
+    )
+    assert [s.name for s in again.trace.steps] == ['canonicalize']
+
+
+def test_a_program_that_changes_its_graph_runs_once():
+    value = A.values().clone()
+
+    def program(A, seeds):
+        A.value.add_(1)
+        return A[:, seeds].individual_sample(1)
+
+    out = gsample.explain(program, A.with_value(value), torch.arange(5))
+    torch.testing.assert_close(value, A.values() + 1)
+    assert (out.operators, out.compiled) == ([], 0)
+    assert 'Time' not in str(out)
+
+
+def test_errors_are_those_of_compile():
+    with pytest.raises(CompileError, match='while frontier'):
+        gsample.explain(algorithms.forest_fire, A, torch.arange(3), 0.5)
+    with pytest.raises(TypeError, match="'program' must be a function"):
+        gsample.explain(3)
+    with pytest.raises(ValueError, match="'options' must be of"):
+        gsample.explain(algorithms.ladies, A, options={'x': 1})
+
+
+# Notes, sources and what is decided ##########################################
+
+
+class Kernel:
+    source = 'void f() { a < b && c; }'
+    __name__ = 'a * b'
+
+    def __call__(self, x):
+        return x
+
+
+@pytest.fixture
+def special():
+    """A program whose names are those of other languages."""
+    graph = Graph()
+    x = graph.placeholder('x')
+    y = graph.call_function(Kernel(), (x, '<b>"\\</b>'))
+    graph.call_method('add_', (y, 1))
+    graph.output((y,))
+    for node in graph.nodes:
+        node.meta['example_value'] = torch.ones(2)
+    steps = [Step('canonicalize', 1e-4, 'a <i> b\n', ('chose <x> & y',))]
+    return Explanation('<script>', Trace('x < y\n', steps), graph)
+
+
+def test_notes_and_sources_are_shown(special):
+    text = str(special)
+    assert '\n  chose <x> & y\n\na <i> b\n' in text
+    assert f'Generated for a * b\n\n{Kernel.source}' in text
+    special.compiled, special.choices = 1e-3, 'layout: csr'
+    assert 'Chosen by measuring\n\nlayout: csr' in str(special)
+    assert 'Time: 1.00 ms' in str(special)
+
+
+class Tags(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.seen, self.text = set(), ''
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.add(tag)
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def test_html_is_escaped(special, tmp_path):
+    special.to_html(tmp_path / 'a.html')
+    tags = Tags()
+    tags.feed((tmp_path / 'a.html').read_text())
+    assert not {'i', 'x', 'script', 'b/'} & tags.seen - {'b'}
+    for text in ('x < y', 'a <i> b', 'chose <x> & y', Kernel.source):
+        assert text in tags.text
+        assert html.escape(text, quote=False) in special._repr_html_()
+
+
+def test_graphviz_labels_are_quoted(special):
+    lines = special.to_dot().splitlines()
+    assert lines[0] == 'digraph {'
+    assert lines[-1] == '}'
+    [label] = [line for line in lines if '%1 =' in line]
+    assert r'<b>\"\\</b>' in label
+    [label] = [line for line in lines if 'add_' in line]
+    assert label.endswith('color=red];')
+    assert '  n0 -> n1;' in lines
+
+
+def test_what_is_kept_for_a_graph_is_grey(fastgcn):
+    grey = [x for x in fastgcn.to_dot().splitlines() if 'lightgrey' in x]
+    assert len(grey) == fastgcn.trace.text.count('\n^')
+    assert any('positive_weights' in line for line in grey)
+
+
+def test_a_plot_is_made_by_graphviz(fastgcn, monkeypatch):
+    package = SimpleNamespace(Source=lambda text: ('source', text))
+    monkeypatch.setitem(sys.modules, 'graphviz', package)
+    assert fastgcn.plot() == ('source', fastgcn.to_dot())
+    monkeypatch.setitem(sys.modules, 'graphviz', None)
+    with pytest.raises(ImportError, match="'graphviz' is missing"):
+        fastgcn.plot()
+
+
+# Dumps #######################################################################
+
+
+def test_dumps_have_the_same(special, tmp_path):
+    special.write(tmp_path)
+    special.write(tmp_path)
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == [
+        f'{number}{rest}'
+        for number in ('000', '001')
+        for rest in (
+            *('_00_captured.txt', '_01_canonicalize.txt'),
+            *('_kernel_00.cpp', '_program.dot', '_program.html'),
+        )
+    ]
+    assert (tmp_path / '000_01_canonicalize.txt').read_text() == (
+        '# canonicalize (the others know one form), 100.0 us\n'
+        '# chose <x> & y\na <i> b\n'
+    )
+    assert (tmp_path / '000_kernel_00.cpp').read_text() == Kernel.source
+
+
+def test_dumps_of_several_writers_do_not_mix(special, tmp_path):
+    threads = [
+        threading.Thread(target=special.write, args=[tmp_path])
+        for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(list(tmp_path.glob('*_00_captured.txt'))) == 8
+    assert len(list(tmp_path.glob('*.html'))) == 8
+
+
+def test_the_variable_of_the_environment_dumps(tmp_path, monkeypatch):
+    monkeypatch.setenv('GSAMPLE_DUMP', str(tmp_path))
+    fast = gsample.compile(algorithms.ladies)
+    fast(A, torch.arange(4), [4])
+    assert 'gsample.slice_cols' in (tmp_path / '000_program.dot').read_text()

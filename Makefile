@@ -10,8 +10,8 @@ SOURCES := $(shell find csrc -name '*.cpp' -o -name '*.h' -o -name '*.cu' \
 CPP := $(shell find csrc tests -name '*.cpp' -o -name '*.h' -o -name '*.cu' \
 	-o -name '*.cuh')
 
-.PHONY: demo test test-interop test-sanitize test-cuda bench lint format docs \
-	clean
+.PHONY: demo test test-interop test-sanitize test-cuda test-torch211 bench lint \
+	format docs docs-passes clean
 
 demo: $(VENV)/demo
 	$(BIN)/python examples/train_debian.py
@@ -35,6 +35,10 @@ test-cuda:
 	GSAMPLE_CUDA=1 $(VENV)-cuda/bin/python setup.py --quiet build_ext --inplace
 	$(VENV)-cuda/bin/python -m pytest -m 'not interop'
 
+# With the oldest torch: for a schedule, as it is a download of its own.
+test-torch211: $(VENV)-torch211/dev
+	$(VENV)-torch211/bin/python -m pytest tests/compiler tests/ops
+
 bench: $(VENV)/dev
 	$(BIN)/python benchmark/neighbor.py
 
@@ -53,8 +57,12 @@ format: $(VENV)/dev
 docs: $(VENV)/dev
 	$(BIN)/python docs/make.py
 
+# A page for each pass, and the way of a program through them.
+docs-passes: $(VENV)/dev
+	$(BIN)/python docs/make_pages.py
+
 clean:
-	rm -rf $(VENV) $(VENV)-cuda build *.egg-info torch_gsample/_C.so
+	rm -rf $(VENV) $(VENV)-cuda $(VENV)-torch211 build *.egg-info torch_gsample/_C.so
 
 # What is installed #############################################################
 

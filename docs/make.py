@@ -1,4 +1,4 @@
-"""Runs the examples of the documentation and draws its pictures.
+"""Runs the examples of the documentation, makes its pictures and pages.
 
     python docs/make.py
 
@@ -15,6 +15,7 @@ from pathlib import Path
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import torch
+from make_pages import main as make_pages
 from matplotlib.axes import Axes
 from torch import Tensor
 from torch_geometric.sampler import NodeSamplerInput, SamplerOutput
@@ -112,6 +113,7 @@ def main() -> None:
     mpl.use('Agg')
     (DOCS / 'images').mkdir(exist_ok=True)
     draw_pictures()
+    make_pages()
     failed = check_examples()
     if failed:
         sys.exit(f'{failed} examples failed')

@@ -1,13 +1,23 @@
 """The examples of the documentation run, and its links lead somewhere."""
 
 import doctest
+import importlib.util
 import re
 from pathlib import Path
 
 import pytest
+import torch
 
 TOP = Path(__file__).resolve().parent.parent
-PAGES = [TOP / 'README.md', TOP / 'CONTRIBUTING.md', *TOP.glob('docs/*.md')]
+PAGES = [TOP / 'README.md', TOP / 'CONTRIBUTING.md', *TOP.glob('docs/**/*.md')]
+
+
+def make_pages():
+    path = TOP / 'docs/make_pages.py'
+    spec = importlib.util.spec_from_file_location('make_pages', path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def ids(path: Path) -> str:
@@ -37,3 +47,24 @@ def test_architecture_names_files_that_exist():
     ]
     for name in names:
         assert any(f.endswith('/' + name) for f in files), name
+
+
+@pytest.mark.skipif(
+    torch.__version__ < '2.13', reason='the text of another Dynamo'
+)
+def test_pages_of_passes_say_what_the_compiler_says():
+    texts = make_pages().pages()
+    for path, text in texts.items():
+        assert path.read_text() == text, f'{path}: run `make docs-passes`'
+    assert set((TOP / 'docs/passes').glob('*.md')) < set(texts)
+
+
+def test_docstrings_become_markdown():
+    text = (
+        'Does :func:`~a.b.c` on ``x``.\n\nBefore::\n\n    %0 = f(x)\n\n'
+        '    %1 = g(%0)\n\nAfter, see :mod:`..ir`::\n\n    %0 = h(x)'
+    )
+    assert make_pages().markdown(text) == (
+        'Does `c` on `x`.\n\nBefore:\n\n```text\n%0 = f(x)\n\n%1 = g(%0)\n'
+        '```\n\nAfter, see `ir`:\n\n```text\n%0 = h(x)\n```\n'
+    )

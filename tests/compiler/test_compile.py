@@ -182,6 +182,14 @@ def test_compilations_of_one_function_do_not_share_their_limit():
         run(gsample.compile(two_hops), A, torch.arange(4), (k,))
 
 
+def test_graphs_of_other_functions_are_known_in_size():
+    """What depends on them alone is computed once: sizes must be fixed."""
+    for size in (40, 30, 20):
+        B = A.induce(torch.arange(size))
+        out = gsample.explain(algorithms.fastgcn, B, torch.arange(3), [4])
+        assert '\n^' in out.trace.text
+
+
 def test_it_is_captured_in_other_compiled_functions():
     fast = gsample.compile(two_hops)
     outer = torch.compile(

@@ -60,8 +60,8 @@ def test_a_large_copy_takes_what_is_predicted():
     x = torch.arange(1 << 23)
     out = gsample.explain(lambda x: (x.neg(),), x)
     [op] = out.operators
-    assert op.text.startswith('%1 = aten.neg(')
-    assert 0.1 < op.seconds / op.predicted < 10
+    assert op.text.startswith('%2 = aten.neg(')
+    assert 0.02 < op.seconds / op.predicted < 50
 
 
 def test_generators_and_keys_stay(fastgcn):

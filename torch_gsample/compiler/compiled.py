@@ -1,6 +1,7 @@
 """Functions that are compiled at their first call."""
 
 import functools
+import itertools
 import os
 import sys
 import threading
@@ -36,6 +37,8 @@ os.register_at_fork(
     after_in_parent=_FIRST_CALLS.release,
     after_in_child=_FIRST_CALLS.release,
 )
+#: Numbers them.
+_COPIES = itertools.count()
 
 
 class Compiled:
@@ -229,11 +232,15 @@ def _state_of_thread() -> tuple[Any, ...]:
 def _own_copy(program: Callable[..., Any]) -> Callable[..., Any]:
     """A function that does the same, with compilations of its own.
 
-    Dynamo keeps these with the code of a function, a few at most.
+    Dynamo keeps these with the code of a function, a few at most. By the name
+    of the code it remembers sizes that changed, which it then does not fix:
+    those of one graph would be unknown where another one is sampled.
     """
+    number = next(_COPIES)
     if isinstance(program, types.FunctionType):
+        code = program.__code__
         copy = types.FunctionType(
-            program.__code__.replace(),
+            code.replace(co_name=f'{code.co_name}#{number}'),
             program.__globals__,
             program.__name__,
             program.__defaults__,
@@ -245,7 +252,7 @@ def _own_copy(program: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         return program(*args, **kwargs)
 
-    call.__code__ = call.__code__.replace()
+    call.__code__ = call.__code__.replace(co_name=f'call#{number}')
     return call
 
 

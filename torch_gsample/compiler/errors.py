@@ -85,7 +85,8 @@ def describe(name: str, error: BaseException) -> str:
     reason, advice = next(known, unknown)
     lines = [f"compile: '{name}' cannot be captured as one graph: {reason}"]
     lines += [
-        f'  {frame.filename}:{frame.lineno}, in {frame.name}: {frame.line}'
+        f'  {frame.filename}:{frame.lineno}, in '
+        f'{frame.name.partition("#")[0]}: {frame.line}'
         for frame in _frames_of_user(error)
     ]
     return '\n'.join([*lines, advice])

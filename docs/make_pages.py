@@ -1,0 +1,165 @@
+"""Writes the pages that show what the compiler does.
+
+    python docs/make_pages.py
+
+A page for each pass is made of its docstring, and
+``how_a_sampler_is_compiled.md`` has the text of a program after each pass. A
+test compares both with what the compiler says now.
+"""
+
+import inspect
+import re
+from pathlib import Path
+from types import ModuleType
+
+import torch
+
+import torch_gsample as gsample
+from torch_gsample import SparseSample
+from torch_gsample.algorithms import ladies
+from torch_gsample.compiler.pipeline import PASSES, Pass, Step
+
+DOCS = Path(__file__).resolve().parent
+WALK = DOCS / 'how_a_sampler_is_compiled.md'
+_NOTICE = '<!-- Made by `make docs-passes`: do not edit. -->'
+_BEGIN, _END = '<!-- begin: the passes -->', '<!-- end: the passes -->'
+
+
+def pages() -> dict[Path, str]:
+    """Returns the text of each page."""
+    out = {
+        DOCS / 'passes' / f'{item.name}.md': _page(place)
+        for place, item in enumerate(PASSES)
+    }
+    out[DOCS / 'passes' / 'README.md'] = _index()
+    before, rest = WALK.read_text().split(_BEGIN)
+    after = rest.split(_END)[1]
+    out[WALK] = f'{before}{_BEGIN}\n\n{_walk()}\n{_END}{after}'
+    return out
+
+
+# A page for each pass ########################################################
+
+
+def _page(place: int) -> str:
+    item = PASSES[place]
+    module = _module(item)
+    path = Path(str(module.__file__)).relative_to(DOCS.parent)
+    lines = [
+        f'# `{item.name}`\n\n{_NOTICE}\n',
+        markdown(inspect.getdoc(module) or ''),
+        '## Where it stands\n',
+        f'Pass {place + 1} of {len(PASSES)}: {item.reason}.',
+    ]
+    for word, other in (('After', place - 1), ('Before', place + 1)):
+        if 0 <= other < len(PASSES):
+            name = PASSES[other].name
+            lines.append(f'{word} [`{name}`]({name}.md).')
+    lines.append(f'Source: [`{path}`](../../{path}).')
+    return '\n'.join(lines) + '\n'
+
+
+def _index() -> str:
+    lines = [
+        f'# Passes, in order\n\n{_NOTICE}\n',
+        'What they do to a program is shown step by step in',
+        f'[How a sampler is compiled](../{WALK.name}).\n',
+        '| pass | what it does | why it stands there |\n|---|---|---|',
+    ]
+    lines += [
+        f'| [`{p.name}`]({p.name}.md) | {_summary(p)} | {p.reason} |'
+        for p in PASSES
+    ]
+    return '\n'.join(lines) + '\n'
+
+
+def _module(item: Pass) -> ModuleType:
+    module = inspect.getmodule(inspect.unwrap(item.run))
+    assert module is not None
+    return module
+
+
+def _summary(item: Pass) -> str:
+    text = inspect.getdoc(_module(item)) or ''
+    return _inline(' '.join(text.split('\n\n')[0].split())).rstrip('.')
+
+
+def markdown(text: str) -> str:
+    """Turns a docstring into Markdown.
+
+    What is indented below a line that ends with ``::`` is a block of text.
+    """
+    out: list[str] = []
+    in_block = False
+    for line in text.splitlines():
+        if in_block and line and not line.startswith('    '):
+            while not out[-1]:
+                out.pop()
+            out += ['```', '']
+            in_block = False
+        if in_block:
+            if not line and out[-1] == '```text':
+                continue
+            out.append(line[4:])
+        elif line.endswith('::'):
+            out += [_inline(line[:-1]), '', '```text']
+            in_block = True
+        else:
+            out.append(_inline(line))
+    return '\n'.join(out + ['```'] * in_block) + '\n'
+
+
+def _inline(line: str) -> str:
+    line = re.sub(r':\w+:`~?[\w.]*?(\w+)`', r'`\1`', line)
+    return line.replace('``', '`')
+
+
+# The way of a program ########################################################
+
+
+def _walk() -> str:
+    edge_index = torch.arange(60).view(2, 30) * 7 % 10
+    value = torch.arange(1.0, 31)
+    A = SparseSample.from_edge_index(edge_index, value, num_nodes=10)
+    trace = gsample.explain(ladies, A, torch.arange(3), [4]).trace
+    _, _, body = inspect.getsource(ladies).split('"""')
+    parts = [
+        f'The program, with `fanouts=[4]`:\n\n```python{body}```\n',
+        f'## Captured\n\n{_block(trace.captured)}',
+    ]
+    reasons = {item.name: item for item in PASSES}
+    fired = {step.name for step in trace.steps}
+    parts += [_section(step, reasons[step.name]) for step in trace.steps]
+    idle = [p.name for p in PASSES if p.name not in fired]
+    if idle:
+        links = ', '.join(f'[`{n}`](passes/{n}.md)' for n in idle)
+        parts.append(f'## Without effect\n\nOn this program: {links}.\n')
+    return '\n'.join(parts)
+
+
+def _section(step: Step, item: Pass) -> str:
+    link = f'[`{step.name}`](passes/{step.name}.md)'
+    notes = ''.join(f'- {_inline(note)}\n' for note in step.notes)
+    return (
+        f'## {step.name}\n\n{link}: {_summary(item)}.\n\n'
+        + (f'{notes}\n' if notes else '')
+        + _block(step.text)
+    )
+
+
+def _block(text: str) -> str:
+    return f'```text\n{text}```\n'
+
+
+def main() -> None:
+    folder = DOCS / 'passes'
+    folder.mkdir(exist_ok=True)
+    texts = pages()
+    for path in set(folder.glob('*.md')) - set(texts):
+        path.unlink()  # its pass is gone
+    for path, text in texts.items():
+        path.write_text(text)
+
+
+if __name__ == '__main__':
+    main()

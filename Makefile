@@ -37,7 +37,7 @@ test-cuda:
 
 # With the oldest torch: for a schedule, as it is a download of its own.
 test-torch211: $(VENV)-torch211/dev
-	$(VENV)-torch211/bin/python -m pytest tests/compiler tests/ops
+	PYTHONPATH=. $(VENV)-torch211/bin/python -m pytest tests/compiler tests/ops
 
 bench: $(VENV)/dev
 	$(BIN)/python benchmark/neighbor.py
@@ -81,6 +81,16 @@ $(VENV)/demo: $(VENV)/package
 
 $(VENV)/dev: $(VENV)/package
 	$(INSTALL) --no-build-isolation --editable '.[dev]'
+	touch $@
+
+# The extension is the one that is built already: one binary for all versions.
+$(VENV)-torch211/dev: $(VENV)/package
+	$(PYTHON) -m venv $(VENV)-torch211
+	grep --invert-match '^torch==' constraints.txt \
+		> $(VENV)-torch211/constraints.txt
+	$(VENV)-torch211/bin/python -m pip -qq --disable-pip-version-check \
+		install --constraint $(VENV)-torch211/constraints.txt torch==2.11.0 \
+		torch-geometric setuptools hypothesis pytest pytest-timeout scipy
 	touch $@
 
 $(VENV)/interop: $(VENV)/dev

@@ -1,4 +1,4 @@
-"""``gsample.compile``: seeds, threads, processes, copies and errors."""
+"""``gsample.compile``: seeds, modes, copies, threads and processes."""
 
 import copy
 import pickle
@@ -12,7 +12,7 @@ import torch_gsample as gsample
 from tests.algorithms.graphs import features
 from tests.compiler.programs import A, tensors
 from torch_gsample import algorithms
-from torch_gsample.compiler import Compiled, CompileError, compiled, pipeline
+from torch_gsample.compiler import Compiled, compiled
 from torch_gsample.rng import make_key, program_scope
 
 
@@ -299,137 +299,3 @@ def test_a_fork_waits_for_compilations():
     assert queue.get(timeout=60) == expected
     thread.join()
     process.join()
-
-
-# Errors ######################################################################
-
-
-def branch(A, seeds):
-    part = A[:, seeds]
-    if part.num_edges > 30:  # here
-        return part
-    return part.individual_sample(1)
-
-
-def branch_on_values(A, seeds):
-    if seeds.sum() > 3:  # here
-        return A[:, seeds]
-    return A
-
-
-def loop_over_values(A, seeds):
-    return [A[:, torch.tensor([i])] for i in seeds.tolist()]  # here
-
-
-def prints(A, seeds):
-    print(seeds)  # here
-    return A[:, seeds]
-
-
-def draws_a_number(A, seeds):
-    import random
-
-    return A[:, seeds].individual_sample(random.randint(1, 3))  # here
-
-
-def calls(A, seeds):
-    with threading.Lock():  # here
-        return A[:, seeds]
-
-
-def burns(A, seeds):
-    return algorithms.forest_fire(A, seeds, 0.4)  # here
-
-
-MASKS, PRINTS = 'Write masks', 'Return what is to be seen'
-REFUSED = [
-    (branch, 'branches or loops on values', MASKS),
-    (branch_on_values, 'branches or loops on values', MASKS),
-    (loop_over_values, 'branches or loops on values', MASKS),
-    (burns, 'branches or loops on values', MASKS),
-    (prints, 'it prints', PRINTS),
-    (draws_a_number, 'a number of Python', 'Pass it as an argument'),
-    (calls, 'no operator of torch', 'Call it outside'),
-]
-
-
-def line_of(program):
-    code = program.__code__
-    with open(code.co_filename) as file:
-        lines = file.read().splitlines()
-    for number in range(code.co_firstlineno, len(lines)):
-        if lines[number - 1].endswith('# here'):
-            return f'{code.co_filename}:{number}, in {program.__name__}'
-    raise AssertionError
-
-
-@pytest.mark.parametrize(('program', 'reason', 'advice'), REFUSED)
-@pytest.mark.filterwarnings('ignore:Dynamo does not know how to trace')
-def test_errors_say_where_and_what_to_write(program, reason, advice):
-    fast = gsample.compile(program)
-    with pytest.raises(CompileError) as caught:
-        fast(A, torch.arange(5))
-    text = str(caught.value)
-    assert f"'{program.__name__}' cannot be captured" in text
-    assert reason in text
-    assert line_of(program) in text
-    assert advice in text
-    if program is burns:
-        assert 'in forest_fire: while frontier.numel() > 0' in text
-    assert caught.value.__cause__ is not None
-
-
-@pytest.mark.parametrize('program', [branch, burns])
-def test_a_program_may_run_uncompiled_with_a_warning(program, recwarn):
-    fast, seeds = gsample.compile(program, fullgraph=False), torch.arange(5)
-    for _ in range(2):
-        assert_same(run(fast, A, seeds), run(program, A, seeds))
-    [warning] = [w for w in recwarn if 'runs uncompiled' in str(w.message)]
-    assert line_of(program) in str(warning.message)
-    assert warning.filename == __file__
-
-
-def test_too_many_kinds_of_arguments_are_named():
-    def program(A, seeds, name):
-        return A[:, seeds] if name != 'all' else A
-
-    fast = gsample.compile(program)
-
-    def names():
-        for i in range(70):
-            fast(A, torch.arange(5), f'{i}')
-
-    with pytest.raises(CompileError, match='too many kinds of arguments'):
-        names()
-
-
-def test_errors_of_the_program_are_its_own():
-    def program(A, seeds):
-        return A[:, seeds].individual_sample(-3)
-
-    with pytest.raises(ValueError, match="'k' must be -1"):
-        gsample.compile(program)(A, torch.arange(5))
-    with pytest.raises(RuntimeError, match='_cols: ') as error:
-        gsample.compile(two_hops)(A, torch.tensor([3, 99]))
-    assert not isinstance(error.value, CompileError)
-
-
-def test_a_pass_that_fails_is_named(monkeypatch):
-    def rewrite(graph):
-        raise KeyError('x')
-
-    broken = pipeline.Pass('broken', rewrite, 'a test')
-    monkeypatch.setattr(pipeline, 'PASSES', (pipeline.PASSES[0], broken))
-    with pytest.raises(Exception, match="pass 'broken'"):
-        gsample.compile(two_hops, strict=True)(A, torch.arange(5))
-
-
-def test_arguments_are_checked():
-    with pytest.raises(TypeError, match="'program' must be a function"):
-        gsample.compile(3)
-    with pytest.raises(
-        ValueError, match=r"'options' must be of .*\(got 'x'\)"
-    ):
-        gsample.compile(two_hops, x=3)
-    with pytest.raises(TypeError, match="'strict' has the wrong type"):
-        gsample.compile(strict=3)(two_hops)

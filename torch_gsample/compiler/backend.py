@@ -39,7 +39,7 @@ def backend(
         ValueError: If an option is not known.
     """
     chosen = Options.read(options)
-    _note_sources(gm)
+    note_sources(gm)
     program = copy.deepcopy(gm)
     try:
         trace = run_passes(program.graph, chosen)
@@ -67,7 +67,7 @@ def _as_captured(gm: GraphModule) -> GraphModule:
     return program
 
 
-def _note_sources(gm: GraphModule) -> None:
+def note_sources(gm: GraphModule) -> None:
     """Notes which inputs the function is given as they are.
 
     Copies of a graph lose what Dynamo says about their source.

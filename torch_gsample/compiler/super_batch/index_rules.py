@@ -8,9 +8,9 @@ from torch import Tensor
 from torch.fx import Node
 
 from torch_gsample.compiler.ir import aten, example
-from torch_gsample.compiler.super_batch import segments
 from torch_gsample.compiler.super_batch.torch_rules import (
     arguments,
+    flat,
     rule,
     tiled,
 )
@@ -208,8 +208,6 @@ def searchsorted(rewrite: Rewrite, node: Node) -> Value:
 
 @rule('unique')
 def unique(rewrite: Rewrite, node: Node) -> Value:
-    from torch_gsample.compiler.super_batch.torch_rules import flat
-
     [source] = node.args if len(node.args) == 1 else [None]
     if source is None or node.kwargs:
         raise NoRule('only distinct values without options are known')
@@ -241,7 +239,7 @@ def unique_rows(
         rewrite.pointer_like(),
     )
     call = rewrite.call(
-        segments.unique,
+        torch.ops.gsample.unique_nodes_segments.default,
         value.node,
         value.axis.ptr,
         num_nodes,

@@ -133,7 +133,7 @@ def _slice_rows_of_each(
     else:
         axis = indptr.axis
     call = rewrite.call(
-        segments.slice_rows,
+        gsample.slice_rows_segments.default,
         indptr.node,
         indices.node,
         num_rows,
@@ -141,7 +141,9 @@ def _slice_rows_of_each(
         rows.axis.ptr,
         _local(rewrite, cols),
         axis.ptr,
+        indptr.is_constant,
         like=example(node),
+        num_threads=given['num_threads'],
     )
     return call, axis
 
@@ -230,7 +232,7 @@ def positive_weights(rewrite: Rewrite, node: Node) -> Parts:
     weight = rewrite.vector(node.args[0])
     like = (*example(node), rewrite.pointer_like())
     call = rewrite.call(
-        segments.positive_weights,
+        gsample.positive_weights_segments.default,
         rewrite.local(weight),
         weight.axis.ptr,
         like=like,
@@ -253,7 +255,8 @@ def sample_nodes(rewrite: Rewrite, node: Node) -> Value:
     value = rewrite.known.get(size) if isinstance(size, Node) else None
     weight = _optional(rewrite, given['cum_weight'])
     if isinstance(value, Size) and value.more == 0:
-        of, ptr, num_nodes = value.axis, value.axis.ptr, 0
+        of, ptr = value.axis, value.axis.ptr
+        num_nodes = rewrite.total(value)
         if weight is not None and weight.axis is not of:
             raise NoRule('weights are of another axis')
     else:
@@ -261,15 +264,15 @@ def sample_nodes(rewrite: Rewrite, node: Node) -> Value:
         rewrite.constant(given['cum_weight'])
     like = example(node), rewrite.pointer_like()
     call = rewrite.call(
-        segments.sample_nodes,
+        gsample.sample_nodes_segments.default,
         num_nodes,
         given['k'],
         key,
         number,
-        ptr,
-        None if weight is None else weight.node,
-        given['replace'],
         like=like,
+        ptr=ptr,
+        cum_weight=None if weight is None else weight.node,
+        replace=given['replace'],
     )
     nodes, ptr = _parts(rewrite, call)
     return Value(nodes, Axis(ptr), of)
@@ -295,17 +298,18 @@ def sample_cols(rewrite: Rewrite, node: Node) -> Parts:
         id = rewrite.local(chosen) if id is None else id
         cols = rewrite.positions(chosen, indptr.axis)
     call = rewrite.call(
-        segments.sample_cols,
+        node.target,
         indptr.node,
         given['k'],
         key,
         number,
-        axis.ptr,
-        cols,
-        id,
-        None if weight is None else weight.node,
-        given['replace'],
         like=example(node),
+        cols=cols,
+        id=id,
+        cum_weight=None if weight is None else weight.node,
+        replace=given['replace'],
+        num_threads=given['num_threads'],
+        ptr=axis.ptr,
     )
     out, edge = _parts(rewrite, call)
     pointers, edges = _edges(rewrite, out, axis)

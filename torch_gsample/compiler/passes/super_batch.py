@@ -35,6 +35,7 @@ and the batches run one by one.
 
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.fx import Graph, Node
 
@@ -68,10 +69,14 @@ from torch_gsample.rng import current_program
 
 
 def super_batch(graph: Graph) -> list[str] | None:
-    """Rewrites a program with marked inputs; see :func:`is_super_batched`."""
-    marked = [n for n in placeholders(graph) if n.meta.get('batched')]
-    if not marked:
+    """Rewrites a program if inputs say so; see :func:`is_super_batched`.
+
+    ``node.meta['batched']`` of an input says whether batches differ in it.
+    """
+    asked = [n for n in placeholders(graph) if 'batched' in n.meta]
+    if not asked or is_super_batched(graph):
         return None
+    marked = [node for node in asked if node.meta['batched']]
     eliminate_dead(graph)  # needs no rules
     trained = next(filter(_needs_gradient, graph.nodes), None)
     if trained is not None:
@@ -99,20 +104,23 @@ def is_super_batched(graph: Graph) -> bool:
 def _begin(rewrite: Rewrite, marked: list[Node]) -> None:
     """Notes what the inputs are."""
     graph = rewrite.graph
-    if len(marked) > 1 or example(marked[0]).dim() != 1:
+    if len(marked) > 1 or any(example(n).dim() != 1 for n in marked):
         raise NoRule(f'inputs {marked}')
-    [seeds] = marked
     inputs = list(placeholders(graph))
+    if not marked and any(map(is_size, inputs)):
+        raise NoRule('a program that takes only the number of seeds')
     with graph.inserting_after(inputs[-1]):
         ptr = graph.placeholder('batch_ptr')
     rewrite.made.append(ptr)
-    ptr.meta.update(example_value=example(seeds), is_argument=True)
+    tensor = next(v for v in map(example, inputs) if isinstance(v, Tensor))
+    like = tensor.new_empty(2, dtype=torch.int64)
+    ptr.meta.update(example_value=like, is_argument=True)
     rewrite.first = Axis(ptr)
-    size = str(example(seeds).shape[0])
+    sizes = {str(example(node).shape[0]) for node in marked}
     for node in inputs:
-        if node is seeds:
+        if node in marked:
             rewrite.known[node] = Value(node, rewrite.first)
-        elif is_size(node) and str(example(node)) == size:
+        elif is_size(node) and str(example(node)) in sizes:
             rewrite.known[node] = Size(rewrite.first)
         else:
             rewrite.known[node] = Value(node)
@@ -185,7 +193,7 @@ def _result(rewrite: Rewrite, item: Any) -> Node:
     if isinstance(value, Size):
         sizes = rewrite.lengths(value.axis)
         return rewrite.call(segments.split_size, sizes, value.more)
-    if not isinstance(value, Value) or value.kind == 'weights':
+    if not isinstance(value, Value) or value.kind in ('weights', 'ends'):
         raise NoRule(f'{item} (it is returned)')
     if value.axis is None:
         given = item.op == 'placeholder'

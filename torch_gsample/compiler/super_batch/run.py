@@ -37,14 +37,14 @@ class _Captured:
     Args:
         single (Callable): Runs a batch.
         together (Callable, optional): Runs several, if there are rules.
-        place (int): Which input the seeds are.
+        place (int, optional): Which input the seeds are, if they are one.
         num_draws (int): How many draws a run makes.
         notes (Tuple[str]): What was decided, and why.
     """
 
     single: Callable[..., Any]
     together: Callable[..., Any] | None
-    place: int
+    place: int | None
     num_draws: int
     notes: tuple[str, ...]
 
@@ -172,7 +172,7 @@ class SuperBatch:
         self, batches: list[tuple[Any, ...]], kwargs: dict[str, Any]
     ) -> _Inputs | None:
         """What the graph of a run is given, if batches can run together."""
-        if not batches or not _fit(batches):
+        if not batches or self._search.is_alone or not _fit(batches):
             return None
         with self._lock:
             self._compile()
@@ -273,7 +273,8 @@ class SuperBatch:
     ) -> list[Any]:
         seeds = [batch[1] for batch in batches]
         inputs, captured = list(found.values), found.captured
-        inputs[captured.place] = torch.cat(seeds)
+        if captured.place is not None:
+            inputs[captured.place] = torch.cat(seeds)
         ptr = segments.pointers([s.shape[0] for s in seeds])
         assert captured.together is not None and self._compiled is not None
         try:
@@ -326,29 +327,28 @@ def _capture(
     options: Options,
 ) -> _Captured:
     single = backend(gm, example_inputs, options=given)
-    place = -1
-    program = copy.deepcopy(gm)
+    program, place = copy.deepcopy(gm), None
     note_sources(gm)
-    for i, (node, copied) in enumerate(
-        zip(placeholders(gm.graph), placeholders(program.graph), strict=True)
-    ):
+    inputs = placeholders(gm.graph), placeholders(program.graph)
+    for i, (node, copied) in enumerate(zip(*inputs, strict=True)):
         source = getattr(node, '_dynamo_source', None)
-        copied.meta['is_argument'] = node.meta['is_argument']
-        if isinstance(source, LocalSource) and source.local_name == 'seeds':
-            copied.meta['batched'], place = True, i
-    if place < 0:
-        return _Captured(single, None, 0, 0, ('it takes no seeds',))
+        seeds = isinstance(source, LocalSource) and source.local_name == 'seeds'
+        copied.meta.update(
+            is_argument=node.meta['is_argument'], batched=seeds
+        )
+        if seeds:
+            place = i
     try:
         trace = run_passes(program.graph, options)
     except PassError as error:
         if options.strict:
             raise
-        return _Captured(single, None, place, 0, (str(error),))
+        return _Captured(single, None, None, 0, (str(error),))
     notes = next(
         (s.notes for s in trace.steps if s.name == 'super_batch'), ()
     )
     if not is_super_batched(program.graph):
-        return _Captured(single, None, place, 0, notes)
+        return _Captured(single, None, None, 0, notes)
     num_draws = sum(n.target is current_program for n in program.graph.nodes)
     return _Captured(single, lower(program), place, num_draws, notes)
 

@@ -12,18 +12,19 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-#: How often each size is timed, and the most that is tried.
-_ROUNDS, _LARGEST = 5, 64
+#: How often each size is timed, after a first run, and the most tried.
+_ROUNDS, _LARGEST = 4, 32
 
-#: By how much more batches must be faster to be chosen: never slower.
-_GAIN = 0.95
+#: Batches must be that much faster together than alone: never slower.
+_GAIN = 0.93
 
 
 class SizeSearch:
     """Chooses how many batches run together.
 
-    Tries 1, 2, 4, ... batches for as long as a batch becomes faster, or at
-    least not slower than alone.
+    Tries 2, 4, 8, ... batches for as long as a batch becomes faster. Runs of
+    batches together and of as many alone take turns, so that what else the
+    machine does disturbs both.
 
     Args:
         size (int or str): The number, or ``'auto'``.
@@ -31,34 +32,48 @@ class SizeSearch:
     """
 
     def __init__(self, size: int | str, budget: int | None):
-        self._fixed = size if isinstance(size, int) else None
         self._budget = budget
-        self._most = _LARGEST if self._fixed is None else self._fixed
-        self._trying, self._chosen = 1, self._fixed
-        self._seconds: dict[int, list[float]] = {}
-        self._bytes_per_seed, self._measured = 0.0, 0
+        self._most = size if isinstance(size, int) else _LARGEST
+        self._chosen = size if isinstance(size, int) else None
+        self._trying, self._alone_left = 2, 0
+        self._together: list[float] = []
+        self._alone: list[float] = []
+        self._gains: dict[int, float] = {1: 1.0}
         self._warm: set[int] = set()
+        self._bytes_per_seed, self._measured = 0.0, 0
         self._lock = threading.Lock()
 
     @property
     def size(self) -> int:
-        """How many batches to run next."""
+        """How many batches a caller should have ready."""
         return min(self._chosen or self._trying, self._most)
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether batches run one by one from now on."""
+        return self._chosen == 1 or self._most == 1
+
     def take(self, sizes: Sequence[int]) -> int:
-        """How many of some batches run together, by their seeds."""
+        """How many of some batches run together next, by their seeds."""
+        if self._chosen is None and self._alone_left:
+            return 1
         count, seeds = 0, 0
         for number in sizes[: self.size]:
             seeds += number
-            over = self._budget and seeds * self._bytes_per_seed > self._budget
-            if count and (over or self._unknown(seeds)):
+            if count and not self._fits(seeds):
                 break
             count += 1
         return count
 
-    def _unknown(self, seeds: int) -> bool:
-        """Whether nothing like a run of as many seeds was measured."""
-        return self._budget is not None and seeds > 4 * self._measured
+    def _fits(self, seeds: int) -> bool:
+        """Whether so many seeds are within the budget, as far as is known.
+
+        Nothing is known of far more seeds than were measured.
+        """
+        if self._budget is None:
+            return True
+        known = seeds <= 4 * self._measured
+        return known and seeds * self._bytes_per_seed <= self._budget
 
     def wants_memory(self, sizes: Sequence[int]) -> bool:
         """Whether to measure a run's memory: that of more seeds than yet."""
@@ -68,8 +83,11 @@ class SizeSearch:
         """Notes how many bytes a run took."""
         with self._lock:
             seeds = max(sum(sizes), 1)
-            self._measured = max(self._measured, int(1.5 * seeds))
+            self._measured = max(self._measured, seeds)
             self._bytes_per_seed = max(self._bytes_per_seed, peak / seeds)
+            over = not self._fits(2 * seeds)
+            if self._chosen is None and len(sizes) < self._trying and over:
+                self._choose()  # nothing larger can be tried
 
     def note_failure(self, size: int) -> None:
         """Notes that as many batches do not run together."""
@@ -80,30 +98,40 @@ class SizeSearch:
 
     def note_time(self, size: int, seconds: float) -> None:
         """Notes how long a run took, and decides if that is enough."""
-        if self._chosen is not None or size != self.size:
-            return
         with self._lock:
-            if size not in self._warm:
+            if self._chosen is not None:
+                return
+            if self._alone_left and size == 1:
+                self._alone.append(seconds)
+                self._alone_left -= 1
+            elif size == self._trying and size not in self._warm:
                 self._warm.add(size)
-                return
-            times = self._seconds.setdefault(size, [])
-            times.append(seconds / size)
-            if len(times) < _ROUNDS:
-                return
-            slower = self._median(size) > self._median(1) * 1.1
-            if slower or 2 * size > self._most:
-                self._choose()
-            else:
-                self._trying = 2 * size
+            elif size == self._trying:
+                self._together.append(seconds / size)
+                self._alone_left = size
+            done = len(self._together) == _ROUNDS and not self._alone_left
+            if done:
+                self._next()
 
-    def _median(self, size: int) -> float:
-        return statistics.median(self._seconds[size])
+    def _next(self) -> None:
+        """Notes the gain of a size, and tries the next one if it may pay."""
+        together, alone = map(
+            statistics.median, (self._together, self._alone)
+        )
+        size = self._trying
+        self._gains[size] = together / alone
+        self._together, self._alone = [], []
+        # What a run costs beside its batches may hide the gain of two, and
+        # noise a small gain.
+        worse = self._gains[size] > 1.05 * self._gains[size // 2]
+        if (size == 2 or not worse) and 2 * size <= self._most:
+            self._trying = 2 * size
+        else:
+            self._choose()
 
     def _choose(self) -> None:
-        known = [s for s, t in self._seconds.items() if len(t) == _ROUNDS]
-        best = min(known, key=self._median, default=1)
-        pays = best > 1 and self._median(best) < _GAIN * self._median(1)
-        self._chosen = best if pays else 1
+        best = min(self._gains, key=lambda size: self._gains[size])
+        self._chosen = best if self._gains[best] < _GAIN else 1
 
 
 class _Memory(TorchDispatchMode):

@@ -74,7 +74,7 @@ def pointwise(rewrite: Rewrite, node: Node) -> Value:
     if any(not isinstance(value, Value) for value in values.values()):
         raise NoRule('sizes are used with tensors')
     axes = {v.axis for v in values.values() if v.axis and v.kind != 'scalar'}
-    if any(v.kind in ('pointers', 'weights') for v in values.values()):
+    if any(v.kind not in ('vector', 'scalar') for v in values.values()):
         raise NoRule('pointers are used as numbers')
     if not axes:
         return _of_scalars(rewrite, node, values)
@@ -198,6 +198,9 @@ def expand_as(rewrite: Rewrite, node: Node) -> Value:
 @rule(aten.stack.default, aten.cat.default)
 def concatenate(rewrite: Rewrite, node: Node) -> Value:
     given = arguments(node)
+    if _begins_with_zero(rewrite, given['tensors']):
+        ends = rewrite[given['tensors'][1]]
+        return Value(rewrite.copy(node), ends.axis, ends.into, 'pointers')
     values = [rewrite.vector(n) for n in given['tensors']]
     axes = {value.axis for value in values}
     stacks = node.target is aten.stack.default
@@ -207,6 +210,29 @@ def concatenate(rewrite: Rewrite, node: Node) -> Value:
     if stacks or given['dim'] != 0:
         raise NoRule('rows of batches are stacked')
     return _rows(rewrite, node, values)
+
+
+def _begins_with_zero(rewrite: Rewrite, nodes: Sequence[Node]) -> bool:
+    """Whether a zero comes before where the rows of an axis end."""
+    zero = nodes[0].target is aten.zeros.default
+    return (
+        len(nodes) == 2
+        and zero
+        and tuple(example(nodes[0]).shape) == (1,)
+        and getattr(rewrite[nodes[1]], 'kind', None) == 'ends'
+    )
+
+
+@rule(aten.cumsum.default)
+def count_held(rewrite: Rewrite, node: Node) -> Value:
+    """Where the rows end for which a mask holds."""
+    mask, given = rewrite.vector(node.args[0]), arguments(node)
+    tensor = example(node.args[0])
+    if tensor.dtype != torch.bool or tensor.dim() != 1:
+        raise NoRule('rows of different batches are added')
+    if given['dtype'] not in (None, torch.int64):
+        raise NoRule('rows are counted in another type')
+    return Value(rewrite.copy(node), mask.axis, rewrite.held(mask), 'ends')
 
 
 def _rows(rewrite: Rewrite, node: Node, values: Sequence[Value]) -> Value:

@@ -51,8 +51,8 @@ class Value:
         axis (Axis, optional): Along which batches lie; a constant if not
             given.
         into (Axis, optional): In which its integers are positions.
-        kind (str, optional): ``'vector'``, ``'pointers'``, ``'scalar'`` or
-            ``'weights'``.
+        kind (str, optional): ``'vector'``, ``'pointers'``, ``'ends'`` (the
+            pointers but the first), ``'scalar'`` or ``'weights'``.
         counts (Axis, optional): The axis whose rows it counts: as many rows
             of this axis belong to each element.
     """

@@ -94,11 +94,12 @@ def in_range(op: str, name: str, value: Tensor, size: int) -> Tensor:
         IndexError: If one is outside ``[0, size)``.
     """
     if not is_compiling() and value.numel() > 0:
-        low, high = torch.aminmax(value)
+        # As numbers: int32 cannot be compared with what it does not hold.
+        low, high = map(int, torch.aminmax(value))
         if low < 0 or high >= size:
             bad = low if low < 0 else high
             raise IndexError(
-                f"{op}: '{name}' must be in [0, {size}) (got {int(bad)})"
+                f"{op}: '{name}' must be in [0, {size}) (got {bad})"
             )
     return value
 
@@ -139,14 +140,12 @@ def random_keys(op: str, key: Tensor, batches: int | None) -> Tensor:
     """Returns keys of shape ``[batches, 3]``, or of any number."""
     if not isinstance(key, Tensor) or key.dtype != torch.int64:
         raise TypeError(f"{op}: 'key' must be an int64 tensor (got {key!r})")
-    rows = 'B' if batches is None else batches
-    if key.dim() != 2 or key.shape != (
-        key.shape[0] if batches is None else batches,
-        3,
-    ):
+    any_size = batches is None and key.dim() > 0
+    rows = key.shape[0] if any_size else batches
+    if key.shape != (rows, 3):
         raise ValueError(
-            f"{op}: 'key' must have shape [{rows}, 3], one row of (seed, "
-            f'epoch, batch) for each batch (got {list(key.shape)})'
+            f"{op}: 'key' must have shape [{rows}, 3], with rows of (seed, "
+            f'epoch, batch) (got {list(key.shape)})'
         )
     if key.device.type != 'cpu':
         raise ValueError(f"{op}: 'key' must be on the CPU (got {key.device})")

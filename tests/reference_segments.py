@@ -9,6 +9,10 @@ def spans(ptr):
     return itertools.pairwise(ptr)
 
 
+def joined(parts):
+    return list(itertools.chain.from_iterable(parts))
+
+
 def pointers(parts):
     return [0, *itertools.accumulate(map(len, parts))]
 
@@ -60,7 +64,7 @@ def sample_nodes_segments(
             replace=replace,
         )
         parts.append([first + node for node in part])
-    return sum(parts, []), pointers(parts)
+    return joined(parts), pointers(parts)
 
 
 def unique_nodes_segments(id, ptr, num_nodes, sorted=False):
@@ -70,7 +74,7 @@ def unique_nodes_segments(id, ptr, num_nodes, sorted=False):
         node, places = unique_nodes(id[first:end], num_nodes, sorted)
         nodes.append(node)
         local += [before + place for place in places]
-    return sum(nodes, []), local, pointers(nodes)
+    return joined(nodes), local, pointers(nodes)
 
 
 def positive_weights_segments(weight, ptr):
@@ -80,5 +84,5 @@ def positive_weights_segments(weight, ptr):
         [i for i in range(first, end) if weight[i] > 0]
         for first, end in spans(ptr)
     ]
-    index, out = sum(parts, []), pointers(parts)
+    index, out = joined(parts), pointers(parts)
     return index, cumulate_weights(out, [weight[i] for i in index]), out

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.ops.segment_errors import SEGMENT_ERRORS
 from tests.ops.walk_errors import WALK_ERRORS
 from torch_gsample import ops
 from torch_gsample.ops import _check
@@ -333,50 +334,6 @@ MATRICES = [
     (ValueError, lambda: sample_nodes(-1), "'k' must not be negative (got -1"),
     (
         ValueError,
-        lambda: ops.sample_nodes_segments(3, -1, key=KEY),
-        "sample_nodes_segments: 'k' must not be negative (got -1",
-    ),
-    (
-        ValueError,
-        lambda: ops.sample_nodes_segments(3, 1, key=KEY[0]),
-        'with rows of (seed, epoch, batch) (got [3])',
-    ),
-    (
-        ValueError,
-        lambda: ops.sample_nodes_segments(3, 1, key=KEY, ptr=SEEDS),
-        "sample_nodes_segments: 'ptr' must end at 3 (got 2)",
-    ),
-    (
-        ValueError,
-        lambda: sample_cols(ptr=torch.tensor([0, 1, 3])),
-        "'key' must have shape [2, 3], with rows of (seed, epoch, batch)",
-    ),
-    (
-        ValueError,
-        lambda: ops.unique_nodes_segments(SEEDS, NONE),
-        "unique_nodes_segments: 'ptr' must have at least one element",
-    ),
-    (
-        IndexError,
-        lambda: ops.unique_nodes_segments(TIME, torch.tensor([0, 3]), 3),
-        "unique_nodes_segments: 'id' must be in [0, 3) (got 3)",
-    ),
-    (
-        ValueError,
-        lambda: ops.positive_weights_segments(
-            torch.tensor([1.0, -1]), torch.tensor([0, 2])
-        ),
-        "'weight' must be finite and not negative (got -1.0 at position 1)",
-    ),
-    (
-        IndexError,
-        lambda: ops.slice_rows_segments(
-            INDPTR, INDICES, 3, SEEDS + 1, IDS, None, IDS * 3
-        ),
-        "slice_rows_segments: 'rows' must be in [0, 3) (got 3)",
-    ),
-    (
-        ValueError,
         lambda: sample_nodes(cum_weight=TIME),
         "'cum_weight' must have 4 elements (got 3)",
     ),
@@ -399,6 +356,7 @@ CASES = [
     *FORMATS,
     *OTHERS,
     *MATRICES,
+    *SEGMENT_ERRORS,
     *WALK_ERRORS,
 ]
 

@@ -204,6 +204,8 @@ def test_samples_of_batches_do_not_depend_on_threads():
         )
         for out in outs:
             begin, end = out[0][first], out[0][first + size]
-            assert torch.equal(out[0][first : first + size + 1] - begin, indptr)
+            assert torch.equal(
+                out[0][first : first + size + 1] - begin, indptr
+            )
             assert torch.equal(out[1][begin:end], edge)
         first += size

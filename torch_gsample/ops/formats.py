@@ -233,6 +233,7 @@ def real_vector(op: str, name: str, weight: Tensor) -> Tensor:
 
 
 def check_valid(op: str, name: str, weight: Tensor) -> None:
+    """Raises a ValueError if a weight is negative or not finite."""
     if is_compiling():
         return  # the operators check
     valid = (weight >= 0) & (weight < float('inf'))

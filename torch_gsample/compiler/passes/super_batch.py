@@ -47,9 +47,10 @@ from torch_gsample.compiler.ir import (
     placeholders,
 )
 from torch_gsample.compiler.passes.eliminate_dead import eliminate_dead
-from torch_gsample.compiler.super_batch import (
-    index_rules,
-    operator_rules,
+from torch_gsample.compiler.super_batch import (  # rules register
+    draw_rules,  # noqa: F401
+    index_rules,  # noqa: F401
+    matrix_rules,  # noqa: F401
     segments,
 )
 from torch_gsample.compiler.super_batch.torch_rules import (
@@ -64,6 +65,7 @@ from torch_gsample.compiler.super_batch.values import (
     Rewrite,
     Size,
     Value,
+    args_of,
 )
 from torch_gsample.rng import current_program
 
@@ -144,9 +146,9 @@ def _rewrite(rewrite: Rewrite) -> None:
         if node not in kept or not node.users:
             graph.erase_node(node)
     for node in reversed(rewrite.made):
-        if not node.users and node.target is not current_program:
-            if node.op != 'placeholder':
-                graph.erase_node(node)
+        kept_always = node.op == 'placeholder', node.target is current_program
+        if not node.users and not any(kept_always):
+            graph.erase_node(node)
 
 
 def _become(rewrite: Rewrite, node: Node) -> Any:
@@ -181,7 +183,8 @@ def _part(rewrite: Rewrite, node: Node) -> Any:
 
 def _results(rewrite: Rewrite, node: Node) -> tuple[Any, ...]:
     """Lists with an element for each batch, in place of the results."""
-    return tuple(_result(rewrite, item) for item in node.args[0])
+    [returned] = args_of(node)
+    return tuple(_result(rewrite, item) for item in returned)
 
 
 def _result(rewrite: Rewrite, item: Any) -> Node:

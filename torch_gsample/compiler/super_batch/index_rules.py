@@ -20,11 +20,12 @@ from torch_gsample.compiler.super_batch.values import (
     Rewrite,
     Size,
     Value,
+    args_of,
 )
 
 
 @rule(aten.index_select.default)
-def index_select(rewrite: Rewrite, node: Node) -> Value:
+def _index_select(rewrite: Rewrite, node: Node) -> Value:
     given = arguments(node)
     if given['dim'] != 0:
         raise NoRule('a dimension is indexed that is no batch')
@@ -32,16 +33,16 @@ def index_select(rewrite: Rewrite, node: Node) -> Value:
 
 
 @rule(aten.index.Tensor)
-def index(rewrite: Rewrite, node: Node) -> Value:
-    source, indices = node.args
+def _index(rewrite: Rewrite, node: Node) -> Value:
+    source, indices = args_of(node)
     if len(indices) != 1 or indices[0] is None:
         raise NoRule('several dimensions are indexed')
     return gather(rewrite, node, source, indices[0])
 
 
 @rule(operator.getitem)
-def getitem(rewrite: Rewrite, node: Node) -> Value:
-    source, at = node.args
+def _getitem(rewrite: Rewrite, node: Node) -> Value:
+    source, at = args_of(node)
     if isinstance(at, Node):
         return gather(rewrite, node, source, at)
     if isinstance(at, tuple) and at and at[0] == slice(None):
@@ -72,25 +73,23 @@ def gather(rewrite: Rewrite, node: Node, source: Node, at: Node) -> Value:
     return Value(rewrite.copy(node, changed), place.axis, value.into)
 
 
-def _masked(
-    rewrite: Rewrite, node: Node, value: Value, mask: Value
-) -> Value:
+def _masked(rewrite: Rewrite, node: Node, value: Value, mask: Value) -> Value:
     if mask.axis is not value.axis or example(mask.node).dim() != 1:
         raise NoRule('a mask of another axis is used')
     return Value(rewrite.copy(node), rewrite.held(mask), value.into)
 
 
 @rule(aten.nonzero.default)
-def nonzero(rewrite: Rewrite, node: Node) -> Value:
-    mask = rewrite.vector(node.args[0])
-    if example(node.args[0]).dim() != 1:
+def _nonzero(rewrite: Rewrite, node: Node) -> Value:
+    mask = rewrite.vector(args_of(node)[0])
+    if example(args_of(node)[0]).dim() != 1:
         raise NoRule('places are found in several dimensions')
     return Value(rewrite.copy(node), rewrite.held(mask), mask.axis)
 
 
 @rule(aten.slice.Tensor)
-def narrow(rewrite: Rewrite, node: Node) -> Value:
-    value, given = rewrite[node.args[0]], arguments(node)
+def _narrow(rewrite: Rewrite, node: Node) -> Value:
+    value, given = rewrite[args_of(node)[0]], arguments(node)
     if given['dim'] != 0 and value.kind == 'vector':
         return Value(rewrite.copy(node), value.axis, value.into)
     ends = (given['start'] or 0, given['end'])
@@ -102,9 +101,7 @@ def narrow(rewrite: Rewrite, node: Node) -> Value:
 # Scatters.
 
 
-def _target(
-    rewrite: Rewrite, base: Node, at: Node
-) -> tuple[Node, Node, Axis]:
+def _target(rewrite: Rewrite, base: Node, at: Node) -> tuple[Node, Node, Axis]:
     """What is scattered to, and positions in it."""
     value, place = rewrite[base], rewrite.vector(at)
     if not isinstance(value, Value) or value.kind != 'vector':
@@ -117,7 +114,7 @@ def _target(
 
 
 @rule(aten.index_add.default, aten.scatter_reduce.two)
-def scatter(rewrite: Rewrite, node: Node) -> Value:
+def _scatter(rewrite: Rewrite, node: Node) -> Value:
     given = arguments(node)
     source = given.get('source', given.get('src'))
     if given['dim'] != 0:
@@ -135,7 +132,7 @@ def scatter(rewrite: Rewrite, node: Node) -> Value:
 
 
 @rule(aten.index_fill.int_Scalar)
-def index_fill(rewrite: Rewrite, node: Node) -> Value:
+def _index_fill(rewrite: Rewrite, node: Node) -> Value:
     given = arguments(node)
     if given['dim'] != 0:
         raise NoRule('a dimension is indexed that is no batch')
@@ -146,7 +143,7 @@ def index_fill(rewrite: Rewrite, node: Node) -> Value:
 
 
 @rule(aten.bincount.default)
-def bincount(rewrite: Rewrite, node: Node) -> Value:
+def _bincount(rewrite: Rewrite, node: Node) -> Value:
     given = arguments(node)
     place, least = rewrite.vector(given['self']), given['minlength']
     size = rewrite.known.get(least) if isinstance(least, Node) else None
@@ -169,16 +166,16 @@ def bincount(rewrite: Rewrite, node: Node) -> Value:
 
 
 @rule(aten.diff.default)
-def diff(rewrite: Rewrite, node: Node) -> Value:
-    value = rewrite[node.args[0]]
-    if value.kind != 'pointers' or len(node.args) > 1 or node.kwargs:
+def _diff(rewrite: Rewrite, node: Node) -> Value:
+    value = rewrite[args_of(node)[0]]
+    if value.kind != 'pointers' or len(args_of(node)) > 1 or node.kwargs:
         raise NoRule('rows of different batches are subtracted')
     copied = rewrite.copy(node)
     return Value(copied, value.axis, None, 'vector', value.into)
 
 
 @rule(aten.repeat_interleave.self_Tensor)
-def repeat_interleave(rewrite: Rewrite, node: Node) -> Value:
+def _repeat_interleave(rewrite: Rewrite, node: Node) -> Value:
     given = arguments(node)
     value, counts = (rewrite.vector(given[n]) for n in ('self', 'repeats'))
     if counts.counts is None or value.axis is not counts.axis:
@@ -187,15 +184,18 @@ def repeat_interleave(rewrite: Rewrite, node: Node) -> Value:
 
 
 @rule(aten.searchsorted.Tensor)
-def searchsorted(rewrite: Rewrite, node: Node) -> Value:
+def _searchsorted(rewrite: Rewrite, node: Node) -> Value:
     """Where the rows of each position begin: pointers."""
-    position, bounds = rewrite.vector(node.args[0]), rewrite[node.args[1]]
+    position, bounds = (
+        rewrite.vector(args_of(node)[0]),
+        rewrite[args_of(node)[1]],
+    )
     identity = (
         isinstance(bounds, Value)
         and bounds.kind == 'pointers'
         and bounds.axis is bounds.into
     )
-    if not identity or len(node.args) > 2 or node.kwargs:
+    if not identity or len(args_of(node)) > 2 or node.kwargs:
         raise NoRule('it is sorted otherwise')
     into = position.into
     if bounds.axis is not into:
@@ -207,8 +207,8 @@ def searchsorted(rewrite: Rewrite, node: Node) -> Value:
 
 
 @rule('unique')
-def unique(rewrite: Rewrite, node: Node) -> Value:
-    [source] = node.args if len(node.args) == 1 else [None]
+def _unique(rewrite: Rewrite, node: Node) -> Value:
+    [source] = args_of(node) if len(args_of(node)) == 1 else [None]
     if source is None or node.kwargs:
         raise NoRule('only distinct values without options are known')
     tensor = example(source)

@@ -1,58 +1,33 @@
 """Runs a program for several batches together."""
 
-import copy
 import threading
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch._dynamo.exc import TorchDynamoException
-from torch._dynamo.source import LocalSource
+from torch._dynamo.exc import BackendCompilerFailed
 from torch.fx import GraphModule
 
-from torch_gsample.compiler.backend import backend, note_sources
-from torch_gsample.compiler.ir import placeholders
-from torch_gsample.compiler.lowering import lower
 from torch_gsample.compiler.options import Options
-from torch_gsample.compiler.passes.super_batch import is_super_batched
-from torch_gsample.compiler.pipeline import PassError, run_passes
 from torch_gsample.compiler.super_batch import segments
-from torch_gsample.compiler.super_batch.size import SizeSearch, counted
-from torch_gsample.rng import BatchKeys, current_program
+from torch_gsample.compiler.super_batch.captured import Captured, capture
+from torch_gsample.compiler.super_batch.size import Memory, SizeSearch
+from torch_gsample.rng import BatchKeys
 
 #: What fails when batches together are too much, or differ from what a rule
 #: takes for granted.
 _FAILURES = RuntimeError, MemoryError, IndexError
 
 
-@dataclass(frozen=True)
-class _Captured:
-    """What Dynamo captured, for one batch and for several.
-
-    Args:
-        single (Callable): Runs a batch.
-        together (Callable, optional): Runs several, if there are rules.
-        place (int, optional): Which input the seeds are, if they are one.
-        num_draws (int): How many draws a run makes.
-        notes (Tuple[str]): What was decided, and why.
-    """
-
-    single: Callable[..., Any]
-    together: Callable[..., Any] | None
-    place: int | None
-    num_draws: int
-    notes: tuple[str, ...]
-
-
 class _Inputs(Exception):
     """Ends a run where its graph would be called, whose inputs are known."""
 
-    def __init__(self, captured: _Captured, values: tuple[Any, ...]):
+    def __init__(self, captured: Captured, values: tuple[Any, ...]):
         self.captured, self.values = captured, values
 
 
@@ -184,7 +159,10 @@ class SuperBatch:
             except _Inputs as found:
                 self.notes = found.captured.notes
                 return None if found.captured.together is None else found
-            except TorchDynamoException as error:
+            except Exception as error:  # its own errors come again, alone
+                failed = isinstance(error, BackendCompilerFailed)
+                if failed and self._chosen.strict:
+                    raise
                 self._compiled, reason = None, str(error).split('\n')[0]
                 self.notes = (f'it cannot be captured: {reason}',)
                 warnings.warn(
@@ -214,7 +192,7 @@ class SuperBatch:
         self, gm: GraphModule, example_inputs: Sequence[Any]
     ) -> Callable[..., Any]:
         """The backend: compiles a graph for one batch and for several."""
-        captured = _capture(gm, example_inputs, self._options, self._chosen)
+        captured = capture(gm, example_inputs, self._options, self._chosen)
 
         def call(*inputs: Any) -> Any:
             task = _task.get()
@@ -254,8 +232,8 @@ class SuperBatch:
         if len(batches) == 1 and not measure:
             out = self._one_by_one(batches, kwargs, keys, first)
         else:
-            with counted(measure) as memory:
-                out = self._together(found, batches, kwargs, keys, first)
+            memory: Any = Memory() if measure else nullcontext()
+            out = self._together(found, batches, kwargs, keys, first, memory)
         seconds = time.perf_counter() - start
         if measure:
             self._search.note_memory(sizes, memory.peak)
@@ -270,15 +248,17 @@ class SuperBatch:
         kwargs: dict[str, Any],
         keys: BatchKeys,
         first: int,
+        memory: Any,
     ) -> list[Any]:
         seeds = [batch[1] for batch in batches]
         inputs, captured = list(found.values), found.captured
         if captured.place is not None:
             inputs[captured.place] = torch.cat(seeds)
         ptr = segments.pointers([s.shape[0] for s in seeds])
-        assert captured.together is not None and self._compiled is not None
+        assert captured.together is not None
+        assert self._compiled is not None
         try:
-            with keys.of(first, first + len(batches)):
+            with keys.of(first, first + len(batches)), memory:
                 results = captured.together(*inputs, ptr)
         except _FAILURES as error:
             out = self._one_by_one(batches, kwargs, keys, first)
@@ -290,7 +270,9 @@ class SuperBatch:
             self._search.note_failure(len(batches))
             return out
         out = []
-        for batch, result in zip(batches, zip(*results, strict=True)):
+        for batch, result in zip(
+            batches, zip(*results, strict=True), strict=True
+        ):
             token = _task.set(result)
             try:
                 out.append(self._compiled(*batch, **kwargs))
@@ -318,39 +300,6 @@ def _fit(batches: list[tuple[Any, ...]]) -> bool:
         and all(a is b for a, b in zip(batch[2:], rest, strict=True))
         for batch in batches
     )
-
-
-def _capture(
-    gm: GraphModule,
-    example_inputs: Sequence[Any],
-    given: Mapping[str, Any] | None,
-    options: Options,
-) -> _Captured:
-    single = backend(gm, example_inputs, options=given)
-    program, place = copy.deepcopy(gm), None
-    note_sources(gm)
-    inputs = placeholders(gm.graph), placeholders(program.graph)
-    for i, (node, copied) in enumerate(zip(*inputs, strict=True)):
-        source = getattr(node, '_dynamo_source', None)
-        seeds = isinstance(source, LocalSource) and source.local_name == 'seeds'
-        copied.meta.update(
-            is_argument=node.meta['is_argument'], batched=seeds
-        )
-        if seeds:
-            place = i
-    try:
-        trace = run_passes(program.graph, options)
-    except PassError as error:
-        if options.strict:
-            raise
-        return _Captured(single, None, None, 0, (str(error),))
-    notes = next(
-        (s.notes for s in trace.steps if s.name == 'super_batch'), ()
-    )
-    if not is_super_batched(program.graph):
-        return _Captured(single, None, None, 0, notes)
-    num_draws = sum(n.target is current_program for n in program.graph.nodes)
-    return _Captured(single, lower(program), place, num_draws, notes)
 
 
 def super_batch(
@@ -392,13 +341,12 @@ def super_batch(
 
     Example:
         >>> from torch_gsample import SparseSample
-        >>> from torch_gsample.algorithms import graphsage
         >>> A = SparseSample.from_edge_index(torch.arange(20).view(2, 10) % 4)
-        >>> sample = super_batch(lambda A, s: graphsage(A, s, [2, 2]), 4)
+        >>> sample = super_batch(lambda A, s: A[:, s].individual_sample(2), 4)
         >>> seeds = [torch.tensor([0, 1]), torch.tensor([2])]
         >>> _ = torch.manual_seed(12)
         >>> first, second = sample(A, seeds)
-        >>> first[0].col_ids
-        tensor([0, 1])
+        >>> first.col_ids, second.degree(dim=0)
+        (tensor([0, 1]), tensor([2]))
     """
     return SuperBatch(fn, size, memory_budget, options)

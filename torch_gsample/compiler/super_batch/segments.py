@@ -84,7 +84,10 @@ def globalize(position: Tensor, ptr: Tensor, batch: Tensor) -> Tensor:
         IndexError: If a batch has no such row: it must not see that of
             another one.
     """
-    begin, end = _offset(position, ptr, batch), _offset(position, ptr[1:], batch)
+    begin, end = (
+        _offset(position, ptr, batch),
+        _offset(position, ptr[1:], batch),
+    )
     size = end - begin
     if bool(((position < -size) | (position >= size)).any()):
         raise IndexError('super_batch: an index is outside of its batch')
@@ -97,7 +100,9 @@ def globalize(position: Tensor, ptr: Tensor, batch: Tensor) -> Tensor:
 def join(values: Sequence[Tensor], sizes: Sequence[Sequence[int]]) -> Tensor:
     """Concatenates values batch by batch."""
     parts = [v.split(s) for v, s in zip(values, sizes, strict=True)]
-    return torch.cat([part for parts in zip(*parts) for part in parts])
+    return torch.cat(
+        [part for parts in zip(*parts, strict=True) for part in parts]
+    )
 
 
 def tile(value: Tensor, ptr: Tensor) -> Tensor:

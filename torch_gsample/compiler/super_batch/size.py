@@ -3,11 +3,10 @@
 import statistics
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -115,9 +114,7 @@ class SizeSearch:
 
     def _next(self) -> None:
         """Notes the gain of a size, and tries the next one if it may pay."""
-        together, alone = map(
-            statistics.median, (self._together, self._alone)
-        )
+        together, alone = map(statistics.median, (self._together, self._alone))
         size = self._trying
         self._gains[size] = together / alone
         self._together, self._alone = [], []
@@ -134,46 +131,36 @@ class SizeSearch:
         self._chosen = best if self._gains[best] < _GAIN else 1
 
 
-class _Memory(TorchDispatchMode):
-    """Counts the bytes of the tensors that operators return."""
+class Memory(TorchDispatchMode):
+    """Counts the bytes of the tensors that operators return.
+
+    ``peak`` is how many there were at a time at most.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.now = self.peak = 0
-        self._held: set[int] = set()
+        self._views: Counter[int] = Counter()
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         out = func(*args, **(kwargs or {}))
         for tensor in tree_leaves(out):
-            if isinstance(tensor, Tensor) and tensor._base is None:
+            if isinstance(tensor, Tensor):
                 self._hold(tensor)
         return out
 
     def _hold(self, tensor: Tensor) -> None:
-        size, key = tensor.untyped_storage().nbytes(), id(tensor)
-        if key in self._held:
-            return
-        self._held.add(key)
-        self.now += size
-        self.peak = max(self.peak, self.now)
-        weakref.finalize(tensor, self._release, key, size)
+        storage = tensor.untyped_storage()
+        place, size = storage.data_ptr(), storage.nbytes()
+        if self._views[place] == 0:
+            self.now += size
+            self.peak = max(self.peak, self.now)
+        self._views[place] += 1
+        weakref.finalize(tensor, self._release, place, size)
 
-    def _release(self, key: int, size: int) -> None:
-        self._held.discard(key)
-        self.now -= size
-
-
-class _Nothing:
-    peak = 0
-
-
-@contextmanager
-def counted(measure: bool) -> Iterator[Any]:
-    """Counts the bytes of a run, if that is wanted."""
-    if not measure:
-        yield _Nothing
-        return
-    with _Memory() as memory:
-        yield memory
+    def _release(self, place: int, size: int) -> None:
+        self._views[place] -= 1
+        if self._views[place] == 0:
+            self.now -= size

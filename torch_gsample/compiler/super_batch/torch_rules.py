@@ -17,6 +17,7 @@ from torch_gsample.compiler.super_batch.values import (
     Rewrite,
     Size,
     Value,
+    args_of,
 )
 
 Rule = Callable[[Rewrite, Node], Any]
@@ -156,16 +157,16 @@ def _of_scalars(
     aten.contiguous.default,
     aten.alias.default,
 )
-def same_rows(rewrite: Rewrite, node: Node) -> Value:
-    value = rewrite[node.args[0]]
+def _same_rows(rewrite: Rewrite, node: Node) -> Value:
+    value = rewrite[args_of(node)[0]]
     copied = rewrite.copy(node)
     return Value(copied, value.axis, value.into, value.kind, value.counts)
 
 
 @rule(aten.view.default, aten.reshape.default)
-def reshape(rewrite: Rewrite, node: Node) -> Value:
-    value = rewrite.vector(node.args[0])
-    tensor, [*shape] = example(node.args[0]), node.args[1]
+def _reshape(rewrite: Rewrite, node: Node) -> Value:
+    value = rewrite.vector(args_of(node)[0])
+    tensor, [*shape] = example(args_of(node)[0]), args_of(node)[1]
     if shape != [-1] or any(not isinstance(s, int) for s in tensor.shape[1:]):
         raise NoRule('rows get another shape')
     return flat(rewrite, value, tensor)
@@ -188,15 +189,18 @@ def flat(rewrite: Rewrite, value: Value, tensor: Tensor) -> Value:
 
 
 @rule(aten.expand_as.default)
-def expand_as(rewrite: Rewrite, node: Node) -> Value:
-    value, like = rewrite.vector(node.args[0]), rewrite.vector(node.args[1])
+def _expand_as(rewrite: Rewrite, node: Node) -> Value:
+    value, like = (
+        rewrite.vector(args_of(node)[0]),
+        rewrite.vector(args_of(node)[1]),
+    )
     if value.axis is not like.axis:
         raise NoRule('rows of different axes are combined')
     return Value(rewrite.copy(node), value.axis, value.into)
 
 
 @rule(aten.stack.default, aten.cat.default)
-def concatenate(rewrite: Rewrite, node: Node) -> Value:
+def _concatenate(rewrite: Rewrite, node: Node) -> Value:
     given = arguments(node)
     if _begins_with_zero(rewrite, given['tensors']):
         ends = rewrite[given['tensors'][1]]
@@ -224,10 +228,10 @@ def _begins_with_zero(rewrite: Rewrite, nodes: Sequence[Node]) -> bool:
 
 
 @rule(aten.cumsum.default)
-def count_held(rewrite: Rewrite, node: Node) -> Value:
+def _count_held(rewrite: Rewrite, node: Node) -> Value:
     """Where the rows end for which a mask holds."""
-    mask, given = rewrite.vector(node.args[0]), arguments(node)
-    tensor = example(node.args[0])
+    mask, given = rewrite.vector(args_of(node)[0]), arguments(node)
+    tensor = example(args_of(node)[0])
     if tensor.dtype != torch.bool or tensor.dim() != 1:
         raise NoRule('rows of different batches are added')
     if given['dtype'] not in (None, torch.int64):
@@ -255,9 +259,9 @@ def _rows(rewrite: Rewrite, node: Node, values: Sequence[Value]) -> Value:
 
 
 @rule(aten.sum.dim_IntList)
-def along_rows(rewrite: Rewrite, node: Node) -> Value:
-    value, given = rewrite.vector(node.args[0]), arguments(node)
-    dim = example(node.args[0]).dim()
+def _along_rows(rewrite: Rewrite, node: Node) -> Value:
+    value, given = rewrite.vector(args_of(node)[0]), arguments(node)
+    dim = example(args_of(node)[0]).dim()
     if not given['dim'] or any(d % dim == 0 for d in given['dim']):
         raise NoRule('rows of batches are summed')
     return Value(rewrite.copy(node), value.axis)
@@ -272,10 +276,10 @@ def along_rows(rewrite: Rewrite, node: Node) -> Value:
     aten.any.default,
     aten.all.default,
 )
-def number(rewrite: Rewrite, node: Node) -> Value:
+def _number(rewrite: Rewrite, node: Node) -> Value:
     """A number of each batch, of the same operator: equal bit by bit."""
-    value = rewrite.vector(node.args[0])
-    if len(node.args) > 1 or node.kwargs or value.axis is None:
+    value = rewrite.vector(args_of(node)[0])
+    if len(args_of(node)) > 1 or node.kwargs or value.axis is None:
         raise NoRule('only reductions without options are known')
     reduced = rewrite.call(
         segments.reduce,
@@ -291,8 +295,8 @@ def number(rewrite: Rewrite, node: Node) -> Value:
 
 
 @rule(aten.sym_size.int)
-def size(rewrite: Rewrite, node: Node) -> Any:
-    value, dim = rewrite[node.args[0]], node.args[1]
+def _size(rewrite: Rewrite, node: Node) -> Any:
+    value, dim = rewrite[args_of(node)[0]], args_of(node)[1]
     if value.is_constant or dim != 0:
         return Value(rewrite.copy(node))
     if value.kind in ('scalar', 'weights'):
@@ -301,10 +305,10 @@ def size(rewrite: Rewrite, node: Node) -> Any:
 
 
 @rule(operator.add)
-def add_sizes(rewrite: Rewrite, node: Node) -> Any:
+def _add_sizes(rewrite: Rewrite, node: Node) -> Any:
     if isinstance(example(node), Tensor):
         return pointwise(rewrite, node)
-    first, second = (rewrite.known.get(a, a) for a in node.args)
+    first, second = (rewrite.known.get(a, a) for a in args_of(node))
     if isinstance(first, Size) and isinstance(second, int):
         return Size(first.axis, first.more + second)
     if isinstance(second, Size) and isinstance(first, int):
@@ -325,22 +329,22 @@ def _filled(rewrite: Rewrite, node: Node, shape: Sequence[Any]) -> Value:
 
 
 @rule(aten.new_full.default, aten.new_zeros.default, aten.new_ones.default)
-def new_filled(rewrite: Rewrite, node: Node) -> Value:
+def _new_filled(rewrite: Rewrite, node: Node) -> Value:
     given = arguments(node)
     rewrite.constant(given.get('fill_value'))
     return _filled(rewrite, node, given['size'])
 
 
 @rule(aten.full.default, aten.zeros.default, aten.ones.default)
-def filled(rewrite: Rewrite, node: Node) -> Value:
+def _filled(rewrite: Rewrite, node: Node) -> Value:
     given = arguments(node)
     rewrite.constant(given.get('fill_value'))
     return _filled(rewrite, node, given['size'])
 
 
 @rule(aten.arange.default)
-def arange(rewrite: Rewrite, node: Node) -> Value:
-    size = rewrite[node.args[0]]
+def _arange(rewrite: Rewrite, node: Node) -> Value:
+    size = rewrite[args_of(node)[0]]
     if not isinstance(size, Size) or size.more not in (0, 1):
         raise NoRule('numbers up to what is no size')
     kind = 'pointers' if size.more else 'vector'

@@ -27,6 +27,11 @@ from torch_gsample.compiler.ir import example
 from torch_gsample.compiler.super_batch import segments
 
 
+def args_of(node: Node) -> tuple[Any, ...]:
+    """The arguments of a node."""
+    return node.args
+
+
 class NoRule(Exception):
     """A node of a program has no rule; the message says which, and why."""
 
@@ -58,13 +63,14 @@ class Value:
     """
 
     node: Node
-    axis: Axis | None = None
+    axis: Any = None
     into: Axis | None = None
     kind: str = 'vector'
     counts: Axis | None = None
 
     @property
     def is_constant(self) -> bool:
+        """Whether it is the same for all batches."""
         return self.axis is None
 
 
@@ -108,6 +114,11 @@ class Rewrite:
         self, target: Any, *args: Any, like: Any = None, **kwargs: Any
     ) -> Node:
         """Adds a call; ``like`` is an example of its result."""
+        schema = getattr(target, '_schema', None)
+        for argument in () if schema is None else schema.arguments:
+            name, default = argument.name, argument.default_value
+            if name in kwargs and kwargs[name] is default:
+                del kwargs[name]  # the canonical form
         node = self.graph.call_function(target, args, kwargs)
         node.meta['example_value'] = like
         self.made.append(node)
@@ -125,6 +136,7 @@ class Rewrite:
         return copied
 
     def operand(self, node: Node) -> Any:
+        """What a node is in operators that know of no batches."""
         value = self.known[node]
         if isinstance(value, Size):
             return self.total(value)
@@ -141,6 +153,7 @@ class Rewrite:
     # Axes.
 
     def pointer_like(self) -> Tensor:
+        """An example of where batches begin."""
         assert self.first is not None
         return example(self.first.ptr)
 
@@ -185,6 +198,7 @@ class Rewrite:
         )
 
     def vector_like(self, dtype: torch.dtype, *more: int) -> Tensor:
+        """An example of a vector that nothing is known of."""
         ptr = self.pointer_like()
         return ptr.new_empty((self.size_like(), *more), dtype=dtype)
 

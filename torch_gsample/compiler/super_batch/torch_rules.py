@@ -316,7 +316,7 @@ def _add_sizes(rewrite: Rewrite, node: Node) -> Any:
     raise NoRule('sizes are added')
 
 
-def _filled(rewrite: Rewrite, node: Node, shape: Sequence[Any]) -> Value:
+def _of_shape(rewrite: Rewrite, node: Node, shape: Sequence[Any]) -> Value:
     first, *others = shape
     for other in others:
         rewrite.constant(other)
@@ -332,14 +332,14 @@ def _filled(rewrite: Rewrite, node: Node, shape: Sequence[Any]) -> Value:
 def _new_filled(rewrite: Rewrite, node: Node) -> Value:
     given = arguments(node)
     rewrite.constant(given.get('fill_value'))
-    return _filled(rewrite, node, given['size'])
+    return _of_shape(rewrite, node, given['size'])
 
 
 @rule(aten.full.default, aten.zeros.default, aten.ones.default)
 def _filled(rewrite: Rewrite, node: Node) -> Value:
     given = arguments(node)
     rewrite.constant(given.get('fill_value'))
-    return _filled(rewrite, node, given['size'])
+    return _of_shape(rewrite, node, given['size'])
 
 
 @rule(aten.arange.default)

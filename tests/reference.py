@@ -27,6 +27,12 @@ from tests.reference_matrix import (  # noqa: F401
     slice_rows,
     unique_nodes,
 )
+from tests.reference_segments import (  # noqa: F401
+    positive_weights_segments,
+    sample_nodes_segments,
+    slice_rows_segments,
+    unique_nodes_segments,
+)
 from tests.reference_walk import (  # noqa: F401
     metapath_walk,
     node2vec_walk,

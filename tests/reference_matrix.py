@@ -35,6 +35,12 @@ def slice_rows(indptr, indices, num_rows, rows, cols=None, *, num_threads=0):
     return begin, [i for i, _ in found], [e for _, e in found]
 
 
+def batch_of(place, ptr):
+    """The batch that a place is in."""
+    [batch] = [b for b in range(len(ptr) - 1) if ptr[b] <= place < ptr[b + 1]]
+    return batch
+
+
 def sample_cols(
     indptr,
     k,
@@ -46,11 +52,13 @@ def sample_cols(
     cum_weight=None,
     replace=False,
     num_threads=0,
+    ptr=None,
 ):
-    stream = stream_key(key[0], call_id, 0)
     matrix = Relation(indptr, [], 0, 0, [k], cum_weight, [])
     begin, edge = [0], []
     for i, v in enumerate(range(len(indptr) - 1) if cols is None else cols):
+        batch = 0 if ptr is None else batch_of(i, ptr)
+        stream = stream_key(key[batch], call_id, 0)
         draw = Stream(stream, 0, v if id is None else id[i])
         options = Options(replace=replace)
         edge += sample_column(matrix, v, k, None, draw, options)

@@ -11,6 +11,8 @@ Data(x=[3, 4], edge_index=[2, 3], n_id=[3], e_id=[3], \
 num_sampled_nodes=[3], num_sampled_edges=[2], input_id=[3], batch_size=3)
 """
 
+from typing import TYPE_CHECKING, Any
+
 from torch_gsample import algorithms, loader, nn, ops, rng
 from torch_gsample.compiler import compile, explain
 from torch_gsample.formats import CSC
@@ -27,6 +29,9 @@ from torch_gsample.samplers import (
     ShaDowSampler,
 )
 from torch_gsample.sparse_sample import SparseSample
+
+if TYPE_CHECKING:
+    from torch_gsample.compiler.super_batch.run import super_batch
 
 __version__ = '0.1.0'
 
@@ -51,4 +56,14 @@ __all__ = [
     'nn',
     'ops',
     'rng',
+    'super_batch',
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # What compiles is imported when it is used: it takes a while.
+    if name == 'super_batch':
+        from torch_gsample.compiler.super_batch.run import super_batch
+
+        return super_batch
+    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')

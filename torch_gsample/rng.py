@@ -63,11 +63,25 @@ def current_batch() -> BatchNumber | None:
 class _Program:
     """A run of a sampling program: its key, and how many draws it made."""
 
-    def __init__(self, key: Tensor):
-        self.key, self.num_calls = key, 0
+    def __init__(self, key: Tensor, num_calls: int = 0):
+        self.key, self.num_calls = key, num_calls
+
+    def draw(self) -> tuple[Tensor, int]:
+        self.num_calls += 1
+        return self.key, self.num_calls - 1
 
 
-_program: ContextVar[_Program | None] = ContextVar(
+class _DrawnKeys:
+    """A run whose draws take keys that were drawn before it, in order."""
+
+    def __init__(self, keys: list[Tensor]):
+        self._keys = iter(keys)
+
+    def draw(self) -> tuple[Tensor, int]:
+        return next(self._keys), 0
+
+
+_program: ContextVar[_Program | _DrawnKeys | None] = ContextVar(
     'torch_gsample_program', default=None
 )
 
@@ -80,7 +94,8 @@ def program_scope(key: Tensor) -> Iterator[None]:
     that two of them differ.
 
     Args:
-        key (torch.Tensor): int64 ``[1, 3]``, see :func:`make_key`.
+        key (torch.Tensor): int64 ``[1, 3]``, see :func:`make_key`; a row for
+            each batch around what :func:`torch_gsample.super_batch` returns.
 
     Example:
         >>> from torch_gsample import SparseSample
@@ -91,11 +106,68 @@ def program_scope(key: Tensor) -> Iterator[None]:
         >>> torch.equal(draw(), draw())
         True
     """
-    token = _program.set(_Program(key))
+    with _running(_Program(key)):
+        yield
+
+
+@contextlib.contextmanager
+def _running(program: _Program | _DrawnKeys) -> Iterator[None]:
+    token = _program.set(program)
     try:
         yield
     finally:
         _program.reset(token)
+
+
+class BatchKeys:
+    """The keys of several batches, whether they run together or one by one.
+
+    Inside of a :func:`program_scope`, whose key then has a row for each
+    batch, these are its rows. Elsewhere they come from torch's default
+    generator, in the order in which the batches would draw them one by one.
+
+    Args:
+        num_batches (int): How many batches there are.
+        num_draws (int, optional): How many draws the program makes for a
+            batch. If not given, batches must run one by one.
+
+    Raises:
+        ValueError: If the key of the scope has not a row for each batch.
+    """
+
+    def __init__(self, num_batches: int, num_draws: int | None = None):
+        scope = _program.get()
+        self._scope = scope if isinstance(scope, _Program) else None
+        self._first, self._drawn = 0, None
+        if self._scope is not None:
+            rows, self._first = self._scope.key.shape[0], self._scope.num_calls
+            if rows != num_batches:
+                raise ValueError(
+                    'super_batch: the key of the program_scope must have a '
+                    f'row for each of {num_batches} batches (got {rows})'
+                )
+        elif num_draws is not None:
+            self._drawn = [
+                [current_program()[0] for _ in range(num_draws)]
+                for _ in range(num_batches)
+            ]
+
+    @contextlib.contextmanager
+    def of(self, first: int, last: int) -> Iterator[None]:
+        """Gives the draws of a run the keys of some of the batches."""
+        if self._scope is not None:
+            key = self._scope.key[first:last].contiguous()
+            program = _Program(key, self._first)
+            with _running(program):
+                yield
+            calls = self._scope.num_calls, program.num_calls
+            self._scope.num_calls = max(calls)
+        elif self._drawn is not None:
+            draws = zip(*self._drawn[first:last], strict=True)
+            with _running(_DrawnKeys([torch.cat(keys) for keys in draws])):
+                yield
+        else:
+            yield
 
 
 def current_program() -> tuple[Tensor, int]:
@@ -111,8 +183,7 @@ def current_program() -> tuple[Tensor, int]:
         from torch_gsample.ops import next_key
 
         return next_key(), 0
-    program.num_calls += 1
-    return program.key, program.num_calls - 1
+    return program.draw()
 
 
 def draw_seed() -> int:

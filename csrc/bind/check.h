@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <vector>
 
 #include "../args.h"
 #include "../core/weighted.h"
@@ -56,13 +57,28 @@ inline const int64_t* int64_vector(const char* op,
   return tensor.has_value() ? int64_vector(op, name, *tensor, size) : nullptr;
 }
 
-inline Key read_key(const char* op, const Tensor& key) {
-  STD_TORCH_CHECK(key.scalar_type() == ScalarType::Long && key.dim() == 2 &&
-                      key.size(0) == 1 && key.size(1) == 3 &&
-                      key.is_contiguous(),
-                  op, ": 'key' must be a contiguous int64 tensor [1, 3]");
+// The keys of some batches, a row each.
+inline std::vector<Key> read_keys(const char* op,
+                                  const Tensor& key,
+                                  int64_t num_batches) {
+  STD_TORCH_CHECK(
+      key.scalar_type() == ScalarType::Long && key.dim() == 2 &&
+          key.size(0) == num_batches && key.size(1) == 3 && key.is_contiguous(),
+      op, ": 'key' must be a contiguous int64 tensor [", num_batches, ", 3]");
   const int64_t* data = key.const_data_ptr<int64_t>();
-  return {data[0], data[1], data[2]};
+  std::vector<Key> keys;
+  for (int64_t i = 0; i < num_batches; ++i, data += 3)
+    keys.push_back({data[0], data[1], data[2]});
+  return keys;
+}
+
+inline Key read_key(const char* op, const Tensor& key) {
+  return read_keys(op, key, 1)[0];
+}
+
+inline void check_call_id(const char* op, int64_t call_id) {
+  STD_TORCH_CHECK(call_id >= 0 && call_id < kMaxCalls, op,
+                  ": 'call_id' must be in [0, 65536) (got ", call_id, ")");
 }
 
 // The stream of a one-hop operator.
@@ -70,10 +86,37 @@ inline uint64_t read_stream(const char* op,
                             const Tensor& key,
                             int64_t call_id,
                             uint32_t relation) {
-  STD_TORCH_CHECK(call_id >= 0 && call_id < kMaxCalls, op,
-                  ": 'call_id' must be in [0, 65536) (got ", call_id, ")");
+  check_call_id(op, call_id);
   return stream_key(read_key(op, key), static_cast<uint32_t>(call_id),
                     relation);
+}
+
+// The streams of a one-hop operator in some batches.
+inline std::vector<uint64_t> read_streams(const char* op,
+                                          const Tensor& key,
+                                          int64_t num_batches,
+                                          int64_t call_id,
+                                          uint32_t relation) {
+  check_call_id(op, call_id);
+  std::vector<uint64_t> streams;
+  for (const Key& k : read_keys(op, key, num_batches))
+    streams.push_back(stream_key(k, static_cast<uint32_t>(call_id), relation));
+  return streams;
+}
+
+// Where the rows of each batch start, [num_batches + 1] from 0 to `size`.
+inline const int64_t* read_ptr(const char* op,
+                               const char* name,
+                               const Tensor& ptr,
+                               int64_t size) {
+  check_vector(op, name, ptr, ScalarType::Long);
+  const int64_t last = ptr.numel() - 1;
+  const int64_t* data = ptr.const_data_ptr<int64_t>();
+  bool ascends = last >= 0 && data[0] == 0 && data[last] == size;
+  for (int64_t i = 0; ascends && i < last; ++i)
+    ascends = data[i] <= data[i + 1];
+  STD_TORCH_CHECK(ascends, op, ": '", name, "' must ascend from 0 to ", size);
+  return data;
 }
 
 // How many threads an operator may use: 0 asks for as many as torch uses.

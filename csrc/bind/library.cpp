@@ -2,7 +2,9 @@
 // between Python and C++; `ops_cpu.cpp` registers the CPU kernels.
 //
 // Random operators are pure: `key` is int64 [1, 3] = (seed, epoch, batch) and
-// `call_id` numbers the draws of a program (hop h draws as call_id + h).
+// `call_id` numbers the draws of a program (hop h draws as call_id + h). Where
+// an operator takes several batches, `key` has a row for each, and `ptr`,
+// int64 [B + 1], says where the rows (columns, ids) of each begin.
 // Optional items of a Tensor[] are given as tensors without elements.
 #include <torch/csrc/stable/library.h>
 
@@ -58,7 +60,7 @@ STABLE_TORCH_LIBRARY(gsample, m) {
   m.def(
       "sample_cols(Tensor indptr, int k, Tensor key, SymInt call_id=0, *, "
       "Tensor? cols=None, Tensor? id=None, Tensor? cum_weight=None, "
-      "bool replace=False, int num_threads=0) -> "
+      "bool replace=False, int num_threads=0, Tensor? ptr=None) -> "
       "(Tensor indptr, Tensor edge)");
   m.def(
       "sample_nodes(SymInt num_nodes, int k, Tensor key, SymInt call_id=0, "
@@ -68,6 +70,24 @@ STABLE_TORCH_LIBRARY(gsample, m) {
       "(Tensor node, Tensor local)");
   m.def("random_uniform(Tensor id, Tensor key, SymInt call_id=0) -> Tensor");
   m.def("next_key(Tensor(a!) state) -> Tensor");
+
+  // Several batches at once: what the operators above give for each of them,
+  // concatenated. Positions in rows are those in the rows of all batches.
+  m.def(
+      "slice_rows_segments(Tensor indptr, Tensor indices, SymInt num_rows, "
+      "Tensor rows, Tensor row_ptr, Tensor? cols, Tensor col_ptr, "
+      "bool whole=True, *, int num_threads=0) -> "
+      "(Tensor indptr, Tensor indices, Tensor edge)");
+  m.def(
+      "sample_nodes_segments(SymInt num_nodes, int k, Tensor key, "
+      "SymInt call_id=0, *, Tensor? ptr=None, Tensor? cum_weight=None, "
+      "bool replace=False) -> (Tensor node, Tensor ptr)");
+  m.def(
+      "unique_nodes_segments(Tensor id, Tensor ptr, SymInt num_nodes, "
+      "bool sorted=False) -> (Tensor node, Tensor local, Tensor ptr)");
+  m.def(
+      "positive_weights_segments(Tensor weight, Tensor ptr) -> "
+      "(Tensor index, Tensor cum_weight, Tensor ptr)");
 
   // Walks.
   m.def(

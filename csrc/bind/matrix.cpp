@@ -3,6 +3,7 @@
 
 #include <array>
 #include <tuple>
+#include <vector>
 
 #include "../cpu/sample_matrix.h"
 #include "../cpu/slice_matrix.h"
@@ -134,7 +135,8 @@ std::tuple<Tensor, Tensor> sample_cols_op(Tensor indptr,
                                           std::optional<Tensor> id,
                                           std::optional<Tensor> cum_weight,
                                           bool replace,
-                                          int64_t num_threads) {
+                                          int64_t num_threads,
+                                          std::optional<Tensor> ptr) {
   const char* op = "sample_cols";
   check_vector(op, "indptr", indptr, indptr.scalar_type());
   STD_TORCH_CHECK(indptr.numel() > 0, op, ": 'indptr' must not be empty");
@@ -149,6 +151,9 @@ std::tuple<Tensor, Tensor> sample_cols_op(Tensor indptr,
   const int64_t num_edges = num_edges_of(indptr);
   const int64_t n = cols.has_value() ? cols->numel() : all_cols;
   STD_TORCH_CHECK(num_edges >= 0, op, ": 'indptr' must ascend from 0");
+  const int64_t* begin = ptr ? read_ptr(op, "ptr", *ptr, n) : nullptr;
+  const std::vector<uint64_t> streams =
+      read_streams(op, key, ptr ? ptr->numel() - 1 : 1, call_id, 0);
   Tensor out_indptr = pooled_like(indptr, n + 1);
   const auto call = [&](auto indptr_type) {
     using indptr_t = decltype(indptr_type);
@@ -163,8 +168,8 @@ std::tuple<Tensor, Tensor> sample_cols_op(Tensor indptr,
             int64_vector(op, "cols", cols, n), int64_vector(op, "id", id, n),
             int64_vector(op, "cum_weight", cum_weight,
                          cum_weight_size(num_edges, all_cols)),
-            n, all_cols, num_edges, k, replace,
-            read_stream(op, key, call_id, 0), threads_of(num_threads)},
+            n, all_cols, num_edges, k, replace, streams.data(), begin,
+            threads_of(num_threads)},
         out_indptr);
   };
   return indptr.scalar_type() == ScalarType::Int ? call(int32_t{})
@@ -187,7 +192,8 @@ Tensor sample_nodes_op(int64_t num_nodes,
       int64_vector(op, "cum_weight", cum_weight, cum_weight_size(num_nodes, 1));
   Tensor out = empty_vector(k);
   const int64_t selected = sample_nodes(
-      cum, num_nodes, k, replace, read_stream(op, key, call_id, kSampleNodes),
+      cum, cum != nullptr && has_zero_weight(cum + num_nodes, 0), num_nodes, k,
+      replace, read_stream(op, key, call_id, kSampleNodes),
       out.mutable_data_ptr<int64_t>());
   return selected == k
              ? out

@@ -96,9 +96,15 @@ Status sample_cols_edges(const SampleColsArgs<indptr_t>& args,
         if (begin == end)
           return;
         ColumnSelector<int64_t, int64_t> selector(
-            nullptr, args.cum_weight != nullptr, args.replace, args.key);
+            nullptr, args.cum_weight != nullptr, args.replace, args.key[0]);
         const int64_t* limit = edge + indptr[end];
+        int64_t batch = 0;
         for (int64_t i = begin; i < end && !interrupt.stopped(); ++i) {
+          if (args.ptr != nullptr && (i == begin || i == args.ptr[batch + 1])) {
+            while (i >= args.ptr[batch + 1])
+              ++batch;
+            selector.use_key(args.key[batch]);
+          }
           const int64_t count = indptr[i + 1] - indptr[i];
           if (count == 0)
             continue;
@@ -201,6 +207,7 @@ int64_t select_from_many(const Stream& draw,
 }  // namespace
 
 int64_t sample_nodes(const int64_t* cum,
+                     bool has_zero,
                      int64_t n,
                      int64_t k,
                      bool replace,
@@ -209,7 +216,7 @@ int64_t sample_nodes(const int64_t* cum,
   const Stream draw{key, 0, 0};
   if (n == 0 || k == 0)
     return 0;
-  if (k == n && !replace && (cum == nullptr || !has_zero_weight(cum + n, 0))) {
+  if (k == n && !replace && (cum == nullptr || !has_zero)) {
     for (int64_t i = 0; i < n; ++i)
       out[i] = i;
     return n;

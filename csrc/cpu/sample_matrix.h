@@ -20,7 +20,8 @@ struct SampleColsArgs {
   int64_t num_edges;
   int64_t k;  // edges a column; -1 takes all
   bool replace;
-  uint64_t key;
+  const uint64_t* key;  // the stream of each batch
+  const int64_t* ptr;   // where columns of each batch start, or null: one batch
   int threads;
 
   int64_t column(int64_t i) const { return cols == nullptr ? i : cols[i]; }
@@ -39,10 +40,12 @@ Status sample_cols_edges(const SampleColsArgs<indptr_t>& args,
                          const indptr_t* indptr,
                          int64_t* edge);
 
-// Selects `k` of `n` nodes, with the weights `cum` [n] (running sums) or
-// uniformly; without replacement, k must not exceed n. Returns how many were
-// selected: fewer where less have a positive weight.
+// Selects `k` of `n` nodes, with the weights `cum` [n] (running sums, of which
+// `has_zero` says whether a weight is zero) or uniformly; without replacement,
+// k must not exceed n. Returns how many were selected: fewer where less have a
+// positive weight.
 int64_t sample_nodes(const int64_t* cum,
+                     bool has_zero,
                      int64_t n,
                      int64_t k,
                      bool replace,

@@ -55,6 +55,13 @@ class ColumnSelector {
                  uint64_t key)
       : indices_(indices), weighted_(weighted), replace_(replace), key_(key) {}
 
+  // The columns that follow draw under another key.
+  void use_key(uint64_t key) {
+    if (key != key_)
+      flush();
+    key_ = key;
+  }
+
   // The selection is written at the latest by flush().
   void add(const Column<indptr_t>& column) {
     if (column.count > kGroupSlots)

@@ -11,6 +11,8 @@ INDICES = torch.tensor([1, 2, 2])
 SEEDS = torch.tensor([0, 2])
 TIME = torch.tensor([1, 2, 3])
 NONE = torch.tensor([], dtype=torch.int64)
+PTR, ROW_PTR = torch.tensor([0, 1, 3]), torch.tensor([0, 1, 2])
+KEYS = KEY.repeat(2, 1)
 
 
 def sample_cols(indptr=INDPTR, k=1, key=KEY, call_id=0, **kw):
@@ -27,6 +29,19 @@ def slice_cols(cols=SEEDS, indptr=INDPTR, indices=INDICES):
 
 def slice_rows(rows=SEEDS, indptr=INDPTR, indices=INDICES, cols=None):
     return GSAMPLE.slice_rows(indptr, indices, 3, rows, cols)
+
+
+def slice_segments(
+    row_ptr=ROW_PTR, cols=None, col_ptr=None, whole=True, indptr=INDPTR
+):
+    col_ptr = torch.tensor([0, 3, 6]) if col_ptr is None else col_ptr
+    return GSAMPLE.slice_rows_segments(
+        indptr, INDICES, 3, SEEDS, row_ptr, cols, col_ptr, whole
+    )
+
+
+def sample_segments(num_nodes=3, k=1, **kw):
+    return GSAMPLE.sample_nodes_segments(num_nodes, k, KEYS, ptr=PTR, **kw)
 
 
 MATRICES = {
@@ -113,6 +128,60 @@ MATRICES = {
     ),
     "random_uniform: 'call_id' must be in [0, 65536) (got 65536)": lambda: (
         GSAMPLE.random_uniform(TIME, KEY, 65536)
+    ),
+    "sample_cols: 'ptr' must ascend from 0 to 3": lambda: sample_cols(
+        ptr=PTR + 1, key=KEYS
+    ),
+    "sample_cols: 'key' must be a contiguous int64 tensor [2, 3]": lambda: (
+        sample_cols(ptr=PTR)
+    ),
+    "slice_rows_segments: 'col_ptr' must have as many elements as 'row": (
+        lambda: slice_segments(col_ptr=PTR[:2])
+    ),
+    "slice_rows_segments: 'row_ptr' must ascend from 0 to 2": lambda: (
+        slice_segments(row_ptr=PTR)
+    ),
+    "slice_rows_segments: 'cols' must not be given for parts of a": lambda: (
+        slice_segments(cols=SEEDS, whole=False)
+    ),
+    "slice_rows_segments: 'col_ptr' must give each batch all columns": (
+        lambda: slice_segments(col_ptr=torch.tensor([0, 2, 6]))
+    ),
+    "slice_rows_segments: 'cols' must be in [0, 3), 'indptr' must ascend": (
+        lambda: slice_segments(cols=SEEDS + 1, col_ptr=ROW_PTR)
+    ),
+    "'indptr' must ascend from 0 to the number of edges and be able to co": (
+        lambda: slice_segments(indptr=INDPTR + 1)
+    ),
+    'and be able to count the edges of the slices': lambda: slice_segments(
+        indptr=-INDPTR
+    ),
+    "sample_nodes_segments: 'num_nodes' must not be negative": lambda: (
+        sample_segments(-1)
+    ),
+    "sample_nodes_segments: 'k' must be in [0, 2^31) (got -1)": lambda: (
+        sample_segments(k=-1)
+    ),
+    "sample_nodes_segments: 'ptr' must ascend from 0 to 2": lambda: (
+        sample_segments(2)
+    ),
+    "sample_nodes_segments: 'cum_weight' must have 4 elements (got 2)": (
+        lambda: sample_segments(cum_weight=SEEDS)
+    ),
+    "unique_nodes_segments: 'id' must be in [0, 3)": lambda: (
+        GSAMPLE.unique_nodes_segments(TIME, PTR, 3)
+    ),
+    "unique_nodes_segments: 'num_nodes' must not be negative": lambda: (
+        GSAMPLE.unique_nodes_segments(TIME, PTR, -1)
+    ),
+    "unique_nodes_segments: 'ptr' must ascend from 0 to 2": lambda: (
+        GSAMPLE.unique_nodes_segments(SEEDS, PTR, 3)
+    ),
+    "unique_nodes_segments: 'id' has the wrong dtype": lambda: (
+        GSAMPLE.unique_nodes_segments(TIME.short(), PTR, 3)
+    ),
+    "positive_weights_segments: 'weight' must be finite and not neg": lambda: (
+        GSAMPLE.positive_weights_segments(-TIME.float(), PTR)
     ),
     "next_key: 'state' must have 1 elements (got 3)": lambda: GSAMPLE.next_key(
         TIME

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.ops.segment_errors import SEGMENT_ERRORS
 from tests.ops.walk_errors import WALK_ERRORS
 from torch_gsample import ops
 from torch_gsample.ops import _check
@@ -355,6 +356,7 @@ CASES = [
     *FORMATS,
     *OTHERS,
     *MATRICES,
+    *SEGMENT_ERRORS,
     *WALK_ERRORS,
 ]
 

@@ -18,6 +18,9 @@ TIME = torch.zeros(400, dtype=torch.int64)
 SEED_TIME = torch.tensor([0, -1, 5])
 TEMPORAL = {'edge_time': TIME, 'seed_time': SEED_TIME, 'disjoint': True}
 
+PTR, KEYS = torch.tensor([0, 1, 3]), KEY.repeat(2, 1)
+TWICE = torch.tensor([0, 40, 80])
+
 SAMPLE = (G.indptr, G.indices, SEEDS, [3, 2], KEY)
 HETERO = (
     [G.indptr, STAR.indptr],
@@ -102,6 +105,7 @@ SAMPLES = {
         ((G.indptr, 3, KEY), {'cum_weight': WEIGHT, 'replace': True}),
         ((torch.tensor([0]), 3, KEY), {'num_threads': 1}),
         ((G.indptr, 3, KEY), {'cols': SEEDS, 'id': SEEDS + 1}),
+        ((G.indptr, 3, KEYS), {'cols': SEEDS, 'ptr': PTR}),
     ],
     'sample_nodes': [
         ((40, 3, KEY), {}),
@@ -112,6 +116,27 @@ SAMPLES = {
         ((SEEDS, 40), {}),
         ((NONE, 0), {}),
         ((SEEDS.int(), 40, True), {}),
+    ],
+    'slice_rows_segments': [
+        ((G.indptr, G.indices, 40, SEEDS, PTR, SEEDS, PTR), {}),
+        ((G.indptr, G.indices, 40, SEEDS, PTR, None, TWICE), {}),
+        (
+            (G.indptr, G.indices, 40, SEEDS, PTR, None, PTR * 40 // 3, False),
+            {'num_threads': 1},
+        ),
+    ],
+    'sample_nodes_segments': [
+        ((40, 3, KEYS), {'replace': True}),
+        ((3, 2, KEYS, 1), {'ptr': PTR, 'cum_weight': torch.arange(4)}),
+    ],
+    'unique_nodes_segments': [
+        ((SEEDS, PTR, 40), {}),
+        ((SEEDS.int(), PTR, 40, True), {}),
+        ((NONE, torch.zeros(1, dtype=torch.int64), 0), {}),
+    ],
+    'positive_weights_segments': [
+        ((torch.rand(3), PTR), {}),
+        ((torch.zeros(3).double(), PTR), {}),
     ],
     'positive_weights': [((torch.rand(9),), {}), ((torch.zeros(4),), {})],
     'random_uniform': [((SEEDS, KEY), {}), ((NONE, KEY, 7), {})],

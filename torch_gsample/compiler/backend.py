@@ -60,7 +60,7 @@ def optimize(gm: GraphModule, options: Options) -> tuple[GraphModule, Trace]:
     Raises:
         PassError: If a pass fails.
     """
-    _note_sources(gm)
+    note_sources(gm)
     program = copy.deepcopy(gm)
     return program, run_passes(program.graph, options)
 
@@ -76,7 +76,7 @@ def _as_captured(gm: GraphModule) -> GraphModule:
     return program
 
 
-def _note_sources(gm: GraphModule) -> None:
+def note_sources(gm: GraphModule) -> None:
     """Notes which inputs the function is given as they are.
 
     Copies of a graph lose what Dynamo says about their source.

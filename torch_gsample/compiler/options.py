@@ -17,11 +17,17 @@ class Options:
             pass that changed it. By default that of ``GSAMPLE_DUMP``.
         strict (bool, optional): Whether a pass that fails is an error. If
             not, a warning names it, and the program runs as it was captured.
+        super_batch (int or str): How many batches run together at most, or
+            ``'auto'``, for callers that have several: see
+            :func:`torch_gsample.super_batch`.
+        memory_budget (int, optional): Bytes that a super-batch may take.
     """
 
     passes: tuple[str, ...] | None = None
     dump: str | None = None
     strict: bool = False
+    super_batch: int | str = 1
+    memory_budget: int | None = None
 
     @classmethod
     def read(cls, options: Mapping[str, Any] | None) -> 'Options':
@@ -54,5 +60,21 @@ class Options:
                 raise TypeError(
                     f"gsample: '{name}' has the wrong type (got {value!r})"
                 )
+        _check_super_batch(given)
         given.setdefault('dump', os.environ.get('GSAMPLE_DUMP') or None)
         return cls(**given)
+
+
+def _check_super_batch(given: Mapping[str, Any]) -> None:
+    for name in ('super_batch', 'memory_budget'):
+        value = given.get(name)
+        if value is None or (name == 'super_batch' and value == 'auto'):
+            continue
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise TypeError(
+                f"gsample: '{name}' must be an integer (got {value!r})"
+            )
+        if value < 1:
+            raise ValueError(
+                f"gsample: '{name}' must be positive (got {value})"
+            )

@@ -15,6 +15,7 @@ from torch_gsample.compiler.passes.fuse_extract_select import (
     fuse_extract_select,
 )
 from torch_gsample.compiler.passes.hoist_invariant import hoist_invariant
+from torch_gsample.compiler.passes.super_batch import super_batch
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,11 @@ PASSES = (
         'fuse_extract_select',
         fuse_extract_select,
         'before dead nodes go: it leaves the extracts without users',
+    ),
+    Pass(
+        'super_batch',
+        super_batch,
+        'before operators are fused: it has a rule for each by itself',
     ),
     Pass('eliminate_dead', eliminate_dead, 'sweeps up what was fused'),
     Pass(

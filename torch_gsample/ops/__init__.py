@@ -28,6 +28,12 @@ from torch_gsample.ops.neighbor_sample import (
     hetero_neighbor_sample,
     neighbor_sample,
 )
+from torch_gsample.ops.segments import (
+    positive_weights_segments,
+    sample_nodes_segments,
+    slice_rows_segments,
+    unique_nodes_segments,
+)
 from torch_gsample.ops.subgraph import induce_subgraph
 from torch_gsample.ops.synthetic import configuration_model, rmat_edges
 from torch_gsample.ops.walk import (
@@ -55,12 +61,16 @@ __all__ = [
     'next_key',
     'node2vec_walk',
     'positive_weights',
+    'positive_weights_segments',
     'random_uniform',
     'random_walk',
     'rmat_edges',
     'sample_cols',
     'sample_nodes',
+    'sample_nodes_segments',
     'slice_cols',
     'slice_rows',
+    'slice_rows_segments',
     'unique_nodes',
+    'unique_nodes_segments',
 ]

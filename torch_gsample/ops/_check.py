@@ -94,11 +94,12 @@ def in_range(op: str, name: str, value: Tensor, size: int) -> Tensor:
         IndexError: If one is outside ``[0, size)``.
     """
     if not is_compiling() and value.numel() > 0:
-        low, high = torch.aminmax(value)
+        # As numbers: int32 cannot be compared with what it does not hold.
+        low, high = map(int, torch.aminmax(value))
         if low < 0 or high >= size:
             bad = low if low < 0 else high
             raise IndexError(
-                f"{op}: '{name}' must be in [0, {size}) (got {int(bad)})"
+                f"{op}: '{name}' must be in [0, {size}) (got {bad})"
             )
     return value
 
@@ -132,16 +133,43 @@ def count(op: str, name: str, value: int, least: int = 1) -> int:
 
 def random_key(op: str, key: Tensor) -> Tensor:
     """Returns a key of shape ``[1, 3]``."""
+    return random_keys(op, key, 1)
+
+
+def random_keys(op: str, key: Tensor, batches: int | None) -> Tensor:
+    """Returns keys of shape ``[batches, 3]``, or of any number."""
     if not isinstance(key, Tensor) or key.dtype != torch.int64:
         raise TypeError(f"{op}: 'key' must be an int64 tensor (got {key!r})")
-    if key.shape != (1, 3):
+    any_size = batches is None and key.dim() > 0
+    rows = key.shape[0] if any_size else batches
+    if key.shape != (rows, 3):
         raise ValueError(
-            f"{op}: 'key' must have shape [1, 3], one row of (seed, epoch, "
-            f'batch) (got {list(key.shape)})'
+            f"{op}: 'key' must have shape [{rows}, 3], with rows of (seed, "
+            f'epoch, batch) (got {list(key.shape)})'
         )
     if key.device.type != 'cpu':
         raise ValueError(f"{op}: 'key' must be on the CPU (got {key.device})")
     return key.contiguous()
+
+
+def segment_ptr(
+    op: str, name: str, ptr: Tensor, size: int | None = None
+) -> Tensor:
+    """Returns where the rows of each batch begin, of ``size`` rows.
+
+    Operators check that it ascends.
+
+    Raises:
+        ValueError: If it is empty, or does not end at ``size``.
+    """
+    ptr = int64_vector(op, name, ptr)
+    if ptr.numel() == 0:
+        raise ValueError(f"{op}: '{name}' must have at least one element")
+    if size is not None and not is_compiling() and int(ptr[-1]) != size:
+        raise ValueError(
+            f"{op}: '{name}' must end at {size} (got {int(ptr[-1])})"
+        )
+    return ptr
 
 
 def strategy(op: str, value: str) -> str:

@@ -175,13 +175,13 @@ def cumulate_weights(
     """
     op = 'cumulate_weights'
     indptr = _check.pointers(op, indptr)
-    weight = _real_vector(op, name, weight)
+    weight = real_vector(op, name, weight)
     if not is_compiling() and weight.numel() != int(indptr[-1]):
         raise ValueError(
             f"{op}: '{name}' must have {int(indptr[-1])} elements, one for "
             f'each edge (got {weight.numel()})'
         )
-    _check_valid(op, name, weight)
+    check_valid(op, name, weight)
     return torch.ops.gsample.cumulate_weights(indptr, weight)
 
 
@@ -210,15 +210,15 @@ def positive_weights(
         (tensor([1, 2]), 0.75)
     """
     op = 'positive_weights'
-    weight = _real_vector(op, name, weight)
+    weight = real_vector(op, name, weight)
     try:
         return torch.ops.gsample.positive_weights(weight)
     except RuntimeError:
-        _check_valid(op, name, weight)
+        check_valid(op, name, weight)
         raise
 
 
-def _real_vector(op: str, name: str, weight: Tensor) -> Tensor:
+def real_vector(op: str, name: str, weight: Tensor) -> Tensor:
     """Returns weights in a dtype that the operators take."""
     if weight.is_complex() or weight.dim() != 1:
         raise TypeError(
@@ -235,7 +235,8 @@ def _real_vector(op: str, name: str, weight: Tensor) -> Tensor:
     return weight.detach().contiguous()
 
 
-def _check_valid(op: str, name: str, weight: Tensor) -> None:
+def check_valid(op: str, name: str, weight: Tensor) -> None:
+    """Raises a ValueError if a weight is negative or not finite."""
     if is_compiling():
         return  # the operators check
     valid = (weight >= 0) & (weight < float('inf'))

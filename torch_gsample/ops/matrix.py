@@ -102,6 +102,7 @@ def sample_cols(
     cum_weight: Tensor | None = None,
     replace: bool = False,
     num_threads: int = 0,
+    ptr: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Samples edges of each column by themselves.
 
@@ -122,6 +123,8 @@ def sample_cols(
             returned; uniform sampling if not given.
         replace (bool, optional): Whether an edge may be drawn repeatedly.
         num_threads (int, optional): See :func:`slice_cols`.
+        ptr (torch.Tensor, optional): int64 ``[B + 1]``, where the columns of
+            each of several batches begin; ``key`` then has a row for each.
 
     Returns:
         Tuple[torch.Tensor, torch.Tensor]: ``indptr`` ``[num_cols + 1]`` of the
@@ -149,17 +152,20 @@ def sample_cols(
         id = _check.int64_vector(op, 'id', id, num_cols)
     if cum_weight is not None:
         cum_weight = _check.int64_vector(op, 'cum_weight', cum_weight)
+    if ptr is not None:
+        ptr = _check.segment_ptr(op, 'ptr', ptr, num_cols)
     return _check.call(
         torch.ops.gsample.sample_cols.default,
         indptr,
         k,
-        _check.random_key(op, key),
+        _check.random_keys(op, key, 1 if ptr is None else ptr.numel() - 1),
         call_id,
         cols=cols,
         id=id,
         cum_weight=cum_weight,
         replace=replace,
         num_threads=num_threads,
+        ptr=ptr,
     )
 
 

@@ -122,8 +122,7 @@ class Extract:
         if layout.perm is not None:
             mask = mask[layout.perm]
         edge = mask.nonzero().view(-1)
-        before = torch.zeros(mask.shape[0] + 1, dtype=torch.int64)
-        torch.cumsum(mask, 0, out=before[1:])
+        before = torch.cat([torch.zeros(1, dtype=torch.int64), mask.cumsum(0)])
         indptr = before[layout.indptr.to(torch.int64)].to(layout.indptr.dtype)
         return self._of_csc(
             Layout(indptr, layout.indices[edge]),

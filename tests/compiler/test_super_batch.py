@@ -1,0 +1,365 @@
+"""Batches that are sampled together are those that are sampled alone."""
+
+import pickle
+import threading
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.compiler.programs import PROGRAMS, graph, tensors
+from tests.compiler.test_programs import assert_same
+from torch_gsample import SparseSample, algorithms, super_batch
+from torch_gsample.rng import current_program, make_key, program_scope
+
+#: Programs of which every node has a rule.
+TOGETHER = {
+    *('graphsage', 'ladies', 'ladies-trained', 'fastgcn', 'labor'),
+    *('vr_gcn', 'gcn_bs', 'thanos', 'shadow'),
+    *('saint_node', 'saint_edge', 'saint_walk', 'deepwalk', 'node2vec'),
+}
+TRAINED = {'as_gcn', 'pass'}
+SIZES = [5, 9, 3], [1, 7], [4], [2, 2, 2, 2], [0, 2, 3, 0]
+
+
+def batches(sizes):
+    """Seeds that come again in other batches."""
+    return [
+        (torch.arange(size) * 7 + 3 * i) % 40 for i, size in enumerate(sizes)
+    ]
+
+
+def together(name, size=8, **kwargs):
+    torch._dynamo.reset()
+    return super_batch(
+        PROGRAMS[name], size, options={'strict': True}, **kwargs
+    )
+
+
+def assert_all_same(first, second):
+    for a, b in zip(first, second, strict=True):
+        assert_same(a, b)
+
+
+def keys(count):
+    return torch.cat([make_key(i, 2, i + 1) for i in range(count)])
+
+
+def alone_in_scopes(program, A, seeds, key):
+    out = []
+    for i, batch in enumerate(seeds):
+        with program_scope(key[i : i + 1]):
+            program(A, batch)  # later draws have other numbers
+            out.append(program(A, batch))
+    return out
+
+
+@pytest.mark.filterwarnings('error:super_batch')
+@pytest.mark.parametrize('name', PROGRAMS)
+def test_batches_are_those_of_single_runs(name):
+    program, function, A = PROGRAMS[name], together(name), graph()
+    for sizes in SIZES:
+        if 0 in sizes and name == 'as_gcn':
+            continue  # its probabilities would be 0 / 0
+        seeds = batches(sizes)
+        torch.manual_seed(3)
+        want, after = [program(A, s) for s in seeds], torch.rand(1)
+        torch.manual_seed(3)
+        assert_all_same(function(A, seeds), want)
+        assert torch.equal(torch.rand(1), after)
+        key = keys(len(seeds))
+        with program_scope(key):
+            function(A, seeds)
+            got = function(A, seeds)
+            number = current_program()[1]
+        assert_all_same(got, alone_in_scopes(program, A, seeds, key))
+        with program_scope(key[:1]):
+            program(A, seeds[0]), program(A, seeds[0])
+            assert number == current_program()[1]
+    assert_is_noted(name, function.notes)
+
+
+def assert_is_noted(name, notes):
+    """Each node has a rule, or the note says which one has none."""
+    [note] = notes
+    if name in TOGETHER:
+        assert note == 'several batches run together'
+    elif name in TRAINED:
+        assert 'is trained between batches: one by one' in note
+    else:
+        assert note.startswith('no rule for %repeat')
+        assert 'aten.repeat' in note
+
+
+def test_batches_run_in_one_go():
+    function, A = together('graphsage'), graph()
+    function(A, batches([3, 4]))
+    with torch.profiler.profile() as profile:
+        function(A, batches([5] * 8))
+    calls = [event.name for event in profile.events()]
+    assert calls.count('gsample::sample_cols') == 2  # one a layer
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(
+        st.lists(st.integers(0, 39), max_size=6, unique=True),
+        min_size=2,
+        max_size=5,
+    ),
+    st.integers(0, 4),
+)
+@pytest.mark.parametrize('name', ['graphsage', 'ladies', 'fastgcn', 'shadow'])
+def test_a_batch_does_not_see_the_others(name, nodes, place):
+    """Whatever the others are, and wherever they stand."""
+    if name not in CACHED:
+        CACHED[name] = together(name)
+    function, A = CACHED[name], graph()
+    mine, key = torch.tensor([3, 17, 30]), make_key(5, 1, 2)
+    others = [torch.tensor(n, dtype=torch.int64) for n in nodes]
+    place = min(place, len(others))
+    seeds = [*others[:place], mine, *others[place:]]
+    key_of_others = keys(len(others))
+    rows = [key_of_others[:place], key, key_of_others[place:]]
+    with program_scope(torch.cat(rows)):
+        got = function(A, seeds)[place]
+    with program_scope(key):
+        assert_same(got, PROGRAMS[name](A, mine))
+
+
+CACHED = {}
+
+
+def test_results_do_not_share_what_a_batch_changes():
+    function, A = together('ladies'), graph()
+    first, second = function(A, batches([4, 4]))
+    want = [t.clone() for t in tensors(second)]
+    for tensor in tensors(first):
+        tensor.zero_()
+    for a, b in zip(tensors(second), want, strict=True):
+        assert torch.equal(a, b)
+
+
+def test_arguments_and_dtypes_are_those_of_single_runs():
+    def program(A, seeds, k, scale=1.0):
+        S = A[:, seeds].individual_sample(k)
+        return S * scale, seeds.sum(), seeds.numel()
+
+    function, A = super_batch(program, 4), graph(torch.float32)
+    seeds = [s.int() for s in batches([3, 1, 5])]
+    key = keys(3)
+    with program_scope(key):
+        got = function(A, seeds, 2, scale=3.0)
+    for i, out in enumerate(got):
+        with program_scope(key[i : i + 1]):
+            want = program(A, seeds[i], 2, scale=3.0)
+        assert_same(out[:2], want[:2])
+        assert out[2] == want[2] == seeds[i].numel()
+
+
+def test_compiled_once_whatever_sizes_come():
+    function, A = together('ladies'), graph()
+    function(A, batches([3, 4]))
+    with torch.compiler.set_stance('fail_on_recompile'):
+        for sizes in ([1], [0, 7], [9] * 6):
+            function(A, batches(sizes))
+
+
+def test_draws_of_a_program_differ():
+    def twice(A, seeds):
+        part = A[:, seeds]
+        return part.individual_sample(2), part.individual_sample(2)
+
+    function, A = super_batch(twice, 4), graph()
+    torch.manual_seed(1)
+    seeds = [torch.arange(20), torch.arange(20)]
+    (a, b), (c, d) = function(A, seeds)
+    assert function.notes == ('several batches run together',)
+    edges = [x.edge_id for x in (a, b, c, d)]
+    for i, x in enumerate(edges):
+        assert not any(torch.equal(x, y) for y in edges[i + 1 :])
+
+
+def test_values_of_a_graph_that_changes_in_place_are_computed_again():
+    A = graph()
+    B = A.with_value(A.values().clone())
+    program, function, key = PROGRAMS['fastgcn'], together('fastgcn'), keys(2)
+    seeds = batches([9, 9])
+    for _ in range(2):
+        with program_scope(key):
+            got = function(B, seeds)
+        want = []
+        for i, batch in enumerate(seeds):
+            with program_scope(key[i : i + 1]):
+                want.append(program(B, batch))
+        assert_all_same(got, want)
+        B.value[::2] *= 50
+
+
+def test_threads_run_one_super_batch():
+    function, A = together('ladies'), graph()
+    seeds, got, errors = batches([5, 3, 8]), {}, []
+
+    def key_of(i):
+        return torch.cat([make_key(i, 0, b) for b in range(3)])
+
+    def work(i):
+        try:
+            with program_scope(key_of(i)):
+                got[i] = function(A, seeds)
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=[i]) for i in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    for i in range(6):
+        for b, out in enumerate(got[i]):
+            with program_scope(make_key(i, 0, b)):
+                assert_same(out, PROGRAMS['ladies'](graph(), seeds[b]))
+
+
+def first_layer(A, seeds):
+    return A[:, seeds].individual_sample(2)
+
+
+def test_super_batches_pickle():
+    function, A, key = super_batch(first_layer, 4), graph(), keys(2)
+    seeds = batches([3, 4])
+    with program_scope(key):
+        want = function(A, seeds)
+    again = pickle.loads(pickle.dumps(function))
+    with program_scope(key):
+        assert_all_same(again(A, seeds), want)
+
+
+# What does not run together.
+
+
+def test_programs_that_cannot_be_captured_run_one_by_one():
+    def program(A, seeds):
+        if int(seeds.sum()) % 2:
+            return A[:, seeds].individual_sample(1)
+        return A[:, seeds].individual_sample(3)
+
+    torch._dynamo.reset()
+    function, A = super_batch(program, 4), graph()
+    seeds = batches([3, 4, 5])
+    torch.manual_seed(2)
+    want = [program(A, s) for s in seeds]
+    torch.manual_seed(2)
+    with pytest.warns(UserWarning, match='run one by one, as it cannot be'):
+        got = function(A, seeds)
+    assert_all_same(got, want)
+    key = keys(3)
+    with program_scope(key):
+        function(A, seeds)
+        got = function(A, seeds)
+    assert_all_same(got, alone_in_scopes(program, A, seeds, key))
+
+
+def test_a_random_operator_of_torch_has_no_rule():
+    def program(A, seeds):
+        return A[:, seeds].individual_sample(2), torch.rand(3)
+
+    function, A = super_batch(program, 4), graph()
+    torch.manual_seed(4)
+    want = [program(A, s) for s in batches([3, 4])]
+    torch.manual_seed(4)
+    assert_all_same(function(A, batches([3, 4])), want)
+    assert 'rand' in function.notes[0]
+
+
+def test_other_graphs_and_arguments_run_one_by_one():
+    function, A = super_batch(first_layer, 4), graph()
+    B, seeds, key = A.with_value(A.values() * 2), batches([3, 4]), keys(2)
+    with program_scope(key):
+        got = function.run([(A, seeds[0]), (B, seeds[1])])
+    for i, C in enumerate((A, B)):
+        with program_scope(key[i : i + 1]):
+            assert_same(got[i], first_layer(C, seeds[i]))
+
+
+def test_what_fails_together_runs_one_by_one():
+    def program(A, seeds):  # distinct ids of one batch: -1 is none of a node
+        return A[:, seeds].individual_sample(2), (seeds - 1).unique()
+
+    function, A, seeds = super_batch(program, 4), graph(), batches([3, 4])
+    torch.manual_seed(4)
+    want = [program(A, s) for s in seeds]
+    torch.manual_seed(4)
+    with pytest.warns(UserWarning, match='2 batches run one by one, as toget'):
+        got = function(A, seeds)
+    assert_all_same(got, want)
+
+
+def test_seeds_outside_the_graph_fail_as_alone():
+    function, A = together('graphsage'), graph()
+    function(A, batches([3, 4]))
+    with pytest.raises(RuntimeError, match="'cols' must be in"):
+        function(A, [torch.tensor([1]), torch.tensor([40])])
+
+
+def test_no_batch_gives_nothing():
+    assert together('ladies')(graph(), []) == []
+
+
+def test_seeds_must_be_tensors():
+    with pytest.raises(TypeError, match="'seeds' must be a list of tensors"):
+        together('ladies')(graph(), [[1, 2]])
+
+
+def test_the_key_of_a_scope_needs_a_row_for_each_batch():
+    function = together('ladies')
+    for sizes in ([3, 4], [3, 4, 5, 6]):
+        with (
+            program_scope(keys(3)),
+            pytest.raises(ValueError, match=r'a row for each of \d batches'),
+        ):
+            function(graph(), batches(sizes))
+
+
+@pytest.mark.parametrize(
+    ('error', 'kwargs', 'message'),
+    [
+        (ValueError, {'size': 0}, "'super_batch' must be positive (got 0)"),
+        (TypeError, {'size': 'all'}, "'super_batch' must be an integer (got"),
+        (TypeError, {'size': 2.0}, "'super_batch' must be an integer (got"),
+        (TypeError, {'size': True}, "'super_batch' must be an integer (got"),
+        (ValueError, {'memory_budget': -1}, "'memory_budget' must be positiv"),
+        (TypeError, {'memory_budget': '1G'}, "'memory_budget' must be an int"),
+    ],
+)
+def test_errors_name_the_argument(error, kwargs, message):
+    with pytest.raises(error) as caught:
+        super_batch(first_layer, **kwargs)
+    assert message in str(caught.value)
+
+
+def test_options_of_the_backend_are_known():
+    options = {'super_batch': 'auto', 'memory_budget': 10**9}
+    fast = torch.compile(first_layer, backend='gsample', options=options)
+    torch._dynamo.reset()
+    A, key = graph(), make_key(3)
+    with program_scope(key):
+        got = fast(A, torch.arange(4))
+    with program_scope(key):
+        assert_same(got, first_layer(A, torch.arange(4)))
+
+
+def test_layouts_of_graphs_do_not_matter():
+    A = graph()
+    B = SparseSample.from_csr(*A.to_csr(), num_cols=40)
+    function = super_batch(
+        lambda A, s: algorithms.ladies(A, s, [6]), 4, options={'strict': True}
+    )
+    key = keys(2)
+    with program_scope(key):
+        got = function(B, batches([5, 2]))
+    for i, batch in enumerate(batches([5, 2])):
+        with program_scope(key[i : i + 1]):
+            assert_same(got[i], algorithms.ladies(B, batch, [6]))

@@ -1,0 +1,165 @@
+"""How many batches run together: what is fastest, within a budget."""
+
+import pytest
+import torch
+
+from tests.compiler.programs import graph
+from tests.compiler.test_programs import assert_same
+from tests.compiler.test_super_batch import batches, keys, together
+from torch_gsample.compiler.super_batch.size import Memory, SizeSearch
+from torch_gsample.rng import program_scope
+
+
+def searched(seconds, budget=None, rounds=400):
+    """The sizes that a search tries when runs take `seconds(size)`."""
+    search, tried = SizeSearch('auto', budget), []
+    for _ in range(rounds):
+        size = search.take([10] * 64)
+        tried.append(size)
+        search.note_time(size, seconds(size))
+    return search, tried
+
+
+def test_the_fastest_size_is_chosen():
+    # A run costs 1, and each batch a little more the more there are.
+    search, _ = searched(lambda n: 1 + n + n**2 / 64)
+    assert search.size == 8
+    assert search.take([10] * 64) == 8
+    assert search.take([10] * 3) == 3
+
+
+@pytest.mark.parametrize('power', [1.0, 1.2])
+def test_batches_stay_alone_where_it_does_not_pay(power):
+    search, tried = searched(lambda n: n**power)
+    assert search.size == 1
+    assert search.is_alone
+    assert set(tried[-100:]) == {1}
+
+
+def test_a_small_gain_is_noise():
+    search, _ = searched(lambda n: n * 0.97 if n > 1 else 1.0)
+    assert search.size == 1
+
+
+def test_two_batches_may_be_slower_than_one():
+    search, _ = searched(lambda n: {1: 1, 2: 2.3}.get(n, n**0.8))
+    assert search.size == 32
+
+
+def test_a_disturbed_machine_disturbs_both():
+    """Runs together and alone take turns: all get slower here."""
+    clock = iter(range(100, 10_000))
+    search, _ = searched(lambda n: n * next(clock))
+    assert search.size == 1
+    clock = iter(range(100, 10_000))
+    search, _ = searched(lambda n: (1 + n / 4) * next(clock))
+    assert search.size > 1
+
+
+def test_a_number_is_taken_as_it_is():
+    search = SizeSearch(6, None)
+    assert search.size == search.take([10] * 64) == 6
+    assert search.take([10] * 4) == 4
+
+
+def test_a_failure_halves_the_size():
+    search = SizeSearch(8, None)
+    search.note_failure(8)
+    assert search.size == 4
+    search.note_failure(1)
+    assert search.is_alone
+
+
+def test_a_budget_bounds_the_seeds_of_a_run():
+    search = SizeSearch(8, 1000)
+    assert search.take([10] * 8) == 1  # nothing is known yet
+    assert search.wants_memory([10])
+    search.note_memory([10], 200)  # 20 bytes a seed
+    assert not search.wants_memory([10])
+    assert search.take([10] * 8) == 4  # 40 seeds, four times as many as known
+    search.note_memory([10] * 4, 800)
+    assert search.take([10] * 8) == 5  # 50 seeds in 1000 bytes
+    assert search.take([30, 30, 1]) == 1
+    assert search.take([1] * 8) == 8
+    assert search.take([100, 1]) == 1  # one batch always runs
+    search.note_memory([10] * 5, 1500)  # more than it seemed
+    assert search.take([10] * 8) == 3
+
+
+def test_a_search_ends_at_the_budget():
+    search = SizeSearch('auto', 100)
+    search.note_memory([10], 100)
+    assert search.is_alone
+
+
+def test_bytes_are_counted_while_tensors_live():
+    with Memory() as memory:
+        a = torch.zeros(1000)
+        b = a + 1
+        del a
+        c = b[10:] * 1.0
+        c.view(-1)
+    assert b.numel() == 1000
+    assert memory.peak == 8000
+    assert memory.now == 4000 + c.numel() * 4
+
+
+def test_budgets_are_obeyed():
+    A, seeds = graph(), batches([8] * 8)
+    function = together('ladies', 8)
+    function(A, seeds)
+    found = function._inputs([(A, s) for s in seeds], {})
+    ptr = torch.arange(9) * 8
+    inputs = list(found.values)
+    inputs[found.captured.place] = torch.cat(seeds)
+    with program_scope(keys(8)), Memory() as memory:
+        found.captured.together(*inputs, ptr)
+    budget = memory.peak // 2
+    bounded = together('ladies', 8, memory_budget=budget)
+    peaks = []
+    note = bounded._search.note_memory
+
+    def look(sizes, peak):
+        peaks.append(peak)
+        note(sizes, peak)
+
+    bounded._search.note_memory = look
+    with program_scope(keys(8)):
+        got = bounded(A, seeds)
+    with program_scope(keys(8)):
+        want = function(A, seeds)
+    for a, b in zip(got, want, strict=True):
+        assert_same(a, b)
+    assert len(peaks) >= 2
+    assert max(peaks) <= budget
+    assert 1 < bounded._search.take([8] * 8) < 8
+
+
+def test_sizes_are_searched_in_runs_of_any_length():
+    A, function = graph(), together('graphsage', 'auto')
+    for length in [1, 3, 16, 7] * 6:
+        seeds, key = batches([4] * length), keys(length)
+        with program_scope(key):
+            got = function(A, seeds)
+        assert len(got) == length
+    assert 1 <= function.size <= 32
+
+
+def test_memory_that_is_missing_is_no_end(monkeypatch):
+    A, function, seeds = graph(), together('graphsage', 8), batches([4] * 4)
+    function(A, seeds)
+    found = function._inputs([(A, s) for s in seeds], {})
+
+    def together_fails(*_):
+        raise MemoryError('no memory')
+
+    captured = found.captured
+    object.__setattr__(captured, 'together', together_fails)
+    torch.manual_seed(5)
+    with pytest.warns(UserWarning, match='4 batches run one by one.*no memor'):
+        got = function(A, seeds)
+    assert function.size == 2
+    torch.manual_seed(5)
+    alone = together('graphsage', 1)
+    for a, b in zip(got, alone(A, seeds), strict=True):
+        assert_same(a, b)

@@ -1,0 +1,243 @@
+"""What random operators become when a program samples several batches."""
+
+import operator
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+from torch_gsample.compiler.ir import example
+from torch_gsample.compiler.super_batch import segments
+from torch_gsample.compiler.super_batch.matrix_rules import (
+    local,
+    optional,
+    parts,
+    point_to_edges,
+)
+from torch_gsample.compiler.super_batch.torch_rules import arguments, rule
+from torch_gsample.compiler.super_batch.values import (
+    Axis,
+    NoRule,
+    Parts,
+    Rewrite,
+    Size,
+    Value,
+    args_of,
+)
+from torch_gsample.rng import current_program
+
+gsample = torch.ops.gsample
+
+
+@rule(gsample.next_key.default)
+def _next_key(rewrite: Rewrite, node: Node) -> Value:
+    """As ``take_keys`` does: known when the program runs, at this place."""
+    draw = rewrite.call(current_program, like=(example(node), 0))
+    key = rewrite.call(operator.getitem, draw, 0, like=example(node))
+    number = rewrite.call(operator.getitem, draw, 1, like=0)
+    rewrite.numbers[key] = number
+    return Value(key)
+
+
+def _drawn(rewrite: Rewrite, given: dict[str, Any]) -> tuple[Node, Node]:
+    key = rewrite.constant(given['key'])
+    if key not in rewrite.numbers or given['call_id'] != 0:
+        raise NoRule('a draw has a key of its own')
+    return key, rewrite.numbers[key]
+
+
+@rule(gsample.cumulate_weights.default)
+def _cumulate_weights(rewrite: Rewrite, node: Node) -> Value:
+    indptr, weight = (rewrite[n] for n in args_of(node))
+    if indptr.kind != 'pointers' or indptr.into is not weight.axis:
+        raise NoRule('weights are of another axis')
+    return Value(rewrite.copy(node), weight.axis, None, 'weights')
+
+
+@rule(gsample.positive_weights.default)
+def _positive_weights(rewrite: Rewrite, node: Node) -> Parts:
+    weight = rewrite.vector(args_of(node)[0])
+    like = (*example(node), rewrite.pointer_like())
+    call = rewrite.call(
+        gsample.positive_weights_segments.default,
+        rewrite.local(weight),
+        weight.axis.ptr,
+        like=like,
+    )
+    index, cum_weight, ptr = parts(rewrite, call)
+    axis = Axis(ptr)
+    return Parts(
+        (
+            Value(index, axis, weight.axis),
+            Value(cum_weight, axis, None, 'weights'),
+        )
+    )
+
+
+@rule(gsample.sample_nodes.default)
+def _sample_nodes(rewrite: Rewrite, node: Node) -> Value:
+    given = arguments(node)
+    key, number = _drawn(rewrite, given)
+    size = given['num_nodes']
+    value = rewrite.known.get(size) if isinstance(size, Node) else None
+    weight = optional(rewrite, given['cum_weight'])
+    if isinstance(value, Size) and value.more == 0:
+        of, ptr = value.axis, value.axis.ptr
+        num_nodes = rewrite.total(value)
+        if weight is not None and weight.axis is not of:
+            raise NoRule('weights are of another axis')
+    else:
+        of, ptr, num_nodes = None, None, rewrite.constant(size)
+        rewrite.constant(given['cum_weight'])
+    like = example(node), rewrite.pointer_like()
+    call = rewrite.call(
+        gsample.sample_nodes_segments.default,
+        num_nodes,
+        given['k'],
+        key,
+        number,
+        like=like,
+        ptr=ptr,
+        cum_weight=None if weight is None else weight.node,
+        replace=given['replace'],
+    )
+    nodes, ptr = parts(rewrite, call)
+    return Value(nodes, Axis(ptr), of)
+
+
+@rule(gsample.sample_cols.default)
+def _sample_cols(rewrite: Rewrite, node: Node) -> Parts:
+    given = arguments(node)
+    key, number = _drawn(rewrite, given)
+    indptr = rewrite[given['indptr']]
+    weight = optional(rewrite, given['cum_weight'])
+    if weight is not None and weight.axis is not indptr.into:
+        raise NoRule('weights are of another axis')
+    cols, id = given['cols'], local(rewrite, given['id'])
+    if indptr.is_constant:
+        cols, axis = _columns(rewrite, given)
+    elif cols is None:
+        axis = indptr.axis
+        id = _numbers(rewrite, axis) if id is None else id
+    else:
+        chosen = rewrite.vector(cols)
+        axis = chosen.axis
+        id = rewrite.local(chosen) if id is None else id
+        cols = rewrite.positions(chosen, indptr.axis)
+    call = rewrite.call(
+        node.target,
+        indptr.node,
+        given['k'],
+        key,
+        number,
+        like=example(node),
+        cols=cols,
+        id=id,
+        cum_weight=None if weight is None else weight.node,
+        replace=given['replace'],
+        num_threads=given['num_threads'],
+        ptr=axis.ptr,
+    )
+    out, edge = parts(rewrite, call)
+    pointers, edges = point_to_edges(rewrite, out, axis)
+    return Parts((pointers, Value(edge, edges, indptr.into)))
+
+
+def _columns(rewrite: Rewrite, given: dict[str, Any]) -> tuple[Node, Axis]:
+    """Columns of a matrix that is the same for all batches."""
+    if given['cols'] is not None:
+        cols = rewrite.vector(given['cols'])
+        return rewrite.local(cols), cols.axis
+    axis = rewrite.dense(example(given['indptr']).shape[0] - 1)
+    return _numbers(rewrite, axis), axis
+
+
+def _numbers(rewrite: Rewrite, axis: Axis) -> Node:
+    """The number of each row in its batch."""
+    return rewrite.once(
+        ('numbers', axis),
+        lambda: rewrite.call(
+            segments.numbers, axis.ptr, like=rewrite.vector_like(torch.int64)
+        ),
+    )
+
+
+@rule(gsample.random_uniform.default)
+def _random_uniform(rewrite: Rewrite, node: Node) -> Value:
+    given = arguments(node)
+    key, number = _drawn(rewrite, given)
+    id = rewrite.vector(given['id'])
+    call = rewrite.call(
+        segments.random_uniform,
+        rewrite.local(id),
+        key,
+        number,
+        id.axis.ptr,
+        like=example(node),
+    )
+    return Value(call, id.axis)
+
+
+@rule(gsample.random_walk.default, gsample.node2vec_walk.default)
+def _walk(rewrite: Rewrite, node: Node) -> Parts:
+    """Batch by batch: walkers are numbered in their batch."""
+    given = arguments(node)
+    key, number = _drawn(rewrite, given)
+    seeds = rewrite.vector(given['seeds'])
+    rest = {
+        name: rewrite.constant(value)
+        for name, value in given.items()
+        if name not in ('seeds', 'key', 'call_id')
+    }
+    call = rewrite.call(
+        segments.walk,
+        node.target,
+        rewrite.local(seeds),
+        rewrite.lengths(seeds.axis),
+        key,
+        number,
+        rest,
+        like=example(node),
+    )
+    return Parts(tuple(Value(n, seeds.axis) for n in parts(rewrite, call)))
+
+
+@rule(gsample.neighbor_sample.default)
+def _neighbor_sample(rewrite: Rewrite, node: Node) -> Parts:
+    """Batch by batch, joined."""
+    given = arguments(node)
+    key, number = _drawn(rewrite, given)
+    seeds = rewrite.vector(given['seeds'])
+    rest = {
+        name: rewrite.constant(value)
+        for name, value in given.items()
+        if name not in ('seeds', 'key', 'call_id')
+    }
+    like = (
+        *example(node)[:5],
+        rewrite.pointer_like(),
+        rewrite.pointer_like(),
+    )
+    call = rewrite.call(
+        segments.neighbor_sample,
+        rewrite.local(seeds),
+        rewrite.lengths(seeds.axis),
+        key,
+        number,
+        rest,
+        like=like,
+    )
+    row, col, nodes, edge, block, node_ptr, edge_ptr = parts(rewrite, call)
+    of_nodes, of_edges = Axis(node_ptr), Axis(edge_ptr)
+    has_edge, has_block = given['return_edge_id'], given['disjoint']
+    return Parts(
+        (
+            Value(row, of_edges, of_nodes),
+            Value(col, of_edges, of_nodes),
+            Value(nodes, of_nodes),
+            Value(edge, of_edges) if has_edge else None,
+            Value(block, of_nodes, seeds.axis) if has_block else None,
+            None,  # their hops are not joined
+            None,
+        )
+    )

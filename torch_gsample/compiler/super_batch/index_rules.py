@@ -1,0 +1,253 @@
+"""What gathers and scatters become when a program samples several batches."""
+
+import operator
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import Node
+
+from torch_gsample.compiler.ir import aten, example
+from torch_gsample.compiler.super_batch.torch_rules import (
+    arguments,
+    flat,
+    rule,
+    tiled,
+)
+from torch_gsample.compiler.super_batch.values import (
+    Axis,
+    NoRule,
+    Rewrite,
+    Size,
+    Value,
+    args_of,
+)
+
+
+@rule(aten.index_select.default)
+def _index_select(rewrite: Rewrite, node: Node) -> Value:
+    given = arguments(node)
+    if given['dim'] != 0:
+        raise NoRule('a dimension is indexed that is no batch')
+    return gather(rewrite, node, given['self'], given['index'])
+
+
+@rule(aten.index.Tensor)
+def _index(rewrite: Rewrite, node: Node) -> Value:
+    source, indices = args_of(node)
+    if len(indices) != 1 or indices[0] is None:
+        raise NoRule('several dimensions are indexed')
+    return gather(rewrite, node, source, indices[0])
+
+
+@rule(operator.getitem)
+def _getitem(rewrite: Rewrite, node: Node) -> Value:
+    source, at = args_of(node)
+    if isinstance(at, Node):
+        return gather(rewrite, node, source, at)
+    if isinstance(at, tuple) and at and at[0] == slice(None):
+        if any(isinstance(item, (Node, list)) for item in at):
+            raise NoRule('several dimensions are indexed')
+        value = rewrite.vector(source)
+        return Value(rewrite.copy(node), value.axis, value.into)
+    raise NoRule('rows of batches are taken by their number')
+
+
+def gather(rewrite: Rewrite, node: Node, source: Node, at: Node) -> Value:
+    """The operator itself, for positions in the rows of all batches."""
+    value, place = rewrite[source], rewrite[at]
+    if place.is_constant:
+        raise NoRule('rows of batches are taken by their number')
+    if value.is_constant:
+        changed = {at: rewrite.local(place)}
+        return Value(rewrite.copy(node, changed), place.axis)
+    if value.kind == 'pointers' and place.kind == 'pointers':
+        if place.into is not value.axis:
+            raise NoRule('pointers are gathered by others')
+        return Value(rewrite.copy(node), place.axis, value.into, 'pointers')
+    rewrite.vector(source)
+    rewrite.vector(at)
+    if example(at).dtype == torch.bool:
+        return _masked(rewrite, node, value, place)
+    changed = {at: rewrite.positions(place, value.axis)}
+    return Value(rewrite.copy(node, changed), place.axis, value.into)
+
+
+def _masked(rewrite: Rewrite, node: Node, value: Value, mask: Value) -> Value:
+    if mask.axis is not value.axis or example(mask.node).dim() != 1:
+        raise NoRule('a mask of another axis is used')
+    return Value(rewrite.copy(node), rewrite.held(mask), value.into)
+
+
+@rule(aten.nonzero.default)
+def _nonzero(rewrite: Rewrite, node: Node) -> Value:
+    mask = rewrite.vector(args_of(node)[0])
+    if example(args_of(node)[0]).dim() != 1:
+        raise NoRule('places are found in several dimensions')
+    return Value(rewrite.copy(node), rewrite.held(mask), mask.axis)
+
+
+@rule(aten.slice.Tensor)
+def _narrow(rewrite: Rewrite, node: Node) -> Value:
+    value, given = rewrite[args_of(node)[0]], arguments(node)
+    if given['dim'] != 0 and value.kind == 'vector':
+        return Value(rewrite.copy(node), value.axis, value.into)
+    ends = (given['start'] or 0, given['end'])
+    if value.kind != 'pointers' or ends != (0, -1) or given['step'] != 1:
+        raise NoRule('rows of batches are taken by their number')
+    return Value(rewrite.copy(node), value.axis, value.into)
+
+
+# Scatters.
+
+
+def _target(rewrite: Rewrite, base: Node, at: Node) -> tuple[Node, Node, Axis]:
+    """What is scattered to, and positions in it."""
+    value, place = rewrite[base], rewrite.vector(at)
+    if not isinstance(value, Value) or value.kind != 'vector':
+        raise NoRule('it scatters to what is no vector')
+    if value.axis is not None:
+        return value.node, rewrite.positions(place, value.axis), value.axis
+    axis = rewrite.dense(example(base).shape[0])
+    copies = tiled(rewrite, value.node, axis)
+    return copies, rewrite.positions(place, axis), axis
+
+
+@rule(aten.index_add.default, aten.scatter_reduce.two)
+def _scatter(rewrite: Rewrite, node: Node) -> Value:
+    given = arguments(node)
+    source = given.get('source', given.get('src'))
+    if given['dim'] != 0:
+        raise NoRule('a dimension is indexed that is no batch')
+    rows = rewrite.vector(source)
+    if rows.axis is not rewrite.vector(given['index']).axis:
+        raise NoRule('rows of different axes are combined')
+    base, place, axis = _target(rewrite, given['self'], given['index'])
+    changed = {
+        source: rewrite.local(rows),
+        given['self']: base,
+        given['index']: place,
+    }
+    return Value(rewrite.copy(node, changed), axis)
+
+
+@rule(aten.index_fill.int_Scalar)
+def _index_fill(rewrite: Rewrite, node: Node) -> Value:
+    given = arguments(node)
+    if given['dim'] != 0:
+        raise NoRule('a dimension is indexed that is no batch')
+    rewrite.constant(given['value'])
+    base, place, axis = _target(rewrite, given['self'], given['index'])
+    changed = {given['self']: base, given['index']: place}
+    return Value(rewrite.copy(node, changed), axis)
+
+
+@rule(aten.bincount.default)
+def _bincount(rewrite: Rewrite, node: Node) -> Value:
+    given = arguments(node)
+    place, least = rewrite.vector(given['self']), given['minlength']
+    size = rewrite.known.get(least) if isinstance(least, Node) else None
+    if given['weights'] is not None or least == 0:
+        raise NoRule('the length of the result is not known')
+    if isinstance(size, Size) and size.more == 0:
+        axis = size.axis
+    else:
+        axis = rewrite.dense(rewrite.constant(least))
+    counted = rewrite.call(
+        aten.bincount.default,
+        rewrite.positions(place, axis),
+        minlength=rewrite.total(Size(axis)),
+        like=rewrite.vector_like(torch.int64),
+    )
+    return Value(counted, axis)
+
+
+# Pointers.
+
+
+@rule(aten.diff.default)
+def _diff(rewrite: Rewrite, node: Node) -> Value:
+    value = rewrite[args_of(node)[0]]
+    if value.kind != 'pointers' or len(args_of(node)) > 1 or node.kwargs:
+        raise NoRule('rows of different batches are subtracted')
+    copied = rewrite.copy(node)
+    return Value(copied, value.axis, None, 'vector', value.into)
+
+
+@rule(aten.repeat_interleave.self_Tensor)
+def _repeat_interleave(rewrite: Rewrite, node: Node) -> Value:
+    given = arguments(node)
+    value, counts = (rewrite.vector(given[n]) for n in ('self', 'repeats'))
+    if counts.counts is None or value.axis is not counts.axis:
+        raise NoRule('rows are repeated a number of times that is not known')
+    return Value(rewrite.copy(node), counts.counts, value.into)
+
+
+@rule(aten.searchsorted.Tensor)
+def _searchsorted(rewrite: Rewrite, node: Node) -> Value:
+    """Where the rows of each position begin: pointers."""
+    position, bounds = (
+        rewrite.vector(args_of(node)[0]),
+        rewrite[args_of(node)[1]],
+    )
+    identity = (
+        isinstance(bounds, Value)
+        and bounds.kind == 'pointers'
+        and bounds.axis is bounds.into
+    )
+    if not identity or len(args_of(node)) > 2 or node.kwargs:
+        raise NoRule('it is sorted otherwise')
+    into = position.into
+    if bounds.axis is not into:
+        raise NoRule('positions of another axis are searched')
+    return Value(rewrite.copy(node), into, position.axis, 'pointers')
+
+
+# Distinct values.
+
+
+@rule('unique')
+def _unique(rewrite: Rewrite, node: Node) -> Value:
+    [source] = args_of(node) if len(args_of(node)) == 1 else [None]
+    if source is None or node.kwargs:
+        raise NoRule('only distinct values without options are known')
+    tensor = example(source)
+    if tensor.dtype not in (torch.int32, torch.int64):
+        raise NoRule('only distinct integers are known')
+    value = flat(rewrite, rewrite.vector(source), tensor)
+    found, _ = unique_rows(rewrite, value, 2**62, True)
+    return _like(rewrite, found, tensor)
+
+
+def _like(rewrite: Rewrite, value: Value, tensor: Tensor) -> Value:
+    if tensor.dtype == torch.int64:
+        return value
+    like = rewrite.vector_like(tensor.dtype)
+    node = rewrite.call(aten.to.dtype, value.node, tensor.dtype, like=like)
+    return Value(node, value.axis, value.into)
+
+
+def unique_rows(
+    rewrite: Rewrite, value: Value, num_nodes: Any, sorted: bool
+) -> tuple[Value, Value]:
+    """Distinct values of each batch, and where each value is in them."""
+    assert value.axis is not None
+    tensor = example(value.node)
+    like = (
+        rewrite.vector_like(torch.int64),
+        tensor,
+        rewrite.pointer_like(),
+    )
+    call = rewrite.call(
+        torch.ops.gsample.unique_nodes_segments.default,
+        value.node,
+        value.axis.ptr,
+        num_nodes,
+        sorted,
+        like=like,
+    )
+    node, local, ptr = (
+        rewrite.call(operator.getitem, call, i, like=like[i]) for i in range(3)
+    )
+    axis = Axis(ptr)
+    return Value(node, axis, value.into), Value(local, value.axis, axis)

@@ -1,0 +1,201 @@
+"""What parts of matrices become when a program samples several batches."""
+
+import operator
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+from torch_gsample.compiler.ir import example
+from torch_gsample.compiler.super_batch import segments
+from torch_gsample.compiler.super_batch.index_rules import unique_rows
+from torch_gsample.compiler.super_batch.torch_rules import arguments, rule
+from torch_gsample.compiler.super_batch.values import (
+    Axis,
+    NoRule,
+    Parts,
+    Rewrite,
+    Size,
+    Value,
+)
+
+gsample = torch.ops.gsample
+
+
+def parts(rewrite: Rewrite, call: Node) -> list[Node]:
+    """All outputs of a call."""
+    return [
+        rewrite.call(operator.getitem, call, i, like=like)
+        for i, like in enumerate(example(call))
+    ]
+
+
+def optional(rewrite: Rewrite, node: Any) -> Any:
+    """What an operand became that may be missing."""
+    return None if node is None else rewrite[node]
+
+
+def local(rewrite: Rewrite, node: Any) -> Any:
+    """A vector of ids, which is the same number in each batch."""
+    return None if node is None else rewrite.local(rewrite.vector(node))
+
+
+def point_to_edges(
+    rewrite: Rewrite, indptr: Node, axis: Axis
+) -> tuple[Value, Axis]:
+    """Pointers of the rows of an axis, and the axis that they point into."""
+    edges = rewrite.of_pointers(indptr, axis)
+    return Value(indptr, axis, edges, 'pointers'), edges
+
+
+# Parts of matrices.
+
+
+@rule(gsample.slice_cols.default)
+def _slice_cols(rewrite: Rewrite, node: Node) -> Parts:
+    given = arguments(node)
+    indptr, indices = rewrite[given['indptr']], rewrite[given['indices']]
+    cols = rewrite.vector(given['cols'])
+    if indptr.is_constant and indices.is_constant:
+        place = rewrite.local(cols)
+    elif indptr.kind == 'pointers' and indptr.into is indices.axis:
+        place = rewrite.positions(cols, indptr.axis)
+    else:
+        raise NoRule('a matrix is made of parts of batches and of others')
+    call = rewrite.copy(node, {given['cols']: place})
+    out, index, edge = parts(rewrite, call)
+    pointers, edges = point_to_edges(rewrite, out, cols.axis)
+    return Parts(
+        (
+            pointers,
+            Value(index, edges, indices.into),
+            Value(edge, edges, indptr.into),
+        )
+    )
+
+
+@rule(gsample.slice_rows.default)
+def _slice_rows(rewrite: Rewrite, node: Node) -> Parts:
+    given = arguments(node)
+    indptr, indices = rewrite[given['indptr']], rewrite[given['indices']]
+    rows, cols = rewrite.vector(given['rows']), given['cols']
+    size = rewrite.known.get(given['num_rows'])
+    if indptr.kind == 'pointers' and isinstance(size, Size) and cols is None:
+        if indices.into is not size.axis or indptr.into is not indices.axis:
+            raise NoRule('rows of another axis are taken')
+        changed = {given['rows']: rewrite.positions(rows, size.axis)}
+        call, axis = rewrite.copy(node, changed), indptr.axis
+    else:
+        call, axis = _slice_rows_of_each(rewrite, node, given)
+    out, index, edge = parts(rewrite, call)
+    pointers, edges = point_to_edges(rewrite, out, axis)
+    return Parts(
+        (
+            pointers,
+            Value(index, edges, rows.axis),
+            Value(edge, edges, indptr.into),
+        )
+    )
+
+
+def _slice_rows_of_each(
+    rewrite: Rewrite, node: Node, given: dict[str, Any]
+) -> tuple[Node, Axis]:
+    """Rows by their ids, which are the same in each batch."""
+    indptr, indices = rewrite[given['indptr']], rewrite[given['indices']]
+    num_rows = rewrite.constant(given['num_rows'])
+    rows, cols = rewrite.vector(given['rows']), given['cols']
+    if indptr.is_constant != indices.is_constant or indices.into is not None:
+        raise NoRule('a matrix is made of parts of batches and of others')
+    if not indptr.is_constant and indptr.into is not indices.axis:
+        raise NoRule('a matrix is made of parts of batches and of others')
+    if cols is not None:
+        if not indptr.is_constant:
+            raise NoRule('rows and columns of batches are taken')
+        axis = rewrite.vector(cols).axis
+    elif indptr.is_constant:
+        axis = rewrite.dense(example(given['indptr']).shape[0] - 1)
+    else:
+        axis = indptr.axis
+    call = rewrite.call(
+        gsample.slice_rows_segments.default,
+        indptr.node,
+        indices.node,
+        num_rows,
+        rewrite.local(rows),
+        rows.axis.ptr,
+        local(rewrite, cols),
+        axis.ptr,
+        indptr.is_constant,
+        like=example(node),
+        num_threads=given['num_threads'],
+    )
+    return call, axis
+
+
+@rule(gsample.unique_nodes.default)
+def _unique_nodes(rewrite: Rewrite, node: Node) -> Parts:
+    given = arguments(node)
+    value, size = rewrite.vector(given['id']), given['num_nodes']
+    if value.into is not None:
+        size = rewrite.total(Size(value.into))
+    elif isinstance(size, Node):
+        size = rewrite.total(rewrite[size])  # more than a batch has
+    return Parts(unique_rows(rewrite, value, size, given['sorted']))
+
+
+@rule(gsample.induce_subgraph.default)
+def _induce_subgraph(rewrite: Rewrite, node: Node) -> Parts:
+    given = arguments(node)
+    for name in ('indptr', 'indices', 'num_rows'):
+        rewrite.constant(given[name])
+    rows = rewrite.vector(given['row_nodes'])
+    cols = rewrite.vector(given['col_nodes'])
+    blocks = [optional(rewrite, given[f'{n}_batch']) for n in ('row', 'col')]
+    if blocks == [None, None]:
+        blocks = [rewrite.batch(rows.axis), rewrite.batch(cols.axis)]
+    elif None in blocks or blocks[0].into is not blocks[1].into:
+        raise NoRule('blocks of different axes are connected')
+    elif blocks[0].into is None:
+        raise NoRule('blocks of different batches may have one number')
+    else:
+        blocks = [block.node for block in blocks]
+    call = rewrite.call(
+        node.target,
+        rewrite.operand(given['indptr']),
+        rewrite.operand(given['indices']),
+        rewrite.constant(given['num_rows']),
+        rewrite.local(rows),
+        rewrite.local(cols),
+        *blocks,
+        like=example(node),
+        num_threads=given['num_threads'],
+    )
+    row, col, edge = parts(rewrite, call)
+    edges = rewrite.axis(segments.ptr_of_sorted, col, cols.axis.ptr)
+    return Parts(
+        (
+            Value(row, edges, rows.axis),
+            Value(col, edges, cols.axis),
+            Value(edge, edges),
+        )
+    )
+
+
+@rule(gsample.coo_to_csc.default)
+def _coo_to_csc(rewrite: Rewrite, node: Node) -> Parts:
+    given = arguments(node)
+    row, col = rewrite.vector(given['row']), rewrite.vector(given['col'])
+    size = rewrite[given['num_cols']]
+    if not isinstance(size, Size) or size.more or row.axis is not col.axis:
+        raise NoRule('columns of batches are not known apart')
+    changed = {given['col']: rewrite.positions(col, size.axis)}
+    indptr, index, perm = parts(rewrite, rewrite.copy(node, changed))
+    # The edges of each batch stay together: its columns do.
+    return Parts(
+        (
+            Value(indptr, size.axis, row.axis, 'pointers'),
+            Value(index, row.axis, row.into),
+            Value(perm, row.axis, row.axis),
+        )
+    )

@@ -1,0 +1,240 @@
+"""What super-batched programs do with the rows of several batches.
+
+``ptr``, int64 ``[B + 1]``, says where the rows of each batch begin.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+gsample = torch.ops.gsample
+
+
+def total(ptr: Tensor) -> int:
+    """Returns the number of all rows."""
+    return int(ptr[-1])
+
+
+def lengths(ptr: Tensor) -> list[int]:
+    """Returns the number of rows of each batch."""
+    return ptr.diff().tolist()
+
+
+def batch_of(ptr: Tensor) -> Tensor:
+    """Returns the batch of each row."""
+    return torch.repeat_interleave(
+        torch.arange(ptr.numel() - 1), ptr.diff(), output_size=int(ptr[-1])
+    )
+
+
+# Where batches begin.
+
+
+def pointers(sizes: Sequence[int]) -> Tensor:
+    """Returns where batches of these sizes begin."""
+    ptr = torch.zeros(len(sizes) + 1, dtype=torch.int64)
+    torch.cumsum(torch.tensor(sizes, dtype=torch.int64), 0, out=ptr[1:])
+    return ptr
+
+
+def sum_of(ptrs: Sequence[Tensor]) -> Tensor:
+    """Returns where batches begin that are concatenated batch by batch."""
+    return torch.stack(tuple(ptrs)).sum(0)
+
+
+def dense_ptr(ptr: Tensor, size: int) -> Tensor:
+    """Returns where batches of one size begin, as many as ``ptr`` has."""
+    return torch.arange(ptr.numel()) * size
+
+
+def ptr_of_pointers(indptr: Tensor, ptr: Tensor) -> Tensor:
+    """Returns where batches begin in what ``indptr`` points into."""
+    return indptr[ptr].to(torch.int64)
+
+
+def ptr_of_mask(mask: Tensor, ptr: Tensor) -> Tensor:
+    """Returns where batches begin in ``rows[mask]``."""
+    return torch.nn.functional.pad(mask.cumsum(0), (1, 0))[ptr]
+
+
+def ptr_of_sorted(position: Tensor, ptr: Tensor) -> Tensor:
+    """Returns where batches begin in ascending positions."""
+    return torch.searchsorted(position, ptr)
+
+
+# Positions.
+
+
+def _offset(value: Tensor, ptr: Tensor, batch: Tensor) -> Tensor:
+    offset = ptr[batch].to(value.dtype)
+    return offset.view(-1, *[1] * (value.dim() - 1))
+
+
+def localize(position: Tensor, ptr: Tensor, batch: Tensor) -> Tensor:
+    """Makes positions in all rows those in the rows of each batch."""
+    return position - _offset(position, ptr, batch)
+
+
+def globalize(position: Tensor, ptr: Tensor, batch: Tensor) -> Tensor:
+    """Makes positions in the rows of each batch those in all rows.
+
+    Raises:
+        IndexError: If a batch has no such row: it must not see that of
+            another one.
+    """
+    begin, end = (
+        _offset(position, ptr, batch),
+        _offset(position, ptr[1:], batch),
+    )
+    size = end - begin
+    if bool(((position < -size) | (position >= size)).any()):
+        raise IndexError('super_batch: an index is outside of its batch')
+    return torch.where(position < 0, end, begin) + position
+
+
+# Values.
+
+
+def join(values: Sequence[Tensor], sizes: Sequence[Sequence[int]]) -> Tensor:
+    """Concatenates values batch by batch."""
+    parts = [v.split(s) for v, s in zip(values, sizes, strict=True)]
+    return torch.cat(
+        [part for parts in zip(*parts, strict=True) for part in parts]
+    )
+
+
+def tile(value: Tensor, ptr: Tensor) -> Tensor:
+    """Copies a value for each batch."""
+    return value.repeat(ptr.numel() - 1, *[1] * (value.dim() - 1))
+
+
+def expand(value: Tensor, batch: Tensor, dim: int) -> Tensor:
+    """Gives each row the element of its batch, with ``dim`` dimensions."""
+    return value[batch].view(-1, *[1] * (dim - 1))
+
+
+def reduce(
+    operator: Callable[..., Tensor], value: Tensor, sizes: list[int]
+) -> Tensor:
+    """Reduces the rows of each batch to an element, as alone bit by bit."""
+    return torch.stack([operator(part) for part in value.split(sizes)])
+
+
+# Results of each batch.
+
+
+def split(value: Tensor, sizes: list[int]) -> Sequence[Tensor]:
+    """Takes rows apart."""
+    return value.split(sizes)
+
+
+def split_positions(value: Tensor, sizes: list[int], ptr: Tensor) -> Any:
+    """Takes positions apart, which are then those of each batch."""
+    parts = zip(value.split(sizes), ptr.tolist(), strict=False)
+    return [part - begin for part, begin in parts]
+
+
+def split_pointers(value: Tensor, sizes: list[int], ptr: Tensor) -> Any:
+    """Takes pointers apart: each batch has one more than rows."""
+    out, first = [], 0
+    for size, begin in zip(sizes, ptr.tolist(), strict=False):
+        out.append(value[first : first + size + 1] - begin)
+        first += size
+    return out
+
+
+def split_scalar(value: Tensor) -> Sequence[Tensor]:
+    """Takes one element for each batch."""
+    return value.unbind()
+
+
+def split_size(sizes: list[int], more: int) -> list[int]:
+    """Takes one number for each batch."""
+    return [size + more for size in sizes]
+
+
+def share(value: Any, ptr: Tensor) -> list[Any]:
+    """Gives each batch what is the same for all.
+
+    As copies, for what one batch does with it.
+    """
+    more = range(ptr.numel() - 2)
+    if not isinstance(value, Tensor):
+        return [value for _ in range(ptr.numel() - 1)]
+    return [value, *(value.clone() for _ in more)]
+
+
+def give(value: Any, ptr: Tensor) -> list[Any]:
+    """Gives each batch an input that is the same for all."""
+    return [value] * (ptr.numel() - 1)
+
+
+# Operators, batch by batch.
+
+
+def _cat(parts: Sequence[Sequence[Tensor]], place: int) -> Tensor:
+    return torch.cat([part[place] for part in parts])
+
+
+def numbers(ptr: Tensor) -> Tensor:
+    """Returns the number of each row in its batch."""
+    return torch.arange(int(ptr[-1])) - ptr[batch_of(ptr)]
+
+
+def random_uniform(
+    id: Tensor, key: Tensor, call_id: int, ptr: Tensor
+) -> Tensor:
+    """Draws a number for each id; see :func:`.ops.random_uniform`."""
+    parts = zip(id.split(lengths(ptr)), key.split(1), strict=True)
+    return torch.cat([gsample.random_uniform(p, k, call_id) for p, k in parts])
+
+
+def walk(
+    operator: Callable[..., tuple[Tensor, Tensor]],
+    seeds: Tensor,
+    sizes: list[int],
+    key: Tensor,
+    call_id: int,
+    rest: dict[str, Any],
+) -> tuple[Tensor, Tensor]:
+    """Walks from the seeds of each batch."""
+    parts = [
+        operator(seeds=s, key=k, call_id=call_id, **rest)
+        for s, k in zip(seeds.split(sizes), key.split(1), strict=True)
+    ]
+    return _cat(parts, 0), _cat(parts, 1)
+
+
+def neighbor_sample(
+    seeds: Tensor,
+    sizes: list[int],
+    key: Tensor,
+    call_id: int,
+    rest: dict[str, Any],
+) -> tuple[Tensor, ...]:
+    """Samples neighbours of the seeds of each batch.
+
+    Returns:
+        Tuple[torch.Tensor, ...]: The first five outputs of
+        :func:`.ops.neighbor_sample`, with positions in the nodes and seeds of
+        all batches, and where the nodes and the edges of each begin.
+    """
+    parts = [
+        gsample.neighbor_sample(seeds=s, key=k, call_id=call_id, **rest)
+        for s, k in zip(seeds.split(sizes), key.split(1), strict=True)
+    ]
+    node_ptr = pointers([part[2].numel() for part in parts])
+    edge_ptr = pointers([part[0].numel() for part in parts])
+    seed_ptr = pointers(sizes).tolist()
+    begin = list(zip(parts, node_ptr.tolist(), seed_ptr, strict=False))
+    return (
+        torch.cat([part[0] + node for part, node, _ in begin]),
+        torch.cat([part[1] + node for part, node, _ in begin]),
+        _cat(parts, 2),
+        _cat(parts, 3),
+        torch.cat([part[4] + seed for part, _, seed in begin]),
+        node_ptr,
+        edge_ptr,
+    )

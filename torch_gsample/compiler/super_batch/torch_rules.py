@@ -1,0 +1,351 @@
+"""What torch's operators become when a program samples several batches."""
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import Node
+
+from torch_gsample.compiler.ir import aten, example
+from torch_gsample.compiler.super_batch import segments
+from torch_gsample.compiler.super_batch.values import (
+    Axis,
+    NoRule,
+    Rewrite,
+    Size,
+    Value,
+    args_of,
+)
+
+Rule = Callable[[Rewrite, Node], Any]
+
+#: The rule of each operator, which says what a node becomes.
+RULES: dict[Any, Rule] = {}
+
+
+def rule(*targets: Any) -> Callable[[Rule], Rule]:
+    """Registers the rule of some operators."""
+
+    def register(function: Rule) -> Rule:
+        RULES.update(dict.fromkeys(targets, function))
+        return function
+
+    return register
+
+
+def arguments(node: Node) -> dict[str, Any]:
+    """The arguments of an operator by name, defaults included."""
+    target: Any = node.target
+    given = dict(node.kwargs)
+    names = [a.name for a in target._schema.arguments]
+    given.update(zip(names, node.args, strict=False))
+    for argument in target._schema.arguments:
+        if argument.name not in given and argument.has_default_value():
+            given[argument.name] = argument.default_value
+    return given
+
+
+# Element by element.
+
+_ARITHMETIC = {
+    operator.add,
+    operator.sub,
+    operator.mul,
+    operator.truediv,
+    operator.floordiv,
+    operator.mod,
+    operator.pow,
+}
+
+
+def is_pointwise(node: Node) -> bool:
+    """Whether each element of a result comes of those at its place."""
+    target = node.target
+    if isinstance(target, torch._ops.OpOverload):
+        return torch.Tag.pointwise in target.tags
+    return target in _ARITHMETIC and isinstance(example(node), Tensor)
+
+
+def pointwise(rewrite: Rewrite, node: Node) -> Value:
+    """The operator itself: scalars are given to the rows of their batch."""
+    values = {n: rewrite[n] for n in node.all_input_nodes}
+    if any(not isinstance(value, Value) for value in values.values()):
+        raise NoRule('sizes are used with tensors')
+    axes = {v.axis for v in values.values() if v.axis and v.kind != 'scalar'}
+    if any(v.kind not in ('vector', 'scalar') for v in values.values()):
+        raise NoRule('pointers are used as numbers')
+    if not axes:
+        return _of_scalars(rewrite, node, values)
+    if len(axes) > 1:
+        raise NoRule('rows of different axes are combined')
+    [axis] = axes
+    dim = example(node).dim()
+    vector = next(n for n, v in values.items() if v.axis is axis)
+    changed = {
+        n: _operand(rewrite, n, value, axis, dim, vector)
+        for n, value in values.items()
+    }
+    return Value(rewrite.copy(node, changed), axis)
+
+
+def _operand(
+    rewrite: Rewrite,
+    node: Node,
+    value: Value,
+    axis: Axis,
+    dim: int,
+    vector: Node,
+) -> Node:
+    tensor = example(node)
+    if value.kind == 'scalar':
+        # One number never widens the type of a vector, nor may many do.
+        dtype = torch.result_type(example(vector), tensor)
+        if tensor.dtype == dtype or not tensor.is_floating_point():
+            dtype = tensor.dtype
+        number = value.node
+        if dtype != tensor.dtype:
+            like = example(number).new_empty(
+                example(number).shape, dtype=dtype
+            )
+            number = rewrite.call(aten.to.dtype, number, dtype, like=like)
+        like = rewrite.vector_like(dtype, *[1] * (dim - 1))
+        return rewrite.call(
+            segments.expand, number, rewrite.batch(axis), dim, like=like
+        )
+    if value.is_constant:
+        if tensor.dim() < dim or tensor.shape[0] == 1:
+            return value.node
+        if rewrite.is_dense(axis, tensor.shape[0]):
+            return tiled(rewrite, value.node, axis)
+        raise NoRule('a constant is combined with the rows of batches')
+    if tensor.dim() != dim:
+        raise NoRule('rows are broadcast along another dimension')
+    return rewrite.local(value)
+
+
+def tiled(rewrite: Rewrite, node: Node, axis: Axis) -> Node:
+    """Copies a constant for each batch."""
+    tensor = example(node)
+    like = rewrite.vector_like(tensor.dtype, *tensor.shape[1:])
+    return rewrite.call(segments.tile, node, axis.ptr, like=like)
+
+
+def _of_scalars(
+    rewrite: Rewrite, node: Node, values: dict[Node, Value]
+) -> Value:
+    if any(example(n).dim() > 0 for n in values):
+        raise NoRule('a number of each batch is combined with a constant')
+    if len({example(n).dtype for n in values}) > 1:
+        raise NoRule('numbers of different types are combined')
+    axis = next(v.axis for v in values.values() if v.axis is not None)
+    copied = rewrite.copy(node)
+    tensor = example(node)
+    copied.meta['example_value'] = rewrite.vector_like(tensor.dtype)
+    return Value(copied, axis, kind='scalar')
+
+
+# What keeps the rows as they are.
+
+
+@rule(
+    aten.detach.default,
+    aten.to.dtype,
+    aten.clone.default,
+    aten.contiguous.default,
+    aten.alias.default,
+)
+def _same_rows(rewrite: Rewrite, node: Node) -> Value:
+    value = rewrite[args_of(node)[0]]
+    copied = rewrite.copy(node)
+    return Value(copied, value.axis, value.into, value.kind, value.counts)
+
+
+@rule(aten.view.default, aten.reshape.default)
+def _reshape(rewrite: Rewrite, node: Node) -> Value:
+    value = rewrite.vector(args_of(node)[0])
+    tensor, [*shape] = example(args_of(node)[0]), args_of(node)[1]
+    if shape != [-1] or any(not isinstance(s, int) for s in tensor.shape[1:]):
+        raise NoRule('rows get another shape')
+    return flat(rewrite, value, tensor)
+
+
+def flat(rewrite: Rewrite, value: Value, tensor: Tensor) -> Value:
+    """All elements of each row, one after another."""
+    assert value.axis is not None
+    if tensor.dim() == 1:
+        return value
+    size, axis = math.prod(tensor.shape[1:]), value.axis
+    if size > 1:
+        axis = rewrite.once(
+            ('wide', axis, size),
+            lambda: rewrite.axis(operator.mul, value.axis.ptr, size),
+        )
+    like = rewrite.vector_like(tensor.dtype)
+    node = rewrite.call(aten.reshape.default, value.node, [-1], like=like)
+    return Value(node, axis, value.into)
+
+
+@rule(aten.expand_as.default)
+def _expand_as(rewrite: Rewrite, node: Node) -> Value:
+    value, like = (
+        rewrite.vector(args_of(node)[0]),
+        rewrite.vector(args_of(node)[1]),
+    )
+    if value.axis is not like.axis:
+        raise NoRule('rows of different axes are combined')
+    return Value(rewrite.copy(node), value.axis, value.into)
+
+
+@rule(aten.stack.default, aten.cat.default)
+def _concatenate(rewrite: Rewrite, node: Node) -> Value:
+    given = arguments(node)
+    if _begins_with_zero(rewrite, given['tensors']):
+        ends = rewrite[given['tensors'][1]]
+        return Value(rewrite.copy(node), ends.axis, ends.into, 'pointers')
+    values = [rewrite.vector(n) for n in given['tensors']]
+    axes = {value.axis for value in values}
+    stacks = node.target is aten.stack.default
+    if given['dim'] > 0 and len(axes) == 1:
+        changed = {n: rewrite.local(rewrite[n]) for n in node.all_input_nodes}
+        return Value(rewrite.copy(node, changed), values[0].axis)
+    if stacks or given['dim'] != 0:
+        raise NoRule('rows of batches are stacked')
+    return _rows(rewrite, node, values)
+
+
+def _begins_with_zero(rewrite: Rewrite, nodes: Sequence[Node]) -> bool:
+    """Whether a zero comes before where the rows of an axis end."""
+    zero = nodes[0].target is aten.zeros.default
+    return (
+        len(nodes) == 2
+        and zero
+        and tuple(example(nodes[0]).shape) == (1,)
+        and getattr(rewrite[nodes[1]], 'kind', None) == 'ends'
+    )
+
+
+@rule(aten.cumsum.default)
+def _count_held(rewrite: Rewrite, node: Node) -> Value:
+    """Where the rows end for which a mask holds."""
+    mask, given = rewrite.vector(args_of(node)[0]), arguments(node)
+    tensor = example(args_of(node)[0])
+    if tensor.dtype != torch.bool or tensor.dim() != 1:
+        raise NoRule('rows of different batches are added')
+    if given['dtype'] not in (None, torch.int64):
+        raise NoRule('rows are counted in another type')
+    return Value(rewrite.copy(node), mask.axis, rewrite.held(mask), 'ends')
+
+
+def _rows(rewrite: Rewrite, node: Node, values: Sequence[Value]) -> Value:
+    """Rows after rows, in each batch."""
+    into = values[0].into
+    same = all(value.into is into for value in values)
+    nodes = [v.node if same else rewrite.local(v) for v in values]
+    joined = rewrite.call(
+        segments.join,
+        nodes,
+        [rewrite.lengths(v.axis) for v in values if v.axis is not None],
+        like=example(node),
+    )
+    ptr = rewrite.call(
+        segments.sum_of,
+        [v.axis.ptr for v in values if v.axis is not None],
+        like=rewrite.pointer_like(),
+    )
+    return Value(joined, Axis(ptr), into if same else None)
+
+
+@rule(aten.sum.dim_IntList)
+def _along_rows(rewrite: Rewrite, node: Node) -> Value:
+    value, given = rewrite.vector(args_of(node)[0]), arguments(node)
+    dim = example(args_of(node)[0]).dim()
+    if not given['dim'] or any(d % dim == 0 for d in given['dim']):
+        raise NoRule('rows of batches are summed')
+    return Value(rewrite.copy(node), value.axis)
+
+
+@rule(
+    aten.sum.default,
+    aten.mean.default,
+    aten.max.default,
+    aten.min.default,
+    aten.prod.default,
+    aten.any.default,
+    aten.all.default,
+)
+def _number(rewrite: Rewrite, node: Node) -> Value:
+    """A number of each batch, of the same operator: equal bit by bit."""
+    value = rewrite.vector(args_of(node)[0])
+    if len(args_of(node)) > 1 or node.kwargs or value.axis is None:
+        raise NoRule('only reductions without options are known')
+    reduced = rewrite.call(
+        segments.reduce,
+        node.target,
+        rewrite.local(value),
+        rewrite.lengths(value.axis),
+        like=rewrite.vector_like(example(node).dtype),
+    )
+    return Value(reduced, value.axis, kind='scalar')
+
+
+# Sizes.
+
+
+@rule(aten.sym_size.int)
+def _size(rewrite: Rewrite, node: Node) -> Any:
+    value, dim = rewrite[args_of(node)[0]], args_of(node)[1]
+    if value.is_constant or dim != 0:
+        return Value(rewrite.copy(node))
+    if value.kind in ('scalar', 'weights'):
+        raise NoRule('the length of what is no vector is used')
+    return Size(value.axis, int(value.kind == 'pointers'))
+
+
+@rule(operator.add)
+def _add_sizes(rewrite: Rewrite, node: Node) -> Any:
+    if isinstance(example(node), Tensor):
+        return pointwise(rewrite, node)
+    first, second = (rewrite.known.get(a, a) for a in args_of(node))
+    if isinstance(first, Size) and isinstance(second, int):
+        return Size(first.axis, first.more + second)
+    if isinstance(second, Size) and isinstance(first, int):
+        return Size(second.axis, second.more + first)
+    raise NoRule('sizes are added')
+
+
+def _of_shape(rewrite: Rewrite, node: Node, shape: Sequence[Any]) -> Value:
+    first, *others = shape
+    for other in others:
+        rewrite.constant(other)
+    size = rewrite.known.get(first) if isinstance(first, Node) else None
+    if isinstance(size, Size):
+        if size.more:
+            raise NoRule('a vector is longer than its axis')
+        return Value(rewrite.copy(node), size.axis)
+    return Value(rewrite.copy(node))
+
+
+@rule(aten.new_full.default, aten.new_zeros.default, aten.new_ones.default)
+def _new_filled(rewrite: Rewrite, node: Node) -> Value:
+    given = arguments(node)
+    rewrite.constant(given.get('fill_value'))
+    return _of_shape(rewrite, node, given['size'])
+
+
+@rule(aten.full.default, aten.zeros.default, aten.ones.default)
+def _filled(rewrite: Rewrite, node: Node) -> Value:
+    given = arguments(node)
+    rewrite.constant(given.get('fill_value'))
+    return _of_shape(rewrite, node, given['size'])
+
+
+@rule(aten.arange.default)
+def _arange(rewrite: Rewrite, node: Node) -> Value:
+    size = rewrite[args_of(node)[0]]
+    if not isinstance(size, Size) or size.more not in (0, 1):
+        raise NoRule('numbers up to what is no size')
+    kind = 'pointers' if size.more else 'vector'
+    return Value(rewrite.copy(node), size.axis, size.axis, kind)

@@ -1,0 +1,295 @@
+"""What the values of a program become when it samples several batches.
+
+======================  ====================================================
+constant                one value for all batches
+vector over an axis     the rows of all batches, one batch after another
+pointers over an axis   as vectors, with one more element than the axis has
+scalar                  one element for each batch
+size of an axis         a number for each batch
+weights                 what only operators of weighted draws read
+======================  ====================================================
+
+Integers that are positions in an axis are positions in the rows of *all*
+batches while a program runs: to gather, to scatter and to compare them then
+needs no look at batches. A batch gets its own positions when results are
+taken apart.
+"""
+
+import operator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import Graph, Node
+
+from torch_gsample.compiler.ir import example
+from torch_gsample.compiler.super_batch import segments
+
+
+def args_of(node: Node) -> tuple[Any, ...]:
+    """The arguments of a node."""
+    return node.args
+
+
+class NoRule(Exception):
+    """A node of a program has no rule; the message says which, and why."""
+
+
+@dataclass(eq=False)
+class Axis:
+    """A dimension along which the batches lie one after another.
+
+    Args:
+        ptr (Node): int64 ``[B + 1]``, where each batch begins.
+    """
+
+    ptr: Node
+
+
+@dataclass(frozen=True)
+class Value:
+    """A tensor of all batches.
+
+    Args:
+        node (Node): What computes it.
+        axis (Axis, optional): Along which batches lie; a constant if not
+            given.
+        into (Axis, optional): In which its integers are positions.
+        kind (str, optional): ``'vector'``, ``'pointers'``, ``'ends'`` (the
+            pointers but the first), ``'scalar'`` or ``'weights'``.
+        counts (Axis, optional): The axis whose rows it counts: as many rows
+            of this axis belong to each element.
+    """
+
+    node: Node
+    axis: Any = None
+    into: Axis | None = None
+    kind: str = 'vector'
+    counts: Axis | None = None
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it is the same for all batches."""
+        return self.axis is None
+
+
+@dataclass(frozen=True)
+class Size:
+    """How many rows of an axis each batch has, plus a number."""
+
+    axis: Axis
+    more: int = 0
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What an operator returns that returns several values."""
+
+    values: tuple[Value | None, ...]
+
+
+class Rewrite:
+    """A program that is rewritten, and what its values have become.
+
+    New nodes stand before the node that is rewritten.
+
+    Args:
+        graph (Graph): The program.
+        ptr (Node): Where the batches of the inputs begin.
+    """
+
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.known: dict[Node, Any] = {}
+        self.made: list[Node] = []
+        #: The number of the draw of each key.
+        self.numbers: dict[Node, Node] = {}
+        self._cache: dict[Any, Any] = {}
+        self.first: Axis | None = None
+
+    # Nodes.
+
+    def call(
+        self, target: Any, *args: Any, like: Any = None, **kwargs: Any
+    ) -> Node:
+        """Adds a call; ``like`` is an example of its result."""
+        schema = getattr(target, '_schema', None)
+        for argument in () if schema is None else schema.arguments:
+            name, default = argument.name, argument.default_value
+            if name in kwargs and kwargs[name] is default:
+                del kwargs[name]  # the canonical form
+        node = self.graph.call_function(target, args, kwargs)
+        node.meta['example_value'] = like
+        self.made.append(node)
+        return node
+
+    def copy(self, node: Node, changed: dict[Node, Any] | None = None) -> Node:
+        """Adds a call like that of a node, with operands as they became."""
+        changed = changed or {}
+
+        def operand(n: Node) -> Any:
+            return changed[n] if n in changed else self.operand(n)
+
+        copied = self.graph.node_copy(node, operand)
+        self.made.append(copied)
+        return copied
+
+    def operand(self, node: Node) -> Any:
+        """What a node is in operators that know of no batches."""
+        value = self.known[node]
+        if isinstance(value, Size):
+            return self.total(value)
+        if not isinstance(value, Value):
+            raise NoRule('a part that has no rule is used')
+        return value.node
+
+    def once(self, key: Any, make: Any) -> Any:
+        """Returns what was made for a key before, or makes it."""
+        if key not in self._cache:
+            self._cache[key] = make()
+        return self._cache[key]
+
+    # Axes.
+
+    def pointer_like(self) -> Tensor:
+        """An example of where batches begin."""
+        assert self.first is not None
+        return example(self.first.ptr)
+
+    def size_like(self) -> Any:
+        """An example of a size that nothing is known of."""
+        mode = getattr(self.pointer_like(), 'fake_mode', None)
+        if mode is None or mode.shape_env is None:
+            return 1
+        return mode.shape_env.create_unbacked_symint()
+
+    def total(self, size: Size) -> Node:
+        """How many rows all batches have together."""
+        node = self.once(
+            ('total', size.axis),
+            lambda: self.call(
+                segments.total, size.axis.ptr, like=self.size_like()
+            ),
+        )
+        if size.more == 0:
+            return node
+        return self.once(
+            ('total', size.axis, size.more),
+            lambda: self.call(
+                operator.add, node, size.more, like=example(node) + size.more
+            ),
+        )
+
+    def batch(self, axis: Axis) -> Node:
+        """The number of the batch of each row of an axis."""
+        return self.once(
+            ('batch', axis),
+            lambda: self.call(
+                segments.batch_of, axis.ptr, like=self.vector_like(torch.int64)
+            ),
+        )
+
+    def lengths(self, axis: Axis) -> Node:
+        """How many rows each batch has, as a list."""
+        return self.once(
+            ('lengths', axis),
+            lambda: self.call(segments.lengths, axis.ptr, like=None),
+        )
+
+    def vector_like(self, dtype: torch.dtype, *more: int) -> Tensor:
+        """An example of a vector that nothing is known of."""
+        ptr = self.pointer_like()
+        return ptr.new_empty((self.size_like(), *more), dtype=dtype)
+
+    def axis(self, target: Any, *args: Any) -> Axis:
+        """Makes an axis, by a function that returns where batches begin."""
+        return Axis(self.call(target, *args, like=self.pointer_like()))
+
+    def dense(self, size: Any) -> Axis:
+        """The axis of as many rows of each batch."""
+        assert self.first is not None
+        ptr = self.first.ptr
+        return self.once(
+            ('dense', size), lambda: self.axis(segments.dense_ptr, ptr, size)
+        )
+
+    def is_dense(self, axis: Axis, size: Any) -> bool:
+        """Whether all batches have as many rows of an axis."""
+        return self._cache.get(('dense', size)) is axis
+
+    def of_pointers(self, indptr: Node, axis: Axis) -> Axis:
+        """The axis that pointers over another one point into."""
+        return self.axis(segments.ptr_of_pointers, indptr, axis.ptr)
+
+    def held(self, mask: Value) -> Axis:
+        """The axis of the rows for which a mask holds."""
+        assert mask.axis is not None
+        ptr = mask.axis.ptr
+        return self.once(
+            ('held', mask.node),
+            lambda: self.axis(segments.ptr_of_mask, mask.node, ptr),
+        )
+
+    # Values.
+
+    def __getitem__(self, node: Any) -> Any:
+        return self.known[node]
+
+    def vector(self, node: Any) -> Value:
+        """A value that is a vector over an axis."""
+        value = self.known.get(node) if isinstance(node, Node) else None
+        if (
+            not isinstance(value, Value)
+            or value.kind != 'vector'
+            or value.is_constant
+        ):
+            raise NoRule(f'{node} is no vector of all batches')
+        return value
+
+    def constant(self, node: Any) -> Any:
+        """An operand that is the same for all batches."""
+        if isinstance(node, Node):
+            value = self.known[node]
+            if not isinstance(value, Value) or not value.is_constant:
+                raise NoRule(f'{node} is not the same for all batches')
+            return value.node
+        return node
+
+    def local(self, value: Value) -> Node:
+        """Integers as each batch has them, positions in its own rows."""
+        into, axis = value.into, value.axis
+        if into is None:
+            return value.node
+        assert axis is not None
+        if value.kind != 'vector':
+            raise NoRule('pointers are used as numbers')
+        return self.once(
+            ('local', value.node, into),
+            lambda: self.call(
+                segments.localize,
+                value.node,
+                into.ptr,
+                self.batch(axis),
+                like=example(value.node),
+            ),
+        )
+
+    def positions(self, value: Value, into: Axis) -> Node:
+        """Integers as positions in the rows of all batches."""
+        if value.into is into:
+            return value.node
+        assert value.axis is not None
+        if value.kind != 'vector':
+            raise NoRule('pointers are used as positions')
+        local, axis = self.local(value), value.axis
+        return self.once(
+            ('positions', local, into),
+            lambda: self.call(
+                segments.globalize,
+                local,
+                into.ptr,
+                self.batch(axis),
+                like=example(local),
+            ),
+        )

@@ -28,6 +28,7 @@ from torch_gsample.ops.neighbor_sample import (
     hetero_neighbor_sample,
     neighbor_sample,
 )
+from torch_gsample.ops.sample_hops import Hops, sample_hops
 from torch_gsample.ops.subgraph import induce_subgraph
 from torch_gsample.ops.synthetic import configuration_model, rmat_edges
 from torch_gsample.ops.walk import (
@@ -39,6 +40,7 @@ from torch_gsample.ops.walk import (
 
 __all__ = [
     'HeteroNeighborSample',
+    'Hops',
     'NeighborSample',
     'Walks',
     'check_csc',
@@ -59,6 +61,7 @@ __all__ = [
     'random_walk',
     'rmat_edges',
     'sample_cols',
+    'sample_hops',
     'sample_nodes',
     'slice_cols',
     'slice_rows',

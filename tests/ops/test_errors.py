@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.ops.hops_errors import HOPS_ERRORS
 from tests.ops.walk_errors import WALK_ERRORS
 from torch_gsample import ops
 from torch_gsample.ops import _check
@@ -73,10 +74,6 @@ def negative(ids=IDS, num_nodes=3, **kw):
 
 def sample_cols(k=1, indptr=INDPTR, key=KEY, **kw):
     return ops.sample_cols(indptr, k, key=key, **kw)
-
-
-def sample_hops(fanouts=(1,), key=(KEY,), **kw):
-    return ops.sample_hops(INDPTR, INDICES, SEEDS, fanouts, key=key, **kw)
 
 
 def sample_nodes(k=1, num_nodes=3, **kw):
@@ -334,13 +331,6 @@ MATRICES = [
     (ValueError, lambda: sample_cols(key=KEY[0]), 'epoch, batch) (got [3])'),
     (ValueError, lambda: sample_cols(id=IDS), "'id' must have 3 elements (go"),
     (TypeError, lambda: sample_cols(cum_weight=[1]), "'cum_weight' must be a"),
-    (ValueError, lambda: sample_hops([1, 2]), "'key' must have 2 items, one "),
-    (ValueError, lambda: sample_hops(call_id=[]), "'call_id' must have 1 it"),
-    (
-        ValueError,
-        lambda: sample_hops(frontier='all'),
-        "'frontier' must be one of row, nodes, new, unseen (got 'all')",
-    ),
     (ValueError, lambda: sample_nodes(-1), "'k' must not be negative (got -1"),
     (
         ValueError,
@@ -366,6 +356,7 @@ CASES = [
     *FORMATS,
     *OTHERS,
     *MATRICES,
+    *HOPS_ERRORS,
     *WALK_ERRORS,
 ]
 

@@ -79,7 +79,7 @@ def take_keys(graph: Graph) -> None:
     """
     for node in list(graph.nodes):
         if not is_operator(node, 'next_key') or not all(
-            _is_draw(user) for user in node.users
+            _is_draw(user, node) for user in node.users
         ):
             continue
         with graph.inserting_before(node):
@@ -87,20 +87,26 @@ def take_keys(graph: Graph) -> None:
             key = graph.call_function(operator.getitem, (draw, 0))
             call_id = graph.call_function(operator.getitem, (draw, 1))
         for user in list(node.users):
+            _set_call_id(user, node, call_id)
             user.replace_input_with(node, key)
-            _set_call_id(user, call_id)
         graph.erase_node(node)
 
 
-def _is_draw(node: Node) -> bool:
-    """Whether a node draws, and is not numbered yet."""
+def _is_draw(node: Node, key: Node) -> bool:
+    """Whether a node draws by a key, and its draws are not numbered yet."""
     if not is_operator(node) or 'call_id' not in _names(node):
         return False
-    at = _names(node).index('call_id')
-    given = (
-        node.args[at] if at < len(node.args) else node.kwargs.get('call_id')
-    )
+    given = _argument(node, 'call_id')
+    if isinstance(given, (list, tuple)):  # one of each hop
+        keys = _argument(node, 'key')
+        given = [n for n, k in zip(given, keys, strict=True) if k is key]
+        return not any(given)
     return not given
+
+
+def _argument(node: Node, name: str) -> Any:
+    at = _names(node).index(name)
+    return node.args[at] if at < len(node.args) else node.kwargs.get(name)
 
 
 def _names(node: Node) -> list[str]:
@@ -108,7 +114,13 @@ def _names(node: Node) -> list[str]:
     return [argument.name for argument in target._schema.arguments]
 
 
-def _set_call_id(node: Node, value: Node) -> None:
+def _set_call_id(node: Node, key: Node, value: Any) -> None:
+    given: Any = _argument(node, 'call_id')
+    if isinstance(given, (list, tuple)):
+        keys: Any = _argument(node, 'key')
+        value = [
+            value if k is key else n for n, k in zip(given, keys, strict=True)
+        ]
     at = _names(node).index('call_id')
     if at < len(node.args):
         node.update_arg(at, value)

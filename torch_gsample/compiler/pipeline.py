@@ -14,6 +14,7 @@ from torch_gsample.compiler.passes.eliminate_dead import eliminate_dead
 from torch_gsample.compiler.passes.fuse_extract_select import (
     fuse_extract_select,
 )
+from torch_gsample.compiler.passes.fuse_hops import fuse_hops
 from torch_gsample.compiler.passes.hoist_invariant import hoist_invariant
 
 
@@ -37,6 +38,7 @@ PASSES = (
         fuse_extract_select,
         'before dead nodes go: it leaves the extracts without users',
     ),
+    Pass('fuse_hops', fuse_hops, 'its hops are what was fused'),
     Pass('eliminate_dead', eliminate_dead, 'sweeps up what was fused'),
     Pass(
         'hoist_invariant',

@@ -126,6 +126,9 @@ def _is_its_argument(node: Node) -> bool:
 
 def _name_operator(node: Node) -> None:
     target = node.target
+    if target is torch.unique and len(node.args) == 1 and not node.kwargs:
+        node.op, node.target = 'call_method', 'unique'
+        return
     if isinstance(target, torch._ops.OpOverloadPacket):
         target = getattr(target, target.overloads()[0])
     if isinstance(target, torch._ops.OpOverload):

@@ -13,6 +13,7 @@ from torch_gsample.compiler.ir import (
     is_operator,
     live_nodes,
     part_of,
+    same_size,
 )
 
 
@@ -223,10 +224,3 @@ def _is_length(number: Any, of: Node | None) -> bool:
         example(number) if isinstance(number, Node) else number,
         example(of).shape[0],
     )
-
-
-def same_size(a: Any, b: Any) -> bool:
-    """Whether two lengths are one, for all inputs."""
-    if isinstance(a, torch.SymInt) and isinstance(b, torch.SymInt):
-        return bool(a.node.expr == b.node.expr)
-    return type(a) is type(b) is int and a == b

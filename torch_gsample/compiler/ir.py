@@ -105,6 +105,13 @@ def is_pure(node: Node) -> bool:
     )
 
 
+def same_size(a: Any, b: Any) -> bool:
+    """Whether two lengths are one, for all inputs."""
+    if isinstance(a, torch.SymInt) and isinstance(b, torch.SymInt):
+        return bool(a.node.expr == b.node.expr)
+    return type(a) is type(b) is int and a == b
+
+
 def live_nodes(graph: Graph) -> set[Node]:
     """What the program returns, what has an effect, and what these use."""
     live: set[Node] = set()
@@ -173,7 +180,7 @@ def gathered(node: Any) -> tuple[Any, Any] | None:
         return args[0], args[2]
     if node.target is aten.index.Tensor and len(args[1]) == 1:
         [index] = args[1]
-        if example(index).dtype != torch.bool:
+        if example(index).dtype != torch.bool and example(index).dim() == 1:
             return args[0], index
     return None
 

@@ -44,6 +44,7 @@ from torch_gsample.compiler.ir import (
     part_of,
     parts,
 )
+from torch_gsample.compiler.passes.hoist_invariant import invariant_nodes
 
 _SAMPLE = torch.ops.gsample.sample_cols.default
 _CUMULATE = torch.ops.gsample.cumulate_weights.default
@@ -71,7 +72,7 @@ def _fuse(
     weight = sample.kwargs.get('cum_weight')
     source = None
     if weight is not None:
-        source = _gathered_weight(weight, extract)
+        source = _gathered_weight(graph, weight, extract)
         if source is None or source in changed:
             return
     selected: Any = parts(sample).get(1)
@@ -127,7 +128,7 @@ def _source(user: Node, selected: Node, extract: Node) -> Node | None:
     return inner[0]
 
 
-def _gathered_weight(weight: Any, extract: Node) -> Node | None:
+def _gathered_weight(graph: Graph, weight: Any, extract: Node) -> Node | None:
     """The weights of the graph that were extracted and cumulated."""
     if not is_operator(weight, 'cumulate_weights'):
         return None
@@ -140,7 +141,7 @@ def _gathered_weight(weight: Any, extract: Node) -> Node | None:
     if gather is None:
         return None
     tensor, index = gather
-    of_graph = tensor.op == 'placeholder'
+    of_graph = tensor in invariant_nodes(graph)
     same = part_of(index, 'slice_cols', 2) is extract
     return tensor if of_graph and same else None
 

@@ -40,7 +40,7 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
-from torch_gsample.compiler.hop_chains import HopChain, find_chains, same_size
+from torch_gsample.compiler.hop_chains import HopChain, find_chains
 from torch_gsample.compiler.ir import (
     aten,
     example,
@@ -49,6 +49,7 @@ from torch_gsample.compiler.ir import (
     is_size,
     may_change,
     parts,
+    same_size,
 )
 
 _HOPS = torch.ops.gsample.sample_hops.default

@@ -35,8 +35,9 @@ def assert_close(first, second):
 def test_parameters_are_invariant_without_gradients_only():
     _, program = sampler()
     with torch.no_grad():
-        assert '= aten.matmul(' in (text := trace(program, A, seeds(4)).text)
+        text = trace(program, A, seeds(4)).text
     kept = [line for line in text.splitlines() if 'aten.matmul' in line]
+    assert kept
     assert all(line.startswith('^') for line in kept)
     text = trace(program, A, seeds(4)).text
     assert '^' in text  # of the graph

@@ -140,6 +140,7 @@ def test_weights_of_all_hops_are_the_same():
         lambda c, r: torch.cat([c, gsample.unique_nodes.default(r, 4)[0]]),
         lambda c, r: nodes(c, r)[1 + length(c) :],
         lambda c, r: nodes(r, c),
+        lambda c, r: nodes(c * 1, r),
         lambda c, r: nodes(c, r)[length(c) :: 2],
         lambda c, r: torch.cat([c, r]).unique()[length(c) :],
         lambda c, r: gsample.unique_nodes.default(c, 4)[0],

@@ -92,9 +92,7 @@ def sample_hops(
         columns = seen[skipped:]
         if sorted:
             columns.sort()
-        for items, item in zip(
-            out, (begin, row, edge, columns), strict=True
-        ):
+        for items, item in zip(out, (begin, row, edge, columns), strict=True):
             items.append(item)
     if not return_frontier and fanouts:
         out[3].pop()

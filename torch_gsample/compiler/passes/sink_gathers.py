@@ -111,7 +111,8 @@ def _may_sink(graph: Graph, node: Node, source: Node) -> bool:
     exact = node.target in _EXACT or (
         node.target is aten.pow.Tensor_Scalar and node.args[1] in (2, 3)
     )
-    value, result = example(source), example(node)
+    value: Any = example(source)
+    result: Any = example(node)
     return bool(
         exact
         and node.all_input_nodes == list(node.args[:1])

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from tests.sparse_sample.cases import GRAPHS, case, with_cases
+from torch_gsample import SparseSample
 from torch_gsample.rng import make_key, program_scope
 
 
@@ -158,3 +159,27 @@ def test_the_transpose_copies_nothing():
     assert A.T.value is A.value
     assert A.T.csr is A.csc
     assert A.t().T.csc is A.csc
+
+
+@pytest.mark.parametrize('threads', [1, 2])
+@pytest.mark.parametrize('dtype', [torch.float32, torch.float64])
+@pytest.mark.parametrize('width', [(), (3,)])
+def test_values_of_many_edges(dtype, width, threads):
+    gen = torch.Generator().manual_seed(0)
+    edges = torch.randint(500, (2, 20_000), generator=gen)
+    value = torch.rand((20_000, *width), dtype=dtype, generator=gen)
+    value.requires_grad_()
+    A = SparseSample.from_edge_index(edges, value, (500, 500))
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        part = A[:, torch.randint(500, (400,), generator=gen)]
+    finally:
+        torch.set_num_threads(before)
+    assert part.num_edges > 10_000
+    by_edge = torch.empty_like(value)
+    by_edge[A.edge_id] = A.value
+    assert torch.equal(part.value, by_edge[part.edge_id])
+    (grad,) = torch.autograd.grad(part.value.sum(), value)
+    times = torch.bincount(part.edge_id, minlength=20_000).to(dtype)
+    assert torch.equal(grad, times.view(-1, *[1] * len(width)).expand_as(grad))

@@ -96,7 +96,7 @@ def sink_gathers(graph: Graph) -> list[str]:
 
 
 def _is_length(node: Node) -> bool:
-    return node.target is aten.sym_size.int and node.args[1] == 0
+    return bool(node.target is aten.sym_size.int and node.args[1] == 0)
 
 
 def _selects(user: Node, of: Node) -> bool:

@@ -2,7 +2,9 @@
 
 Columns add passes: ``plain`` runs the captured program in its canonical form,
 ``compiled`` runs all passes. GraphSAGE is also compared with the operator that
-samples all hops at once.
+samples all hops at once. ``overhead`` is what a compiled call takes beside the
+function that the backend made, whose operators run on a tiny graph; the first
+compilation is Dynamo's but for the part of the backend.
 
     python benchmark/compile.py --graphs small
     python benchmark/compile.py --graphs large --markdown results.md
@@ -20,9 +22,27 @@ from harness import Report, compare, machine, seed_batches
 from neighbor import load_graph
 
 from torch_gsample import SparseSample, algorithms, ops
+from torch_gsample.compiler import backend
 from torch_gsample.rng import make_key, program_scope
 
 Call = Callable[[int], object]
+
+
+class Backend:
+    """The backend, its time, and the last call of what it made."""
+
+    seconds = 0.0
+
+    def __call__(self, gm: Any, inputs: Any) -> Callable[..., Any]:
+        start = time.perf_counter()
+        made = backend(gm, inputs)
+        self.seconds += time.perf_counter() - start
+
+        def call(*args: Any) -> Any:
+            self.repeat = lambda: made(*args)
+            return made(*args)
+
+        return call
 
 
 def programs(A: SparseSample) -> dict[str, Callable[..., Any]]:
@@ -58,7 +78,8 @@ def calls(
     for batch in seeds:
         torch._dynamo.decorators.mark_unbacked(batch, 0)
     start = time.perf_counter()
-    candidates['compiled'](A, seeds[0])
+    with torch.no_grad():
+        candidates['compiled'](A, seeds[0])
     seconds = time.perf_counter() - start
 
     def keyed(function: Callable[..., Any]) -> Call:
@@ -69,6 +90,31 @@ def calls(
         return run
 
     return {name: keyed(call) for name, call in candidates.items()}, seconds
+
+
+def overhead(name: str) -> tuple[float, float]:
+    """Returns seconds of a call beside its operators, and of the backend."""
+    torch._dynamo.reset()
+    row, col = torch.arange(64).repeat(4), torch.randint(64, (256,))
+    A = SparseSample.from_coo(row, col, torch.rand(256), (64, 64)).by_column()
+    program = programs(A)[name]
+    made = Backend()
+    compiled = torch.compile(
+        lambda A, s: program(A, s), backend=made, fullgraph=True
+    )
+    seeds = torch.arange(4)
+    torch._dynamo.decorators.mark_unbacked(seeds, 0)
+    with program_scope(make_key(0)), torch.no_grad():
+        compiled(A, seeds)
+        times = compare(
+            {
+                'compiled': lambda _: compiled(A, seeds),
+                'operators': lambda _: made.repeat(),
+            },
+            rounds=201,
+        )
+    beside = times['compiled'].median - times['operators'].median
+    return beside, made.seconds
 
 
 def run(report: Report, name: str, args: argparse.Namespace) -> None:
@@ -95,6 +141,7 @@ def run(report: Report, name: str, args: argparse.Namespace) -> None:
                 )
             )
         times = compare(candidates, args.rounds)
+        beside, backend_seconds = overhead(sampler)
         median = {key: t.median * 1e3 for key, t in times.items()}
         report.add(
             Path(name).resolve().parent.name if '/' in name else name,
@@ -105,6 +152,8 @@ def run(report: Report, name: str, args: argparse.Namespace) -> None:
             f'{median["eager"] / median["compiled"]:.2f}x',
             f'{median["operator"]:.1f}' if 'operator' in median else '-',
             f'{seconds:.1f}',
+            f'{backend_seconds:.2f}',
+            f'{beside * 1e6:.0f}',
         )
 
 
@@ -121,7 +170,8 @@ def main() -> None:
         f'Compiled samplers, {args.batch_size} seeds, {args.threads} '
         f'threads: {machine()}',
         ['graph', 'sampler', 'eager ms', 'plain ms', 'compiled ms']
-        + ['speed-up', 'operator ms', 'first compilation s'],
+        + ['speed-up', 'operator ms', 'first compilation s']
+        + ['of it the backend s', 'overhead us'],
     )
     for name in args.graphs.split(','):
         run(report, name, args)

@@ -22,6 +22,7 @@ from tests.reference_matrix import (  # noqa: F401
     next_key,
     random_uniform,
     sample_cols,
+    sample_hops,
     sample_nodes,
     slice_cols,
     slice_rows,

@@ -66,6 +66,47 @@ def sample_cols(
     return begin, edge
 
 
+def sample_hops(
+    indptr,
+    indices,
+    seeds,
+    fanouts,
+    key,
+    call_id,
+    *,
+    cum_weight=None,
+    frontier='nodes',
+    sorted=False,
+    replace=False,
+    return_frontier=False,
+    num_threads=0,
+):
+    out = [], [], [], []
+    columns = seen = list(seeds)
+    for hop, k in enumerate(fanouts):
+        begin, edge = sample_cols(
+            indptr,
+            k,
+            key[hop],
+            call_id[hop],
+            cols=columns,
+            cum_weight=cum_weight,
+            replace=replace,
+        )
+        row = [indices[e] for e in edge]
+        before = {'row': [], 'unseen': seen}.get(frontier, columns)
+        seen = list(dict.fromkeys(before + row))
+        skipped = len(before) if frontier in ('new', 'unseen') else 0
+        columns = seen[skipped:]
+        if sorted:
+            columns.sort()
+        for items, item in zip(out, (begin, row, edge, columns), strict=True):
+            items.append(item)
+    if not return_frontier and fanouts:
+        out[3].pop()
+    return out
+
+
 def sample_nodes(
     num_nodes, k, key, call_id=0, *, cum_weight=None, replace=False
 ):

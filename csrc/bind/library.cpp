@@ -63,6 +63,12 @@ STABLE_TORCH_LIBRARY(gsample, m) {
       "bool replace=False, int num_threads=0, Tensor? ptr=None) -> "
       "(Tensor indptr, Tensor edge)");
   m.def(
+      "sample_hops(Tensor indptr, Tensor indices, Tensor seeds, "
+      "int[] fanouts, Tensor[] key, SymInt[] call_id, *, "
+      "Tensor? cum_weight=None, str frontier='nodes', bool sorted=False, "
+      "bool replace=False, bool return_frontier=False, int num_threads=0) -> "
+      "(Tensor[] indptr, Tensor[] row, Tensor[] edge, Tensor[] node)");
+  m.def(
       "sample_nodes(SymInt num_nodes, int k, Tensor key, SymInt call_id=0, "
       "*, Tensor? cum_weight=None, bool replace=False) -> Tensor");
   m.def(

@@ -19,6 +19,20 @@ def sample_cols(indptr=INDPTR, k=1, key=KEY, call_id=0, **kw):
     return GSAMPLE.sample_cols(indptr, k, key, call_id, **kw)
 
 
+def sample_hops(
+    seeds=SEEDS,
+    indptr=INDPTR,
+    indices=INDICES,
+    fanouts=(2, 2),
+    call_id=(0, 1),
+    **kw,
+):
+    keys = [KEY] * 2
+    return GSAMPLE.sample_hops(
+        indptr, indices, seeds, fanouts, keys, call_id, **kw
+    )
+
+
 def sample_nodes(num_nodes=3, k=1, call_id=0, **kw):
     return GSAMPLE.sample_nodes(num_nodes, k, KEY, call_id, **kw)
 
@@ -99,6 +113,33 @@ MATRICES = {
     ),
     "sample_cols: 'cum_weight' must have 4 elements (got 3)": lambda: (
         sample_cols(cum_weight=TIME)
+    ),
+    "sample_hops: 'seeds' must be nodes of the graph (got 3 at": lambda: (
+        sample_hops(SEEDS + 1)
+    ),
+    "sample_hops: 'indptr' must ascend from 0 to the 3 edges (it": lambda: (
+        sample_hops(indptr=torch.tensor([0, 4, 2, 3]))
+    ),
+    "sample_hops: 'indices' must be in [0, 3) (they are not near": lambda: (
+        sample_hops(indices=INDICES + 1)
+    ),
+    "'key' and 'call_id' must have one item for each of 2 hops (got 2": (
+        lambda: sample_hops(call_id=[0])
+    ),
+    "'frontier' must be 'row', 'nodes', 'new' or 'unseen' (got 'all')": (
+        lambda: sample_hops(frontier='all')
+    ),
+    "'fanouts' must be -1 or more, and less than 2^31 with replacement": (
+        lambda: sample_hops(fanouts=[2, 2**31], replace=True)
+    ),
+    'a hop has 6442450941 edges or nodes, more than it can count': lambda: (
+        sample_hops(
+            torch.zeros(3, dtype=torch.int64),
+            INDPTR.int(),
+            INDICES.int(),
+            [2**31 - 1] * 2,
+            replace=True,
+        )
     ),
     "'num_nodes' must not be negative": lambda: sample_nodes(-1),
     "sample_nodes: 'k' must be in [0, 2^31) (got -1)": lambda: sample_nodes(

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.ops.hops_errors import HOPS_ERRORS
 from tests.ops.segment_errors import SEGMENT_ERRORS
 from tests.ops.walk_errors import WALK_ERRORS
 from torch_gsample import ops
@@ -357,6 +358,7 @@ CASES = [
     *OTHERS,
     *MATRICES,
     *SEGMENT_ERRORS,
+    *HOPS_ERRORS,
     *WALK_ERRORS,
 ]
 

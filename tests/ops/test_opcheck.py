@@ -107,6 +107,17 @@ SAMPLES = {
         ((G.indptr, 3, KEY), {'cols': SEEDS, 'id': SEEDS + 1}),
         ((G.indptr, 3, KEYS), {'cols': SEEDS, 'ptr': PTR}),
     ],
+    'sample_hops': [
+        ((G.indptr, G.indices, SEEDS, [3, 2], [KEY, KEY], [0, 1]), {}),
+        (
+            (G.indptr, G.indices, NONE, [3], [KEY], [4]),
+            {'return_frontier': True, 'frontier': 'unseen'},
+        ),
+        (
+            (G.indptr, G.indices, SEEDS, [2, -1], [KEY, KEY], [1, 1]),
+            {'cum_weight': WEIGHT, 'replace': True, 'frontier': 'row'},
+        ),
+    ],
     'sample_nodes': [
         ((40, 3, KEY), {}),
         ((0, 3, KEY, 2), {'replace': True}),

@@ -17,7 +17,8 @@ class InvariantCache:
     """Calls a function of tensors once, until one is changed or freed.
 
     A change in place raises the version of a tensor, and what was computed
-    before is not used again. The tensors are not kept alive.
+    before is not used again; nor is it when a tensor gets other memory. The
+    tensors are not kept alive.
 
     Args:
         function (Callable): A pure function of tensors.
@@ -33,7 +34,7 @@ class InvariantCache:
         if any(tensor.is_inference() for tensor in tensors):
             return self._function(*tensors)  # these have no version
         key = tuple(map(id, tensors))
-        versions = tuple(tensor._version for tensor in tensors)
+        versions = tuple((t._version, t.data_ptr()) for t in tensors)
         with self._lock:
             found = self._kept.get(key)
             if found is not None and found[0] == versions:

@@ -105,6 +105,23 @@ def is_pure(node: Node) -> bool:
     )
 
 
+def same_size(a: Any, b: Any) -> bool:
+    """Whether two lengths are one, for all inputs."""
+    if isinstance(a, torch.SymInt) and isinstance(b, torch.SymInt):
+        return bool(a.node.expr == b.node.expr)
+    return type(a) is type(b) is int and a == b
+
+
+def live_nodes(graph: Graph) -> set[Node]:
+    """What the program returns, what has an effect, and what these use."""
+    live: set[Node] = set()
+    for node in reversed(graph.nodes):
+        used = any(user in live for user in node.users)
+        if used or node.op == 'output' or not is_pure(node):
+            live.add(node)
+    return live
+
+
 def may_change(graph: Graph) -> set[Node]:
     """Values that an opaque node may change in place.
 
@@ -142,6 +159,30 @@ def parts(node: Node) -> dict[int, Node]:
         for user in node.users
         if is_part(user) and user.args[0] is node
     }
+
+
+def part_of(value: Any, operator: str, number: int) -> Node | None:
+    """The call of an operator whose output of that number a value is."""
+    if not isinstance(value, Node) or not is_part(value):
+        return None
+    call, place = value.args
+    if place != number or not is_operator(call, operator):  # type: ignore
+        return None
+    return call  # type: ignore[return-value]
+
+
+def gathered(node: Any) -> tuple[Any, Any] | None:
+    """The tensor and the index of a gather along its first dimension."""
+    if not isinstance(node, Node):
+        return None
+    args: Any = node.args
+    if node.target is aten.index_select.default and args[1] == 0:
+        return args[0], args[2]
+    if node.target is aten.index.Tensor and len(args[1]) == 1:
+        [index] = args[1]
+        if example(index).dtype != torch.bool and example(index).dim() == 1:
+            return args[0], index
+    return None
 
 
 def placeholders(graph: Graph) -> Iterator[Node]:

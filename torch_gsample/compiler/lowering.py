@@ -33,7 +33,8 @@ def split_invariant(
     """Takes what is marked as invariant out of a graph.
 
     Its values become further inputs. Returns the function of all inputs that
-    gives them, if there are any.
+    gives them, if there are any. Values of different inputs are kept by
+    themselves: a parameter that changes leaves the values of the graph.
     """
     graph = module.graph
     marked = [
@@ -50,24 +51,59 @@ def split_invariant(
     inputs = list(placeholders(graph))
     if not wanted or not inputs:
         return None
-    used = {n for node in marked for n in node.all_input_nodes}
-    places = [i for i, node in enumerate(inputs) if node in used]
-    part, copies = Graph(), {}
-    for i in places:
-        copies[inputs[i]] = part.placeholder(inputs[i].name)
-    for node in marked:
-        copies[node] = part.node_copy(node, lambda n: copies[n])
-    part.output(tuple(copies[node] for node in wanted))
-    last = inputs[-1]
+    needs = _inputs_of(inputs + marked)
+    groups: dict[frozenset[Node], list[Node]] = {}
     for node in wanted:
+        groups.setdefault(needs[node], []).append(node)
+    caches = []
+    for used, group in groups.items():
+        places = [i for i, node in enumerate(inputs) if node in used]
+        part = _copy(inputs, marked, needs, used, group)
+        caches.append((places, InvariantCache(part)))
+    last = inputs[-1]
+    for node in (node for group in groups.values() for node in group):
         with graph.inserting_after(last):
             last = graph.placeholder(f'kept_{node.name}')
         node.replace_all_uses_with(last)
     for node in reversed(marked):
         if not node.users:
             graph.erase_node(node)
-    cache = InvariantCache(GraphModule(torch.nn.Module(), part).forward)
-    return lambda args: cache(*[args[i] for i in places])
+    return lambda args: tuple(
+        value
+        for places, cache in caches
+        for value in cache(*[args[i] for i in places])
+    )
+
+
+def _inputs_of(nodes: list[Node]) -> dict[Node, frozenset[Node]]:
+    """The inputs of a program that each node comes from."""
+    needs: dict[Node, frozenset[Node]] = {}
+    for node in nodes:
+        own = [node] if node.op == 'placeholder' else []
+        needs[node] = frozenset(own).union(
+            *(needs[n] for n in node.all_input_nodes)
+        )
+    return needs
+
+
+def _copy(
+    inputs: list[Node],
+    marked: list[Node],
+    needs: dict[Node, frozenset[Node]],
+    used: frozenset[Node],
+    wanted: list[Node],
+) -> Callable[..., tuple[Any, ...]]:
+    """Returns the function of some inputs that gives the wanted values."""
+    part, copies = Graph(), {}
+    for node in inputs:
+        if node in used:
+            copies[node] = part.placeholder(node.name)
+    for node in marked:
+        if needs[node] <= used:
+            copies[node] = part.node_copy(node, lambda n: copies[n])
+    part.output(tuple(copies[node] for node in wanted))
+    part.eliminate_dead_code()  # all of it is pure
+    return GraphModule(torch.nn.Module(), part).forward
 
 
 def take_keys(graph: Graph) -> None:
@@ -79,7 +115,7 @@ def take_keys(graph: Graph) -> None:
     """
     for node in list(graph.nodes):
         if not is_operator(node, 'next_key') or not all(
-            _is_draw(user) for user in node.users
+            _is_draw(user, node) for user in node.users
         ):
             continue
         with graph.inserting_before(node):
@@ -87,20 +123,26 @@ def take_keys(graph: Graph) -> None:
             key = graph.call_function(operator.getitem, (draw, 0))
             call_id = graph.call_function(operator.getitem, (draw, 1))
         for user in list(node.users):
+            _set_call_id(user, node, call_id)
             user.replace_input_with(node, key)
-            _set_call_id(user, call_id)
         graph.erase_node(node)
 
 
-def _is_draw(node: Node) -> bool:
-    """Whether a node draws, and is not numbered yet."""
+def _is_draw(node: Node, key: Node) -> bool:
+    """Whether a node draws by a key, and its draws are not numbered yet."""
     if not is_operator(node) or 'call_id' not in _names(node):
         return False
-    at = _names(node).index('call_id')
-    given = (
-        node.args[at] if at < len(node.args) else node.kwargs.get('call_id')
-    )
+    given = _argument(node, 'call_id')
+    if isinstance(given, (list, tuple)):  # one of each hop
+        keys = _argument(node, 'key')
+        given = [n for n, k in zip(given, keys, strict=True) if k is key]
+        return not any(given)
     return not given
+
+
+def _argument(node: Node, name: str) -> Any:
+    at = _names(node).index(name)
+    return node.args[at] if at < len(node.args) else node.kwargs.get(name)
 
 
 def _names(node: Node) -> list[str]:
@@ -108,7 +150,13 @@ def _names(node: Node) -> list[str]:
     return [argument.name for argument in target._schema.arguments]
 
 
-def _set_call_id(node: Node, value: Node) -> None:
+def _set_call_id(node: Node, key: Node, value: Any) -> None:
+    given: Any = _argument(node, 'call_id')
+    if isinstance(given, (list, tuple)):
+        keys: Any = _argument(node, 'key')
+        value = [
+            value if k is key else n for n, k in zip(given, keys, strict=True)
+        ]
     at = _names(node).index('call_id')
     if at < len(node.args):
         node.update_arg(at, value)

@@ -14,7 +14,10 @@ from torch_gsample.compiler.passes.eliminate_dead import eliminate_dead
 from torch_gsample.compiler.passes.fuse_extract_select import (
     fuse_extract_select,
 )
+from torch_gsample.compiler.passes.fuse_hops import fuse_hops
 from torch_gsample.compiler.passes.hoist_invariant import hoist_invariant
+from torch_gsample.compiler.passes.rewrite_unique import rewrite_unique
+from torch_gsample.compiler.passes.sink_gathers import sink_gathers
 from torch_gsample.compiler.passes.super_batch import super_batch
 
 
@@ -34,6 +37,11 @@ PASSES = (
     Pass('canonicalize', canonicalize, 'the others know one form'),
     Pass('eliminate_common', eliminate_common, 'equal parts become one node'),
     Pass(
+        'sink_gathers',
+        sink_gathers,
+        'after equal parts are one: it asks what else uses a gather',
+    ),
+    Pass(
         'fuse_extract_select',
         fuse_extract_select,
         'before dead nodes go: it leaves the extracts without users',
@@ -42,6 +50,12 @@ PASSES = (
         'super_batch',
         super_batch,
         'before operators are fused: it has a rule for each by itself',
+    ),
+    Pass('fuse_hops', fuse_hops, 'its hops are what was fused'),
+    Pass(
+        'rewrite_unique',
+        rewrite_unique,
+        'after hops, which know frontiers by their form',
     ),
     Pass('eliminate_dead', eliminate_dead, 'sweeps up what was fused'),
     Pass(

@@ -28,6 +28,7 @@ from torch_gsample.ops.neighbor_sample import (
     hetero_neighbor_sample,
     neighbor_sample,
 )
+from torch_gsample.ops.sample_hops import Hops, sample_hops
 from torch_gsample.ops.segments import (
     positive_weights_segments,
     sample_nodes_segments,
@@ -45,6 +46,7 @@ from torch_gsample.ops.walk import (
 
 __all__ = [
     'HeteroNeighborSample',
+    'Hops',
     'NeighborSample',
     'Walks',
     'check_csc',
@@ -66,6 +68,7 @@ __all__ = [
     'random_walk',
     'rmat_edges',
     'sample_cols',
+    'sample_hops',
     'sample_nodes',
     'sample_nodes_segments',
     'slice_cols',

@@ -126,6 +126,9 @@ def _is_its_argument(node: Node) -> bool:
 
 def _name_operator(node: Node) -> None:
     target = node.target
+    if target is torch.unique and len(node.args) == 1 and not node.kwargs:
+        node.op, node.target = 'call_method', 'unique'
+        return
     if isinstance(target, torch._ops.OpOverloadPacket):
         target = getattr(target, target.overloads()[0])
     if isinstance(target, torch._ops.OpOverload):
@@ -157,14 +160,14 @@ def _name_operator(node: Node) -> None:
 
 
 def _indexing(args: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
-    """``x[index]`` with a vector of integers, a mask or a slice."""
+    """``x[index]`` with integers, a mask or a slice."""
     source, index = _value(args[0]), _value(args[1])
     if isinstance(source, Tensor) and isinstance(args[1], slice):
         bounds = args[1].start, args[1].stop, args[1].step or 1
         return 'slice', (args[0], 0, *bounds)
     if not isinstance(source, Tensor) or not isinstance(index, Tensor):
         return '', args
-    integers = index.dim() == 1 and index.dtype in (torch.int32, torch.int64)
+    integers = index.dim() > 0 and index.dtype in (torch.int32, torch.int64)
     if integers or index.dtype == torch.bool:
         return 'index', (args[0], [args[1]])
     return '', args

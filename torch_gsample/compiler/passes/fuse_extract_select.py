@@ -38,12 +38,13 @@ from torch.fx import Graph, Node
 
 from torch_gsample.compiler.ir import (
     aten,
-    example,
+    gathered,
     is_operator,
-    is_part,
     may_change,
+    part_of,
     parts,
 )
+from torch_gsample.compiler.passes.hoist_invariant import invariant_nodes
 
 _SAMPLE = torch.ops.gsample.sample_cols.default
 _CUMULATE = torch.ops.gsample.cumulate_weights.default
@@ -52,76 +53,60 @@ _CUMULATE = torch.ops.gsample.cumulate_weights.default
 def fuse_extract_select(graph: Graph) -> None:
     """Fuses each extract of columns with the selections of its edges."""
     changed = may_change(graph)
+    cumulated: dict[Any, Node] = {}
     for node in list(graph.nodes):
         if is_operator(node, 'sample_cols') and 'cols' not in node.kwargs:
-            _fuse(graph, node, changed)
+            _fuse(graph, node, changed, cumulated)
 
 
-def _fuse(graph: Graph, sample: Node, changed: set[Node]) -> None:
-    extract = _part_of(sample.args[0], 'slice_cols', 0)
+def _fuse(
+    graph: Graph,
+    sample: Node,
+    changed: set[Node],
+    cumulated: dict[Any, Node],
+) -> None:
+    extract = part_of(sample.args[0], 'slice_cols', 0)
     if extract is None or not changed.isdisjoint(extract.all_input_nodes):
         return
     indptr, indices, cols = extract.args[:3]
     weight = sample.kwargs.get('cum_weight')
-    gathered = None
+    source = None
     if weight is not None:
-        gathered = _gathered_weight(weight, extract)
-        if gathered is None or gathered in changed:
+        source = _gathered_weight(graph, weight, extract)
+        if source is None or source in changed:
             return
     selected: Any = parts(sample).get(1)
-    gathers = {}
+    gathers: dict[Node, Any] = {}
     for user in () if selected is None else selected.users:
         if user.target is aten.sym_size.int:
             continue  # as many edges as before
-        source = _source(user, selected, extract)
-        if source is None or source in changed:
+        gathers[user] = _source(user, selected, extract)
+        if gathers[user] is None or gathers[user] in changed:
             return
-        gathers[user] = source
     with graph.inserting_before(sample):
         kwargs = {**sample.kwargs, 'cols': cols}
         if kwargs.get('id') is cols:
             del kwargs['id']
-        if gathered is not None:
-            kwargs['cum_weight'] = _cumulate(graph, indptr, gathered, weight)
+        if source is not None:
+            key = indptr, source
+            if key not in cumulated:
+                cumulated[key] = _cumulate(graph, *key, weight)
+            kwargs['cum_weight'] = cumulated[key]
         fused = graph.call_function(
             _SAMPLE, (indptr, *sample.args[1:]), kwargs
         )
     fused.meta = dict(sample.meta)
     for part in parts(sample).values():
         part.update_arg(0, fused)
-    for user, source in gathers.items():
-        if source is selected:
+    for user, tensor in gathers.items():
+        if tensor is selected:
             user.replace_all_uses_with(selected)
             graph.erase_node(user)
             continue
-        tensor = indices if source is extract else source
+        tensor = indices if tensor is extract else tensor
         user.target, user.kwargs = aten.index_select.default, {}
         user.args = (tensor, 0, selected)
     graph.erase_node(sample)
-
-
-def _part_of(value: Any, operator: str, number: int) -> Node | None:
-    """The call of an operator whose output a value is."""
-    if not isinstance(value, Node) or not is_part(value):
-        return None
-    call, place = value.args
-    if place != number or not is_operator(call, operator):  # type: ignore
-        return None
-    return call  # type: ignore[return-value]
-
-
-def _gather(node: Any) -> tuple[Any, Any] | None:
-    """The tensor and the index of a gather along its first dimension."""
-    if not isinstance(node, Node):
-        return None
-    args: Any = node.args
-    if node.target is aten.index_select.default and args[1] == 0:
-        return args[0], args[2]
-    if node.target is aten.index.Tensor and len(args[1]) == 1:
-        [index] = args[1]
-        if example(index).dtype != torch.bool:
-            return args[0], index
-    return None
 
 
 def _source(user: Node, selected: Node, extract: Node) -> Node | None:
@@ -130,34 +115,34 @@ def _source(user: Node, selected: Node, extract: Node) -> Node | None:
     The extract itself for its rows, the selected edges for the ids of edges,
     else the tensor of the graph that was extracted.
     """
-    gather = _gather(user)
+    gather = gathered(user)
     if gather is None or gather[1] is not selected:
         return None
-    if _part_of(gather[0], 'slice_cols', 1) is extract:
+    if part_of(gather[0], 'slice_cols', 1) is extract:
         return extract
-    if _part_of(gather[0], 'slice_cols', 2) is extract:
+    if part_of(gather[0], 'slice_cols', 2) is extract:
         return selected
-    inner = _gather(gather[0])
-    if inner is None or _part_of(inner[1], 'slice_cols', 2) is not extract:
+    inner = gathered(gather[0])
+    if inner is None or part_of(inner[1], 'slice_cols', 2) is not extract:
         return None
     return inner[0]
 
 
-def _gathered_weight(weight: Any, extract: Node) -> Node | None:
+def _gathered_weight(graph: Graph, weight: Any, extract: Node) -> Node | None:
     """The weights of the graph that were extracted and cumulated."""
     if not is_operator(weight, 'cumulate_weights'):
         return None
     pointers, values = weight.args
-    if _part_of(pointers, 'slice_cols', 0) is not extract:
+    if part_of(pointers, 'slice_cols', 0) is not extract:
         return None
     while values.target is aten.detach.default:
         values = values.args[0]
-    gather = _gather(values)
+    gather = gathered(values)
     if gather is None:
         return None
     tensor, index = gather
-    of_graph = tensor.op == 'placeholder'
-    same = _part_of(index, 'slice_cols', 2) is extract
+    of_graph = tensor in invariant_nodes(graph)
+    same = part_of(index, 'slice_cols', 2) is extract
     return tensor if of_graph and same else None
 
 

@@ -16,6 +16,9 @@ The function that is made of the program keeps these values for each graph that
 it is called with, until the graph is freed or a tensor of it is changed in
 place (gSampler, section 4.2).
 
+What comes of the parameters of a sampler is kept, too, where no gradient is
+asked for: until a step of the optimizer changes them in place.
+
 Not when: a value needs a gradient, takes a draw or may have a side effect, or
 comes from an input that is as long as the seeds are or is changed in place.
 """
@@ -28,7 +31,14 @@ from torch_gsample.compiler.ir import example, is_pure, is_size, may_change
 
 def hoist_invariant(graph: Graph) -> None:
     """Sets ``node.meta['invariant']`` of each node."""
-    changed = may_change(graph)
+    invariant = invariant_nodes(graph)
+    for node in graph.nodes:
+        node.meta['invariant'] = node in invariant
+
+
+def invariant_nodes(graph: Graph) -> set[Node]:
+    """Finds what does not depend on the seeds."""
+    changed, found = may_change(graph), set()
     for node in graph.nodes:
         if node.op == 'placeholder':
             invariant = _is_of_graph(node) and node not in changed
@@ -40,15 +50,17 @@ def hoist_invariant(graph: Graph) -> None:
                 and node not in changed
                 and not is_size(node)
                 and not _needs_gradient(node)
-                and all(n.meta['invariant'] for n in inputs)
+                and all(n in found for n in inputs)
             )
-        node.meta['invariant'] = invariant
+        if invariant:
+            found.add(node)
+    return found
 
 
 def _is_of_graph(node: Node) -> bool:
     """Whether an input is likely the same one in many calls."""
     value = example(node)
-    if not isinstance(value, Tensor) or value.requires_grad:
+    if not isinstance(value, Tensor):
         return False
     if any(not isinstance(size, int) for size in value.shape):
         return False

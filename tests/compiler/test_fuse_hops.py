@@ -1,0 +1,318 @@
+"""Loops of hops become one operator, whatever their frontier is."""
+
+import pytest
+import torch
+
+from tests.compiler.golden import (
+    INDICES,
+    INDPTR,
+    KEY,
+    SEEDS,
+    VALUE,
+    after,
+    aten,
+    gsample,
+    text,
+)
+from tests.compiler.programs import (
+    PROGRAMS,
+    compiled,
+    graph,
+    seeds,
+    tensors,
+    trace,
+)
+from torch_gsample import ops
+from torch_gsample.compiler.passes.canonicalize import canonicalize
+from torch_gsample.compiler.passes.eliminate_dead import eliminate_dead
+from torch_gsample.compiler.passes.fuse_hops import fuse_hops
+from torch_gsample.rng import make_key, program_scope
+
+A = graph()
+GRAPH = INDPTR, INDICES, VALUE, SEEDS, KEY
+MANY = 2**62
+
+
+def rewrite(g):
+    canonicalize(g)
+    fuse_hops(g)
+    eliminate_dead(g)
+
+
+def hops(frontier, *, between=None, weight=False, last=None, ks=(2, 1)):
+    """The text of a loop, as `fuse_extract_select` leaves one."""
+
+    def function(indptr, indices, value, seeds, key):
+        out, columns, given = [], seeds, {}
+        for call_id, k in enumerate(ks):
+            if weight:
+                given['cum_weight'] = gsample.cumulate_weights.default(
+                    indptr, value
+                )
+            sample = gsample.sample_cols.default(
+                indptr, k, key, call_id, cols=columns, **given
+            )
+            rows = aten.index_select.default(indices, 0, sample[1])
+            if between is not None:
+                out.append(between(rows, value))
+            out += [sample[0], rows, sample[1], columns]
+            columns = frontier(columns, rows)
+        return (*out, last(columns) if last else columns)
+
+    return after(rewrite, function, *GRAPH)
+
+
+def length(vector):
+    return aten.sym_size.int(vector, 0)
+
+
+def nodes(columns, rows):
+    row = gsample.unique_nodes.default(rows, 4)[0]
+    return gsample.unique_nodes.default(torch.cat([columns, row]), MANY)[0]
+
+
+RULES = {
+    'row': lambda c, r: gsample.unique_nodes.default(r, 4)[0],
+    'nodes': nodes,
+    'new': lambda c, r: nodes(c, r)[length(c) :],
+}
+SORTED = {
+    'row': lambda c, r: gsample.unique_nodes.default(r, 4)[0].unique(),
+    'nodes': lambda c, r: torch.cat([c, r]).unique(),
+}
+
+
+def test_hops_and_their_frontiers_are_one_operator():
+    assert hops(nodes) == text("""
+        %5 = gsample.sample_hops(indptr, indices, seeds, [2, 1], [key, key], [0, 1], return_frontier=True): 4 parts
+        %6 = getitem(%5, 0): 2 parts
+        %7 = getitem(%6, 0): int64[3]
+        %8 = getitem(%5, 1): 2 parts
+        %9 = getitem(%8, 0): int64[4]
+        %10 = getitem(%5, 2): 2 parts
+        %11 = getitem(%10, 0): int64[4]
+        %12 = getitem(%5, 3): 2 parts
+        %13 = getitem(%12, 0): int64[4]
+        %14 = getitem(%6, 1): int64[5]
+        %15 = getitem(%8, 1): int64[3]
+        %16 = getitem(%10, 1): int64[3]
+        %17 = getitem(%12, 1): int64[4]
+        return (%7, %9, %11, seeds, %14, %15, %16, %13, %17)
+    """)  # noqa: E501
+
+
+@pytest.mark.parametrize('rule', RULES)
+@pytest.mark.parametrize('ks', [(2, 1), (2, -1, 2)])
+def test_rules_of_frontiers_are_found(rule, ks):
+    out = hops(RULES[rule], ks=ks)
+    assert 'sample_cols' not in out
+    assert 'unique' not in out
+    assert (' frontier=' in out) == (rule != 'nodes')
+    if rule != 'nodes':
+        assert f' frontier={rule}, ' in out
+
+
+@pytest.mark.parametrize('rule', SORTED)
+def test_sorted_frontiers_are_found(rule):
+    out = hops(SORTED[rule], last=lambda columns: columns[:0])
+    assert 'gsample.sample_hops(' in out
+    assert 'sorted=True' in out
+    assert out.count('unique') <= 1  # of the last frontier: rows may be more
+
+
+def test_what_is_gathered_of_edges_moves_behind_the_operator():
+    out = hops(nodes, between=lambda rows, value: value[rows] * 2)
+    lines = out.splitlines()
+    at = [i for i, line in enumerate(lines) if 'index.Tensor(value' in line]
+    assert len(at) == 2
+    assert 'sample_hops' in lines[0]
+
+
+def test_weights_of_all_hops_are_the_same():
+    function = hops(nodes, weight=True)
+    assert 'gsample.sample_cols(' in function  # until they are one node
+
+
+@pytest.mark.parametrize(
+    'frontier',
+    [
+        lambda c, r: gsample.unique_nodes.default(r, 4)[0] % 3,
+        lambda c, r: torch.cat([c, gsample.unique_nodes.default(r, 4)[0]]),
+        lambda c, r: nodes(c, r)[1 + length(c) :],
+        lambda c, r: nodes(r, c),
+        lambda c, r: nodes(c * 1, r),
+        lambda c, r: nodes(c, r)[length(c) :: 2],
+        lambda c, r: torch.cat([c, r]).unique()[length(c) :],
+        lambda c, r: gsample.unique_nodes.default(c, 4)[0],
+    ],
+)
+def test_other_frontiers_are_left(frontier):
+    assert 'sample_hops' not in hops(frontier)
+
+
+def test_one_hop_is_left():
+    assert 'sample_hops' not in hops(nodes, ks=(2,))
+
+
+def test_hops_that_change_in_place_are_left():
+    def between(rows, value):
+        rows.view(-1).add_(0)
+        return rows * 1
+
+    assert 'sample_hops' not in hops(nodes, between=between)
+
+
+def test_frontiers_of_other_operations_stay_beside():
+    out = hops(nodes, between=lambda rows, value: rows.unique())
+    assert 'sample_hops' in out
+    assert out.count('.unique(') == 2
+
+
+# Real captures ###############################################################
+
+
+def loop(frontier, **options):
+    def program(A, seeds):
+        layers, state = [], None
+        for k in (3, 2, 2):
+            sub = A[:, seeds]
+            probs = sub if options.get('weighted') else None
+            S = sub.individual_sample(k, probs, options.get('replace', False))
+            layers.append(S)
+            seeds, state = frontier(S, seeds, state)
+        return layers
+
+    return program
+
+
+def unseen(S, seeds, seen):
+    seen = seeds if seen is None else seen
+    every = ops.unique_nodes(torch.cat([seen, S.row()]))[0]
+    return every[seen.shape[0] :], every
+
+
+LOOPS = {
+    'row': loop(lambda S, s, _: (S.row(), None)),
+    'row-sorted': loop(lambda S, s, _: (S.row().unique(), None)),
+    'row-of-edges': loop(lambda S, s, _: (S.row_of_edge().unique(), None)),
+    'nodes': loop(lambda S, s, _: (S.nodes(), None)),
+    'nodes-sorted': loop(
+        lambda S, s, _: (torch.unique(torch.cat([s, S.row()])), None)
+    ),
+    'new': loop(lambda S, s, _: (S.nodes()[s.shape[0] :], None)),
+    'unseen': loop(unseen),
+    'weighted': loop(lambda S, s, _: (S.nodes(), None), weighted=True),
+    'replace': loop(lambda S, s, _: (S.row(), None), replace=True),
+    'weighted-replace': loop(
+        lambda S, s, _: (S.nodes(), None), weighted=True, replace=True
+    ),
+}
+
+
+def run(program, args, scope, seed=5):
+    torch.manual_seed(seed)
+    if not scope:
+        return tensors(program(*args))
+    with program_scope(make_key(seed)):
+        A[:, args[1]].individual_sample(1)  # later draws have other numbers
+        return tensors(program(*args))
+
+
+def assert_equal(first, second):
+    assert len(first) == len(second) > 0
+    for a, b in zip(first, second, strict=True):
+        assert a.dtype == b.dtype
+        assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize('name', LOOPS)
+def test_loops_draw_what_eager_ones_draw(name):
+    program = LOOPS[name]
+    out = trace(program, A, seeds(4)).text
+    assert out.count('gsample.sample_hops') == 1
+    assert 'sample_cols' not in out
+    assert 'unique' not in out
+    fast = compiled(program)
+    fast(A, seeds(4))
+    with torch.compiler.set_stance('fail_on_recompile'):
+        for batch in (seeds(5), seeds(0), seeds(23, 3), seeds(9) % 4):
+            for scope in (False, True):
+                args = A, batch
+                assert_equal(run(fast, args, scope), run(program, args, scope))
+
+
+@pytest.mark.parametrize('name', ['nodes', 'row-sorted', 'unseen'])
+def test_loops_on_rows_draw_what_eager_ones_draw(name):
+    program, args = LOOPS[name], (A.T, seeds(9))
+    assert_equal(run(compiled(program), args, True), run(program, args, True))
+
+
+def test_all_nodes_may_be_asked_for_at_last():
+    def program(A, seeds):
+        layers = PROGRAMS['graphsage'](A, seeds)
+        return layers, layers[-1].nodes()
+
+    out = trace(program, A, seeds(4)).text
+    assert 'return_frontier=True' in out
+    assert 'unique' not in out
+    args = A, seeds(9)
+    assert_equal(run(compiled(program), args, True), run(program, args, True))
+
+
+def test_draws_between_hops_keep_their_numbers():
+    def program(A, seeds):
+        first = A[:, seeds].individual_sample(3)
+        other = A[:, seeds].individual_sample(2, replace=True)
+        second = A[:, first.nodes()].individual_sample(2)
+        return first, other, second
+
+    assert 'sample_hops' in trace(program, A, seeds(4)).text
+    fast, args = compiled(program), (A, seeds(9))
+    for scope in (False, True):
+        assert_equal(run(fast, args, scope), run(program, args, scope))
+
+
+def test_noise_of_the_size_of_a_hop_is_drawn_in_its_place():
+    def program(A, seeds):
+        first = A[:, seeds].individual_sample(3)
+        noise = torch.rand(first.num_edges)
+        return first, noise, A[:, first.nodes()].individual_sample(2)
+
+    assert 'sample_hops' not in trace(program, A, seeds(4)).text
+    fast, args = compiled(program), (A, seeds(9))
+    for scope in (False, True):
+        assert_equal(run(fast, args, scope), run(program, args, scope))
+
+
+def test_hops_on_two_graphs_are_left():
+    def program(A, B, seeds):
+        first = A[:, seeds].individual_sample(3)
+        return first, B[:, first.nodes()].individual_sample(2)
+
+    B = A.by_column()
+    other = type(A).from_csc(B.csc.indptr.clone(), B.csc.indices.clone())
+    assert 'sample_hops' not in trace(program, A, other, seeds(4)).text
+
+
+def test_weights_that_change_are_those_of_the_call():
+    program = LOOPS['weighted']
+    B = A.with_value(A.values().clone())
+    fast, args = compiled(program), (B, seeds(9))
+    before = run(fast, args, True)
+    assert_equal(before, run(program, args, True))
+    B.value[::2] *= 50
+    after = run(fast, args, True)
+    assert_equal(after, run(program, args, True))
+    assert not torch.equal(before[2], after[2])
+
+
+def test_values_of_hops_carry_gradients():
+    program, grads = PROGRAMS['graphsage'], []
+    for function in (program, compiled(program)):
+        value = A.values().clone().requires_grad_()
+        with program_scope(make_key(3)):
+            layers = function(A.with_value(value), seeds(9))
+        sum((S.values() ** 2).sum() for S in layers).backward()
+        grads.append(value.grad)
+    assert grads[0].abs().sum() > 0
+    torch.testing.assert_close(*grads)

@@ -1,0 +1,226 @@
+"""Loops of hops in a program, and the rule of their frontiers."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.fx import Graph, Node
+
+from torch_gsample.compiler.ir import (
+    aten,
+    example,
+    gathered,
+    is_operator,
+    live_nodes,
+    part_of,
+    same_size,
+)
+
+
+@dataclass(frozen=True)
+class Frontier:
+    """A value that is the next columns of a hop."""
+
+    node: Node
+    sample: Node  # the hop
+    indices: Node  # what its rows are gathered of
+    base: Node | None  # what comes before its rows
+    whole: Node  # all nodes, where the first ones were dropped
+    drops: bool
+    sorted: bool
+    num_rows: Any  # of the matrix, as far as it is known
+
+
+@dataclass
+class HopChain:
+    """Hops one after the other, and what each next one starts from."""
+
+    hops: list[Node]
+    frontiers: list[Frontier] = field(default_factory=list)
+    rule: str = ''
+
+    def takes(self, next: Frontier) -> bool:
+        """Adds a frontier if the rule of all others is its rule."""
+        rules = self._rules(next)
+        if self.frontiers:
+            rules &= {self.rule, *(['unseen'] if self._may_be_unseen else [])}
+            rules &= {r for r in rules if next.sorted == self.sorted}
+        if not rules or next.indices is not self.indices(next):
+            return False
+        self.rule = min(rules)  # the same thing at the first hop
+        self.frontiers.append(next)
+        return True
+
+    def _rules(self, next: Frontier) -> set[str]:
+        columns = self.hops[-1].kwargs['cols']
+        if next.base is None:
+            return set() if next.drops else {'row'}
+        if not next.drops:
+            return {'nodes'} if next.base is columns else set()
+        rules = {'new'} if next.base is columns else set()
+        seen = self.frontiers[-1].whole if self.frontiers else columns
+        return rules | ({'unseen'} if next.base is seen else set())
+
+    def indices(self, next: Frontier) -> Node:
+        """What rows are gathered of."""
+        return (self.frontiers or [next])[0].indices
+
+    @property
+    def _may_be_unseen(self) -> bool:
+        return self.rule == 'new' and len(self.frontiers) == 1
+
+    @property
+    def sorted(self) -> bool:
+        """Whether frontiers ascend."""
+        return self.frontiers[0].sorted
+
+
+def find_chains(graph: Graph) -> list[HopChain]:
+    """Returns the chains of two hops and more, in order."""
+    chains: list[HopChain] = []
+    last: dict[Node, HopChain] = {}  # by their last hops
+    for node in graph.nodes:
+        if not is_operator(node, 'sample_cols'):
+            continue
+        if 'cols' not in node.kwargs or 'id' in node.kwargs:
+            continue
+        frontier = _frontier(node.kwargs['cols'])
+        chain = last.pop(frontier.sample, None) if frontier else None
+        if (
+            frontier is not None
+            and chain is not None
+            and _alike(chain.hops[-1], node)
+            and chain.takes(frontier)
+        ):
+            chain.hops.append(node)
+        else:
+            chains.append(chain := HopChain([node]))
+        last[node] = chain
+    chains = [chain for chain in chains if len(chain.hops) > 1]
+    for chain in chains:
+        _find_last_frontier(graph, chain)
+    return chains
+
+
+def _alike(first: Node, second: Node) -> bool:
+    """Whether two hops sample one graph in one way."""
+    given = [
+        {k: v for k, v in node.kwargs.items() if k != 'cols'}
+        for node in (first, second)
+    ]
+    return first.args[0] is second.args[0] and given[0] == given[1]
+
+
+def _find_last_frontier(graph: Graph, chain: HopChain) -> None:
+    """The columns of a further hop, if the program makes them."""
+    size = example(chain.hops[-1].args[0]).shape[0] - 1  # type: ignore
+    live = live_nodes(graph)  # loops make one that nobody uses
+    for node in graph.nodes:
+        frontier = _frontier(node) if node in live else None
+        if frontier is None or frontier.sample is not chain.hops[-1]:
+            continue
+        # The operator checks that rows can be columns.
+        if frontier.num_rows == size and chain.takes(frontier):
+            return
+
+
+def _frontier(node: Any) -> Frontier | None:
+    """Reads ``unique(cat([base, rows]))[n:]``, and what is less of it."""
+    start, value = node, example(node) if isinstance(node, Node) else None
+    if not isinstance(value, torch.Tensor) or value.dtype != torch.int64:
+        return None
+    ascends = _is_unique(node)
+    node = node.args[0] if ascends else node
+    drops, base = None, None
+    if node.target is aten.slice.Tensor:
+        if len(node.args) != 1 or set(node.kwargs) != {'start'}:
+            return None
+        node, drops = node.args[0], node.kwargs['start']
+    whole, unique = node, part_of(node, 'unique_nodes', 0)
+    if unique is not None:
+        node = unique.args[0]
+        if _ascends(unique):
+            if drops is not None:
+                return None
+            ascends = True
+    elif drops is not None or not ascends:
+        return None
+    if node.target is aten.cat.default and len(node.args[0]) == 2:
+        base, node = node.args[0]
+    found = _sampled(node, ascends)
+    if found is None or (drops is not None and not _is_length(drops, base)):
+        return None
+    sample, indices, num_rows = found
+    if base is None and unique is not None and num_rows is None:
+        num_rows = unique.args[1]
+    return Frontier(
+        start,
+        sample,
+        indices,
+        base,
+        whole,
+        drops is not None,
+        ascends,
+        num_rows,
+    )
+
+
+def _sampled(node: Node, any_order: bool) -> tuple[Node, Node, Any] | None:
+    """The hop whose rows a value is, once each or not.
+
+    With what the rows are gathered of, and the number of rows of the matrix.
+    """
+    num_rows = None
+    while True:
+        unique = part_of(node, 'unique_nodes', 0)
+        if unique is not None and (any_order or not _ascends(unique)):
+            node, num_rows = unique.args[:2]  # type: ignore[assignment]
+        elif (any_order and _is_unique(node)) or _widens(node):
+            node = node.args[0]  # type: ignore[assignment]
+        else:
+            break
+    gather = gathered(node)
+    if gather is None:
+        return None
+    sample = part_of(gather[1], 'sample_cols', 1)
+    if sample is None or not _can_be_indices(gather[0], sample.args[0]):
+        return None
+    return sample, gather[0], num_rows
+
+
+def _widens(node: Node) -> bool:
+    return node.target is aten.to.dtype and node.args[1] == torch.int64
+
+
+def _can_be_indices(node: Node, indptr: Any) -> bool:
+    value, pointers = example(node), example(indptr)
+    return (
+        value.dim() == 1
+        and value.is_contiguous()
+        and value.dtype in (torch.int32, pointers.dtype)
+        and not value.requires_grad
+    )
+
+
+def _is_unique(node: Node) -> bool:
+    """Whether a value is ``x.unique()``, which ascends."""
+    return (
+        node.op == 'call_method'
+        and node.target == 'unique'
+        and len(node.args) == 1
+        and not node.kwargs
+    )
+
+
+def _ascends(unique: Node) -> bool:
+    return len(unique.args) > 2 and bool(unique.args[2])
+
+
+def _is_length(number: Any, of: Node | None) -> bool:
+    """Whether a number is the length of a vector, for all inputs."""
+    if of is None:
+        return False
+    return same_size(
+        example(number) if isinstance(number, Node) else number,
+        example(of).shape[0],
+    )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from torch.fx import Graph
 
 from torch_gsample.compiler.ir import InvalidGraph, ir_text, verify
-from torch_gsample.compiler.options import Options
+from torch_gsample.compiler.options import OptionError, Options
 from torch_gsample.compiler.passes.canonicalize import canonicalize
 from torch_gsample.compiler.passes.eliminate_common import eliminate_common
 from torch_gsample.compiler.passes.eliminate_dead import eliminate_dead
@@ -15,6 +15,7 @@ from torch_gsample.compiler.passes.fuse_extract_select import (
     fuse_extract_select,
 )
 from torch_gsample.compiler.passes.hoist_invariant import hoist_invariant
+from torch_gsample.compiler.passes.select_layout import select_layout
 
 
 @dataclass(frozen=True)
@@ -22,11 +23,18 @@ class Pass:
     """A rewriting of graphs, and why it stands where it does.
 
     It may return notes: a line for each thing that it decided, and why.
+
+    Args:
+        name (str): Its name.
+        run (Callable): Takes a graph, and the options if it is ``optioned``.
+        reason (str): Why it stands where it does.
+        optioned (bool, optional): Whether it takes the options.
     """
 
     name: str
-    run: Callable[[Graph], Sequence[str] | None]
+    run: Callable[..., Sequence[str] | None]
     reason: str
+    optioned: bool = False
 
 
 PASSES = (
@@ -36,6 +44,12 @@ PASSES = (
         'fuse_extract_select',
         fuse_extract_select,
         'before dead nodes go: it leaves the extracts without users',
+    ),
+    Pass(
+        'select_layout',
+        select_layout,
+        'after fusion: what was fused has no layout to choose',
+        optioned=True,
     ),
     Pass('eliminate_dead', eliminate_dead, 'sweeps up what was fused'),
     Pass(
@@ -93,8 +107,11 @@ def run_passes(graph: Graph, options: Options) -> Trace:
             continue
         start = time.perf_counter()
         try:
-            notes = tuple(item.run(graph) or ())
+            given = (graph, options) if item.optioned else (graph,)
+            notes = tuple(item.run(*given) or ())
             verify(graph)
+        except OptionError:
+            raise
         except InvalidGraph as error:
             raise PassError(f"pass '{item.name}': {error}") from error
         except Exception as error:

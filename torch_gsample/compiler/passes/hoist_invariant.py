@@ -31,7 +31,7 @@ def hoist_invariant(graph: Graph) -> None:
     changed = may_change(graph)
     for node in graph.nodes:
         if node.op == 'placeholder':
-            invariant = _is_of_graph(node) and node not in changed
+            invariant = is_of_graph(node) and node not in changed
         else:
             inputs = node.all_input_nodes
             invariant = (
@@ -45,7 +45,7 @@ def hoist_invariant(graph: Graph) -> None:
         node.meta['invariant'] = invariant
 
 
-def _is_of_graph(node: Node) -> bool:
+def is_of_graph(node: Node) -> bool:
     """Whether an input is likely the same one in many calls."""
     value = example(node)
     if not isinstance(value, Tensor) or value.requires_grad:

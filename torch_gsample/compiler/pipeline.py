@@ -45,13 +45,13 @@ PASSES = (
         fuse_extract_select,
         'before dead nodes go: it leaves the extracts without users',
     ),
+    Pass('eliminate_dead', eliminate_dead, 'sweeps up what was fused'),
     Pass(
         'select_layout',
         select_layout,
-        'after fusion: what was fused has no layout to choose',
+        'after fusion and sweeping: it looks at all that use a part',
         optioned=True,
     ),
-    Pass('eliminate_dead', eliminate_dead, 'sweeps up what was fused'),
     Pass(
         'hoist_invariant',
         hoist_invariant,

@@ -41,6 +41,7 @@ an edge that is not finite is an error in the full space only.
 """
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -64,7 +65,6 @@ from torch_gsample.compiler.ir import (
     parts,
 )
 from torch_gsample.compiler.options import OptionError, Options
-from torch_gsample.compiler.passes.eliminate_dead import eliminate_dead
 from torch_gsample.compiler.passes.hoist_invariant import is_of_graph
 from torch_gsample.compiler.row_space import (
     RowSpace,
@@ -78,12 +78,11 @@ _FAR = 10.0
 
 def select_layout(graph: Graph, options: Options) -> list[str]:
     """Rewrites each place where there is a choice. Returns the choices."""
-    eliminate_dead(graph)  # what nobody uses tells nothing
     changed = may_change(graph)
-    _each(graph, 'slice_cols', changed, _offer_row_space)
-    _each(graph, 'slice_rows', changed, _offer_row_pointers)
-    _each(graph, 'index_add', changed, _offer_column_pointers)
-    eliminate_dead(graph)
+    for site, node in _numbered(graph):
+        if node not in changed:
+            name = site.partition('[')[0]
+            _OFFERS[name](graph, node, site, changed)
     offered = sites(graph)
     forced = _forced(options.layout, offered)
     picks, notes = {}, []
@@ -102,23 +101,16 @@ def select_layout(graph: Graph, options: Options) -> list[str]:
     return notes
 
 
-def _each(
-    graph: Graph,
-    name: str,
-    changed: set[Node],
-    offer: Callable[[Graph, Node, str, set[Node]], None],
-) -> None:
-    """Offers a choice at each call of an operator, by its number."""
-    names = f'gsample::{name}', f'aten::{name}'
-    found = [
-        node
-        for node in graph.nodes
-        if isinstance(node.target, torch._ops.OpOverload)
-        and node.target._schema.name in names
-    ]
-    for number, node in enumerate(found):
-        if node not in changed:
-            offer(graph, node, f'{name}[{number}]', changed)
+def _numbered(graph: Graph) -> list[tuple[str, Node]]:
+    """The calls of operators for which there may be a choice."""
+    count, found = Counter[str](), []
+    for node in graph.nodes:
+        if isinstance(node.target, torch._ops.OpOverload):
+            name = node.target._schema.name.partition('::')[2]
+            if name in _OFFERS:
+                found.append((f'{name}[{count[name]}]', node))
+                count[name] += 1
+    return found
 
 
 def _is_far(cost: Mapping[str, float], best: str) -> bool:
@@ -159,7 +151,7 @@ def _offer_row_space(
 
 
 def _offer_row_pointers(
-    graph: Graph, part: Node, site: str, changed: set[Node]
+    graph: Graph, part: Any, site: str, changed: set[Node]
 ) -> None:
     """Which rows have edges: of all edges, or of the pointers by row."""
     found = parts(part)
@@ -201,7 +193,7 @@ def _is_unordered(edges: Node) -> bool:
 
 
 def _offer_column_pointers(
-    graph: Graph, total: Node, site: str, changed: set[Node]
+    graph: Graph, total: Any, site: str, changed: set[Node]
 ) -> None:
     """Sums of columns: by the column of each edge, or between pointers."""
     if not is_sum_from_zero(total):
@@ -224,7 +216,7 @@ def _offer_column_pointers(
         _join(graph, site, coo=total, csc=sums)
 
 
-def _pointers_of(column: Node, size: Sequence[Any]) -> Node | None:
+def _pointers_of(column: Any, size: Sequence[Any]) -> Any:
     """The pointers of which the columns of edges were spelled."""
     if column.target is not aten.repeat_interleave.self_Tensor:
         return None
@@ -246,3 +238,10 @@ def _join(graph: Graph, site: str, **both: Node) -> None:
     written.replace_all_uses_with(
         joined, delete_user_cb=lambda user: user is not joined
     )
+
+
+_OFFERS: dict[str, Callable[[Graph, Any, str, set[Node]], None]] = {
+    'slice_cols': _offer_row_space,
+    'slice_rows': _offer_row_pointers,
+    'index_add': _offer_column_pointers,
+}

@@ -154,6 +154,40 @@ def test_rows_that_are_needed_stay(weights, use):
     assert 'unique_nodes' in out
 
 
+def test_what_is_not_finite_elsewhere_is_not_read_there():
+    """0 times infinity is no weight, where a compact program never looks."""
+    scale = torch.tensor([float('inf'), 1, 2, 3, float('inf'), 5])
+
+    def function(indptr, indices, value, seeds, key):
+        extract = gsample.slice_cols.default(indptr, indices, seeds[1:])
+        unique = gsample.unique_nodes.default(extract[1], ROWS, True)
+        v = aten.index_select.default(value, 0, extract[2])
+        n = aten.sym_size.int(unique[0], 0)
+        fill = aten.new_full.default(v, [n], 0.0)
+        p = aten.index_add.default(fill, 0, unique[1], v)
+        dense = aten.index_select.default(scale * 1, 0, unique[0])
+        return gsample.positive_weights.default(aten.mul.Tensor(p, dense))
+
+    out = after(function, *GRAPH, layout='full')
+    assert 'unique_nodes' in out
+
+
+def test_other_uses_of_rows_are_no_matter():
+    def function(indptr, indices, value, seeds, key):
+        extract = gsample.slice_cols.default(indptr, indices, seeds)
+        v = aten.index_select.default(value, 0, extract[2])
+        fill = aten.new_full.default(v, [ROWS], 0.0)
+        p = aten.index_add.default(fill, 0, extract[1], v)
+        found = gsample.positive_weights.default(p)
+        wide = aten.to.dtype(extract[1], torch.float64)
+        edges = aten.index_select.default(p, 0, extract[1])
+        return found[0], found[1], wide, edges
+
+    out = after(function, *GRAPH, layout='compact')
+    assert 'float32[6]' not in out
+    assert 'aten.to.dtype(' in out
+
+
 def test_a_total_that_is_only_a_value_does_not_matter():
     def total(p, chosen):
         return aten.div.Tensor(
@@ -247,6 +281,21 @@ initial=0): float32[4]
     out = after(column_sums, INDPTR, VALUE, layout='coo')
     assert 'aten.index_add(' in out
     assert 'choose(index_add[0], coo=' in after(column_sums, INDPTR, VALUE)
+
+
+def test_sums_between_pointers_round_alike():
+    """A weight may depend on them."""
+    torch.manual_seed(0)
+    degree = torch.tensor([0, 100_000, 1, 0, 7, 3_000, 0])
+    indptr = torch.cat([torch.zeros(1, dtype=torch.int64), degree.cumsum(0)])
+    column = torch.arange(7).repeat_interleave(degree)
+    for dtype in (torch.float32, torch.float64):
+        value = torch.randn(int(indptr[-1]), dtype=dtype)
+        a = torch.zeros(7, dtype=dtype).index_add(0, column, value)
+        b = aten.segment_reduce.default(
+            value, 'sum', offsets=indptr, unsafe=True, initial=0
+        )
+        assert torch.equal(a, b)
 
 
 def test_sums_of_other_columns_stay():

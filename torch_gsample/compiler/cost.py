@@ -167,18 +167,17 @@ class Measured:
         self._module, self._lower = module, lower
         self._lock, self._calls = threading.Lock(), 0
         self._seconds: list[dict[tuple[str, str], float]] = []
-        self._chosen: Callable[..., Any] | None = None
         #: What was chosen, and the seconds of each candidate.
         self.decisions: dict[str, tuple[str, dict[str, float]]] = {}
         for site in sites(module.graph):
             for label, nodes in candidates(module.graph, site).items():
                 for node in nodes:
                     node.meta['candidate'] = site, label
-        self._all = lower(copy.deepcopy(module), self._run)
+        self._function = lower(copy.deepcopy(module), self._run)
 
     def __call__(self, *args: Any) -> Any:
         """Runs the program."""
-        return (self._chosen or self._all)(*args)
+        return self._function(*args)
 
     def _run(self, module: GraphModule, *args: Any) -> Any:
         with self._lock:
@@ -186,7 +185,7 @@ class Measured:
         clock = _Clock(module)
         out = clock.run(*args)
         with self._lock:
-            if measures and self._chosen is None:
+            if measures and not self.decisions:
                 self._seconds.append(clock.seconds)
                 if len(self._seconds) == _CALLS:
                     self._decide()
@@ -208,7 +207,7 @@ class Measured:
             picks[site] = best
             self.decisions[site] = best, seconds
         resolve(self._module.graph, picks)
-        self._chosen = self._lower(self._module)
+        self._function = self._lower(self._module)
 
     def report(self) -> str:
         """Says what was chosen, and what each candidate took."""

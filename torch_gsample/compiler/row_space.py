@@ -22,6 +22,7 @@ from torch_gsample.compiler.ir import (
     choose,
     example,
     is_operator,
+    is_pure,
     parts,
 )
 
@@ -125,25 +126,24 @@ class RowSpace:
         }
         own.update(self._gathered.values())
         for node, twin in self._joins.items():
-            both = dict(zip(labels, (node, twin), strict=True))
+            both: dict[str, Any] = dict(zip(labels, (node, twin), strict=True))
             with self._graph.inserting_after(max(node, twin)):
                 joined = self._graph.call_function(choose, (site,), both)
             joined.meta = dict(node.meta)
-            node.replace_all_uses_with(
-                joined,
-                delete_user_cb=lambda user, joined=joined: (
-                    user is not joined and user not in own
-                ),
-            )
+            for user in set(node.users) - own - {joined}:
+                user.replace_input_with(node, joined)
 
     def _takes(self, node: Node) -> bool:
         """Whether a node takes something of the space."""
         parts = self._vectors, self._positions, self._weights, {self._index}
         return any(n in part for n in node.all_input_nodes for part in parts)
 
+    def _takes_vector(self, node: Node) -> bool:
+        return not self._vectors.keys().isdisjoint(node.all_input_nodes)
+
     # One node.
 
-    def _visit(self, node: Node) -> None:
+    def _visit(self, node: Any) -> None:
         """Makes the twin of a node.
 
         Raises:
@@ -151,10 +151,10 @@ class RowSpace:
         """
         if node in self._changed:
             raise Unsupported
-        args: tuple[Any, ...] = node.args
+        args = node.args
         if is_sum_from_zero(node) and args[2] is self._index:
             self._visit_row_sum(node)
-        elif node.target in _EXACT and args[0] not in self._positions:
+        elif node.target in _EXACT and self._takes_vector(node):
             self._visit_elementwise(node)
         elif is_operator(node, 'positive_weights') and args[0] in self._zero:
             vector = self._vectors[args[0]]
@@ -174,7 +174,7 @@ class RowSpace:
         else:
             self._visit_use(node)
 
-    def _visit_row_sum(self, node: Node) -> None:
+    def _visit_row_sum(self, node: Any) -> None:
         fill, _, _, source = node.args
         if fill.args[1] != (self._size,) and fill.args[1] != [self._size]:
             raise Unsupported
@@ -185,7 +185,7 @@ class RowSpace:
         )
         self._zero.add(node)
 
-    def _visit_elementwise(self, node: Node) -> None:
+    def _visit_elementwise(self, node: Any) -> None:
         if node.kwargs or example(node).dim() != 1:
             raise Unsupported
         power = node.target is aten.pow.Tensor_Scalar
@@ -194,7 +194,9 @@ class RowSpace:
         args = [self._operand(arg) for arg in node.args]
         self._vectors[node] = self._call(node.target, *args)
         zero = [arg in self._zero for arg in node.args]
-        if node.target is aten.mul.Tensor:
+        if self.is_compact and node.target is aten.div.Tensor:
+            stays = zero[0] and not isinstance(node.args[1], Node)
+        elif node.target is aten.mul.Tensor:
             stays = any(zero)
         elif node.target in _SUMS:
             stays = all(zero)
@@ -206,21 +208,17 @@ class RowSpace:
     def _operand(self, value: Any) -> Any:
         """What an operand of an element-wise operator is in the other space.
 
-        A dense vector is read where rows hold an edge, or as a whole.
+        A dense vector is read where rows hold an edge. What was written for
+        these alone need not be finite elsewhere: 0 times it may be NaN.
         """
         if not isinstance(value, Node):
             return value
         for part in (self._vectors, self._joins):
             if value in part:
                 return part[value]
-        if not self.is_compact:
-            return self._gather(value)
-        if isinstance(example(value), Tensor) and example(value).dim() == 0:
-            return value
-        source = _gather_of(value)
-        if source is None or source[1] is not self._nodes:
+        if self.is_compact:
             raise Unsupported
-        return source[0]
+        return self._gather(value)
 
     def _gather(self, dense: Node) -> Node:
         """Reads a vector of all rows where they hold an edge.
@@ -248,22 +246,21 @@ class RowSpace:
                 )
         return self._gathered[dense]
 
-    def _visit_use(self, node: Node) -> None:
+    def _visit_use(self, node: Any) -> None:
         """A slice of rows, a gather, or something else that takes rows."""
-        args: Any = node.args
+        args = node.args
         source, index = _gather_of(node) or (None, None)
         if source in self._vectors:
-            by_edge = index is self._index
-            rows = self._twin_index if by_edge else self._positions.get(index)
-            if rows is None:
+            twins = {**self._positions, self._index: self._twin_index}
+            if index not in twins:
                 raise Unsupported
+            rows = twins[index]
             self._joins[node] = self._call(
                 aten.index_select.default, self._vectors[source], 0, rows
             )
         elif source in self._positions and index not in self._positions:
-            rest = args[1:]
             self._positions[node] = self._call(
-                node.target, self._positions[source], *rest
+                node.target, self._positions[source], *args[1:]
             )
         elif source is self._nodes and index in self._positions:
             self._joins[node] = self._positions[index]
@@ -273,14 +270,12 @@ class RowSpace:
             self._joins[node] = self._call(
                 node.target, pointers, *space, self._positions[rows]
             )
-        elif self.is_compact or not self._vectors.keys().isdisjoint(
-            node.all_input_nodes
-        ):
+        elif self.is_compact or self._takes_vector(node):
             raise Unsupported
         else:
             self._use_nodes(node)
 
-    def _is_slice(self, node: Node) -> bool:
+    def _is_slice(self, node: Any) -> bool:
         """Whether a node takes sampled rows of the extract."""
         args = node.args
         return (
@@ -307,18 +302,19 @@ def _sizes(node: Node) -> list[Node]:
     return [u for u in node.users if u.target is aten.sym_size.int]
 
 
-def is_sum_from_zero(node: Node) -> bool:
+def is_sum_from_zero(node: Any) -> bool:
     """Whether a node sums values of edges, one number an edge."""
     if node.target is not aten.index_add.default or node.kwargs:
         return False
-    fill: Any = node.args[0]
-    zero = fill.target is aten.new_zeros.default or (
+    fill = node.args[0]
+    zero: bool = fill.target is aten.new_zeros.default or (
         fill.target is aten.new_full.default and fill.args[2] == 0
     )
-    return zero and node.args[1] == 0 and example(node.args[3]).dim() == 1
+    one = example(node.args[3]).dim() == 1
+    return zero and one and node.args[1] == 0
 
 
-def _gather_of(node: Any) -> tuple[Node, Node] | None:
+def _gather_of(node: Node) -> tuple[Any, Any] | None:
     """The tensor and the index of a gather along a first dimension."""
     args: Any = node.args
     if node.target is aten.index_select.default and args[1] == 0:
@@ -337,7 +333,8 @@ def _is_only_a_value(node: Node) -> bool:
                 continue
             target, value = user.target, example(user)
             if (
-                not isinstance(target, torch._ops.OpOverload)
+                not is_pure(user)
+                or not isinstance(target, torch._ops.OpOverload)
                 or target.namespace != 'aten'
                 or not isinstance(value, Tensor)
                 or not value.is_floating_point()

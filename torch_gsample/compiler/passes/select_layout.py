@@ -158,8 +158,8 @@ def _offer_row_pointers(
     if set(found) != {1} or len(part.args) != 4 or part.kwargs:
         return
     _, indices, num_rows, rows = part.args
-    of_graph = is_of_graph(indices) and indices not in changed
-    if not of_graph or not _is_unordered(found[1]):
+    of_graph = indices.op == 'placeholder' and is_of_graph(indices)
+    if not of_graph or indices in changed or not _is_unordered(found[1]):
         return
     with graph.inserting_before(found[1].next):
         degree = call(graph, aten.bincount.default, (indices, None, num_rows))
@@ -231,7 +231,7 @@ def _pointers_of(column: Any, size: Sequence[Any]) -> Any:
     return degree.args[0]
 
 
-def _join(graph: Graph, site: str, **both: Node) -> None:
+def _join(graph: Graph, site: str, **both: Any) -> None:
     written = next(iter(both.values()))
     joined = graph.call_function(choose, (site,), both)
     joined.meta = dict(written.meta)

@@ -30,8 +30,9 @@ What can be chosen (gSampler, section 4.3):
 
 What a choice needs of another layout is computed once, for all that use it.
 With ``layout='auto'``, a choice is made here where the predicted costs are far
-apart; else all candidates stay, joined by ``choose``, and the first calls
-measure them (:mod:`..cost`).
+apart, and it is that which is written or does not depend on the batch. Else
+all candidates stay, joined by ``choose``, and the first calls measure them
+(:mod:`..cost`).
 
 All candidates give the same samples: weights of rows are sums of the same
 edges in the same order. Not when: the order of edges would be visible, a
@@ -93,7 +94,7 @@ def select_layout(graph: Graph, options: Options) -> list[str]:
         how = 'measured by the first calls'
         if site in forced:
             picks[site], how = forced[site], 'by option'
-        elif site.startswith('slice_rows') and _is_far(cost, best):
+        elif _is_far(cost, best) and _is_sure(site, best, labels):
             picks[site], how = best, 'predicted'
         chosen = picks.get(site, 'open')
         notes.append(f'{site}: {chosen}, {how}; predicted {spell(cost)}')
@@ -111,6 +112,15 @@ def _numbered(graph: Graph) -> list[tuple[str, Node]]:
                 found.append((f'{name}[{count[name]}]', node))
                 count[name] += 1
     return found
+
+
+def _is_sure(site: str, best: str, labels: Sequence[str]) -> bool:
+    """Whether a predicted choice is good for batches of any size.
+
+    What is written needs no proof. To search the graph for rows never takes
+    less than to read the degrees of these.
+    """
+    return best == labels[0] or site.startswith('slice_rows')
 
 
 def _is_far(cost: Mapping[str, float], best: str) -> bool:

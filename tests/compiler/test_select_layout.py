@@ -1,7 +1,5 @@
 """In which layout a program is computed: what is offered, and what chosen."""
 
-import threading
-
 import pytest
 import torch
 
@@ -18,9 +16,7 @@ from tests.compiler.golden import (
 )
 from tests.compiler.programs import PROGRAMS, compiled, graph, seeds, trace
 from tests.compiler.test_programs import assert_same, run
-from torch_gsample.compiler import cost
-from torch_gsample.compiler.ir import choose, ir_text, verify
-from torch_gsample.compiler.lowering import lower
+from torch_gsample.compiler.ir import ir_text, verify
 from torch_gsample.compiler.options import OptionError, Options
 from torch_gsample.compiler.passes.canonicalize import canonicalize
 from torch_gsample.compiler.passes.eliminate_dead import eliminate_dead
@@ -324,58 +320,7 @@ def test_values_that_need_a_gradient_are_summed_as_written():
     assert 'segment_reduce' not in out
 
 
-# The choice ##################################################################
-
-
-def two_ways():
-    """A program of one site: 60 operators, or none."""
-    g = torch.fx.Graph()
-    x = slow = g.placeholder('x')
-    for _ in range(60):
-        slow = g.call_function(aten.neg.default, (slow,))
-    both = g.call_function(choose, ('it',), {'slow': slow, 'fast': x})
-    g.output((g.call_function(aten.add.Tensor, (both, 1)),))
-    return torch.fx.GraphModule(torch.nn.Module(), g)
-
-
-def test_the_faster_candidate_is_kept():
-    module = two_ways()
-    assert set(cost.sites(module.graph)) == {'it'}
-    fast = lower(module)
-    x = torch.rand(1 << 16)
-    for _ in range(8):
-        assert torch.equal(fast(x)[0], x + 1)
-    best, seconds = fast.decisions['it']
-    assert best == 'fast'
-    assert seconds['slow'] > seconds['fast'] == 0
-    assert 'neg' not in ir_text(module.graph)
-    assert fast.report().startswith('it: fast, measured slow ')
-
-
-def test_threads_measure_together():
-    fast, x = lower(two_ways()), torch.rand(1 << 10)
-    wrong = []
-
-    def work():
-        for _ in range(20):
-            if not torch.equal(fast(x)[0], x + 1):
-                wrong.append(1)
-
-    threads = [threading.Thread(target=work) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
-    assert fast.decisions['it'][0] == 'fast'
-
-
-def test_what_is_written_stays_where_nothing_is_gained(monkeypatch):
-    monkeypatch.setattr(cost, '_GAIN', -1.0)
-    fast = lower(two_ways())
-    for _ in range(8):
-        fast(torch.rand(4))
-    assert fast.decisions['it'][0] == 'slow'
+# Options #####################################################################
 
 
 @pytest.mark.parametrize(

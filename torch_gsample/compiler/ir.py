@@ -9,6 +9,7 @@ are
 ``aten.*``         an operator of torch without a side effect
 ``getitem``        an output of an operator with several outputs
 arithmetic         of sizes: ``operator.add`` and the like on ``SymInt``
+``choose``         one of equal values, see :mod:`.passes.select_layout`
 opaque             everything else: it runs as plain torch, in its place
 ``output``         what the program returns
 =================  ==========================================================
@@ -18,12 +19,16 @@ opaque             everything else: it runs as plain torch, in its place
 not pure, so two draws never become one. Opaque nodes keep their order.
 """
 
+import contextlib
 import operator
 from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx import Graph, Node
+from torch.fx.node import map_arg
+from torch.utils._pytree import tree_leaves
 
 aten = torch.ops.aten
 
@@ -56,6 +61,16 @@ _PURE_METHODS = frozenset({'unique'})
 
 #: Operators of this package that have a side effect.
 _IMPURE = frozenset({'next_key', 'advise_huge_pages'})
+
+
+def choose(site: str, **candidates: Any) -> Any:
+    """Gives one of equal values: the first, until it is decided.
+
+    Args:
+        site (str): What is decided; all choices of a site are made alike.
+        **candidates (Any): The values, by what is chosen.
+    """
+    return next(iter(candidates.values()))
 
 
 def is_operator(node: Node, name: str | None = None) -> bool:
@@ -91,7 +106,7 @@ def is_pure(node: Node) -> bool:
     if node.op != 'call_function':
         return node.op == 'call_method' and node.target in _PURE_METHODS
     target = node.target
-    if target in SIZE_OPERATORS or is_part(node):
+    if target in SIZE_OPERATORS or target is choose or is_part(node):
         return True
     if not isinstance(target, torch._ops.OpOverload):
         return False
@@ -183,6 +198,18 @@ def gathered(node: Any) -> tuple[Any, Any] | None:
         if example(index).dtype != torch.bool and example(index).dim() == 1:
             return args[0], index
     return None
+
+
+def call(
+    graph: Graph, target: Any, args: tuple[Any, ...], **kwargs: Any
+) -> Node:
+    """Adds the call of an operator, with an example of what it gives."""
+    node = graph.call_function(target, args, kwargs)
+    given = map_arg((args, kwargs), example)
+    fake = [v for v in tree_leaves(given) if isinstance(v, FakeTensor)]
+    with fake[0].fake_mode if fake else contextlib.nullcontext():
+        node.meta['example_value'] = target(*given[0], **given[1])
+    return node
 
 
 def placeholders(graph: Graph) -> Iterator[Node]:

@@ -7,23 +7,32 @@ and the values that are kept for a graph.
 
 import operator
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 from torch.fx import Graph, GraphModule, Node
 
 from torch_gsample.compiler.cache import InvariantCache
+from torch_gsample.compiler.cost import Measured, sites
 from torch_gsample.compiler.ir import is_operator, placeholders
 from torch_gsample.rng import current_program
 
 
 def lower(module: GraphModule) -> Callable[..., Any]:
     """Returns the function of a module whose graph was rewritten."""
+    undecided = sites(module.graph)
+    return Measured(module, _function) if undecided else _function(module)
+
+
+def _function(
+    module: GraphModule, run: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
     kept = split_invariant(module)
     take_keys(module.graph)
     module.graph.lint()
     module.recompile()
-    forward = module.forward
+    forward = module.forward if run is None else partial(run, module)
     return forward if kept is None else lambda *x: forward(*x, *kept(x))
 
 

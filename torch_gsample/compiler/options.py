@@ -5,6 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+#: What ``layout`` may be.
+LAYOUTS = ('auto', 'csc', 'csr', 'coo', 'compact', 'full')
+
+
+class OptionError(ValueError):
+    """An option that does not fit the program."""
+
 
 @dataclass(frozen=True)
 class Options:
@@ -15,6 +22,10 @@ class Options:
             order of the pipeline; all of them if not given.
         dump (str, optional): A folder for the text of the program after each
             pass that changed it. By default that of ``GSAMPLE_DUMP``.
+        layout (str or Dict[str, str], optional): ``'auto'`` measures which
+            layout is fastest. ``'csc'``, ``'csr'``, ``'coo'``,
+            ``'compact'`` or ``'full'`` is taken wherever it can be, or where
+            the dictionary names it: ``{'slice_cols[0]': 'compact'}``.
         strict (bool, optional): Whether a pass that fails is an error. If
             not, a warning names it, and the program runs as it was captured.
         super_batch (int or str): How many batches run together at most, or
@@ -25,6 +36,7 @@ class Options:
 
     passes: tuple[str, ...] | None = None
     dump: str | None = None
+    layout: str | Mapping[str, str] = 'auto'
     strict: bool = False
     super_batch: int | str = 1
     memory_budget: int | None = None
@@ -61,6 +73,7 @@ class Options:
                     f"gsample: '{name}' has the wrong type (got {value!r})"
                 )
         _check_super_batch(given)
+        _check_layout(given.get('layout', 'auto'))
         given.setdefault('dump', os.environ.get('GSAMPLE_DUMP') or None)
         return cls(**given)
 
@@ -77,4 +90,18 @@ def _check_super_batch(given: Mapping[str, Any]) -> None:
         if value < 1:
             raise ValueError(
                 f"gsample: '{name}' must be positive (got {value})"
+            )
+
+
+def _check_layout(layout: Any) -> None:
+    by_node = isinstance(layout, Mapping)
+    for value in layout.values() if by_node else [layout]:
+        if not isinstance(value, str):
+            raise TypeError(
+                "gsample: 'layout' must be a string or a dictionary of "
+                f'strings (got {layout!r})'
+            )
+        if value not in LAYOUTS:
+            raise ValueError(
+                f"gsample: 'layout' must be of {list(LAYOUTS)} (got {value!r})"
             )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from torch.fx import Graph
 
 from torch_gsample.compiler.ir import InvalidGraph, ir_text, verify
-from torch_gsample.compiler.options import Options
+from torch_gsample.compiler.options import OptionError, Options
 from torch_gsample.compiler.passes.canonicalize import canonicalize
 from torch_gsample.compiler.passes.eliminate_common import eliminate_common
 from torch_gsample.compiler.passes.eliminate_dead import eliminate_dead
@@ -17,6 +17,7 @@ from torch_gsample.compiler.passes.fuse_extract_select import (
 from torch_gsample.compiler.passes.fuse_hops import fuse_hops
 from torch_gsample.compiler.passes.hoist_invariant import hoist_invariant
 from torch_gsample.compiler.passes.rewrite_unique import rewrite_unique
+from torch_gsample.compiler.passes.select_layout import select_layout
 from torch_gsample.compiler.passes.sink_gathers import sink_gathers
 from torch_gsample.compiler.passes.super_batch import super_batch
 
@@ -26,11 +27,18 @@ class Pass:
     """A rewriting of graphs, and why it stands where it does.
 
     It may return notes: a line for each thing that it decided, and why.
+
+    Args:
+        name (str): Its name.
+        run (Callable): Takes a graph, and the options if it is ``optioned``.
+        reason (str): Why it stands where it does.
+        optioned (bool, optional): Whether it takes the options.
     """
 
     name: str
-    run: Callable[[Graph], Sequence[str] | None]
+    run: Callable[..., Sequence[str] | None]
     reason: str
+    optioned: bool = False
 
 
 PASSES = (
@@ -58,6 +66,12 @@ PASSES = (
         'after hops, which know frontiers by their form',
     ),
     Pass('eliminate_dead', eliminate_dead, 'sweeps up what was fused'),
+    Pass(
+        'select_layout',
+        select_layout,
+        'after fusion and sweeping: it looks at all that use a part',
+        optioned=True,
+    ),
     Pass(
         'hoist_invariant',
         hoist_invariant,
@@ -113,8 +127,11 @@ def run_passes(graph: Graph, options: Options) -> Trace:
             continue
         start = time.perf_counter()
         try:
-            notes = tuple(item.run(graph) or ())
+            given = (graph, options) if item.optioned else (graph,)
+            notes = tuple(item.run(*given) or ())
             verify(graph)
+        except OptionError:
+            raise
         except InvalidGraph as error:
             raise PassError(f"pass '{item.name}': {error}") from error
         except Exception as error:

@@ -41,7 +41,7 @@ def invariant_nodes(graph: Graph) -> set[Node]:
     changed, found = may_change(graph), set()
     for node in graph.nodes:
         if node.op == 'placeholder':
-            invariant = _is_of_graph(node) and node not in changed
+            invariant = is_of_graph(node) and node not in changed
         else:
             inputs = node.all_input_nodes
             invariant = (
@@ -57,7 +57,7 @@ def invariant_nodes(graph: Graph) -> set[Node]:
     return found
 
 
-def _is_of_graph(node: Node) -> bool:
+def is_of_graph(node: Node) -> bool:
     """Whether an input is likely the same one in many calls."""
     value = example(node)
     if not isinstance(value, Tensor):

@@ -1,0 +1,239 @@
+r"""What the operators of a program cost: predicted, and measured.
+
+Times are predicted as :math:`c_0 + c \, n` for an operator of :math:`n`
+elements. Where a program can do the same in several ways (``choose``), its
+first calls compute all of them and measure the operators of each; after that
+the program is made of the fastest.
+"""
+
+import copy
+import math
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import Graph, GraphModule, Interpreter, Node
+
+from torch_gsample.compiler.ir import choose, example, placeholders
+from torch_gsample.compiler.passes.eliminate_dead import eliminate_dead
+
+#: Edges of a batch, where a program does not say how many: those of about a
+#: thousand columns.
+_BATCH_EDGES = 1 << 14
+#: Calls that are measured. The first one also fills caches and tables.
+_CALLS = 4
+#: What is written stays unless something else takes less than this share.
+_GAIN = 0.95
+
+#: Seconds of a call.
+_CALL = 3e-6
+#: Nanoseconds an element.
+_ELEMENT = {
+    'gsample::unique_nodes': 20.0,
+    'gsample::slice_rows': 4.0,
+    'gsample::slice_cols': 4.0,
+    'gsample::coo_to_csc': 60.0,
+    'gsample::positive_weights': 2.0,
+    'aten::index_add': 2.0,
+    'aten::index_select': 3.0,
+    'aten::index': 3.0,
+    'aten::repeat_interleave': 3.0,
+    'aten::segment_reduce': 2.0,
+    'aten::bincount': 2.0,
+}
+_OTHER = 0.7
+#: Operators that read no more of their inputs than they write.
+_GATHERS = frozenset(
+    {
+        'aten::index_select',
+        'aten::index',
+        'gsample::slice_cols',
+        'gsample::sample_cols',
+        'gsample::sample_nodes',
+    }
+)
+
+
+# Predicted ###################################################################
+
+
+def predict(graph: Graph, nodes: set[Node]) -> float:
+    """Predicts the seconds that some nodes of a program take in a call.
+
+    What is computed once for a graph costs nothing.
+    """
+    known = [_numel(t, 0) for n in placeholders(graph) for t in _tensors(n)]
+    batch = min(_BATCH_EDGES, max(known, default=0) or _BATCH_EDGES)
+    return sum(
+        _CALL
+        + 1e-9 * _ELEMENT.get(_operator(node), _OTHER) * _elements(node, batch)
+        for node in nodes
+        if isinstance(node.target, torch._ops.OpOverload)
+        and not node.meta.get('invariant')
+    )
+
+
+def _operator(node: Node) -> str:
+    target: Any = node.target
+    return str(target._schema.name)
+
+
+def _elements(node: Node, batch: int) -> int:
+    inputs = () if _operator(node) in _GATHERS else node.all_input_nodes
+    tensors = [t for n in (node, *inputs) for t in _tensors(n)]
+    return max((_numel(tensor, batch) for tensor in tensors), default=0)
+
+
+def _tensors(node: Node) -> list[Tensor]:
+    value = example(node)
+    values = value if isinstance(value, (tuple, list)) else [value]
+    return [v for v in values if isinstance(v, Tensor)]
+
+
+def _numel(tensor: Tensor, unknown: int) -> int:
+    return math.prod(
+        size if isinstance(size, int) else unknown for size in tensor.shape
+    )
+
+
+# Candidates ##################################################################
+
+
+def sites(graph: Graph) -> dict[str, list[str]]:
+    """Returns what can be chosen, and the names of the candidates."""
+    return {
+        str(node.args[0]): list(node.kwargs)
+        for node in graph.nodes
+        if node.target is choose
+    }
+
+
+def candidates(graph: Graph, site: str) -> dict[str, set[Node]]:
+    """Returns the nodes that are computed for each candidate alone."""
+    labels = sites(graph)[site]
+    used = {label: _used(graph, site, label) for label in labels}
+    return {
+        label: used[label].difference(
+            *(used[other] for other in labels if other != label)
+        )
+        for label in labels
+    }
+
+
+def _used(graph: Graph, site: str, label: str) -> set[Node]:
+    """The nodes that are used if one candidate of a site is chosen."""
+    used: set[Node] = set()
+    for node in reversed(graph.nodes):
+        if node.op != 'output' and node not in used:
+            continue
+        chosen = node.target is choose and node.args[0] == site
+        used.update([node.kwargs[label]] if chosen else node.all_input_nodes)
+    return used
+
+
+def resolve(graph: Graph, picks: dict[str, str]) -> None:
+    """Keeps the chosen candidates, and drops what only others need."""
+    for node in list(graph.nodes):
+        if node.target is choose and node.args[0] in picks:
+            node.replace_all_uses_with(node.kwargs[picks[node.args[0]]])
+            graph.erase_node(node)
+    eliminate_dead(graph)
+
+
+# Measured ####################################################################
+
+
+class Measured:
+    """A program that chooses by measuring.
+
+    All candidates give equal values, so that calls may run any of them. Any
+    number of threads may call it.
+
+    Args:
+        module (GraphModule): A program with choices.
+        lower (Callable): Makes a function of a program; its second argument
+            is what to run the graph with.
+    """
+
+    def __init__(
+        self,
+        module: GraphModule,
+        lower: Callable[..., Callable[..., Any]],
+    ):
+        self._module, self._lower = module, lower
+        self._lock, self._calls = threading.Lock(), 0
+        self._seconds: list[dict[tuple[str, str], float]] = []
+        #: What was chosen, and the seconds of each candidate.
+        self.decisions: dict[str, tuple[str, dict[str, float]]] = {}
+        for site in sites(module.graph):
+            for label, nodes in candidates(module.graph, site).items():
+                for node in nodes:
+                    node.meta['candidate'] = site, label
+        self._function = lower(copy.deepcopy(module), self._run)
+
+    def __call__(self, *args: Any) -> Any:
+        """Runs the program."""
+        return self._function(*args)
+
+    def _run(self, module: GraphModule, *args: Any) -> Any:
+        with self._lock:
+            measures, self._calls = self._calls > 0, self._calls + 1
+        clock = _Clock(module)
+        out = clock.run(*args)
+        with self._lock:
+            if measures and not self.decisions:
+                self._seconds.append(clock.seconds)
+                if len(self._seconds) == _CALLS:
+                    self._decide()
+        return out
+
+    def _decide(self) -> None:
+        picks = {}
+        for site, labels in sites(self._module.graph).items():
+            seconds = {
+                label: min(  # what else the machine does only adds
+                    call.get((site, label), 0.0) for call in self._seconds
+                )
+                for label in labels
+            }
+            best = min(labels, key=seconds.__getitem__)
+            written = labels[0]
+            if seconds[best] > _GAIN * seconds[written]:
+                best = written
+            picks[site] = best
+            self.decisions[site] = best, seconds
+        resolve(self._module.graph, picks)
+        self._function = self._lower(self._module)
+
+    def report(self) -> str:
+        """Says what was chosen, and what each candidate took."""
+        return '\n'.join(
+            f'{site}: {best}, measured {spell(seconds)}'
+            for site, (best, seconds) in self.decisions.items()
+        )
+
+
+def spell(seconds: dict[str, float]) -> str:
+    """Lists what candidates cost."""
+    return ', '.join(f'{k} {v * 1e3:.2f} ms' for k, v in seconds.items())
+
+
+class _Clock(Interpreter):
+    """Runs a program, and sums the seconds of each candidate."""
+
+    def __init__(self, module: GraphModule):
+        super().__init__(module)
+        self.seconds: dict[tuple[str, str], float] = {}
+
+    def run_node(self, n: Node) -> Any:
+        candidate = n.meta.get('candidate')
+        if candidate is None:
+            return super().run_node(n)
+        start = time.perf_counter()
+        out = super().run_node(n)
+        taken = time.perf_counter() - start
+        self.seconds[candidate] = self.seconds.get(candidate, 0.0) + taken
+        return out

@@ -1,0 +1,257 @@
+"""Chooses in which layout each part of a program is computed.
+
+Before::
+
+    %0 = gsample.slice_cols(indptr, indices, seeds): 3 parts
+    %1 = getitem(%0, 1): int32[?]
+    %2 = aten.index_add(zeros, 0, %1, %value): float32[4850000]
+    %3 = gsample.positive_weights(%2): 2 parts
+
+After, where ``compact`` is chosen for ``slice_cols[0]``::
+
+    %0 = gsample.slice_cols(indptr, indices, seeds): 3 parts
+    %1 = getitem(%0, 1): int32[?]
+    %2 = gsample.unique_nodes(%1, 4850000, True): 2 parts
+    %3 = getitem(%2, 1): int32[?]
+    %4 = aten.index_add(zeros, 0, %3, %value): float32[?]
+    %5 = gsample.positive_weights(%4): 2 parts
+
+What can be chosen (gSampler, section 4.3):
+
+==================  =====================================================
+``slice_cols[i]``   whether rows of an extract are all nodes (``full``), or
+                    those with an edge (``compact``)
+``slice_rows[i]``   whether rows of the graph are found among all edges
+                    (``csc``), or counted by the pointers of its rows
+                    (``csr``), where only the rows that have edges matter
+``index_add[i]``    whether columns are summed by the column of each edge
+                    (``coo``), or between pointers (``csc``)
+==================  =====================================================
+
+What a choice needs of another layout is computed once, for all that use it.
+With ``layout='auto'``, a choice is made here where the predicted costs are far
+apart, and it is that which is written or does not depend on the batch. Else
+all candidates stay, joined by ``choose``, and the first calls measure them
+(:mod:`..cost`).
+
+All candidates give the same samples: weights of rows are sums of the same
+edges in the same order. Not when: the order of edges would be visible, a
+weight depends on how a sum over all rows is rounded, rows without an edge
+might be sampled, or something is changed in place. A weight of a row without
+an edge that is not finite is an error in the full space only.
+"""
+
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.fx import Graph, Node
+
+from torch_gsample.compiler.cost import (
+    candidates,
+    predict,
+    resolve,
+    sites,
+    spell,
+)
+from torch_gsample.compiler.ir import (
+    aten,
+    call,
+    choose,
+    example,
+    is_operator,
+    may_change,
+    parts,
+)
+from torch_gsample.compiler.options import OptionError, Options
+from torch_gsample.compiler.passes.hoist_invariant import is_of_graph
+from torch_gsample.compiler.row_space import (
+    RowSpace,
+    Unsupported,
+    is_sum_from_zero,
+)
+
+#: Costs are far apart beyond this ratio.
+_FAR = 10.0
+
+
+def select_layout(graph: Graph, options: Options) -> list[str]:
+    """Rewrites each place where there is a choice. Returns the choices."""
+    changed = may_change(graph)
+    for site, node in _numbered(graph):
+        if node not in changed:
+            name = site.partition('[')[0]
+            _OFFERS[name](graph, node, site, changed)
+    offered = sites(graph)
+    forced = _forced(options.layout, offered)
+    picks, notes = {}, []
+    for site, labels in offered.items():
+        alone = candidates(graph, site)
+        cost = {label: predict(graph, alone[label]) for label in labels}
+        best = min(labels, key=cost.__getitem__)
+        how = 'measured by the first calls'
+        if site in forced:
+            picks[site], how = forced[site], 'by option'
+        elif _is_far(cost, best) and _is_sure(site, best, labels):
+            picks[site], how = best, 'predicted'
+        chosen = picks.get(site, 'open')
+        notes.append(f'{site}: {chosen}, {how}; predicted {spell(cost)}')
+    resolve(graph, picks)
+    return notes
+
+
+def _numbered(graph: Graph) -> list[tuple[str, Node]]:
+    """The calls of operators for which there may be a choice."""
+    count, found = Counter[str](), []
+    for node in graph.nodes:
+        if isinstance(node.target, torch._ops.OpOverload):
+            name = node.target._schema.name.partition('::')[2]
+            if name in _OFFERS:
+                found.append((f'{name}[{count[name]}]', node))
+                count[name] += 1
+    return found
+
+
+def _is_sure(site: str, best: str, labels: Sequence[str]) -> bool:
+    """Whether a predicted choice is good for batches of any size.
+
+    What is written needs no proof. To search the graph for rows never takes
+    less than to read the degrees of these.
+    """
+    return best == labels[0] or site.startswith('slice_rows')
+
+
+def _is_far(cost: Mapping[str, float], best: str) -> bool:
+    return max(cost.values()) > _FAR * cost[best]
+
+
+def _forced(
+    layout: str | Mapping[str, str], offered: Mapping[str, list[str]]
+) -> dict[str, str]:
+    """What the user says about each site.
+
+    Raises:
+        OptionError: If there is no such site, or it has no such layout.
+    """
+    if isinstance(layout, str):
+        return {s: layout for s, labels in offered.items() if layout in labels}
+    for site, label in layout.items():
+        if label not in ('auto', *offered.get(site, ())):
+            known = {name: list(labels) for name, labels in offered.items()}
+            raise OptionError(
+                f"gsample: 'layout' must choose of {known} (got "
+                f'{site!r}: {label!r})'
+            )
+    return {site: label for site, label in layout.items() if label != 'auto'}
+
+
+# Rows of an extract ##########################################################
+
+
+def _offer_row_space(
+    graph: Graph, extract: Node, site: str, changed: set[Node]
+) -> None:
+    with contextlib.suppress(Unsupported):
+        RowSpace(graph, extract, changed).choose(site)
+
+
+# Rows of the graph ###########################################################
+
+
+def _offer_row_pointers(
+    graph: Graph, part: Any, site: str, changed: set[Node]
+) -> None:
+    """Which rows have edges: of all edges, or of the pointers by row."""
+    found = parts(part)
+    if set(found) != {1} or len(part.args) != 4 or part.kwargs:
+        return
+    _, indices, num_rows, rows = part.args
+    of_graph = indices.op == 'placeholder' and is_of_graph(indices)
+    if not of_graph or indices in changed or not _is_unordered(found[1]):
+        return
+    with graph.inserting_before(found[1].next):
+        degree = call(graph, aten.bincount.default, (indices, None, num_rows))
+        degree.meta['invariant'] = True
+        count = call(graph, aten.index_select.default, (degree, 0, rows))
+        args = count, example(found[1]).dtype
+        count = call(graph, aten.to.dtype, args)
+        row = call(graph, aten.repeat_interleave.Tensor, (count,))
+        _join(graph, site, csc=found[1], csr=row)
+
+
+def _is_unordered(edges: Node) -> bool:
+    """Whether nothing tells in which order the rows of edges are."""
+    return all(
+        user.target in (aten.sym_size.int, aten.bincount.default)
+        or (user.target is aten.index_fill.int_Scalar)
+        or (user.target is aten.to.dtype and _is_unordered(user))
+        or (
+            is_operator(user, 'unique_nodes')
+            and user.args[2:] == (True,)
+            and all(
+                number == 0 or _is_unordered(local)
+                for number, local in parts(user).items()
+            )
+        )
+        for user in edges.users
+    )
+
+
+# Columns #####################################################################
+
+
+def _offer_column_pointers(
+    graph: Graph, total: Any, site: str, changed: set[Node]
+) -> None:
+    """Sums of columns: by the column of each edge, or between pointers."""
+    if not is_sum_from_zero(total):
+        return
+    fill, _, column, source = total.args
+    pointers = _pointers_of(column, fill.args[1])
+    if pointers is None or not changed.isdisjoint([pointers, source]):
+        return
+    if example(total).requires_grad:
+        return  # the way back is not measured
+    with graph.inserting_before(total.next):
+        sums = call(
+            graph,
+            aten.segment_reduce.default,
+            (source, 'sum'),
+            offsets=pointers,
+            unsafe=True,
+            initial=0,
+        )
+        _join(graph, site, coo=total, csc=sums)
+
+
+def _pointers_of(column: Any, size: Sequence[Any]) -> Any:
+    """The pointers of which the columns of edges were spelled."""
+    if column.target is not aten.repeat_interleave.self_Tensor:
+        return None
+    place, degree = column.args[:2]
+    if (
+        place.target is not aten.arange.default
+        or place.args != tuple(size)
+        or degree.target is not aten.diff.default
+        or len(degree.args) > 1
+    ):
+        return None
+    return degree.args[0]
+
+
+def _join(graph: Graph, site: str, **both: Any) -> None:
+    written = next(iter(both.values()))
+    joined = graph.call_function(choose, (site,), both)
+    joined.meta = dict(written.meta)
+    written.replace_all_uses_with(
+        joined, delete_user_cb=lambda user: user is not joined
+    )
+
+
+_OFFERS: dict[str, Callable[[Graph, Any, str, set[Node]], None]] = {
+    'slice_cols': _offer_row_space,
+    'slice_rows': _offer_row_pointers,
+    'index_add': _offer_column_pointers,
+}

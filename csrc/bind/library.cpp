@@ -69,6 +69,13 @@ STABLE_TORCH_LIBRARY(gsample, m) {
   m.def("random_uniform(Tensor id, Tensor key, SymInt call_id=0) -> Tensor");
   m.def("next_key(Tensor(a!) state) -> Tensor");
 
+  // Generated kernels: `layout` says what a library is, so that an edge_map
+  // with other tensors is an error (see torch_gsample/codegen).
+  m.def("load_edge_kernel(str path, int[] layout) -> int");
+  m.def(
+      "edge_map(int kernel, Tensor[] operands, SymInt num_rows=0, *, "
+      "int num_threads=0) -> Tensor");
+
   // Walks.
   m.def(
       "random_walk(Tensor indptr, Tensor indices, Tensor seeds, int length, "

@@ -11,10 +11,15 @@ from torch_gsample.compiler.options import Options
 from torch_gsample.compiler.passes.canonicalize import canonicalize
 from torch_gsample.compiler.passes.eliminate_common import eliminate_common
 from torch_gsample.compiler.passes.eliminate_dead import eliminate_dead
+from torch_gsample.compiler.passes.fuse_edge_map import fuse_edge_map
+from torch_gsample.compiler.passes.fuse_edge_map_reduce import (
+    fuse_edge_map_reduce,
+)
 from torch_gsample.compiler.passes.fuse_extract_select import (
     fuse_extract_select,
 )
 from torch_gsample.compiler.passes.hoist_invariant import hoist_invariant
+from torch_gsample.compiler.passes.rewrite_sddmm import rewrite_sddmm
 
 
 @dataclass(frozen=True)
@@ -33,9 +38,24 @@ PASSES = (
     Pass('canonicalize', canonicalize, 'the others know one form'),
     Pass('eliminate_common', eliminate_common, 'equal parts become one node'),
     Pass(
+        'rewrite_sddmm',
+        rewrite_sddmm,
+        'before edge work is fused: it makes some',
+    ),
+    Pass(
         'fuse_extract_select',
         fuse_extract_select,
         'before dead nodes go: it leaves the extracts without users',
+    ),
+    Pass(
+        'fuse_edge_map',
+        fuse_edge_map,
+        'after extracts and samples are fused: they look for gathers',
+    ),
+    Pass(
+        'fuse_edge_map_reduce',
+        fuse_edge_map_reduce,
+        'after fuse_edge_map: it ends its kernels',
     ),
     Pass('eliminate_dead', eliminate_dead, 'sweeps up what was fused'),
     Pass(

@@ -10,6 +10,7 @@ import itertools
 import math
 
 from tests.reference_columns import Options, Relation, sample_column
+from tests.reference_edge_map import edge_map  # noqa: F401
 from tests.reference_core import (
     Stream,
     bounded,

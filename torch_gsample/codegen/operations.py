@@ -193,12 +193,14 @@ OPERATIONS: dict[str, Operation] = {
     ),
 }
 
-#: Operations whose last bit PyTorch may round otherwise.
-INEXACT = frozenset({'exp', 'log', 'sigmoid', 'tanh', 'sum_features'})
+#: Operations whose last bit PyTorch may round otherwise (its libraries of
+#: vector functions do, for square roots, too).
+INEXACT = frozenset(
+    {'exp', 'log', 'sigmoid', 'sqrt', 'sum_features', 'tanh'}
+)
 
-#: Powers that PyTorch computes by multiplication or a root.
+#: Powers that PyTorch computes by multiplication.
 _POWERS = {
-    0.5: 'std::sqrt({0})',
     1.0: '{0}',
     2.0: '{0} * {0}',
     3.0: '{0} * {0} * {0}',

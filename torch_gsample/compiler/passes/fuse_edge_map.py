@@ -23,8 +23,8 @@ are repeated in each kernel.
 Not when: there is only one operation; a value is broadcast over features;
 anything is changed in place; an operation has no derivative and needs one;
 or PyTorch may round an operation otherwise (``exp``, ``log``, ``sigmoid``,
-``tanh``, most powers, sums of features) and a draw depends on it: samples are
-those of eager code, to the last bit.
+``sqrt``, ``tanh``, most powers, sums of features) and a draw depends on it:
+samples are those of eager code, to the last bit.
 """
 
 from torch.fx import Graph, Node

@@ -20,6 +20,7 @@ template <typename index_t>
 bool inside(const index_t* index, int64_t count, int64_t low, int64_t high) {
   index_t least = std::numeric_limits<index_t>::max();
   index_t most = std::numeric_limits<index_t>::min();
+#pragma omp simd reduction(min : least) reduction(max : most)
   for (int64_t i = 0; i < count; ++i) {
     least = std::min(least, index[i]);
     most = std::max(most, index[i]);
@@ -37,8 +38,8 @@ inline int64_t wrapped(int64_t i, int64_t size) {
 
 _HEAD = """
 // {text}
-// Runs over {range}; returns 1 for an index that is out of range and 2 for
-// pointers that do not ascend.
+// Runs over {range}.
+// Returns 1 for an index that is out of range, 2 for pointers that descend.
 extern "C" int gsample_kernel(int64_t begin,
                               int64_t end,
                               int64_t low,
@@ -63,6 +64,7 @@ EACH
 """
 
 _MAP_EDGES = """\
+#pragma omp simd
     for (int64_t e = base; e < stop; ++e)
       edge(e, 0, [&](T value, int f) { out[e * F + f] = value; });"""
 _ADD_EDGES = '    add_all(base, stop, 0);'

@@ -49,8 +49,9 @@ EdgeKernel read_layout(const char* op, const std::vector<int64_t>& layout) {
         {role, type_of(layout[i + 1]), width_of(layout[i + 2])});
   }
   const int64_t count = static_cast<int64_t>(kernel.operands.size());
-  STD_TORCH_CHECK(kernel.by < count && (kernel.by < 0 ||
-                      kernel.operands[kernel.by].role == EdgeRole::kIndex),
+  STD_TORCH_CHECK(kernel.by < count &&
+                      (kernel.by < 0 ||
+                       kernel.operands[kernel.by].role == EdgeRole::kIndex),
                   op, ": 'layout' must reduce by an index");
   STD_TORCH_CHECK(kernel.by >= 0 || !kernel.reduces || kernel.pointers >= 0, op,
                   ": 'layout' must have pointers to reduce by");
@@ -156,8 +157,8 @@ Tensor edge_map_op(int64_t kernel_id,
   std::vector<const void*> data;
   for (const Tensor& tensor : operands)
     data.push_back(tensor.const_data_ptr());
-  const int status = run_edge_kernel(*kernel, edges, data, rows, to,
-                                     threads_of(num_threads));
+  const int status =
+      run_edge_kernel(*kernel, edges, data, rows, to, threads_of(num_threads));
   STD_TORCH_CHECK(status != 1, op, ": an index is out of range");
   STD_TORCH_CHECK(status != 2, op,
                   ": pointers must ascend from 0 to the number of edges");

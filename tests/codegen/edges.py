@@ -70,9 +70,7 @@ def edges(shape='isolated', dtype=torch.float64, index=torch.int64):
 
 def column(indptr, num_cols):
     """The column of each edge, as a matrix spells it."""
-    return torch.repeat_interleave(
-        torch.arange(num_cols), indptr.diff()
-    )
+    return torch.repeat_interleave(torch.arange(num_cols), indptr.diff())
 
 
 def fused(function, e):

@@ -140,9 +140,7 @@ def test_no_folder_at_all_is_an_error(folder, monkeypatch):
         raise OSError(28, 'No space left on device')
 
     monkeypatch.setattr(building, '_compile', full)
-    monkeypatch.setattr(
-        building, '_temporary_folder', lambda process: folder
-    )
+    monkeypatch.setattr(building, '_temporary_folder', lambda process: folder)
     with pytest.raises(BuildError, match='no folder can hold a library'):
         build(SOURCE)
 

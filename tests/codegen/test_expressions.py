@@ -34,15 +34,17 @@ MAPS = {
     'number': lambda p, n, i, x, *_: (x * 3 + 1) / 7,
     'row': lambda p, n, i, x, y, r, *_: x / r.index_select(0, i),
     'row-index': lambda p, n, i, x, y, r, *_: x * r[i] - y,
-    'column': lambda p, n, i, x, y, r, c, *_: x * c.index_select(0, column(p, n)),
+    'column': lambda p, n, i, x, y, r, c, *_: (
+        x * c.index_select(0, column(p, n))
+    ),
     'scalar': lambda p, n, i, x, y, r, c, s, *_: (x / s) * s,
     'power': lambda p, n, i, x, y, *_: x**2 + x**3 + x**-1 + x**-2,
     'signs': lambda p, n, i, x, y, *_: (-x).abs() - y.reciprocal(),
     'root': lambda p, n, i, x, y, *_: x.sqrt() * 1.5 + x**0.5,
     'bounds': lambda p, n, i, x, y, *_: x.clamp(0.3, 0.8) + y.clamp(max=0.5),
     'lower': lambda p, n, i, x, y, *_: x.clamp(min=0.5) + torch.relu(y - 0.6),
-    'extremes': lambda p, n, i, x, y, *_: torch.maximum(x, y) - torch.minimum(
-        x, y * 2
+    'extremes': lambda p, n, i, x, y, *_: (
+        torch.maximum(x, y) - torch.minimum(x, y * 2)
     ),
     'where': lambda p, n, i, x, y, *_: torch.where(
         (x > y) & (y >= 0.4) | ~(x != 1), x * 2, y
@@ -55,9 +57,8 @@ MAPS = {
         xf * rf.index_select(0, i) - cf.index_select(0, column(p, n)) / s
     ),
     'sddmm': lambda p, n, i, x, y, r, c, s, xf, rf, cf: (
-        rf.index_select(0, i) * cf.index_select(0, column(p, n))
-    ).sum(-1)
-    * x,
+        (rf.index_select(0, i) * cf.index_select(0, column(p, n))).sum(-1) * x
+    ),
 }
 REDUCTIONS = {
     'rows': lambda p, n, i, x, y, r, *_: sum_rows(x**2, i),
@@ -74,12 +75,12 @@ REDUCTIONS = {
     .scatter_reduce(0, column(p, n), x - y, 'amin', include_self=False),
     'product': lambda p, n, i, x, y, *_: x.new_full((n,), 1.0)
     .scatter_reduce(0, column(p, n), x * y, 'prod', include_self=False),
-    'columns-of-features': lambda p, n, i, x, y, r, c, s, xf, rf, cf: xf.new_full(
-        (n, 3), 0.0
-    ).index_add(0, column(p, n), xf * 2),
-    'rows-of-features': lambda p, n, i, x, y, r, c, s, xf, rf, cf: xf.new_full(
-        (ROWS, 3), 0.0
-    ).index_add(0, i, xf * xf),
+    'columns-of-features': lambda p, n, i, x, y, r, c, s, xf, *_: (
+        xf.new_full((n, 3), 0.0).index_add(0, column(p, n), xf * 2)
+    ),
+    'rows-of-features': lambda p, n, i, x, y, r, c, s, xf, *_: (
+        xf.new_full((ROWS, 3), 0.0).index_add(0, i, xf * xf)
+    ),
 }  # fmt: skip
 ALL = {**MAPS, **REDUCTIONS}
 #: Without a gradient of its reduction.

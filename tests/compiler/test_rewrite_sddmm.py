@@ -43,7 +43,9 @@ def test_a_gather_of_a_product_is_a_product_of_gathers():
 def test_a_factor_that_is_not_transposed_is():
     def function(X, Z, row, col):
         dense = torch.matmul(X, Z)
-        return (dense.reshape(20).index_select(0, row.to(torch.int64) * 5 + col),)
+        return (
+            dense.reshape(20).index_select(0, row.to(torch.int64) * 5 + col),
+        )
 
     out, _ = rewritten(function, X, Y.t().clone(), INDICES.int(), COLUMN)
     assert 'matmul' not in out

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.ops.edge_map_errors import EDGE_MAP_ERRORS
 from tests.ops.walk_errors import WALK_ERRORS
 from torch_gsample import ops
 from torch_gsample.ops import _check
@@ -356,6 +357,7 @@ CASES = [
     *OTHERS,
     *MATRICES,
     *WALK_ERRORS,
+    *EDGE_MAP_ERRORS,
 ]
 
 

@@ -52,7 +52,9 @@ def build(source: str) -> Path:
     parts = compiler, state.st_size, state.st_mtime_ns, FLAGS, _processor()
     key = hashlib.sha256(repr((parts, source)).encode()).hexdigest()[:32]
     with _lock:  # of this process; others build the same, and one is kept
-        return _kept(f'{key}.so', lambda path: _compile(compiler, source, path))
+        return _kept(
+            f'{key}.so', lambda path: _compile(compiler, source, path)
+        )
 
 
 def _kept(name: str, make: Callable[[Path], None]) -> Path:
@@ -150,7 +152,5 @@ def _processor() -> str:
     info = Path('/proc/cpuinfo')
     lines = info.read_text().splitlines() if info.exists() else []
     wanted = 'vendor_id', 'cpu family', 'model', 'flags', 'Features'
-    found = {
-        line for line in lines if line.split(':')[0].strip() in wanted
-    }
+    found = {line for line in lines if line.split(':')[0].strip() in wanted}
     return '\n'.join([platform.machine(), *sorted(found)])

@@ -161,7 +161,9 @@ def cpp_source(program: Program) -> str:
         )
         if operand.role == Role.GATHER:
             lines.append(f'  const int64_t n{i} = sizes[{i}];')
-    lines.append('  const auto edge = [&](int64_t e, int64_t col, auto take) {')
+    lines.append(
+        '  const auto edge = [&](int64_t e, int64_t col, auto take) {'
+    )
     lines += [*Body(program).lines(), '  };']
     return '\n'.join(lines) + '\n' + _loops(program)
 

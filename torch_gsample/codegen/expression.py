@@ -79,9 +79,7 @@ SIGNS = {
 }
 
 
-def operand(
-    number: int, dtype: torch.dtype, wide: bool = False
-) -> Expression:
+def operand(number: int, dtype: torch.dtype, wide: bool = False) -> Expression:
     """Returns the value of an operand."""
     return Expression('operand', dtype, value=number, wide=wide)
 

@@ -145,7 +145,8 @@ def _gradient_at(
     derived, kept = kernel.gradient(number)
     taken = [*operands, grad]
     out = derived(
-        *(taken[i] for i in kept), num_rows=operand.shape[0] if operand.dim() else 0
+        *(taken[i] for i in kept),
+        num_rows=operand.shape[0] if operand.dim() else 0,
     )
     if operand.dim() == 0:
         return out.sum()

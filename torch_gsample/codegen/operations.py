@@ -55,7 +55,7 @@ def _is(op: str, x: Expression, y: Expression) -> Expression:
 
 
 def _div(v: Expression, g: Expression) -> Any:
-    a, b = v.args
+    b = v.args[1]
     return apply('div', g, b), apply('neg', _times(g, apply('div', v, b)))
 
 
@@ -139,9 +139,7 @@ OPERATIONS: dict[str, Operation] = {
         lambda v, g: [apply('neg', _times(g, _times(v, v)))],
     ),
     'pow': Operation('std::pow({0}, {1})', torch.pow, _pow),
-    'exp': Operation(
-        'std::exp({0})', torch.exp, lambda v, g: [_times(g, v)]
-    ),
+    'exp': Operation('std::exp({0})', torch.exp, lambda v, g: [_times(g, v)]),
     'log': Operation(
         'std::log({0})', torch.log, lambda v, g: [apply('div', g, v.args[0])]
     ),
@@ -152,9 +150,7 @@ OPERATIONS: dict[str, Operation] = {
     'relu': Operation(
         '{0} < 0 ? T(0) : {0}',
         torch.relu,
-        lambda v, g: [
-            _where(_is('le', v, constant(0, v.dtype)), _zero(g), g)
-        ],
+        lambda v, g: [_where(_is('le', v, constant(0, v.dtype)), _zero(g), g)],
     ),
     'clamp_min': Operation(
         '{0} < {1} ? {1} : {0}', torch.clamp_min, _bound('ge')
@@ -188,16 +184,12 @@ OPERATIONS: dict[str, Operation] = {
         lambda v, g: [cast(g, v.args[0].dtype)],
     ),
     # Written by the generator, as a loop.
-    'sum_features': Operation(
-        '', lambda x: x.sum(-1), lambda v, g: [g]
-    ),
+    'sum_features': Operation('', lambda x: x.sum(-1), lambda v, g: [g]),
 }
 
 #: Operations whose last bit PyTorch may round otherwise (its libraries of
 #: vector functions do, for square roots, too).
-INEXACT = frozenset(
-    {'exp', 'log', 'sigmoid', 'sqrt', 'sum_features', 'tanh'}
-)
+INEXACT = frozenset({'exp', 'log', 'sigmoid', 'sqrt', 'sum_features', 'tanh'})
 
 #: Powers that PyTorch computes by multiplication.
 _POWERS = {
@@ -212,7 +204,7 @@ _POWERS = {
 def cpp_of(node: Expression) -> str:
     """Returns the C++ text of an operation, with places for operands."""
     if node.op == 'pow' and node.args[1].value in _POWERS:
-        return _POWERS[node.args[1].value]  # type: ignore[index]
+        return _POWERS[node.args[1].value]
     return OPERATIONS[node.op].cpp
 
 
@@ -260,4 +252,3 @@ def gradients(root: Expression, grad: Expression) -> dict[int, Expression]:
         for node, part in total.items()
         if node.op == 'operand'
     }
-

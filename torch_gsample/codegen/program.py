@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -82,12 +83,12 @@ class Program:
     def text(self) -> str:
         """Its expression, by which operators are named."""
         names = []
-        for i, operand in enumerate(self.operands):
+        for i, item in enumerate(self.operands):
             place = {
-                Role.GATHER: f'[x{operand.index}]',
+                Role.GATHER: f'[x{item.index}]',
                 Role.COLUMN: '[col]',
             }
-            names.append(f'x{i}{place.get(operand.role, "")}')
+            names.append(f'x{i}{place.get(item.role, "")}')
         value = self.root.text(names).removeprefix('(')
         if value != self.root.text(names):
             value = value.removesuffix(')')
@@ -97,9 +98,7 @@ class Program:
         return f'edge_map_reduce[{self.reduce}({value}) by {by}]'
 
 
-def evaluate(
-    program: Program, tensors: Sequence[Tensor], size: int
-) -> Tensor:
+def evaluate(program: Program, tensors: Sequence[Tensor], size: int) -> Tensor:
     """Runs a program with the operators of PyTorch.
 
     Args:
@@ -114,14 +113,16 @@ def evaluate(
         column = torch.repeat_interleave(
             torch.arange(indptr.numel() - 1), indptr.diff()
         )
-    values: dict[Expression, Tensor | float] = {}
+    values: dict[Expression, Any] = {}
     for node in program.root.nodes():
         args = [values[arg] for arg in node.args]
         if node.op == 'constant':
             assert node.value is not None
             values[node] = torch.tensor(node.value, dtype=node.dtype)
         elif node.op == 'operand':
-            values[node] = _read(program, tensors, int(node.value or 0), column)
+            values[node] = _read(
+                program, tensors, int(node.value or 0), column
+            )
         elif node.op == 'cast':
             values[node] = args[0].to(node.dtype)
         else:
@@ -143,8 +144,8 @@ def evaluate(
 
 
 def _num_edges(program: Program, tensors: Sequence[Tensor]) -> int:
-    for operand, tensor in zip(program.operands, tensors, strict=True):
-        if operand.role in (Role.EDGE, Role.INDEX):
+    for item, tensor in zip(program.operands, tensors, strict=True):
+        if item.role in (Role.EDGE, Role.INDEX):
             return tensor.shape[0]
     assert program.pointers is not None
     return int(tensors[program.pointers][-1])
@@ -156,14 +157,14 @@ def _read(
     number: int,
     column: Tensor | None,
 ) -> Tensor:
-    operand, tensor = program.operands[number], tensors[number]
-    if operand.role == Role.GATHER:
-        assert operand.index is not None
-        index = tensors[operand.index]
-        if program.operands[operand.index].wraps:
+    item, tensor = program.operands[number], tensors[number]
+    if item.role == Role.GATHER:
+        assert item.index is not None
+        index = tensors[item.index]
+        if program.operands[item.index].wraps:
             return tensor[index]
         return tensor.index_select(0, index)
-    if operand.role == Role.COLUMN:
+    if item.role == Role.COLUMN:
         assert column is not None
         return tensor.index_select(0, column)
     return tensor
@@ -206,9 +207,7 @@ def gradient_of(program: Program, number: int) -> tuple[Program, list[int]]:
     if program.reduce == 'sum':
         role = Role.COLUMN if program.by is None else Role.GATHER
         index = program.by
-    given = Operand(
-        role, program.root.dtype, index, wide=program.wide
-    )
+    given = Operand(role, program.root.dtype, index, wide=program.wide)
     wanted = program.operands[number]
     grad = operand(len(program.operands), given.dtype, given.wide)
     if given.wide and not program.root.wide:

@@ -82,7 +82,11 @@ def _(kernel, operands, num_rows=0, num_threads=0):
     if by < 0 and reduces:
         size = operands[roles.index(5)].shape[0] - 1
     elif by < 0:
-        each = [x for x, role in zip(operands, roles, strict=True) if role in (0, 4)]
+        each = [
+            x
+            for x, role in zip(operands, roles, strict=True)
+            if role in (0, 4)
+        ]
         size = each[0].shape[0] if each else dynamic_size()
     shape = (size, width) if width > 1 else (size,)
     return operands[0].new_empty(shape, dtype=EDGE_DTYPES[dtype])

@@ -29,10 +29,9 @@ samples are those of eager code, to the last bit.
 
 from torch.fx import Graph, Node
 
-from torch_gsample.codegen.program import Program
+from torch_gsample.compiler.edge_operators import NotFusible
 from torch_gsample.compiler.edge_work import (
     EdgeWork,
-    NotFusible,
     Reader,
     differentiable,
     gather,
@@ -60,9 +59,7 @@ def fuse_edge_map(graph: Graph) -> list[str]:
             continue
         replace(graph, node, program, reader.tensors)
         erase_unused(graph, node)
-        notes.append(
-            f'{node}: {reader.operations} operations are one kernel'
-        )
+        notes.append(f'{node}: {reader.operations} operations are one kernel')
     return notes
 
 

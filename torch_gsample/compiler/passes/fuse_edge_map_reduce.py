@@ -102,9 +102,7 @@ def _reduction(node: Node) -> _Reduction | None:
     if not known or example(index).dim() > example(value).dim():
         return None
     pointers = found[0] if found is not None and by_column else None
-    return _Reduction(
-        node, start, index, value, reduce, fill, size, pointers
-    )
+    return _Reduction(node, start, index, value, reduce, fill, size, pointers)
 
 
 def _start(node: Node) -> tuple[Any, float] | None:

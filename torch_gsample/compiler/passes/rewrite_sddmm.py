@@ -57,9 +57,7 @@ def rewrite_sddmm(graph: Graph) -> list[str]:
             right = add_node(
                 graph, wide, y, aten.index_select.default, y, 0, col
             )
-            product = add_node(
-                graph, wide, node, aten.mul.Tensor, left, right
-            )
+            product = add_node(graph, wide, node, aten.mul.Tensor, left, right)
             out = add_node(
                 graph, edges, node, aten.sum.dim_IntList, product, [-1]
             )
@@ -78,27 +76,27 @@ def _product(node: Node) -> tuple[Node, Node, Node, Node] | None:
     """The factors, rows and columns of a gather of a dense product."""
     if not _calls(node, aten.index_select.default) or node.args[1] != 0:
         return None
-    flat, _, place = node.args
+    flat: Any = node.args[0]
+    place: Any = node.args[2]
     if not _calls(flat, aten.reshape.default, aten.view.default):
         return None
-    if not _calls(place, aten.add.Tensor) or place.kwargs:  # type: ignore
+    if not _calls(place, aten.add.Tensor) or place.kwargs:
         return None
-    product, scaled, col = flat.args[0], *place.args  # type: ignore
+    product, (scaled, col) = flat.args[0], place.args
     if not _calls(product, aten.matmul.default, aten.mm.default):
         return None
-    if not _calls(scaled, aten.mul.Tensor) or len(flat.args[1]) != 1:  # type: ignore
+    if not _calls(scaled, aten.mul.Tensor) or len(flat.args[1]) != 1:
         return None
-    x, y_t = product.args  # type: ignore[union-attr]
-    row, width = scaled.args  # type: ignore[union-attr]
+    (x, y_t), (row, width) = product.args, scaled.args
     if example(x).dim() != 2 or example(y_t).dim() != 2:
         return None
     if not same_size(width, example(y_t).shape[1]):
         return None
-    if len(product.users) > 1 or len(flat.users) > 1:  # type: ignore
+    if len(product.users) > 1 or len(flat.users) > 1:
         return None
     if _calls(row, aten.to.dtype) and row.args[1] == torch.int64:
         row = row.args[0]
-    return x, y_t, row, col  # type: ignore[return-value]
+    return x, y_t, row, col
 
 
 def _transposed(graph: Graph, y_t: Node) -> Node:

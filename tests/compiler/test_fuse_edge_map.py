@@ -16,6 +16,7 @@ from tests.compiler.programs import PROGRAMS, compiled, graph, seeds, trace
 from torch_gsample.compiler.ir import ir_text
 from torch_gsample.compiler.passes.canonicalize import canonicalize
 from torch_gsample.compiler.passes.fuse_edge_map import fuse_edge_map
+from torch_gsample.compiler.passes.hoist_invariant import hoist_invariant
 
 TOTAL = torch.linspace(1, 2, 4)
 
@@ -156,6 +157,22 @@ def test_kernels_of_an_algorithm(name):
     out = trace(PROGRAMS[name], graph(), seeds(4), passes=passes).text
     for expression in FIRED[name]:
         assert expression in out
+
+
+def test_what_is_computed_once_a_graph_is_not_computed_in_each_call():
+    def function(value, weight):
+        square = value * 2 + 1
+        return (square * weight - 1,)
+
+    weight = torch.ones(9, requires_grad=True)
+    module = program(function, VALUE, weight)
+    fuse(module.graph)
+    hoist_invariant(module.graph)
+    out = ir_text(module.graph).splitlines()[2:]
+    assert [line.split('](')[0] for line in out[:2]] == [
+        '^%2 = edge_map[(x0 * 2.0) + 1.0',
+        '%3 = edge_map[(x0 * x1) - 1.0',
+    ]
 
 
 def test_a_kernel_of_a_graph_is_hoisted():

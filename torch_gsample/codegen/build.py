@@ -21,7 +21,7 @@ from pathlib import Path
 #: No contraction of a * b + c: results must not depend on the processor.
 #: Only loops that say so are vectorised: sums in order become slower by it.
 FLAGS = (
-    *('-std=c++17', '-O2', '-fopenmp-simd', '-march=native', '-fPIC'),
+    *('-std=c++14', '-O2', '-fopenmp-simd', '-march=native', '-fPIC'),
     *('-shared', '-ffp-contract=off', '-fno-math-errno'),
 )
 

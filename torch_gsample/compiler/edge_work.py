@@ -25,6 +25,7 @@ from torch_gsample.compiler.ir import (
     may_change,
     same_size,
 )
+from torch_gsample.compiler.passes.hoist_invariant import invariant_nodes
 
 _FLOATS = (torch.float32, torch.float64)
 #: The largest expression that is one kernel.
@@ -110,22 +111,33 @@ class EdgeWork:
     Args:
         changed (Set[torch.fx.Node]): Values that are changed in place.
         decisive (Set[torch.fx.Node]): See :func:`decide_draws`.
+        invariant (Set[torch.fx.Node]): What is computed once a graph.
     """
 
     changed: set[Node]
     decisive: set[Node]
+    invariant: set[Node]
     _known: dict[Node, bool] = field(default_factory=dict)
 
     @classmethod
     def of(cls, graph: Graph) -> 'EdgeWork':
         """Looks at a graph."""
-        return cls(may_change(graph), decide_draws(graph))
+        return cls(
+            may_change(graph), decide_draws(graph), invariant_nodes(graph)
+        )
 
     def is_fusible(self, node: Node) -> bool:
         """Whether a node is element-wise work, or a gather of edges."""
         if node not in self._known:
             self._known[node] = self._is_fusible(node)
         return self._known[node]
+
+    def may_join(self, node: Node, root: Node) -> bool:
+        """Whether a node may be computed where another one is.
+
+        What is computed once a graph is not computed again in each call.
+        """
+        return node not in self.invariant or root in self.invariant
 
     def _is_fusible(self, node: Node) -> bool:
         if not is_edge_value(node, (*_FLOATS, torch.bool)):

@@ -18,7 +18,8 @@ columns (found by pointers: nobody stores the column of an edge) and scalars.
 Nothing is stored between the operations. Gradients are generated kernels, too.
 
 What is used more than once is computed once and stored, but for gathers: they
-are repeated in each kernel.
+are repeated in each kernel. What depends on the graph alone is a kernel of its
+own, which ``hoist_invariant`` takes out.
 
 Not when: there is only one operation; a value is broadcast over features;
 anything is changed in place; an operation has no derivative and needs one;
@@ -79,6 +80,7 @@ def inlined_nodes(graph: Graph, work: EdgeWork) -> set[Node]:
         )
         wanted = {roots[user] for user in users if user in roots}
         roots[node] = node
+        free = free and all(work.may_join(node, root) for root in wanted)
         if free and len(wanted) == 1:
             [roots[node]] = wanted
             inlined.add(node)

@@ -132,7 +132,7 @@ def _values(
     """The program of the values of edges, and its operands."""
     value = found.value
     kernel, own = value.target, {found.start, found.node}
-    if own >= set(value.users):
+    if own >= set(value.users) and work.may_join(value, found.node):
         if isinstance(kernel, EdgeKernel) and kernel.program.reduce is None:
             return kernel.program, list(value.args)  # type: ignore[arg-type]
         if work.is_fusible(value):

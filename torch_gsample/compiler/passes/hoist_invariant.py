@@ -28,21 +28,30 @@ from torch_gsample.compiler.ir import example, is_pure, is_size, may_change
 
 def hoist_invariant(graph: Graph) -> None:
     """Sets ``node.meta['invariant']`` of each node."""
+    found = invariant_nodes(graph)
+    for node in graph.nodes:
+        node.meta['invariant'] = node in found
+
+
+def invariant_nodes(graph: Graph) -> set[Node]:
+    """Returns what depends on the graph alone."""
     changed = may_change(graph)
+    found: set[Node] = set()
     for node in graph.nodes:
         if node.op == 'placeholder':
             invariant = _is_of_graph(node) and node not in changed
         else:
-            inputs = node.all_input_nodes
             invariant = (
                 node.op == 'call_function'
                 and is_pure(node)
                 and node not in changed
                 and not is_size(node)
                 and not _needs_gradient(node)
-                and all(n.meta['invariant'] for n in inputs)
+                and found.issuperset(node.all_input_nodes)
             )
-        node.meta['invariant'] = invariant
+        if invariant:
+            found.add(node)
+    return found
 
 
 def _is_of_graph(node: Node) -> bool:

@@ -6,6 +6,7 @@
 
 #include "../cpu/sample_matrix.h"
 #include "../cpu/slice_matrix.h"
+#include "../cpu/unique_nodes.h"
 #include "check.h"
 #include "output_pool.h"
 

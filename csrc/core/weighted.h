@@ -18,22 +18,19 @@ GSAMPLE_HD int ceil_log2(uint64_t n) {
 }
 
 // floor(weight * 2^shift), at least 1 for a positive weight, from the bits of
-// the number: no rounding mode and no contraction can change it.
+// the number: no rounding mode and no contraction can change it. `shift` is at
+// most the fixed_point_shift of a weight that is not smaller: the mantissa then
+// moves by no more than 9 bits to the left.
 GSAMPLE_HD uint64_t fixed_point(double weight, int shift) {
   const uint64_t bits = double_bits(weight);
   const int exponent = static_cast<int>(bits >> 52 & 0x7FF);
-  uint64_t mantissa = bits & ((uint64_t{1} << 52) - 1);
-  if (exponent == 0 && mantissa == 0)
-    return 0;
-  if (exponent != 0)
-    mantissa |= uint64_t{1} << 52;
-  const int scale = (exponent == 0 ? 1 : exponent) - 1075 + shift;
-  uint64_t value = 0;
-  if (scale >= 0)
-    value = mantissa << scale;
-  else if (scale > -64)
-    value = mantissa >> -scale;
-  return value > 0 ? value : 1;
+  const uint64_t normal = exponent != 0;
+  const uint64_t mantissa = (bits & ((uint64_t{1} << 52) - 1)) | normal << 52;
+  const int right = 9 + 1075 - shift - exponent - (exponent == 0);
+  const uint64_t value = (mantissa << 9) >> (right < 0    ? 0
+                                             : right < 63 ? right
+                                                          : 63);
+  return value + ((value == 0) & (mantissa != 0));
 }
 
 // The shift under which `n` weights of at most `max_weight` sum to at most

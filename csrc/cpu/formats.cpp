@@ -1,5 +1,7 @@
 #include "formats.h"
 
+#include <string.h>
+
 #include <algorithm>
 #include <atomic>
 #include <limits>
@@ -160,17 +162,63 @@ void cumulate_weights(const indptr_t* indptr,
   });
 }
 
+namespace {
+
+constexpr int64_t kWeightBlock = 256;  // passed over at once where all are zero
+
+// Numbers that are not negative are ordered as their bits are. Integers are
+// compared and counted many at a time, which numbers that may be NaN are not.
+template <typename weight_t>
+struct Bits;
+template <>
+struct Bits<float> {
+  using type = int32_t;
+  static constexpr type kInfinity = 0x7F800000;
+};
+template <>
+struct Bits<double> {
+  using type = int64_t;
+  static constexpr type kInfinity = 0x7FF0000000000000;
+};
+
+template <typename weight_t>
+typename Bits<weight_t>::type bits_of(weight_t weight) {
+  typename Bits<weight_t>::type bits;
+  memcpy(&bits, &weight, sizeof(bits));
+  return bits;
+}
+
+// How many of some weights are positive.
+template <typename weight_t>
+int64_t count_positive(const weight_t* weight, int64_t n) {
+  typename Bits<weight_t>::type count = 0;
+  for (int64_t i = 0; i < n; ++i)
+    count += bits_of(weight[i]) > 0;
+  return count;
+}
+
+}  // namespace
+
 template <typename weight_t>
 WeightSummary summarize_weights(const weight_t* weight, int64_t n) {
-  int64_t count = 0, invalid = 0;
-  weight_t max_weight = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    const weight_t w = weight[i];
-    invalid += !(w >= 0 && w < std::numeric_limits<weight_t>::infinity());
-    count += w > 0;
-    max_weight = w > max_weight ? w : max_weight;
+  using bits_t = typename Bits<weight_t>::type;
+  constexpr bits_t kNegativeZero = std::numeric_limits<bits_t>::min();
+  int64_t count = 0;
+  bits_t max_bits = 0, invalid = 0;
+  for (int64_t begin = 0; begin < n; begin += kWeightBlock) {
+    const int64_t end = std::min(begin + kWeightBlock, n);
+    count += count_positive(weight + begin, end - begin);
+    for (int64_t i = begin; i < end; ++i) {
+      const bits_t bits = bits_of(weight[i]);
+      invalid |= (bits < 0) & (bits != kNegativeZero);
+      max_bits = std::max(max_bits, bits);
+    }
   }
-  return {invalid > 0 ? -1 : count, static_cast<double>(max_weight)};
+  if (invalid || max_bits >= Bits<weight_t>::kInfinity)
+    return {-1, 0};
+  weight_t max_weight;
+  memcpy(&max_weight, &max_bits, sizeof(max_weight));
+  return {count, static_cast<double>(max_weight)};
 }
 
 template <typename weight_t>
@@ -179,21 +227,21 @@ void positive_weights(const weight_t* weight,
                       const WeightSummary& summary,
                       int64_t* index,
                       int64_t* cum_weight) {
-  constexpr int64_t kBlock = 16;  // passed over at once where all are zero
   const int shift = fixed_point_shift(summary.max_weight, summary.count);
   int64_t size = 0;
   uint64_t sum = 0;
-  for (int64_t begin = 0; begin < n; begin += kBlock) {
-    const int64_t end = std::min(begin + kBlock, n);
-    bool any = false;
-    for (int64_t i = begin; i < end; ++i)
-      any |= weight[i] > 0;
-    for (int64_t i = begin; any && i < end; ++i) {
-      if (weight[i] > 0) {
-        sum += fixed_point(static_cast<double>(weight[i]), shift);
-        index[size] = i;
-        cum_weight[size++] = static_cast<int64_t>(sum);
-      }
+  for (int64_t begin = 0; begin < n; begin += kWeightBlock) {
+    const int64_t end = std::min(begin + kWeightBlock, n);
+    const int64_t first = size;
+    const int64_t full = size + count_positive(weight + begin, end - begin);
+    // Zeros are written, too, and the next weight takes their place.
+    for (int64_t i = begin; size < full; ++i) {
+      index[size] = i;
+      size += bits_of(weight[i]) > 0;
+    }
+    for (int64_t i = first; i < full; ++i) {
+      sum += fixed_point(static_cast<double>(weight[index[i]]), shift);
+      cum_weight[i] = static_cast<int64_t>(sum);
     }
   }
   cum_weight[size] = 0;  // the column holds no zero weight

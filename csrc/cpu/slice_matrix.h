@@ -38,8 +38,11 @@ void slice_cols_edges(const Matrix<indptr_t, index_t>& matrix,
                       int64_t* edge,
                       int threads);
 
-// A[rows, cols], found in `find` and copied by `write`. Of equal rows, the
-// first one gets the edges.
+class RowFilter;
+class RowPlaces;
+
+// A[rows, cols], found in `find` and copied by `write`. A row that is taken
+// repeatedly gets its edges each time.
 template <typename indptr_t, typename index_t>
 class RowSlice {
  public:
@@ -80,7 +83,10 @@ class RowSlice {
     }
   };
 
-  int64_t column(int64_t i) const { return cols_ == nullptr ? i : cols_[i]; }
+  void collect(Part& part,
+               const RowFilter& filter,
+               RowPlaces& places,
+               Interrupt& interrupt);
 
   const Matrix<indptr_t, index_t>& matrix_;
   const int64_t* rows_;
@@ -88,18 +94,8 @@ class RowSlice {
   const int64_t* cols_;
   int64_t num_cols_;
   int threads_;
+  std::vector<int64_t> counts_;  // edges of each column
   std::vector<Part> parts_;
 };
-
-// Numbers distinct ids by first occurrence, or in ascending order. `node` [n]
-// receives the ids in that order, `local` [n] the number of each id; returns
-// how many there are, or -1 if an id is outside [0, num_nodes).
-template <typename id_t>
-int64_t unique_nodes(const id_t* id,
-                     int64_t n,
-                     int64_t num_nodes,
-                     bool sorted,
-                     int64_t* node,
-                     id_t* local);
 
 }  // namespace gsample

@@ -13,6 +13,9 @@ from torch_gsample.sparse_sample.layout import Layout
 if TYPE_CHECKING:
     from torch_gsample.sparse_sample.matrix import SparseSample
 
+#: From here on, an operator that costs more to call is faster.
+_MANY_EDGES = 4096
+
 #: An index of rows or columns.
 Index = Tensor | slice | list[int] | int
 
@@ -93,7 +96,7 @@ class Extract:
             layout,
             None,
             shape,
-            None if self.value is None else self.value.index_select(0, edge),
+            None if self.value is None else _gather(self.value, edge),
             edge if self._edge_id is None else self._edge_id[edge],
             row_ids,
             col_ids,
@@ -171,6 +174,13 @@ class Extract:
             self.row_ids,
             self.col_ids,
         )
+
+
+def _gather(value: Tensor, edge: Tensor) -> Tensor:
+    """Returns ``value[edge]``: of many edges, with many reads in flight."""
+    if is_compiling() or edge.numel() < _MANY_EDGES:
+        return value.index_select(0, edge)
+    return torch.ops.gsample.gather_rows(value.contiguous(), edge)
 
 
 def _positions(name: str, index: Index, size: int) -> Tensor | None:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from harness import Report, compare, copy_seconds_per_byte, machine
+from harness import Report, compare, machine
 from torch import Tensor
 
 from torch_gsample.codegen.expression import apply, operand
@@ -75,23 +75,25 @@ def cases(edges: int, cols: int, rows: int) -> dict[str, Case]:
 
 def run(report: Report, args: argparse.Namespace, threads: int) -> None:
     torch.set_num_threads(threads)
-    rows, cols = args.edges // 64, args.edges // 16
+    rows, cols = args.edges // 64, args.edges // args.degree
+    source = torch.ones(args.edges)
+    target = torch.empty_like(source)
     for name, case in cases(args.edges, cols, rows).items():
         kernel, operands, size, eager = case
         out = kernel(*operands, num_rows=size)
         assert torch.equal(out, eager())
         moved = sum(x.nbytes for x in [*operands, out])
-        copy = copy_seconds_per_byte()
         times = compare(
             {
                 'kernel': lambda _, k=kernel, o=operands, s=size: k(
                     *o, num_rows=s
                 ),
                 'eager': lambda _, eager=eager: eager(),
+                'copy': lambda _: target.copy_(source),
             },
             args.rounds,
         )
-        copy = min(copy, copy_seconds_per_byte())
+        copy = times['copy'].median / (2 * source.nbytes)
         seconds = times['kernel'].median
         report.add(
             name,
@@ -107,12 +109,14 @@ def run(report: Report, args: argparse.Namespace, threads: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--edges', type=int, default=1 << 24)
+    parser.add_argument('--degree', type=int, default=16)
     parser.add_argument('--rounds', type=int, default=9)
     parser.add_argument('--threads', default='1,2')
     parser.add_argument('--markdown', type=Path, help='write the table there')
     args = parser.parse_args()
     report = Report(
-        f'Generated kernels, {args.edges} edges: {machine()}',
+        f'Generated kernels, {args.edges} edges, {args.degree} a column: '
+        f'{machine()}',
         ['kernel', 'threads', 'ms', 'eager ms', 'GB/s', 'copy GB/s']
         + ['of the copy'],
     )

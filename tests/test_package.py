@@ -42,7 +42,8 @@ LAYERS = {
         *('samplers', 'sparse_sample'),
     },
     'nn': {'loader', 'nn', 'ops', 'rng', 'sparse_sample'},
-    'compiler': {'compiler', 'rng', 'sparse_sample'},
+    'codegen': {'codegen', 'ops'},
+    'compiler': {'codegen', 'compiler', 'rng', 'sparse_sample'},
     'datasets': {'datasets', 'formats', 'ops'},
     'testing': {'formats', 'ops', 'rng'},
 }

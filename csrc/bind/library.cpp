@@ -95,6 +95,13 @@ STABLE_TORCH_LIBRARY(gsample, m) {
       "positive_weights_segments(Tensor weight, Tensor ptr) -> "
       "(Tensor index, Tensor cum_weight, Tensor ptr)");
 
+  // Generated kernels: `layout` says what a library is, so that an edge_map
+  // with other tensors is an error (see torch_gsample/codegen).
+  m.def("load_edge_kernel(str path, int[] layout) -> int");
+  m.def(
+      "edge_map(int kernel, Tensor[] operands, SymInt num_rows=0, *, "
+      "int num_threads=0) -> Tensor");
+
   // Walks.
   m.def(
       "random_walk(Tensor indptr, Tensor indices, Tensor seeds, int length, "

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.ops.edge_map_errors import EDGE_MAP_ERRORS
 from tests.ops.hops_errors import HOPS_ERRORS
 from tests.ops.segment_errors import SEGMENT_ERRORS
 from tests.ops.walk_errors import WALK_ERRORS
@@ -360,6 +361,7 @@ CASES = [
     *SEGMENT_ERRORS,
     *HOPS_ERRORS,
     *WALK_ERRORS,
+    *EDGE_MAP_ERRORS,
 ]
 
 

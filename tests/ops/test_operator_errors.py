@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.ops.edge_map_errors import EDGE_MAPS, HOSTILE
 from tests.ops.matrix_errors import MATRICES
 from tests.ops.walk_errors import WALK_OPERATOR_ERRORS
 from torch_gsample import ops
@@ -272,12 +273,19 @@ OTHERS = {
 }
 
 CASES = SAMPLING | HETERO | FORMATS | OTHERS | MATRICES | WALK_OPERATOR_ERRORS
+CASES |= EDGE_MAPS
 
 
 @pytest.mark.parametrize('message', CASES)
 def test_operators_guard_themselves(message):
     with pytest.raises(RuntimeError, match=re.escape(message)):
         CASES[message]()
+
+
+@pytest.mark.parametrize('call', HOSTILE)
+def test_generated_kernels_read_only_what_is_theirs(call):
+    with pytest.raises(RuntimeError, match='edge_map: '):
+        call()
 
 
 def test_meta_tensors_are_refused():

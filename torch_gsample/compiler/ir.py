@@ -7,6 +7,7 @@ are
 ``placeholder``    an input: a part of a graph, a dense tensor, a size
 ``gsample.*``      an operator of this package, as ``OpOverload``
 ``aten.*``         an operator of torch without a side effect
+``edge_map``       an :class:`~torch_gsample.codegen.kernel.EdgeKernel`
 ``getitem``        an output of an operator with several outputs
 arithmetic         of sizes: ``operator.add`` and the like on ``SymInt``
 ``choose``         one of equal values, see :mod:`.passes.select_layout`
@@ -25,6 +26,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx import Graph, Node
 from torch.fx.node import map_arg
@@ -109,7 +111,7 @@ def is_pure(node: Node) -> bool:
     if target in SIZE_OPERATORS or target is choose or is_part(node):
         return True
     if not isinstance(target, torch._ops.OpOverload):
-        return False
+        return getattr(target, 'is_pure', False)  # generated kernels
     if target.namespace == 'gsample':
         return target._schema.name.split('::')[1] not in _IMPURE
     return (
@@ -118,13 +120,6 @@ def is_pure(node: Node) -> bool:
         and torch.Tag.nondeterministic_seeded not in target.tags
         and target is not aten._assert_scalar.default
     )
-
-
-def same_size(a: Any, b: Any) -> bool:
-    """Whether two lengths are one, for all inputs."""
-    if isinstance(a, torch.SymInt) and isinstance(b, torch.SymInt):
-        return bool(a.node.expr == b.node.expr)
-    return type(a) is type(b) is int and a == b
 
 
 def live_nodes(graph: Graph) -> set[Node]:
@@ -157,7 +152,7 @@ def may_change(graph: Graph) -> set[Node]:
 def _is_view(node: Node) -> bool:
     """Whether what a node returns may share memory with what it takes."""
     if not isinstance(node.target, torch._ops.OpOverload):
-        return True
+        return not getattr(node.target, 'is_pure', False)
     returns = node.target._schema.returns
     return any(item.alias_info is not None for item in returns)
 
@@ -165,6 +160,20 @@ def _is_view(node: Node) -> bool:
 def example(node: Node) -> Any:
     """What a node gives while it is traced: fake tensors and symbols."""
     return node.meta.get('example_value')
+
+
+def same_size(first: Any, second: Any) -> bool:
+    """Whether two sizes (numbers, symbols, nodes of them) are known equal.
+
+    Asking symbols themselves would add an assertion to the program.
+    """
+    first, second = (
+        example(size) if isinstance(size, Node) else size
+        for size in (first, second)
+    )
+    if isinstance(first, torch.SymInt) and isinstance(second, torch.SymInt):
+        return bool(first.node.expr == second.node.expr)
+    return type(first) is type(second) is int and first == second
 
 
 def parts(node: Node) -> dict[int, Node]:
@@ -215,6 +224,37 @@ def call(
 def placeholders(graph: Graph) -> Iterator[Node]:
     """Yields the inputs, in order."""
     return (node for node in graph.nodes if node.op == 'placeholder')
+
+
+def add_node(
+    graph: Graph, value: Tensor, like: Node, target: Any, *args: Any
+) -> Node:
+    """Inserts a call.
+
+    Args:
+        graph (torch.fx.Graph): The graph.
+        value (torch.Tensor): What it gives, as far as shape and dtype go.
+        like (torch.fx.Node): What needs a gradient exactly if it does.
+        target (Callable): What is called.
+        *args (Any): Its arguments.
+    """
+    node = graph.call_function(target, args)
+    needs_gradient = example(like).requires_grad
+    node.meta['example_value'] = value.detach().requires_grad_(needs_gradient)
+    return node
+
+
+def erase_unused(graph: Graph, node: Node) -> None:
+    """Erases a node without users, and what only it used."""
+    waiting, erased = [node], set[Node]()
+    while waiting:
+        node = waiting.pop()
+        kept = node.users or node.op == 'placeholder' or not is_pure(node)
+        if node in erased or kept:
+            continue
+        waiting += node.all_input_nodes
+        graph.erase_node(node)
+        erased.add(node)
 
 
 class InvalidGraph(RuntimeError):

@@ -7,12 +7,14 @@ and the values that are kept for a graph.
 
 import operator
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
 import torch
 from torch.fx import Graph, GraphModule, Node
 
+from torch_gsample.codegen.kernel import EdgeKernel
 from torch_gsample.compiler.cache import InvariantCache
 from torch_gsample.compiler.cost import Measured, sites
 from torch_gsample.compiler.ir import is_operator, placeholders
@@ -21,6 +23,7 @@ from torch_gsample.rng import current_program
 
 def lower(module: GraphModule) -> Callable[..., Any]:
     """Returns the function of a module whose graph was rewritten."""
+    lower_kernels(module.graph)
     undecided = sites(module.graph)
     return Measured(module, _function) if undecided else _function(module)
 
@@ -34,6 +37,31 @@ def _function(
     module.recompile()
     forward = module.forward if run is None else partial(run, module)
     return forward if kept is None else lambda *x: forward(*x, *kept(x))
+
+
+def lower_kernels(graph: Graph) -> None:
+    """Compiles generated kernels, and calls them by their operator.
+
+    Those that need gradients stay functions, of which autograd knows.
+    """
+    nodes = [n for n in graph.nodes if isinstance(n.target, EdgeKernel)]
+    jobs: dict[EdgeKernel, set[int]] = {}
+    for node in nodes:
+        wanted = jobs.setdefault(node.target, set())
+        wanted.update(
+            i
+            for i, operand in enumerate(node.args)
+            if operand.meta['example_value'].requires_grad
+        )
+    with ThreadPoolExecutor(max(1, len(jobs))) as pool:
+        for kernel, gradients in jobs.items():
+            pool.submit(kernel.prepare, tuple(sorted(gradients)))
+    for node in nodes:
+        if not jobs[node.target] and node.target.number is not None:
+            size = node.kwargs.get('num_rows', 0)
+            node.args = (node.target.number, list(node.args), size)
+            node.kwargs = {}
+            node.target = torch.ops.gsample.edge_map.default
 
 
 def split_invariant(

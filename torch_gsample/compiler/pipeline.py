@@ -11,11 +11,16 @@ from torch_gsample.compiler.options import OptionError, Options
 from torch_gsample.compiler.passes.canonicalize import canonicalize
 from torch_gsample.compiler.passes.eliminate_common import eliminate_common
 from torch_gsample.compiler.passes.eliminate_dead import eliminate_dead
+from torch_gsample.compiler.passes.fuse_edge_map import fuse_edge_map
+from torch_gsample.compiler.passes.fuse_edge_map_reduce import (
+    fuse_edge_map_reduce,
+)
 from torch_gsample.compiler.passes.fuse_extract_select import (
     fuse_extract_select,
 )
 from torch_gsample.compiler.passes.fuse_hops import fuse_hops
 from torch_gsample.compiler.passes.hoist_invariant import hoist_invariant
+from torch_gsample.compiler.passes.rewrite_sddmm import rewrite_sddmm
 from torch_gsample.compiler.passes.rewrite_unique import rewrite_unique
 from torch_gsample.compiler.passes.select_layout import select_layout
 from torch_gsample.compiler.passes.sink_gathers import sink_gathers
@@ -50,6 +55,11 @@ PASSES = (
         'after equal parts are one: it asks what else uses a gather',
     ),
     Pass(
+        'rewrite_sddmm',
+        rewrite_sddmm,
+        'before edge work is fused: it makes some',
+    ),
+    Pass(
         'fuse_extract_select',
         fuse_extract_select,
         'before dead nodes go: it leaves the extracts without users',
@@ -71,6 +81,16 @@ PASSES = (
         select_layout,
         'after fusion and sweeping: it looks at all that use a part',
         optioned=True,
+    ),
+    Pass(
+        'fuse_edge_map',
+        fuse_edge_map,
+        'after layouts: they decide which gathers and sums there are',
+    ),
+    Pass(
+        'fuse_edge_map_reduce',
+        fuse_edge_map_reduce,
+        'after fuse_edge_map: it ends its kernels',
     ),
     Pass(
         'hoist_invariant',

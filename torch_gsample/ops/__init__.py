@@ -4,6 +4,7 @@ Tensors come in, tensors go out; randomness is an argument.
 """
 
 from torch_gsample import _library  # noqa: F401  (registers the operators)
+from torch_gsample.ops.edge_map import edge_map, load_edge_kernel
 from torch_gsample.ops.features import gather_rows
 from torch_gsample.ops.formats import (
     check_csc,
@@ -53,10 +54,12 @@ __all__ = [
     'configuration_model',
     'coo_to_csc',
     'cumulate_weights',
+    'edge_map',
     'gather_rows',
     'hetero_neighbor_sample',
     'index_widths',
     'induce_subgraph',
+    'load_edge_kernel',
     'metapath_walk',
     'negative_sample',
     'neighbor_sample',

@@ -41,18 +41,21 @@ class Compute:
         got = list(dense.shape)
         if dense.dim() == 1:
             dense = dense.unsqueeze(0)
+        # One row (column) for all edges. A captured size is taken to fit.
+        one_row = is_known(dense.shape[0] == 1)
+        one_col = is_known(dense.shape[1] == 1)
         if (
             dense.dim() > 3
-            or dense.shape[0] not in (1, m)
-            or dense.shape[1] not in (1, n)
+            or (not one_row and is_known(dense.shape[0] != m))
+            or (not one_col and is_known(dense.shape[1] != n))
         ):
             raise ValueError(
                 f'{name}: a dense operand of a matrix of shape [{m}, {n}] '
                 f'must have shape [{m}, 1], [1, {n}], [{n}] or [{m}, {n}], '
                 f'and may have features behind (got {got})'
             )
-        rows: Any = self._index(1) if dense.shape[0] == m and m != 1 else None
-        cols: Any = self._index(0) if dense.shape[1] == n and n != 1 else None
+        rows: Any = None if one_row else self._index(1)
+        cols: Any = None if one_col else self._index(0)
         if rows is None and cols is None:
             return dense[0]
         if rows is None:

@@ -138,6 +138,8 @@ def _name_operator(node: Node) -> None:
     name, args = _called(node), cast(tuple[Any, ...], node.args)
     if name in _COMMUTES and not isinstance(_value(args[0]), Tensor):
         args = args[::-1]
+    if name == 'getattr' and args[1:] == ('T',) and _value(args[0]).dim() == 2:
+        name, args = 't', args[:1]
     if name == '__getitem__' or node.target is operator.getitem:
         name, args = _indexing(args)
     in_place = name.endswith('_') and not name.endswith('__')

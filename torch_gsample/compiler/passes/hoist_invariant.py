@@ -38,19 +38,19 @@ def hoist_invariant(graph: Graph) -> None:
 
 def invariant_nodes(graph: Graph) -> set[Node]:
     """Finds what does not depend on the seeds."""
-    changed, found = may_change(graph), set()
+    changed = may_change(graph)
+    found: set[Node] = set()
     for node in graph.nodes:
         if node.op == 'placeholder':
             invariant = is_of_graph(node) and node not in changed
         else:
-            inputs = node.all_input_nodes
             invariant = (
                 node.op == 'call_function'
                 and is_pure(node)
                 and node not in changed
                 and not is_size(node)
                 and not _needs_gradient(node)
-                and all(n in found for n in inputs)
+                and found.issuperset(node.all_input_nodes)
             )
         if invariant:
             found.add(node)

@@ -1,0 +1,98 @@
+#include "edge_map.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <mutex>
+#include <utility>
+
+#include "parallel.h"
+
+namespace gsample {
+
+namespace {
+
+constexpr int64_t kGrain = 1 << 14;  // edges that pay for a thread
+
+struct Kernels {
+  std::mutex mutex;
+  std::deque<EdgeKernel> all;  // elements stay where they are
+};
+
+Kernels& kernels() {
+  static Kernels* kernels = new Kernels();  // for threads that run on at exit
+  return *kernels;
+}
+
+// The first column that begins at an edge or later.
+template <typename index_t>
+int64_t column_of(const index_t* indptr, int64_t cols, int64_t edge) {
+  return std::lower_bound(indptr, indptr + cols, edge) - indptr;
+}
+
+}  // namespace
+
+EdgeKernelFunction open_edge_kernel(const char* path) {
+  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr)
+    return nullptr;
+  return reinterpret_cast<EdgeKernelFunction>(dlsym(library, "gsample_kernel"));
+}
+
+int64_t add_edge_kernel(EdgeKernel kernel) {
+  const std::lock_guard<std::mutex> lock(kernels().mutex);
+  kernels().all.push_back(std::move(kernel));
+  return static_cast<int64_t>(kernels().all.size()) - 1;
+}
+
+const EdgeKernel* find_edge_kernel(int64_t number) {
+  const std::lock_guard<std::mutex> lock(kernels().mutex);
+  const int64_t size = static_cast<int64_t>(kernels().all.size());
+  return number >= 0 && number < size ? &kernels().all[number] : nullptr;
+}
+
+int run_edge_kernel(const EdgeKernel& kernel,
+                    int64_t edges,
+                    const std::vector<const void*>& data,
+                    const std::vector<int64_t>& sizes,
+                    void* out,
+                    int threads) {
+  const int64_t rows = sizes.back();
+  // Threads that share rows all read each edge: measured, two take longer
+  // than one.
+  const int64_t most = kernel.by >= 0 ? 1 : threads;
+  const int64_t wanted = std::min<int64_t>(most, edges / kGrain);
+  const int ranges = static_cast<int>(std::max<int64_t>(1, wanted));
+  std::atomic<int> worst{0};
+  run_tasks(ranges, [&](int i) {
+    // Range i has its share of edges: of columns that begin there, or of the
+    // edges themselves; rows are shared instead, and edges read by each.
+    int64_t begin = edges * i / ranges, end = edges * (i + 1) / ranges;
+    int64_t low = 0, high = 0;
+    const bool columns = kernel.pointers >= 0;
+    const int64_t cols = columns ? sizes[kernel.pointers] - 1 : 0;
+    if (kernel.by >= 0) {
+      low = rows * i / ranges, high = rows * (i + 1) / ranges;
+      begin = 0, end = columns ? cols : edges;
+    } else if (columns) {
+      const auto place = [&](int64_t edge) {
+        const void* indptr = data[kernel.pointers];
+        return kernel.operands[kernel.pointers].type == EdgeType::kInt
+                   ? column_of(static_cast<const int32_t*>(indptr), cols, edge)
+                   : column_of(static_cast<const int64_t*>(indptr), cols, edge);
+      };
+      begin = i == 0 ? 0 : place(begin);
+      end = i == ranges - 1 ? cols : place(end);
+    }
+    const int status = kernel.run(begin, end, low, high, edges, data.data(),
+                                  sizes.data(), out);
+    int known = worst.load();
+    while (status > known && !worst.compare_exchange_weak(known, status)) {
+    }
+  });
+  return worst.load();
+}
+
+}  // namespace gsample

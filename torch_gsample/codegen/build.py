@@ -1,0 +1,156 @@
+"""Compiles generated C++ at first use, and keeps it on disk.
+
+A library is kept under the hash of its text, the compiler, its flags and the
+processor. It ends with a digest of itself, so that one that was cut off or
+changed is built again, not loaded.
+"""
+
+import atexit
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+import threading
+import warnings
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+
+#: No contraction of a * b + c: results must not depend on the processor.
+#: Only loops that say so are vectorised: sums in order become slower by it.
+FLAGS = (
+    *('-std=c++14', '-O2', '-fopenmp-simd', '-march=native', '-fPIC'),
+    *('-shared', '-ffp-contract=off', '-fno-math-errno'),
+)
+
+_SECONDS = 120  # that a compiler may take
+_DIGEST = hashlib.sha256().digest_size
+_lock = threading.Lock()
+_warned: set[str] = set()
+
+
+class BuildError(RuntimeError):
+    """There is no compiler, or it failed."""
+
+
+def build(source: str) -> Path:
+    """Returns the shared library of a C++ source.
+
+    Args:
+        source (str): Its text.
+
+    Raises:
+        BuildError: If there is no compiler, or it fails; says which one.
+    """
+    compiler = shutil.which(os.environ.get('CXX', 'g++'))
+    if compiler is None:
+        name = os.environ.get('CXX', 'g++')
+        raise BuildError(f'the compiler {name!r} was not found')
+    state = os.stat(compiler)
+    parts = compiler, state.st_size, state.st_mtime_ns, FLAGS, _processor()
+    key = hashlib.sha256(repr((parts, source)).encode()).hexdigest()[:32]
+    with _lock:  # of this process; others build the same, and one is kept
+        return _kept(
+            f'{key}.so', lambda path: _compile(compiler, source, path)
+        )
+
+
+def _kept(name: str, make: Callable[[Path], None]) -> Path:
+    """Returns a whole library of a name, which is made where it is missing."""
+    for folder in (_user_folder(), _temporary_folder(os.getpid())):
+        if folder is None:
+            continue
+        path = folder / name
+        if _is_whole(path):
+            return path
+        try:
+            make(path)
+        except OSError:  # the folder is read-only, or the disk is full
+            continue
+        return path
+    raise BuildError('no folder can hold a library')
+
+
+def warn_once(error: BuildError) -> None:
+    """Says, once for each reason, that there are no generated kernels."""
+    message = str(error)
+    if message not in _warned:
+        _warned.add(message)
+        warnings.warn(
+            f'gsample: {message}: operators of torch run in the place of '
+            f'generated kernels',
+            stacklevel=2,
+        )
+
+
+def _compile(compiler: str, source: str, path: Path) -> None:
+    """Builds beside the place, then moves it there in one step."""
+    descriptor, name = tempfile.mkstemp(suffix='.tmp', dir=path.parent)
+    os.close(descriptor)
+    target = Path(name)
+    try:
+        try:
+            done = subprocess.run(
+                [compiler, *FLAGS, '-x', 'c++', '-', '-o', name],
+                input=source,
+                capture_output=True,
+                text=True,
+                timeout=_SECONDS,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise BuildError(f'{compiler} failed: {error}') from error
+        library = target.read_bytes()
+        if done.returncode != 0 or not library:
+            lines = done.stderr.strip().splitlines() or ['it says nothing']
+            raise BuildError(f'{compiler} failed: {lines[0]}')
+        with target.open('ab') as file:
+            file.write(hashlib.sha256(library).digest())
+        target.chmod(0o700)
+        os.replace(target, path)
+    finally:
+        target.unlink(missing_ok=True)
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether a library is there as it was written."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return False
+    digest = hashlib.sha256(data[:-_DIGEST]).digest()
+    return len(data) > _DIGEST and digest == data[-_DIGEST:]
+
+
+def _user_folder() -> Path | None:
+    """The user's own folder of libraries, if it can be trusted."""
+    given = os.environ.get('GSAMPLE_CACHE_DIR')
+    base = os.environ.get('XDG_CACHE_HOME') or Path.home() / '.cache'
+    folder = Path(given) if given else Path(base) / 'torch_gsample'
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        state = folder.stat()
+    except OSError:
+        return None
+    # Who else can write there could make this process run anything.
+    own = state.st_uid in (0, os.getuid()) and not state.st_mode & 0o022
+    return folder if own else None
+
+
+@lru_cache(maxsize=1)
+def _temporary_folder(process: int) -> Path:
+    """A folder that goes with its process."""
+    folder = tempfile.mkdtemp(prefix='torch_gsample_')
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
+
+
+@lru_cache(maxsize=1)
+def _processor() -> str:
+    """What ``-march=native`` depends on."""
+    info = Path('/proc/cpuinfo')
+    lines = info.read_text().splitlines() if info.exists() else []
+    wanted = 'vendor_id', 'cpu family', 'model', 'flags', 'Features'
+    found = {line for line in lines if line.split(':')[0].strip() in wanted}
+    return '\n'.join([platform.machine(), *sorted(found)])

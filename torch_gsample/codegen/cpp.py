@@ -1,0 +1,217 @@
+"""The C++ text of a kernel. The same program gives the same text."""
+
+from torch_gsample.codegen.body import Body
+from torch_gsample.codegen.expression import CPP_TYPES
+from torch_gsample.codegen.program import Program, Role
+
+#: What every kernel begins with.
+PREAMBLE = """\
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+namespace {
+
+constexpr int64_t kBlock = 1024;  // edges whose indices are checked together
+
+// Whether `count` numbers of an index are in [low, high).
+template <typename index_t>
+bool inside(const index_t* index, int64_t count, int64_t low, int64_t high) {
+  index_t least = std::numeric_limits<index_t>::max();
+  index_t most = std::numeric_limits<index_t>::min();
+#pragma omp simd reduction(min : least) reduction(max : most)
+  for (int64_t i = 0; i < count; ++i) {
+    least = std::min(least, index[i]);
+    most = std::max(most, index[i]);
+  }
+  return count == 0 || (least >= low && most < high);
+}
+
+// Negative positions count from the end.
+inline int64_t wrapped(int64_t i, int64_t size) {
+  return i < 0 ? i + size : i;
+}
+
+}  // namespace
+"""
+
+_HEAD = """
+// {text}
+// Runs over {range}.
+// Returns 1 for an index that is out of range, 2 for pointers that descend.
+extern "C" int gsample_kernel(int64_t begin,
+                              int64_t end,
+                              int64_t low,
+                              int64_t high,
+                              int64_t edges,
+                              const void* const* data,
+                              const int64_t* sizes,
+                              void* to) {{
+  using T = {type};
+  constexpr int F = {features};
+  T* const out = static_cast<T*>(to);
+"""
+
+_EDGES = """\
+  for (int64_t base = begin; base < end; base += kBlock) {
+    const int64_t stop = std::min(base + kBlock, end);
+    CHECKS
+EACH
+  }
+  return 0;
+}
+"""
+
+_MAP_EDGES = """\
+#pragma omp simd
+    for (int64_t e = base; e < stop; ++e)
+      edge(e, 0, [&](T value, int f) { out[e * F + f] = value; });"""
+_ADD_EDGES = '    add_all(base, stop, 0);'
+_ADD_COLUMN = '      add_all(P[col], P[col + 1], col);'
+
+# Rows of other threads are left to them: each row adds its edges in order.
+_ROWS = """\
+  const int64_t rows = sizes[COUNT];
+  const auto add = [&](int64_t e, int64_t col) {
+    const auto row = ROW[e];
+    edge(e, col, [&](T value, int f) { out[row * F + f] += value; });
+  };
+  const auto add_all = [&](int64_t base, int64_t stop, int64_t col) {
+    if (low == 0 && high == rows) {
+      for (int64_t e = base; e < stop; ++e)
+        add(e, col);
+      return;
+    }
+    int32_t mine[kBlock];
+    for (int64_t from = base; from < stop; from += kBlock) {
+      const int64_t size = std::min(kBlock, stop - from);
+      int64_t count = 0;
+      for (int64_t i = 0; i < size; ++i) {
+        mine[count] = static_cast<int32_t>(i);
+        count += ROW[from + i] >= low && ROW[from + i] < high;
+      }
+      for (int64_t i = 0; i < count; ++i)
+        add(from + mine[i], col);
+    }
+  };
+"""
+
+_COLUMNS = """\
+  if (begin == 0 && P[0] != 0)
+    return 2;
+  for (int64_t first = begin, last; first < end; first = last) {
+    for (last = first; last < end; ++last) {
+      if (P[last] < 0 || P[last] > P[last + 1] || P[last + 1] > edges)
+        return 2;
+      if (last > first && P[last + 1] - P[first] > kBlock)
+        break;
+    }
+    const int64_t base = P[first], stop = P[last];
+    CHECKS
+    for (int64_t col = first; col < last; ++col) {
+EACH
+    }
+  }
+  return 0;
+}
+"""
+
+_MAP_COLUMN = """\
+      for (int64_t e = P[col]; e < P[col + 1]; ++e)
+        edge(e, col, [&](T value, int f) { out[e * F + f] = value; });"""
+
+_REDUCE_COLUMN = """\
+      T total[F];
+      for (int f = 0; f < F; ++f)
+        total[f] = START;
+      for (int64_t e = P[col]; e < P[col + 1]; ++e)
+        edge(e, col, [&](T value, int f) { total[f] = STEP; });
+      for (int f = 0; f < F; ++f)
+        out[col * F + f] = P[col] < P[col + 1] ? total[f] : T(FILL);"""
+
+#: Where a reduction starts, and how it goes on.
+_REDUCTIONS = {
+    'sum': ('T(0)', 'total[f] + value'),
+    'prod': ('T(1)', 'total[f] * value'),
+    'amax': (
+        'T(-INFINITY)',
+        'value != value || total[f] < value ? value : total[f]',
+    ),
+    'amin': (
+        'T(INFINITY)',
+        'value != value || value < total[f] ? value : total[f]',
+    ),
+}
+
+
+def cpp_source(program: Program) -> str:
+    """Returns the text of a kernel for the CPU."""
+    head = _HEAD.format(
+        text=program.text,
+        range=_range(program),
+        type=CPP_TYPES[program.root.dtype],
+        features=program.features if program.wide else 1,
+    )
+    lines = [PREAMBLE + head.rstrip('\n')]
+    for i, operand in enumerate(program.operands):
+        kind = CPP_TYPES[operand.dtype]
+        lines.append(
+            f'  const auto* x{i} = static_cast<const {kind}*>(data[{i}]);'
+        )
+        if operand.role == Role.GATHER:
+            lines.append(f'  const int64_t n{i} = sizes[{i}];')
+    lines.append(
+        '  const auto edge = [&](int64_t e, int64_t col, auto take) {'
+    )
+    lines += [*Body(program).lines(), '  };']
+    return '\n'.join(lines) + '\n' + _loops(program)
+
+
+def _range(program: Program) -> str:
+    text = 'edges' if program.pointers is None else 'columns'
+    text += ' [begin, end)'
+    return text if program.by is None else f'{text} for rows [low, high)'
+
+
+def _loops(program: Program) -> str:
+    text = ''
+    if program.by is not None:
+        text = _ROWS.replace('ROW', f'x{program.by}')
+        text = text.replace('COUNT', str(len(program.operands)))
+    if program.pointers is None:
+        each = _MAP_EDGES if program.by is None else _ADD_EDGES
+        text += _EDGES.replace('EACH', each)
+    else:
+        each = column_text(program) if program.by is None else _ADD_COLUMN
+        text += _COLUMNS.replace('EACH', each)
+    text = text.replace('P[', f'x{program.pointers}[')
+    return text.replace('    CHECKS\n', _checks(program))
+
+
+def column_text(program: Program) -> str:
+    """Returns the statements for the edges of column ``col``."""
+    text = _MAP_COLUMN
+    if program.reduce is not None:
+        start, step = _REDUCTIONS[program.reduce]
+        text = _REDUCE_COLUMN.replace('START', start)
+        text = text.replace('STEP', step)
+        text = text.replace('FILL', repr(program.fill))
+    return text.replace('P[', f'x{program.pointers}[')
+
+
+def _checks(program: Program) -> str:
+    """Every index is in range before it is used."""
+    bounds = []
+    for i, operand in enumerate(program.operands):
+        if operand.role == Role.GATHER:
+            assert operand.index is not None
+            wraps = program.operands[operand.index].wraps
+            bounds.append((operand.index, f'-n{i}' if wraps else '0', f'n{i}'))
+    if program.by is not None:
+        bounds.append((program.by, '0', f'sizes[{len(program.operands)}]'))
+    return ''.join(
+        f'    if (!inside(x{index} + base, stop - base, {low}, {high}))\n'
+        f'      return 1;\n'
+        for index, low, high in bounds
+    )

@@ -1,0 +1,136 @@
+"""Expressions over edges: what a generated kernel computes at each edge."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+#: The dtypes of values and of their C++ types.
+CPP_TYPES = {
+    torch.float32: 'float',
+    torch.float64: 'double',
+    torch.int32: 'int32_t',
+    torch.int64: 'int64_t',
+    torch.bool: 'bool',
+}
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A value at each edge, or at each edge and feature.
+
+    Args:
+        op (str): ``'operand'``, ``'constant'`` or the name of an operation.
+        dtype (torch.dtype): Of the value.
+        args (Tuple[Expression, ...]): What it is computed of.
+        value (float, optional): A constant, or the number of an operand.
+        wide (bool): Whether there is one value for each feature.
+    """
+
+    op: str
+    dtype: torch.dtype
+    args: tuple['Expression', ...] = ()
+    value: float | int | bool | None = None
+    wide: bool = False
+    size: int = field(init=False, compare=False)  # of the tree
+
+    def __post_init__(self) -> None:
+        size = 1 + sum(arg.size for arg in self.args)
+        object.__setattr__(self, 'size', size)
+
+    def nodes(self) -> Iterator['Expression']:
+        """Yields each different part once, operands first."""
+        seen: set[Expression] = set()
+
+        def visit(node: Expression) -> Iterator[Expression]:
+            if node in seen:
+                return
+            seen.add(node)
+            for arg in node.args:
+                yield from visit(arg)
+            yield node
+
+        return visit(self)
+
+    def text(self, names: Sequence[str]) -> str:
+        """Prints it.
+
+        Args:
+            names (Sequence[str]): Of the operands.
+        """
+        if self.op == 'operand':
+            return names[int(self.value or 0)]
+        if self.op == 'constant':
+            return repr(self.value)
+        args = [arg.text(names) for arg in self.args]
+        if self.op == 'cast':
+            return f'{str(self.dtype).removeprefix("torch.")}({args[0]})'
+        sign = SIGNS.get(self.op)
+        if sign is not None:
+            return f'({args[0]} {sign} {args[1]})'
+        return f'{self.op}({", ".join(args)})'
+
+
+#: Operations that are written between their operands, in Python and C++.
+SIGNS = {
+    **{'add': '+', 'sub': '-', 'mul': '*', 'div': '/'},
+    **{'eq': '==', 'ne': '!=', 'lt': '<', 'le': '<=', 'gt': '>', 'ge': '>='},
+    **{'logical_and': '&', 'logical_or': '|'},
+}
+
+
+def operand(number: int, dtype: torch.dtype, wide: bool = False) -> Expression:
+    """Returns the value of an operand."""
+    return Expression('operand', dtype, value=number, wide=wide)
+
+
+def constant(value: float | int | bool, dtype: torch.dtype) -> Expression:
+    """Returns a number."""
+    if dtype.is_floating_point:
+        value = float(value)
+    return Expression('constant', dtype, value=value)
+
+
+def cast(x: Expression, dtype: torch.dtype) -> Expression:
+    """Returns a value in another dtype."""
+    if x.dtype == dtype:
+        return x
+    if x.op == 'constant' and x.value is not None:
+        return constant(x.value, dtype)
+    return Expression('cast', dtype, (x,), wide=x.wide)
+
+
+def apply(
+    op: str, *args: Expression, dtype: torch.dtype | None = None
+) -> Expression:
+    """Returns an operation on values.
+
+    Args:
+        op (str): Its name.
+        *args (Expression): Its operands.
+        dtype (torch.dtype, optional): Of the result; that of the last operand
+            if not given.
+    """
+    wide = any(arg.wide for arg in args) and op != 'sum_features'
+    return Expression(op, dtype or args[-1].dtype, args, wide=wide)
+
+
+Rewrite = Callable[[Expression], Expression]
+
+
+def substitute(root: Expression, leaf: Rewrite) -> Expression:
+    """Replaces the operands of an expression.
+
+    Args:
+        root (Expression): The expression.
+        leaf (Callable): Gives what an operand becomes.
+    """
+    done: dict[Expression, Expression] = {}
+    for node in root.nodes():
+        if node.op == 'operand':
+            done[node] = leaf(node)
+            continue
+        args = tuple(done[arg] for arg in node.args)
+        wide = any(arg.wide for arg in args) and node.op != 'sum_features'
+        done[node] = Expression(node.op, node.dtype, args, node.value, wide)
+    return done[root]

@@ -1,0 +1,254 @@
+"""The operations of expressions: C++ text, PyTorch function, derivative.
+
+They agree with PyTorch, on NaN and on ties, too. Those in :data:`INEXACT`
+may differ from it in the last bit.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torch_gsample.codegen.expression import (
+    SIGNS,
+    Expression,
+    apply,
+    cast,
+    constant,
+)
+
+#: Returns the gradient of each operand: of (value, gradient of the value).
+Derivative = Callable[[Expression, Expression], Sequence[Expression | None]]
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation on the values of an edge.
+
+    Args:
+        cpp (str): Its C++ text: ``{0}`` is its first operand, ``T`` its type.
+        function (Callable): The function of PyTorch.
+        derivative (Callable, optional): Its gradients.
+    """
+
+    cpp: str
+    function: Callable[..., Tensor]
+    derivative: Derivative | None = None
+
+
+def _zero(x: Expression) -> Expression:
+    return constant(0, x.dtype)
+
+
+def _times(x: Expression, y: Expression) -> Expression:
+    return apply('mul', x, y)
+
+
+def _where(c: Expression, x: Expression, y: Expression) -> Expression:
+    return apply('where', c, x, y)
+
+
+def _is(op: str, x: Expression, y: Expression) -> Expression:
+    return apply(op, x, y, dtype=torch.bool)
+
+
+def _div(v: Expression, g: Expression) -> Any:
+    b = v.args[1]
+    return apply('div', g, b), apply('neg', _times(g, apply('div', v, b)))
+
+
+def _pow(v: Expression, g: Expression) -> Any:
+    x, exponent = v.args
+    assert exponent.value is not None
+    if exponent.value == 0:
+        return None, None
+    rest = apply('pow', x, constant(exponent.value - 1, x.dtype))
+    return _times(g, _times(exponent, rest)), None
+
+
+def _extreme(wins: str, loses: str) -> Derivative:
+    """Of a maximum or minimum: equal operands share the gradient."""
+
+    def share(v: Expression, g: Expression) -> Any:
+        a, b = v.args
+        half = _times(g, constant(0.5, g.dtype))
+        shared = _where(_is('eq', a, b), half, g)
+        return (
+            _where(_is(loses, a, b), _zero(g), shared),
+            _where(_is(wins, a, b), _zero(g), shared),
+        )
+
+    return share
+
+
+def _bound(op: str) -> Derivative:
+    def inside(v: Expression, g: Expression) -> Any:
+        return _where(_is(op, *v.args), g, _zero(g)), None
+
+    return inside
+
+
+def _sigmoid(v: Expression, g: Expression) -> Any:
+    one = constant(1, v.dtype)
+    return [_times(g, _times(v, apply('sub', one, v)))]
+
+
+def _tanh(v: Expression, g: Expression) -> Any:
+    one = constant(1, v.dtype)
+    return [_times(g, apply('sub', one, _times(v, v)))]
+
+
+def _none(v: Expression, g: Expression) -> Any:
+    return [None] * len(v.args)
+
+
+def _signed(name: str) -> Operation:
+    derivatives: dict[str, Derivative] = {
+        'add': lambda v, g: (g, g),
+        'sub': lambda v, g: (g, apply('neg', g)),
+        'mul': lambda v, g: (_times(g, v.args[1]), _times(g, v.args[0])),
+        'div': _div,
+    }
+    return Operation(
+        f'{{0}} {SIGNS[name]} {{1}}',
+        getattr(torch, name),
+        derivatives.get(name, _none),
+    )
+
+
+OPERATIONS: dict[str, Operation] = {
+    **{name: _signed(name) for name in SIGNS},
+    'logical_not': Operation('!{0}', torch.logical_not, _none),
+    'neg': Operation('-{0}', torch.neg, lambda v, g: [apply('neg', g)]),
+    'abs': Operation(
+        'std::abs({0})',
+        torch.abs,
+        lambda v, g: [_times(g, apply('sign', v.args[0]))],
+    ),
+    'sign': Operation('T((0 < {0}) - ({0} < 0))', torch.sign, _none),
+    'sqrt': Operation(
+        'std::sqrt({0})',
+        torch.sqrt,
+        lambda v, g: [apply('div', g, _times(constant(2, v.dtype), v))],
+    ),
+    'reciprocal': Operation(
+        'T(1) / {0}',
+        torch.reciprocal,
+        lambda v, g: [apply('neg', _times(g, _times(v, v)))],
+    ),
+    'pow': Operation('std::pow({0}, {1})', torch.pow, _pow),
+    'exp': Operation('std::exp({0})', torch.exp, lambda v, g: [_times(g, v)]),
+    'log': Operation(
+        'std::log({0})', torch.log, lambda v, g: [apply('div', g, v.args[0])]
+    ),
+    'sigmoid': Operation(
+        'T(1) / (T(1) + std::exp(-{0}))', torch.sigmoid, _sigmoid
+    ),
+    'tanh': Operation('std::tanh({0})', torch.tanh, _tanh),
+    'relu': Operation(
+        '{0} < 0 ? T(0) : {0}',
+        torch.relu,
+        lambda v, g: [_where(_is('le', v, constant(0, v.dtype)), _zero(g), g)],
+    ),
+    'clamp_min': Operation(
+        '{0} < {1} ? {1} : {0}', torch.clamp_min, _bound('ge')
+    ),
+    'clamp_max': Operation(
+        '{0} > {1} ? {1} : {0}', torch.clamp_max, _bound('le')
+    ),
+    'maximum': Operation(
+        '{0} != {0} || {0} > {1} ? {0} : {1}',
+        torch.maximum,
+        _extreme('gt', 'lt'),
+    ),
+    'minimum': Operation(
+        '{0} != {0} || {0} < {1} ? {0} : {1}',
+        torch.minimum,
+        _extreme('lt', 'gt'),
+    ),
+    'where': Operation(
+        '{0} ? {1} : {2}',
+        torch.where,
+        lambda v, g: (
+            None,
+            _where(v.args[0], g, _zero(g)),
+            _where(v.args[0], _zero(g), g),
+        ),
+    ),
+    'detach': Operation('{0}', torch.detach, _none),
+    'cast': Operation(
+        'T({0})',
+        lambda x: x,
+        lambda v, g: [cast(g, v.args[0].dtype)],
+    ),
+    # Written by the generator, as a loop.
+    'sum_features': Operation('', lambda x: x.sum(-1), lambda v, g: [g]),
+}
+
+#: Operations whose last bit PyTorch may round otherwise (its libraries of
+#: vector functions do, for square roots, too).
+INEXACT = frozenset({'exp', 'log', 'sigmoid', 'sqrt', 'sum_features', 'tanh'})
+
+#: Powers that PyTorch computes by multiplication.
+_POWERS = {
+    1.0: '{0}',
+    2.0: '{0} * {0}',
+    3.0: '{0} * {0} * {0}',
+    -1.0: 'T(1) / {0}',
+    -2.0: 'T(1) / ({0} * {0})',
+}
+
+
+def cpp_of(node: Expression) -> str:
+    """Returns the C++ text of an operation, with places for operands."""
+    if node.op == 'pow' and node.args[1].value in _POWERS:
+        return _POWERS[node.args[1].value]
+    return OPERATIONS[node.op].cpp
+
+
+def is_exact(root: Expression) -> bool:
+    """Whether PyTorch computes the same bits."""
+    return not any(
+        node.op in INEXACT
+        or (node.op == 'pow' and node.args[1].value not in _POWERS)
+        for node in root.nodes()
+    )
+
+
+def gradients(root: Expression, grad: Expression) -> dict[int, Expression]:
+    """Differentiates an expression.
+
+    Args:
+        root (Expression): The expression.
+        grad (Expression): The gradient of its value.
+
+    Returns:
+        Dict[int, Expression]: For each operand that has a gradient.
+
+    Raises:
+        NotImplementedError: If an operation has no derivative.
+    """
+    total: dict[Expression, Expression] = {root: grad}
+    for node in reversed(list(root.nodes())):
+        if node not in total or node.op in ('operand', 'constant'):
+            continue
+        derivative = OPERATIONS[node.op].derivative
+        if derivative is None or (
+            node.op == 'pow' and node.args[1].op != 'constant'
+        ):
+            raise NotImplementedError(node.op)
+        found = derivative(node, total[node])
+        for arg, part in zip(node.args, found, strict=True):
+            if part is None or not arg.dtype.is_floating_point:
+                continue
+            if part.wide and not arg.wide:
+                part = apply('sum_features', part)
+            known = total.get(arg)
+            total[arg] = part if known is None else apply('add', known, part)
+    return {
+        int(node.value or 0): part
+        for node, part in total.items()
+        if node.op == 'operand'
+    }

@@ -1,0 +1,351 @@
+"""Finds element-wise work on edges in a program, as expressions."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import Graph, Node
+
+from torch_gsample.codegen.expression import (
+    CPP_TYPES,
+    Expression,
+    apply,
+    operand,
+)
+from torch_gsample.codegen.kernel import EdgeKernel
+from torch_gsample.codegen.operations import is_exact
+from torch_gsample.codegen.program import Operand, Program, Role, gradient_of
+from torch_gsample.compiler.edge_operators import BUILDERS, NotFusible
+from torch_gsample.compiler.ir import (
+    aten,
+    example,
+    is_operator,
+    is_pure,
+    may_change,
+    same_size,
+)
+from torch_gsample.compiler.passes.hoist_invariant import invariant_nodes
+
+_FLOATS = (torch.float32, torch.float64)
+#: The largest expression that is one kernel.
+_MAX_SIZE = 64
+#: The most features of an edge that is one value's sum.
+_MAX_FEATURES = 256
+
+
+def gather(node: Any) -> tuple[Node, Node, bool] | None:
+    """The tensor and the index of a gather; whether the index wraps."""
+    if not isinstance(node, Node):
+        return None
+    args: Any = node.args
+    if node.target is aten.index_select.default and args[1] == 0:
+        return args[0], args[2], False
+    if node.target is aten.index.Tensor and len(args[1]) == 1:
+        [index] = args[1]
+        integers = example(index).dtype in (torch.int32, torch.int64)
+        if integers and example(index).dim() == 1:
+            return args[0], index, True
+    return None
+
+
+def pointers_of(index: Node) -> tuple[Node, Any] | None:
+    """The pointers and the number of columns that an index spells."""
+    while index.target in (aten.to.dtype, aten.view.default) or (
+        index.target is aten.expand_as.default
+    ):
+        if example(index).dim() != 1:
+            return None
+        index = index.args[0]  # type: ignore[assignment]
+    args: Any = index.args
+    if index.target is not aten.repeat_interleave.self_Tensor:
+        return None
+    columns, counts = args
+    plain = isinstance(columns, Node) and (
+        columns.target is aten.arange.default and not columns.kwargs
+    )
+    if not plain or not isinstance(counts, Node):
+        return None
+    if counts.target is not aten.diff.default or len(counts.args) != 1:
+        return None
+    return counts.args[0], columns.args[0]  # type: ignore[return-value]
+
+
+def is_edge_value(node: Any, dtypes: Any = CPP_TYPES) -> bool:
+    """Whether a node gives a value, or some, for each of many edges."""
+    value = example(node) if isinstance(node, Node) else None
+    return (
+        isinstance(value, Tensor)
+        and value.dim() in (1, 2)
+        and value.dtype in dtypes
+        and value.device.type == 'cpu'
+        and (value.dim() == 1 or isinstance(value.shape[1], int))
+        and (value.dim() == 1 or 1 < value.shape[1] <= _MAX_FEATURES)
+    )
+
+
+def decide_draws(graph: Graph) -> set[Node]:
+    """Returns values on which a draw, or what a program does, depends.
+
+    Other operators than floating-point arithmetic see each bit of a value.
+    """
+    found: set[Node] = set()
+    for node in reversed(list(graph.nodes)):
+        for user in node.users:
+            value = example(user)
+            continuous = user.op == 'output' or (
+                is_pure(user)
+                and not is_operator(user)
+                and isinstance(value, Tensor)
+                and value.is_floating_point()
+            )
+            if not continuous or user in found:
+                found.add(node)
+    return found
+
+
+@dataclass
+class EdgeWork:
+    """Reads nodes of a graph as expressions of edges.
+
+    Args:
+        changed (Set[torch.fx.Node]): Values that are changed in place.
+        decisive (Set[torch.fx.Node]): See :func:`decide_draws`.
+        invariant (Set[torch.fx.Node]): What is computed once a graph.
+    """
+
+    changed: set[Node]
+    decisive: set[Node]
+    invariant: set[Node]
+    _known: dict[Node, bool] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, graph: Graph) -> 'EdgeWork':
+        """Looks at a graph."""
+        return cls(
+            may_change(graph), decide_draws(graph), invariant_nodes(graph)
+        )
+
+    def is_fusible(self, node: Node) -> bool:
+        """Whether a node is element-wise work, or a gather of edges."""
+        if node not in self._known:
+            self._known[node] = self._is_fusible(node)
+        return self._known[node]
+
+    def may_join(self, node: Node, root: Node) -> bool:
+        """Whether a node may be computed where another one is.
+
+        What is computed once a graph is not computed again in each call.
+        """
+        return node not in self.invariant or root in self.invariant
+
+    def _is_fusible(self, node: Node) -> bool:
+        if not is_edge_value(node, (*_FLOATS, torch.bool)):
+            return False
+        if not self.changed.isdisjoint([node, *node.all_input_nodes]):
+            return False
+        try:
+            root = Reader(self, set()).value(node)
+        except NotFusible:
+            return False
+        if not is_exact(root) and node in self.decisive:
+            return False
+        # A float that is not differentiable: inside of no_grad.
+        lost = not example(node).requires_grad and any(
+            isinstance(example(n), Tensor) and example(n).requires_grad
+            for n in node.all_input_nodes
+        )
+        return not lost or root.dtype == torch.bool or root.op == 'detach'
+
+
+class Reader:
+    """Reads one expression, and collects its operands.
+
+    Args:
+        work (EdgeWork): The graph.
+        inlined (Set[torch.fx.Node]): Nodes that become a part of it; others
+            are operands.
+    """
+
+    def __init__(self, work: EdgeWork, inlined: set[Node]):
+        self._inlined = inlined
+        self._work = work
+        self.tensors: list[Node] = []
+        self.operands: list[Operand] = []
+        self.features = 0
+        self.operations = 0
+        self._done: dict[Node, Expression] = {}
+
+    def program(self, node: Node) -> Program:
+        """Returns the program of the values of a node.
+
+        Raises:
+            NotFusible: If it is not element-wise.
+        """
+        return self._program(self.value(node), node)
+
+    def stored(self, node: Node) -> Program:
+        """Returns the program that reads the stored values of a node."""
+        return self._program(self._read(node, Role.EDGE), node)
+
+    def _program(self, root: Expression, node: Node) -> Program:
+        wide = example(node).dim() == 2
+        return Program(
+            root, tuple(self.operands), features=self.features, wide=wide
+        )
+
+    def value(self, node: Node) -> Expression:
+        """Returns the expression of a node.
+
+        Raises:
+            NotFusible: If it is not element-wise.
+        """
+        if node in self._done:
+            return self._done[node]
+        value = example(node)
+        if value.dim() == 2:
+            self._widen(value.shape[1])
+        found = gather(node)
+        if found is not None:
+            root = self._gathered(node, *found)
+        elif node.target is aten.sum.dim_IntList:
+            root = self._sum_features(node)
+        else:
+            builder = BUILDERS.get(node.target)
+            if builder is None or node.kwargs.keys() - {'max', 'min'}:
+                raise NotFusible
+            args = [self._operand(arg, node) for arg in node.args]
+            if node.kwargs:  # bounds of clamp
+                low = args[1] if len(args) > 1 else node.kwargs.get('min')
+                args = [args[0], low, node.kwargs.get('max')]
+            root = builder(value.dtype, *args)
+            self.operations += root.op != 'detach'
+        if root.dtype != value.dtype or root.size > _MAX_SIZE:
+            raise NotFusible
+        self._done[node] = root
+        return root
+
+    def _widen(self, features: Any) -> None:
+        if not isinstance(features, int) or features < 2:
+            raise NotFusible
+        if self.features not in (0, features):
+            raise NotFusible
+        self.features = features
+
+    def _sum_features(self, node: Node) -> Expression:
+        source, dims = node.args[:2]
+        if dims not in (-1, [-1], 1, [1]) or node.kwargs:
+            raise NotFusible
+        if len(node.args) > 2 or not is_edge_value(source, _FLOATS):
+            raise NotFusible
+        x = self._operand(source, None)
+        if not isinstance(x, Expression) or not x.wide:
+            raise NotFusible
+        self.operations += 1
+        return apply('sum_features', x)
+
+    def _operand(self, arg: Any, user: Node | None) -> Any:
+        """An argument of an operation: an expression, or a number."""
+        if not isinstance(arg, Node):
+            if isinstance(arg, (bool, int, float, torch.dtype, type(None))):
+                return arg
+            raise NotFusible
+        value = example(arg)
+        if not isinstance(value, Tensor) or value.dtype not in CPP_TYPES:
+            raise NotFusible
+        if arg in self._inlined:
+            return self.value(arg)
+        if value.device.type != 'cpu':
+            raise NotFusible
+        if value.dim() == 0:
+            return self._read(arg, Role.SCALAR)
+        if not is_edge_value(arg):
+            raise NotFusible
+        if user is not None and not _same_shape(value, example(user)):
+            raise NotFusible
+        return self._read(arg, Role.EDGE)
+
+    def _gathered(
+        self, node: Node, source: Node, index: Node, wraps: bool
+    ) -> Expression:
+        if not is_edge_value(source, (*_FLOATS, torch.bool)):
+            raise NotFusible
+        self.operations += 1
+        found = pointers_of(index)
+        if (
+            found is not None
+            and same_size(example(source).shape[0], found[1])
+            and self.columns(found[0])
+        ):
+            self.operations += 1  # the index is not needed
+            return self._read(source, Role.COLUMN)
+        place = self.index(index, wraps)
+        return self._read(source, Role.GATHER, place)
+
+    def columns(self, indptr: Node) -> bool:
+        """Adds pointers; returns whether there are no others."""
+        if indptr in self._work.changed:
+            return False
+        for item, tensor in zip(self.operands, self.tensors, strict=True):
+            if item.role == Role.POINTERS:
+                return tensor is indptr
+        self._add(indptr, Operand(Role.POINTERS, example(indptr).dtype))
+        return True
+
+    def index(self, index: Node, wraps: bool = False) -> int:
+        """Adds an index of edges; returns its number."""
+        dtype = example(index).dtype
+        if dtype not in (torch.int32, torch.int64):
+            raise NotFusible
+        return self._add(index, Operand(Role.INDEX, dtype, wraps=wraps))
+
+    def _read(
+        self, tensor: Node, role: Role, index: int | None = None
+    ) -> Expression:
+        value = example(tensor)
+        wide = value.dim() == 2
+        if wide:
+            self._widen(value.shape[1])
+        item = Operand(role, value.dtype, index, wide=wide)
+        return operand(self._add(tensor, item), value.dtype, wide)
+
+    def _add(self, tensor: Node, item: Operand) -> int:
+        for i, known in enumerate(
+            zip(self.tensors, self.operands, strict=True)
+        ):
+            if known == (tensor, item):
+                return i
+        self.tensors.append(tensor)
+        self.operands.append(item)
+        return len(self.operands) - 1
+
+
+def _same_shape(first: Tensor, second: Tensor) -> bool:
+    """Whether two shapes are known to be equal: nothing is broadcast."""
+    if first.dim() != second.dim():
+        return False
+    return all(map(same_size, first.shape, second.shape))
+
+
+def differentiable(program: Program, tensors: list[Node]) -> bool:
+    """Whether each operand that needs a gradient can get one."""
+    try:
+        for i, node in enumerate(tensors):
+            if example(node).requires_grad:
+                gradient_of(program, i)
+    except NotImplementedError:
+        return False
+    return True
+
+
+def replace(
+    graph: Graph, node: Node, program: Program, tensors: list[Node], *size: Any
+) -> Node:
+    """Puts a kernel in the place of a node."""
+    with graph.inserting_before(node):
+        new = graph.call_function(EdgeKernel(program), tuple(tensors))
+    if size:
+        new.kwargs = {'num_rows': size[0]}
+    new.meta = dict(node.meta)
+    node.replace_all_uses_with(new)
+    return new

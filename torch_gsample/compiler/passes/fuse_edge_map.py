@@ -1,0 +1,95 @@
+"""Makes one generated kernel of a chain of element-wise work on edges.
+
+Before::
+
+    %0 = aten.arange(4): int64[4]
+    %1 = aten.diff(indptr): int64[4]
+    %2 = aten.repeat_interleave.self_Tensor(%0, %1): int64[9]
+    %3 = aten.index_select(total, 0, %2): float32[9]
+    %4 = aten.div.Tensor(value, %3): float32[9]
+    %5 = aten.mul.Tensor(%4, 2): float32[9]
+
+After::
+
+    %0 = edge_map[(x0 / x1[col]) * 2.0](value, total, indptr): float32[9]
+
+Operands are values of edges, of rows (gathered by an index of each edge), of
+columns (found by pointers: nobody stores the column of an edge) and scalars.
+Nothing is stored between the operations. Gradients are generated kernels, too.
+
+What is used more than once is computed once and stored, but for gathers: they
+are repeated in each kernel. What depends on the graph alone is a kernel of its
+own, which ``hoist_invariant`` takes out.
+
+Not when: there is only one operation; a value is broadcast over features;
+anything is changed in place; an operation has no derivative and needs one;
+or PyTorch may round an operation otherwise (``exp``, ``log``, ``sigmoid``,
+``sqrt``, ``tanh``, most powers, sums of features) and a draw depends on it:
+samples are those of eager code, to the last bit.
+"""
+
+from torch.fx import Graph, Node
+
+from torch_gsample.compiler.edge_operators import NotFusible
+from torch_gsample.compiler.edge_work import (
+    EdgeWork,
+    Reader,
+    differentiable,
+    gather,
+    replace,
+)
+from torch_gsample.compiler.ir import erase_unused
+
+
+def fuse_edge_map(graph: Graph) -> list[str]:
+    """Fuses what is inlined in each value that is stored."""
+    work, notes = EdgeWork.of(graph), []
+    inlined = inlined_nodes(graph, work)
+    for node in list(graph.nodes):
+        if node in inlined or not work.is_fusible(node):
+            continue
+        reader = Reader(work, inlined)
+        try:
+            program = reader.program(node)
+        except NotFusible:
+            continue
+        if reader.operations < 2:
+            continue
+        if not differentiable(program, reader.tensors):
+            notes.append(f'{node}: no derivative, so it stays as it is')
+            continue
+        replace(graph, node, program, reader.tensors)
+        erase_unused(graph, node)
+        notes.append(f'{node}: {reader.operations} operations are one kernel')
+    return notes
+
+
+def inlined_nodes(graph: Graph, work: EdgeWork) -> set[Node]:
+    """Returns which values are not stored, but computed in a kernel.
+
+    Values that one kernel uses, and gathers that only kernels use.
+    """
+    roots: dict[Node, Node] = {}
+    inlined: set[Node] = set()
+    for node in reversed(list(graph.nodes)):
+        if not work.is_fusible(node):
+            continue
+        users = list(node.users)
+        free = all(
+            work.is_fusible(user) and _as_value(user, node) for user in users
+        )
+        wanted = {roots[user] for user in users if user in roots}
+        roots[node] = node
+        free = free and all(work.may_join(node, root) for root in wanted)
+        if free and len(wanted) == 1:
+            [roots[node]] = wanted
+            inlined.add(node)
+        elif free and wanted and gather(node) is not None:
+            inlined.add(node)
+    return inlined
+
+
+def _as_value(user: Node, node: Node) -> bool:
+    """Whether a node is used edge by edge, not gathered from."""
+    found = gather(user)
+    return found is None or node not in found[:2]

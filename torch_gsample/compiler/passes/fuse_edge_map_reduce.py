@@ -1,0 +1,177 @@
+"""Reduces edges to columns or rows in the kernel that computes them.
+
+Before::
+
+    %0 = aten.pow.Tensor_Scalar(value, 2): float32[9]
+    %1 = aten.new_full(%0, [4], 0.0): float32[4]
+    %2 = aten.index_add(%1, 0, indices, %0): float32[4]
+
+After::
+
+    %0 = edge_map_reduce[sum(pow(x0, 2.0)) by x1](value, indices, num_rows=4)
+
+No value of an edge is stored. Columns are reduced by their pointers, where the
+index is that of the columns of a matrix (``repeat_interleave`` of them); rows
+by the index. Each adds its edges in their order, whatever threads there are,
+so that the result is that of PyTorch to the last bit.
+
+Not when: the values of edges have another user (they are stored anyway, and
+only a sum by columns still pays); the result starts from something else than
+zeros; a maximum, minimum or product is by rows or needs a gradient.
+"""
+
+from dataclasses import dataclass
+from dataclasses import replace as with_fields
+from typing import Any
+
+import torch
+from torch.fx import Graph, Node
+
+from torch_gsample.codegen.kernel import EdgeKernel
+from torch_gsample.codegen.program import Operand, Program, Role
+from torch_gsample.compiler.edge_work import (
+    EdgeWork,
+    Reader,
+    differentiable,
+    is_edge_value,
+    pointers_of,
+    replace,
+)
+from torch_gsample.compiler.ir import aten, erase_unused, example, same_size
+
+_FLOATS = (torch.float32, torch.float64)
+
+
+def fuse_edge_map_reduce(graph: Graph) -> list[str]:
+    """Fuses each reduction with what computes the values of edges."""
+    work, notes = EdgeWork.of(graph), []
+    for node in list(graph.nodes):
+        reduction = _reduction(node)
+        if reduction is None or not _may_move(work, reduction):
+            continue
+        found = _values(work, reduction)
+        if found is None:
+            continue
+        program, tensors = _reduced(reduction, *found)
+        if not differentiable(program, tensors):
+            notes.append(f'{node}: no derivative, so it stays as it is')
+            continue
+        size = [] if program.by is None else [reduction.size]
+        replace(graph, node, program, tensors, *size)
+        erase_unused(graph, node)
+        notes.append(f'{node}: no value of an edge is stored for it')
+    return notes
+
+
+@dataclass
+class _Reduction:
+    """A reduction of edges: ``start[index[e]] += value[e]`` and the like."""
+
+    node: Node
+    start: Node
+    index: Node
+    value: Node
+    reduce: str
+    fill: float
+    size: Any
+    pointers: Node | None  # if it is by columns
+
+
+def _reduction(node: Node) -> _Reduction | None:
+    args: Any = node.args
+    if node.target is aten.index_add.default and not node.kwargs:
+        if len(args) != 4 or args[1] != 0:
+            return None
+        reduce, [start, _, index, value] = 'sum', args
+    elif node.target is aten.scatter_reduce.two:
+        if node.kwargs != {'include_self': False} or args[1] != 0:
+            return None
+        start, _, index, value, reduce = args
+    else:
+        return None
+    begun = _start(start)
+    if begun is None or not is_edge_value(value, _FLOATS):
+        return None
+    size, fill = begun
+    if example(start).dtype != example(value).dtype:
+        return None
+    found = pointers_of(index)
+    by_column = found is not None and same_size(found[1], size)
+    sums = reduce == 'sum' and fill == 0
+    known = sums or (by_column and reduce in ('amax', 'amin', 'prod'))
+    if not known or example(index).dim() > example(value).dim():
+        return None
+    pointers = found[0] if found is not None and by_column else None
+    return _Reduction(node, start, index, value, reduce, fill, size, pointers)
+
+
+def _start(node: Node) -> tuple[Any, float] | None:
+    """The rows of a new tensor, and its value."""
+    args: Any = node.args
+    if node.target is aten.new_full.default:
+        size, fill = args[1], args[2]
+    elif node.target is aten.new_zeros.default:
+        size, fill = args[1], 0.0
+    elif node.target is aten.zeros.default:
+        size, fill = args[0], 0.0
+    else:
+        return None
+    return (size[0], fill) if isinstance(fill, (int, float)) else None
+
+
+def _may_move(work: EdgeWork, found: _Reduction) -> bool:
+    taken = {found.node, found.start, found.index, found.value}
+    if found.pointers is not None:
+        taken.add(found.pointers)
+    return work.changed.isdisjoint(taken)
+
+
+def _values(
+    work: EdgeWork, found: _Reduction
+) -> tuple[Program, list[Node]] | None:
+    """The program of the values of edges, and its operands."""
+    value = found.value
+    kernel, own = value.target, {found.start, found.node}
+    if own >= set(value.users) and work.may_join(value, found.node):
+        if isinstance(kernel, EdgeKernel) and kernel.program.reduce is None:
+            return kernel.program, list(value.args)  # type: ignore[arg-type]
+        if work.is_fusible(value):
+            reader = Reader(work, {value})
+            return reader.program(value), reader.tensors
+    if found.pointers is None:
+        return None
+    reader = Reader(work, set())
+    return reader.stored(value), reader.tensors
+
+
+def _reduced(
+    found: _Reduction, program: Program, tensors: list[Node]
+) -> tuple[Program, list[Node]]:
+    """Adds the reduction to a program."""
+    operands, tensors = list(program.operands), list(tensors)
+
+    def add(role: Role, tensor: Node) -> int:
+        item = Operand(role, example(tensor).dtype)
+        for i, known in enumerate(zip(operands, tensors, strict=True)):
+            if known == (item, tensor):
+                return i
+        operands.append(item)
+        tensors.append(tensor)
+        return len(operands) - 1
+
+    by = None
+    others = program.pointers
+    if found.pointers is not None and (
+        others is None or tensors[others] is found.pointers
+    ):
+        add(Role.POINTERS, found.pointers)
+    else:
+        by = add(Role.INDEX, found.index)
+    reduced = with_fields(
+        program,
+        operands=tuple(operands),
+        reduce=found.reduce,
+        by=by,
+        fill=float(found.fill),
+    )
+    return reduced, tensors

@@ -43,7 +43,7 @@ LAYERS = {
     },
     'nn': {'loader', 'nn', 'ops', 'rng', 'sparse_sample'},
     'codegen': {'codegen', 'ops'},
-    'compiler': {'codegen', 'compiler', 'rng', 'sparse_sample'},
+    'compiler': {'codegen', 'compiler', 'ops', 'rng', 'sparse_sample'},
     'datasets': {'datasets', 'formats', 'ops'},
     'testing': {'formats', 'ops', 'rng'},
 }

@@ -3,6 +3,7 @@
 import dataclasses
 
 import torch
+from torch.fx.node import map_arg
 
 from tests.compiler.golden import program
 from torch_gsample.codegen.kernel import EdgeKernel
@@ -76,11 +77,23 @@ def column(indptr, num_cols):
 def fused(function, e):
     """The graph of a function of edges after both passes."""
     module = program(function, *e.inputs)
+    fix_numbers(module.graph)
     canonicalize(module.graph)
     fuse_edge_map(module.graph)
     fuse_edge_map_reduce(module.graph)
     module.recompile()
     return module
+
+
+def fix_numbers(graph):
+    """Spells numbers out: all else is of the graph, and may be joined."""
+
+    def fixed(node):
+        value = node.meta['example_value']
+        return value if isinstance(value, int) else node
+
+    for node in graph.nodes:
+        node.args = map_arg(node.args, fixed)
 
 
 def kernels(module):

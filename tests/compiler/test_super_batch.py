@@ -300,7 +300,7 @@ def test_what_fails_together_runs_one_by_one():
 def test_seeds_outside_the_graph_fail_as_alone():
     function, A = together('graphsage'), graph()
     function(A, batches([3, 4]))
-    with pytest.raises(RuntimeError, match="'cols' must be in"):
+    with pytest.raises(RuntimeError, match="'seeds' must be nodes"):
         function(A, [torch.tensor([1]), torch.tensor([40])])
 
 

@@ -351,18 +351,8 @@ MATRICES = [
     ),
 ]
 
-CASES = [
-    *VECTORS,
-    *SAMPLING,
-    *HETERO,
-    *FORMATS,
-    *OTHERS,
-    *MATRICES,
-    *SEGMENT_ERRORS,
-    *HOPS_ERRORS,
-    *WALK_ERRORS,
-    *EDGE_MAP_ERRORS,
-]
+CASES = VECTORS + SAMPLING + HETERO + FORMATS + OTHERS + MATRICES
+CASES += SEGMENT_ERRORS + HOPS_ERRORS + WALK_ERRORS + EDGE_MAP_ERRORS
 
 
 @pytest.mark.parametrize(('error', 'call', 'message'), CASES)

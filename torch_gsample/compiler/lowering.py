@@ -18,6 +18,7 @@ from torch_gsample.codegen.kernel import EdgeKernel
 from torch_gsample.compiler.cache import InvariantCache
 from torch_gsample.compiler.cost import Measured, sites
 from torch_gsample.compiler.ir import is_operator, placeholders
+from torch_gsample.ops.features import select_rows
 from torch_gsample.rng import current_program
 
 
@@ -31,6 +32,7 @@ def lower(module: GraphModule) -> Callable[..., Any]:
 def _function(
     module: GraphModule, run: Callable[..., Any] | None = None
 ) -> Callable[..., Any]:
+    lower_gathers(module.graph)
     kept = split_invariant(module)
     take_keys(module.graph)
     module.graph.lint()
@@ -62,6 +64,15 @@ def lower_kernels(graph: Graph) -> None:
             node.args = (node.target.number, list(node.args), size)
             node.kwargs = {}
             node.target = torch.ops.gsample.edge_map.default
+
+
+def lower_gathers(graph: Graph) -> None:
+    """Gathers with many reads in flight, as eager code does."""
+    for node in graph.nodes:
+        if node.target is torch.ops.aten.index_select.default:
+            tensor, dim, index = node.args
+            if dim == 0 and index.meta['example_value'].dtype == torch.int64:
+                node.target, node.args = select_rows, (tensor, index)
 
 
 def split_invariant(

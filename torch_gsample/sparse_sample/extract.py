@@ -7,14 +7,12 @@ from torch import Tensor
 from torch.compiler import is_dynamo_compiling as is_compiling
 
 from torch_gsample import ops
+from torch_gsample.ops.features import select_rows
 from torch_gsample.sparse_sample.errors import check_device, check_dim
 from torch_gsample.sparse_sample.layout import Layout
 
 if TYPE_CHECKING:
     from torch_gsample.sparse_sample.matrix import SparseSample
-
-#: From here on, an operator that costs more to call is faster.
-_MANY_EDGES = 4096
 
 #: An index of rows or columns.
 Index = Tensor | slice | list[int] | int
@@ -96,7 +94,7 @@ class Extract:
             layout,
             None,
             shape,
-            None if self.value is None else _gather(self.value, edge),
+            None if self.value is None else select_rows(self.value, edge),
             edge if self._edge_id is None else self._edge_id[edge],
             row_ids,
             col_ids,
@@ -173,13 +171,6 @@ class Extract:
             self.row_ids,
             self.col_ids,
         )
-
-
-def _gather(value: Tensor, edge: Tensor) -> Tensor:
-    """Returns ``value[edge]``: of many edges, with many reads in flight."""
-    if is_compiling() or edge.numel() < _MANY_EDGES:
-        return value.index_select(0, edge)
-    return torch.ops.gsample.gather_rows(value.contiguous(), edge)
 
 
 def _positions(name: str, index: Index, size: int) -> Tensor | None:

@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.compiler import is_dynamo_compiling as is_compiling
 
 from torch_gsample import ops
+from torch_gsample.ops.features import select_rows
 from torch_gsample.rng import current_program
 from torch_gsample.sparse_sample.errors import call_as, check_device
 from torch_gsample.sparse_sample.labor import inclusion, sample_by
@@ -84,7 +85,7 @@ class Select:
             replace=replace,
         )
         return self._of_csc(
-            Layout(indptr, layout.indices.index_select(0, edge)),
+            Layout(indptr, select_rows(layout.indices, edge)),
             self.shape,
             edge,
             self.row_ids,

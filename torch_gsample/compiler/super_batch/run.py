@@ -232,8 +232,11 @@ class SuperBatch:
         if len(batches) == 1 and not measure:
             out = self._one_by_one(batches, kwargs, keys, first)
         else:
+            task = found, batches, kwargs, keys, first
+            if measure:  # what is kept for the graph is made before
+                self._together(*task, nullcontext())
             memory: Any = Memory() if measure else nullcontext()
-            out = self._together(found, batches, kwargs, keys, first, memory)
+            out = self._together(*task, memory)
         seconds = time.perf_counter() - start
         if measure:
             self._search.note_memory(sizes, memory.peak)

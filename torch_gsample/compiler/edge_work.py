@@ -137,8 +137,6 @@ class EdgeWork:
 
         What is computed once a graph is not computed again in each call.
         """
-        if node.target is aten.detach.default:  # nothing to compute
-            return True
         return node not in self.invariant or root in self.invariant
 
     def _is_fusible(self, node: Node) -> bool:

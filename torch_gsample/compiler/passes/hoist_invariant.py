@@ -23,6 +23,7 @@ Not when: a value needs a gradient, takes a draw or may have a side effect, or
 comes from an input that is as long as the seeds are or is changed in place.
 """
 
+import torch
 from torch import Tensor
 from torch.fx import Graph, Node
 
@@ -62,6 +63,8 @@ def is_of_graph(node: Node) -> bool:
     value = example(node)
     if not isinstance(value, Tensor):
         return False
+    if value.requires_grad and torch.is_grad_enabled():
+        return False  # it is being trained
     if any(not isinstance(size, int) for size in value.shape):
         return False
     # Seeds are vectors of integers that the function itself is given.

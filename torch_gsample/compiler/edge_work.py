@@ -20,6 +20,7 @@ from torch_gsample.compiler.edge_operators import BUILDERS, NotFusible
 from torch_gsample.compiler.ir import (
     aten,
     example,
+    gathered,
     is_operator,
     is_pure,
     may_change,
@@ -36,17 +37,8 @@ _MAX_FEATURES = 256
 
 def gather(node: Any) -> tuple[Node, Node, bool] | None:
     """The tensor and the index of a gather; whether the index wraps."""
-    if not isinstance(node, Node):
-        return None
-    args: Any = node.args
-    if node.target is aten.index_select.default and args[1] == 0:
-        return args[0], args[2], False
-    if node.target is aten.index.Tensor and len(args[1]) == 1:
-        [index] = args[1]
-        integers = example(index).dtype in (torch.int32, torch.int64)
-        if integers and example(index).dim() == 1:
-            return args[0], index, True
-    return None
+    found = gathered(node)
+    return found and (*found, node.target is aten.index.Tensor)
 
 
 def pointers_of(index: Node) -> tuple[Node, Any] | None:

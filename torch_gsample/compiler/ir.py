@@ -204,7 +204,8 @@ def gathered(node: Any) -> tuple[Any, Any] | None:
         return args[0], args[2]
     if node.target is aten.index.Tensor and len(args[1]) == 1:
         [index] = args[1]
-        if example(index).dtype != torch.bool and example(index).dim() == 1:
+        integers = example(index).dtype in (torch.int32, torch.int64)
+        if integers and example(index).dim() == 1:
             return args[0], index
     return None
 

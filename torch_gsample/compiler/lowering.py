@@ -56,8 +56,12 @@ def lower_kernels(graph: Graph) -> None:
             if operand.meta['example_value'].requires_grad
         )
     with ThreadPoolExecutor(max(1, len(jobs))) as pool:
-        for kernel, gradients in jobs.items():
+        done = [
             pool.submit(kernel.prepare, tuple(sorted(gradients)))
+            for kernel, gradients in jobs.items()
+        ]
+        for future in done:
+            future.result()  # an error of a thread is an error here
     for node in nodes:
         if not jobs[node.target] and node.target.number is not None:
             size = node.kwargs.get('num_rows', 0)

@@ -56,6 +56,7 @@ from torch_gsample.compiler.cost import (
     sites,
     spell,
 )
+from torch_gsample.compiler.edge_work import pointers_of
 from torch_gsample.compiler.ir import (
     aten,
     call,
@@ -64,6 +65,7 @@ from torch_gsample.compiler.ir import (
     is_operator,
     may_change,
     parts,
+    same_size,
 )
 from torch_gsample.compiler.options import OptionError, Options
 from torch_gsample.compiler.passes.hoist_invariant import is_of_graph
@@ -209,8 +211,10 @@ def _offer_column_pointers(
     if not is_sum_from_zero(total):
         return
     fill, _, column, source = total.args
-    pointers = _pointers_of(column, fill.args[1])
-    if pointers is None or not changed.isdisjoint([pointers, source]):
+    pointers, size = pointers_of(column) or (None, None)
+    if pointers is None or not same_size(size, fill.args[1][0]):
+        return
+    if not changed.isdisjoint([pointers, source]):
         return
     if example(total).requires_grad:
         return  # the way back is not measured
@@ -224,21 +228,6 @@ def _offer_column_pointers(
             initial=0,
         )
         _join(graph, site, coo=total, csc=sums)
-
-
-def _pointers_of(column: Any, size: Sequence[Any]) -> Any:
-    """The pointers of which the columns of edges were spelled."""
-    if column.target is not aten.repeat_interleave.self_Tensor:
-        return None
-    place, degree = column.args[:2]
-    if (
-        place.target is not aten.arange.default
-        or place.args != tuple(size)
-        or degree.target is not aten.diff.default
-        or len(degree.args) > 1
-    ):
-        return None
-    return degree.args[0]
 
 
 def _join(graph: Graph, site: str, **both: Any) -> None:

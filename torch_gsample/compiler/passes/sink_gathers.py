@@ -4,29 +4,32 @@ Before::
 
     %0 = aten.index_select(value, 0, edge): float32[?]
     %1 = aten.pow.Tensor_Scalar(%0, 2): float32[?]
-    %2 = gsample.slice_rows(indptr, indices, 40, rows): 3 parts
-    %3 = getitem(%2, 2): int64[?]
-    %4 = aten.index_select(%0, 0, %3): float32[?]
+    %2 = gsample.cumulate_weights(indptr, %1): int64[?]
+    %3 = gsample.sample_cols(indptr, 5, key, cum_weight=%2): 2 parts
+    %4 = getitem(%3, 1): int64[?]
+    %5 = aten.index_select(%0, 0, %4): float32[?]
 
 After::
 
     %0 = aten.pow.Tensor_Scalar(value, 2): float32[900]
     %1 = aten.index_select(%0, 0, edge): float32[?]
-    %2 = gsample.slice_rows(indptr, indices, 40, rows): 3 parts
-    %3 = getitem(%2, 2): int64[?]
-    %4 = aten.index_select(edge, 0, %3): int64[?]
-    %5 = aten.index_select(value, 0, %4): float32[?]
+    %2 = gsample.cumulate_weights(indptr, %1): int64[?]
+    %3 = gsample.sample_cols(indptr, 5, key, cum_weight=%2): 2 parts
+    %4 = getitem(%3, 1): int64[?]
+    %5 = aten.index_select(edge, 0, %4): int64[?]
+    %6 = aten.index_select(value, 0, %5): float32[?]
 
 * ``X[i][j]`` is ``X[i[j]]``: where ``j`` selects edges, the other edges of
   ``X[i]`` were gathered for nothing.
 * ``f(X[e])`` is ``f(X)[e]``: ``f(X)`` is computed once a graph, as
   ``hoist_invariant`` keeps it (gSampler, section 4.2).
 
-Not when: the first gather stays for another user, so that one more gather
-would take the place of cheap arithmetic; ``f(X)`` is not a function of the
-graph alone, needs a gradient, is larger than 1 GiB or is not rounded alike
-wherever an element is stored, by which weights and so samples could differ;
-a tensor is changed in place.
+Not when: the first gather stays for another user, or selected edges of it
+are gathered too and ``f`` gives no weights of a selection: reads of the
+graph, which are far away, would take the place of cheap arithmetic; ``f(X)``
+is not a function of the graph alone, needs a gradient, is larger than 1 GiB
+or is not rounded alike wherever an element is stored, by which weights and so
+samples could differ; a tensor is changed in place.
 """
 
 from typing import Any
@@ -38,6 +41,7 @@ from torch_gsample.compiler.ir import (
     aten,
     example,
     gathered,
+    is_operator,
     may_change,
     part_of,
 )
@@ -82,6 +86,8 @@ def sink_gathers(graph: Graph) -> list[str]:
         maps = [u for u in node.users if u not in later and u not in lengths]
         if len(maps) > 1:
             continue
+        if maps and later and not _is_weight(maps[0]):
+            continue
         if maps and not _may_sink(graph, maps[0], gather[0]):
             continue
         for user in lengths:
@@ -105,6 +111,15 @@ def _selects(user: Node, of: Node) -> bool:
     if gather is None or gather[0] is not of:
         return False
     return any(part_of(gather[1], *item) is not None for item in _SELECTIONS)
+
+
+def _is_weight(node: Node) -> bool:
+    """Whether edges are selected by a value: fused, they need no gather."""
+    return any(
+        is_operator(user, 'cumulate_weights')
+        or (user.target is aten.detach.default and _is_weight(user))
+        for user in node.users
+    )
 
 
 def _may_sink(graph: Graph, node: Node, source: Node) -> bool:

@@ -118,13 +118,13 @@ def test_budgets_are_obeyed():
     budget = memory.peak // 2
     bounded = together('ladies', 8, memory_budget=budget)
     peaks = []
-    note = bounded._search.note_memory
+    note = bounded.search.note_memory
 
     def look(sizes, peak):
         peaks.append(peak)
         note(sizes, peak)
 
-    bounded._search.note_memory = look
+    bounded.search.note_memory = look
     with program_scope(keys(8)):
         got = bounded(A, seeds)
     with program_scope(keys(8)):
@@ -133,7 +133,7 @@ def test_budgets_are_obeyed():
         assert_same(a, b)
     assert len(peaks) >= 2
     assert max(peaks) <= budget
-    assert 1 < bounded._search.take([8] * 8) < 8
+    assert 1 < bounded.search.take([8] * 8) < 8
 
 
 def test_sizes_are_searched_in_runs_of_any_length():

@@ -138,8 +138,8 @@ class SuperBatch:
         """
         return self._run(batches, kwargs, tries=True)
 
-    def run_as_known(self, batches: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """As :meth:`run`, without a search: as was found to be fastest."""
+    def run_all(self, batches: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """As :meth:`run`, all together if the budget allows it."""
         return self._run(batches, {}, tries=False)
 
     # Helpers #################################################################
@@ -150,7 +150,7 @@ class SuperBatch:
         kwargs: dict[str, Any],
         tries: bool,
     ) -> list[Any]:
-        start = time.perf_counter()
+        start = time.perf_counter() if tries else None
         batches = [tuple(batch) for batch in batches]
         for batch in batches:
             if len(batch) < 2 or not isinstance(batch[1], Tensor):
@@ -173,7 +173,7 @@ class SuperBatch:
             sizes = [batch[1].shape[0] for batch in batches[first:]]
             part = batches[first : first + self.search.take(sizes, tries)]
             results += self._measured(found, part, kwargs, keys, first, start)
-            start = time.perf_counter()
+            start = time.perf_counter() if tries else None
         return results
 
     def _inputs(
@@ -247,7 +247,7 @@ class SuperBatch:
         kwargs: dict[str, Any],
         keys: BatchKeys,
         first: int,
-        start: float,
+        start: float | None,
     ) -> list[Any]:
         """Runs batches together, and notes what that takes if asked to."""
         sizes = [batch[1].shape[0] for batch in batches]
@@ -261,10 +261,10 @@ class SuperBatch:
                 self._together(*task, nullcontext())
             memory: Any = Memory() if measure else nullcontext()
             out = self._together(*task, memory)
-        seconds = time.perf_counter() - start
         if measure:
             self.search.note_memory(sizes, memory.peak)
-        else:
+        elif start is not None:
+            seconds = time.perf_counter() - start
             self.search.note_time(len(batches), seconds, settled)
         return out
 

@@ -88,10 +88,11 @@ class SizeSearch:
 
         Args:
             sizes (List[int]): Numbers of seeds.
-            tries (bool, optional): Whether the search goes on.
+            tries (bool, optional): Whether the search is asked; if not, only
+                the budget is.
         """
+        size = self.size if tries else self._most
         tries = tries and self._chosen is None
-        size = self.size if tries else self.best
         if tries and self._alone_left:
             return 1
         count, seeds = 0, 0

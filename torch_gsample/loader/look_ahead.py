@@ -83,9 +83,7 @@ def one_by_one(batches: Iterable[Any]) -> Iterator[Any]:
             yield item
 
 
-def sample_group(
-    loader: Any, sampler: ProgramSampler, group: Group
-) -> Group:
+def sample_group(loader: Any, sampler: ProgramSampler, group: Group) -> Group:
     """Samples the batches of a group, each as it is alone.
 
     If a batch fails, those before it are returned, and what failed.

@@ -45,7 +45,9 @@ class Feed:
             item = _Failure(error)  # in its place among the batches
         self._ended = item is _END or isinstance(item, _Failure)
         self._queue.put(item)
-        return 0 if self._ended else len(item) if isinstance(item, Group) else 1
+        return (
+            0 if self._ended else len(item) if isinstance(item, Group) else 1
+        )
 
     def close(self) -> None:
         """Ends the iteration, whatever was passed on already."""

@@ -131,9 +131,7 @@ class ProgramRunner:
         several = self._several
         if several is None or several.search.is_decided or not seeds:
             return
-        runs = [
-            Run(ids, rng.make_key(0, 0, i)) for i, ids in enumerate(seeds)
-        ]
+        runs = [Run(ids, rng.make_key(0, 0, i)) for i, ids in enumerate(seeds)]
         if self._seconds is None:
             times = []
             for i in range(_CALLS):

@@ -254,3 +254,8 @@ def neighbor_sample(
         node_ptr,
         edge_ptr,
     )
+
+
+#: They change none of what they are given: what these come from may be hoisted.
+for _function in (walk, neighbor_sample):
+    _function.is_pure = True  # type: ignore[attr-defined]

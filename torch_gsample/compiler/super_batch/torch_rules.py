@@ -58,15 +58,17 @@ _ARITHMETIC = {
     operator.floordiv,
     operator.mod,
     operator.pow,
+    aten.floor_divide.default,  # which torch does not mark as such
 }
 
 
 def is_pointwise(node: Node) -> bool:
     """Whether each element of a result comes of those at its place."""
     target = node.target
-    if isinstance(target, torch._ops.OpOverload):
-        return torch.Tag.pointwise in target.tags
-    return target in _ARITHMETIC and isinstance(example(node), Tensor)
+    if target in _ARITHMETIC:
+        return isinstance(example(node), Tensor)
+    overload = isinstance(target, torch._ops.OpOverload)
+    return overload and torch.Tag.pointwise in target.tags
 
 
 def pointwise(rewrite: Rewrite, node: Node) -> Value:

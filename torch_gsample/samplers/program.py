@@ -159,7 +159,8 @@ class ProgramSampler(KeyedSampler):
             )
         self.program, self.program_kwargs = program, program_kwargs
         self.own_edges, self.compile = own_edges, compile
-        self.options, self._size = checked_options(options), None
+        self.options = checked_options(options)
+        self._size: int | None = None
         self.exclude_seed_edges = exclude_seed_edges
         self.graph = read_graph(data, is_sorted=is_sorted)
         if disjoint and self.is_hetero:
@@ -291,7 +292,7 @@ class ProgramSampler(KeyedSampler):
             if not self._runner.is_compiled:
                 self._run([run])
             if self.look_ahead > 1:
-                self._run([run, run])
+                self._run([run, run])  # and for several batches
 
     def search_look_ahead(
         self, inputs: Sequence[Tensor], num_batches: int
@@ -343,12 +344,9 @@ class ProgramSampler(KeyedSampler):
             bound = bind_program(
                 self.program, self.fanouts, self.program_kwargs
             )
+            several = not self.is_hetero
             runner = ProgramRunner(
-                bound,
-                self.compile,
-                self.options,
-                several=not self.is_hetero,
-                size=self._size,
+                bound, self.compile, self.options, several, self._size
             )
             # Threads that come at the same time get the same one.
             self.__dict__.setdefault('_bound', runner)
@@ -356,8 +354,9 @@ class ProgramSampler(KeyedSampler):
 
     def _run(self, runs: list[Run]) -> list[Returned]:
         """Runs the program for some batches, together where that pays."""
-        A = self.matrices if self.is_hetero else self.matrices[None]
+        A: Any = self.matrices
         if not self.is_hetero:
+            A = A[None]
             runs = [Run(run.seeds[None], run.key) for run in runs]
         return [
             read_returned(self._name, self.graph, returned, self.disjoint)
@@ -396,6 +395,5 @@ class ProgramSampler(KeyedSampler):
         return out
 
     def _steps(self, seeds: dict[Any, Tensor], key: Tensor) -> Steps:
-        options = self._name, self.graph, self.own_edges
         steps = disjoint_steps if self.disjoint else layer_steps
-        return (yield from steps(*options, seeds, key))
+        return steps(self._name, self.graph, self.own_edges, seeds, key)

@@ -55,7 +55,6 @@ class ProgramRunner:
         program: Callable[..., Any],
         compile: bool,
         options: Mapping[str, Any],
-        *,
         several: bool,
         size: int | None = None,
     ):

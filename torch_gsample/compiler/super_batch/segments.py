@@ -256,6 +256,6 @@ def neighbor_sample(
     )
 
 
-#: They change none of what they are given: what these come from may be hoisted.
+# They change nothing: what they read of the graph may be hoisted.
 for _function in (walk, neighbor_sample):
-    _function.is_pure = True  # type: ignore[attr-defined]
+    setattr(_function, 'is_pure', True)  # noqa: B010

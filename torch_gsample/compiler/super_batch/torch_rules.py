@@ -67,8 +67,9 @@ def is_pointwise(node: Node) -> bool:
     target = node.target
     if target in _ARITHMETIC:
         return isinstance(example(node), Tensor)
-    overload = isinstance(target, torch._ops.OpOverload)
-    return overload and torch.Tag.pointwise in target.tags
+    if isinstance(target, torch._ops.OpOverload):
+        return torch.Tag.pointwise in target.tags
+    return False
 
 
 def pointwise(rewrite: Rewrite, node: Node) -> Value:

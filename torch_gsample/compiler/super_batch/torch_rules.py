@@ -68,7 +68,8 @@ def is_pointwise(node: Node) -> bool:
     if target in _ARITHMETIC:
         return isinstance(example(node), Tensor)
     if isinstance(target, torch._ops.OpOverload):
-        return torch.Tag.pointwise in target.tags
+        tagged = torch.Tag.pointwise in target.tags
+        return tagged or target.overloadpacket is aten.where  # with scalars
     return False
 
 
@@ -253,7 +254,9 @@ def in_batches(rewrite: Rewrite, node: Node, values: Sequence[Value]) -> Value:
 def _along_rows(rewrite: Rewrite, node: Node) -> Value:
     value, given = rewrite.vector(args_of(node)[0]), arguments(node)
     dim = example(args_of(node)[0]).dim()
-    if not given['dim'] or any(d % dim == 0 for d in given['dim']):
+    along = given['dim']
+    along = [along] if isinstance(along, int) else along
+    if not along or any(d % dim == 0 for d in along):
         raise NoRule('rows of batches are summed')
     return Value(rewrite.copy(node), value.axis)
 

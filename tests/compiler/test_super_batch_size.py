@@ -48,12 +48,49 @@ def test_two_batches_may_be_slower_than_one():
 
 def test_a_disturbed_machine_disturbs_both():
     """Runs together and alone take turns: all get slower here."""
-    clock = iter(range(100, 10_000))
+    clock = iter(range(1000, 10_000))
     search, _ = searched(lambda n: n * next(clock))
     assert search.size == 1
-    clock = iter(range(100, 10_000))
+    clock = iter(range(1000, 10_000))
     search, _ = searched(lambda n: (1 + n / 4) * next(clock))
     assert search.size > 1
+
+
+def test_a_disturbed_run_decides_nothing():
+    """Neither one that seems too fast, nor one that seems too slow."""
+    seen = iter([0.1])
+    search, _ = searched(lambda n: n * (next(seen, 1) if n == 8 else 1))
+    assert search.size == 1
+    slow = iter([30, 1, 1, 1])
+    search, _ = searched(lambda n: (1 + n / 4) * next(slow, 1))
+    assert search.size == 32
+
+
+def test_a_loss_ends_a_search_early():
+    search, tried = searched(lambda n: 2 * n if n > 1 else 1)
+    assert search.size == 1
+    assert tried.count(8) == 2
+
+
+def test_runs_before_layouts_are_chosen_do_not_count():
+    search = SizeSearch('auto', None)
+    for counts in (False, False, True, True, True, True):
+        assert search.take([10] * 64) == 8
+        search.note_time(8, 4.0 if counts else 80.0, counts)
+        for _ in range(8):
+            assert search.take([10] * 64) == 1
+            search.note_time(1, 1.0)
+    assert search.take([10] * 64) == 16
+    assert search.best == 8
+
+
+def test_fewer_batches_than_are_tried_run_alone_until_all_are_few():
+    search, taken = SizeSearch('auto', None), []
+    for _ in range(9):
+        search.offer(4)
+        taken.append(search.take([10] * 4))
+    assert taken == [1] * 7 + [4, 4]
+    assert search.size == 4
 
 
 def test_a_number_is_taken_as_it_is():

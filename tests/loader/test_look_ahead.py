@@ -264,6 +264,7 @@ def searched(sampler, monkeypatch, factor, **options):
     """A loader whose runs of several batches seem to take `factor`."""
     monkeypatch.setattr(program_run, '_LEAST', 0.0)
     monkeypatch.setattr(program_run, '_SHARE', 1e6)
+    monkeypatch.setattr(program_run, '_SHORT', 1)
     search = sampler._runner._several.search
     note = search.note_time
 

@@ -140,10 +140,13 @@ def search_look_ahead(loader: Any, sampler: ProgramSampler) -> None:
         total = len(loader)
     except TypeError:  # of an index sampler without a length
         return
-    num_items = len(loader.dataset)
-    steps = torch.arange(size) * max(num_items // size, 1)
-    places = [(steps + i) % num_items for i in range(_MEASURED)]
-    seeds = [_nodes(loader.input_data[place]) for place in places]
+
+    def seeds() -> list[torch.Tensor]:
+        num_items = len(loader.dataset)
+        steps = torch.arange(size) * max(num_items // size, 1)
+        places = [(steps + i) % num_items for i in range(_MEASURED)]
+        return [_nodes(loader.input_data[place]) for place in places]
+
     with _as_made(loader):
         sampler.search_look_ahead(seeds, total // max(workers, 1))
 

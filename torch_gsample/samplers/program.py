@@ -295,18 +295,17 @@ class ProgramSampler(KeyedSampler):
                 self._run([run, run])  # and for several batches
 
     def search_look_ahead(
-        self, inputs: Sequence[Tensor], num_batches: int
+        self, seeds: Callable[[], Sequence[Tensor]], num_batches: int
     ) -> None:
         """Measures how many batches are fastest in one run.
 
         Args:
-            inputs (List[torch.Tensor]): int64 ``[num_seeds]``, the seeds of
-                some batches.
+            seeds (Callable): Returns int64 ``[num_seeds]`` of some batches.
             num_batches (int): How many are sampled in a pass: measuring takes
                 a tenth of it at most, and goes on at the next call.
         """
         if not self.is_hetero:
-            self._runner.search(self.matrices[None], inputs, num_batches)
+            self._runner.search(self.matrices[None], seeds, num_batches)
             self._size = self._runner.found
 
     def __getstate__(self) -> dict[str, Any]:

@@ -23,6 +23,8 @@ _SHARE = 0.1
 #: Less time than that is not worth to begin: several batches are another
 #: program, which the passes have to make.
 _LEAST = 0.5
+#: Nor are so few batches.
+_SHORT = 64
 #: Calls until layouts are chosen, and one that is timed.
 _CALLS = 7
 
@@ -118,13 +120,16 @@ class ProgramRunner:
         return several.search.best
 
     def search(
-        self, A: Any, seeds: Sequence[Tensor], num_batches: int
+        self,
+        A: Any,
+        seeds: Callable[[], Sequence[Tensor]],
+        num_batches: int,
     ) -> None:
         """Goes on to measure how many batches are fastest together.
 
         Args:
             A (SparseSample): The graph.
-            seeds (List[torch.Tensor]): int64 ``[num_seeds]`` of some batches.
+            seeds (Callable): Returns int64 ``[num_seeds]`` of some batches.
             num_batches (int): How many a pass has.
         """
         several = self._several

@@ -1,5 +1,6 @@
 """How many batches run together, found by measuring."""
 
+import statistics
 import threading
 import weakref
 from collections import Counter
@@ -24,8 +25,9 @@ class SizeSearch:
 
     Tries 8, 16, ... batches for as long as a batch becomes faster: what eight
     do not gain, fewer do not. Runs of batches together and of as many alone
-    take turns, so that what else the machine does disturbs both, and the
-    least of each counts: what else it does only adds.
+    take turns, so that what else the machine does disturbs both. What is
+    gained is gained by the least of each, as what else it does only adds, and
+    in most of the turns.
 
     Args:
         size (int or str): The number, or ``'auto'``.
@@ -166,8 +168,11 @@ class SizeSearch:
             rounds = len(self._together)
             if rounds < 2:
                 return
-            gain = min(self._together) / min(map(sum, self._alone))
-            if rounds == _ROUNDS or gain > _LOSS:
+            pairs = self._together, list(map(sum, self._alone))
+            ratios = [t / a for t, a in zip(*pairs, strict=True)]
+            least, alone = map(min, pairs)
+            gain = max(least / alone, statistics.median(ratios))
+            if rounds == _ROUNDS or min(ratios) > _LOSS:
                 self._next(gain)
 
     def _next(self, gain: float) -> None:

@@ -111,11 +111,11 @@ def test_a_budget_bounds_the_seeds_of_a_run():
     search = SizeSearch(8, 1000)
     assert search.take([10] * 8) == 1  # nothing is known yet
     assert search.wants_memory([10])
-    search.note_memory([10], 200)  # 20 bytes a seed
+    search.note_memory([10], 180)  # 18 bytes a seed
     assert not search.wants_memory([10])
     assert search.take([10] * 8) == 4  # 40 seeds, four times as many as known
-    search.note_memory([10] * 4, 800)
-    assert search.take([10] * 8) == 5  # 50 seeds in 1000 bytes
+    search.note_memory([10] * 4, 720)
+    assert search.take([10] * 8) == 5  # 50 seeds, and a tenth more
     assert search.take([30, 30, 1]) == 1
     assert search.take([1] * 8) == 8
     assert search.take([100, 1]) == 1  # one batch always runs

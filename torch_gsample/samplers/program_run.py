@@ -133,9 +133,12 @@ class ProgramRunner:
             num_batches (int): How many a pass has.
         """
         several = self._several
-        if several is None or several.search.is_decided or not seeds:
+        if several is None or several.search.is_decided:
             return
-        runs = [Run(ids, rng.make_key(0, 0, i)) for i, ids in enumerate(seeds)]
+        if num_batches < _SHORT:
+            return
+        keyed = ((ids, rng.make_key(0, 0, i)) for i, ids in enumerate(seeds()))
+        runs = [Run(ids, key) for ids, key in keyed]
         if self._seconds is None:
             times = []
             for i in range(_CALLS):

@@ -16,6 +16,8 @@ _ROUNDS, _FIRST, _LARGEST = 4, 8, 32
 
 #: Batches must be that much faster together than alone: never slower.
 _GAIN = 0.93
+#: More seeds may take more bytes than those that were measured.
+_MARGIN = 1.1
 #: So much slower, two rounds are enough.
 _LOSS = 1.15
 
@@ -114,7 +116,8 @@ class SizeSearch:
         if self._budget is None:
             return True
         known = seeds <= 4 * self._measured
-        return known and seeds * self._bytes_per_seed <= self._budget
+        margin = 1 if seeds <= self._measured else _MARGIN
+        return known and margin * seeds * self._bytes_per_seed <= self._budget
 
     def wants_memory(self, sizes: Sequence[int]) -> bool:
         """Whether to measure a run's memory: that of more seeds than yet."""

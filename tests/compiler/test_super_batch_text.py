@@ -262,7 +262,7 @@ cum_weight=%25, replace=True): 2 parts
 """)
 
 
-# Rules that programs of other tests leave open ################################
+# Rules that programs of other tests leave open ###############################
 
 
 def alone_and_together(function, *inputs, ptr):

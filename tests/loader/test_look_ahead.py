@@ -58,7 +58,7 @@ SAMPLERS = {
     'labor': lambda **options: LaborSampler(DATA, [3, 3], seed=0, **options),
     'pinsage': lambda **options: PinSAGESampler(DATA, [3], seed=0, **options),
     'saint': lambda **options: SaintSampler(
-        DATA, 2, 2, batch_size=7, seed=0, **options
+        DATA, 2, sample_coverage=2, batch_size=7, seed=0, **options
     ),
     'shadow': lambda **options: ShaDowSampler(DATA, [2, 2], seed=0, **options),
 }

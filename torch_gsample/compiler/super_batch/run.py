@@ -158,10 +158,12 @@ class SuperBatch:
                     "super_batch: 'seeds' must be a list of tensors (got "
                     f'{batch[1:2]} for a batch)'
                 )
-        batches = [(b[0], _marked(b[1]), *b[2:]) for b in batches]
-        if tries:
-            self.search.offer(len(batches))
-        found = self._inputs(batches, kwargs)
+        found = None
+        if not self.search.is_alone:
+            batches = [(b[0], _marked(b[1]), *b[2:]) for b in batches]
+            if tries:
+                self.search.offer(len(batches))
+            found = self._inputs(batches, kwargs)
         if found is None:
             return self._one_by_one(
                 batches, kwargs, BatchKeys(len(batches)), 0
@@ -180,8 +182,7 @@ class SuperBatch:
         self, batches: list[tuple[Any, ...]], kwargs: dict[str, Any]
     ) -> _Inputs | None:
         """What the graph of a run is given, if batches can run together."""
-        alone = self.search.is_alone or self._fails
-        if not batches or alone or not _fit(batches):
+        if not batches or self._fails or not _fit(batches):
             return None
         with self._lock:
             token = _task.set(_Inputs)

@@ -29,19 +29,22 @@ class Layout:
         """Number of columns (rows) that are compressed."""
         return self.indptr.shape[0] - 1
 
-    def major(self) -> Tensor:
-        """Returns the column (row) of each edge, int64 ``[num_edges]``."""
+    def major(self, dtype: torch.dtype = torch.int64) -> Tensor:
+        """Returns the column (row) of each edge, ``[num_edges]``."""
         return torch.repeat_interleave(
-            torch.arange(self.num_major),
+            torch.arange(self.num_major, dtype=dtype),
             self.indptr.diff(),
             output_size=self.indices.shape[0],
         )
 
     def transpose(self, num_minor: int) -> 'Layout':
         """Returns the other layout of the same matrix."""
+        # Large graphs would take long to write as int64.
+        wide = max(self.num_major, num_minor) >= 2**31
+        dtype = torch.int64 if wide else self.indices.dtype
         indptr, indices, perm = ops.coo_to_csc(
-            self.major(),
-            self.indices.to(torch.int64),
+            self.major(dtype),
+            self.indices.to(dtype),
             self.num_major,
             num_minor,
             self.indices.dtype,

@@ -29,12 +29,13 @@ class Layout:
         """Number of columns (rows) that are compressed."""
         return self.indptr.shape[0] - 1
 
-    def major(self, dtype: torch.dtype = torch.int64) -> Tensor:
-        """Returns the column (row) of each edge, ``[num_edges]``."""
+    def major(self) -> Tensor:
+        """Returns the column (row) of each edge, int64 ``[num_edges]``."""
+        return self._spread(torch.arange(self.num_major))
+
+    def _spread(self, value: Tensor) -> Tensor:
         return torch.repeat_interleave(
-            torch.arange(self.num_major, dtype=dtype),
-            self.indptr.diff(),
-            output_size=self.indices.shape[0],
+            value, self.indptr.diff(), output_size=self.indices.shape[0]
         )
 
     def transpose(self, num_minor: int) -> 'Layout':
@@ -43,7 +44,7 @@ class Layout:
         wide = max(self.num_major, num_minor) >= 2**31
         dtype = torch.int64 if wide else self.indices.dtype
         indptr, indices, perm = ops.coo_to_csc(
-            self.major(dtype),
+            self._spread(torch.arange(self.num_major).to(dtype)),
             self.indices.to(dtype),
             self.num_major,
             num_minor,

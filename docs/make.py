@@ -147,11 +147,18 @@ def draw_ablation() -> None:
         ]
         label = step if i == 0 else f'+ {step}'
         ax.bar(*zip(*bars, strict=True), width=0.2, color=shade, label=label)
-    ax.set_yscale('log')
+    ax.set_yscale('log', base=2)
+    ax.yaxis.set_major_formatter('{x:g}x')
     ax.axhline(1, color='#777777', lw=0.8)
     ax.set_ylabel('times as fast as eager')
-    ax.set_xticks([x + 0.3 for x in range(len(table))], list(table))
-    ax.legend(frameon=False, ncols=len(steps), loc='upper right')
+    places = [x + 0.3 for x in range(len(table))]
+    ax.set_xticks(places, list(table), fontsize=8)
+    ax.legend(
+        frameon=False,
+        ncols=len(steps),
+        loc='lower center',
+        bbox_to_anchor=(0.5, 1.0),
+    )
     figure.savefig(
         DOCS / 'images' / 'ablation.png',
         bbox_inches='tight',

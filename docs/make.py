@@ -7,6 +7,7 @@ Pictures are made from real runs; the same seed gives the same picture.
 
 import doctest
 import importlib
+import itertools
 import math
 import pkgutil
 import sys
@@ -25,6 +26,7 @@ from torch_gsample import NeighborSampler
 from torch_gsample.datasets import DebianPackages
 
 DOCS = Path(__file__).resolve().parent
+RESULTS = DOCS.parent / 'benchmark' / 'results'
 COLORS = ('#d1495b', '#edae49', '#00798c')
 
 
@@ -109,10 +111,67 @@ def draw_pictures() -> None:
     )
 
 
+def read_ablation() -> dict[str, dict[str, float]]:
+    """Reads the newest recorded table: times of a sampler by passes."""
+    for page in sorted(RESULTS.glob('*.md'), reverse=True):
+        lines = page.read_text().splitlines()
+        for i, line in enumerate(lines):
+            if '| ablation of |' in line:
+                table = itertools.takewhile(str.strip, lines[i + 2 :])
+                head, *rows = (
+                    [c.strip() for c in x.split('|')[2:-1]]
+                    for x in (line, *table)
+                )
+                return {
+                    name: {
+                        k: float(t)
+                        for k, t in zip(head[1:], times, strict=True)
+                        if t != '-'
+                    }
+                    for name, *times in rows
+                }
+    raise FileNotFoundError(f'no table of benchmark/ablation.py in {RESULTS}')
+
+
+def draw_ablation() -> None:
+    """Draws how much faster than eager each group of passes makes samplers."""
+    table = read_ablation()
+    figure, ax = plt.subplots(figsize=(9, 3.6))
+    steps = [k for k in max(table.values(), key=len) if k != 'eager']
+    shades = mpl.colormaps['viridis'](torch.linspace(0.1, 0.9, len(steps)))
+    for i, (step, shade) in enumerate(zip(steps, shades, strict=True)):
+        bars = [
+            (x + 0.2 * i, times['eager'] / times[step])
+            for x, times in enumerate(table.values())
+            if step in times
+        ]
+        label = step if i == 0 else f'+ {step}'
+        ax.bar(*zip(*bars, strict=True), width=0.2, color=shade, label=label)
+    ax.set_yscale('log', base=2)
+    ax.yaxis.set_major_formatter('{x:g}x')
+    ax.axhline(1, color='#777777', lw=0.8)
+    ax.set_ylabel('times as fast as eager')
+    places = [x + 0.3 for x in range(len(table))]
+    ax.set_xticks(places, list(table), fontsize=8)
+    ax.legend(
+        frameon=False,
+        ncols=len(steps),
+        loc='lower center',
+        bbox_to_anchor=(0.5, 1.0),
+    )
+    figure.savefig(
+        DOCS / 'images' / 'ablation.png',
+        bbox_inches='tight',
+        dpi=110,
+        metadata={'Software': None},
+    )
+
+
 def main() -> None:
     mpl.use('Agg')
     (DOCS / 'images').mkdir(exist_ok=True)
     draw_pictures()
+    draw_ablation()
     make_pages()
     failed = check_examples()
     if failed:

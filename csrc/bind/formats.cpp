@@ -58,6 +58,7 @@ std::tuple<Tensor, Tensor, Tensor> coo_to_csc_op(Tensor row,
   Tensor perm = empty_vector(row.numel());
   advise_huge_pages(indices.mutable_data_ptr(),
                     row.numel() * (wide_indices ? 8 : 4));
+  advise_huge_pages(perm.mutable_data_ptr(), row.numel() * sizeof(int64_t));
   const int64_t bad = dispatch_graph(
       op, indptr.scalar_type(), indices.scalar_type(),
       [&](auto indptr_type, auto index_type) {

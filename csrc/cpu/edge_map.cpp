@@ -59,24 +59,19 @@ int run_edge_kernel(const EdgeKernel& kernel,
                     const std::vector<int64_t>& sizes,
                     void* out,
                     int threads) {
-  const int64_t rows = sizes.back();
-  // Threads that share rows all read each edge: measured, two take longer
-  // than one.
+  // Rows are reduced by one thread: if two shared them, each would read all
+  // edges, which takes longer (measured).
   const int64_t most = kernel.by >= 0 ? 1 : threads;
   const int64_t wanted = std::min<int64_t>(most, edges / kGrain);
   const int ranges = static_cast<int>(std::max<int64_t>(1, wanted));
   std::atomic<int> worst{0};
   run_tasks(ranges, [&](int i) {
     // Range i has its share of edges: of columns that begin there, or of the
-    // edges themselves; rows are shared instead, and edges read by each.
+    // edges themselves.
     int64_t begin = edges * i / ranges, end = edges * (i + 1) / ranges;
-    int64_t low = 0, high = 0;
     const bool columns = kernel.pointers >= 0;
     const int64_t cols = columns ? sizes[kernel.pointers] - 1 : 0;
-    if (kernel.by >= 0) {
-      low = rows * i / ranges, high = rows * (i + 1) / ranges;
-      begin = 0, end = columns ? cols : edges;
-    } else if (columns) {
+    if (columns) {
       const auto place = [&](int64_t edge) {
         const void* indptr = data[kernel.pointers];
         return kernel.operands[kernel.pointers].type == EdgeType::kInt
@@ -86,8 +81,8 @@ int run_edge_kernel(const EdgeKernel& kernel,
       begin = i == 0 ? 0 : place(begin);
       end = i == ranges - 1 ? cols : place(end);
     }
-    const int status = kernel.run(begin, end, low, high, edges, data.data(),
-                                  sizes.data(), out);
+    const int status =
+        kernel.run(begin, end, edges, data.data(), sizes.data(), out);
     int known = worst.load();
     while (status > known && !worst.compare_exchange_weak(known, status)) {
     }

@@ -11,8 +11,6 @@ namespace gsample {
 // 1 for an index that is out of range, or 2 for pointers that do not ascend.
 using EdgeKernelFunction = int (*)(int64_t begin,
                                    int64_t end,
-                                   int64_t low,
-                                   int64_t high,
                                    int64_t edges,
                                    const void* const* data,
                                    const int64_t* sizes,

@@ -16,6 +16,7 @@ namespace gsample {
 namespace {
 
 constexpr int64_t kGrain = 1 << 15;
+constexpr int64_t kPrefetch = 24;  // edges whose memory is waited for
 
 // Calls find(begin, end) for ranges of [0, size), which returns a position or
 // -1, and returns the lowest position found.
@@ -79,8 +80,16 @@ int64_t coo_to_csc(const input_t* row,
   indptr[num_cols] = sum;
   run_tasks(parts, [&](int part) {
     const auto [begin, end] = edge_range(part);
+    indptr_t* place = next[part].data();
     for (int64_t i = begin; i < end; ++i) {
-      const indptr_t to = next[part][col[i]]++;
+      if (i + 2 * kPrefetch < end)
+        __builtin_prefetch(place + col[i + 2 * kPrefetch], 1);
+      if (i + kPrefetch < end) {  // about where it goes
+        const indptr_t to = place[col[i + kPrefetch]];
+        __builtin_prefetch(indices + to, 1);
+        __builtin_prefetch(perm + to, 1);
+      }
+      const indptr_t to = place[col[i]]++;
       indices[to] = static_cast<index_t>(row[i]);
       perm[to] = i;
     }

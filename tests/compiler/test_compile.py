@@ -3,6 +3,7 @@
 import copy
 import pickle
 import threading
+from unittest import mock
 
 import pytest
 import torch
@@ -138,6 +139,37 @@ def test_the_number_of_threads_is_no_mode(compilations):
 
 
 # What is compiled ############################################################
+
+
+@pytest.mark.parametrize('program', [two_hops, algorithms.shadow])
+def test_calls_compare_what_may_change(program):
+    noted = []
+    real = compiled._may_change
+
+    def keep(guards):
+        noted.extend(g for g, k in zip(guards, real(guards), strict=True) if k)
+        return real(guards)
+
+    with mock.patch.object(compiled, '_may_change', keep):
+        gsample.compile(program)(A, torch.arange(3), (2, 2))
+    names = {guard.name for guard in noted}
+    assert {'A', 'A.value', 'seeds'} <= names
+    assert not [n for n in names if 'type(' in n or '__import_torch' in n]
+
+
+STEP = 1
+
+
+def test_globals_of_a_program_may_change(compilations):
+    global STEP
+
+    def program(A, seeds):
+        return A[:, seeds + STEP].col_ids
+
+    fast, seeds = gsample.compile(program), torch.arange(5)
+    for STEP in (1, 2):
+        assert torch.equal(fast(A, seeds), seeds + STEP)
+    assert len(compilations) == 2
 
 
 def test_it_is_a_decorator():

@@ -13,7 +13,7 @@ from torch.fx import Graph
 import torch_gsample as gsample
 from tests.compiler.programs import PASS, PROGRAMS, A, X, trace
 from torch_gsample import algorithms
-from torch_gsample.compiler import CompileError, Explanation, pipeline
+from torch_gsample.compiler import CompileError, Explanation, cost, pipeline
 from torch_gsample.compiler.pipeline import Step, Trace
 
 
@@ -56,12 +56,28 @@ def test_operators_are_timed(fastgcn):
     assert f'{lines[0]}\n' in str(fastgcn)
 
 
-def test_a_large_copy_takes_what_is_predicted():
-    x = torch.arange(1 << 23)
-    out = gsample.explain(lambda x: (x.neg(),), x)
-    [op] = out.operators
-    assert op.text.startswith('%2 = aten.neg(')
-    assert 0.02 < op.seconds / op.predicted < 50
+def test_operators_are_predicted_as_layouts_are(fastgcn):
+    for size in (1 << 10, 1 << 20):
+        x = torch.arange(size)
+        [op] = gsample.explain(lambda x: (x.neg(),), x).operators
+        assert op.text.startswith('%2 = aten.neg(')
+        neg = torch.ops.aten.neg.default
+        assert op.predicted == cost.predict_operator(neg, [x], [x])
+    assert op.predicted > 1e-4
+    [key] = [op for op in fastgcn.operators if 'current_program' in op.text][
+        :1
+    ]
+    assert key.predicted == 0
+
+
+def test_gathers_are_predicted_by_what_they_take():
+    select = torch.ops.aten.index_select.default
+    x, few, many = (torch.empty(n) for n in (1 << 24, 8, 1 << 16))
+    taken = [
+        cost.predict_operator(select, [x, index], [index])
+        for index in (few, many)
+    ]
+    assert taken[0] < 1e-5 < 1e-4 < taken[1] < 1e-3
 
 
 def test_generators_and_keys_stay(fastgcn):

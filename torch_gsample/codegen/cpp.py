@@ -42,8 +42,6 @@ _HEAD = """
 // Returns 1 for an index that is out of range, 2 for pointers that descend.
 extern "C" int gsample_kernel(int64_t begin,
                               int64_t end,
-                              int64_t low,
-                              int64_t high,
                               int64_t edges,
                               const void* const* data,
                               const int64_t* sizes,
@@ -67,33 +65,18 @@ _MAP_EDGES = """\
 #pragma omp simd
     for (int64_t e = base; e < stop; ++e)
       edge(e, 0, [&](T value, int f) { out[e * F + f] = value; });"""
-_ADD_EDGES = '    add_all(base, stop, 0);'
-_ADD_COLUMN = '      add_all(P[col], P[col + 1], col);'
+_ADD_EDGES = """\
+    for (int64_t e = base; e < stop; ++e)
+      add(e, 0);"""
+_ADD_COLUMN = """\
+      for (int64_t e = P[col]; e < P[col + 1]; ++e)
+        add(e, col);"""
 
-# Rows of other threads are left to them: each row adds its edges in order.
+# One thread adds all edges, each row in order.
 _ROWS = """\
-  const int64_t rows = sizes[COUNT];
   const auto add = [&](int64_t e, int64_t col) {
     const auto row = ROW[e];
     edge(e, col, [&](T value, int f) { out[row * F + f] += value; });
-  };
-  const auto add_all = [&](int64_t base, int64_t stop, int64_t col) {
-    if (low == 0 && high == rows) {
-      for (int64_t e = base; e < stop; ++e)
-        add(e, col);
-      return;
-    }
-    int32_t mine[kBlock];
-    for (int64_t from = base; from < stop; from += kBlock) {
-      const int64_t size = std::min(kBlock, stop - from);
-      int64_t count = 0;
-      for (int64_t i = 0; i < size; ++i) {
-        mine[count] = static_cast<int32_t>(i);
-        count += ROW[from + i] >= low && ROW[from + i] < high;
-      }
-      for (int64_t i = 0; i < count; ++i)
-        add(from + mine[i], col);
-    }
   };
 """
 
@@ -170,15 +153,13 @@ def cpp_source(program: Program) -> str:
 
 def _range(program: Program) -> str:
     text = 'edges' if program.pointers is None else 'columns'
-    text += ' [begin, end)'
-    return text if program.by is None else f'{text} for rows [low, high)'
+    return f'{text} [begin, end)'
 
 
 def _loops(program: Program) -> str:
     text = ''
     if program.by is not None:
         text = _ROWS.replace('ROW', f'x{program.by}')
-        text = text.replace('COUNT', str(len(program.operands)))
     if program.pointers is None:
         each = _MAP_EDGES if program.by is None else _ADD_EDGES
         text += _EDGES.replace('EACH', each)

@@ -3,6 +3,7 @@
 import functools
 import itertools
 import os
+import re
 import sys
 import threading
 import types
@@ -36,6 +37,12 @@ os.register_at_fork(
     before=_FIRST_CALLS.acquire,
     after_in_parent=_FIRST_CALLS.release,
     after_in_child=_FIRST_CALLS.release,
+)
+#: Dynamo's names of what is never set anew: Python's builtins, what modules
+#: of torch and of this package hold, and what classes hold.
+_FIXED = re.compile(
+    r"(dict\()?(type\(|G\['__builtins_dict__)"
+    r"|(dict\()?G\['__import_torch(_gsample)?(_dot_|'\])"
 )
 #: Numbers them.
 _COPIES = itertools.count()
@@ -140,14 +147,11 @@ class Compiled:
     def _new_function(
         self, backend: Any, options: Mapping[str, Any]
     ) -> Callable[..., Any]:
-        def keep(guards: Any) -> list[bool]:
-            return [guard.guard_type != 'GLOBAL_STATE' for guard in guards]
-
         return torch.compile(
             _own_copy(self.__wrapped__),
             backend=backend,
             fullgraph=True,
-            options={**options, 'guard_filter_fn': keep},
+            options={**options, 'guard_filter_fn': _may_change},
         )
 
     def _run(
@@ -234,6 +238,18 @@ def _state_of_thread() -> tuple[Any, ...]:
     )
 
 
+def _may_change(guards: Any) -> list[bool]:
+    """What Dynamo is to compare at each call, of all that it noted.
+
+    Not the modes, which :func:`_state_of_thread` holds, and not what nobody
+    changes: to compare it takes longer than a small sample.
+    """
+    return [
+        guard.guard_type != 'GLOBAL_STATE' and not _FIXED.match(guard.name)
+        for guard in guards
+    ]
+
+
 def _own_copy(program: Callable[..., Any]) -> Callable[..., Any]:
     """A function that does the same, with compilations of its own.
 
@@ -278,7 +294,7 @@ def _marked(value: Any, sizes: set[int]) -> Any:
         if not vector or value.dtype not in (torch.int32, torch.int64):
             return value
         value = value.detach()  # the caller's tensor keeps no mark
-        mark_unbacked(value, 0)
+        vars(value).update(_mark())
     elif type(value) is dict:
         marked = {key: _marked(item, sizes) for key, item in value.items()}
         if any(marked[key] is not item for key, item in value.items()):
@@ -286,6 +302,14 @@ def _marked(value: Any, sizes: set[int]) -> Any:
     elif type(value) is tuple:
         return tuple(_marked(item, sizes) for item in value)
     return value
+
+
+@functools.lru_cache
+def _mark() -> dict[str, Any]:
+    """What Dynamo notes at a vector of unknown size, which takes it long."""
+    vector = torch.empty(2)
+    mark_unbacked(vector, 0)
+    return vars(vector)
 
 
 def _is_of_backend(error: BaseException) -> bool:

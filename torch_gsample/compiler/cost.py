@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 from torch.fx import Graph, GraphModule, Interpreter, Node
 
+from torch_gsample.codegen.kernel import EdgeKernel
 from torch_gsample.compiler.ir import choose, example, placeholders
 from torch_gsample.compiler.passes.eliminate_dead import eliminate_dead
 
@@ -37,6 +38,11 @@ _ELEMENT = {
     'gsample::slice_cols': 4.0,
     'gsample::coo_to_csc': 60.0,
     'gsample::positive_weights': 2.0,
+    'gsample::sample_hops': 15.0,
+    'gsample::neighbor_sample': 20.0,
+    'gsample::random_walk': 20.0,
+    'gsample::node2vec_walk': 30.0,
+    'gsample::induce_subgraph': 20.0,
     'aten::index_add': 2.0,
     'aten::index_select': 3.0,
     'aten::index': 3.0,
@@ -53,6 +59,11 @@ _GATHERS = frozenset(
         'gsample::slice_cols',
         'gsample::sample_cols',
         'gsample::sample_nodes',
+        'gsample::sample_hops',
+        'gsample::neighbor_sample',
+        'gsample::random_walk',
+        'gsample::node2vec_walk',
+        'gsample::induce_subgraph',
     }
 )
 
@@ -68,23 +79,36 @@ def predict(graph: Graph, nodes: set[Node]) -> float:
     known = [_numel(t, 0) for n in placeholders(graph) for t in _tensors(n)]
     batch = min(_BATCH_EDGES, max(known, default=0) or _BATCH_EDGES)
     return sum(
-        _CALL
-        + 1e-9 * _ELEMENT.get(_operator(node), _OTHER) * _elements(node, batch)
+        predict_operator(
+            node.target,
+            [t for n in node.all_input_nodes for t in _tensors(n)],
+            _tensors(node),
+            batch,
+        )
         for node in nodes
         if isinstance(node.target, torch._ops.OpOverload)
         and not node.meta.get('invariant')
     )
 
 
-def _operator(node: Node) -> str:
-    target: Any = node.target
-    return str(target._schema.name)
+def predict_operator(
+    target: Any, inputs: list[Tensor], outputs: list[Tensor], unknown: int = 0
+) -> float:
+    """Predicts the seconds of an operator; 0 for what is none.
 
-
-def _elements(node: Node, batch: int) -> int:
-    inputs = () if _operator(node) in _GATHERS else node.all_input_nodes
-    tensors = [t for n in (node, *inputs) for t in _tensors(n)]
-    return max((_numel(tensor, batch) for tensor in tensors), default=0)
+    Args:
+        target (Callable): An operator, or a kernel of edge work.
+        inputs (List[torch.Tensor]): What it reads.
+        outputs (List[torch.Tensor]): What it writes.
+        unknown (int, optional): Stands for sizes that are not known.
+    """
+    schema = getattr(target, '_schema', None)
+    if schema is None and not isinstance(target, EdgeKernel):
+        return 0.0
+    name = 'edge_map' if schema is None else schema.name
+    tensors = outputs if name in _GATHERS else [*inputs, *outputs]
+    elements = max((_numel(t, unknown) for t in tensors), default=0)
+    return _CALL + 1e-9 * _ELEMENT.get(name, _OTHER) * elements
 
 
 def _tensors(node: Node) -> list[Tensor]:

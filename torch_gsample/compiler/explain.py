@@ -1,11 +1,10 @@
 """Compiles a program and tells what happened to it, and what it takes."""
 
 import copy
-import functools
 import operator
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -15,6 +14,7 @@ from torch.utils._pytree import tree_leaves
 
 from torch_gsample.compiler.backend import optimize
 from torch_gsample.compiler.compiled import Compiled
+from torch_gsample.compiler.cost import predict_operator
 from torch_gsample.compiler.explanation import Explanation, OperatorTime
 from torch_gsample.compiler.ir import (
     SIZE_OPERATORS,
@@ -27,15 +27,6 @@ from torch_gsample.compiler.lowering import lower, split_invariant, take_keys
 from torch_gsample.compiler.options import Options
 
 _ROUNDS = 7
-#: Operators that read no more of their inputs than they write.
-_GATHERS = frozenset(
-    {
-        *('aten::index', 'aten::index_select', 'gsample::slice_cols'),
-        *('gsample::slice_rows', 'gsample::sample_cols'),
-        *('gsample::sample_hops', 'gsample::sample_nodes'),
-        *('gsample::random_walk', 'gsample::node2vec_walk'),
-    }
-)
 
 
 def explain(
@@ -141,7 +132,7 @@ def _measure(out: Explanation, captured: _Captured) -> None:
     for node, line in zip(module.graph.nodes, lines, strict=True):
         if node in clocks[0].seconds:
             seconds = statistics.median(c.seconds[node] for c in clocks)
-            predicted = clocks[0].moved[node] / _bandwidth()
+            predicted = clocks[0].predicted[node]
             out.operators.append(OperatorTime(line, seconds, predicted))
 
 
@@ -151,7 +142,7 @@ class _Clock(Interpreter):
     def __init__(self, module: GraphModule):
         super().__init__(module)
         self.seconds: dict[Node, float] = {}
-        self.moved: dict[Node, int] = {}
+        self.predicted: dict[Node, float] = {}
 
     def run_node(self, n: Node) -> Any:
         self._node = n
@@ -171,31 +162,14 @@ class _Clock(Interpreter):
         seconds = time.perf_counter() - start
         if target not in SIZE_OPERATORS and target is not operator.getitem:
             self.seconds[self._node] = seconds
-            self.moved[self._node] = _bytes_moved(target, (args, kwargs), out)
+            self.predicted[self._node] = predict_operator(
+                target, _tensors((args, kwargs)), _tensors(out)
+            )
         return out
 
 
-def _bytes_moved(target: Any, inputs: Any, out: Any) -> int:
-    """What an operator at least reads and writes."""
-    written = sum(_sizes(out))
-    schema = getattr(target, '_schema', None)
-    gathers = schema is not None and schema.name in _GATHERS
-    read = (min(s, written) if gathers else s for s in _sizes(inputs))
-    return written + sum(read)
-
-
-def _sizes(value: Any) -> Sequence[int]:
-    tensors = [t for t in tree_leaves(value) if isinstance(t, Tensor)]
-    return [t.numel() * t.element_size() for t in tensors]
-
-
-@functools.lru_cache
-def _bandwidth() -> float:
-    """Bytes a second that this machine reads and writes in a copy."""
-    source = torch.ones(1 << 24)
-    target = torch.empty_like(source)
-    seconds = _median(lambda: target.copy_(source), 3)
-    return 2 * source.numel() * source.element_size() / seconds
+def _tensors(value: Any) -> list[Tensor]:
+    return [t for t in tree_leaves(value) if isinstance(t, Tensor)]
 
 
 def _median(call: Callable[[], Any], rounds: int = _ROUNDS) -> float:

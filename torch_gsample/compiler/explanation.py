@@ -18,8 +18,9 @@ class OperatorTime:
     Args:
         text (str): Its line of the program.
         seconds (float): Measured, the median of several runs.
-        predicted (float): The bytes that it reads and writes, at the speed of
-            a copy. Access at random takes longer.
+        predicted (float): What layouts are chosen by where nothing was
+            measured yet: seconds of a call, and of each element; 0 for what
+            is no operator.
     """
 
     text: str

@@ -36,7 +36,8 @@ def _function(
     kept = split_invariant(module)
     take_keys(module.graph)
     module.graph.lint()
-    module.recompile()
+    # Dynamo's own modules compile at their first call, and wrap each.
+    module = GraphModule(module, module.graph)
     forward = module.forward if run is None else partial(run, module)
     return forward if kept is None else lambda *x: forward(*x, *kept(x))
 

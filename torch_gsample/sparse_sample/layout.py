@@ -31,17 +31,21 @@ class Layout:
 
     def major(self) -> Tensor:
         """Returns the column (row) of each edge, int64 ``[num_edges]``."""
+        return self._spread(torch.arange(self.num_major))
+
+    def _spread(self, value: Tensor) -> Tensor:
         return torch.repeat_interleave(
-            torch.arange(self.num_major),
-            self.indptr.diff(),
-            output_size=self.indices.shape[0],
+            value, self.indptr.diff(), output_size=self.indices.shape[0]
         )
 
     def transpose(self, num_minor: int) -> 'Layout':
         """Returns the other layout of the same matrix."""
+        # Large graphs would take long to write as int64.
+        wide = max(self.num_major, num_minor) >= 2**31
+        dtype = torch.int64 if wide else self.indices.dtype
         indptr, indices, perm = ops.coo_to_csc(
-            self.major(),
-            self.indices.to(torch.int64),
+            self._spread(torch.arange(self.num_major).to(dtype)),
+            self.indices.to(dtype),
             self.num_major,
             num_minor,
             self.indices.dtype,

@@ -1,0 +1,108 @@
+"""What does each group of passes gain, as in Figure 10 of gSampler?
+
+Milliseconds of a batch: eager, and compiled with more and more passes.
+``plain`` is the program as it was captured; ``computation`` hoists and fuses,
+``layout`` also chooses layouts, ``super-batch`` also runs eight batches
+together ('-' where batches cannot).
+
+    python benchmark/ablation.py --graphs small
+    python benchmark/ablation.py --graphs large --markdown results.md
+"""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from algorithms import symmetric
+from compile import programs
+from harness import Report, compare, machine, seed_batches
+from neighbor import load_graph
+
+import torch_gsample as gsample
+from torch_gsample import SparseSample
+from torch_gsample.compiler.pipeline import PASSES
+from torch_gsample.rng import make_key, program_scope
+
+BATCHES = 8
+COMPUTATION = [p.name for p in PASSES if p.name != 'select_layout']
+STEPS = {'plain': [], 'computation': COMPUTATION, 'layout': None}
+
+
+def calls(
+    program: Callable[..., Any], A: SparseSample, seeds: list[torch.Tensor]
+) -> dict[str, Callable[[int], object]]:
+    """Returns functions that sample all batches."""
+
+    def one_by_one(function: Callable[..., Any]) -> Callable[[int], object]:
+        def run(i: int) -> object:
+            out = []
+            for j, batch in enumerate(seeds):
+                with program_scope(make_key(0, i, j)):
+                    out.append(function(A, batch))
+            return out
+
+        return run
+
+    def together(i: int) -> object:
+        keys = [make_key(0, i, j) for j in range(BATCHES)]
+        with program_scope(torch.cat(keys)):
+            return batched(A, seeds)
+
+    out = {'eager': one_by_one(program)}
+    for name, passes in STEPS.items():
+        options = {} if passes is None else {'passes': passes}
+        out[name] = one_by_one(gsample.compile(program, **options))
+    batched = gsample.super_batch(program, BATCHES)
+    together(0)
+    if any('several batches' in note for note in batched.notes):
+        out['super-batch'] = together
+    return out
+
+
+def run(report: Report, name: str, args: argparse.Namespace) -> None:
+    graph = load_graph(name)
+    A = SparseSample.from_csc(
+        graph.indptr, graph.indices, symmetric(graph), graph.num_rows
+    )
+    torch.set_num_threads(args.threads)
+    seeds = seed_batches(graph.num_cols, args.batch_size, BATCHES)
+    for sampler, program in programs(A).items():
+        if args.programs and sampler not in args.programs.split(','):
+            continue
+        torch._dynamo.reset()
+        with torch.no_grad():
+            times = compare(calls(program, A, seeds), args.rounds)
+        median = {k: t.median * 1e3 / BATCHES for k, t in times.items()}
+        columns = ('eager', *STEPS, 'super-batch')
+        report.add(
+            name,
+            sampler,
+            *(f'{median[k]:.2f}' if k in median else '-' for k in columns),
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument('--graphs', default='small')
+    parser.add_argument('--programs', help='names, with commas between')
+    parser.add_argument('--batch-size', type=int, default=1024)
+    parser.add_argument('--rounds', type=int, default=9)
+    parser.add_argument('--threads', type=int, default=2)
+    parser.add_argument('--markdown', type=Path, help='write the table there')
+    args = parser.parse_args()
+    report = Report(
+        f'Passes, group by group, {args.batch_size} seeds, {args.threads} '
+        f'threads: {machine()}',
+        ['graph', 'ablation of', 'eager', *STEPS, 'super-batch'],
+    )
+    for name in args.graphs.split(','):
+        run(report, name, args)
+    report.show()
+    if args.markdown:
+        args.markdown.write_text(report.markdown())
+
+
+if __name__ == '__main__':
+    main()

@@ -90,12 +90,13 @@ class Extract:
         """Makes a matrix of some edges, at positions ``edge`` of the CSC."""
         perm = self.csc.perm
         edge = edge if perm is None else perm[edge]
+        edge_id = self._edge_id
         return type(self)(
             layout,
             None,
             shape,
             None if self.value is None else select_rows(self.value, edge),
-            edge if self._edge_id is None else self._edge_id[edge],
+            edge if edge_id is None else select_rows(edge_id, edge),
             row_ids,
             col_ids,
         )

@@ -197,18 +197,17 @@ class Node2vecGroup {
     return true;
   }
 
-  // Accepts a candidate if and only if it is, or is not, a neighbour of the
-  // node before: whichever has the greater weight.
+  // Accepts neighbours of the node before, or else all others: whichever have
+  // the greater weight.
   void settle(int lane, bool is_near) {
     const bool near_wins = args_.law.near > args_.law.far;
     verdict_[lane] = is_near == near_wins ? Verdict::kAccept : Verdict::kReject;
   }
 
   // Settles what needs a search. Entries of a sorted column that are spread
-  // evenly over the nodes stand near where this says; one look there says it
-  // more exactly, and a cache line of entries around that place, or the next
-  // one, nearly always decides. Every step is made for all searches, so that
-  // their misses overlap.
+  // evenly over the nodes stand near where this says; a look there says it more
+  // exactly, and the cache line around that place, or the next one, nearly
+  // always decides. All searches make a step together: their misses overlap.
   void search() {
     int count = begin_searches();
     for (int i = 0; i < count; ++i)
@@ -240,8 +239,8 @@ class Node2vecGroup {
         continue;
       }
       Search& s = search_[count++];
-      const int64_t size = w.from_end - w.from_begin;
-      s = {lane, false, w.from_begin, w.from_end, 0, per_node_ * size};
+      s = {lane, false, w.from_begin, w.from_end, 0, 0};
+      s.density = per_node_ * (s.high - s.low);
       s.place =
           std::min(s.low + static_cast<int64_t>(candidate_[lane] * s.density),
                    s.high - 1);
@@ -288,7 +287,6 @@ class Node2vecGroup {
     return left;
   }
 
-  // Whether a node stands among the entries [begin, end), without a branch.
   bool is_in(int64_t begin, int64_t end, index_t node) const {
     bool found = false;
     for (int64_t j = begin; j < end; ++j)

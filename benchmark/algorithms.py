@@ -18,9 +18,9 @@ import torch
 from harness import (
     Report,
     compare,
-    copy_seconds_per_byte,
+    copier,
     machine,
-    random_read_seconds,
+    random_reader,
     seed_batches,
 )
 from neighbor import load_graph
@@ -165,8 +165,23 @@ def run_batches(report: Report, name: str, args: argparse.Namespace) -> None:
                 )
 
 
+def line_bytes(A: SparseSample, cols: Tensor) -> int:
+    """Bytes of the cache lines that hold the rows of some columns."""
+    layout = A.csc
+    line = 64 // layout.indices.element_size()
+    begin = layout.indptr[cols].long()
+    end = layout.indptr[cols + 1].long()
+    lines = (end - 1).div(line, rounding_mode='floor') - begin // line + 1
+    return 64 * int(lines[end > begin].sum())
+
+
 def run_operators(report: Report, name: str, args: argparse.Namespace) -> None:
-    """Times operators of one step beside the accesses that they need."""
+    """Times operators of one step beside the accesses that they need.
+
+    All take turns with the copy and the random reads that bound them, on one
+    thread, so that a noisy machine disturbs them alike.
+    """
+    torch.set_num_threads(1)
     graph = load_graph(name)
     n, k = 100_000, 10
     cols = seed_batches(graph.num_cols, min(n, graph.num_cols), 1)[0]
@@ -178,40 +193,50 @@ def run_operators(report: Report, name: str, args: argparse.Namespace) -> None:
     edges, n = sub.num_edges, cols.numel()
     item = graph.indices.element_size()
     sampled = int(sub.degree(0).clamp(max=k).sum())
-    copy = copy_seconds_per_byte()
-    far = random_read_seconds(graph.num_edges, graph.indices.dtype)
-    offset = random_read_seconds(graph.num_cols, graph.indptr.dtype)
-    near = random_read_seconds(edges, graph.indices.dtype)
-    weight = random_read_seconds(graph.num_rows, torch.int64)
-    # Reads of single places, and bytes that are read or written in a row.
-    bounds = {
+    copy, copied = copier()
+    readers = {
+        'first edges': random_reader(graph.num_edges, graph.indices.dtype),
+        'pointers': random_reader(graph.num_cols, graph.indptr.dtype),
+        'edges': random_reader(edges, graph.indices.dtype),
+        'edge ids': random_reader(edges, torch.int64),
+        'weights': random_reader(graph.num_rows, torch.int64),
+    }
+    # Reads of single places, and bytes that are read or written in a row:
+    # whole cache lines where a column's edges stand.
+    bounds: dict[str, tuple[Callable, dict[str, int], int]] = {
         'extract': (
             lambda: A[:, cols],
-            n * (offset + far),
-            edges * (2 * item + 8),
+            {'pointers': n, 'first edges': n},
+            line_bytes(A, cols) + edges * (item + 8),
         ),
         'individual_sample': (
             lambda: sub.individual_sample(k),
-            sampled * near,
+            {'edges': sampled, 'edge ids': sampled},
             n * 2 * item + sampled * (item + 8),
         ),
         'collective_sample': (
             lambda: sub.collective_sample(4096, probs, replace=True),
-            4096 * weight,
+            {'weights': 4096},
             edges * item + graph.num_rows * (4 + 8 + 8),
         ),
     }
-    torch.set_num_threads(1)
-    for operator, (call, reads, size) in bounds.items():
-        time = compare({'ours': keyed_call(call)}, args.rounds)['ours'].median
-        bound = max(reads, size * copy)
+    candidates = {o: keyed_call(call) for o, (call, _, _) in bounds.items()}
+    candidates.update({r: read for r, (read, _) in readers.items()})
+    times = compare({**candidates, 'copy': copy}, args.rounds)
+    for operator, (_, reads, size) in bounds.items():
+        time = times[operator].median
+        read = sum(
+            count * times[place].median / readers[place][1]
+            for place, count in reads.items()
+        )
+        stream = size * times['copy'].median / copied
         report.add(
             name,
             operator,
             f'{time * 1e3:.2f}',
-            f'{reads * 1e3:.2f}',
-            f'{size * copy * 1e3:.2f}',
-            f'{time / bound:.1f}x',
+            f'{read * 1e3:.2f}',
+            f'{stream * 1e3:.2f}',
+            f'{time / max(read, stream):.1f}x',
         )
 
 

@@ -70,8 +70,12 @@ def compare(
     return timings
 
 
-def random_read_seconds(num_items: int, dtype: torch.dtype) -> float:
-    """Measures a random read over an array, with many reads in flight.
+def random_reader(
+    num_items: int, dtype: torch.dtype
+) -> tuple[Callable[[int], object], int]:
+    """Returns a function that reads an array at random places, and how often.
+
+    Many reads are in flight, and nothing but the reads is in the way.
 
     Args:
         num_items (int): Length of the array.
@@ -90,21 +94,30 @@ def random_read_seconds(num_items: int, dtype: torch.dtype) -> float:
     place = torch.randint(num_items, (1 << 22,), dtype=torch.int32)
     width = torch.iinfo(dtype).bits
     read = getattr(library, f'random_reads_{width}')
-    arguments = [
-        ctypes.c_void_p(data.data_ptr()),
-        ctypes.c_void_p(place.data_ptr()),
-        ctypes.c_int64(place.numel()),
-    ]
-    timing = compare({'read': lambda _: read(*arguments)}, rounds=5)
-    return timing['read'].best / place.numel()
+    count = place.numel()
+
+    def call(_: int) -> object:
+        return read(
+            ctypes.c_void_p(data.data_ptr()),
+            ctypes.c_void_p(place.data_ptr()),
+            ctypes.c_int64(count),
+        )
+
+    return call, count
 
 
-def copy_seconds_per_byte() -> float:
-    """Measures a copy of memory: seconds for each byte read or written."""
+def random_read_seconds(num_items: int, dtype: torch.dtype) -> float:
+    """Measures a read of an array at a random place."""
+    read, count = random_reader(num_items, dtype)
+    return compare({'read': read}, rounds=5)['read'].best / count
+
+
+def copier() -> tuple[Callable[[int], object], int]:
+    """Returns a function that copies memory, and the bytes that it moves."""
     source = torch.ones(1 << 25)
     target = torch.empty_like(source)
-    timing = compare({'copy': lambda _: target.copy_(source)}, rounds=5)
-    return timing['copy'].best / (2 * source.numel() * source.element_size())
+    size = 2 * source.numel() * source.element_size()
+    return lambda _: target.copy_(source), size
 
 
 def pyg_lib_operators() -> object | None:

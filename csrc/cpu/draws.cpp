@@ -117,7 +117,8 @@ __attribute__((target("avx2"))) void draw_blocks_avx2(uint64_t key,
 
 #endif
 
-// Whether the processor has AVX2.
+}  // namespace
+
 bool has_avx2() {
 #if defined(__x86_64__)
   static const bool found = __builtin_cpu_supports("avx2");
@@ -126,8 +127,6 @@ bool has_avx2() {
   return false;
 #endif
 }
-
-}  // namespace
 
 void draw_lanes(uint64_t key,
                 const uint64_t* root,

@@ -6,6 +6,9 @@
 
 namespace gsample {
 
+// Whether the processor has AVX2.
+bool has_avx2();
+
 // Lanes are handled in groups of this many; arrays are padded to it.
 constexpr int kLaneGroup = 4;
 

@@ -9,6 +9,7 @@
 
 #include "../core/weighted.h"
 #include "buffer.h"
+#include "draws.h"
 #include "parallel.h"
 
 namespace gsample {
@@ -173,7 +174,7 @@ void cumulate_weights(const indptr_t* indptr,
 
 namespace {
 
-constexpr int64_t kWeightBlock = 256;  // passed over at once where all are zero
+constexpr int64_t kWeightBlock = 256;  // weights that are handled at once
 
 // Numbers that are not negative are ordered as their bits are. Integers are
 // compared and counted many at a time, which numbers that may be NaN are not.
@@ -230,6 +231,43 @@ WeightSummary summarize_weights(const weight_t* weight, int64_t n) {
   return {count, static_cast<double>(max_weight)};
 }
 
+namespace {
+
+template <typename weight_t>
+inline __attribute__((always_inline)) void fix_block(const weight_t* weight,
+                                                     int64_t n,
+                                                     int shift,
+                                                     uint64_t* fixed) {
+  for (int64_t i = 0; i < n; ++i)
+    fixed[i] = fixed_point(static_cast<double>(weight[i]), shift);
+}
+
+#if defined(__x86_64__)
+// Only AVX2 shifts numbers by different amounts at once.
+template <typename weight_t>
+__attribute__((target("avx2"))) void fix_block_avx2(const weight_t* weight,
+                                                    int64_t n,
+                                                    int shift,
+                                                    uint64_t* fixed) {
+  fix_block(weight, n, shift, fixed);
+}
+#endif
+
+// Some weights in fixed point.
+template <typename weight_t>
+void fix_weights(const weight_t* weight,
+                 int64_t n,
+                 int shift,
+                 uint64_t* fixed) {
+#if defined(__x86_64__)
+  if (has_avx2())
+    return fix_block_avx2(weight, n, shift, fixed);
+#endif
+  fix_block(weight, n, shift, fixed);
+}
+
+}  // namespace
+
 template <typename weight_t>
 void positive_weights(const weight_t* weight,
                       int64_t n,
@@ -237,20 +275,17 @@ void positive_weights(const weight_t* weight,
                       int64_t* index,
                       int64_t* cum_weight) {
   const int shift = fixed_point_shift(summary.max_weight, summary.count);
+  uint64_t fixed[kWeightBlock], sum = 0;
   int64_t size = 0;
-  uint64_t sum = 0;
-  for (int64_t begin = 0; begin < n; begin += kWeightBlock) {
-    const int64_t end = std::min(begin + kWeightBlock, n);
-    const int64_t first = size;
-    const int64_t full = size + count_positive(weight + begin, end - begin);
+  for (int64_t begin = 0; size < summary.count; begin += kWeightBlock) {
+    const int64_t block = std::min(kWeightBlock, n - begin);
+    fix_weights(weight + begin, block, shift, fixed);
     // Zeros are written, too, and the next weight takes their place.
-    for (int64_t i = begin; size < full; ++i) {
-      index[size] = i;
-      size += bits_of(weight[i]) > 0;
-    }
-    for (int64_t i = first; i < full; ++i) {
-      sum += fixed_point(static_cast<double>(weight[index[i]]), shift);
-      cum_weight[i] = static_cast<int64_t>(sum);
+    for (int64_t i = 0; i < block && size < summary.count; ++i) {
+      sum += fixed[i];
+      index[size] = begin + i;
+      cum_weight[size] = static_cast<int64_t>(sum);
+      size += fixed[i] != 0;
     }
   }
   cum_weight[size] = 0;  // the column holds no zero weight

@@ -21,7 +21,7 @@
 #include "neighbor_state.h"
 #include "parallel.h"
 #include "relabel.h"
-#include "select_columns.h"
+#include "select_frontier.h"
 
 namespace gsample {
 
@@ -267,34 +267,15 @@ class NeighborSampleCpu final : public NeighborSample {
     Edges& state = edges(chunk.relation);
     const Span& span = state.spans.back();
     const int64_t* offset = state.offsets.data() + span.offsets;
-    const index_t* node = type(relation.dst).node.data() + span.frontier;
     const bool trees = options_.disjoint && options_.key.batch != kEpochScope;
-    const uint32_t* root = roots(relation.dst, span.frontier);
-    const ColumnCounter<indptr_t, index_t> counter(relation, options_, hop);
-    ColumnSelector<indptr_t, index_t> selector(
-        relation.indices, relation.cum_weight != nullptr, options_.replace,
-        stream_key(options_.key, options_.call_id + hop, chunk.relation));
-    indptr_t* edge = state.edge.data() + span.edges;
-    const indptr_t* limit = edge + offset[chunk.end];
-    for (int64_t i = chunk.begin; i < chunk.end; ++i) {
-      const int64_t n = offset[i + 1] - offset[i];
-      if (n == 0)
-        continue;
-      const indptr_t start = state.start[i], length = state.length[i];
-      const indptr_t size = length < 0 ? ~length : length;
-      const Column<indptr_t> column{start,
-                                    size,
-                                    n,
-                                    trees ? root[i] : 0,
-                                    static_cast<uint64_t>(node[i]),
-                                    counter.weights(node[i], start, size),
-                                    edge + offset[i]};
-      if (length < 0)
-        take_all(column, limit);
-      else
-        selector.add(column);
-    }
-    selector.flush();
+    const CountedColumns<indptr_t, index_t> columns{
+        type(relation.dst).node.data() + span.frontier,
+        trees ? roots(relation.dst, span.frontier) : nullptr,
+        state.start.data(), state.length.data(), offset};
+    select_frontier(
+        relation, options_, hop,
+        stream_key(options_.key, options_.call_id + hop, chunk.relation),
+        columns, chunk.begin, chunk.end, state.edge.data() + span.edges);
     return read_neighbors(chunk.relation, offset[chunk.begin],
                           offset[chunk.end]);
   }

@@ -197,14 +197,36 @@ class Node2vecGroup {
     return true;
   }
 
-  // Accepts a candidate if and only if it is, or is not, a neighbour of the
-  // node before: whichever has the greater weight.
+  // Accepts neighbours of the node before, or else all others: whichever have
+  // the greater weight.
   void settle(int lane, bool is_near) {
     const bool near_wins = args_.law.near > args_.law.far;
     verdict_[lane] = is_near == near_wins ? Verdict::kAccept : Verdict::kReject;
   }
 
+  // Settles what needs a search. Entries of a sorted column that are spread
+  // evenly over the nodes stand near where this says; a look there says it more
+  // exactly, and the cache line around that place, or the next one, nearly
+  // always decides. All searches make a step together: their misses overlap.
   void search() {
+    int count = begin_searches();
+    for (int i = 0; i < count; ++i)
+      aim(&search_[i]);
+    while (count > 0)
+      count = look(count);
+  }
+
+  // Entries equal to the candidate are in [low, high).
+  struct Search {
+    int lane;
+    bool missed;  // looked at a line in vain
+    int64_t low;
+    int64_t high;
+    int64_t place;   // of the next read
+    double density;  // entries per node
+  };
+
+  int begin_searches() {
     int count = 0;
     for (int lane = 0; lane < lanes_; ++lane) {
       if (verdict_[lane] != Verdict::kSearch)
@@ -217,59 +239,59 @@ class Node2vecGroup {
         continue;
       }
       Search& s = search_[count++];
-      s = {lane, w.from_begin, w.from_end, 0, kStride, kStride};
-      const double guess = candidate_[lane] * per_node_ * (s.high - s.low);
-      s.probe = std::min(s.low + static_cast<int64_t>(guess), s.high - 1);
-      prefetch_item(graph_.indices, s.probe);
+      s = {lane, false, w.from_begin, w.from_end, 0, 0};
+      s.density = per_node_ * (s.high - s.low);
+      s.place =
+          std::min(s.low + static_cast<int64_t>(candidate_[lane] * s.density),
+                   s.high - 1);
+      prefetch_item(graph_.indices, s.place);
     }
-    while (count > 0)
-      count = probe(count);
+    return count;
   }
 
-  // The first entry that is not below the candidate is in [low, high]. It is
-  // looked for where it is if entries are spread evenly over the nodes, then
-  // in growing strides up or down from there, and once it is known to lie
-  // within a stride, by halves.
-  struct Search {
-    int lane;
-    int64_t low;
-    int64_t high;
-    int64_t probe;
-    int64_t up;  // the next stride in each direction, 0 where one was made
-    int64_t down;
+  // Moves a search to the line where its candidate should be.
+  void aim(Search* s) {
+    const double size = static_cast<double>(s->high - s->low);
+    const double ahead = (static_cast<double>(candidate_[s->lane]) -
+                          static_cast<double>(graph_.indices[s->place])) *
+                         s->density;
+    go(s,
+       s->place + static_cast<int64_t>(std::min(std::max(ahead, -size), size)));
+  }
 
-    // Without a branch: the outcome cannot be predicted.
-    void narrow(bool below) {
-      low = below ? probe + 1 : low;
-      high = below ? high : probe;
-      const int64_t stride = below ? up : down;
-      up = below ? 4 * up : 0;
-      down = below ? 0 : 4 * down;
-      const int64_t middle = low + (high - low) / 2;
-      const int64_t next = below ? low + stride : high - stride;
-      probe = (stride == 0) | (stride >= high - low) ? middle : next;
-    }
-  };
+  void go(Search* s, int64_t place) const {
+    s->place = std::max(s->low, std::min(place, s->high - 1) & -kLine);
+    prefetch_item(graph_.indices, s->place);
+  }
 
-  // One probe of each search. Returns how many go on.
-  int probe(int count) {
+  // Looks at one line of each search. Returns how many go on.
+  int look(int count) {
     int left = 0;
     for (int i = 0; i < count; ++i) {
       Search s = search_[i];
       const index_t node = static_cast<index_t>(candidate_[s.lane]);
-      if (s.high - s.low > kFew) {
-        s.narrow(graph_.indices[s.probe] < node);
-        search_[left++] = s;
-        prefetch_item(graph_.indices, s.probe);
+      const int64_t end = std::min((s.place & -kLine) + kLine, s.high);
+      const bool before = s.place == s.low || graph_.indices[s.place] <= node;
+      const bool behind = end == s.high || graph_.indices[end - 1] >= node;
+      if (before & behind) {
+        settle(s.lane, is_in(s.place, end, node));
         continue;
       }
-      const int64_t last = std::min(s.high + 1, walker_[s.lane].from_end);
-      bool found = false;
-      for (int64_t j = s.low; j < last; ++j)
-        found |= graph_.indices[j] == node;
-      settle(s.lane, found);
+      (before ? s.low : s.high) = before ? end : s.place;
+      go(&s, s.missed ? s.low + (s.high - s.low) / 2
+             : before ? s.low
+                      : s.high - 1);
+      s.missed = true;
+      search_[left++] = s;
     }
     return left;
+  }
+
+  bool is_in(int64_t begin, int64_t end, index_t node) const {
+    bool found = false;
+    for (int64_t j = begin; j < end; ++j)
+      found |= graph_.indices[j] == node;
+    return found;
   }
 
   void move(Walker* w, int64_t edge, int64_t node) {
@@ -328,8 +350,7 @@ class Node2vecGroup {
     return false;
   }
 
-  static constexpr int64_t kFew = 16;  // entries that are compared at once
-  static constexpr int64_t kStride = 32;
+  static constexpr int64_t kLine = 64 / sizeof(index_t);
 
   const Args& args_;
   const WalkGraph<indptr_t, index_t>& graph_;

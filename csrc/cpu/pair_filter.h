@@ -6,6 +6,8 @@
 
 #include <vector>
 
+#include "draws.h"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -69,11 +71,6 @@ class PairFilter {
   }
 
 #if defined(__x86_64__)
-  static bool has_avx2() {
-    static const bool found = __builtin_cpu_supports("avx2");
-    return found;
-  }
-
   // Scans as many groups of eight as there are, and moves `begin` behind them.
   __attribute__((target("avx2"))) static int scan_avx2(const uint32_t* words,
                                                        int shift,

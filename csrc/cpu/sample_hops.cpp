@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "count_columns.h"
-#include "select_columns.h"
+#include "select_frontier.h"
 
 namespace gsample {
 
@@ -117,8 +117,8 @@ Status HopSampler<indptr_t, index_t>::select(uint64_t key,
   HopPipeline(chunks, 1).run(
       total < kParallelEdges ? 1 : args_.threads, interrupt_,
       [&](const Chunk& chunk) {
-        return select_edges(chunk, key, edge) &&
-               read_rows(offset[chunk.begin], offset[chunk.end], edge, row,
+        select_edges(chunk, key, edge);
+        return read_rows(offset[chunk.begin], offset[chunk.end], edge, row,
                          next);
       },
       [&](const Chunk& chunk) {
@@ -145,36 +145,14 @@ std::vector<Chunk> HopSampler<indptr_t, index_t>::cut_chunks() const {
 }
 
 template <typename indptr_t, typename index_t>
-bool HopSampler<indptr_t, index_t>::select_edges(const Chunk& chunk,
+void HopSampler<indptr_t, index_t>::select_edges(const Chunk& chunk,
                                                  uint64_t key,
                                                  int64_t* edge) const {
-  const auto& graph = args_.graph;
-  const int64_t* offset = workspace_.offset.data();
-  const index_t* node = workspace_.column.data();
-  const int64_t* limit = edge + offset[chunk.end];
-  const ColumnCounter<indptr_t, index_t> counter(graph, options_, hop_);
-  ColumnSelector<int64_t, index_t> selector(
-      graph.indices, graph.cum_weight != nullptr, args_.replace, key);
-  for (int64_t i = chunk.begin; i < chunk.end; ++i) {
-    const int64_t n = offset[i + 1] - offset[i];
-    if (n == 0)
-      continue;
-    const indptr_t start = workspace_.start[i], length = workspace_.length[i];
-    const int64_t size = length < 0 ? ~length : length;
-    const Column<int64_t> column{start,
-                                 size,
-                                 n,
-                                 0,
-                                 static_cast<uint64_t>(node[i]),
-                                 counter.weights(node[i], start, size),
-                                 edge + offset[i]};
-    if (length < 0)
-      take_all(column, limit);
-    else
-      selector.add(column);
-  }
-  selector.flush();
-  return true;
+  const CountedColumns<indptr_t, index_t> columns{
+      workspace_.column.data(), nullptr, workspace_.start.data(),
+      workspace_.length.data(), workspace_.offset.data()};
+  select_frontier(args_.graph, options_, hop_, key, columns, chunk.begin,
+                  chunk.end, edge);
 }
 
 // The reads that sampling waits for. What becomes a column must be a node.

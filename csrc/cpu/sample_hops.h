@@ -75,7 +75,7 @@ class HopSampler {
   void insert(const index_t* node, int64_t begin, int64_t end);
   void begin_frontier(int64_t extra);
   void end_frontier();
-  bool select_edges(const Chunk& chunk, uint64_t key, int64_t* edge) const;
+  void select_edges(const Chunk& chunk, uint64_t key, int64_t* edge) const;
   bool read_rows(int64_t begin,
                  int64_t end,
                  const int64_t* edge,

@@ -7,6 +7,7 @@
 #include "../core/weighted.h"
 #include "buffer.h"
 #include "draws.h"
+#include "select_lanes.h"
 
 namespace gsample {
 
@@ -64,7 +65,8 @@ class ColumnSelector {
 
   // The selection is written at the latest by flush().
   void add(const Column<indptr_t>& column) {
-    if (column.count > kGroupSlots)
+    if (column.count > kGroupSlots ||
+        (!weighted_ && static_cast<uint64_t>(column.length) > UINT32_MAX))
       return select_large(column);
     const int slots = std::max(slots_, even(column.count));
     if (lanes_ == kGroupLanes || slots * padded(lanes_ + 1) > kGroupDraws)
@@ -75,16 +77,20 @@ class ColumnSelector {
     column_[lanes_] = column;
     root_[lanes_] = column.root;
     id_[lanes_] = column.id;
+    length_[lanes_] = static_cast<uint64_t>(column.length);
+    count_[lanes_] = static_cast<uint64_t>(column.count);
     ++lanes_;
   }
 
   void flush() {
     stride_ = padded(lanes_);
     for (int lane = lanes_; lane < stride_; ++lane)
-      root_[lane] = id_[lane] = 0;
+      root_[lane] = id_[lane] = length_[lane] = count_[lane] = 0;
     draw_lanes(key_, root_, id_, lanes_, slots_, stride_, draws_);
     if (weighted_)
       prefetch_searches();
+    else
+      select_lanes(length_, count_, replace_, lanes_, slots_, stride_, draws_);
     for (int lane = 0; lane < lanes_; ++lane) {
       select_small(column_[lane], lane);
       for (int64_t slot = 0; indices_ && slot < column_[lane].count; ++slot)
@@ -107,7 +113,6 @@ class ColumnSelector {
   static constexpr int kGroupLanes = 64;
   static constexpr int kGroupSlots = 64;
   static constexpr int kGroupDraws = 2048;
-  static constexpr int kFew = 16;  // slots of select_few
   static constexpr uint64_t kLongColumn = 64;
 
   struct LaneDraws {
@@ -189,35 +194,11 @@ class ColumnSelector {
   void select_small(const Column<indptr_t>& c, int lane) {
     const LaneDraws draw{draws_ + lane, stride_};
     if (weighted_)
-      select_weighted(c, draw,
-                      GroupGuess{draw, guess_ + lane, c.weights.total(),
-                                 EvenGuess(c.weights).density});
-    else if (!replace_ && c.count <= kFew &&
-             static_cast<uint64_t>(c.length) < UINT32_MAX)
-      select_few(c, draw);
-    else
-      select_uniform(c, draw);
-  }
-
-  // Floyd's algorithm for at most 16 of less than 2^32 - 1: its candidates
-  // are the result unless two of them are equal, which is rare.
-  void select_few(const Column<indptr_t>& c, const LaneDraws& draw) {
-    const uint32_t k = static_cast<uint32_t>(c.count);
-    uint32_t candidate[kFew];
-    for (int i = 0; i < kFew; ++i)
-      candidate[i] = UINT32_MAX;
-    const uint64_t first = static_cast<uint64_t>(c.length) - k + 1;
-    for (uint32_t slot = 0; slot < k; ++slot)
-      candidate[slot] =
-          static_cast<uint32_t>(bounded(draw(slot), first + slot));
-    uint32_t equal = 0;
-    for (uint32_t slot = 0; slot < k; ++slot)
-      for (int i = 0; i < kFew; ++i)
-        equal += candidate[i] == candidate[slot];
-    if (equal != k)
-      select_without_replacement(draw, c.length, k, candidate);
-    for (uint32_t slot = 0; slot < k; ++slot)
-      c.out[slot] = c.start + static_cast<indptr_t>(candidate[slot]);
+      return select_weighted(c, draw,
+                             GroupGuess{draw, guess_ + lane, c.weights.total(),
+                                        EvenGuess(c.weights).density});
+    for (uint32_t slot = 0; slot < c.count; ++slot)
+      c.out[slot] = c.start + static_cast<indptr_t>(draw(slot));
   }
 
   template <typename draw_t>
@@ -295,6 +276,8 @@ class ColumnSelector {
   Column<indptr_t> column_[kGroupLanes];
   uint64_t root_[kGroupLanes];
   uint64_t id_[kGroupLanes];
+  uint64_t length_[kGroupLanes];
+  uint64_t count_[kGroupLanes];
   uint64_t draws_[kGroupDraws + kGroupLanes];
   uint64_t guess_[kGroupDraws + kGroupLanes];
   Buffer<TakenWeight> taken_;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <limits>
 
+#include "pair_filter.h"
 #include "tables.h"
 
 namespace gsample {
@@ -39,39 +40,6 @@ std::vector<int64_t> cut_columns(const indptr_t* indptr,
 
 }  // namespace
 
-// A set of rows with false positives: one bit for all rows that are equal in
-// their low bits. It is small enough for a core's own caches, and says of
-// nearly every row that it is not wanted.
-class RowFilter {
- public:
-  RowFilter(const int64_t* rows, int64_t n) {
-    // Beside all else that a core keeps close, but with enough bits in any
-    // case.
-    const uint64_t few = kMinBitsPerRow * static_cast<uint64_t>(n);
-    const uint64_t many = kBitsPerRow * static_cast<uint64_t>(n);
-    uint64_t size = uint64_t{1} << 12;
-    while (size < few || (size < many && size < kCachedBits))
-      size *= 2;
-    mask_ = size - 1;
-    bits_.resize(size / 64, 0);
-    for (int64_t i = 0; i < n; ++i) {
-      const uint64_t bit = static_cast<uint64_t>(rows[i]) & mask_;
-      bits_[bit / 64] |= uint64_t{1} << (bit % 64);
-    }
-  }
-  bool may_hold(uint64_t row) const {
-    const uint64_t bit = row & mask_;
-    return bits_[bit / 64] >> (bit % 64) & 1;
-  }
-
- private:
-  static constexpr uint64_t kBitsPerRow = 128;
-  static constexpr uint64_t kMinBitsPerRow = 32;
-  static constexpr uint64_t kCachedBits = uint64_t{1} << 20;
-  uint64_t mask_;
-  std::vector<uint64_t> bits_;
-};
-
 // Where each row id is among some rows, which may repeat it.
 class RowPlaces {
  public:
@@ -89,6 +57,7 @@ class RowPlaces {
       last[first] = place;
     }
   }
+  void prefetch(uint64_t row) const { table_.prefetch(row); }
   // The first place of a row, kNone if it has none. Threads may ask at a time.
   uint32_t first(uint64_t row) {
     uint32_t place;
@@ -192,22 +161,21 @@ void slice_cols_edges(const Matrix<indptr_t, index_t>& matrix,
 // looked at in strips, and belong to the column that holds their position.
 template <typename indptr_t, typename index_t>
 void RowSlice<indptr_t, index_t>::collect(Part& part,
-                                          const RowFilter& filter,
+                                          const PairFilter& filter,
                                           RowPlaces& places,
                                           Interrupt& interrupt) {
   const index_t* indices = matrix_.indices;
   const indptr_t* indptr = matrix_.indptr;
   Buffer<int64_t> passed;  // edges of a strip that pass the filter
   const auto scan = [&](int64_t first, int64_t last) {
-    passed.reserve(last - first + 1);
-    int64_t* to = passed.data();
-    for (int64_t e = first; e < last; ++e) {
-      *to = e;
-      to += filter.may_hold(static_cast<uint64_t>(indices[e]));
-    }
-    return to - passed.data();
+    passed.reserve(last - first);
+    return filter.scan(0, indices, first, last, passed.data());
   };
-  const auto add = [&](int64_t e, int64_t v) {
+  // Adds edge passed[i] to column v. `size` of them passed.
+  const auto add = [&](int64_t i, int64_t size, int64_t v) {
+    if (i + kPrefetch < size)
+      places.prefetch(indices[passed[i + kPrefetch]]);
+    const int64_t e = passed[i];
     for (uint32_t r = places.first(indices[e]); r != RowPlaces::kNone;
          r = places.next(r)) {
       part.add(e, r);
@@ -220,7 +188,7 @@ void RowSlice<indptr_t, index_t>::collect(Part& part,
       prefetch_columns(matrix_, cols_ + v, part.end - v);
       const int64_t size = scan(indptr[cols_[v]], indptr[cols_[v] + 1]);
       for (int64_t i = 0; i < size; ++i)
-        add(passed[i], v);
+        add(i, size, v);
       if (v % kGrain == 0)
         interrupt.poll();
     }
@@ -232,7 +200,7 @@ void RowSlice<indptr_t, index_t>::collect(Part& part,
     for (int64_t i = 0; i < size; ++i) {
       while (indptr[v + 1] <= passed[i])
         ++v;
-      add(passed[i], v);
+      add(i, size, v);
     }
     interrupt.poll();
   }
@@ -252,7 +220,10 @@ Status RowSlice<indptr_t, index_t>::find(indptr_t* indptr) {
       if (!is_column(matrix_, v))
         return Status::kFault;
   }
-  const RowFilter filter(rows_, n_);
+  PairFilter filter;
+  filter.clear(n_, 1);
+  for (int64_t i = 0; i < n_; ++i)
+    filter.insert(0, rows_[i]);
   RowPlaces places(rows_, n_);
   counts_.assign(num_cols_, 0);
   const std::vector<int64_t> cuts = cut_columns(begin, num_cols_, threads_);

@@ -38,7 +38,7 @@ void slice_cols_edges(const Matrix<indptr_t, index_t>& matrix,
                       int64_t* edge,
                       int threads);
 
-class RowFilter;
+class PairFilter;
 class RowPlaces;
 
 // A[rows, cols], found in `find` and copied by `write`. A row that is taken
@@ -84,7 +84,7 @@ class RowSlice {
   };
 
   void collect(Part& part,
-               const RowFilter& filter,
+               const PairFilter& filter,
                RowPlaces& places,
                Interrupt& interrupt);
 

@@ -17,6 +17,7 @@ from torch_gsample.rng import (
 from torch_gsample.testing import (
     INDEX_DTYPES,
     SMALL_GRAPHS,
+    from_columns,
     random_graph,
     small_graph,
     to_dtypes,
@@ -64,6 +65,14 @@ def test_columns_equal_the_reference(name, options, index_dtypes):
     for k in SIZES:
         if not given.get('replace') or k <= 100:
             columns_checked(graph, k, make_key(k % 1000, 1, 2), **given)
+
+
+@pytest.mark.parametrize('replace', [False, True])
+@pytest.mark.parametrize('k', [2, 15, 16, 17, 33, 63, 64, 65])
+def test_columns_of_all_lengths_equal_the_reference(k, replace):
+    # Column d has d edges: groups of columns that are drawn together.
+    graph = from_columns([list(range(d)) for d in range(130)])
+    columns_checked(graph, k, make_key(k), replace=replace)
 
 
 @with_index_dtypes

@@ -270,8 +270,19 @@ def test_threads_and_dtypes_change_nothing():
     assert digests == {GOLDEN}
 
 
-def test_sorted_columns_are_searched_alike():
-    graph = sort_columns(random_graph(300, 9_000, seed=5))
+def clustered():
+    """Columns of many entries that are far from evenly spread."""
+    near = list(range(90)) + list(range(210, 300))
+    columns = [near[d % 7 :: 1 + d % 3] for d in range(300)]
+    columns[5], columns[150] = list(range(300)), [0] * 70 + [299] * 70
+    return from_columns(columns)
+
+
+@pytest.mark.parametrize('spread', ['evenly', 'in clusters'])
+def test_sorted_columns_are_searched_alike(spread):
+    graph = clustered()
+    if spread == 'evenly':
+        graph = sort_columns(random_graph(300, 9_000, seed=5))
     args = (graph.indptr, graph.indices, BIG_SEEDS % 300, 20)
     for p, q in LAWS:
         outs = [

@@ -90,12 +90,20 @@ class Extract:
         """Makes a matrix of some edges, at positions ``edge`` of the CSC."""
         perm = self.csc.perm
         edge = edge if perm is None else perm[edge]
+        value = None if self.value is None else select_rows(self.value, edge)
+        edge_id = edge
+        if self._edge_id is not None:
+            edge_id = (
+                self._edge_id[edge]
+                if is_compiling()
+                else select_rows(self._edge_id, edge)
+            )
         return type(self)(
             layout,
             None,
             shape,
-            None if self.value is None else select_rows(self.value, edge),
-            edge if self._edge_id is None else self._edge_id[edge],
+            value,
+            edge_id,
             row_ids,
             col_ids,
         )

@@ -355,12 +355,11 @@ OFFERED = {
     'ladies-trained': 'slice_cols[0] index_add[2] slice_cols[1] index_add[5]',
     'as_gcn': 'index_add[0] slice_cols[0] index_add[2] slice_cols[1]',
     'pass': 'index_add[0] index_add[2]',
-    'gcn_bs': 'index_add[0] index_add[1]',
-    'thanos': 'index_add[0] index_add[1]',
     'saint_node': 'slice_rows[0]',
     'pinsage': 'index_add[0]',
-    'labor-1': 'index_add[0] index_add[1]',
-    'kgcn': 'index_add[0] index_add[1]',
+    **dict.fromkeys(
+        ('gcn_bs', 'thanos', 'labor-1', 'kgcn'), 'index_add[0] index_add[1]'
+    ),
 }
 
 

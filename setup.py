@@ -100,6 +100,25 @@ def cuda_arch_flags() -> list[str]:
     ]
 
 
+def cuda_flags(compiler: str) -> list[str]:
+    return [
+        '-O3',
+        '-std=c++17',
+        f'-ccbin={compiler}',
+        '-fmad=false',  # as -ffp-contract=off
+        '-Xcompiler=-fPIC,-fvisibility=hidden,-ffp-contract=off',
+        *cuda_arch_flags(),
+    ]
+
+
+def host_sources(with_cuda: bool) -> list[Path]:
+    """What g++ compiles: not the emulator, which is for tests."""
+    sources = set(CSRC.rglob('*.cpp')) - set((CSRC / 'emu').rglob('*'))
+    if not with_cuda:
+        sources -= set(CSRC.rglob('*_cuda.cpp'))
+    return sorted(sources)
+
+
 class BuildExtension(build_ext):
     def get_ext_filename(self, fullname: str) -> str:
         # Not a Python module, hence no Python version in its name:
@@ -125,20 +144,10 @@ class BuildExtension(build_ext):
             *sanitizer,
         ]
         jobs = []
-        for source in sorted(CSRC.rglob('*.cpp')):
+        for source in host_sources(with_cuda):
             jobs.append([compiler, *flags, '-c', str(source)])
         for source in sorted(CSRC.rglob('*.cu')) if with_cuda else []:
-            jobs.append(
-                [
-                    str(nvcc),
-                    '-O3',
-                    '-std=c++17',
-                    '-Xcompiler=-fPIC',
-                    *cuda_arch_flags(),
-                    '-c',
-                    str(source),
-                ]
-            )
+            jobs.append([str(nvcc), *cuda_flags(compiler), '-c', str(source)])
         output = Path(self.get_ext_fullpath(ext.name)).resolve()
         output.parent.mkdir(parents=True, exist_ok=True)
         link = ['-ltorch_cpu', '-lc10', '-ldl', '-lpthread']

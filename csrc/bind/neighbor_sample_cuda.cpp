@@ -17,8 +17,6 @@ namespace {
 
 constexpr const char* kOp = "neighbor_sample";
 constexpr int64_t kMaxEdges = INT32_MAX - 1;  // positions have 31 bits
-// Beyond this many edges the worst case is so unlike what a sample needs that
-// a second try with what it asked for is cheaper.
 constexpr int64_t kFirstTry = int64_t{1} << 24;
 
 using Outputs =
@@ -61,18 +59,26 @@ void check(const Inputs& in) {
                   kOp, ": too many seeds (", num_seeds, ")");
 }
 
-// The most edges that a sample can have, as far as fan-outs bound them.
-int64_t bound_edges(const Inputs& in) {
+// Room to try first. Fan-outs bound the edges of a sample; where they do not
+// (or say little), a second try with what the sample asked for is cheaper than
+// memory for the worst case.
+int64_t first_capacity(const Inputs& in) {
+  const int64_t degree =
+      in.indices.numel() / std::max<int64_t>(in.num_nodes(), 1) + 1;
   int64_t frontier = in.seeds.numel(), total = 0;
+  bool bounded = true;
   for (const int64_t fanout : in.fanouts) {
-    if (frontier > 0 && (fanout < 0 || fanout > kMaxEdges / frontier))
-      return kMaxEdges;
-    frontier *= fanout;
-    total = std::min(total + frontier, kMaxEdges);
+    bounded &= fanout >= 0;
+    const int64_t k = fanout >= 0 ? fanout : degree;
+    if (frontier > 0 && k > kFirstTry / frontier)
+      return kFirstTry;
+    frontier *= k;
+    total += frontier;
     if (!in.disjoint)
       frontier = std::min(frontier, in.num_nodes());
   }
-  return total;
+  constexpr int64_t kSpare = 4096;
+  return std::min(bounded ? total : 2 * total + kSpare, kFirstTry);
 }
 
 [[noreturn]] void raise(const Inputs& in, const SampleReport& report) {
@@ -124,8 +130,7 @@ class Call {
   }
 
   Outputs run() {
-    const int64_t bound = bound_edges(in_);
-    for (int64_t capacity = std::min(bound, kFirstTry);;) {
+    for (int64_t capacity = first_capacity(in_);;) {
       const SampleReport report = sample(capacity);
       const bool retry = report.fault == SampleReport::kCapacity &&
                          report.value <= kMaxEdges;
@@ -156,12 +161,12 @@ class Call {
     value_ = device_vector(in_.seeds, capacity, ScalarType::Int);
     args_.table.value =
         reinterpret_cast<uint32_t*>(value_.mutable_data_ptr<int32_t>());
-    const int blocks = neighbor_sample_blocks(args_);
+    const LaunchShape shape = neighbor_sample_shape(args_);
     Tensor totals, memory;
-    args_.totals = vector(&totals, 2 * blocks);
+    args_.totals = vector(&totals, 2 * shape.blocks);
     args_.report = reinterpret_cast<SampleReport*>(
         vector(&memory, sizeof(SampleReport) / sizeof(int64_t)));
-    neighbor_sample(args_, blocks, scope_.stream());
+    neighbor_sample(args_, shape, scope_.stream());
     SampleReport report;
     copy_to_host(&report, args_.report, sizeof report, scope_.stream());
     return report;

@@ -9,6 +9,11 @@ namespace gsample {
 
 using StreamHandle = void*;  // a cudaStream_t
 
+struct LaunchShape {
+  int blocks;
+  int threads;  // of a block
+};
+
 // Copies to the host and waits until the copy, and all that the stream did
 // before, is done.
 void copy_to_host(void* to, const void* from, size_t bytes, StreamHandle);

@@ -6,11 +6,6 @@
 
 namespace gsample {
 
-struct LaunchShape {
-  int blocks;
-  int threads;  // of a block
-};
-
 #if defined(__CUDACC__)
 
 inline void check_cuda(const char* what, cudaError_t error) {
@@ -18,10 +13,12 @@ inline void check_cuda(const char* what, cudaError_t error) {
     throw_cuda_error(what, error);
 }
 
-// How many blocks to start for a cooperative kernel that has `work` for each
-// thread to share. Fewer blocks meet sooner at a barrier.
+// The launch of a cooperative kernel that has `work` for its threads to share.
+// Fewer blocks meet sooner at a barrier.
 template <typename... args_t>
-int cooperative_blocks(void (*kernel)(args_t...), int threads, int64_t work) {
+LaunchShape cooperative_shape(void (*kernel)(args_t...),
+                              int threads,
+                              int64_t work) {
   constexpr int64_t kWork = 4;  // of a thread: less is not worth a block
   int device = 0, processors = 0, blocks = 0;
   check_cuda("cudaGetDevice", cudaGetDevice(&device));
@@ -33,7 +30,7 @@ int cooperative_blocks(void (*kernel)(args_t...), int threads, int64_t work) {
                                                            threads, 0));
   const int64_t useful = work / (kWork * threads) + 1;
   const int64_t most = int64_t{processors} * blocks;
-  return static_cast<int>(useful < most ? useful : most);
+  return {static_cast<int>(useful < most ? useful : most), threads};
 }
 
 template <typename... args_t>
@@ -66,9 +63,12 @@ void launch_cooperative(const char* name,
 
 #else
 
+// Tests choose the shape.
 template <typename... args_t>
-int cooperative_blocks(void (*)(args_t...), int, int64_t) {
-  return emu::config().resident_blocks;
+LaunchShape cooperative_shape(void (*)(args_t...), int threads, int64_t) {
+  const emu::Config& config = emu::config();
+  return {config.resident_blocks,
+          threads < config.block_threads ? threads : config.block_threads};
 }
 
 template <typename... args_t>

@@ -53,15 +53,15 @@ struct NeighborSampleCuda {
   int64_t* totals;  // [2 * blocks]
 };
 
-// How many blocks a launch has.
 template <typename indptr_t, typename index_t>
-int neighbor_sample_blocks(const NeighborSampleCuda<indptr_t, index_t>& args);
+LaunchShape neighbor_sample_shape(
+    const NeighborSampleCuda<indptr_t, index_t>& args);
 
 // Starts the sampling of a batch. Nothing waits for it: its report tells how
 // it went once the stream gets there.
 template <typename indptr_t, typename index_t>
 void neighbor_sample(const NeighborSampleCuda<indptr_t, index_t>& args,
-                     int blocks,
+                     LaunchShape shape,
                      StreamHandle stream);
 
 }  // namespace gsample

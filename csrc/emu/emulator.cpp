@@ -73,6 +73,7 @@ void start_block(Block& b) {
 
 void end_block(Block& b) {
   const size_t threads = b.threads;
+  __tsan_acquire(&grid->ended);
   b.thread.reset();
   munmap(b.stacks, kStack * threads);
   free(b.shared);

@@ -1,7 +1,7 @@
-"""Operators for the GPU that run on the CPU, by the emulator (csrc/emu).
+"""Builds what the emulator (csrc/emu) runs, and loads its operators.
 
-They are in `torch.ops.gsample_emulated`, with the schemas of `torch.ops.gsample`,
-and take CPU tensors.
+Operators for the GPU are in `torch.ops.gsample_emulated` then, with the schemas
+of `torch.ops.gsample`, and take CPU tensors.
 """
 
 import ctypes
@@ -15,70 +15,85 @@ import torch
 import torch_gsample.ops  # noqa: F401  (the schemas)
 
 CSRC = Path(__file__).resolve().parents[2] / 'csrc'
+TORCH = Path(torch.__file__).parent
 GXX = os.environ.get('CXX', 'g++')
 SANITIZERS = {
     'none': [],
     'address': ['-fsanitize=address,undefined', '-fno-sanitize-recover=all'],
     'thread': ['-fsanitize=thread'],
 }
+FLAGS = ['-std=c++17', '-O1', '-g', '-fPIC', '-fvisibility=hidden']
+FLAGS += ['-ffp-contract=off', '-Wall', '-Wextra', '-Werror']
+OPERATOR_FLAGS = [
+    '-DGSAMPLE_EMULATE',
+    '-DTORCH_TARGET_VERSION=0x020b000000000000',
+    f'-isystem{TORCH / "include"}',
+]
+#: The emulator itself; device.cpp makes operators run on it.
+EMULATOR = [
+    CSRC / 'emu' / f'{name}.cpp'
+    for name in ('emulator', 'fiber', 'synchronize')
+]
 
 
-def compile_command(source, sanitizer):
-    """How a file is compiled for the emulator, but for its output."""
-    flags = ['-std=c++17', '-O1', '-g', '-fPIC', '-Wall', '-Wextra', '-Werror']
-    flags += ['-fvisibility=hidden', '-ffp-contract=off', f'-I{CSRC}']
-    # The emulator tells ThreadSanitizer about its fibers and must not be
-    # watched by it, see csrc/emu/sanitizers.h.
-    of_emulator = Path(source).parent.name == 'emu'
-    if sanitizer == 'thread' and of_emulator:
-        flags.append('-DGSAMPLE_TSAN')
-    else:
-        flags += SANITIZERS[sanitizer]
-    return [GXX, *flags, '-x', 'c++', '-c', source]
+class Builder:
+    """Compiles in a folder, every file once."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.objects = {}
+
+    def compile(self, sources, flags=(), sanitizer='none'):
+        """Object files of sources, made in parallel."""
+        missing = {}
+        for source in sources:
+            if (source, sanitizer) not in self.objects:
+                number = len(self.objects) + len(missing)
+                missing[source, sanitizer] = self.folder / f'{number}.o'
+        commands = [
+            [*compiler(source, sanitizer), *flags, '-c', source, '-o', output]
+            for (source, _), output in missing.items()
+        ]
+        with ThreadPoolExecutor(os.cpu_count()) as executor:
+            list(executor.map(subprocess.check_call, commands))
+        self.objects.update(missing)
+        return [self.objects[source, sanitizer] for source in sources]
+
+    def link(self, objects, name, sanitizer='none', flags=()):
+        output = self.folder / f'{name}-{sanitizer}'
+        command = [GXX, *SANITIZERS[sanitizer], *objects, '-o', output]
+        subprocess.check_call([*command, *flags])
+        return output
+
+    def program(self, source, sanitizer='none', flags=()):
+        """A program that runs kernels of its own."""
+        objects = self.compile(EMULATOR, (), sanitizer)
+        objects += self.compile([source], [*flags, f'-I{CSRC}'], sanitizer)
+        return self.link(objects, source.stem, sanitizer)
+
+    def operators(self, sanitizer='none'):
+        """The library of all operators that have a CUDA kernel."""
+        on_gpu = CSRC / 'bind' / 'device_cuda.cpp', CSRC / 'cuda' / 'device.cu'
+        sources = {
+            *(CSRC / 'bind').glob('*_cuda.cpp'),
+            *(CSRC / 'cuda').glob('*.cu'),
+            CSRC / 'emu' / 'device.cpp',
+        }
+        objects = self.compile(
+            sorted(sources - set(on_gpu)), OPERATOR_FLAGS, sanitizer
+        )
+        objects += self.compile(EMULATOR, (), sanitizer)
+        link = ['-shared', f'-L{TORCH / "lib"}', '-ltorch_cpu', '-lc10']
+        return self.link(objects, 'operators.so', sanitizer, link)
 
 
-def build(sources, output, flags=(), sanitizer='none', link=()):
-    """Compiles sources in parallel and links them."""
-    output = Path(output)
-    objects = []
-    for i, source in enumerate(sources):
-        object_file = output.with_name(f'{output.name}.{i}.o')
-        command = [*compile_command(source, sanitizer), *flags]
-        objects.append([*command, '-o', object_file])
-    with ThreadPoolExecutor(os.cpu_count()) as executor:
-        list(executor.map(subprocess.check_call, objects))
-    files = [command[-1] for command in objects]
-    subprocess.check_call(
-        [GXX, *SANITIZERS[sanitizer], *files, '-o', output, *link]
-    )
-
-
-def build_program(source, output, sanitizer='none'):
-    """A program that runs kernels of its own."""
-    emulator = [
-        CSRC / 'emu' / f'{name}.cpp'
-        for name in ('emulator', 'fiber', 'synchronize')
-    ]
-    build([source, *emulator], output, sanitizer=sanitizer)
-
-
-def build_operators(output, sanitizer='none', csrc=CSRC):
-    """The library of all operators that have a CUDA kernel."""
-    torch_dir = Path(torch.__file__).parent
-    operators = set((csrc / 'bind').glob('*_cuda.cpp'))
-    operators -= {csrc / 'bind' / 'device_cuda.cpp'}
-    kernels = set((csrc / 'cuda').glob('*.cu')) - {csrc / 'cuda' / 'device.cu'}
-    build(
-        sorted(operators | kernels | set((csrc / 'emu').glob('*.cpp'))),
-        output,
-        [
-            '-DGSAMPLE_EMULATE',
-            '-DTORCH_TARGET_VERSION=0x020b000000000000',
-            f'-isystem{torch_dir / "include"}',
-        ],
-        sanitizer,
-        ['-shared', f'-L{torch_dir / "lib"}', '-ltorch_cpu', '-lc10'],
-    )
+def compiler(source, sanitizer):
+    """How a file is compiled; `.cu` is C++ to g++."""
+    # The emulator tells ThreadSanitizer of its fibers, and must not be watched
+    # itself, see csrc/emu/sanitizers.h.
+    if sanitizer == 'thread' and source.parent == CSRC / 'emu':
+        return [GXX, *FLAGS, '-DGSAMPLE_TSAN', '-x', 'c++']
+    return [GXX, *FLAGS, *SANITIZERS[sanitizer], '-x', 'c++']
 
 
 class Emulator:
@@ -88,7 +103,7 @@ class Emulator:
         self._schemas = torch.library.Library('gsample_emulated', 'FRAGMENT')
         torch.ops.load_library(str(path))
         self._configure = ctypes.CDLL(str(path)).gsample_emulator
-        self._configure.argtypes = [ctypes.c_uint64, *[ctypes.c_int] * 2]
+        self._configure.argtypes = [ctypes.c_uint64, *[ctypes.c_int] * 3]
 
     def operator(self, name):
         """The operator that has the schema of `torch.ops.gsample.<name>`."""
@@ -97,6 +112,6 @@ class Emulator:
             self._schemas.define(schema.removeprefix('gsample::'))
         return getattr(torch.ops.gsample_emulated, name)
 
-    def configure(self, seed=1, blocks=3, yield_percent=20):
-        """Chooses the order of execution, and the blocks of a launch."""
-        self._configure(seed, blocks, yield_percent)
+    def configure(self, seed=1, blocks=3, threads=64, yield_percent=20):
+        """Chooses the order of execution and the shape of launches."""
+        self._configure(seed, blocks, threads, yield_percent)

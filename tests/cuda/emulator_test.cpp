@@ -19,6 +19,10 @@ struct Values {
   uint32_t value[256];
 };
 
+struct Other {
+  char bytes[1028];
+};
+
 struct Large {
   char bytes[50000];
 };
@@ -145,7 +149,7 @@ __global__ void large_shared(uint32_t*, uint32_t*) {
 
 __global__ void two_shared(uint32_t*, uint32_t*) {
   GSAMPLE_SHARED(Values, one);
-  GSAMPLE_SHARED(Large, two);
+  GSAMPLE_SHARED(Other, two);
   one.value[0] = two.bytes[0];
 }
 

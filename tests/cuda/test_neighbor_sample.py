@@ -1,0 +1,169 @@
+"""neighbor_sample on the emulated GPU against the CPU, bit for bit."""
+
+import itertools
+
+import pytest
+import torch
+
+from tests.ops.cases import FANOUTS
+from tests.ops.compare import assert_equal_tensors
+from torch_gsample import ops  # noqa: F401  (registers the operators)
+from torch_gsample.rng import make_key
+
+DTYPES = [
+    (torch.int64, torch.int64),
+    (torch.int64, torch.int32),
+    (torch.int32, torch.int32),
+]
+OPTIONS = {
+    'plain': {},
+    'replace': {'replace': True},
+    'disjoint': {'disjoint': True},
+    'no-edge': {'return_edge_id': False},
+}
+#: Blocks and threads of a launch, and how often threads take turns.
+SHAPES = [(1, 32, 20), (2, 64, 50), (3, 96, 5), (5, 32, 20)]
+
+
+def skewed_graph(seed, hub=70, num_nodes=80):
+    """Many short columns, some empty ones and a few long ones."""
+    generator = torch.Generator().manual_seed(seed)
+    degree = torch.randint(0, 9, (num_nodes,), generator=generator)
+    degree[::37] += 30
+    degree[5] = hub
+    indptr = torch.cat([torch.zeros(1, dtype=torch.int64), degree.cumsum(0)])
+    size = (int(indptr[-1]),)
+    indices = torch.randint(0, num_nodes, size, generator=generator)
+    return indptr, indices
+
+
+def some_seeds(seed, num_nodes=80):
+    """Seeds with duplicates, and among them the hub."""
+    generator = torch.Generator().manual_seed(seed)
+    seeds = torch.randint(0, num_nodes, (9,), generator=generator)
+    seeds[4] = seeds[1]
+    seeds[2] = 5
+    return seeds
+
+
+def assert_same(emulator, *args, **options):
+    out = emulator.operator('neighbor_sample')(*args, **options)
+    want = torch.ops.gsample.neighbor_sample(*args, **options)
+    assert_equal_tensors(out, want)
+    return out
+
+
+@pytest.mark.parametrize('shape', SHAPES, ids=str)
+@pytest.mark.parametrize('options', OPTIONS)
+def test_it_equals_the_cpu_in_any_order(emulator, options, shape):
+    graph = skewed_graph(0)
+    for seed, fanouts in enumerate(FANOUTS):
+        emulator.configure(seed, *shape)
+        key = make_key(seed, 1, 2)
+        seeds = some_seeds(seed)
+        assert_same(
+            emulator, *graph, seeds, fanouts, key, 3, **OPTIONS[options]
+        )
+
+
+@pytest.mark.parametrize('seed', range(25))
+def test_the_order_of_execution_changes_nothing(emulator, seed):
+    emulator.configure(seed, *SHAPES[seed % len(SHAPES)])
+    seeds = some_seeds(7)
+    assert_same(emulator, *skewed_graph(1), seeds, [4, 3, 2], make_key(1))
+
+
+@pytest.mark.parametrize('dtypes', DTYPES, ids=str)
+def test_all_dtypes(emulator, dtypes):
+    indptr, indices = skewed_graph(2)
+    emulator.configure()
+    graph = indptr.to(dtypes[0]), indices.to(dtypes[1])
+    for options in OPTIONS.values():
+        assert_same(
+            emulator, *graph, some_seeds(1), [5, -1], make_key(4), **options
+        )
+
+
+@pytest.mark.parametrize('fanout', [500, 513, 600, 699, 700, 701, -1])
+def test_hubs_are_taken_by_blocks(emulator, fanout):
+    """More edges of a column than a warp should take."""
+    graph = skewed_graph(3, hub=700)
+    for replace, threads in itertools.product([False, True], [64, 256]):
+        emulator.configure(fanout & 7, 3, threads)
+        seeds = torch.tensor([5, 1])
+        args = (*graph, seeds, [fanout], make_key(9))
+        assert_same(emulator, *args, replace=replace)
+
+
+def test_nearly_all_edges_of_a_column(emulator):
+    """Then slots give way to one another in long chains."""
+    size = 40
+    indptr = torch.arange(size + 1) * size
+    indices = torch.arange(size).repeat(size)
+    seeds = torch.arange(size)
+    emulator.configure()
+    for k in (1, 4, 5, 8, 31, 32, 33, 38, 39):
+        for seed in range(3):
+            assert_same(
+                emulator, indptr, indices, seeds, [k], make_key(seed)
+            )
+
+
+def test_keys_of_the_epoch_scope(emulator):
+    """Trees then share their draws."""
+    key = make_key(3)
+    key[0, 2] = -1
+    emulator.configure()
+    assert_same(
+        emulator, *skewed_graph(1), some_seeds(3), [3, 2], key, disjoint=True
+    )
+
+
+@pytest.mark.parametrize('num_nodes', [0, 1, 3])
+def test_graphs_without_edges(emulator, num_nodes):
+    indptr = torch.zeros(num_nodes + 1, dtype=torch.int64)
+    indices = torch.empty(0, dtype=torch.int64)
+    emulator.configure()
+    for seeds in (torch.arange(num_nodes), torch.empty(0, dtype=torch.int64)):
+        assert_same(emulator, indptr, indices, seeds, [2, -1], make_key(0))
+
+
+def test_a_sample_larger_than_its_bound_is_tried_again(emulator):
+    """Nothing bounds the sample of a hub that many seeds name."""
+    seeds = torch.full((15,), 5)
+    emulator.configure()
+    graph = skewed_graph(0, hub=700)
+    out = assert_same(emulator, *graph, seeds, [-1], make_key(0))
+    assert out[0].numel() == 15 * 700
+
+
+@pytest.mark.parametrize(
+    ('change', 'message'),
+    [
+        ({'seeds': [0, 4, 2]}, "'seeds' must be in \\[0, 4\\) \\(got 4 at pos"),
+        ({'seeds': [-1]}, "'seeds' must be in \\[0, 4\\) \\(got -1 at pos"),
+        ({'indptr': [0, 2, 1, 3, 4]}, "'indptr' must ascend from 0 to the 4"),
+        ({'indptr': [0, 1, 2, 3, 9]}, "'indptr' must ascend from 0 to the 4"),
+        ({'indptr': [-5, 1, 2, 3, 4]}, "'indptr' must ascend from 0 to the 4"),
+        ({'indices': [0, 1, 4, 0]}, "'indices' must be in \\[0, 4\\)"),
+        ({'indices': [0, -1, 3, 0]}, "'indices' must be in \\[0, 4\\)"),
+        ({'fanouts': [1] * 17}, 'at most 16 hops on a GPU \\(got 17\\)'),
+        ({'call_id': 65536}, "'call_id' plus the number of hops"),
+        ({'call_id': -1}, "'call_id' plus the number of hops"),
+    ],
+)
+def test_bad_input_ends_in_an_error(emulator, change, message):
+    given = {
+        'indptr': [0, 1, 2, 3, 4],
+        'indices': [3, 2, 1, 0],
+        'seeds': [0, 1, 2, 3],
+        'fanouts': [-1, 2],
+        'call_id': 0,
+    } | change
+    for name in ('indptr', 'indices', 'seeds'):
+        given[name] = torch.tensor(given[name])
+    emulator.configure()
+    with pytest.raises(RuntimeError, match=message):
+        emulator.operator('neighbor_sample')(
+            *list(given.values())[:4], make_key(0), given['call_id']
+        )

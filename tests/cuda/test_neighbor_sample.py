@@ -5,9 +5,9 @@ import itertools
 import pytest
 import torch
 
-from tests.ops.cases import FANOUTS
+from tests.ops import cases
 from tests.ops.compare import assert_equal_tensors
-from torch_gsample import ops  # noqa: F401  (registers the operators)
+from torch_gsample.formats import CSC
 from torch_gsample.rng import make_key
 
 DTYPES = [
@@ -15,12 +15,7 @@ DTYPES = [
     (torch.int64, torch.int32),
     (torch.int32, torch.int32),
 ]
-OPTIONS = {
-    'plain': {},
-    'replace': {'replace': True},
-    'disjoint': {'disjoint': True},
-    'no-edge': {'return_edge_id': False},
-}
+OPTIONS = {**cases.OPTIONS, 'no-edge': {'return_edge_id': False}}
 #: Blocks and threads of a launch, and how often threads take turns.
 SHAPES = [(1, 32, 20), (2, 64, 50), (3, 96, 5), (5, 32, 20)]
 
@@ -46,7 +41,10 @@ def some_seeds(seed, num_nodes=80):
     return seeds
 
 
-def assert_same(emulator, *args, **options):
+def assert_same(emulator, indptr, indices, *args, **options):
+    graph = CSC(indptr, indices, indptr.numel() - 1)
+    options, _ = cases.arguments(graph, args[0], **options)
+    args = (indptr, indices, *args)
     out = emulator.operator('neighbor_sample')(*args, **options)
     want = torch.ops.gsample.neighbor_sample(*args, **options)
     assert_equal_tensors(out, want)
@@ -57,7 +55,7 @@ def assert_same(emulator, *args, **options):
 @pytest.mark.parametrize('options', OPTIONS)
 def test_it_equals_the_cpu_in_any_order(emulator, options, shape):
     graph = skewed_graph(0)
-    for seed, fanouts in enumerate(FANOUTS):
+    for seed, fanouts in enumerate(cases.FANOUTS):
         emulator.configure(seed, *shape)
         key = make_key(seed, 1, 2)
         seeds = some_seeds(seed)
@@ -88,11 +86,12 @@ def test_all_dtypes(emulator, dtypes):
 def test_hubs_are_taken_by_blocks(emulator, fanout):
     """More edges of a column than a warp should take."""
     graph = skewed_graph(3, hub=700)
-    for replace, threads in itertools.product([False, True], [64, 256]):
-        emulator.configure(fanout & 7, 3, threads)
+    flags = [False, True]
+    for replace, weighted in itertools.product(flags, flags):
+        emulator.configure(fanout & 7, 3, 64 if weighted else 256)
         seeds = torch.tensor([5, 1])
         args = (*graph, seeds, [fanout], make_key(9))
-        assert_same(emulator, *args, replace=replace)
+        assert_same(emulator, *args, replace=replace, weighted=weighted)
 
 
 def test_nearly_all_edges_of_a_column(emulator):
@@ -114,9 +113,8 @@ def test_keys_of_the_epoch_scope(emulator):
     key = make_key(3)
     key[0, 2] = -1
     emulator.configure()
-    assert_same(
-        emulator, *skewed_graph(1), some_seeds(3), [3, 2], key, disjoint=True
-    )
+    args = (*skewed_graph(1), some_seeds(3), [3, 2], key)
+    assert_same(emulator, *args, disjoint=True)
 
 
 @pytest.mark.parametrize('num_nodes', [0, 1, 3])

@@ -77,11 +77,11 @@ void check(const Inputs& in) {
   STD_TORCH_CHECK(!in.time_window.has_value() || *in.time_window >= 0, kOp,
                   ": 'time_window' must not be negative");
   const int64_t num_seeds = in.seeds.numel();
-  STD_TORCH_CHECK(num_seeds < INT32_MAX &&
-                      (!in.disjoint ||
-                       num_seeds <= INT64_MAX /
-                                        std::max<int64_t>(in.num_nodes(), 1)),
-                  kOp, ": too many seeds (", num_seeds, ")");
+  STD_TORCH_CHECK(
+      num_seeds < INT32_MAX &&
+          (!in.disjoint ||
+           num_seeds <= INT64_MAX / std::max<int64_t>(in.num_nodes(), 1)),
+      kOp, ": too many seeds (", num_seeds, ")");
 }
 
 // Room to try first. Fan-outs bound the edges of a sample; where they do not
@@ -119,9 +119,10 @@ int64_t first_capacity(const Inputs& in) {
       STD_TORCH_CHECK(false, kOp, ": 'indices' must be in [0, ", value,
                       ") (it is not at edge ", where, ")");
     default:
-      STD_TORCH_CHECK(false, kOp, ": a sample must have less than 2^31 edges "
-                      "(this one has ", value,
-                      "); use fewer seeds or smaller fan-outs");
+      STD_TORCH_CHECK(false, kOp,
+                      ": a sample must have less than 2^31 edges "
+                      "(this one has ",
+                      value, "); use fewer seeds or smaller fan-outs");
   }
   throw 0;  // not reached
 }
@@ -163,8 +164,8 @@ class Call {
   Outputs run() {
     for (int64_t capacity = first_capacity(in_);;) {
       const SampleReport report = sample(capacity);
-      const bool retry = report.fault == SampleReport::kCapacity &&
-                         report.value <= kMaxEdges;
+      const bool retry =
+          report.fault == SampleReport::kCapacity && report.value <= kMaxEdges;
       if (report.fault == SampleReport::kNone)
         return outputs(report);
       if (!retry)
@@ -257,17 +258,26 @@ Outputs neighbor_sample_cuda(Tensor indptr,
                   kOp,
                   ": 'temporal_strategy' must be 'uniform' or 'last' (got '",
                   temporal_strategy, "')");
-  const Inputs in{indptr,     indices,   seeds,    fanouts,
-                  key,        call_id,   cum_weight, edge_time,
-                  seed_time,  time_window, temporal_strategy == "last",
-                  replace,    disjoint,  return_edge_id};
+  const Inputs in{indptr,
+                  indices,
+                  seeds,
+                  fanouts,
+                  key,
+                  call_id,
+                  cum_weight,
+                  edge_time,
+                  seed_time,
+                  time_window,
+                  temporal_strategy == "last",
+                  replace,
+                  disjoint,
+                  return_edge_id};
   check(in);
-  return dispatch_graph(kOp, indptr.scalar_type(), indices.scalar_type(),
-                        [&](auto indptr_item, auto index_item) {
-                          return Call<decltype(indptr_item),
-                                      decltype(index_item)>(in)
-                              .run();
-                        });
+  return dispatch_graph(
+      kOp, indptr.scalar_type(), indices.scalar_type(),
+      [&](auto indptr_item, auto index_item) {
+        return Call<decltype(indptr_item), decltype(index_item)>(in).run();
+      });
 }
 
 }  // namespace

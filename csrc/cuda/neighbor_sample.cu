@@ -26,9 +26,9 @@ void neighbor_sample(const NeighborSampleCuda<indptr_t, index_t>& args,
   launch_cooperative("neighbor_sample", kernel_for(args), shape, stream, args);
 }
 
-#define GSAMPLE_INSTANTIATE(indptr_t, index_t)                              \
-  template LaunchShape neighbor_sample_shape(                                      \
-      const NeighborSampleCuda<indptr_t, index_t>&);                        \
+#define GSAMPLE_INSTANTIATE(indptr_t, index_t)                                \
+  template LaunchShape neighbor_sample_shape(                                 \
+      const NeighborSampleCuda<indptr_t, index_t>&);                          \
   template void neighbor_sample(const NeighborSampleCuda<indptr_t, index_t>&, \
                                 LaunchShape, StreamHandle);
 GSAMPLE_INSTANTIATE(int32_t, int32_t)

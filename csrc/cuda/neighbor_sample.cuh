@@ -23,7 +23,7 @@
 
 namespace gsample {
 
-constexpr int kSampleThreads = 256;  // of a block
+constexpr int kSampleThreads = 256;   // of a block
 constexpr int64_t kLongColumn = 512;  // edges of a column that a block takes
 
 struct SampleShared {
@@ -224,8 +224,9 @@ class NeighborSampler {
                 column.offset + slot);
     };
     const int64_t first = edges + column.offset;
-    const SelectScratch scratch{a_.row + first, a_.col + first,
-                                a_.taken == nullptr ? nullptr : a_.taken + first};
+    const SelectScratch scratch{
+        a_.row + first, a_.col + first,
+        a_.taken == nullptr ? nullptr : a_.taken + first};
     if constexpr (kWeighted)
       select_weighted(draw, column, column_weights(a_, a_.node[c], column),
                       a_.replace, group, scratch, take);

@@ -25,13 +25,13 @@ struct SampleReport {
 
 template <typename indptr_t, typename index_t>
 struct NeighborSampleCuda {
-  const indptr_t* indptr;  // [num_nodes + 1]
-  const index_t* indices;  // [num_edges]
+  const indptr_t* indptr;     // [num_nodes + 1]
+  const index_t* indices;     // [num_edges]
   const int64_t* cum_weight;  // or null, see core/weighted.h
   const int64_t* edge_time;   // [num_edges] or null, ascending in a column
   int64_t num_nodes;
   int64_t num_edges;
-  const int64_t* seeds;  // [num_seeds]
+  const int64_t* seeds;      // [num_seeds]
   const int64_t* seed_time;  // [num_seeds] or null
   int64_t num_seeds;
   int64_t fanouts[kMaxHops];

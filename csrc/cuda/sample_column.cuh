@@ -20,10 +20,8 @@ struct SampleColumn {
 // The first position in [first, last) whose time is later than `time`, or not
 // earlier; `last` if there is none. Times ascend.
 template <bool kLater>
-__device__ int64_t find_time(const int64_t* edge_time,
-                             int64_t first,
-                             int64_t last,
-                             int64_t time) {
+__device__ int64_t
+find_time(const int64_t* edge_time, int64_t first, int64_t last, int64_t time) {
   while (first < last) {
     const int64_t middle = first + (last - first) / 2;
     const int64_t t = edge_time[middle];

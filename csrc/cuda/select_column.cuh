@@ -44,9 +44,8 @@ __device__ inline void choose_weighted(const Stream& draw,
       if (weights.through(i) > weights.start(i))
         scratch.choice[slot++] = static_cast<int64_t>(i);
   } else {
-    slot = select_weighted_without_replacement(draw, EvenGuess(weights),
-                                               weights, k, scratch.choice,
-                                               scratch.taken);
+    slot = select_weighted_without_replacement(
+        draw, EvenGuess(weights), weights, k, scratch.choice, scratch.taken);
   }
   // Only weights that are no cumulative sums leave slots without a choice.
   for (; slot < k; ++slot)

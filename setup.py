@@ -172,18 +172,15 @@ class BuildExtension(build_ext):
 
     def compile(self, jobs: list[list[str]]) -> list[str]:
         """Runs the jobs whose object files are not there already."""
-        shared = self.fingerprint()
         objects, needed = [], []
         for job in jobs:
             source = Path(job[-1])
             target = OBJECTS / f'{source.relative_to(CSRC)}.o'
             job += ['-o', str(target)]
-            text = f'{shared} {job}'.encode() + source.read_bytes()
-            made_of = hashlib.sha256(text).hexdigest()
+            made_of = fingerprint(source, job)
             note = target.with_suffix('.sha256')
-            if not (target.exists() and note.exists()) or (
-                note.read_text() != made_of
-            ):
+            found = target.exists() and note.exists()
+            if not found or note.read_text() != made_of:
                 needed.append((job, note, made_of))
             objects.append(str(target))
         workers = int(os.environ.get('MAX_JOBS') or os.cpu_count() or 1)
@@ -191,13 +188,16 @@ class BuildExtension(build_ext):
             list(executor.map(lambda item: run_job(*item), needed))
         return objects
 
-    def fingerprint(self) -> str:
-        """A hash of what every object file depends on."""
-        torch, _ = find_torch()
-        headers = [*CSRC.rglob('*.h'), *CSRC.rglob('*.cuh')]
-        parts = [path.read_bytes() for path in sorted(headers)]
-        parts.append((torch / 'version.py').read_bytes())
-        return hashlib.sha256(b'\0'.join(parts)).hexdigest()
+
+def fingerprint(source: Path, job: list[str]) -> str:
+    """A hash of what an object file is made of."""
+    headers = set(CSRC.rglob('*.h')) - set((CSRC / 'emu').rglob('*'))
+    if source.suffix == '.cu':
+        headers |= set(CSRC.rglob('*.cuh'))
+    torch, _ = find_torch()
+    files = [torch / 'version.py', source, *sorted(headers)]
+    parts = [repr(job).encode(), *[path.read_bytes() for path in files]]
+    return hashlib.sha256(b'\0'.join(parts)).hexdigest()
 
 
 def run_job(job: list[str], note: Path, made_of: str) -> None:

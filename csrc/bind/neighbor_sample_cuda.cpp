@@ -155,8 +155,8 @@ class Call {
     args_.replace = in.replace;
     args_.disjoint = in.disjoint;
     args_.call_id = static_cast<uint32_t>(in.call_id);
-    if (in.key.is_cuda())
-      args_.device_key = in.key.const_data_ptr<int64_t>();
+    if (on_device_of(in.key, in.indptr))
+      args_.device_key = device_key(in.key);
     else
       args_.key = read_key(kOp, in.key);
   }
@@ -209,6 +209,16 @@ class Call {
 
   static const int64_t* pointer(const std::optional<Tensor>& tensor) {
     return tensor.has_value() ? tensor->const_data_ptr<int64_t>() : nullptr;
+  }
+
+  // A key that the kernel reads when it runs: in a CUDA graph, each replay may
+  // have another.
+  static const int64_t* device_key(const Tensor& key) {
+    STD_TORCH_CHECK(key.scalar_type() == ScalarType::Long && key.dim() == 2 &&
+                        key.size(0) == 1 && key.size(1) == 3 &&
+                        key.is_contiguous(),
+                    kOp, ": 'key' must be a contiguous int64 tensor [1, 3]");
+    return key.const_data_ptr<int64_t>();
   }
 
   // Memory that is null if it has no elements.

@@ -1,7 +1,7 @@
 """Builds what the emulator (csrc/emu) runs, and loads its operators.
 
-Operators for the GPU are in `torch.ops.gsample_emulated` then, with the schemas
-of `torch.ops.gsample`, and take CPU tensors.
+Operators for the GPU are in `torch.ops.gsample_emulated` then, with the
+schemas of `torch.ops.gsample`, and take CPU tensors.
 """
 
 import ctypes

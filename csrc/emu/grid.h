@@ -78,6 +78,7 @@ struct Grid {
   unsigned resident;
   Fiber* scheduler;
   Generator random;
+  bool greedy;
   uint64_t switches;
   unsigned at_barrier, generation;
   Site barrier;

@@ -24,7 +24,7 @@ REPORTS = {
     'barrier_of_plain_launch': 'in a launch that is not cooperative',
     'too_many_blocks': '4 blocks of 64 threads do not all run at a time',
     'large_shared': '50000 bytes of shared memory, of which there are 49152',
-    'two_shared': '1028 bytes of shared memory besides 1024: a kernel has one',
+    'two_shared': '1028 bytes besides 1024: a kernel has one struct',
 }
 
 

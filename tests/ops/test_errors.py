@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.ops.cuda_errors import CUDA_ERRORS
 from tests.ops.edge_map_errors import EDGE_MAP_ERRORS
 from tests.ops.hops_errors import HOPS_ERRORS
 from tests.ops.segment_errors import SEGMENT_ERRORS
@@ -353,6 +354,7 @@ MATRICES = [
 
 CASES = VECTORS + SAMPLING + HETERO + FORMATS + OTHERS + MATRICES
 CASES += SEGMENT_ERRORS + HOPS_ERRORS + WALK_ERRORS + EDGE_MAP_ERRORS
+CASES += CUDA_ERRORS
 
 
 @pytest.mark.parametrize(('error', 'call', 'message'), CASES)

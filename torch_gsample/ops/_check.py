@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.compiler import is_dynamo_compiling as is_compiling
 
 INDEX_DTYPES = (torch.int32, torch.int64)
+CPU = torch.device('cpu')
 
 
 def is_known(condition: bool) -> bool:
@@ -23,12 +24,32 @@ def is_known(condition: bool) -> bool:
     return guard_or_false(condition)
 
 
-def integer_vector(op: str, name: str, value: Tensor) -> Tensor:
-    """Returns ``value`` as a contiguous vector of int32 or int64 on the CPU.
+def graph_device(op: str, indptr: Tensor) -> torch.device:
+    """Returns the device on which an operator with a CUDA kernel runs.
+
+    Raises:
+        ValueError: If the graph is on a GPU, and there are no kernels for it.
+    """
+    if not isinstance(indptr, Tensor) or indptr.device.type != 'cuda':
+        return CPU
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+    if not has_kernel(f'gsample::{op}', 'CUDA'):
+        raise ValueError(
+            f"{op}: 'indptr' is on {indptr.device}, but this torch_gsample "
+            f'was built without CUDA; build it with GSAMPLE_CUDA=1, or move '
+            f'the graph to the CPU'
+        )
+    return indptr.device
+
+
+def integer_vector(
+    op: str, name: str, value: Tensor, device: torch.device = CPU
+) -> Tensor:
+    """Returns ``value`` as a contiguous vector of int32 or int64.
 
     Raises:
         TypeError: If it is no integer tensor.
-        ValueError: If it is no vector, or not on the CPU.
+        ValueError: If it is no vector, or not on the device.
     """
     if not isinstance(value, Tensor):
         raise TypeError(
@@ -42,18 +63,24 @@ def integer_vector(op: str, name: str, value: Tensor) -> Tensor:
         raise ValueError(
             f"{op}: '{name}' must be a vector (got shape {list(value.shape)})"
         )
-    if value.device.type != 'cpu':
+    if value.device != device:
+        where = f'{device}, where the graph is'
         raise ValueError(
-            f"{op}: '{name}' must be on the CPU (got {value.device})"
+            f"{op}: '{name}' must be on "
+            f'{"the CPU" if device == CPU else where} (got {value.device})'
         )
     return value.contiguous()
 
 
 def int64_vector(
-    op: str, name: str, value: Tensor, size: int | None = None
+    op: str,
+    name: str,
+    value: Tensor,
+    size: int | None = None,
+    device: torch.device = CPU,
 ) -> Tensor:
     """Like :func:`integer_vector`, converted to int64, of a given length."""
-    value = integer_vector(op, name, value).to(torch.int64)
+    value = integer_vector(op, name, value, device).to(torch.int64)
     if size is not None and value.numel() != size:
         raise ValueError(
             f"{op}: '{name}' must have {size} elements (got {value.numel()})"
@@ -61,30 +88,41 @@ def int64_vector(
     return value
 
 
-def pointers(op: str, indptr: Tensor) -> Tensor:
+def pointers(op: str, indptr: Tensor, device: torch.device = CPU) -> Tensor:
     """Returns the pointers of a graph, which are never empty."""
-    indptr = integer_vector(op, 'indptr', indptr)
+    indptr = integer_vector(op, 'indptr', indptr, device)
     if indptr.numel() == 0:
         raise ValueError(f"{op}: 'indptr' must have at least one element")
     return indptr
 
 
-def graph(op: str, indptr: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
+def graph(
+    op: str, indptr: Tensor, indices: Tensor, device: torch.device = CPU
+) -> tuple[Tensor, Tensor]:
     """Returns the pointers and indices of a graph in supported dtypes."""
-    indptr = pointers(op, indptr)
-    indices = integer_vector(op, 'indices', indices)
+    indptr = pointers(op, indptr, device)
+    indices = integer_vector(op, 'indices', indices, device)
     if indptr.dtype == torch.int32 and indices.dtype == torch.int64:
         indptr = indptr.to(torch.int64)
     return indptr, indices
 
 
-def node_ids(op: str, name: str, value: Tensor, num_nodes: int) -> Tensor:
+def node_ids(
+    op: str,
+    name: str,
+    value: Tensor,
+    num_nodes: int,
+    device: torch.device = CPU,
+) -> Tensor:
     """Returns ``value`` as int64 after checking its range.
+
+    On a GPU the kernel checks it, so that nothing waits here.
 
     Raises:
         IndexError: If an id is outside ``[0, num_nodes)``.
     """
-    return in_range(op, name, int64_vector(op, name, value), num_nodes)
+    value = int64_vector(op, name, value, device=device)
+    return in_range(op, name, value, num_nodes) if device == CPU else value
 
 
 def in_range(op: str, name: str, value: Tensor, size: int) -> Tensor:
@@ -195,6 +233,7 @@ def call(operator: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Calls an operator that Ctrl-C may end.
 
     Raises:
+        IndexError: If it found a seed that is not in the graph.
         KeyboardInterrupt: If it did.
     """
     try:
@@ -202,4 +241,7 @@ def call(operator: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     except RuntimeError as error:
         if ': interrupted' in str(error):
             raise KeyboardInterrupt from None
+        if ": 'seeds' must be in [" in str(error):
+            not_a_node = IndexError(str(error).splitlines()[0])
+            raise not_a_node from None
         raise

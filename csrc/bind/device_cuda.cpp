@@ -1,0 +1,35 @@
+// torch's current stream. The extension is not linked against libtorch_cuda,
+// so that it loads where there is none; on a machine with a GPU torch has
+// loaded it long before a CUDA operator is called.
+#include "device_cuda.h"
+
+#include <dlfcn.h>
+
+namespace gsample {
+
+namespace {
+
+using CurrentStream = int32_t (*)(int32_t device, void** stream);
+
+CurrentStream find_current_stream() {
+  void* library = dlopen("libtorch_cuda.so", RTLD_LAZY | RTLD_NOLOAD);
+  return library == nullptr
+             ? nullptr
+             : reinterpret_cast<CurrentStream>(
+                   dlsym(library, "aoti_torch_get_current_cuda_stream"));
+}
+
+}  // namespace
+
+DeviceScope::DeviceScope(const char* op, const Tensor& like) {
+  static const CurrentStream current_stream = find_current_stream();
+  STD_TORCH_CHECK(current_stream != nullptr, op,
+                  ": torch's CUDA library was not found; is this a build of "
+                  "torch for CUDA?");
+  const int32_t device = like.get_device_index();
+  guard_ = std::make_unique<torch::stable::accelerator::DeviceGuard>(device);
+  STD_TORCH_CHECK(current_stream(device, &stream_) == 0, op,
+                  ": torch has no current stream on device ", device);
+}
+
+}  // namespace gsample

@@ -1,0 +1,63 @@
+// What operators on a GPU share: where they are registered, their device and
+// stream, and memory on it.
+#pragma once
+
+#include <torch/csrc/stable/accelerator.h>
+
+#include <memory>
+
+#include "../cuda/device.h"
+#include "check.h"
+
+// The emulator runs the same operators on tensors of the CPU, under a name of
+// its own, for tests.
+#if defined(GSAMPLE_EMULATE)
+#define GSAMPLE_CUDA_LIBRARY gsample_emulated
+#define GSAMPLE_CUDA_KEY CPU
+#else
+#define GSAMPLE_CUDA_LIBRARY gsample
+#define GSAMPLE_CUDA_KEY CUDA
+#endif
+
+namespace gsample {
+
+// Makes the device of a tensor the current one, with torch's current stream.
+class DeviceScope {
+ public:
+  DeviceScope(const char* op, const Tensor& like);
+  StreamHandle stream() const { return stream_; }
+
+ private:
+  std::unique_ptr<torch::stable::accelerator::DeviceGuard> guard_;
+  StreamHandle stream_;
+};
+
+// A vector on the device of `like`, not initialised.
+inline Tensor device_vector(const Tensor& like,
+                            int64_t size,
+                            ScalarType dtype = ScalarType::Long) {
+  Tensor out = torch::stable::new_empty(like, {size}, dtype);
+  poison(out.mutable_data_ptr(), size * out.element_size());
+  return out;
+}
+
+// The start of a vector that was allocated for the worst case.
+inline Tensor first_items(Tensor tensor, int64_t size) {
+  return torch::stable::narrow(tensor, 0, 0, size);
+}
+
+inline bool on_device_of(const Tensor& tensor, const Tensor& like) {
+  return tensor.is_cuda() == like.is_cuda() &&
+         tensor.get_device_index() == like.get_device_index();
+}
+
+// All tensors of a call must be on one device.
+inline void check_device(const char* op,
+                         const char* name,
+                         const Tensor& tensor,
+                         const Tensor& like) {
+  STD_TORCH_CHECK(on_device_of(tensor, like), op, ": '", name,
+                  "' must be on the device of 'indptr'");
+}
+
+}  // namespace gsample

@@ -1,0 +1,28 @@
+// What the operators in bind/ need of a device, without CUDA's headers:
+// device.cu for a GPU, emu/device.cpp for the emulator.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+namespace gsample {
+
+using StreamHandle = void*;  // a cudaStream_t
+
+struct LaunchShape {
+  int blocks;
+  int threads;  // of a block
+};
+
+// Copies to the host and waits until the copy, and all that the stream did
+// before, is done.
+void copy_to_host(void* to, const void* from, size_t bytes, StreamHandle);
+
+// Fills memory that a kernel must not read before it wrote it: only in the
+// emulator.
+void poison(void* memory, size_t bytes);
+
+// Raises the text of an error of CUDA's runtime.
+[[noreturn]] void throw_cuda_error(const char* what, int error);
+
+}  // namespace gsample

@@ -1,0 +1,107 @@
+// How kernels are started, on a GPU and by the emulator.
+#pragma once
+
+#include "device.h"
+#include "portable.h"
+
+namespace gsample {
+
+#if defined(__CUDACC__)
+
+inline void check_cuda(const char* what, cudaError_t error) {
+  if (error != cudaSuccess)
+    throw_cuda_error(what, error);
+}
+
+// The launch of a cooperative kernel that has `work` for its threads to share.
+// Fewer blocks meet sooner at a barrier.
+template <typename... args_t>
+LaunchShape cooperative_shape(void (*kernel)(args_t...),
+                              int threads,
+                              int64_t work) {
+  constexpr int64_t kWork = 4;  // of a thread: less is not worth a block
+  int device = 0, processors = 0, blocks = 0;
+  check_cuda("cudaGetDevice", cudaGetDevice(&device));
+  check_cuda("cudaDeviceGetAttribute",
+             cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount,
+                                    device));
+  check_cuda("cudaOccupancyMaxActiveBlocksPerMultiprocessor",
+             cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel,
+                                                           threads, 0));
+  const int64_t useful = work / (kWork * threads) + 1;
+  const int64_t most = int64_t{processors} * blocks;
+  return {static_cast<int>(useful < most ? useful : most), threads};
+}
+
+template <typename... args_t>
+void launch(const char* name,
+            void (*kernel)(args_t...),
+            LaunchShape shape,
+            StreamHandle stream,
+            args_t... args) {
+  void* argv[] = {&args...};
+  check_cuda(name,
+             cudaLaunchKernel(reinterpret_cast<void*>(kernel),
+                              dim3(shape.blocks), dim3(shape.threads), argv, 0,
+                              static_cast<cudaStream_t>(stream)));
+}
+
+// All blocks run at a time, so that they may meet in grid_barrier().
+template <typename... args_t>
+void launch_cooperative(const char* name,
+                        void (*kernel)(args_t...),
+                        LaunchShape shape,
+                        StreamHandle stream,
+                        args_t... args) {
+  void* argv[] = {&args...};
+  check_cuda(name, cudaLaunchCooperativeKernel(
+                       reinterpret_cast<void*>(kernel), dim3(shape.blocks),
+                       dim3(shape.threads), argv, 0,
+                       static_cast<cudaStream_t>(stream)));
+}
+
+#else
+
+// Tests choose the shape.
+template <typename... args_t>
+LaunchShape cooperative_shape(void (*)(args_t...), int threads, int64_t) {
+  const emu::Config& config = emu::config();
+  return {config.resident_blocks,
+          threads < config.block_threads ? threads : config.block_threads};
+}
+
+template <typename... args_t>
+void emulate(const char* name,
+             void (*kernel)(args_t...),
+             LaunchShape shape,
+             bool cooperative,
+             args_t... args) {
+  const auto call = [&] { kernel(args...); };
+  using Call = decltype(call);
+  emu::run_grid(
+      name, emu::Dim3(shape.blocks), emu::Dim3(shape.threads), cooperative,
+      [](void* c) { (*static_cast<Call*>(c))(); },
+      const_cast<void*>(static_cast<const void*>(&call)));
+}
+
+template <typename... args_t>
+void launch(const char* name,
+            void (*kernel)(args_t...),
+            LaunchShape shape,
+            StreamHandle,
+            args_t... args) {
+  emulate(name, kernel, shape, false, args...);
+}
+
+template <typename... args_t>
+void launch_cooperative(const char* name,
+                        void (*kernel)(args_t...),
+                        LaunchShape shape,
+                        StreamHandle,
+                        args_t... args) {
+  emulate(name, kernel, shape, true, args...);
+}
+
+#endif
+
+}  // namespace gsample

@@ -1,0 +1,71 @@
+// What kernels may use of CUDA, and what stands for it when g++ compiles them
+// for the emulator (emu/emulator.h). Kernels include this and nothing else of
+// CUDA, so that one source runs on both.
+//
+// Besides CUDA's own keywords, built-in variables, barriers and warp functions
+// (for the emulator: emu/cuda.h) there are
+//
+//   GSAMPLE_SHARED(Struct, name)   the shared memory of a kernel, once in it
+//   grid_barrier()                 in cooperative launches, by every thread
+//   Atomic<T>(x).fetch_add(1, kRelaxed), ...   as of cuda::atomic_ref, over all
+//                                  of the device, always with a memory order
+//   back_off()                     in every loop that waits for other threads
+#pragma once
+
+#include <stdint.h>
+
+#if defined(__CUDACC__)
+#include <cooperative_groups.h>
+
+#include <cuda/atomic>
+#else
+#include "../emu/cuda.h"
+#endif
+
+namespace gsample {
+
+#if defined(__CUDACC__)
+
+#define GSAMPLE_SHARED(Struct, name) __shared__ Struct name
+
+using Order = cuda::memory_order;
+constexpr Order kRelaxed = cuda::memory_order_relaxed;
+constexpr Order kAcquire = cuda::memory_order_acquire;
+constexpr Order kRelease = cuda::memory_order_release;
+constexpr Order kAcqRel = cuda::memory_order_acq_rel;
+
+template <typename value_t>
+using Atomic = cuda::atomic_ref<value_t, cuda::thread_scope_device>;
+
+__device__ __forceinline__ void grid_barrier() {
+  cooperative_groups::this_grid().sync();
+}
+
+__device__ __forceinline__ void back_off() {
+  __nanosleep(100);
+}
+
+#else
+
+#define GSAMPLE_SHARED(Struct, name) \
+  Struct& name = *static_cast<Struct*>(emu::shared_memory(sizeof(Struct)))
+
+using Order = int;
+constexpr Order kRelaxed = __ATOMIC_RELAXED;
+constexpr Order kAcquire = __ATOMIC_ACQUIRE;
+constexpr Order kRelease = __ATOMIC_RELEASE;
+constexpr Order kAcqRel = __ATOMIC_ACQ_REL;
+
+using emu::Atomic;
+
+inline void grid_barrier(GSAMPLE_CALL) {
+  emu::grid_barrier(GSAMPLE_SITE);
+}
+
+inline void back_off() {
+  emu::yield();
+}
+
+#endif
+
+}  // namespace gsample

@@ -1,0 +1,140 @@
+// Threads that work on one column together, and uniform selection by them: the
+// numbers of core/select.h, in parallel.
+#pragma once
+
+#include "../core/select.h"
+#include "portable.h"
+
+namespace gsample {
+
+// A power of two of neighbouring lanes of a warp.
+struct LaneGroup {
+  uint32_t size;
+  uint32_t rank;   // of this lane
+  uint32_t shift;  // lane of the first
+  uint32_t mask;   // the lanes, in their warp
+
+  __device__ explicit LaneGroup(uint32_t lanes)
+      : size(lanes),
+        rank(threadIdx.x % lanes),
+        shift(threadIdx.x % 32 - rank),
+        mask((lanes == 32 ? ~0u : (1u << lanes) - 1) << shift) {}
+  __device__ void sync() const { __syncwarp(mask); }
+};
+
+struct BlockGroup {
+  uint32_t size = blockDim.x;
+  uint32_t rank = threadIdx.x;
+
+  __device__ void sync() const { __syncthreads(); }
+};
+
+// Floyd's algorithm takes the slots in order: slot j draws t_j, and gives way
+// to its last resort n - k + j when t_j is taken. It is, by a slot i < j, when
+// t_i = t_j (whatever i took, t_j was taken then), or when t_j is the last
+// resort of i and i gave way:
+//
+//   gave_way(j) = t_i = t_j for some i < j, or
+//                 t_j = n - k + i for an i < j with gave_way(i)
+//
+// which asks for no order: equal draws are found first, and then chains of
+// last resorts are followed until a slot that gave way, or to their end.
+struct FloydChain {
+  uint64_t first;  // n - k
+
+  // The slot whose last resort slot j drew, or j if there is none.
+  __device__ uint32_t next(uint64_t t, uint32_t j) const {
+    return t >= first && t - first < j ? static_cast<uint32_t>(t - first) : j;
+  }
+};
+
+// What slot group.rank takes among k <= group.size of n. Every lane of the
+// group must call it, those beyond k, too.
+__device__ inline uint64_t select_floyd_lanes(const Stream& draw,
+                                              uint64_t n,
+                                              uint32_t k,
+                                              const LaneGroup& group) {
+  const FloydChain chain{n - k};
+  const uint32_t j = group.rank;
+  // Lanes beyond k hold numbers that no draw is equal to.
+  const uint64_t t = j < k ? bounded(draw(j), chain.first + j + 1) : n + j;
+  const uint32_t equal = __match_any_sync(group.mask, t) >> group.shift;
+  const bool repeats = (equal & ((1u << j) - 1)) != 0;
+  const uint32_t repeating = __ballot_sync(group.mask, repeats) >> group.shift;
+  const uint32_t link = j < k ? chain.next(t, j) : j;
+  bool gave_way = repeats, follows = !repeats && link != j;
+  uint32_t at = link;
+  while (__any_sync(group.mask, follows)) {
+    const uint32_t next = __shfl_sync(group.mask, link, at, group.size);
+    gave_way |= follows && (repeating >> at & 1);
+    follows &= !gave_way && next != at;
+    at = next;
+  }
+  return gave_way ? chain.first + j : t;
+}
+
+// The same for any k, with scratch `t` and `gave_way` [k]. Calls
+// emit(slot, choice) for every slot, which may write over the slot's scratch.
+template <typename group_t, typename emit_t>
+__device__ void select_floyd_memory(const Stream& draw,
+                                    uint64_t n,
+                                    uint32_t k,
+                                    const group_t& group,
+                                    int64_t* t,
+                                    int64_t* gave_way,
+                                    const emit_t& emit) {
+  const FloydChain chain{n - k};
+  for (uint32_t j = group.rank; j < k; j += group.size)
+    t[j] = static_cast<int64_t>(bounded(draw(j), chain.first + j + 1));
+  group.sync();
+  for (uint32_t j = group.rank; j < k; j += group.size) {
+    bool repeats = false;
+    for (uint32_t i = 0; i < j && !repeats; ++i)
+      repeats = t[i] == t[j];
+    gave_way[j] = repeats;
+  }
+  group.sync();
+  // Others may finish their slots meanwhile, which only makes chains shorter.
+  for (uint32_t j = group.rank; j < k; j += group.size) {
+    uint32_t at = j, next = j;
+    int64_t found;
+    do {
+      at = next;
+      found = Atomic<int64_t>(gave_way[at]).load(kRelaxed);
+      next = chain.next(t[at], at);
+    } while (found == 0 && next != at);
+    if (found != 0)
+      Atomic<int64_t>(gave_way[j]).store(1, kRelaxed);
+  }
+  group.sync();
+  for (uint32_t j = group.rank; j < k; j += group.size)
+    emit(j, gave_way[j] != 0 ? chain.first + j : static_cast<uint64_t>(t[j]));
+}
+
+template <typename emit_t>
+__device__ void select_floyd(const Stream& draw,
+                             uint64_t n,
+                             uint32_t k,
+                             const LaneGroup& group,
+                             int64_t* t,
+                             int64_t* gave_way,
+                             const emit_t& emit) {
+  if (k > group.size)
+    return select_floyd_memory(draw, n, k, group, t, gave_way, emit);
+  const uint64_t choice = select_floyd_lanes(draw, n, k, group);
+  if (group.rank < k)
+    emit(group.rank, choice);
+}
+
+template <typename emit_t>
+__device__ void select_floyd(const Stream& draw,
+                             uint64_t n,
+                             uint32_t k,
+                             const BlockGroup& group,
+                             int64_t* t,
+                             int64_t* gave_way,
+                             const emit_t& emit) {
+  select_floyd_memory(draw, n, k, group, t, gave_way, emit);
+}
+
+}  // namespace gsample

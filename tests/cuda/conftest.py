@@ -1,0 +1,32 @@
+"""What the tests of CUDA kernels share."""
+
+import os
+
+import pytest
+import torch
+
+from tests.cuda.emulated import Builder, Emulator
+from tests.cuda.gpu import Gpu
+
+#: `GSAMPLE_TEST_GPU=1` insists on a GPU.
+HAS_GPU = torch.cuda.is_available() or 'GSAMPLE_TEST_GPU' in os.environ
+
+
+@pytest.fixture(scope='session')
+def builder(tmp_path_factory):
+    return Builder(tmp_path_factory.mktemp('cuda'))
+
+
+@pytest.fixture(scope='session')
+def emulated(builder):
+    """The emulated operators; `GSAMPLE_EMULATED` names a library of them."""
+    built = os.environ.get('GSAMPLE_EMULATED')
+    return Emulator(built or builder.operators())
+
+
+@pytest.fixture(scope='session', params=['emulated'] + ['gpu'] * HAS_GPU)
+def cuda(request):
+    """The CUDA operators on CPU tensors: emulated, and on a GPU if any."""
+    if request.param == 'gpu':
+        return Gpu()
+    return request.getfixturevalue('emulated')

@@ -1,0 +1,118 @@
+"""Builds what the emulator (csrc/emu) runs, and loads its operators.
+
+Operators for the GPU are in `torch.ops.gsample_emulated` then, with the
+schemas of `torch.ops.gsample`, and take CPU tensors.
+"""
+
+import ctypes
+import os
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import torch
+
+import torch_gsample.ops  # noqa: F401  (the schemas)
+
+CSRC = Path(__file__).resolve().parents[2] / 'csrc'
+TORCH = Path(torch.__file__).parent
+GXX = os.environ.get('CXX', 'g++')
+SANITIZERS = {
+    'none': [],
+    'address': ['-fsanitize=address,undefined', '-fno-sanitize-recover=all'],
+    'thread': ['-fsanitize=thread'],
+}
+FLAGS = ['-std=c++17', '-O1', '-g', '-fPIC', '-fvisibility=hidden']
+FLAGS += ['-ffp-contract=off', '-Wall', '-Wextra', '-Werror']
+OPERATOR_FLAGS = [
+    '-DGSAMPLE_EMULATE',
+    '-DTORCH_TARGET_VERSION=0x020b000000000000',
+    f'-isystem{TORCH / "include"}',
+]
+#: The emulator itself; device.cpp makes operators run on it.
+EMULATOR = [
+    CSRC / 'emu' / f'{name}.cpp'
+    for name in ('emulator', 'fiber', 'synchronize')
+]
+
+
+class Builder:
+    """Compiles in a folder, every file once."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.objects = {}
+
+    def compile(self, sources, flags=(), sanitizer='none'):
+        """Object files of sources, made in parallel."""
+        missing = {}
+        for source in sources:
+            if (source, sanitizer) not in self.objects:
+                number = len(self.objects) + len(missing)
+                missing[source, sanitizer] = self.folder / f'{number}.o'
+        commands = [
+            [*compiler(source, sanitizer), *flags, '-c', source, '-o', output]
+            for (source, _), output in missing.items()
+        ]
+        with ThreadPoolExecutor(os.cpu_count()) as executor:
+            list(executor.map(subprocess.check_call, commands))
+        self.objects.update(missing)
+        return [self.objects[source, sanitizer] for source in sources]
+
+    def link(self, objects, name, sanitizer='none', flags=()):
+        output = self.folder / f'{name}-{sanitizer}'
+        command = [GXX, *SANITIZERS[sanitizer], *objects, '-o', output]
+        subprocess.check_call([*command, *flags])
+        return output
+
+    def program(self, source, sanitizer='none', flags=()):
+        """A program that runs kernels of its own."""
+        objects = self.compile(EMULATOR, (), sanitizer)
+        objects += self.compile([source], [*flags, f'-I{CSRC}'], sanitizer)
+        return self.link(objects, source.stem, sanitizer)
+
+    def operators(self, sanitizer='none'):
+        """The library of all operators that have a CUDA kernel.
+
+        Of it only the kernels are watched by a sanitizer.
+        """
+        kernels = set((CSRC / 'cuda').glob('*.cu'))
+        kernels.remove(CSRC / 'cuda' / 'device.cu')
+        bind = set((CSRC / 'bind').glob('*_cuda.cpp'))
+        bind.remove(CSRC / 'bind' / 'device_cuda.cpp')
+        bind.add(CSRC / 'emu' / 'device.cpp')
+        objects = self.compile(sorted(bind), OPERATOR_FLAGS)
+        objects += self.compile(sorted(kernels), (), sanitizer)
+        objects += self.compile(EMULATOR, (), sanitizer)
+        link = ['-shared', f'-L{TORCH / "lib"}', '-ltorch_cpu', '-lc10']
+        return self.link(objects, 'operators.so', sanitizer, link)
+
+
+def compiler(source, sanitizer):
+    """How a file is compiled; `.cu` is C++ to g++."""
+    # The emulator tells ThreadSanitizer of its fibers, and must not be watched
+    # itself, see csrc/emu/sanitizers.h.
+    if sanitizer == 'thread' and source.parent == CSRC / 'emu':
+        return [GXX, *FLAGS, '-DGSAMPLE_TSAN', '-x', 'c++']
+    return [GXX, *FLAGS, *SANITIZERS[sanitizer], '-x', 'c++']
+
+
+class Emulator:
+    """The operators of a library, and the emulator that runs them."""
+
+    def __init__(self, path):
+        self._schemas = torch.library.Library('gsample_emulated', 'FRAGMENT')
+        torch.ops.load_library(str(path))
+        self._configure = ctypes.CDLL(str(path)).gsample_emulator
+        self._configure.argtypes = [ctypes.c_uint64, *[ctypes.c_int] * 3]
+
+    def operator(self, name):
+        """The operator that has the schema of `torch.ops.gsample.<name>`."""
+        if not hasattr(torch.ops.gsample_emulated, name):
+            schema = str(getattr(torch.ops.gsample, name).default._schema)
+            self._schemas.define(schema.removeprefix('gsample::'))
+        return getattr(torch.ops.gsample_emulated, name)
+
+    def configure(self, seed=1, blocks=3, threads=64, yield_percent=20):
+        """Chooses the order of execution and the shape of launches."""
+        self._configure(seed, blocks, threads, yield_percent)

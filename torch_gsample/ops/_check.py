@@ -9,6 +9,22 @@ from torch.compiler import is_dynamo_compiling as is_compiling
 
 INDEX_DTYPES = (torch.int32, torch.int64)
 
+#: Operators that have a CUDA kernel. Kernels check values there: to look at
+#: them here would wait for the GPU.
+ON_CUDA = frozenset(
+    {
+        'gather_rows',
+        'metapath_walk',
+        'neighbor_sample',
+        'node2vec_walk',
+        'random_uniform',
+        'random_walk',
+        'sample_cols',
+        'slice_cols',
+        'unique_nodes',
+    }
+)
+
 
 def is_known(condition: bool) -> bool:
     """Whether a condition on sizes holds, as far as Dynamo can know it.
@@ -23,12 +39,38 @@ def is_known(condition: bool) -> bool:
     return guard_or_false(condition)
 
 
-def integer_vector(op: str, name: str, value: Tensor) -> Tensor:
-    """Returns ``value`` as a contiguous vector of int32 or int64 on the CPU.
+def on_device(
+    op: str, name: str, value: Tensor, like: Tensor | None = None
+) -> Tensor:
+    """Returns a tensor that an operator has a kernel for.
+
+    Raises:
+        ValueError: If it has none for the device of ``value``, or that is not
+            the device of the graph that ``like`` is of.
+    """
+    cuda = op in ON_CUDA
+    if value.device.type != 'cpu' and not (cuda and value.is_cuda):
+        devices = 'the CPU or on CUDA' if cuda else 'the CPU'
+        raise ValueError(
+            f"{op}: '{name}' must be on {devices} (got {value.device})"
+        )
+    if like is not None and value.device != like.device:
+        raise ValueError(
+            f"{op}: '{name}' must be on {like.device}, where the graph is "
+            f'(got {value.device}); move one of them with Tensor.to'
+        )
+    return value
+
+
+def integer_vector(
+    op: str, name: str, value: Tensor, like: Tensor | None = None
+) -> Tensor:
+    """Returns ``value`` as a contiguous vector of int32 or int64.
 
     Raises:
         TypeError: If it is no integer tensor.
-        ValueError: If it is no vector, or not on the CPU.
+        ValueError: If it is no vector, or not where :func:`on_device` wants
+            it.
     """
     if not isinstance(value, Tensor):
         raise TypeError(
@@ -42,18 +84,18 @@ def integer_vector(op: str, name: str, value: Tensor) -> Tensor:
         raise ValueError(
             f"{op}: '{name}' must be a vector (got shape {list(value.shape)})"
         )
-    if value.device.type != 'cpu':
-        raise ValueError(
-            f"{op}: '{name}' must be on the CPU (got {value.device})"
-        )
-    return value.contiguous()
+    return on_device(op, name, value, like).contiguous()
 
 
 def int64_vector(
-    op: str, name: str, value: Tensor, size: int | None = None
+    op: str,
+    name: str,
+    value: Tensor,
+    size: int | None = None,
+    like: Tensor | None = None,
 ) -> Tensor:
     """Like :func:`integer_vector`, converted to int64, of a given length."""
-    value = integer_vector(op, name, value).to(torch.int64)
+    value = integer_vector(op, name, value, like).to(torch.int64)
     if size is not None and value.numel() != size:
         raise ValueError(
             f"{op}: '{name}' must have {size} elements (got {value.numel()})"
@@ -72,28 +114,37 @@ def pointers(op: str, indptr: Tensor) -> Tensor:
 def graph(op: str, indptr: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
     """Returns the pointers and indices of a graph in supported dtypes."""
     indptr = pointers(op, indptr)
-    indices = integer_vector(op, 'indices', indices)
+    indices = integer_vector(op, 'indices', indices, indptr)
     if indptr.dtype == torch.int32 and indices.dtype == torch.int64:
         indptr = indptr.to(torch.int64)
     return indptr, indices
 
 
-def node_ids(op: str, name: str, value: Tensor, num_nodes: int) -> Tensor:
-    """Returns ``value`` as int64 after checking its range.
+def node_ids(
+    op: str,
+    name: str,
+    value: Tensor,
+    num_nodes: int,
+    like: Tensor | None = None,
+) -> Tensor:
+    """Returns ``value`` as int64 after checking its range on the CPU.
 
     Raises:
         IndexError: If an id is outside ``[0, num_nodes)``.
     """
-    return in_range(op, name, int64_vector(op, name, value), num_nodes)
+    value = int64_vector(op, name, value, like=like)
+    return in_range(op, name, value, num_nodes)
 
 
 def in_range(op: str, name: str, value: Tensor, size: int) -> Tensor:
     """Returns integers that are positions of a vector of ``size``.
 
+    On CUDA the kernel checks them.
+
     Raises:
         IndexError: If one is outside ``[0, size)``.
     """
-    if not is_compiling() and value.numel() > 0:
+    if not is_compiling() and value.numel() > 0 and not value.is_cuda:
         # As numbers: int32 cannot be compared with what it does not hold.
         low, high = map(int, torch.aminmax(value))
         if low < 0 or high >= size:
@@ -196,9 +247,18 @@ def call(operator: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
     Raises:
         KeyboardInterrupt: If it did.
+        NotImplementedError: If this build lacks its kernel for CUDA.
     """
     try:
         return operator(*args, **kwargs)
+    except NotImplementedError as error:
+        if "'CUDA'" not in str(error):
+            raise
+        name = operator.__name__.removesuffix('.default')
+        raise NotImplementedError(
+            f'{name}: this build of torch_gsample has no kernel for CUDA; '
+            f'build it with GSAMPLE_CUDA=1, or move the tensors to the CPU'
+        ) from None
     except RuntimeError as error:
         if ': interrupted' in str(error):
             raise KeyboardInterrupt from None

@@ -35,9 +35,13 @@ def slice_cols(
     """
     op = 'slice_cols'
     indptr, indices = _check.graph(op, indptr, indices)
-    cols = _check.node_ids(op, 'cols', cols, indptr.numel() - 1)
-    return torch.ops.gsample.slice_cols(
-        indptr, indices, cols, num_threads=num_threads
+    cols = _check.node_ids(op, 'cols', cols, indptr.numel() - 1, indptr)
+    return _check.call(
+        torch.ops.gsample.slice_cols.default,
+        indptr,
+        indices,
+        cols,
+        num_threads=num_threads,
     )
 
 
@@ -142,16 +146,18 @@ def sample_cols(
     indptr = _check.pointers(op, indptr)
     num_cols = indptr.numel() - 1
     if cols is not None:
-        cols = _check.node_ids(op, 'cols', cols, num_cols)
+        cols = _check.node_ids(op, 'cols', cols, num_cols, indptr)
         num_cols = cols.numel()
     if isinstance(k, bool) or not isinstance(k, int):
         raise TypeError(f"{op}: 'k' must be an integer (got {k!r})")
     if k < -1:
         raise ValueError(f"{op}: 'k' must be -1 (all) or more (got {k})")
     if id is not None:
-        id = _check.int64_vector(op, 'id', id, num_cols)
+        id = _check.int64_vector(op, 'id', id, num_cols, indptr)
     if cum_weight is not None:
-        cum_weight = _check.int64_vector(op, 'cum_weight', cum_weight)
+        cum_weight = _check.int64_vector(
+            op, 'cum_weight', cum_weight, like=indptr
+        )
     if ptr is not None:
         ptr = _check.segment_ptr(op, 'ptr', ptr, num_cols)
     return _check.call(
@@ -248,7 +254,9 @@ def unique_nodes(
     id = _check.in_range(
         op, 'id', _check.integer_vector(op, 'id', id), num_nodes
     )
-    return torch.ops.gsample.unique_nodes(id, num_nodes, sorted)
+    return _check.call(
+        torch.ops.gsample.unique_nodes.default, id, num_nodes, sorted
+    )
 
 
 def random_uniform(id: Tensor, *, key: Tensor, call_id: int = 0) -> Tensor:
@@ -269,7 +277,8 @@ def random_uniform(id: Tensor, *, key: Tensor, call_id: int = 0) -> Tensor:
         (True, False)
     """
     op = 'random_uniform'
-    return torch.ops.gsample.random_uniform(
+    return _check.call(
+        torch.ops.gsample.random_uniform.default,
         _check.int64_vector(op, 'id', id),
         _check.random_key(op, key),
         call_id,

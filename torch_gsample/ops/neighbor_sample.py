@@ -124,19 +124,23 @@ def neighbor_sample(
     """
     op = 'neighbor_sample'
     indptr, indices = _check.graph(op, indptr, indices)
-    seeds = _check.node_ids(op, 'seeds', seeds, indptr.numel() - 1)
+    seeds = _check.node_ids(op, 'seeds', seeds, indptr.numel() - 1, indptr)
     num_edges = indices.numel()
     if cum_weight is not None:
         size = cum_weight_size(num_edges, indptr.numel() - 1)
-        cum_weight = _check.int64_vector(op, 'cum_weight', cum_weight, size)
+        cum_weight = _check.int64_vector(
+            op, 'cum_weight', cum_weight, size, indptr
+        )
     if (edge_time is None) != (seed_time is None):
         raise ValueError(
             f"{op}: 'edge_time' and 'seed_time' must be given together"
         )
     if edge_time is not None and seed_time is not None:
-        edge_time = _check.int64_vector(op, 'edge_time', edge_time, num_edges)
+        edge_time = _check.int64_vector(
+            op, 'edge_time', edge_time, num_edges, indptr
+        )
         seed_time = _check.int64_vector(
-            op, 'seed_time', seed_time, seeds.numel()
+            op, 'seed_time', seed_time, seeds.numel(), indptr
         )
         if not disjoint:
             raise ValueError(f"{op}: temporal sampling needs 'disjoint=True'")

@@ -105,7 +105,7 @@ def random_walk(
         torch.ops.gsample.random_walk.default,
         indptr,
         indices,
-        _check.node_ids(op, 'seeds', seeds, indptr.numel() - 1),
+        _check.node_ids(op, 'seeds', seeds, indptr.numel() - 1, indptr),
         _length(op, length),
         _check.random_key(op, key),
         _call_id(op, call_id),
@@ -205,7 +205,7 @@ def node2vec_walk(
         torch.ops.gsample.node2vec_walk.default,
         indptr,
         indices,
-        _check.node_ids(op, 'seeds', seeds, indptr.numel() - 1),
+        _check.node_ids(op, 'seeds', seeds, indptr.numel() - 1, indptr),
         _length(op, length),
         float(p),
         float(q),
@@ -294,12 +294,15 @@ def metapath_walk(
         ]
     )
     path = _path(op, path, len(graphs))
+    first = graphs[path[0]][0]
+    for graph in graphs:
+        _check.on_device(op, 'indptr', graph[0], first)
     out = _check.call(
         torch.ops.gsample.metapath_walk.default,
         [graph[0] for graph in graphs],
         [graph[1] for graph in graphs],
         path,
-        _check.node_ids(op, 'seeds', seeds, graphs[path[0]][0].numel() - 1),
+        _check.node_ids(op, 'seeds', seeds, first.numel() - 1, first),
         _check.random_key(op, key),
         _call_id(op, call_id),
         restart=_restart(op, restart),
@@ -338,7 +341,7 @@ def _weights(
     if cum_weight is None:
         return None
     size = cum_weight_size(indices.numel(), indptr.numel() - 1)
-    return _check.int64_vector(op, 'cum_weight', cum_weight, size)
+    return _check.int64_vector(op, 'cum_weight', cum_weight, size, indptr)
 
 
 def _path(op: str, path: Sequence[int], num_relations: int) -> list[int]:

@@ -1,0 +1,19 @@
+"""Tensors that say they are on CUDA, on machines without it.
+
+They have no values: code that looks at one, which would wait for a GPU,
+raises an error.
+"""
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+FAKE = FakeTensorMode(allow_non_fake_inputs=True, shape_env=ShapeEnv())
+
+
+def on_cuda(tensor, index=0):
+    """A tensor like another one, on CUDA."""
+    with FAKE:
+        return torch.empty(
+            tensor.shape, dtype=tensor.dtype, device=f'cuda:{index}'
+        )

@@ -29,11 +29,11 @@ test-sanitize: $(VENV)/dev
 	tests/sanitize/run address
 	tests/sanitize/run thread
 
-# On a machine with a GPU and torch for it: uses the packages of $(PYTHON).
+# On a machine with a GPU and torch for it: uses the packages of $(PYTHON), and
+# installs none.
 test-cuda:
-	$(PYTHON) -m venv --system-site-packages $(VENV)-cuda
-	GSAMPLE_CUDA=1 $(VENV)-cuda/bin/python setup.py --quiet build_ext --inplace
-	$(VENV)-cuda/bin/python -m pytest -m 'not interop'
+	GSAMPLE_CUDA=1 $(PYTHON) setup.py --quiet build_ext --inplace
+	PYTHONPATH=. GSAMPLE_TEST_GPU=1 $(PYTHON) -m pytest tests/cuda
 
 # With the oldest torch: for a schedule, as it is a download of its own.
 test-torch211: $(VENV)-torch211/dev
@@ -62,7 +62,7 @@ docs-passes: $(VENV)/dev
 	$(BIN)/python docs/make_pages.py
 
 clean:
-	rm -rf $(VENV) $(VENV)-cuda $(VENV)-torch211 build *.egg-info torch_gsample/_C.so
+	rm -rf $(VENV) $(VENV)-torch211 build *.egg-info torch_gsample/_C.so
 
 # What is installed #############################################################
 

@@ -13,6 +13,7 @@ Environment variables:
     CXX, CUDA_HOME, MAX_JOBS: as usual.
 """
 
+import hashlib
 import importlib.machinery
 import os
 import platform
@@ -28,6 +29,8 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 CSRC = Path(__file__).resolve().parent / 'csrc'
+# Object files are kept, and made again when what they are made of changes.
+OBJECTS = CSRC.parent / 'build' / 'objects'
 STABLE_ABI = '0x020b000000000000'  # torch 2.11
 MIN_TORCH = (2, 11)
 # What every x86-64 processor has since 2009: a bit count is one instruction.
@@ -168,17 +171,40 @@ class BuildExtension(build_ext):
         )
 
     def compile(self, jobs: list[list[str]]) -> list[str]:
-        objects = []
+        """Runs the jobs whose object files are not there already."""
+        objects, needed = [], []
         for job in jobs:
-            source = Path(job[-1]).relative_to(CSRC)
-            target = Path(self.build_temp).resolve() / f'{source}.o'
-            target.parent.mkdir(parents=True, exist_ok=True)
+            source = Path(job[-1])
+            target = OBJECTS / f'{source.relative_to(CSRC)}.o'
             job += ['-o', str(target)]
+            made_of = fingerprint(source, job)
+            note = target.with_suffix('.sha256')
+            found = target.exists() and note.exists()
+            if not found or note.read_text() != made_of:
+                needed.append((job, note, made_of))
             objects.append(str(target))
         workers = int(os.environ.get('MAX_JOBS') or os.cpu_count() or 1)
         with ThreadPoolExecutor(workers) as executor:
-            list(executor.map(subprocess.check_call, jobs))
+            list(executor.map(lambda item: run_job(*item), needed))
         return objects
+
+
+def fingerprint(source: Path, job: list[str]) -> str:
+    """A hash of what an object file is made of."""
+    headers = set(CSRC.rglob('*.h')) - set((CSRC / 'emu').rglob('*'))
+    if source.suffix == '.cu':
+        headers |= set(CSRC.rglob('*.cuh'))
+    torch, _ = find_torch()
+    files = [torch / 'version.py', source, *sorted(headers)]
+    parts = [repr(job).encode(), *[path.read_bytes() for path in files]]
+    return hashlib.sha256(b'\0'.join(parts)).hexdigest()
+
+
+def run_job(job: list[str], note: Path, made_of: str) -> None:
+    note.parent.mkdir(parents=True, exist_ok=True)
+    note.unlink(missing_ok=True)
+    subprocess.check_call(job)
+    note.write_text(made_of)
 
 
 setup(

@@ -68,16 +68,24 @@ inline Tensor first_items(Tensor tensor, int64_t size) {
   return torch::stable::narrow(tensor, 0, 0, size);
 }
 
+inline bool on_device_of(const Tensor& tensor, const Tensor& like) {
+  return tensor.is_cuda() == like.is_cuda() &&
+         tensor.get_device_index() == like.get_device_index();
+}
+
+inline bool on_device_of(const Tensor& tensor, const Tensor& like) {
+  return tensor.is_cuda() == like.is_cuda() &&
+         tensor.get_device_index() == like.get_device_index();
+}
+
 // All tensors of a call must be on one device.
 inline void check_device(const char* op,
                          const char* name,
                          const Tensor& tensor,
                          const Tensor& like,
                          const char* like_name = "indptr") {
-  STD_TORCH_CHECK(tensor.is_cuda() == like.is_cuda() &&
-                      tensor.get_device_index() == like.get_device_index(),
-                  op, ": '", name, "' must be on the device of '", like_name,
-                  "'");
+  STD_TORCH_CHECK(on_device_of(tensor, like), op, ": '", name,
+                  "' must be on the device of '", like_name, "'");
 }
 
 }  // namespace gsample

@@ -34,13 +34,12 @@ Tensor gather_rows_cuda(Tensor input, Tensor index, int64_t) {
   DeviceReport device_report(index);
   gather_rows({static_cast<const char*>(data), input.size(0), row_bytes,
                index.const_data_ptr<int64_t>(), index.numel(),
-               static_cast<char*>(out.mutable_data_ptr()),
-               device_report.get()},
+               static_cast<char*>(out.mutable_data_ptr()), device_report.get()},
               scope.stream());
   const Report report = device_report.read(scope);
-  STD_TORCH_CHECK(report.fault == Report::kNone, op, ": 'index' must be in [0, ",
-                  input.size(0), ") (got ", report.value, " at position ",
-                  report.where, ")");
+  STD_TORCH_CHECK(report.fault == Report::kNone, op,
+                  ": 'index' must be in [0, ", input.size(0), ") (got ",
+                  report.value, " at position ", report.where, ")");
   return out;
 }
 

@@ -27,8 +27,7 @@ void check_report(const char* op,
                   ": 'indptr' must ascend from 0 to the ", report.value,
                   " edges (it does not at column ", report.where, ")");
   STD_TORCH_CHECK(report.fault != Report::kOverflow, op,
-                  ": 'indptr' must be int64 to count ", report.value,
-                  " edges");
+                  ": 'indptr' must be int64 to count ", report.value, " edges");
 }
 
 const int64_t* device_int64(const char* op,
@@ -63,34 +62,33 @@ std::tuple<Tensor, Tensor, Tensor> slice_cols_cuda(Tensor indptr,
   const int64_t* wanted = device_int64(op, "cols", cols, n, indptr);
   const DeviceScope scope(op, indptr);
   Tensor out_indptr = vector_like(indptr, n + 1), out_indices, edge;
-  dispatch_graph(
-      op, indptr.scalar_type(), indices.scalar_type(),
-      [&](auto indptr_type, auto index_type) {
-        using indptr_t = decltype(indptr_type);
-        using index_t = decltype(index_type);
-        SliceColsCuda<indptr_t, index_t> args{};
-        args.indptr = indptr.const_data_ptr<indptr_t>();
-        args.indices = indices.const_data_ptr<index_t>();
-        args.num_cols = num_cols;
-        args.num_edges = indices.numel();
-        args.cols = wanted;
-        args.n = n;
-        args.out_indptr = out_indptr.mutable_data_ptr<indptr_t>();
-        DeviceReport report(indptr);
-        args.report = report.get();
-        const LaunchShape shape = slice_cols_shape(args);
-        Tensor totals = device_vector(indptr, shape.blocks);
-        args.totals = totals.mutable_data_ptr<int64_t>();
-        slice_cols_indptr(args, shape, scope.stream());
-        const Report found = report.read(scope);
-        check_report(op, found, "cols", num_cols);
-        args.size = found.size;
-        out_indices = vector_like(indices, found.size);
-        edge = device_vector(indptr, found.size);
-        args.out_indices = out_indices.mutable_data_ptr<index_t>();
-        args.edge = edge.mutable_data_ptr<int64_t>();
-        slice_cols_edges(args, scope.stream());
-      });
+  dispatch_graph(op, indptr.scalar_type(), indices.scalar_type(),
+                 [&](auto indptr_type, auto index_type) {
+                   using indptr_t = decltype(indptr_type);
+                   using index_t = decltype(index_type);
+                   SliceColsCuda<indptr_t, index_t> args{};
+                   args.indptr = indptr.const_data_ptr<indptr_t>();
+                   args.indices = indices.const_data_ptr<index_t>();
+                   args.num_cols = num_cols;
+                   args.num_edges = indices.numel();
+                   args.cols = wanted;
+                   args.n = n;
+                   args.out_indptr = out_indptr.mutable_data_ptr<indptr_t>();
+                   DeviceReport report(indptr);
+                   args.report = report.get();
+                   const LaunchShape shape = slice_cols_shape(args);
+                   Tensor totals = device_vector(indptr, shape.blocks);
+                   args.totals = totals.mutable_data_ptr<int64_t>();
+                   slice_cols_indptr(args, shape, scope.stream());
+                   const Report found = report.read(scope);
+                   check_report(op, found, "cols", num_cols);
+                   args.size = found.size;
+                   out_indices = vector_like(indices, found.size);
+                   edge = device_vector(indptr, found.size);
+                   args.out_indices = out_indices.mutable_data_ptr<index_t>();
+                   args.edge = edge.mutable_data_ptr<int64_t>();
+                   slice_cols_edges(args, scope.stream());
+                 });
   return {out_indptr, out_indices, edge};
 }
 
@@ -101,10 +99,10 @@ std::tuple<Tensor, Tensor> sample_columns(const char* op,
                                           const Tensor& indptr,
                                           const DeviceScope& scope) {
   constexpr int64_t kMost = std::numeric_limits<indptr_t>::max();
-  STD_TORCH_CHECK(!args.replace || args.k <= 0 ||
-                      args.num_cols <= kMost / args.k,
-                  op, ": 'indptr' must be int64 for ", args.num_cols,
-                  " columns of ", args.k, " edges");
+  STD_TORCH_CHECK(
+      !args.replace || args.k <= 0 || args.num_cols <= kMost / args.k, op,
+      ": 'indptr' must be int64 for ", args.num_cols, " columns of ", args.k,
+      " edges");
   Tensor out_indptr = vector_like(indptr, args.num_cols + 1);
   args.out_indptr = out_indptr.template mutable_data_ptr<indptr_t>();
   DeviceReport report(indptr);
@@ -118,12 +116,10 @@ std::tuple<Tensor, Tensor> sample_columns(const char* op,
   args.size = found.size;
   Tensor edge = device_vector(indptr, found.size);
   args.edge = edge.mutable_data_ptr<int64_t>();
-  Tensor slots =
-      device_vector(indptr, needs_slots(args) ? found.size : 0);
+  Tensor slots = device_vector(indptr, needs_slots(args) ? found.size : 0);
   args.gave_way = slots.mutable_data_ptr<int64_t>();
   static_assert(sizeof(TakenWeight) == 2 * sizeof(int64_t), "two words");
-  Tensor taken =
-      device_vector(indptr, needs_taken(args) ? 2 * found.size : 0);
+  Tensor taken = device_vector(indptr, needs_taken(args) ? 2 * found.size : 0);
   args.taken = static_cast<TakenWeight*>(taken.mutable_data_ptr());
   sample_cols_edges(args, scope.stream());
   return {out_indptr, edge};
@@ -135,8 +131,7 @@ int64_t weighted_edges(const char* op,
                        int64_t num_cols) {
   if (!cum_weight.has_value())
     return 0;
-  const int64_t num_edges =
-      cum_weight->numel() - cum_weight_size(0, num_cols);
+  const int64_t num_edges = cum_weight->numel() - cum_weight_size(0, num_cols);
   STD_TORCH_CHECK(num_edges >= 0, op, ": 'cum_weight' must have at least ",
                   cum_weight_size(0, num_cols), " elements (got ",
                   cum_weight->numel(), ")");
@@ -173,9 +168,9 @@ std::tuple<Tensor, Tensor> sample_cols_cuda(Tensor indptr,
     args.cols = device_int64(op, "cols", cols, n, indptr);
     args.id = device_int64(op, "id", id, n, indptr);
     args.num_edges = weighted_edges(op, cum_weight, all_cols);
-    args.cum_weight = device_int64(op, "cum_weight", cum_weight,
-                                   cum_weight_size(args.num_edges, all_cols),
-                                   indptr);
+    args.cum_weight =
+        device_int64(op, "cum_weight", cum_weight,
+                     cum_weight_size(args.num_edges, all_cols), indptr);
     args.num_cols = n;
     args.all_cols = all_cols;
     args.k = k;
@@ -208,8 +203,8 @@ std::tuple<Tensor, Tensor> number_nodes(const char* op,
   args.totals = totals.mutable_data_ptr<int64_t>();
   // A word and a number for each entry of the table, or for each word of bits.
   args.table.capacity = NodeTable::capacity_for(sorted ? 0 : n);
-  const int64_t size = sorted ? args.num_words()
-                              : static_cast<int64_t>(args.table.capacity);
+  const int64_t size =
+      sorted ? args.num_words() : static_cast<int64_t>(args.table.capacity);
   Tensor words = device_vector(id, size);
   Tensor numbers = sorted ? device_vector(id, size)
                           : device_vector(id, size, ScalarType::Int);
@@ -232,8 +227,8 @@ std::tuple<Tensor, Tensor> unique_nodes_cuda(Tensor id,
   const bool narrow = id.scalar_type() == ScalarType::Int;
   check_vector(op, "id", id, narrow ? ScalarType::Int : ScalarType::Long);
   STD_TORCH_CHECK(id.numel() <= INT32_MAX, op,
-                  ": 'id' must have less than 2^31 elements (got ",
-                  id.numel(), ")");
+                  ": 'id' must have less than 2^31 elements (got ", id.numel(),
+                  ")");
   STD_TORCH_CHECK(num_nodes >= 0, op, ": 'num_nodes' must not be negative");
   return narrow ? number_nodes<int32_t>(op, id, num_nodes, sorted)
                 : number_nodes<int64_t>(op, id, num_nodes, sorted);

@@ -29,12 +29,27 @@ struct Inputs {
   const std::vector<int64_t>& fanouts;
   const Tensor& key;
   int64_t call_id;
+  const std::optional<Tensor>& cum_weight;
+  const std::optional<Tensor>& edge_time;
+  const std::optional<Tensor>& seed_time;
+  std::optional<int64_t> time_window;
+  bool last;
   bool replace;
   bool disjoint;
   bool return_edge_id;
 
   int64_t num_nodes() const { return indptr.numel() - 1; }
 };
+
+void check_optional(const char* name,
+                    const std::optional<Tensor>& tensor,
+                    const Inputs& in,
+                    int64_t size) {
+  if (!tensor.has_value())
+    return;
+  int64_vector(kOp, name, *tensor, size);
+  check_device(kOp, name, *tensor, in.indptr);
+}
 
 void check(const Inputs& in) {
   STD_TORCH_CHECK(in.indptr.dim() == 1 && in.indptr.numel() > 0, kOp,
@@ -51,12 +66,22 @@ void check(const Inputs& in) {
       in.call_id >= 0 && in.call_id + hops <= kMaxCalls, kOp,
       ": 'call_id' plus the number of hops must be in [0, 65536] (got ",
       in.call_id, ")");
+  check_optional("cum_weight", in.cum_weight, in,
+                 cum_weight_size(in.indices.numel(), in.num_nodes()));
+  check_optional("edge_time", in.edge_time, in, in.indices.numel());
+  check_optional("seed_time", in.seed_time, in, in.seeds.numel());
+  STD_TORCH_CHECK(in.edge_time.has_value() == in.seed_time.has_value(), kOp,
+                  ": 'edge_time' and 'seed_time' must be given together");
+  STD_TORCH_CHECK(!in.edge_time.has_value() || in.disjoint, kOp,
+                  ": temporal sampling needs 'disjoint' trees");
+  STD_TORCH_CHECK(!in.time_window.has_value() || *in.time_window >= 0, kOp,
+                  ": 'time_window' must not be negative");
   const int64_t num_seeds = in.seeds.numel();
-  STD_TORCH_CHECK(num_seeds < INT32_MAX &&
-                      (!in.disjoint ||
-                       num_seeds <= INT64_MAX /
-                                        std::max<int64_t>(in.num_nodes(), 1)),
-                  kOp, ": too many seeds (", num_seeds, ")");
+  STD_TORCH_CHECK(
+      num_seeds < INT32_MAX &&
+          (!in.disjoint ||
+           num_seeds <= INT64_MAX / std::max<int64_t>(in.num_nodes(), 1)),
+      kOp, ": too many seeds (", num_seeds, ")");
 }
 
 // Room to try first. Fan-outs bound the edges of a sample; where they do not
@@ -94,9 +119,10 @@ int64_t first_capacity(const Inputs& in) {
       STD_TORCH_CHECK(false, kOp, ": 'indices' must be in [0, ", value,
                       ") (it is not at edge ", where, ")");
     default:
-      STD_TORCH_CHECK(false, kOp, ": a sample must have less than 2^31 edges "
-                      "(this one has ", value,
-                      "); use fewer seeds or smaller fan-outs");
+      STD_TORCH_CHECK(false, kOp,
+                      ": a sample must have less than 2^31 edges "
+                      "(this one has ",
+                      value, "); use fewer seeds or smaller fan-outs");
   }
   throw 0;  // not reached
 }
@@ -120,11 +146,17 @@ class Call {
     args_.num_seeds = in.seeds.numel();
     std::copy(in.fanouts.begin(), in.fanouts.end(), args_.fanouts);
     args_.num_hops = static_cast<int>(in.fanouts.size());
+    args_.cum_weight = pointer(in.cum_weight);
+    args_.edge_time = pointer(in.edge_time);
+    args_.seed_time = pointer(in.seed_time);
+    args_.last = in.last;
+    args_.has_window = in.time_window.has_value();
+    args_.window = in.time_window.value_or(0);
     args_.replace = in.replace;
     args_.disjoint = in.disjoint;
     args_.call_id = static_cast<uint32_t>(in.call_id);
-    if (in.key.is_cuda())
-      args_.device_key = in.key.const_data_ptr<int64_t>();
+    if (on_device_of(in.key, in.indptr))
+      args_.device_key = device_key(in.key);
     else
       args_.key = read_key(kOp, in.key);
   }
@@ -132,8 +164,8 @@ class Call {
   Outputs run() {
     for (int64_t capacity = first_capacity(in_);;) {
       const SampleReport report = sample(capacity);
-      const bool retry = report.fault == SampleReport::kCapacity &&
-                         report.value <= kMaxEdges;
+      const bool retry =
+          report.fault == SampleReport::kCapacity && report.value <= kMaxEdges;
       if (report.fault == SampleReport::kNone)
         return outputs(report);
       if (!retry)
@@ -144,7 +176,7 @@ class Call {
 
  private:
   SampleReport sample(int64_t max_edges) {
-    row_ = col_ = edge_ = node_ = batch_ = key_ = value_ = Tensor();
+    row_ = col_ = edge_ = node_ = batch_ = key_ = value_ = taken_ = Tensor();
     const int64_t seeds = args_.num_seeds;
     const int64_t distinct =
         in_.disjoint ? max_edges : std::min(max_edges, args_.num_nodes);
@@ -161,6 +193,9 @@ class Call {
     value_ = device_vector(in_.seeds, capacity, ScalarType::Int);
     args_.table.value =
         reinterpret_cast<uint32_t*>(value_.mutable_data_ptr<int32_t>());
+    const bool in_turn = in_.cum_weight.has_value() && !in_.replace;
+    args_.taken = reinterpret_cast<TakenWeight*>(
+        vector(&taken_, in_turn ? 2 * max_edges : 0));
     const LaunchShape shape = neighbor_sample_shape(args_);
     Tensor totals, memory;
     args_.totals = vector(&totals, 2 * shape.blocks);
@@ -170,6 +205,20 @@ class Call {
     SampleReport report;
     copy_to_host(&report, args_.report, sizeof report, scope_.stream());
     return report;
+  }
+
+  static const int64_t* pointer(const std::optional<Tensor>& tensor) {
+    return tensor.has_value() ? tensor->const_data_ptr<int64_t>() : nullptr;
+  }
+
+  // A key that the kernel reads when it runs: in a CUDA graph, each replay may
+  // have another.
+  static const int64_t* device_key(const Tensor& key) {
+    STD_TORCH_CHECK(key.scalar_type() == ScalarType::Long && key.dim() == 2 &&
+                        key.size(0) == 1 && key.size(1) == 3 &&
+                        key.is_contiguous(),
+                    kOp, ": 'key' must be a contiguous int64 tensor [1, 3]");
+    return key.const_data_ptr<int64_t>();
   }
 
   // Memory that is null if it has no elements.
@@ -197,7 +246,7 @@ class Call {
   const Inputs& in_;
   const DeviceScope scope_;
   NeighborSampleCuda<indptr_t, index_t> args_{};
-  Tensor row_, col_, edge_, node_, batch_, key_, value_;
+  Tensor row_, col_, edge_, node_, batch_, key_, value_, taken_;
 };
 
 Outputs neighbor_sample_cuda(Tensor indptr,
@@ -209,26 +258,36 @@ Outputs neighbor_sample_cuda(Tensor indptr,
                              std::optional<Tensor> cum_weight,
                              std::optional<Tensor> edge_time,
                              std::optional<Tensor> seed_time,
-                             std::optional<int64_t>,
-                             std::string,
+                             std::optional<int64_t> time_window,
+                             std::string temporal_strategy,
                              bool replace,
                              bool disjoint,
                              bool return_edge_id,
                              int64_t) {
-  STD_TORCH_CHECK(!cum_weight.has_value() && !edge_time.has_value() &&
-                      !seed_time.has_value(),
+  STD_TORCH_CHECK(temporal_strategy == "uniform" || temporal_strategy == "last",
                   kOp,
-                  ": 'cum_weight', 'edge_time' and 'seed_time' are not "
-                  "supported on a GPU; sample on the CPU");
-  const Inputs in{indptr,  indices, seeds,    fanouts,       key,
-                  call_id, replace, disjoint, return_edge_id};
+                  ": 'temporal_strategy' must be 'uniform' or 'last' (got '",
+                  temporal_strategy, "')");
+  const Inputs in{indptr,
+                  indices,
+                  seeds,
+                  fanouts,
+                  key,
+                  call_id,
+                  cum_weight,
+                  edge_time,
+                  seed_time,
+                  time_window,
+                  temporal_strategy == "last",
+                  replace,
+                  disjoint,
+                  return_edge_id};
   check(in);
-  return dispatch_graph(kOp, indptr.scalar_type(), indices.scalar_type(),
-                        [&](auto indptr_item, auto index_item) {
-                          return Call<decltype(indptr_item),
-                                      decltype(index_item)>(in)
-                              .run();
-                        });
+  return dispatch_graph(
+      kOp, indptr.scalar_type(), indices.scalar_type(),
+      [&](auto indptr_item, auto index_item) {
+        return Call<decltype(indptr_item), decltype(index_item)>(in).run();
+      });
 }
 
 }  // namespace

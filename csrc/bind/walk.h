@@ -42,9 +42,9 @@ WalkGraph<indptr_t, index_t> walk_graph(
 
 // Returns the number of columns of the first step's graph.
 inline int64_t check_path(const char* op,
-                   const std::vector<Tensor>& indptr,
-                   const std::vector<Tensor>& indices,
-                   const std::vector<int64_t>& path) {
+                          const std::vector<Tensor>& indptr,
+                          const std::vector<Tensor>& indices,
+                          const std::vector<int64_t>& path) {
   const int64_t relations = static_cast<int64_t>(indptr.size());
   STD_TORCH_CHECK(indptr.size() == indices.size(), op,
                   ": 'indptr' and 'indices' must have one item for each "

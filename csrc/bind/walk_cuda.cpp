@@ -84,21 +84,20 @@ Walks random_walk_cuda(Tensor indptr,
   check_devices(op, indptr, indices, cum_weight);
   const DeviceScope scope(op, indptr);
   const Walks out = empty_walks(op, seeds, length, indptr);
-  return dispatch_graph(
-      op, indptr.scalar_type(), indices.scalar_type(),
-      [&](auto indptr_type, auto index_type) {
-        using indptr_t = decltype(indptr_type);
-        using index_t = decltype(index_type);
-        RandomWalkCuda<indptr_t, index_t> args{};
-        args.graph =
-            walk_graph<indptr_t, index_t>(op, indptr, indices, cum_weight);
-        args.num_cols = args.graph.num_cols;
-        args.length = length;
-        args.stream = read_stream(op, key, call_id, kWalk);
-        args.restart = check_restart(op, restart);
-        return run(op, args, seeds, args.num_cols, out, scope,
-                   &random_walk<indptr_t, index_t>);
-      });
+  return dispatch_graph(op, indptr.scalar_type(), indices.scalar_type(),
+                        [&](auto indptr_type, auto index_type) {
+                          using indptr_t = decltype(indptr_type);
+                          using index_t = decltype(index_type);
+                          RandomWalkCuda<indptr_t, index_t> args{};
+                          args.graph = walk_graph<indptr_t, index_t>(
+                              op, indptr, indices, cum_weight);
+                          args.num_cols = args.graph.num_cols;
+                          args.length = length;
+                          args.stream = read_stream(op, key, call_id, kWalk);
+                          args.restart = check_restart(op, restart);
+                          return run(op, args, seeds, args.num_cols, out, scope,
+                                     &random_walk<indptr_t, index_t>);
+                        });
 }
 
 Walks node2vec_walk_cuda(Tensor indptr,
@@ -117,21 +116,20 @@ Walks node2vec_walk_cuda(Tensor indptr,
   check_devices(op, indptr, indices, cum_weight);
   const DeviceScope scope(op, indptr);
   const Walks out = empty_walks(op, seeds, length, indptr);
-  return dispatch_graph(
-      op, indptr.scalar_type(), indices.scalar_type(),
-      [&](auto indptr_type, auto index_type) {
-        using indptr_t = decltype(indptr_type);
-        using index_t = decltype(index_type);
-        Node2vecCuda<indptr_t, index_t> args{};
-        args.graph =
-            walk_graph<indptr_t, index_t>(op, indptr, indices, cum_weight);
-        args.is_sorted = is_sorted;
-        args.length = length;
-        args.stream = read_stream(op, key, call_id, kWalk);
-        args.law = check_law(op, p, q);
-        return run(op, args, seeds, args.graph.num_cols, out, scope,
-                   &node2vec_walk<indptr_t, index_t>);
-      });
+  return dispatch_graph(op, indptr.scalar_type(), indices.scalar_type(),
+                        [&](auto indptr_type, auto index_type) {
+                          using indptr_t = decltype(indptr_type);
+                          using index_t = decltype(index_type);
+                          Node2vecCuda<indptr_t, index_t> args{};
+                          args.graph = walk_graph<indptr_t, index_t>(
+                              op, indptr, indices, cum_weight);
+                          args.is_sorted = is_sorted;
+                          args.length = length;
+                          args.stream = read_stream(op, key, call_id, kWalk);
+                          args.law = check_law(op, p, q);
+                          return run(op, args, seeds, args.graph.num_cols, out,
+                                     scope, &node2vec_walk<indptr_t, index_t>);
+                        });
 }
 
 // Items of the host in the device's memory.
@@ -141,8 +139,7 @@ Tensor to_device(const std::vector<item_t>& items,
                  const DeviceScope& scope) {
   static_assert(sizeof(item_t) % sizeof(int64_t) == 0, "whole words");
   const int64_t words = sizeof(item_t) / sizeof(int64_t);
-  Tensor out =
-      device_vector(like, words * static_cast<int64_t>(items.size()));
+  Tensor out = device_vector(like, words * static_cast<int64_t>(items.size()));
   copy_to_device(out.mutable_data_ptr(), items.data(),
                  items.size() * sizeof(item_t), scope.stream());
   return out;
@@ -166,28 +163,28 @@ Walks metapath_walk_cuda(std::vector<Tensor> indptr,
   const DeviceScope scope(op, like);
   const int64_t length = static_cast<int64_t>(path.size());
   const Walks out = empty_walks(op, seeds, length, like);
-  return dispatch_graph(
-      op, like.scalar_type(), indices[0].scalar_type(),
-      [&](auto indptr_type, auto index_type) {
-        using indptr_t = decltype(indptr_type);
-        using index_t = decltype(index_type);
-        using Graph = WalkGraph<indptr_t, index_t>;
-        std::vector<Graph> graphs;
-        for (size_t i = 0; i < indptr.size(); ++i)
-          graphs.push_back(walk_graph<indptr_t, index_t>(
-              op, indptr[i], indices[i], std::nullopt));
-        const Tensor graph = to_device(graphs, seeds, scope);
-        const Tensor steps = to_device(path, seeds, scope);
-        RandomWalkCuda<indptr_t, index_t> args{};
-        args.graphs = static_cast<const Graph*>(graph.const_data_ptr());
-        args.path = steps.const_data_ptr<int64_t>();
-        args.num_cols = num_cols;
-        args.length = length;
-        args.stream = read_stream(op, key, call_id, kWalk);
-        args.restart = check_restart(op, restart);
-        return run(op, args, seeds, num_cols, out, scope,
-                   &random_walk<indptr_t, index_t>);
-      });
+  return dispatch_graph(op, like.scalar_type(), indices[0].scalar_type(),
+                        [&](auto indptr_type, auto index_type) {
+                          using indptr_t = decltype(indptr_type);
+                          using index_t = decltype(index_type);
+                          using Graph = WalkGraph<indptr_t, index_t>;
+                          std::vector<Graph> graphs;
+                          for (size_t i = 0; i < indptr.size(); ++i)
+                            graphs.push_back(walk_graph<indptr_t, index_t>(
+                                op, indptr[i], indices[i], std::nullopt));
+                          const Tensor graph = to_device(graphs, seeds, scope);
+                          const Tensor steps = to_device(path, seeds, scope);
+                          RandomWalkCuda<indptr_t, index_t> args{};
+                          args.graphs =
+                              static_cast<const Graph*>(graph.const_data_ptr());
+                          args.path = steps.const_data_ptr<int64_t>();
+                          args.num_cols = num_cols;
+                          args.length = length;
+                          args.stream = read_stream(op, key, call_id, kWalk);
+                          args.restart = check_restart(op, restart);
+                          return run(op, args, seeds, num_cols, out, scope,
+                                     &random_walk<indptr_t, index_t>);
+                        });
 }
 
 }  // namespace

@@ -40,9 +40,8 @@ void poison(void*, size_t) {}
 
 void throw_cuda_error(const char* what, int error) {
   const auto code = static_cast<cudaError_t>(error);
-  throw std::runtime_error(std::string(what) + ": " +
-                           cudaGetErrorString(code) + " (" +
-                           cudaGetErrorName(code) + ")");
+  throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(code) +
+                           " (" + cudaGetErrorName(code) + ")");
 }
 
 }  // namespace gsample

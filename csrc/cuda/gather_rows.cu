@@ -8,8 +8,7 @@ namespace {
 
 template <typename word_t>
 void start(const GatherRowsCuda& args, StreamHandle stream) {
-  const int64_t items =
-      args.row_bytes / static_cast<int64_t>(sizeof(word_t));
+  const int64_t items = args.row_bytes / static_cast<int64_t>(sizeof(word_t));
   int lanes = 1;
   while (lanes < 32 && lanes < items)
     lanes *= 2;

@@ -23,8 +23,8 @@ LaunchShape cooperative_shape(void (*kernel)(args_t...),
   int device = 0, processors = 0, blocks = 0;
   check_cuda("cudaGetDevice", cudaGetDevice(&device));
   check_cuda("cudaDeviceGetAttribute",
-             cudaDeviceGetAttribute(&processors,
-                                    cudaDevAttrMultiProcessorCount, device));
+             cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount,
+                                    device));
   check_cuda("cudaOccupancyMaxActiveBlocksPerMultiprocessor",
              cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel,
                                                            threads, 0));
@@ -50,10 +50,10 @@ void launch(const char* name,
             StreamHandle stream,
             args_t... args) {
   void* argv[] = {&args...};
-  check_cuda(name, cudaLaunchKernel(reinterpret_cast<void*>(kernel),
-                                    dim3(shape.blocks), dim3(shape.threads),
-                                    argv, 0,
-                                    static_cast<cudaStream_t>(stream)));
+  check_cuda(name,
+             cudaLaunchKernel(reinterpret_cast<void*>(kernel),
+                              dim3(shape.blocks), dim3(shape.threads), argv, 0,
+                              static_cast<cudaStream_t>(stream)));
 }
 
 // All blocks run at a time, so that they may meet in grid_barrier().
@@ -64,11 +64,10 @@ void launch_cooperative(const char* name,
                         StreamHandle stream,
                         args_t... args) {
   void* argv[] = {&args...};
-  check_cuda(name,
-             cudaLaunchCooperativeKernel(
-                 reinterpret_cast<void*>(kernel), dim3(shape.blocks),
-                 dim3(shape.threads), argv, 0,
-                 static_cast<cudaStream_t>(stream)));
+  check_cuda(name, cudaLaunchCooperativeKernel(
+                       reinterpret_cast<void*>(kernel), dim3(shape.blocks),
+                       dim3(shape.threads), argv, 0,
+                       static_cast<cudaStream_t>(stream)));
 }
 
 #else

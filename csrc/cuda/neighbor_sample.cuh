@@ -18,28 +18,20 @@
 #include "block.cuh"
 #include "neighbor_sample.h"
 #include "node_table.cuh"
-#include "select_group.cuh"
+#include "sample_column.cuh"
+#include "select_column.cuh"
 
 namespace gsample {
 
-constexpr int kSampleThreads = 256;  // of a block
+constexpr int kSampleThreads = 256;   // of a block
 constexpr int64_t kLongColumn = 512;  // edges of a column that a block takes
-
-// A column of the frontier: `count` edges are taken of `length` from `start`.
-struct SampleColumn {
-  int64_t start;
-  int64_t length;
-  int64_t count;
-  int64_t offset;  // of its edges in those of the hop
-  bool all;        // takes all edges, in the order of the graph
-};
 
 struct SampleShared {
   BlockSums sums;
   SampleColumn column[kSampleThreads];
 };
 
-template <typename indptr_t, typename index_t>
+template <bool kWeighted, typename indptr_t, typename index_t>
 class NeighborSampler {
  public:
   using Args = NeighborSampleCuda<indptr_t, index_t>;
@@ -162,29 +154,18 @@ class NeighborSampler {
     return added;
   }
 
-  __device__ SampleColumn read_column(int hop, int64_t c) const {
+  __device__ SampleColumn column_at(int hop, int64_t c) const {
     SampleColumn column{0, 0, 0, 0, true};
-    if (a_.num_nodes == 0)
-      return column;
-    const int64_t v = a_.node[c], fanout = a_.fanouts[hop];
-    const int64_t start = a_.indptr[v], last = a_.indptr[v + 1];
-    if (start < 0 || start > last || last > a_.num_edges) {
-      fault(SampleReport::kIndptr, v, a_.num_edges);
-      return column;
-    }
-    column.start = start;
-    column.length = last - start;
-    column.all = fanout < 0 || (!a_.replace && column.length <= fanout);
-    column.count = column.all          ? column.length
-                   : column.length > 0 ? fanout
-                                       : 0;
+    if (a_.num_nodes > 0 &&
+        !read_column<kWeighted>(a_, hop, a_.node[c], tree(c), &column))
+      fault(SampleReport::kIndptr, a_.node[c], a_.num_edges);
     return column;
   }
 
   __device__ int64_t count_columns(int hop, int64_t first, int64_t last) {
     int64_t count = 0;
     for (int64_t c = first + threadIdx.x; c < last; c += blockDim.x)
-      count += read_column(hop, c).count;
+      count += column_at(hop, c).count;
     return sum_block(count, shared_.sums);
   }
 
@@ -200,7 +181,7 @@ class NeighborSampler {
       const int64_t c = tile + threadIdx.x;
       SampleColumn column{0, 0, 0, 0, true};
       if (c < last)
-        column = read_column(hop, c);
+        column = column_at(hop, c);
       int64_t count;
       column.offset = before + sum_before(column.count, shared_.sums, &count);
       before += count;
@@ -238,19 +219,19 @@ class NeighborSampler {
     const bool trees = a_.disjoint && key_.batch != kEpochScope;
     const Stream draw{stream, trees ? static_cast<uint32_t>(tree(c)) : 0,
                       static_cast<uint64_t>(a_.node[c])};
-    const uint64_t n = static_cast<uint64_t>(column.length);
-    const uint32_t k = static_cast<uint32_t>(column.count);
     const auto take = [&](uint32_t slot, uint64_t choice) {
       take_edge(c, column.start + static_cast<int64_t>(choice), edges,
                 column.offset + slot);
     };
-    if (!column.all && !a_.replace) {
-      const int64_t first = edges + column.offset;
-      return select_floyd(draw, n, k, group, a_.row + first, a_.col + first,
-                          take);
-    }
-    for (uint32_t slot = group.rank; slot < k; slot += group.size)
-      take(slot, column.all ? slot : bounded(draw(slot), n));
+    const int64_t first = edges + column.offset;
+    const SelectScratch scratch{
+        a_.row + first, a_.col + first,
+        a_.taken == nullptr ? nullptr : a_.taken + first};
+    if constexpr (kWeighted)
+      select_weighted(draw, column, column_weights(a_, a_.node[c], column),
+                      a_.replace, group, scratch, take);
+    else
+      select_uniform(draw, column, a_.replace, group, scratch, take);
   }
 
   // The row of an edge holds the table's entry until it is relabelled.
@@ -320,11 +301,11 @@ class NeighborSampler {
   int64_t nodes_ = 0;  // numbered so far
 };
 
-template <typename indptr_t, typename index_t>
+template <bool kWeighted, typename indptr_t, typename index_t>
 __global__ void __launch_bounds__(kSampleThreads)
     neighbor_sample_kernel(NeighborSampleCuda<indptr_t, index_t> args) {
   GSAMPLE_SHARED(SampleShared, shared);
-  NeighborSampler<indptr_t, index_t>(args, shared).run();
+  NeighborSampler<kWeighted, indptr_t, index_t>(args, shared).run();
 }
 
 }  // namespace gsample

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "../args.h"
+#include "../core/weighted.h"
 #include "device.h"
 #include "node_table.h"
 
@@ -24,16 +25,22 @@ struct SampleReport {
 
 template <typename indptr_t, typename index_t>
 struct NeighborSampleCuda {
-  const indptr_t* indptr;  // [num_nodes + 1]
-  const index_t* indices;  // [num_edges]
+  const indptr_t* indptr;     // [num_nodes + 1]
+  const index_t* indices;     // [num_edges]
+  const int64_t* cum_weight;  // or null, see core/weighted.h
+  const int64_t* edge_time;   // [num_edges] or null, ascending in a column
   int64_t num_nodes;
   int64_t num_edges;
-  const int64_t* seeds;  // [num_seeds]
+  const int64_t* seeds;      // [num_seeds]
+  const int64_t* seed_time;  // [num_seeds] or null
   int64_t num_seeds;
   int64_t fanouts[kMaxHops];
   int num_hops;
   bool replace;
   bool disjoint;
+  bool last;        // the latest edges instead of random ones
+  bool has_window;  // only edges of [seed_time - window, seed_time]
+  int64_t window;
   uint32_t call_id;
   Key key;
   const int64_t* device_key;  // [3], takes the place of `key` unless null
@@ -50,7 +57,8 @@ struct NeighborSampleCuda {
 
   // Scratch.
   NodeTable table;
-  int64_t* totals;  // [2 * blocks]
+  int64_t* totals;     // [2 * blocks]
+  TakenWeight* taken;  // [max_edges] for weights without replacement
 };
 
 template <typename indptr_t, typename index_t>

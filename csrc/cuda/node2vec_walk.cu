@@ -11,9 +11,9 @@ void node2vec_walk(const Node2vecCuda<indptr_t, index_t>& args,
          shape_for(kWalkThreads, args.num_seeds), stream, args);
 }
 
-#define GSAMPLE_INSTANTIATE(indptr_t, index_t)                           \
+#define GSAMPLE_INSTANTIATE(indptr_t, index_t)                        \
   template void node2vec_walk(const Node2vecCuda<indptr_t, index_t>&, \
-                            StreamHandle);
+                              StreamHandle);
 GSAMPLE_INSTANTIATE(int32_t, int32_t)
 GSAMPLE_INSTANTIATE(int64_t, int32_t)
 GSAMPLE_INSTANTIATE(int64_t, int64_t)

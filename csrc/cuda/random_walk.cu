@@ -16,7 +16,7 @@ void random_walk(const RandomWalkCuda<indptr_t, index_t>& args,
            stream, args);
 }
 
-#define GSAMPLE_INSTANTIATE(indptr_t, index_t)                           \
+#define GSAMPLE_INSTANTIATE(indptr_t, index_t)                        \
   template void random_walk(const RandomWalkCuda<indptr_t, index_t>&, \
                             StreamHandle);
 GSAMPLE_INSTANTIATE(int32_t, int32_t)

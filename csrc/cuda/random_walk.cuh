@@ -27,8 +27,8 @@ __device__ bool draw_edge(const WalkGraph<indptr_t, index_t>& graph,
   }
   if (graph.cum_weight == nullptr) {
     const uint64_t degree = static_cast<uint64_t>(int64_t{end} - begin);
-    *edge = degree > 0 ? begin + static_cast<int64_t>(bounded(draw, degree))
-                       : -1;
+    *edge =
+        degree > 0 ? begin + static_cast<int64_t>(bounded(draw, degree)) : -1;
     return true;
   }
   const CumulativeWeights w = graph.weights(begin, end);
@@ -63,8 +63,8 @@ class RandomWalker {
     for (int64_t step = 0; step < a_.length; ++step) {
       draw(static_cast<uint32_t>(step));
       int64_t edge = -1;
-      if (node >= 0 && !draw_edge(graph(step), node, position_,
-                                  relation(step), a_.report, &edge))
+      if (node >= 0 && !draw_edge(graph(step), node, position_, relation(step),
+                                  a_.report, &edge))
         return;
       if (a_.restart > 0 && restarts(restart_, a_.restart)) {
         edge = -1;

@@ -38,8 +38,7 @@ void sample_cols_edges(const SampleColsCuda<indptr_t>& args,
                        StreamHandle stream) {
   const int lanes = lanes_for(args);
   launch("sample_cols_edges", sample_cols_edges_kernel<indptr_t>,
-         shape_for(kSelectThreads, args.num_cols * lanes), stream, args,
-         lanes);
+         shape_for(kSelectThreads, args.num_cols * lanes), stream, args, lanes);
   if (args.k >= 0 && args.k <= kManySlots)
     return;
   launch("sample_long_cols", sample_long_cols_kernel<indptr_t>,
@@ -47,11 +46,11 @@ void sample_cols_edges(const SampleColsCuda<indptr_t>& args,
          args);
 }
 
-#define GSAMPLE_INSTANTIATE(indptr_t)                                        \
-  template LaunchShape sample_cols_shape(const SampleColsCuda<indptr_t>&);   \
-  template void sample_cols_indptr(const SampleColsCuda<indptr_t>&,          \
-                                   LaunchShape, StreamHandle);               \
-  template void sample_cols_edges(const SampleColsCuda<indptr_t>&,           \
+#define GSAMPLE_INSTANTIATE(indptr_t)                                      \
+  template LaunchShape sample_cols_shape(const SampleColsCuda<indptr_t>&); \
+  template void sample_cols_indptr(const SampleColsCuda<indptr_t>&,        \
+                                   LaunchShape, StreamHandle);             \
+  template void sample_cols_edges(const SampleColsCuda<indptr_t>&,         \
                                   StreamHandle);
 GSAMPLE_INSTANTIATE(int32_t)
 GSAMPLE_INSTANTIATE(int64_t)

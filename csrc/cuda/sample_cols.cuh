@@ -10,8 +10,8 @@
 
 namespace gsample {
 
-constexpr int kSelectThreads = 256;   // of a block
-constexpr int64_t kManySlots = 512;   // of a column: a block takes them
+constexpr int kSelectThreads = 256;  // of a block
+constexpr int64_t kManySlots = 512;  // of a column: a block takes them
 
 struct SelectShared {
   BlockSums sums;
@@ -36,8 +36,8 @@ class ColumnsSampler {
 
   __device__ int64_t count(int64_t i) const {
     const int64_t v = column(i);
-    const ColumnBounds c = read_bounds(a_.indptr, a_.all_cols, num_edges_, v,
-                                       i, a_.report);
+    const ColumnBounds c =
+        read_bounds(a_.indptr, a_.all_cols, num_edges_, v, i, a_.report);
     if (c.length == 0)
       return 0;
     const int64_t found = candidates(v, c, a_.k < 0 ? c.length : a_.k);
@@ -98,8 +98,7 @@ class ColumnsSampler {
                             int64_t count) const {
     if (a_.k < 0)
       return true;
-    return !a_.replace &&
-           (count < a_.k || candidates(v, c, a_.k + 1) == count);
+    return !a_.replace && (count < a_.k || candidates(v, c, a_.k + 1) == count);
   }
 
   // The edges of positive weight, in the order of the matrix.

@@ -15,8 +15,8 @@ void slice_cols_indptr(const SliceColsCuda<indptr_t, index_t>& args,
                        LaunchShape shape,
                        StreamHandle stream) {
   launch_cooperative("slice_cols_indptr",
-                     slice_cols_indptr_kernel<indptr_t, index_t>, shape,
-                     stream, args);
+                     slice_cols_indptr_kernel<indptr_t, index_t>, shape, stream,
+                     args);
 }
 
 template <typename indptr_t, typename index_t>

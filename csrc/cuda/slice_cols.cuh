@@ -19,8 +19,8 @@ __global__ void __launch_bounds__(kSliceThreads)
     slice_cols_indptr_kernel(SliceColsCuda<indptr_t, index_t> args) {
   GSAMPLE_SHARED(SliceShared, shared);
   const auto count = [&](int64_t i) {
-    return read_bounds(args.indptr, args.num_cols, args.num_edges,
-                       args.cols[i], i, args.report)
+    return read_bounds(args.indptr, args.num_cols, args.num_edges, args.cols[i],
+                       i, args.report)
         .length;
   };
   write_offsets(count, args.n, args.out_indptr, args.totals, shared.sums,
@@ -33,8 +33,7 @@ __global__ void __launch_bounds__(kSliceThreads)
   const int64_t step = grid_threads();
   for (int64_t p = global_rank(); p < args.size; p += step) {
     const int64_t i = column_of(args.out_indptr, args.n, p);
-    const int64_t edge =
-        args.indptr[args.cols[i]] + (p - args.out_indptr[i]);
+    const int64_t edge = args.indptr[args.cols[i]] + (p - args.out_indptr[i]);
     args.out_indices[p] = args.indices[edge];
     args.edge[p] = edge;
   }

@@ -26,8 +26,10 @@
 // The place of a call, as default arguments.
 #define GSAMPLE_CALL \
   const char *file = __builtin_FILE(), int line = __builtin_LINE()
-#define GSAMPLE_SITE \
-  ::gsample::emu::Site { __func__, file, line }
+#define GSAMPLE_SITE     \
+  ::gsample::emu::Site { \
+    __func__, file, line \
+  }
 
 inline void __syncthreads(GSAMPLE_CALL) {
   gsample::emu::block_barrier(GSAMPLE_SITE);
@@ -181,12 +183,24 @@ inline uint32_t __activemask() {
   gsample::emu::fail("__activemask says nothing that a kernel may rely on");
 }
 
-inline int __popc(uint32_t x) { return __builtin_popcount(x); }
-inline int __popcll(uint64_t x) { return __builtin_popcountll(x); }
-inline int __ffs(int x) { return __builtin_ffs(x); }
-inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(x); }
-inline int __clzll(long long x) { return x == 0 ? 64 : __builtin_clzll(x); }
-inline void __nanosleep(unsigned) { gsample::emu::yield(); }
+inline int __popc(uint32_t x) {
+  return __builtin_popcount(x);
+}
+inline int __popcll(uint64_t x) {
+  return __builtin_popcountll(x);
+}
+inline int __ffs(int x) {
+  return __builtin_ffs(x);
+}
+inline int __clz(int x) {
+  return x == 0 ? 32 : __builtin_clz(x);
+}
+inline int __clzll(long long x) {
+  return x == 0 ? 64 : __builtin_clzll(x);
+}
+inline void __nanosleep(unsigned) {
+  gsample::emu::yield();
+}
 
 template <typename value_t>
 value_t __ldg(const value_t* address) {

@@ -30,11 +30,11 @@ DeviceScope::DeviceScope(const char*, const Tensor&) : stream_(nullptr) {}
 
 }  // namespace gsample
 
-extern "C" __attribute__((visibility("default"))) void
-gsample_emulator(uint64_t seed,
-                 int resident_blocks,
-                 int block_threads,
-                 int yield_percent) {
+extern "C" __attribute__((visibility("default"))) void gsample_emulator(
+    uint64_t seed,
+    int resident_blocks,
+    int block_threads,
+    int yield_percent) {
   gsample::emu::Config& config = gsample::emu::config();
   config.seed = seed;
   config.resident_blocks = resident_blocks;

@@ -55,9 +55,8 @@ void start_block(Block& b) {
   b.thread.reset(new Thread[b.threads]());
   b.ready.reset(new Thread*[b.threads]);
   b.warps.reset(new Warp[(b.threads + 31) / 32]());
-  void* stacks =
-      mmap(nullptr, kStack * b.threads, PROT_READ | PROT_WRITE,
-           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* stacks = mmap(nullptr, kStack * b.threads, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (stacks == MAP_FAILED)
     throw std::bad_alloc();
   b.stacks = static_cast<char*>(stacks);
@@ -99,8 +98,7 @@ void report_deadlock() {
         continue;
       unsigned alike = 0;
       for (unsigned j = 0; j < b.threads; ++j)
-        alike += b.thread[j].state == t.state &&
-                 same(b.thread[j].site, t.site);
+        alike += b.thread[j].state == t.state && same(b.thread[j].site, t.site);
       return record(describe(b, t) + "deadlock: waits for ever in " +
                     describe(t.site) + ", as do " + std::to_string(alike) +
                     " of " + std::to_string(b.threads) + " threads");
@@ -156,9 +154,8 @@ void schedule() {
 std::string describe(const Block& b, const Thread& t) {
   char text[200];
   snprintf(text, sizeof text,
-           "kernel %s, block (%u, %u, %u), thread (%u, %u, %u): ",
-           grid->kernel, b.index.x, b.index.y, b.index.z, t.index.x, t.index.y,
-           t.index.z);
+           "kernel %s, block (%u, %u, %u), thread (%u, %u, %u): ", grid->kernel,
+           b.index.x, b.index.y, b.index.z, t.index.x, t.index.y, t.index.z);
   return text;
 }
 
@@ -219,8 +216,10 @@ void run_grid(const char* kernel,
   if (threads == 0 || threads > kMaxThreads || g.num_blocks == 0)
     throw Error(shape + "are no launch");
   if (cooperative && g.num_blocks > capacity)
-    throw Error(shape + "do not all run at a time, as a cooperative launch "
-                "must: " + std::to_string(capacity) + " would");
+    throw Error(shape +
+                "do not all run at a time, as a cooperative launch "
+                "must: " +
+                std::to_string(capacity) + " would");
   g.resident = capacity < g.num_blocks ? capacity : g.num_blocks;
   g.block.reset(new Block[g.resident]());
   grid = &g;
@@ -235,10 +234,18 @@ void run_grid(const char* kernel,
     throw Error(g.error);
 }
 
-Dim3 thread_index() { return thread->index; }
-Dim3 block_index() { return block->index; }
-Dim3 block_size() { return grid->block_size; }
-Dim3 grid_size() { return grid->blocks; }
+Dim3 thread_index() {
+  return thread->index;
+}
+Dim3 block_index() {
+  return block->index;
+}
+Dim3 block_size() {
+  return grid->block_size;
+}
+Dim3 grid_size() {
+  return grid->blocks;
+}
 
 void yield() {
   make_ready(*block, *thread);

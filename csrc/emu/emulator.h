@@ -20,9 +20,9 @@ namespace emu {
 
 struct Config {
   uint64_t seed = 1;
-  int resident_blocks = 3;   // how many blocks the "GPU" holds at a time
-  int block_threads = 64;    // of a launch that leaves it open
-  int yield_percent = 20;    // chance of a switch at an atomic access
+  int resident_blocks = 3;  // how many blocks the "GPU" holds at a time
+  int block_threads = 64;   // of a launch that leaves it open
+  int yield_percent = 20;   // chance of a switch at an atomic access
   uint64_t max_switches = 20000000;  // of a launch: beyond, it is a livelock
 };
 

@@ -31,7 +31,7 @@ struct Collective {
 };
 
 struct Warp {
-  uint32_t used;  // which of the slots are
+  uint32_t used;         // which of the slots are
   Collective slots[32];  // enough, as a lane waits in one at most
 };
 

@@ -15,8 +15,12 @@ void __tsan_acquire(void* address);
 void __tsan_release(void* address);
 }
 #else
-inline void* __tsan_get_current_fiber() { return nullptr; }
-inline void* __tsan_create_fiber(unsigned) { return nullptr; }
+inline void* __tsan_get_current_fiber() {
+  return nullptr;
+}
+inline void* __tsan_create_fiber(unsigned) {
+  return nullptr;
+}
 inline void __tsan_destroy_fiber(void*) {}
 inline void __tsan_switch_to_fiber(void*, unsigned) {}
 inline void __tsan_acquire(void*) {}

@@ -3,8 +3,13 @@
 import os
 
 import pytest
+import torch
 
 from tests.cuda.emulated import Builder, Emulator
+from tests.cuda.gpu import Gpu
+
+#: `GSAMPLE_TEST_GPU=1` insists on a GPU.
+HAS_GPU = torch.cuda.is_available() or 'GSAMPLE_TEST_GPU' in os.environ
 
 
 @pytest.fixture(scope='session')
@@ -13,7 +18,15 @@ def builder(tmp_path_factory):
 
 
 @pytest.fixture(scope='session')
-def emulator(builder):
+def emulated(builder):
     """The emulated operators; `GSAMPLE_EMULATED` names a library of them."""
     built = os.environ.get('GSAMPLE_EMULATED')
     return Emulator(built or builder.operators())
+
+
+@pytest.fixture(scope='session', params=['emulated'] + ['gpu'] * HAS_GPU)
+def cuda(request):
+    """The CUDA operators on CPU tensors: emulated, and on a GPU if any."""
+    if request.param == 'gpu':
+        return Gpu()
+    return request.getfixturevalue('emulated')

@@ -234,9 +234,9 @@ int main(int, char** argv) {
   uint32_t flag = 0;
   try {
     (c.cooperative ? launch_cooperative<uint32_t*, uint32_t*>
-                   : launch<uint32_t*, uint32_t*>)(
-        name.c_str(), c.kernel, {c.blocks, c.threads}, nullptr, out.data(),
-        &flag);
+                   : launch<uint32_t*, uint32_t*>)(name.c_str(), c.kernel,
+                                                   {c.blocks, c.threads},
+                                                   nullptr, out.data(), &flag);
   } catch (const emu::Error& error) {
     printf("%s\n", error.what());
     return 0;

@@ -15,9 +15,9 @@ using namespace gsample;
 
 namespace {
 
-constexpr uint32_t kClaim = 4;        // tasks of a block at a time
+constexpr uint32_t kClaim = 4;  // tasks of a block at a time
 constexpr uint32_t kMostChildren = 5;
-constexpr uint32_t kLeaf = 300;       // nodes from here on have no children
+constexpr uint32_t kLeaf = 300;  // nodes from here on have no children
 constexpr int kThreads = 64;
 
 // The children of node v are the nodes from first_child(v) on, those of
@@ -72,8 +72,7 @@ __global__ void visit_tree(Visit visit) {
     }
     __syncthreads();  // worked
     if (t == 0)
-      shared.room =
-          announce_tasks(visit.queue, shared.children, &shared.first);
+      shared.room = announce_tasks(visit.queue, shared.children, &shared.first);
     __syncthreads();  // announced
     for (uint32_t i = t; shared.room && i < shared.children; i += kThreads)
       publish_task(visit.queue, shared.first + i, shared.child[i]);
@@ -97,11 +96,11 @@ std::string run(uint64_t seed, uint32_t capacity) {
   std::vector<uint32_t> ready(capacity), visits(nodes);
   uint32_t head = 0, tail = 1, pending = 1, full = 0, early = 0;
   ready[0] = 1;
-  const Visit visit{{first_child.data()},
-                    {task.data(), ready.data(), &head, &tail, &pending, &full,
-                     capacity},
-                    visits.data(),
-                    &early};
+  const Visit visit{
+      {first_child.data()},
+      {task.data(), ready.data(), &head, &tail, &pending, &full, capacity},
+      visits.data(),
+      &early};
   emu::config().seed = seed;
   try {
     launch("visit_tree", visit_tree, {3, kThreads}, nullptr, visit);
@@ -112,8 +111,8 @@ std::string run(uint64_t seed, uint32_t capacity) {
     return "the queue is full";
   for (uint32_t v = 0; v < nodes; ++v)
     if (visits[v] != 1)
-      return "task " + std::to_string(v) + " ran " +
-             std::to_string(visits[v]) + " times";
+      return "task " + std::to_string(v) + " ran " + std::to_string(visits[v]) +
+             " times";
   if (early != 0)
     return std::to_string(early) + " blocks left early";
   if (head != tail || pending != 0)

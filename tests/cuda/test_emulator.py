@@ -72,7 +72,8 @@ def expected():
 @pytest.mark.parametrize('seed', range(10))
 def test_barriers_and_collectives_do_what_cuda_says(program, seed):
     out = run(program, 'right', seed).stdout
-    assert list(map(int, out.split())) == sum(expected(), [])
+    want = [number for row in expected() for number in row]
+    assert list(map(int, out.split())) == want
 
 
 @pytest.mark.parametrize('seed', range(2))
@@ -85,8 +86,10 @@ def test_mistakes_are_reported_with_their_place(program, case, seed):
 
 def test_the_report_names_block_thread_and_line(program):
     out = run(program, 'divergent_barrier', 1).stdout
-    line = SOURCE.read_text().splitlines().index(
-        '__global__ void divergent_barrier(uint32_t*, uint32_t*) {'
+    line = (
+        SOURCE.read_text()
+        .splitlines()
+        .index('__global__ void divergent_barrier(uint32_t*, uint32_t*) {')
     )
     assert f'emulator_test.cpp:{line + 3}' in out
     assert f'emulator_test.cpp:{line + 5}' in out

@@ -1,4 +1,4 @@
-"""Walks on the emulated GPU against the CPU, bit for bit."""
+"""Walks on the GPU against the CPU, bit for bit."""
 
 import pytest
 import torch
@@ -18,8 +18,8 @@ FIRST_ORDER = {
 LAWS = [(1.0, 1.0), (0.5, 2.0), (4.0, 0.25), (1e-9, 1.0), (1e9, 1.0)]
 
 
-def assert_same(emulator, name, *args, **options):
-    out = emulator.operator(name)(*args, **options)
+def assert_same(cuda, name, *args, **options):
+    out = cuda.operator(name)(*args, **options)
     want = getattr(torch.ops.gsample, name)(*args, **options)
     assert_equal_tensors(out, want)
     return out
@@ -43,23 +43,23 @@ def sorted_columns(indptr, indices):
 @pytest.mark.parametrize('shape', SHAPES, ids=str)
 @pytest.mark.parametrize('weighted', [False, True])
 @pytest.mark.parametrize('options', FIRST_ORDER.values(), ids=FIRST_ORDER)
-def test_first_order_walks(emulator, options, weighted, shape):
+def test_first_order_walks(cuda, options, weighted, shape):
     graph = skewed_graph(0)
     if weighted:
         options = options | {
             'cum_weight': some_weights(graph[0], graph[1].numel(), 1)
         }
     for seed, length in enumerate([0, 1, 2, 9]):
-        emulator.configure(seed, *shape)
+        cuda.configure(seed, *shape)
         key = make_key(seed, 1, 2)
         args = (*graph, SEEDS, length, key, 3)
-        assert_same(emulator, 'random_walk', *args, **options)
+        assert_same(cuda, 'random_walk', *args, **options)
 
 
 @pytest.mark.parametrize('law', LAWS, ids=str)
 @pytest.mark.parametrize('weighted', [False, True])
 @pytest.mark.parametrize('is_sorted', [False, True])
-def test_second_order_walks(emulator, is_sorted, weighted, law):
+def test_second_order_walks(cuda, is_sorted, weighted, law):
     graph = skewed_graph(1)
     if is_sorted:
         graph = sorted_columns(*graph)
@@ -67,12 +67,12 @@ def test_second_order_walks(emulator, is_sorted, weighted, law):
     if weighted:
         options['cum_weight'] = some_weights(graph[0], graph[1].numel(), 1)
     for seed, length in enumerate([0, 1, 8]):
-        emulator.configure(seed, *SHAPES[seed])
+        cuda.configure(seed, *SHAPES[seed])
         args = (*graph, SEEDS, length, *law, make_key(seed), 3)
-        assert_same(emulator, 'node2vec_walk', *args, **options)
+        assert_same(cuda, 'node2vec_walk', *args, **options)
 
 
-def test_candidates_that_are_nearly_always_rejected(emulator):
+def test_candidates_that_are_nearly_always_rejected(cuda):
     """A walk between a hub and its leaves: then masses decide."""
     leaves = 40
     indptr = torch.tensor([0, leaves, *range(leaves + 1, 2 * leaves + 1)])
@@ -80,51 +80,51 @@ def test_candidates_that_are_nearly_always_rejected(emulator):
     indices = indices.long()
     for is_sorted in (False, True):
         args = indptr, indices, SEEDS[:4], 12, 1e-7, 1.0, make_key(0)
-        emulator.configure()
+        cuda.configure()
         nodes, _ = assert_same(
-            emulator, 'node2vec_walk', *args, is_sorted=is_sorted
+            cuda, 'node2vec_walk', *args, is_sorted=is_sorted
         )
         assert (nodes[:, 2:] == nodes[:, :-2]).all()  # they always return
 
 
 @pytest.mark.parametrize('restart', [0.0, 0.3])
 @pytest.mark.parametrize('path', [[0], [1], [0, 1, 1, 0, 0, 1, 0]])
-def test_walks_along_a_path(emulator, path, restart):
+def test_walks_along_a_path(cuda, path, restart):
     graphs = skewed_graph(0), skewed_graph(1)
     indptr, indices = map(list, zip(*graphs, strict=True))
     for seed, shape in enumerate(SHAPES):
-        emulator.configure(seed, *shape)
+        cuda.configure(seed, *shape)
         args = indptr, indices, path, SEEDS, make_key(seed), 3
-        assert_same(emulator, 'metapath_walk', *args, restart=restart)
+        assert_same(cuda, 'metapath_walk', *args, restart=restart)
 
 
 @pytest.mark.parametrize('seed', range(25))
-def test_the_order_of_execution_changes_nothing(emulator, seed):
+def test_the_order_of_execution_changes_nothing(cuda, seed):
     graph = skewed_graph(2)
-    emulator.configure(seed, *SHAPES[seed % len(SHAPES)])
+    cuda.configure(seed, *SHAPES[seed % len(SHAPES)])
     key = make_key(4)
-    assert_same(emulator, 'random_walk', *graph, SEEDS, 7, key, restart=0.1)
-    assert_same(emulator, 'node2vec_walk', *graph, SEEDS, 7, 0.5, 2.0, key)
+    assert_same(cuda, 'random_walk', *graph, SEEDS, 7, key, restart=0.1)
+    assert_same(cuda, 'node2vec_walk', *graph, SEEDS, 7, 0.5, 2.0, key)
 
 
 @pytest.mark.parametrize('dtypes', DTYPES, ids=str)
-def test_all_dtypes(emulator, dtypes):
+def test_all_dtypes(cuda, dtypes):
     graph = [t.to(d) for t, d in zip(skewed_graph(2), dtypes, strict=True)]
-    emulator.configure()
+    cuda.configure()
     key = make_key(4)
-    assert_same(emulator, 'random_walk', *graph, SEEDS, 5, key)
-    assert_same(emulator, 'node2vec_walk', *graph, SEEDS, 5, 2.0, 0.5, key)
+    assert_same(cuda, 'random_walk', *graph, SEEDS, 5, key)
+    assert_same(cuda, 'node2vec_walk', *graph, SEEDS, 5, 2.0, 0.5, key)
     lists = [graph[0]], [graph[1]]
-    assert_same(emulator, 'metapath_walk', *lists, [0, 0], SEEDS, key)
+    assert_same(cuda, 'metapath_walk', *lists, [0, 0], SEEDS, key)
 
 
-def test_walks_of_nobody(emulator):
+def test_walks_of_nobody(cuda):
     empty = torch.empty(0, dtype=torch.int64)
-    emulator.configure()
+    cuda.configure()
     graph = torch.zeros(1, dtype=torch.int64), empty
-    assert_same(emulator, 'random_walk', *graph, empty, 3, make_key(0))
+    assert_same(cuda, 'random_walk', *graph, empty, 3, make_key(0))
     args = *graph, empty, 3, 1.0, 1.0, make_key(0)
-    assert_same(emulator, 'node2vec_walk', *args)
+    assert_same(cuda, 'node2vec_walk', *args)
 
 
 FAULTS = [
@@ -158,17 +158,17 @@ def bad_call(name, change):
 @pytest.mark.parametrize(
     'name', ['random_walk', 'node2vec_walk', 'metapath_walk']
 )
-def test_bad_input_ends_in_an_error(emulator, name, change, message):
-    emulator.configure()
+def test_bad_input_ends_in_an_error(cuda, name, change, message):
+    cuda.configure()
     with pytest.raises(RuntimeError, match=f'{name}: .*{message}'):
-        emulator.operator(name)(*bad_call(name, change))
+        cuda.operator(name)(*bad_call(name, change))
 
 
 @pytest.mark.parametrize('cum', [-1, 0, 2**62, -(2**63)])
-def test_weights_that_are_no_sums_do_no_harm(emulator, cum):
+def test_weights_that_are_no_sums_do_no_harm(cuda, cum):
     indptr, indices = skewed_graph(0)
     cum_weight = some_weights(indptr, indices.numel(), 1)
     cum_weight[::3] = cum
     args = indptr, indices, SEEDS, 6, make_key(0)
-    emulator.configure()
-    assert_same(emulator, 'random_walk', *args, cum_weight=cum_weight)
+    cuda.configure()
+    assert_same(cuda, 'random_walk', *args, cum_weight=cum_weight)

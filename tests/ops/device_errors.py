@@ -2,9 +2,8 @@
 
 import torch
 
-from tests.ops.fake_cuda import on_cuda
+from tests.ops.fake_cuda import kernels, on_cuda
 from torch_gsample import ops
-from torch_gsample.ops import _check
 from torch_gsample.rng import make_key
 
 KEY = make_key(0)
@@ -15,23 +14,36 @@ OTHER = on_cuda(INDPTR, 1), on_cuda(INDICES, 1)
 ROWS = torch.ones(3, 2)
 
 
-def no_kernel():
-    raise NotImplementedError("gsample::x: arguments from the 'CUDA' backend")
-
-
-no_kernel.__name__ = 'random_walk.default'
-
-
 def walk(indptr, indices, seeds, key=KEY):
-    return ops.random_walk(indptr, indices, seeds, 2, key=key)
+    with kernels():
+        ops.random_walk(indptr, indices, seeds, 2, key=key)
+
+
+def metapath(indptr, indices, seeds):
+    with kernels():
+        ops.metapath_walk(indptr, indices, [0, 1], seeds, key=KEY)
+
+
+def sample(indptr, cols):
+    with kernels():
+        ops.sample_cols(indptr, 1, cols=cols, key=KEY)
+
+
+def gather(input, index):
+    with kernels():
+        ops.gather_rows(input, index)
 
 
 DEVICE_ERRORS = [
     (
         ValueError,
+        lambda: ops.unique_nodes(on_cuda(SEEDS), 3),
+        "'id' is on cuda:0, but this torch_gsample was built without CUDA",
+    ),
+    (
+        ValueError,
         lambda: walk(INDPTR, INDICES, on_cuda(SEEDS)),
-        "'seeds' must be on cpu, where the graph is (got cuda:0); move one of "
-        'them with Tensor.to',
+        "'seeds' must be on the CPU (got cuda:0)",
     ),
     (
         ValueError,
@@ -50,18 +62,12 @@ DEVICE_ERRORS = [
     ),
     (
         ValueError,
-        lambda: ops.metapath_walk(
-            [CUDA[0], OTHER[0]],
-            [CUDA[1], OTHER[1]],
-            [0, 1],
-            on_cuda(SEEDS),
-            key=KEY,
-        ),
+        lambda: metapath(*zip(CUDA, OTHER, strict=True), on_cuda(SEEDS)),
         "'indptr' must be on cuda:0, where the graph is (got cuda:1)",
     ),
     (
         ValueError,
-        lambda: ops.sample_cols(CUDA[0], 1, cols=SEEDS, key=KEY),
+        lambda: sample(CUDA[0], SEEDS),
         "'cols' must be on cuda:0, where the graph is (got cpu)",
     ),
     (
@@ -71,19 +77,13 @@ DEVICE_ERRORS = [
     ),
     (
         ValueError,
-        lambda: ops.gather_rows(ROWS, on_cuda(SEEDS)),
+        lambda: gather(ROWS, on_cuda(SEEDS)),
         "'input' must be on cuda:0, where 'index' is, or in pinned memory for "
         'CUDA (got cpu, not pinned)',
     ),
     (
         ValueError,
-        lambda: ops.gather_rows(on_cuda(ROWS), SEEDS),
+        lambda: gather(on_cuda(ROWS), SEEDS),
         "'input' must be on cpu, where 'index' is",
-    ),
-    (
-        NotImplementedError,
-        lambda: _check.call(no_kernel),
-        'random_walk: this build of torch_gsample has no kernel for CUDA; '
-        'build it with GSAMPLE_CUDA=1, or move the tensors to the CPU',
     ),
 ]

@@ -4,6 +4,8 @@ They have no values: code that looks at one, which would wait for a GPU,
 raises an error.
 """
 
+from unittest import mock
+
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
@@ -17,3 +19,9 @@ def on_cuda(tensor, index=0):
         return torch.empty(
             tensor.shape, dtype=tensor.dtype, device=f'cuda:{index}'
         )
+
+
+def kernels():
+    """As if this build had CUDA kernels."""
+    name = '_dispatch_has_kernel_for_dispatch_key'
+    return mock.patch.object(torch._C, name, return_value=True)

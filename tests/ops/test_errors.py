@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.ops.cuda_errors import CUDA_ERRORS
 from tests.ops.device_errors import DEVICE_ERRORS
 from tests.ops.edge_map_errors import EDGE_MAP_ERRORS
 from tests.ops.hops_errors import HOPS_ERRORS
@@ -88,7 +89,7 @@ VECTORS = [
     (TypeError, lambda: sample(INDPTR.float()), "'indptr' must be int32 or i"),
     (TypeError, lambda: sample(seeds=SEEDS.short()), 'int64 (got torch.int16'),
     (ValueError, lambda: sample(INDPTR[None]), 'a vector (got shape [1, 4])'),
-    (ValueError, lambda: sample(META), "'indptr' must be on the CPU or on CUD"),
+    (ValueError, lambda: sample(META), "'indptr' must be on the CPU (got met"),
     (ValueError, lambda: sample(indices=META), "'indices' must be on the CPU"),
     (ValueError, lambda: sample(seeds=META), "'seeds' must be on the CPU (go"),
     (ValueError, lambda: sample(key=KEY.to('meta')), "'key' must be on the C"),
@@ -265,7 +266,11 @@ OTHERS = [
         lambda: ops.gather_rows(torch.tensor(1), SEEDS),
         'have at least one dimension (got shape [])',
     ),
-    (ValueError, lambda: ops.gather_rows(META, SEEDS), "'input' must be on the"),
+    (
+        ValueError,
+        lambda: ops.gather_rows(META, SEEDS),
+        "'input' must be on the",
+    ),
     (IndexError, lambda: ops.gather_rows(SEEDS, TIME), 'in [0, 2) (got 3)'),
     (TypeError, lambda: ops.gather_rows(TIME, TIME > 1), 'got torch.bool'),
     (
@@ -354,6 +359,7 @@ MATRICES = [
 
 CASES = VECTORS + SAMPLING + HETERO + FORMATS + OTHERS + MATRICES
 CASES += SEGMENT_ERRORS + HOPS_ERRORS + WALK_ERRORS + EDGE_MAP_ERRORS
+CASES += CUDA_ERRORS
 CASES += DEVICE_ERRORS
 
 
@@ -365,12 +371,9 @@ def test_errors_name_the_argument_the_rule_and_the_value(error, call, message):
     assert re.match(r'\w+: ', str(caught.value))  # the operator
 
 
-ERRORS = TypeError, ValueError, IndexError, NotImplementedError
-
-
 def messages():
     for _, call, _ in CASES:
-        with pytest.raises(ERRORS) as caught:
+        with pytest.raises((TypeError, ValueError, IndexError)) as caught:
             call()
         yield str(caught.value)
 

@@ -1,5 +1,6 @@
 """Argument checks of the operators, with one wording of each error."""
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -8,22 +9,7 @@ from torch import Tensor
 from torch.compiler import is_dynamo_compiling as is_compiling
 
 INDEX_DTYPES = (torch.int32, torch.int64)
-
-#: Operators that have a CUDA kernel. Kernels check values there: to look at
-#: them here would wait for the GPU.
-ON_CUDA = frozenset(
-    {
-        'gather_rows',
-        'metapath_walk',
-        'neighbor_sample',
-        'node2vec_walk',
-        'random_uniform',
-        'random_walk',
-        'sample_cols',
-        'slice_cols',
-        'unique_nodes',
-    }
-)
+CPU = torch.device('cpu')
 
 
 def is_known(condition: bool) -> bool:
@@ -39,38 +25,34 @@ def is_known(condition: bool) -> bool:
     return guard_or_false(condition)
 
 
-def on_device(
-    op: str, name: str, value: Tensor, like: Tensor | None = None
-) -> Tensor:
-    """Returns a tensor that an operator has a kernel for.
+def graph_device(
+    op: str, indptr: Tensor | None, name: str = 'indptr'
+) -> torch.device:
+    """Returns the device on which an operator with a CUDA kernel runs.
 
     Raises:
-        ValueError: If it has none for the device of ``value``, or that is not
-            the device of the graph that ``like`` is of.
+        ValueError: If the graph is on a GPU, and there are no kernels for it.
     """
-    cuda = op in ON_CUDA
-    if value.device.type != 'cpu' and not (cuda and value.is_cuda):
-        devices = 'the CPU or on CUDA' if cuda else 'the CPU'
+    if not isinstance(indptr, Tensor) or indptr.device.type != 'cuda':
+        return CPU
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+    if not has_kernel(f'gsample::{op}', 'CUDA'):
         raise ValueError(
-            f"{op}: '{name}' must be on {devices} (got {value.device})"
+            f"{op}: '{name}' is on {indptr.device}, but this torch_gsample "
+            f'was built without CUDA; build it with GSAMPLE_CUDA=1, or move '
+            f'the graph to the CPU'
         )
-    if like is not None and value.device != like.device:
-        raise ValueError(
-            f"{op}: '{name}' must be on {like.device}, where the graph is "
-            f'(got {value.device}); move one of them with Tensor.to'
-        )
-    return value
+    return indptr.device
 
 
 def integer_vector(
-    op: str, name: str, value: Tensor, like: Tensor | None = None
+    op: str, name: str, value: Tensor, device: torch.device = CPU
 ) -> Tensor:
     """Returns ``value`` as a contiguous vector of int32 or int64.
 
     Raises:
         TypeError: If it is no integer tensor.
-        ValueError: If it is no vector, or not where :func:`on_device` wants
-            it.
+        ValueError: If it is no vector, or not on the device.
     """
     if not isinstance(value, Tensor):
         raise TypeError(
@@ -84,7 +66,13 @@ def integer_vector(
         raise ValueError(
             f"{op}: '{name}' must be a vector (got shape {list(value.shape)})"
         )
-    return on_device(op, name, value, like).contiguous()
+    if value.device != device:
+        where = f'{device}, where the graph is'
+        raise ValueError(
+            f"{op}: '{name}' must be on "
+            f'{"the CPU" if device == CPU else where} (got {value.device})'
+        )
+    return value.contiguous()
 
 
 def int64_vector(
@@ -92,10 +80,10 @@ def int64_vector(
     name: str,
     value: Tensor,
     size: int | None = None,
-    like: Tensor | None = None,
+    device: torch.device = CPU,
 ) -> Tensor:
     """Like :func:`integer_vector`, converted to int64, of a given length."""
-    value = integer_vector(op, name, value, like).to(torch.int64)
+    value = integer_vector(op, name, value, device).to(torch.int64)
     if size is not None and value.numel() != size:
         raise ValueError(
             f"{op}: '{name}' must have {size} elements (got {value.numel()})"
@@ -103,18 +91,20 @@ def int64_vector(
     return value
 
 
-def pointers(op: str, indptr: Tensor) -> Tensor:
+def pointers(op: str, indptr: Tensor, device: torch.device = CPU) -> Tensor:
     """Returns the pointers of a graph, which are never empty."""
-    indptr = integer_vector(op, 'indptr', indptr)
+    indptr = integer_vector(op, 'indptr', indptr, device)
     if indptr.numel() == 0:
         raise ValueError(f"{op}: 'indptr' must have at least one element")
     return indptr
 
 
-def graph(op: str, indptr: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
+def graph(
+    op: str, indptr: Tensor, indices: Tensor, device: torch.device = CPU
+) -> tuple[Tensor, Tensor]:
     """Returns the pointers and indices of a graph in supported dtypes."""
-    indptr = pointers(op, indptr)
-    indices = integer_vector(op, 'indices', indices, indptr)
+    indptr = pointers(op, indptr, device)
+    indices = integer_vector(op, 'indices', indices, device)
     if indptr.dtype == torch.int32 and indices.dtype == torch.int64:
         indptr = indptr.to(torch.int64)
     return indptr, indices
@@ -125,21 +115,23 @@ def node_ids(
     name: str,
     value: Tensor,
     num_nodes: int,
-    like: Tensor | None = None,
+    device: torch.device = CPU,
 ) -> Tensor:
-    """Returns ``value`` as int64 after checking its range on the CPU.
+    """Returns ``value`` as int64 after checking its range.
+
+    On a GPU the kernel checks it, so that nothing waits here.
 
     Raises:
         IndexError: If an id is outside ``[0, num_nodes)``.
     """
-    value = int64_vector(op, name, value, like=like)
+    value = int64_vector(op, name, value, device=device)
     return in_range(op, name, value, num_nodes)
 
 
 def in_range(op: str, name: str, value: Tensor, size: int) -> Tensor:
     """Returns integers that are positions of a vector of ``size``.
 
-    On CUDA the kernel checks them.
+    On a GPU the kernel checks them.
 
     Raises:
         IndexError: If one is outside ``[0, size)``.
@@ -246,20 +238,15 @@ def call(operator: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Calls an operator that Ctrl-C may end.
 
     Raises:
+        IndexError: If it found an id that is not in the graph.
         KeyboardInterrupt: If it did.
-        NotImplementedError: If this build lacks its kernel for CUDA.
     """
     try:
         return operator(*args, **kwargs)
-    except NotImplementedError as error:
-        if "'CUDA'" not in str(error):
-            raise
-        name = operator.__name__.removesuffix('.default')
-        raise NotImplementedError(
-            f'{name}: this build of torch_gsample has no kernel for CUDA; '
-            f'build it with GSAMPLE_CUDA=1, or move the tensors to the CPU'
-        ) from None
     except RuntimeError as error:
         if ': interrupted' in str(error):
             raise KeyboardInterrupt from None
+        if re.search(r": '(seeds|cols|id|index)' must be in \[", str(error)):
+            not_a_node = IndexError(str(error).splitlines()[0])
+            raise not_a_node from None
         raise

@@ -48,14 +48,12 @@ def gather_rows(
             f"{op}: 'input' must have at least one dimension (got shape "
             f'{list(input.shape)})'
         )
-    _check.on_device(op, 'input', input)
-    index = _check.node_ids(op, 'index', index, input.shape[0])
-    if input.device != index.device and not (
-        index.is_cuda and input.is_pinned()
-    ):
+    device = _check.graph_device(op, index, 'index')
+    index = _check.node_ids(op, 'index', index, input.shape[0], device)
+    if input.device != device and not (index.is_cuda and input.is_pinned()):
         raise ValueError(
-            f"{op}: 'input' must be on {index.device}, where 'index' is, or "
-            f'in pinned memory for CUDA (got {input.device}, not pinned)'
+            f"{op}: 'input' must be on {device}, where 'index' is, or in "
+            f'pinned memory for CUDA (got {input.device}, not pinned)'
         )
     return _check.call(
         torch.ops.gsample.gather_rows.default,

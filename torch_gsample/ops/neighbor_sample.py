@@ -73,6 +73,9 @@ def neighbor_sample(
     Temporal sampling restricts a column to the edges of
     ``[seed_time - time_window, seed_time]``.
 
+    On a GPU, where all tensors but ``key`` then are, the sample is the same;
+    only the counts come back to the CPU.
+
     Args:
         indptr (torch.Tensor): int32 or int64 ``[num_nodes + 1]``, where each
             column (destination) starts in ``indices``.
@@ -123,13 +126,14 @@ def neighbor_sample(
         (tensor([1, 2]), tensor([0, 0]))
     """
     op = 'neighbor_sample'
-    indptr, indices = _check.graph(op, indptr, indices)
-    seeds = _check.node_ids(op, 'seeds', seeds, indptr.numel() - 1, indptr)
+    device = _check.graph_device(op, indptr)
+    indptr, indices = _check.graph(op, indptr, indices, device)
+    seeds = _check.node_ids(op, 'seeds', seeds, indptr.numel() - 1, device)
     num_edges = indices.numel()
     if cum_weight is not None:
         size = cum_weight_size(num_edges, indptr.numel() - 1)
         cum_weight = _check.int64_vector(
-            op, 'cum_weight', cum_weight, size, indptr
+            op, 'cum_weight', cum_weight, size, device
         )
     if (edge_time is None) != (seed_time is None):
         raise ValueError(
@@ -137,10 +141,10 @@ def neighbor_sample(
         )
     if edge_time is not None and seed_time is not None:
         edge_time = _check.int64_vector(
-            op, 'edge_time', edge_time, num_edges, indptr
+            op, 'edge_time', edge_time, num_edges, device
         )
         seed_time = _check.int64_vector(
-            op, 'seed_time', seed_time, seeds.numel(), indptr
+            op, 'seed_time', seed_time, seeds.numel(), device
         )
         if not disjoint:
             raise ValueError(f"{op}: temporal sampling needs 'disjoint=True'")
@@ -330,8 +334,8 @@ def _(
         seeds.new_empty(num_nodes),
         seeds.new_empty(num_edges if return_edge_id else 0),
         seeds.new_empty(num_nodes if disjoint else 0),
-        seeds.new_empty(len(fanouts) + 1),
-        seeds.new_empty(len(fanouts)),
+        seeds.new_empty(len(fanouts) + 1, device='cpu'),
+        seeds.new_empty(len(fanouts), device='cpu'),
     )
 
 

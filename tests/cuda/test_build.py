@@ -1,0 +1,89 @@
+"""The extension with its CUDA half, on a machine without a driver."""
+
+import os
+import re
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.core.test_core import find_nvcc
+
+ROOT = Path(__file__).resolve().parents[2]
+ARCHS = '75', '80', '90'
+
+LOAD = """
+import sys
+import torch
+torch.ops.load_library(sys.argv[1])
+has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+print(torch.cuda.is_available())
+print(has_kernel('gsample::neighbor_sample', 'CUDA'))
+print(has_kernel('gsample::neighbor_sample', 'CPU'))
+"""
+
+
+@pytest.fixture(scope='module')
+def extension(tmp_path_factory):
+    """An extension that is built with CUDA, and what compiled it."""
+    nvcc = find_nvcc()
+    if nvcc is None:
+        pytest.skip('nvcc was not found: install the CUDA toolkit')
+    folder = tmp_path_factory.mktemp('build')
+    environment = {
+        **os.environ,
+        'GSAMPLE_CUDA': '1',
+        'GSAMPLE_CUDA_ARCHS': ';'.join(ARCHS),
+    }
+    subprocess.run(
+        [sys.executable, 'setup.py', '--quiet', 'build_ext']
+        + ['--build-lib', folder],
+        cwd=ROOT,
+        env=environment,
+        check=True,
+    )
+    return folder / 'torch_gsample' / '_C.so'
+
+
+def test_it_loads_and_has_kernels_for_both(extension):
+    done = subprocess.run(
+        [sys.executable, '-c', LOAD, extension],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split()[1:] == ['True', 'True']
+
+
+def test_it_needs_no_library_of_cuda(extension):
+    done = subprocess.run(
+        ['readelf', '--dynamic', extension],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    needed = re.findall(r'NEEDED.*\[(.*)\]', done.stdout)
+    assert needed
+    assert not [name for name in needed if 'cuda' in name]
+
+
+def architectures(path):
+    """Architectures of the machine code in the fat binaries of a file."""
+    data, found = path.read_bytes(), set()
+    header = struct.pack('<IHH', 0xBA55ED50, 1, 16)  # magic, version, size
+    for match in re.finditer(re.escape(header), data):
+        (size,) = struct.unpack_from('<Q', data, match.end())
+        at = match.start() + 16
+        end = at + size
+        while at < end:
+            kind, _, before, length = struct.unpack_from('<HHIQ', data, at)
+            if kind == 2:  # ELF; 1 is PTX
+                found.add(struct.unpack_from('<I', data, at + 28)[0])
+            at += before + length
+    return found
+
+
+def test_it_holds_code_for_each_architecture(extension):
+    assert architectures(extension) == set(map(int, ARCHS))

@@ -1,0 +1,46 @@
+"""Every kernel under ThreadSanitizer and AddressSanitizer with UBSan."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cuda.emulated import GXX
+
+TESTS = Path(__file__).parent
+
+
+def runtime(name):
+    """The library that a program must load before all others."""
+    command = [GXX, f'-print-file-name=lib{name}.so']
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    ('sanitizer', 'libraries'),
+    [('thread', ['tsan']), ('address', ['asan', 'ubsan'])],
+)
+def test_kernels_are_clean(builder, sanitizer, libraries):
+    """The tests that are marked so, in a process of their own."""
+    supp = TESTS.parent / 'sanitize' / 'tsan.supp'
+    environment = {
+        **os.environ,
+        'GSAMPLE_EMULATED': str(builder.operators(sanitizer)),
+        'LD_PRELOAD': ' '.join(map(runtime, libraries)),
+        'ASAN_OPTIONS': 'detect_leaks=0',
+        'TSAN_OPTIONS': f'report_signal_unsafe=0:suppressions={supp}:'
+        'halt_on_error=1:exitcode=66',
+    }
+    # ThreadSanitizer needs a fixed layout of memory.
+    done = subprocess.run(
+        ['setarch', '-R', sys.executable, '-m', 'pytest', TESTS, '-x']
+        + ['-p', 'no:cacheprovider', '-m', 'sanitize'],
+        capture_output=True,
+        text=True,
+        cwd=TESTS.parents[1],
+        env=environment,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

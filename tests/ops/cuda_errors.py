@@ -1,0 +1,51 @@
+"""Errors of graphs on a GPU, which need none."""
+
+from unittest import mock
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from torch_gsample import ops
+from torch_gsample.rng import make_key
+
+
+def on_gpu(size):
+    """A tensor without memory."""
+    with FakeTensorMode():
+        return torch.empty(size, dtype=torch.int64, device='cuda:0')
+
+
+def on_cpu(size):
+    return torch.zeros(size, dtype=torch.int64)
+
+
+def sample(indptr, indices, seeds, built=True):
+    """neighbor_sample of a build that has CUDA kernels, or none."""
+    name = '_dispatch_has_kernel_for_dispatch_key'
+    with mock.patch.object(torch._C, name, return_value=built):
+        ops.neighbor_sample(indptr, indices, seeds, [1], key=make_key(0))
+
+
+CUDA_ERRORS = [
+    (
+        ValueError,
+        lambda: sample(on_gpu(4), on_gpu(3), on_gpu(2), built=False),
+        "'indptr' is on cuda:0, but this torch_gsample was built without CUDA;"
+        ' build it with GSAMPLE_CUDA=1, or move the graph to the CPU',
+    ),
+    (
+        ValueError,
+        lambda: sample(on_cpu(4), on_cpu(0), on_gpu(2)),
+        "'seeds' must be on the CPU (got cuda:0)",
+    ),
+    (
+        ValueError,
+        lambda: sample(on_gpu(4), on_cpu(3), on_gpu(2)),
+        "'indices' must be on cuda:0, where the graph is (got cpu)",
+    ),
+    (
+        ValueError,
+        lambda: sample(on_gpu(4), on_gpu(3), on_cpu(2)),
+        "'seeds' must be on cuda:0, where the graph is (got cpu)",
+    ),
+]

@@ -73,11 +73,6 @@ inline bool on_device_of(const Tensor& tensor, const Tensor& like) {
          tensor.get_device_index() == like.get_device_index();
 }
 
-inline bool on_device_of(const Tensor& tensor, const Tensor& like) {
-  return tensor.is_cuda() == like.is_cuda() &&
-         tensor.get_device_index() == like.get_device_index();
-}
-
 // All tensors of a call must be on one device.
 inline void check_device(const char* op,
                          const char* name,

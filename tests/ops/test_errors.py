@@ -269,7 +269,7 @@ OTHERS = [
     (
         ValueError,
         lambda: ops.gather_rows(META, SEEDS),
-        "'input' must be on the",
+        "'input' must be on cpu, ",
     ),
     (IndexError, lambda: ops.gather_rows(SEEDS, TIME), 'in [0, 2) (got 3)'),
     (TypeError, lambda: ops.gather_rows(TIME, TIME > 1), 'got torch.bool'),

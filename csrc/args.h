@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "core/philox.h"
+#include "core/weighted.h"
 
 namespace gsample {
 
@@ -20,6 +21,24 @@ struct Relation {
   int64_t num_edges;
   int src;  // node type of the rows
   int dst;  // node type of the columns
+};
+
+// One relation of random walks: a walk at v goes to an entry of column v.
+template <typename indptr_t, typename index_t>
+struct WalkGraph {
+  const indptr_t* indptr;     // [num_cols + 1]
+  const index_t* indices;     // [num_edges]
+  const int64_t* cum_weight;  // or null, see core/weighted.h
+  int64_t num_cols;
+  int64_t num_edges;
+
+  // Whether a column may be read.
+  GSAMPLE_HD bool holds(indptr_t begin, indptr_t end) const {
+    return begin >= 0 && begin <= end && end <= num_edges;
+  }
+  GSAMPLE_HD CumulativeWeights weights(int64_t begin, int64_t end) const {
+    return {cum_weight + begin, 0, static_cast<uint64_t>(end - begin)};
+  }
 };
 
 struct NodeType {

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "../cuda/device.h"
+#include "../cuda/report.h"
 #include "check.h"
 
 // The emulator runs the same operators on tensors of the CPU, under a name of
@@ -41,6 +42,27 @@ inline Tensor device_vector(const Tensor& like,
   return out;
 }
 
+// A kernel's report, on the device.
+class DeviceReport {
+ public:
+  explicit DeviceReport(const Tensor& like)
+      : memory_(torch::stable::new_zeros(like, {kItems}, ScalarType::Long)) {}
+
+  Report* get() {
+    return reinterpret_cast<Report*>(memory_.mutable_data_ptr<int64_t>());
+  }
+  // Waits for the kernel.
+  Report read(const DeviceScope& scope) {
+    Report report;
+    copy_to_host(&report, get(), sizeof report, scope.stream());
+    return report;
+  }
+
+ private:
+  static constexpr int64_t kItems = sizeof(Report) / sizeof(int64_t);
+  Tensor memory_;
+};
+
 // The start of a vector that was allocated for the worst case.
 inline Tensor first_items(Tensor tensor, int64_t size) {
   return torch::stable::narrow(tensor, 0, 0, size);
@@ -55,9 +77,10 @@ inline bool on_device_of(const Tensor& tensor, const Tensor& like) {
 inline void check_device(const char* op,
                          const char* name,
                          const Tensor& tensor,
-                         const Tensor& like) {
+                         const Tensor& like,
+                         const char* like_name = "indptr") {
   STD_TORCH_CHECK(on_device_of(tensor, like), op, ": '", name,
-                  "' must be on the device of 'indptr'");
+                  "' must be on the device of '", like_name, "'");
 }
 
 }  // namespace gsample

@@ -2,15 +2,14 @@
 #include <torch/csrc/stable/library.h>
 
 #include <algorithm>
-#include <cmath>
 #include <tuple>
 #include <vector>
 
 #include "../cpu/forest_fire.h"
 #include "../cpu/node2vec_walk.h"
 #include "../cpu/random_walk.h"
-#include "check.h"
 #include "output_pool.h"
+#include "walk.h"
 
 namespace gsample {
 
@@ -24,9 +23,8 @@ const int64_t* read_seeds(const char* op,
   const int64_t n = seeds.numel();
   const int64_t* seed = int64_vector(op, "seeds", seeds, n);
   for (int64_t i = 0; i < n; ++i)
-    STD_TORCH_CHECK(seed[i] >= 0 && seed[i] < num_cols, op,
-                    ": 'seeds' must be in [0, ", num_cols, ") (got ", seed[i],
-                    " at position ", i, ")");
+    if (seed[i] < 0 || seed[i] >= num_cols)
+      raise_seed(op, num_cols, seed[i], i);
   return seed;
 }
 
@@ -35,32 +33,12 @@ Walks empty_walks(const char* op,
                   const Tensor& seeds,
                   int64_t length,
                   int64_t num_cols) {
-  STD_TORCH_CHECK(length >= 0 && length < kMaxSteps, op,
-                  ": 'length' must be in [0, 2^31) (got ", length, ")");
+  check_length(op, length);
   const int64_t n = seeds.numel();
   read_seeds(op, seeds, num_cols);
   const int64_t nodes[] = {n, length + 1}, edges[] = {n, length};
   return {pooled_tensor({nodes, 2}, ScalarType::Long, sizeof(int64_t)),
           pooled_tensor({edges, 2}, ScalarType::Long, sizeof(int64_t))};
-}
-
-uint64_t check_restart(const char* op, double restart) {
-  STD_TORCH_CHECK(restart >= 0 && restart <= 1, op,
-                  ": 'restart' must be in [0, 1] (got ", restart, ")");
-  return restart_threshold(restart);
-}
-
-template <typename indptr_t, typename index_t>
-WalkGraph<indptr_t, index_t> walk_graph(
-    const char* op,
-    const Tensor& indptr,
-    const Tensor& indices,
-    const std::optional<Tensor>& cum_weight) {
-  const int64_t num_cols = indptr.numel() - 1, num_edges = indices.numel();
-  return {indptr.const_data_ptr<indptr_t>(), indices.const_data_ptr<index_t>(),
-          int64_vector(op, "cum_weight", cum_weight,
-                       cum_weight_size(num_edges, num_cols)),
-          num_cols, num_edges};
 }
 
 template <typename indptr_t, typename index_t>
@@ -72,14 +50,9 @@ void check_status(const char* op,
   if (status == Status::kDone)
     return;
   const WalkGraph<indptr_t, index_t>& graph = graphs[fault.graph];
-  STD_TORCH_CHECK(fault.at_edge, op, ": 'indptr' must ascend from 0 to the ",
-                  graph.num_edges, " edges (it does not at column ",
-                  fault.where, " of relation ", fault.graph, ")");
-  STD_TORCH_CHECK(false, op,
-                  ": 'indices' must be columns of the graph of the next step "
-                  "(got ",
-                  graph.indices[fault.where], " at edge ", fault.where,
-                  " of relation ", fault.graph, ")");
+  if (!fault.at_edge)
+    raise_column(op, graph.num_edges, fault.where, fault.graph);
+  raise_edge(op, graph.indices[fault.where], fault.where, fault.graph);
 }
 
 Walks random_walk_op(Tensor indptr,
@@ -126,9 +99,6 @@ Walks node2vec_walk_op(Tensor indptr,
                        int64_t num_threads) {
   const char* op = "node2vec_walk";
   check_matrix(op, indptr, indices);
-  STD_TORCH_CHECK(p > 0 && std::isfinite(p) && q > 0 && std::isfinite(q), op,
-                  ": 'p' and 'q' must be positive and finite (got ", p, " and ",
-                  q, ")");
   Walks out = empty_walks(op, seeds, length, indptr.numel() - 1);
   dispatch_graph(
       op, indptr.scalar_type(), indices.scalar_type(),
@@ -140,36 +110,13 @@ Walks node2vec_walk_op(Tensor indptr,
         WalkFault fault{};
         const Status status = node2vec_walk<indptr_t, index_t>(
             {graph, is_sorted, seeds.const_data_ptr<int64_t>(), seeds.numel(),
-             length, read_stream(op, key, call_id, kWalk), second_order(p, q),
+             length, read_stream(op, key, call_id, kWalk), check_law(op, p, q),
              threads_of(num_threads)},
             std::get<0>(out).mutable_data_ptr<int64_t>(),
             std::get<1>(out).mutable_data_ptr<int64_t>(), &fault);
         check_status(op, status, fault, &graph);
       });
   return out;
-}
-
-// Returns the number of columns of the first step's graph.
-int64_t check_path(const char* op,
-                   const std::vector<Tensor>& indptr,
-                   const std::vector<Tensor>& indices,
-                   const std::vector<int64_t>& path) {
-  const int64_t relations = static_cast<int64_t>(indptr.size());
-  STD_TORCH_CHECK(indptr.size() == indices.size(), op,
-                  ": 'indptr' and 'indices' must have one item for each "
-                  "relation (got ",
-                  relations, " and ", indices.size(), ")");
-  STD_TORCH_CHECK(!path.empty(), op, ": 'path' must not be empty");
-  for (const int64_t relation : path)
-    STD_TORCH_CHECK(relation >= 0 && relation < relations, op,
-                    ": 'path' must hold relations in [0, ", relations,
-                    ") (got ", relation, ")");
-  for (int64_t i = 0; i < relations; ++i) {
-    check_matrix(op, indptr[i], indices[i]);
-    check_vector(op, "indptr", indptr[i], indptr[0].scalar_type());
-    check_vector(op, "indices", indices[i], indices[0].scalar_type());
-  }
-  return indptr[path[0]].numel() - 1;
 }
 
 Walks metapath_walk_op(std::vector<Tensor> indptr,

@@ -67,7 +67,7 @@ class Node2vecGroup {
       walker_[lane] = {number, 0, -1, seed, 0, 0, 0, 0, 0, true};
       if (lane < lanes) {
         nodes_[number * (args.length + 1)] = seed;
-        graph_.prefetch_column(seed);
+        prefetch_column(graph_, seed);
       }
     }
     if (args.length == 0)
@@ -297,7 +297,7 @@ class Node2vecGroup {
   void move(Walker* w, int64_t edge, int64_t node) {
     edges_[w->number * args_.length + w->step] = edge;
     nodes_[w->number * (args_.length + 1) + w->step + 1] = node;
-    graph_.prefetch_column(node);
+    prefetch_column(graph_, node);
     w->from = w->at;
     w->from_begin = w->begin;
     w->from_end = w->end;

@@ -30,7 +30,7 @@ class WalkGroup {
       node_[lane] = seeds_[lane];
       nodes[lane * (args_.length + 1)] = seeds_[lane];
       if (args_.length > 0)
-        graph(0).prefetch_column(node_[lane]);
+        prefetch_column(graph(0), node_[lane]);
     }
     for (int64_t step = 0; step < args_.length; ++step) {
       if (step % 32 == 0)
@@ -139,7 +139,7 @@ class WalkGroup {
         holds &= static_cast<uint64_t>(node) < limit;
       }
       node_[lane] = node;
-      next.prefetch_column(node);
+      prefetch_column(next, node);
       edges[lane * args_.length + step] = edge;
       nodes[lane * (args_.length + 1) + step + 1] = node;
     }

@@ -7,8 +7,8 @@
 #include <atomic>
 #include <mutex>
 
+#include "../args.h"
 #include "../core/walk.h"
-#include "../core/weighted.h"
 #include "parallel.h"
 
 namespace gsample {
@@ -22,29 +22,13 @@ inline void prefetch_item(const item_t* data, int64_t i) {
       reinterpret_cast<uintptr_t>(data) + offset));
 }
 
-// One relation, column by column: a walk at v goes to an entry of column v.
-template <typename indptr_t, typename index_t>
-struct WalkGraph {
-  const indptr_t* indptr;     // [num_cols + 1]
-  const index_t* indices;     // [num_edges]
-  const int64_t* cum_weight;  // or null, see core/weighted.h
-  int64_t num_cols;
-  int64_t num_edges;
-
-  // `v` has not been checked yet: the sum must wrap around.
-  void prefetch_column(int64_t v) const {
-    const uint64_t next = static_cast<uint64_t>(v) + 1;
-    prefetch_item(indptr, v);
-    prefetch_item(indptr, static_cast<int64_t>(next));  // on the next line?
-  }
-  // Whether a column may be read.
-  bool holds(indptr_t begin, indptr_t end) const {
-    return begin >= 0 && begin <= end && end <= num_edges;
-  }
-  CumulativeWeights weights(int64_t begin, int64_t end) const {
-    return {cum_weight + begin, 0, static_cast<uint64_t>(end - begin)};
-  }
-};
+// `v` has not been checked yet: the sum must wrap around.
+template <typename graph_t>
+inline void prefetch_column(const graph_t& graph, int64_t v) {
+  const uint64_t next = static_cast<uint64_t>(v) + 1;
+  prefetch_item(graph.indptr, v);
+  prefetch_item(graph.indptr, static_cast<int64_t>(next));  // the next line?
+}
 
 // Where a graph is malformed.
 struct WalkFault {

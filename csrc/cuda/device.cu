@@ -19,6 +19,23 @@ void copy_to_host(void* to,
   check_cuda("cudaStreamSynchronize", cudaStreamSynchronize(s));
 }
 
+// Of memory that is not pinned, CUDA makes a copy of its own first.
+void copy_to_device(void* to,
+                    const void* from,
+                    size_t bytes,
+                    StreamHandle stream) {
+  check_cuda("cudaMemcpyAsync",
+             cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice,
+                             static_cast<cudaStream_t>(stream)));
+}
+
+const void* device_address(const void* host) {
+  cudaPointerAttributes found;
+  check_cuda("cudaPointerGetAttributes",
+             cudaPointerGetAttributes(&found, host));
+  return found.type == cudaMemoryTypeHost ? found.devicePointer : nullptr;
+}
+
 void poison(void*, size_t) {}
 
 void throw_cuda_error(const char* what, int error) {

@@ -18,6 +18,12 @@ struct LaunchShape {
 // before, is done.
 void copy_to_host(void* to, const void* from, size_t bytes, StreamHandle);
 
+// Copies to the device. `from` may be used again at once.
+void copy_to_device(void* to, const void* from, size_t bytes, StreamHandle);
+
+// Where kernels find what is at `host`, null unless it is pinned memory.
+const void* device_address(const void* host);
+
 // Fills memory that a kernel must not read before it wrote it: only in the
 // emulator.
 void poison(void* memory, size_t bytes);

@@ -33,6 +33,16 @@ LaunchShape cooperative_shape(void (*kernel)(args_t...),
   return {static_cast<int>(useful < most ? useful : most), threads};
 }
 
+// The launch of a kernel whose threads take `work` items in strides.
+inline LaunchShape shape_for(int threads, int64_t work) {
+  constexpr int64_t kMost = int64_t{1} << 20;
+  const int64_t blocks = (work + threads - 1) / threads;
+  return {static_cast<int>(blocks < 1       ? 1
+                           : blocks < kMost ? blocks
+                                            : kMost),
+          threads};
+}
+
 template <typename... args_t>
 void launch(const char* name,
             void (*kernel)(args_t...),
@@ -67,6 +77,13 @@ template <typename... args_t>
 LaunchShape cooperative_shape(void (*)(args_t...), int threads, int64_t) {
   const emu::Config& config = emu::config();
   return {config.resident_blocks,
+          threads < config.block_threads ? threads : config.block_threads};
+}
+
+// More blocks than run at a time.
+inline LaunchShape shape_for(int threads, int64_t) {
+  const emu::Config& config = emu::config();
+  return {config.resident_blocks + 1,
           threads < config.block_threads ? threads : config.block_threads};
 }
 

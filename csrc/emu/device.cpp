@@ -14,6 +14,14 @@ void copy_to_host(void* to, const void* from, size_t bytes, StreamHandle) {
   memcpy(to, from, bytes);
 }
 
+void copy_to_device(void* to, const void* from, size_t bytes, StreamHandle) {
+  memcpy(to, from, bytes);
+}
+
+const void* device_address(const void* host) {
+  return host;
+}
+
 void poison(void* memory, size_t bytes) {
   memset(memory, 0xCD, bytes);
 }

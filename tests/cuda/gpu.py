@@ -19,6 +19,8 @@ class Gpu:
                 *[self._place(value) for value in args],
                 **{key: self._place(kwargs[key]) for key in kwargs},
             )
+            if isinstance(out, torch.Tensor):
+                return out.cpu()
             return [tensor.cpu() for tensor in out]
 
         return call
@@ -27,7 +29,10 @@ class Gpu:
         """Nobody chooses the order of execution of a GPU."""
 
     def _place(self, value):
-        is_tensor = isinstance(value, torch.Tensor)
+        if isinstance(value, list):
+            return [self._place(item) for item in value]
+        if not isinstance(value, torch.Tensor):
+            return value
         # Keys stay: they are read when a kernel is started.
-        is_key = is_tensor and value.dim() == 2
-        return value.to(self.device) if is_tensor and not is_key else value
+        is_key = value.dtype == torch.int64 and value.shape == (1, 3)
+        return value if is_key else value.to(self.device)

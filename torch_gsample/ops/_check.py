@@ -1,5 +1,6 @@
 """Argument checks of the operators, with one wording of each error."""
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,7 +25,9 @@ def is_known(condition: bool) -> bool:
     return guard_or_false(condition)
 
 
-def graph_device(op: str, indptr: Tensor) -> torch.device:
+def graph_device(
+    op: str, indptr: Tensor | None, name: str = 'indptr'
+) -> torch.device:
     """Returns the device on which an operator with a CUDA kernel runs.
 
     Raises:
@@ -35,7 +38,7 @@ def graph_device(op: str, indptr: Tensor) -> torch.device:
     has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
     if not has_kernel(f'gsample::{op}', 'CUDA'):
         raise ValueError(
-            f"{op}: 'indptr' is on {indptr.device}, but this torch_gsample "
+            f"{op}: '{name}' is on {indptr.device}, but this torch_gsample "
             f'was built without CUDA; build it with GSAMPLE_CUDA=1, or move '
             f'the graph to the CPU'
         )
@@ -122,16 +125,18 @@ def node_ids(
         IndexError: If an id is outside ``[0, num_nodes)``.
     """
     value = int64_vector(op, name, value, device=device)
-    return in_range(op, name, value, num_nodes) if device == CPU else value
+    return in_range(op, name, value, num_nodes)
 
 
 def in_range(op: str, name: str, value: Tensor, size: int) -> Tensor:
     """Returns integers that are positions of a vector of ``size``.
 
+    On a GPU the kernel checks them.
+
     Raises:
         IndexError: If one is outside ``[0, size)``.
     """
-    if not is_compiling() and value.numel() > 0:
+    if not is_compiling() and value.numel() > 0 and not value.is_cuda:
         # As numbers: int32 cannot be compared with what it does not hold.
         low, high = map(int, torch.aminmax(value))
         if low < 0 or high >= size:
@@ -233,7 +238,7 @@ def call(operator: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Calls an operator that Ctrl-C may end.
 
     Raises:
-        IndexError: If it found a seed that is not in the graph.
+        IndexError: If it found an id that is not in the graph.
         KeyboardInterrupt: If it did.
     """
     try:
@@ -241,7 +246,7 @@ def call(operator: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     except RuntimeError as error:
         if ': interrupted' in str(error):
             raise KeyboardInterrupt from None
-        if ": 'seeds' must be in [" in str(error):
+        if re.search(r": '(seeds|cols|id|index)' must be in \[", str(error)):
             not_a_node = IndexError(str(error).splitlines()[0])
             raise not_a_node from None
         raise

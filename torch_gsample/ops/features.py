@@ -21,7 +21,9 @@ def gather_rows(
     it page by page.
 
     Args:
-        input (torch.Tensor): ``[num_rows, *]`` in any dtype.
+        input (torch.Tensor): ``[num_rows, *]`` in any dtype. If ``index`` is
+            on CUDA it may be in pinned memory of the host, which the GPU then
+            reads itself: only the rows cross the bus.
         index (torch.Tensor): int32 or int64 ``[size]``.
         num_threads (int, optional): At most this many threads; 0 means as
             many as torch uses.
@@ -32,7 +34,8 @@ def gather_rows(
     Raises:
         IndexError: If an index is outside ``[0, num_rows)``.
         TypeError: If ``index`` does not hold integers.
-        ValueError: If ``input`` has no rows, or is not on the CPU.
+        ValueError: If ``input`` has no dimension, or is not where ``index``
+            is.
 
     Example:
         >>> gather_rows(torch.eye(3), torch.tensor([2, 0]))
@@ -40,12 +43,18 @@ def gather_rows(
                 [1., 0., 0.]])
     """
     op = 'gather_rows'
-    if input.dim() == 0 or input.device.type != 'cpu':
+    if input.dim() == 0:
         raise ValueError(
-            f"{op}: 'input' must be on the CPU and have at least one "
-            f'dimension (got shape {list(input.shape)} on {input.device})'
+            f"{op}: 'input' must have at least one dimension (got shape "
+            f'{list(input.shape)})'
         )
-    index = _check.node_ids(op, 'index', index, input.shape[0])
+    device = _check.graph_device(op, index, 'index')
+    index = _check.node_ids(op, 'index', index, input.shape[0], device)
+    if input.device != device and not (index.is_cuda and input.is_pinned()):
+        raise ValueError(
+            f"{op}: 'input' must be on {device}, where 'index' is, or in "
+            f'pinned memory for CUDA (got {input.device}, not pinned)'
+        )
     return _check.call(
         torch.ops.gsample.gather_rows.default,
         input.contiguous(),
@@ -56,7 +65,7 @@ def gather_rows(
 
 def select_rows(input: Tensor, index: Tensor) -> Tensor:
     """Returns ``input.index_select(0, index)``, faster where it is long."""
-    if is_compiling() or index.shape[0] < _MANY_ROWS:
+    if is_compiling() or index.shape[0] < _MANY_ROWS or input.is_cuda:
         return input.index_select(0, index)
     return torch.ops.gsample.gather_rows(input.contiguous(), index)
 

@@ -34,10 +34,15 @@ def slice_cols(
         (tensor([0, 1, 2]), tensor([6, 6]), tensor([2, 2]))
     """
     op = 'slice_cols'
-    indptr, indices = _check.graph(op, indptr, indices)
-    cols = _check.node_ids(op, 'cols', cols, indptr.numel() - 1)
-    return torch.ops.gsample.slice_cols(
-        indptr, indices, cols, num_threads=num_threads
+    device = _check.graph_device(op, indptr)
+    indptr, indices = _check.graph(op, indptr, indices, device)
+    cols = _check.node_ids(op, 'cols', cols, indptr.numel() - 1, device)
+    return _check.call(
+        torch.ops.gsample.slice_cols.default,
+        indptr,
+        indices,
+        cols,
+        num_threads=num_threads,
     )
 
 
@@ -139,19 +144,22 @@ def sample_cols(
         (tensor([0, 2, 3]), tensor([0, 1, 2]))
     """
     op = 'sample_cols'
-    indptr = _check.pointers(op, indptr)
+    device = _check.graph_device(op, indptr)
+    indptr = _check.pointers(op, indptr, device)
     num_cols = indptr.numel() - 1
     if cols is not None:
-        cols = _check.node_ids(op, 'cols', cols, num_cols)
+        cols = _check.node_ids(op, 'cols', cols, num_cols, device)
         num_cols = cols.numel()
     if isinstance(k, bool) or not isinstance(k, int):
         raise TypeError(f"{op}: 'k' must be an integer (got {k!r})")
     if k < -1:
         raise ValueError(f"{op}: 'k' must be -1 (all) or more (got {k})")
     if id is not None:
-        id = _check.int64_vector(op, 'id', id, num_cols)
+        id = _check.int64_vector(op, 'id', id, num_cols, device)
     if cum_weight is not None:
-        cum_weight = _check.int64_vector(op, 'cum_weight', cum_weight)
+        cum_weight = _check.int64_vector(
+            op, 'cum_weight', cum_weight, device=device
+        )
     if ptr is not None:
         ptr = _check.segment_ptr(op, 'ptr', ptr, num_cols)
     return _check.call(
@@ -245,10 +253,12 @@ def unique_nodes(
         (tensor([3, 5]), tensor([1, 0, 1]))
     """
     op = 'unique_nodes'
-    id = _check.in_range(
-        op, 'id', _check.integer_vector(op, 'id', id), num_nodes
+    device = _check.graph_device(op, id, 'id')
+    id = _check.integer_vector(op, 'id', id, device)
+    id = _check.in_range(op, 'id', id, num_nodes)
+    return _check.call(
+        torch.ops.gsample.unique_nodes.default, id, num_nodes, sorted
     )
-    return torch.ops.gsample.unique_nodes(id, num_nodes, sorted)
 
 
 def random_uniform(id: Tensor, *, key: Tensor, call_id: int = 0) -> Tensor:
@@ -269,8 +279,10 @@ def random_uniform(id: Tensor, *, key: Tensor, call_id: int = 0) -> Tensor:
         (True, False)
     """
     op = 'random_uniform'
-    return torch.ops.gsample.random_uniform(
-        _check.int64_vector(op, 'id', id),
+    device = _check.graph_device(op, id, 'id')
+    return _check.call(
+        torch.ops.gsample.random_uniform.default,
+        _check.int64_vector(op, 'id', id, device=device),
         _check.random_key(op, key),
         call_id,
     )

@@ -100,12 +100,13 @@ def random_walk(
                 [ 2, -1, -1]])
     """
     op = 'random_walk'
-    indptr, indices = _check.graph(op, indptr, indices)
+    device = _check.graph_device(op, indptr)
+    indptr, indices = _check.graph(op, indptr, indices, device)
     out = _check.call(
         torch.ops.gsample.random_walk.default,
         indptr,
         indices,
-        _check.node_ids(op, 'seeds', seeds, indptr.numel() - 1),
+        _check.node_ids(op, 'seeds', seeds, indptr.numel() - 1, device),
         _length(op, length),
         _check.random_key(op, key),
         _call_id(op, call_id),
@@ -195,7 +196,8 @@ def node2vec_walk(
         False
     """
     op = 'node2vec_walk'
-    indptr, indices = _check.graph(op, indptr, indices)
+    device = _check.graph_device(op, indptr)
+    indptr, indices = _check.graph(op, indptr, indices, device)
     for name, value in (('p', p), ('q', q)):
         if not (value > 0 and math.isfinite(value)):
             raise ValueError(
@@ -205,7 +207,7 @@ def node2vec_walk(
         torch.ops.gsample.node2vec_walk.default,
         indptr,
         indices,
-        _check.node_ids(op, 'seeds', seeds, indptr.numel() - 1),
+        _check.node_ids(op, 'seeds', seeds, indptr.numel() - 1, device),
         _length(op, length),
         float(p),
         float(q),
@@ -287,19 +289,21 @@ def metapath_walk(
             f"{op}: 'indptr' and 'indices' must have one item for each "
             f'relation (got {len(indptr)} and {len(indices)})'
         )
+    device = _check.graph_device(op, indptr[0] if indptr else None)
     graphs = _one_dtype(
         [
-            _check.graph(op, *graph)
+            _check.graph(op, *graph, device)
             for graph in zip(indptr, indices, strict=True)
         ]
     )
     path = _path(op, path, len(graphs))
+    first = graphs[path[0]][0]
     out = _check.call(
         torch.ops.gsample.metapath_walk.default,
         [graph[0] for graph in graphs],
         [graph[1] for graph in graphs],
         path,
-        _check.node_ids(op, 'seeds', seeds, graphs[path[0]][0].numel() - 1),
+        _check.node_ids(op, 'seeds', seeds, first.numel() - 1, device),
         _check.random_key(op, key),
         _call_id(op, call_id),
         restart=_restart(op, restart),
@@ -338,7 +342,9 @@ def _weights(
     if cum_weight is None:
         return None
     size = cum_weight_size(indices.numel(), indptr.numel() - 1)
-    return _check.int64_vector(op, 'cum_weight', cum_weight, size)
+    return _check.int64_vector(
+        op, 'cum_weight', cum_weight, size, indptr.device
+    )
 
 
 def _path(op: str, path: Sequence[int], num_relations: int) -> list[int]:

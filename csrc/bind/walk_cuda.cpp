@@ -1,0 +1,198 @@
+// The walk operators on a GPU.
+#include <torch/csrc/stable/library.h>
+
+#include <tuple>
+#include <vector>
+
+#include "../cuda/node2vec_walk.h"
+#include "../cuda/random_walk.h"
+#include "device_cuda.h"
+#include "walk.h"
+
+namespace gsample {
+
+namespace {
+
+using Walks = std::tuple<Tensor, Tensor>;
+
+void check_devices(const char* op,
+                   const Tensor& indptr,
+                   const Tensor& indices,
+                   const std::optional<Tensor>& cum_weight) {
+  check_device(op, "indices", indices, indptr);
+  if (cum_weight.has_value())
+    check_device(op, "cum_weight", *cum_weight, indptr);
+}
+
+// Checks what all walks share, and allocates their nodes and edges.
+Walks empty_walks(const char* op,
+                  const Tensor& seeds,
+                  int64_t length,
+                  const Tensor& indptr) {
+  check_length(op, length);
+  check_vector(op, "seeds", seeds, ScalarType::Long);
+  check_device(op, "seeds", seeds, indptr);
+  const int64_t n = seeds.numel();
+  return {torch::stable::new_empty(seeds, {n, length + 1}),
+          torch::stable::new_empty(seeds, {n, length})};
+}
+
+void check_report(const char* op, const Report& report, int64_t num_cols) {
+  switch (report.fault) {
+    case Report::kNone:
+      return;
+    case Report::kId:
+      raise_seed(op, num_cols, report.value, report.where);
+    case Report::kIndptr:
+      raise_column(op, report.value, report.where, report.relation);
+    default:
+      raise_edge(op, report.value, report.where, report.relation);
+  }
+}
+
+// Walks of `args`, which say where to go.
+template <typename args_t>
+Walks run(const char* op,
+          args_t args,
+          const Tensor& seeds,
+          int64_t num_cols,
+          Walks out,
+          const DeviceScope& scope,
+          void (*start)(const args_t&, StreamHandle)) {
+  DeviceReport report(seeds);
+  args.seeds = seeds.const_data_ptr<int64_t>();
+  args.num_seeds = seeds.numel();
+  args.nodes = std::get<0>(out).mutable_data_ptr<int64_t>();
+  args.edges = std::get<1>(out).mutable_data_ptr<int64_t>();
+  args.report = report.get();
+  start(args, scope.stream());
+  check_report(op, report.read(scope), num_cols);
+  return out;
+}
+
+Walks random_walk_cuda(Tensor indptr,
+                       Tensor indices,
+                       Tensor seeds,
+                       int64_t length,
+                       Tensor key,
+                       int64_t call_id,
+                       double restart,
+                       std::optional<Tensor> cum_weight,
+                       int64_t) {
+  const char* op = "random_walk";
+  check_matrix(op, indptr, indices);
+  check_devices(op, indptr, indices, cum_weight);
+  const DeviceScope scope(op, indptr);
+  const Walks out = empty_walks(op, seeds, length, indptr);
+  return dispatch_graph(op, indptr.scalar_type(), indices.scalar_type(),
+                        [&](auto indptr_type, auto index_type) {
+                          using indptr_t = decltype(indptr_type);
+                          using index_t = decltype(index_type);
+                          RandomWalkCuda<indptr_t, index_t> args{};
+                          args.graph = walk_graph<indptr_t, index_t>(
+                              op, indptr, indices, cum_weight);
+                          args.num_cols = args.graph.num_cols;
+                          args.length = length;
+                          args.stream = read_stream(op, key, call_id, kWalk);
+                          args.restart = check_restart(op, restart);
+                          return run(op, args, seeds, args.num_cols, out, scope,
+                                     &random_walk<indptr_t, index_t>);
+                        });
+}
+
+Walks node2vec_walk_cuda(Tensor indptr,
+                         Tensor indices,
+                         Tensor seeds,
+                         int64_t length,
+                         double p,
+                         double q,
+                         Tensor key,
+                         int64_t call_id,
+                         bool is_sorted,
+                         std::optional<Tensor> cum_weight,
+                         int64_t) {
+  const char* op = "node2vec_walk";
+  check_matrix(op, indptr, indices);
+  check_devices(op, indptr, indices, cum_weight);
+  const DeviceScope scope(op, indptr);
+  const Walks out = empty_walks(op, seeds, length, indptr);
+  return dispatch_graph(op, indptr.scalar_type(), indices.scalar_type(),
+                        [&](auto indptr_type, auto index_type) {
+                          using indptr_t = decltype(indptr_type);
+                          using index_t = decltype(index_type);
+                          Node2vecCuda<indptr_t, index_t> args{};
+                          args.graph = walk_graph<indptr_t, index_t>(
+                              op, indptr, indices, cum_weight);
+                          args.is_sorted = is_sorted;
+                          args.length = length;
+                          args.stream = read_stream(op, key, call_id, kWalk);
+                          args.law = check_law(op, p, q);
+                          return run(op, args, seeds, args.graph.num_cols, out,
+                                     scope, &node2vec_walk<indptr_t, index_t>);
+                        });
+}
+
+// Items of the host in the device's memory.
+template <typename item_t>
+Tensor to_device(const std::vector<item_t>& items,
+                 const Tensor& like,
+                 const DeviceScope& scope) {
+  static_assert(sizeof(item_t) % sizeof(int64_t) == 0, "whole words");
+  const int64_t words = sizeof(item_t) / sizeof(int64_t);
+  Tensor out = device_vector(like, words * static_cast<int64_t>(items.size()));
+  copy_to_device(out.mutable_data_ptr(), items.data(),
+                 items.size() * sizeof(item_t), scope.stream());
+  return out;
+}
+
+Walks metapath_walk_cuda(std::vector<Tensor> indptr,
+                         std::vector<Tensor> indices,
+                         std::vector<int64_t> path,
+                         Tensor seeds,
+                         Tensor key,
+                         int64_t call_id,
+                         double restart,
+                         int64_t) {
+  const char* op = "metapath_walk";
+  const int64_t num_cols = check_path(op, indptr, indices, path);
+  const Tensor& like = indptr[path[0]];
+  for (size_t i = 0; i < indptr.size(); ++i) {
+    check_device(op, "indptr", indptr[i], like);
+    check_device(op, "indices", indices[i], like);
+  }
+  const DeviceScope scope(op, like);
+  const int64_t length = static_cast<int64_t>(path.size());
+  const Walks out = empty_walks(op, seeds, length, like);
+  return dispatch_graph(op, like.scalar_type(), indices[0].scalar_type(),
+                        [&](auto indptr_type, auto index_type) {
+                          using indptr_t = decltype(indptr_type);
+                          using index_t = decltype(index_type);
+                          using Graph = WalkGraph<indptr_t, index_t>;
+                          std::vector<Graph> graphs;
+                          for (size_t i = 0; i < indptr.size(); ++i)
+                            graphs.push_back(walk_graph<indptr_t, index_t>(
+                                op, indptr[i], indices[i], std::nullopt));
+                          const Tensor graph = to_device(graphs, seeds, scope);
+                          const Tensor steps = to_device(path, seeds, scope);
+                          RandomWalkCuda<indptr_t, index_t> args{};
+                          args.graphs =
+                              static_cast<const Graph*>(graph.const_data_ptr());
+                          args.path = steps.const_data_ptr<int64_t>();
+                          args.num_cols = num_cols;
+                          args.length = length;
+                          args.stream = read_stream(op, key, call_id, kWalk);
+                          args.restart = check_restart(op, restart);
+                          return run(op, args, seeds, num_cols, out, scope,
+                                     &random_walk<indptr_t, index_t>);
+                        });
+}
+
+}  // namespace
+
+STABLE_TORCH_LIBRARY_IMPL(GSAMPLE_CUDA_LIBRARY, GSAMPLE_CUDA_KEY, m) {
+  m.impl("random_walk", TORCH_BOX(&random_walk_cuda));
+  m.impl("node2vec_walk", TORCH_BOX(&node2vec_walk_cuda));
+  m.impl("metapath_walk", TORCH_BOX(&metapath_walk_cuda));
+}
+
+}  // namespace gsample

@@ -1,0 +1,101 @@
+// Columns of a matrix: their bounds, checked, and where what they give is put.
+#pragma once
+
+#include "block.cuh"
+#include "report.cuh"
+
+namespace gsample {
+
+struct ColumnBounds {
+  int64_t start;
+  int64_t length;
+};
+
+// The bounds of column v, which stands at position i of a list. No edges, and
+// a report, if there is no such column or it is no range of edges.
+template <typename indptr_t>
+__device__ ColumnBounds read_bounds(const indptr_t* indptr,
+                                    int64_t num_cols,
+                                    int64_t num_edges,
+                                    int64_t v,
+                                    int64_t i,
+                                    Report* report) {
+  if (v < 0 || v >= num_cols) {
+    note_fault(report, Report::kId, i, v);
+    return {0, 0};
+  }
+  const int64_t start = indptr[v], end = indptr[v + 1];
+  if (start < 0 || start > end || end > num_edges) {
+    note_fault(report, Report::kIndptr, v, num_edges);
+    return {0, 0};
+  }
+  return {start, end - start};
+}
+
+// Calls emit(i, sum of count() before i) for the i in [0, n), and returns the
+// sum over all. By all threads of a cooperative launch, with scratch `totals`
+// [blocks]. count(i) is called twice.
+template <typename count_t, typename emit_t>
+__device__ int64_t number_items(const count_t& count,
+                                const emit_t& emit,
+                                int64_t n,
+                                int64_t* totals,
+                                BlockSums& shared) {
+  const BlockRange range(n);
+  int64_t sum = 0;
+  for (int64_t i = range.begin + threadIdx.x; i < range.end; i += blockDim.x)
+    sum += count(i);
+  sum = sum_block(sum, shared);
+  if (threadIdx.x == 0)
+    totals[blockIdx.x] = sum;
+  grid_barrier();
+  int64_t all;
+  int64_t next = sum_blocks_before(totals, shared, &all);
+  for (int64_t tile = range.begin; tile < range.end; tile += blockDim.x) {
+    const int64_t i = tile + threadIdx.x;
+    int64_t added;
+    const int64_t before =
+        sum_before(i < range.end ? count(i) : 0, shared, &added);
+    if (i < range.end)
+      emit(i, next + before);
+    next += added;
+  }
+  return all;
+}
+
+// Writes begin [n + 1]: the sums of count(i) over earlier i, and over all,
+// which is reported as the size, and as a fault if `indptr_t` cannot hold it.
+template <typename indptr_t, typename count_t>
+__device__ void write_offsets(const count_t& count,
+                              int64_t n,
+                              indptr_t* begin,
+                              int64_t* totals,
+                              BlockSums& shared,
+                              Report* report) {
+  const auto write = [&](int64_t i, int64_t before) {
+    begin[i] = static_cast<indptr_t>(before);
+  };
+  const int64_t all = number_items(count, write, n, totals, shared);
+  if (global_rank() != 0)
+    return;
+  begin[n] = static_cast<indptr_t>(all);
+  report->size = all;
+  constexpr int64_t kMost = sizeof(indptr_t) == 4 ? INT32_MAX : INT64_MAX;
+  if (all > kMost)
+    note_fault(report, Report::kOverflow, n, all);
+}
+
+// The i with begin[i] <= p < begin[i + 1], for p < begin[n].
+template <typename indptr_t>
+__device__ int64_t column_of(const indptr_t* begin, int64_t n, int64_t p) {
+  int64_t low = 0, high = n;  // begin[low] <= p < begin[high]
+  while (high - low > 1) {
+    const int64_t middle = low + (high - low) / 2;
+    const bool before = begin[middle] <= p;
+    low = before ? middle : low;
+    high = before ? high : middle;
+  }
+  return low;
+}
+
+}  // namespace gsample

@@ -1,0 +1,23 @@
+// Copies of rows on a GPU: what bind/ fills in, and what gather_rows.cuh
+// reads.
+#pragma once
+
+#include "device.h"
+#include "report.h"
+
+namespace gsample {
+
+struct GatherRowsCuda {
+  const char* input;  // [num_rows, row_bytes], may be pinned host memory
+  int64_t num_rows;
+  int64_t row_bytes;
+  const int64_t* index;  // [size]
+  int64_t size;
+  char* out;  // [size, row_bytes]
+  Report* report;
+};
+
+// Starts the copy of row index[i] of `input` to row i of `out`.
+void gather_rows(const GatherRowsCuda& args, StreamHandle stream);
+
+}  // namespace gsample

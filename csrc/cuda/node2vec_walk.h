@@ -1,0 +1,32 @@
+// Second-order walks on a GPU: what bind/ fills in, and what
+// node2vec_walk.cuh reads. All pointers are to the device's memory.
+#pragma once
+
+#include "../args.h"
+#include "../core/walk.h"
+#include "device.h"
+#include "report.h"
+
+namespace gsample {
+
+template <typename indptr_t, typename index_t>
+struct Node2vecCuda {
+  WalkGraph<indptr_t, index_t> graph;
+  bool is_sorted;        // whether each column ascends
+  const int64_t* seeds;  // [num_seeds]
+  int64_t num_seeds;
+  int64_t length;
+  uint64_t stream;  // key of the draws
+  SecondOrder law;
+
+  int64_t* nodes;  // [num_seeds, length + 1]
+  int64_t* edges;  // [num_seeds, length]
+  Report* report;
+};
+
+// Starts the walks of cpu/node2vec_walk.h.
+template <typename indptr_t, typename index_t>
+void node2vec_walk(const Node2vecCuda<indptr_t, index_t>& args,
+                   StreamHandle stream);
+
+}  // namespace gsample

@@ -1,0 +1,26 @@
+#include "random_walk.cuh"
+
+#include "launch.cuh"
+
+namespace gsample {
+
+template <typename indptr_t, typename index_t>
+void random_walk(const RandomWalkCuda<indptr_t, index_t>& args,
+                 StreamHandle stream) {
+  const LaunchShape shape = shape_for(kWalkThreads, args.num_seeds);
+  if (args.path != nullptr)
+    launch("metapath_walk", random_walk_kernel<true, indptr_t, index_t>, shape,
+           stream, args);
+  else
+    launch("random_walk", random_walk_kernel<false, indptr_t, index_t>, shape,
+           stream, args);
+}
+
+#define GSAMPLE_INSTANTIATE(indptr_t, index_t)                        \
+  template void random_walk(const RandomWalkCuda<indptr_t, index_t>&, \
+                            StreamHandle);
+GSAMPLE_INSTANTIATE(int32_t, int32_t)
+GSAMPLE_INSTANTIATE(int64_t, int32_t)
+GSAMPLE_INSTANTIATE(int64_t, int64_t)
+
+}  // namespace gsample

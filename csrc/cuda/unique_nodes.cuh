@@ -1,0 +1,99 @@
+// Distinct nodes, each way in one cooperative launch. By first occurrence: a
+// table keeps the least position of a node, and positions that are the first
+// are numbered in order. In ascending order: a bit for each node of the graph,
+// numbered in order.
+#pragma once
+
+#include "columns.cuh"
+#include "node_table.cuh"
+#include "unique_nodes.h"
+
+namespace gsample {
+
+constexpr int kUniqueThreads = 256;  // of a block
+
+struct UniqueShared {
+  BlockSums sums;
+};
+
+// The node at a position, 0 after a report if it is none.
+template <typename id_t>
+__device__ int64_t read_node(const UniqueNodesCuda<id_t>& args, int64_t i) {
+  const int64_t id = args.id[i];
+  if (id >= 0 && id < args.num_nodes)
+    return id;
+  note_fault(args.report, Report::kId, i, id);
+  return 0;
+}
+
+template <typename id_t>
+__global__ void __launch_bounds__(kUniqueThreads)
+    unique_nodes_kernel(UniqueNodesCuda<id_t> args) {
+  GSAMPLE_SHARED(UniqueShared, shared);
+  const int64_t step = grid_threads();
+  clear_table(args.table);
+  grid_barrier();
+  for (int64_t i = global_rank(); i < args.n; i += step)
+    args.entry[i] = static_cast<int64_t>(
+        insert_min(args.table, static_cast<uint64_t>(read_node(args, i)),
+                   NodeTable::kNew + static_cast<uint32_t>(i)));
+  grid_barrier();
+  const auto number_of = [&](int64_t i) {
+    return Atomic<uint32_t>(args.table.value[args.entry[i]]);
+  };
+  // Numbers are below kNew: no position is taken for one.
+  const auto is_first = [&](int64_t i) -> int64_t {
+    return number_of(i).load(kRelaxed) ==
+           NodeTable::kNew + static_cast<uint32_t>(i);
+  };
+  const auto number = [&](int64_t i, int64_t next) {
+    if (!is_first(i))
+      return;
+    args.node[next] = static_cast<int64_t>(args.table.key[args.entry[i]]);
+    number_of(i).store(static_cast<uint32_t>(next), kRelaxed);
+  };
+  const int64_t size =
+      number_items(is_first, number, args.n, args.totals, shared.sums);
+  if (global_rank() == 0)
+    args.report->size = size;
+  grid_barrier();
+  for (int64_t i = global_rank(); i < args.n; i += step)
+    args.local[i] = static_cast<id_t>(number_of(i).load(kRelaxed));
+}
+
+template <typename id_t>
+__global__ void __launch_bounds__(kUniqueThreads)
+    unique_ascending_kernel(UniqueNodesCuda<id_t> args) {
+  GSAMPLE_SHARED(UniqueShared, shared);
+  const int64_t step = grid_threads(), words = args.num_nodes / 64 + 1;
+  for (int64_t w = global_rank(); w < words; w += step)
+    args.bits[w] = 0;
+  grid_barrier();
+  for (int64_t i = global_rank(); i < args.n; i += step) {
+    const int64_t id = read_node(args, i);
+    Atomic<uint64_t>(args.bits[id / 64])
+        .fetch_or(uint64_t{1} << id % 64, kRelaxed);
+  }
+  grid_barrier();
+  const auto count = [&](int64_t w) -> int64_t {
+    return __popcll(args.bits[w]);
+  };
+  const auto number = [&](int64_t w, int64_t next) {
+    args.before[w] = next;
+    for (uint64_t left = args.bits[w]; left != 0; left &= left - 1)
+      args.node[next++] = 64 * w + __popcll((left & (~left + 1)) - 1);
+  };
+  const int64_t size =
+      number_items(count, number, words, args.totals, shared.sums);
+  if (global_rank() == 0)
+    args.report->size = size;
+  grid_barrier();
+  for (int64_t i = global_rank(); i < args.n; i += step) {
+    const int64_t id = read_node(args, i);
+    const uint64_t below = (uint64_t{1} << id % 64) - 1;
+    args.local[i] = static_cast<id_t>(args.before[id / 64] +
+                                      __popcll(args.bits[id / 64] & below));
+  }
+}
+
+}  // namespace gsample

@@ -1,0 +1,42 @@
+// Distinct nodes on a GPU: what bind/ fills in, and what unique_nodes.cuh
+// reads. All pointers are to the device's memory.
+#pragma once
+
+#include "device.h"
+#include "node_table.h"
+#include "report.h"
+
+namespace gsample {
+
+template <typename id_t>
+struct UniqueNodesCuda {
+  const id_t* id;  // [n]
+  int64_t n;
+  int64_t num_nodes;
+
+  int64_t* node;  // [n], of which the report tells how many are used
+  id_t* local;    // [n]
+  Report* report;
+
+  int64_t* totals;  // [blocks] scratch
+  // Scratch of the order of first occurrence.
+  NodeTable table;
+  int64_t* entry;  // [n]
+  // Scratch of ascending order.
+  uint64_t* bits;   // [num_words()]
+  int64_t* before;  // [num_words()]
+
+  int64_t num_words() const { return num_nodes / 64 + 1; }
+};
+
+template <typename id_t>
+LaunchShape unique_nodes_shape(const UniqueNodesCuda<id_t>& args, bool sorted);
+
+// Numbers distinct ids by first occurrence, or in ascending order.
+template <typename id_t>
+void unique_nodes(const UniqueNodesCuda<id_t>& args,
+                  bool sorted,
+                  LaunchShape shape,
+                  StreamHandle stream);
+
+}  // namespace gsample

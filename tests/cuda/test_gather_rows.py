@@ -1,0 +1,53 @@
+"""gather_rows on the GPU against the CPU, bit for bit."""
+
+import pytest
+import torch
+
+from tests.cuda.test_neighbor_sample import SHAPES
+from tests.cuda.test_walk import assert_same
+
+DTYPES = [
+    torch.bool,
+    torch.uint8,
+    torch.half,
+    torch.float32,
+    torch.int64,
+    torch.complex128,
+]
+INDEX = torch.tensor([3, 1, 4, 1, 0, 2, 2] * 3)
+
+
+@pytest.mark.parametrize('dtype', DTYPES, ids=str)
+@pytest.mark.parametrize('row', [(), (1,), (3,), (2, 4), (0,), (33,), (100,)])
+def test_it_equals_the_cpu(cuda, row, dtype):
+    values = torch.arange(5 * torch.Size(row).numel()).view(5, *row)
+    values = values.to(dtype)
+    for seed, index in enumerate([INDEX, INDEX[:1], INDEX[:0]]):
+        cuda.configure(seed, *SHAPES[seed])
+        assert_same(cuda, 'gather_rows', values, index)
+
+
+@pytest.mark.parametrize('offset', range(1, 17))
+def test_rows_that_are_not_aligned(cuda, offset):
+    memory = torch.arange(200, dtype=torch.uint8)
+    values = memory[offset : offset + 160].view(5, 32)
+    cuda.configure()
+    assert_same(cuda, 'gather_rows', values, INDEX)
+
+
+@pytest.mark.parametrize('seed', range(10))
+def test_the_order_of_execution_changes_nothing(cuda, seed):
+    cuda.configure(seed, *SHAPES[seed % len(SHAPES)])
+    values = torch.rand(5, 7)
+    assert_same(cuda, 'gather_rows', values, INDEX)
+
+
+@pytest.mark.parametrize('bad', [-1, 5, 2**62, -(2**63)])
+def test_an_index_that_is_no_row_ends_in_an_error(cuda, bad):
+    cuda.configure()
+    index = torch.tensor([0, 4, bad, 1])
+    message = rf"gather_rows: 'index' must be in \[0, 5\) \(got {bad} at posi"
+    with pytest.raises(RuntimeError, match=message):
+        cuda.operator('gather_rows')(torch.rand(5, 3), index)
+    with pytest.raises(RuntimeError, match=r'must be in \[0, 0\)'):
+        cuda.operator('gather_rows')(torch.rand(0, 3), index)

@@ -1,0 +1,89 @@
+"""Errors about where tensors are."""
+
+import torch
+
+from tests.ops.fake_cuda import kernels, on_cuda
+from torch_gsample import ops
+from torch_gsample.rng import make_key
+
+KEY = make_key(0)
+INDPTR, INDICES = torch.tensor([0, 1, 2]), torch.tensor([1, 0])
+SEEDS = torch.tensor([0])
+CUDA = on_cuda(INDPTR), on_cuda(INDICES)
+OTHER = on_cuda(INDPTR, 1), on_cuda(INDICES, 1)
+ROWS = torch.ones(3, 2)
+
+
+def walk(indptr, indices, seeds, key=KEY):
+    with kernels():
+        ops.random_walk(indptr, indices, seeds, 2, key=key)
+
+
+def metapath(indptr, indices, seeds):
+    with kernels():
+        ops.metapath_walk(indptr, indices, [0, 1], seeds, key=KEY)
+
+
+def sample(indptr, cols):
+    with kernels():
+        ops.sample_cols(indptr, 1, cols=cols, key=KEY)
+
+
+def gather(input, index):
+    with kernels():
+        ops.gather_rows(input, index)
+
+
+DEVICE_ERRORS = [
+    (
+        ValueError,
+        lambda: ops.unique_nodes(on_cuda(SEEDS), 3),
+        "'id' is on cuda:0, but this torch_gsample was built without CUDA",
+    ),
+    (
+        ValueError,
+        lambda: walk(INDPTR, INDICES, on_cuda(SEEDS)),
+        "'seeds' must be on the CPU (got cuda:0)",
+    ),
+    (
+        ValueError,
+        lambda: walk(*CUDA, SEEDS),
+        "'seeds' must be on cuda:0, where the graph is (got cpu)",
+    ),
+    (
+        ValueError,
+        lambda: walk(CUDA[0], OTHER[1], SEEDS),
+        "'indices' must be on cuda:0, where the graph is (got cuda:1)",
+    ),
+    (
+        ValueError,
+        lambda: walk(*CUDA, on_cuda(SEEDS), KEY.to('meta')),
+        "'key' must be on the CPU (got meta)",
+    ),
+    (
+        ValueError,
+        lambda: metapath(*zip(CUDA, OTHER, strict=True), on_cuda(SEEDS)),
+        "'indptr' must be on cuda:0, where the graph is (got cuda:1)",
+    ),
+    (
+        ValueError,
+        lambda: sample(CUDA[0], SEEDS),
+        "'cols' must be on cuda:0, where the graph is (got cpu)",
+    ),
+    (
+        ValueError,
+        lambda: ops.induce_subgraph(*CUDA, 2, SEEDS, SEEDS),
+        "'indptr' must be on the CPU (got cuda:0)",
+    ),
+    (
+        ValueError,
+        lambda: gather(ROWS, on_cuda(SEEDS)),
+        "'input' must be on cuda:0, where 'index' is, or in pinned memory for "
+        'CUDA (got cpu, not pinned)',
+    ),
+    (
+        ValueError,
+        lambda: gather(on_cuda(ROWS), SEEDS),
+        "'input' must be on cpu, where 'index' is",
+    ),
+]

@@ -1,0 +1,9 @@
+"""Graphs larger than memory: a chunked format, and samplers that read it.
+
+Graphs and edge files come in; samples of a graph on disk go out.
+"""
+
+from torch_gsample.storage.graph import ChunkedGraph
+from torch_gsample.storage.random_read import RandomReadSampler
+
+__all__ = ['ChunkedGraph', 'RandomReadSampler']

@@ -92,6 +92,9 @@ class KeyedLoader:
         self.epoch += 1
         loader: Any = super()
         self._pass_epoch = epoch
+        sampler = self._keyed_sampler()
+        if sampler is not None:
+            sampler.begin_pass(epoch, getattr(self, 'input_data', None))
         self._prepare_workers()
         if self.prefetch == 0:
             return loader.__iter__()
@@ -104,10 +107,9 @@ class KeyedLoader:
         workers: Any = self
         context = workers.multiprocessing_context or multiprocessing
         if workers.num_workers > 0 and context.get_start_method() == 'fork':
-            for name in ('node_sampler', 'link_sampler'):
-                sampler = getattr(self, name, None)
-                if isinstance(sampler, ProgramSampler):
-                    sampler.prepare_workers()
+            sampler = self._keyed_sampler()
+            if isinstance(sampler, ProgramSampler):
+                sampler.prepare_workers()
 
     def _iter_prefetched(self, loader: Any) -> Iterator[Any]:
         # PyG's iterator is made in this thread, as it draws a base seed.
@@ -153,7 +155,16 @@ class KeyedLoader:
         if self._feed is not None:
             return self._feed
         batches = super()._index_sampler  # type: ignore[misc]
-        return NumberedBatches(batches, lambda: self._pass_epoch)
+        sampler = self._keyed_sampler()
+        hand_out = None if sampler is None else sampler.hand_out
+        return NumberedBatches(batches, lambda: self._pass_epoch, hand_out)
+
+    def _keyed_sampler(self) -> KeyedSampler | None:
+        for name in ('node_sampler', 'link_sampler'):
+            sampler = getattr(self, name, None)
+            if isinstance(sampler, KeyedSampler):
+                return sampler
+        return None
 
     def filter_fn(self, out: Any) -> Any:
         """Makes a batch of a sample."""

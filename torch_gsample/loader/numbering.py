@@ -53,17 +53,27 @@ class NumberedBatches:
         batches (Iterable[List[int]]): The batch sampler.
         epoch (Callable): Returns the epoch of the pass that begins; a loader
             whose workers persist makes all its passes over one object.
+        hand_out (Callable, optional): Called with the epoch and the part of
+            the pass that is handed out, batch by batch.
     """
 
-    def __init__(self, batches: Any, epoch: Callable[[], int]):
+    def __init__(
+        self,
+        batches: Any,
+        epoch: Callable[[], int],
+        hand_out: Callable[[int, float], None] | None = None,
+    ):
         self.batches = batches
         self.epoch = epoch
+        self.hand_out = hand_out
 
     def __iter__(self) -> Iterator[BatchIndex]:
         return self._number(self.epoch())  # not when the first batch is asked
 
     def _number(self, epoch: int) -> Iterator[BatchIndex]:
         for batch, indices in enumerate(self.batches):
+            if self.hand_out is not None:
+                self.hand_out(epoch, (batch + 1) / len(self.batches))
             yield BatchIndex(indices, BatchNumber(epoch, batch))
 
     def __len__(self) -> int:

@@ -1,5 +1,6 @@
 """Writes a graph in the chunked format, whatever it comes from."""
 
+import contextlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -184,18 +185,20 @@ def _write_relation(
         source.widths,
         np.empty((0, 7), np.int64),
     )
-    name = 'edges' if source.edge_type is None else f'{source.edge_type}'
-    bar = tqdm(
-        total=source.num_edges,
-        desc=name,
-        unit='edges',
-        unit_scale=True,
-        disable=not progress,
-    )
-    with bar, open(made / meta.file, 'wb') as file:
+    with contextlib.ExitStack() as stack:
+        file = stack.enter_context(open(made / meta.file, 'wb'))
+        bar = stack.enter_context(_bar(source)) if progress else None
         writer = RelationWriter(file, meta, chunk_bytes, alignment)
         for edges in source.batches():
             writer.add(**edges)
-            bar.update(len(edges['col']))
+            if bar is not None:
+                bar.update(len(edges['col']))
         writer.finish()
     return meta
+
+
+def _bar(source: RelationSource) -> tqdm:
+    name = 'edges' if source.edge_type is None else f'{source.edge_type}'
+    return tqdm(
+        total=source.num_edges, desc=name, unit='edges', unit_scale=True
+    )

@@ -43,7 +43,7 @@ def power_law(
         >>> graph.num_edges, int(graph.indptr.diff().max())
         (20000, 500)
     """
-    indptr = _power_law_columns(
+    indptr, _, _ = _power_law_columns(
         'power_law', num_nodes, num_edges, max_degree, seed, exponent
     )
     wide, wide_indices = ops.index_widths(
@@ -90,16 +90,23 @@ def power_law_edges(
         >>> [len(row) for row, col in batches]
         [1500, 500]
     """
-    indptr = _power_law_columns(
+    indptr, degree, deal = _power_law_columns(
         'power_law_edges', num_nodes, num_edges, max_degree, seed, exponent
     )
+    # Ends of edges are numbered by the rank of their node, and found by the
+    # run of equal degrees, of which there are few.
+    node = torch.empty_like(deal)
+    node[deal] = torch.arange(num_nodes, dtype=deal.dtype)
+    value, count = degree.unique_consecutive(return_counts=True)
+    stop, rank = (value * count).cumsum(0), count.cumsum(0) - count
     key = torch.tensor([[seed, 0, 0]])
     for first in range(0, num_edges, batch_size):
         last = min(first + batch_size, num_edges)
-        # An end of an edge, uniform among all, belongs to its column's node.
         drawn = ops.random_uniform(torch.arange(first, last), key=key)
         end = drawn.mul_(num_edges).long().clamp_(max=num_edges - 1)
-        row = torch.searchsorted(indptr, end, right=True) - 1
+        run = torch.searchsorted(stop, end, right=True)
+        within = (end - (stop - value * count)[run]) // value[run]
+        row = node[rank[run] + within].long()
         ends = torch.tensor([first, last - 1])
         low, high = (torch.searchsorted(indptr, ends, right=True) - 1).tolist()
         counts = indptr[low : high + 2].clamp(first, last).diff()
@@ -114,8 +121,12 @@ def _power_law_columns(
     max_degree: int,
     seed: int,
     exponent: float,
-) -> torch.Tensor:
-    """Returns int64 ``indptr`` of columns with the degrees, dealt by chance.
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Deals degrees to nodes by chance.
+
+    Returns:
+        Tuple[torch.Tensor, torch.Tensor, torch.Tensor]: int64 ``indptr``
+        ``[num_nodes + 1]``, the degrees by rank, and the rank of each node.
 
     Raises:
         ValueError: If the degrees cannot add up to ``num_edges``.
@@ -135,7 +146,7 @@ def _power_law_columns(
     deal = ops.configuration_model(torch.arange(num_nodes + 1), seed + 1)
     indptr = torch.zeros(num_nodes + 1, dtype=torch.int64)
     torch.cumsum(degree[deal], 0, out=indptr[1:])
-    return indptr
+    return indptr, degree, deal
 
 
 def _pareto_degrees(

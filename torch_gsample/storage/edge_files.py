@@ -85,15 +85,16 @@ def _connect(memory_limit: int, folder: Path, progress: bool) -> Any:
             'ChunkedGraph.write: edge files need DuckDB and PyArrow: '
             "`pip install 'torch_gsample[storage]'`"
         ) from error
-    return duckdb.connect(
+    database = duckdb.connect(
         config={
             'memory_limit': f'{memory_limit // 1024}KiB',
             'temp_directory': str(folder / 'sort'),
             'preserve_insertion_order': True,
-            'enable_progress_bar': progress,
             'autoinstall_known_extensions': False,
         }
     )
+    database.execute(f'SET enable_progress_bar = {str(progress).lower()}')
+    return database
 
 
 class _Table:
@@ -145,8 +146,10 @@ class _Table:
 
     def _names(self) -> list[str]:
         table, values = self._from()
-        query = f'SELECT * FROM {table} LIMIT 0'
-        return [c[0] for c in self._database.execute(query, values).description]
+        return self._query(f'SELECT * FROM {table} LIMIT 0', values).columns
+
+    def _query(self, query: str, values: list[Any]) -> Any:
+        return self._database.sql(query, params=values)
 
     def _check_types(
         self, names: dict[str, str], weight_attr: str | None
@@ -154,9 +157,9 @@ class _Table:
         table, values = self._from()
         for name, quoted in names.items():
             query = f'SELECT typeof({quoted}) FROM {table} LIMIT 1'
-            found = self._database.execute(query, values).fetchone()
+            found = self._query(query, values).fetchall()
             table, values = self._from()
-            kind = found[0] if found else 'BIGINT'
+            kind = found[0][0] if found else 'BIGINT'
             number = kind in ('FLOAT', 'DOUBLE') or kind.startswith('DECIMAL')
             integer = kind.endswith('INT') or kind.endswith('INTEGER')
             if not (integer or number and name == weight_attr):
@@ -174,7 +177,7 @@ class _Table:
             f'SELECT count(*), {nulls}, min({self._row}), min({self._col}), '
             f'max({self._row}), max({self._col}) FROM {table}'
         )
-        count, empty, *ids = self._database.execute(query, values).fetchone()
+        count, empty, *ids = self._query(query, values).fetchall()[0]
         self._count = count
         if empty > 0:
             raise ValueError(
@@ -213,8 +216,7 @@ class _Table:
             parts.append(f'{self._time}::BIGINT AS time')
         order = 'col, time, edge_id' if self._time else 'col, edge_id'
         query = f'SELECT {", ".join(parts)} FROM {table} ORDER BY {order}'
-        result = self._database.execute(query, values)
-        for batch in result.to_arrow_reader(_ROWS):
+        for batch in self._query(query, values).to_arrow_reader(_ROWS):
             yield {
                 name: batch.column(i).to_numpy(zero_copy_only=False)
                 for i, name in enumerate(batch.schema.names)

@@ -99,14 +99,25 @@ def power_law_edges(
     node[deal] = torch.arange(num_nodes, dtype=deal.dtype)
     value, count = degree.unique_consecutive(return_counts=True)
     stop, rank = (value * count).cumsum(0), count.cumsum(0) - count
+    begin = stop - value * count
+    # The run at the begin of each of 2^20 parts: a search that starts there
+    # is at its end.
+    size = -(-num_edges // (1 << 20))
+    guess = torch.searchsorted(
+        stop, torch.arange(0, num_edges, size), right=True
+    )
     key = torch.tensor([[seed, 0, 0]])
     for first in range(0, num_edges, batch_size):
         last = min(first + batch_size, num_edges)
         drawn = ops.random_uniform(torch.arange(first, last), key=key)
         end = drawn.mul_(num_edges).long().clamp_(max=num_edges - 1)
-        run = torch.searchsorted(stop, end, right=True)
-        within = (end - (stop - value * count)[run]) // value[run]
-        row = node[rank[run] + within].long()
+        run = guess.index_select(0, end // size)
+        while bool((late := stop.index_select(0, run) <= end).any()):
+            run += late
+        within = end - begin.index_select(0, run)
+        within //= value.index_select(0, run)
+        within += rank.index_select(0, run)
+        row = node.index_select(0, within).long()
         ends = torch.tensor([first, last - 1])
         low, high = (torch.searchsorted(indptr, ends, right=True) - 1).tolist()
         counts = indptr[low : high + 2].clamp(first, last).diff()

@@ -35,4 +35,5 @@ class Background:
     def stop(self) -> None:
         """Asks it to end, and waits until it did."""
         self._stop.set()
-        self._thread.join()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()

@@ -113,9 +113,13 @@ class DiskSampler(NeighborSampler):
         self.time_window, self.num_threads = time_window, num_threads
         self.exclude_seed_edges = self.true_negatives = False
         self.keep_orig_edges = False
-        self._neighborhood: Any = DiskNeighborhood(self)
         self._negatives = Negatives(self.graph, False, False)
         self.num_neighbors = num_neighbors
+
+    @property
+    def _neighborhood(self) -> Any:
+        # Not kept: a sampler without cycles is gone with its last reference.
+        return DiskNeighborhood(self)
 
     @property
     def edge_permutation(self) -> None:

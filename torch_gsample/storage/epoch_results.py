@@ -12,6 +12,7 @@ from torch_gsample.storage.spill import (
     open_array,
     read_manifest,
     release_maps,
+    stamp,
 )
 
 
@@ -28,6 +29,7 @@ class EpochResults:
 
     def __init__(self, folder: Path, facts: dict[str, Any]):
         self.folder, self.facts = folder, facts
+        self._stamp = stamp(folder)
         self._arrays: dict[str, Tensor] = {}
         self._maps: list[Any] = []
         for name, (path, dtype, size) in facts['arrays'].items():
@@ -40,6 +42,10 @@ class EpochResults:
         """Opens the results of a folder, if they are complete."""
         facts = read_manifest(folder)
         return None if facts is None else cls(folder, facts)
+
+    def is_stale(self) -> bool:
+        """Whether the epoch was prepared anew, with other seeds."""
+        return stamp(self.folder) not in (None, self._stamp)
 
     def draw(
         self, relation: int, dst: int, hop: int, frontier: Frontier

@@ -229,9 +229,9 @@ class StreamingSampler(DiskSampler):
         return (node * len(distinct) + rank).unique(), distinct
 
     def _keep_latest(self, epoch: int) -> None:
-        """Removes results of all epochs but this one and the one before."""
+        """Removes the results of all epochs but the one before."""
         self._results = {
-            e: r for e, r in self._results.items() if epoch - 1 <= e <= epoch
+            e: r for e, r in self._results.items() if epoch - 1 <= e < epoch
         }
         for parent in (self._disk, self._memory):
             for folder in parent.iterdir() if parent is not None else ():
@@ -313,7 +313,7 @@ class StreamingSampler(DiskSampler):
 
     def _find(self, epoch: int) -> EpochResults | None:
         results = self._results.get(epoch)
-        if results is None:
+        if results is None or results.is_stale():
             results = EpochResults.find(self._disk / f'{epoch}')
             if results is not None:
                 self._results[epoch] = results

@@ -1,8 +1,8 @@
 """Trains a GNN on a graph that stays on disk, to tell a package's section.
 
-Edges are read by a :class:`StreamingSampler` in training, and by a
-:class:`RandomReadSampler` in the test. Features are rows of mapped files behind
-PyG's ``FeatureStore``. Beside it is printed what features alone reach.
+Edges are read by a :class:`StreamingSampler` in training and by a
+:class:`RandomReadSampler` in the test, features by PyG's ``FeatureStore``.
+Beside it is printed what features alone reach.
 """
 
 import argparse
@@ -13,28 +13,42 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 import torch_geometric.transforms as T
-from torch import Tensor
+from torch import Tensor, nn
 from torch_geometric import seed_everything
-from torch_geometric.data import Data
+from torch_geometric.data import Data, FeatureStore, TensorAttr
 from torch_geometric.nn import MLP, GraphSAGE
 
+from torch_gsample import storage
 from torch_gsample.datasets import DebianPackages
 from torch_gsample.loader import NeighborLoader
-from torch_gsample.storage import (
-    ChunkedGraph,
-    RandomReadSampler,
-    StreamingSampler,
-)
 
 
-def map_features(folder: Path, data: Data) -> Data:
-    """Returns features and labels as maps of files: a ``FeatureStore``."""
-    out = Data()
-    for name in ('x', 'y'):
-        np.save(folder / name, data[name].numpy())
-        rows = np.load(folder / f'{name}.npy', mmap_mode='c')
-        out[name] = torch.from_numpy(rows)
-    return out
+class MappedFeatures(FeatureStore):
+    """Features and labels in files, of which only rows are read."""
+
+    def __init__(self, folder: Path, data: Data):
+        super().__init__()
+        self.maps = {}
+        for name in ('x', 'y'):
+            np.save(folder / name, data[name].numpy())
+            self.maps[name] = np.load(folder / f'{name}.npy', mmap_mode='r')
+
+    def _get_tensor(self, attr: TensorAttr) -> Tensor:
+        return torch.from_numpy(self.maps[attr.attr_name][attr.index])
+
+    def _get_tensor_size(self, attr: TensorAttr) -> tuple[int, ...]:
+        return self.maps[attr.attr_name].shape
+
+    def get_all_tensor_attrs(self) -> list[TensorAttr]:
+        return [TensorAttr(None, name) for name in self.maps]
+
+    _put_tensor = _remove_tensor = None  # type: ignore[assignment]
+
+
+def predict(model: nn.Module, batch: Data) -> tuple[Tensor, Tensor]:
+    edges = [batch.edge_index] * isinstance(model, GraphSAGE)
+    out, size = model(batch.x.float(), *edges), batch.batch_size
+    return out[:size], batch.y[:size]
 
 
 def main() -> None:
@@ -51,50 +65,34 @@ def main() -> None:
     data = dataset[0]
     folder = tempfile.TemporaryDirectory()
     path = Path(folder.name)
-    features = map_features(path, data)
-    graph = ChunkedGraph.write(path / 'graph', data, chunk_bytes=1 << 20)
-    samplers = [
-        kind(graph, [10, 5], seed=args.seed)
-        for kind in (StreamingSampler, RandomReadSampler)
-    ]
-    splits = {'train': data.train_mask, 'test': data.test_mask}
-    seeds = {k: v.nonzero().view(-1) for k, v in splits.items()}
+    graph = storage.ChunkedGraph.write(path / 'g', data, chunk_bytes=1 << 20)
+    stores = MappedFeatures(path, data), graph
+    kinds = storage.StreamingSampler, storage.RandomReadSampler
+    masks = data.train_mask, data.test_mask
     most = args.max_batches * args.batch_size
-    seeds = {k: v[:most] for k, v in seeds.items()}
-    del data  # what follows reads the disk
     loader, tests = (
         NeighborLoader(
-            (features, graph),
-            None,
-            nodes,
-            sampler=s,
+            stores,
+            input_nodes=mask.nonzero().view(-1)[:most],
+            sampler=kind(graph, [10, 5], seed=args.seed),
             batch_size=args.batch_size,
         )
-        for s, nodes in zip(samplers, seeds.values(), strict=True)
+        for kind, mask in zip(kinds, masks, strict=True)
     )
     sizes = dataset.num_features, args.hidden, 2, dataset.num_classes
     for model in (MLP([sizes[0], args.hidden, sizes[3]]), GraphSAGE(*sizes)):
+        name = type(model).__name__
         optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-
-        def predict(batch: Data, model: torch.nn.Module = model) -> Tensor:
-            edges = (batch.edge_index,) * isinstance(model, GraphSAGE)
-            return model(batch.x.float(), *edges)[: batch.batch_size]
-
-        for epoch in range(1, args.epochs + 1):
-            model.train()
+        for epoch in range(args.epochs):
             for batch in loader:
-                loss = F.cross_entropy(
-                    predict(batch), batch.y[: batch.batch_size]
-                )
                 optimizer.zero_grad()
+                loss = F.cross_entropy(*predict(model, batch))
                 loss.backward()
                 optimizer.step()
-            print(f'{type(model).__name__}, {epoch}: loss {loss.item():.4f}')
-        model.eval()
-        correct = [predict(b).argmax(1) == b.y[: b.batch_size] for b in tests]
-        accuracy = torch.cat(correct).double().mean()
-        print(f'{type(model).__name__}: test accuracy {accuracy:.4f}')
-    folder.cleanup()
+            print(f'{name}, epoch {epoch}: loss {loss.item():.4f}')
+        outs = [predict(model, batch) for batch in tests]
+        correct = torch.cat([out.argmax(1) == y for out, y in outs])
+        print(f'{name}: test accuracy {correct.double().mean():.4f}')
 
 
 if __name__ == '__main__':

@@ -55,8 +55,8 @@ class Ring {
   Ring() {
     fd_ = static_cast<int>(syscall(__NR_io_uring_setup, kEntries, &params_));
     // IORING_OP_READ came with the kernel that has this feature (5.6).
-    ready_ = fd_ >= 0 && (params_.features & IORING_FEAT_RW_CUR_POS) != 0 &&
-             map();
+    ready_ =
+        fd_ >= 0 && (params_.features & IORING_FEAT_RW_CUR_POS) != 0 && map();
   }
   ~Ring() {
     if (fd_ >= 0)

@@ -45,9 +45,7 @@ def write(path, data, weighted=False, temporal=False, **options):
     )
 
 
-def in_memory(
-    data, num_neighbors, weighted=False, temporal=False, **options
-):
+def in_memory(data, num_neighbors, weighted=False, temporal=False, **options):
     return NeighborSampler(
         data,
         num_neighbors,

@@ -70,8 +70,8 @@ META = {
         p / 'meta.json'
     ).write_text('[' * 100_000),
     'it must hold an object': lambda p: (p / 'meta.json').write_text('[]'),
-    "'node_types', 'num_nodes' and 'node_times' must be lists": lambda p: (
-        edit(p, lambda m: m.update(num_nodes=[]))
+    "'node_types', 'num_nodes' and 'node_times' must be lists": lambda p: edit(
+        p, lambda m: m.update(num_nodes=[])
     ),
     "'node_types' must be different names": lambda p: edit(
         p, lambda m: m.update(node_types=[5])
@@ -106,11 +106,11 @@ META = {
     'must start at the node where the chunk before ends': lambda p: edit(
         p, swap_chunks
     ),
-    'must start at the edge where the chunk before ends': lambda p: (
-        edit_chunk(p, 2, 3)
+    'must start at the edge where the chunk before ends': lambda p: edit_chunk(
+        p, 2, 3
     ),
-    'must start at the byte where the chunk before ends': lambda p: (
-        edit_chunk(p, 4, 0)
+    'must start at the byte where the chunk before ends': lambda p: edit_chunk(
+        p, 4, 0
     ),
     'it must have a node': lambda p: edit_chunk(p, 1, 0),
     'must start at the node': lambda p: edit(p, drop_chunk),
@@ -295,11 +295,9 @@ ARGUMENTS = {
     "'time_window' needs a graph with times (got 3)": lambda g: (
         RandomReadSampler(g, [1], use_times=False, time_window=3)
     ),
-    "'engine' must be one of": lambda g: RandomReadSampler(
-        g, [1], engine='x'
-    ),
-    "'cache_bytes' must not be negative (got -1)": lambda g: (
-        RandomReadSampler(g, [1], cache_bytes=-1)
+    "'engine' must be one of": lambda g: RandomReadSampler(g, [1], engine='x'),
+    "'cache_bytes' must not be negative (got -1)": lambda g: RandomReadSampler(
+        g, [1], cache_bytes=-1
     ),
     "'rng_scope' must be 'epoch', as an epoch is sampled": lambda g: (
         StreamingSampler(g, [1], rng_scope='batch')

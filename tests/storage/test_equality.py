@@ -146,7 +146,10 @@ def test_changes_of_gcc_are_equal():
     options = {'temporal': True, 'temporal_strategy': 'last'}
     with tempfile.TemporaryDirectory() as folder:
         graph = disk.ChunkedGraph.write(
-            Path(folder) / 'g', data, time_attr='edge_time', chunk_bytes=1 << 20
+            Path(folder) / 'g',
+            data,
+            time_attr='edge_time',
+            chunk_bytes=1 << 20,
         )
         want = disk.NeighborSampler(
             data,

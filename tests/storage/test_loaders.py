@@ -168,9 +168,7 @@ def test_ctrl_c_ends_preparing(tmp_path, monkeypatch):
 
     monkeypatch.setattr(epoch_module, '_sample_chunk', slowly)
     before = threading.active_count()
-    timer = threading.Timer(
-        0.2, signal.raise_signal, (signal.SIGINT,)
-    )
+    timer = threading.Timer(0.2, signal.raise_signal, (signal.SIGINT,))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         sampler.prepare_epoch(torch.arange(60), 0)

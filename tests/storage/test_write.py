@@ -151,7 +151,9 @@ def test_a_generator_writes_what_it_draws(tmp_path):
     graph = ChunkedGraph.write(
         tmp_path / 'g', batches, num_nodes=300, chunk_bytes=2_000
     )
-    row, col = map(torch.cat, zip(*power_law_edges(300, 9_000, 200), strict=True))
+    row, col = map(
+        torch.cat, zip(*power_law_edges(300, 9_000, 200), strict=True)
+    )
     out = edges_of(graph)
     assert out == {'col': col.tolist(), 'neighbor': row.tolist()}
     degrees = power_law(300, 9_000, 200).indptr.diff()
@@ -160,9 +162,7 @@ def test_a_generator_writes_what_it_draws(tmp_path):
 
 @pytest.mark.parametrize('size', [256, 300, 1_000, 10_000])
 def test_chunks_are_full_and_hubs_are_split(tmp_path, size):
-    data = Data(
-        edge_index=torch.tensor([[1] * 500, [7] * 500]), num_nodes=600
-    )
+    data = Data(edge_index=torch.tensor([[1] * 500, [7] * 500]), num_nodes=600)
     graph = disk.write(tmp_path / 'g', data, chunk_bytes=size)
     graph.verify()
     meta = graph.meta.relations[0]

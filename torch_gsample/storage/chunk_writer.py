@@ -126,7 +126,7 @@ class RelationWriter:
             return
         if int(col[0]) < self._last or bool((col[1:] < col[:-1]).any()):
             raise ValueError(
-                "ChunkedGraph.write: edges must be sorted by destination "
+                'ChunkedGraph.write: edges must be sorted by destination '
                 '(they are not)'
             )
         self._last = int(col[-1])
@@ -204,8 +204,8 @@ class RelationWriter:
         ]:
             raw = np.ascontiguousarray(values).view(np.uint8)
             data[places[name] : places[name] + raw.size] = raw
-        row[6] = zlib.crc32(data)
-        self._file.write(data)
+        row[6] = zlib.crc32(data.data)
+        self._file.write(data.data)
         self._offset += length
         self._pending = [{n: v[count:] for n, v in part.items()}]
         self._size -= count

@@ -215,5 +215,3 @@ def check_neighbors(
         f'each neighbour must be in [0, {meta.num_rows}) (got '
         f'{low if low < 0 else high})',
     )
-
-

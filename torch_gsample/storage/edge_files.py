@@ -111,15 +111,15 @@ class _Table:
         self._database, self._paths = database, paths
         if not paths:
             raise TypeError(
-                "ChunkedGraph.write: 'data' must be a graph, a tensor, batches "
-                'of edges, or paths of edge files'
+                "ChunkedGraph.write: 'data' must be a graph, a tensor, "
+                'batches of edges, or paths of edge files'
             )
         for path in paths:
             os.stat(path)  # the error of a missing file names it
         suffixes = {p.suffix.lower() for p in paths}
         if len(suffixes) > 1 or not suffixes <= set(_READERS):
             raise ValueError(
-                "ChunkedGraph.write: edge files must be of one kind of "
+                'ChunkedGraph.write: edge files must be of one kind of '
                 f'{sorted(_READERS)} (got {sorted(suffixes)})'
             )
         self._reader = _READERS[suffixes.pop()]
@@ -162,7 +162,7 @@ class _Table:
             kind = found[0][0] if found else 'BIGINT'
             number = kind in ('FLOAT', 'DOUBLE') or kind.startswith('DECIMAL')
             integer = kind.endswith('INT') or kind.endswith('INTEGER')
-            if not (integer or number and name == weight_attr):
+            if not (integer or (number and name == weight_attr)):
                 raise TypeError(
                     f'ChunkedGraph.write: column {name!r} of {self._paths[0]} '
                     f'must hold integers (got {kind})'

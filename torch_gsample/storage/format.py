@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import numpy as np
 
@@ -166,7 +166,7 @@ def read_meta(path: Path) -> GraphMeta:
         f"'version' must be {VERSION} (got {fields.get('version')!r})",
     )
     meta = _read_fields(fields, check)
-    names = [r.file for r in meta.relations]
+    names: list[Any] = [r.file for r in meta.relations]
     names += [t for t in meta.node_times if t is not None]
     for name in names:
         check(
@@ -206,11 +206,13 @@ def _read_fields(fields: dict[str, Any], check: Check) -> GraphMeta:
         "'node_types', 'num_nodes' and 'node_times' must be lists of one "
         "length, and 'relations' a list",
     )
-    assert types is not None and counts is not None and times is not None
+    types, counts, times, relations = cast(list[list[Any]], lists)
     check(
         types == [None]
-        or all(isinstance(t, str) for t in types)
-        and len(set(types)) == len(types),
+        or (
+            all(isinstance(t, str) for t in types)
+            and len(set(types)) == len(types)
+        ),
         "'node_types' must be different names, or null alone",
     )
     check(all(map(_count, counts)), "'num_nodes' must be in [0, 2^48)")
@@ -225,7 +227,7 @@ def _read_fields(fields: dict[str, Any], check: Check) -> GraphMeta:
         all(t is None or isinstance(t, str) for t in times),
         "'node_times' must hold names of files, or null",
     )
-    assert relations is not None and type(alignment) is int
+    assert type(alignment) is int
     sizes = dict(zip(types, counts, strict=True))
     read = [_read_relation(r, sizes, check) for r in relations]
     edge_types = [r.edge_type for r in read]
@@ -281,8 +283,7 @@ def _read_relation(
         "'chunks' must have seven numbers in [0, 2^48) for each chunk",
     )
     chunks = np.array(table, dtype=np.int64).reshape(-1, 7)
-    rows, cols, edges = counts
-    assert type(rows) is int and type(cols) is int and type(edges) is int
+    rows, cols, edges = map(int, counts)
     name: Any = fields.get('file')
     assert isinstance(widths, dict)
     check(
@@ -292,7 +293,9 @@ def _read_relation(
     return RelationMeta(edge_type, name, rows, cols, edges, widths, chunks)
 
 
-def _check_table(relation: RelationMeta, meta: GraphMeta, check: Check) -> None:
+def _check_table(
+    relation: RelationMeta, meta: GraphMeta, check: Check
+) -> None:
     """Checks that chunks follow each other in nodes, edges and bytes.
 
     A chunk starts where the one before ends, or with the node in which it

@@ -45,9 +45,7 @@ def next_keys(
             yield mask[part].nonzero().view(-1) + (first + part.start)
 
 
-def _sorted_keys(
-    sampled: list[Sampled], num_times: int, most: int
-) -> Tensor:
+def _sorted_keys(sampled: list[Sampled], num_times: int, most: int) -> Tensor:
     out = torch.empty(0, dtype=torch.int64)
     pending, size = [out], 0
     for key in _keys(sampled, num_times):

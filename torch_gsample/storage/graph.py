@@ -60,7 +60,9 @@ class ChunkedGraph(GraphStore):
         self.meta = read_meta(self.path)
 
     @classmethod
-    def write(cls, path: str | Path, data: Any, **kwargs: Any) -> 'ChunkedGraph':
+    def write(
+        cls, path: str | Path, data: Any, **kwargs: Any
+    ) -> 'ChunkedGraph':
         """Writes a graph; see :func:`write_graph` for its arguments."""
         write_graph(path, data, **kwargs)
         return cls(path)
@@ -102,9 +104,11 @@ class ChunkedGraph(GraphStore):
                 continue
             size = self.num_nodes[node_type]
             # A private map: never written to, though torch could.
-            values = np.memmap(
-                self.path / name, '<i8', mode='c', shape=(size,)
-            ) if size else np.empty(0, np.int64)
+            values = (
+                np.memmap(self.path / name, '<i8', mode='c', shape=(size,))
+                if size
+                else np.empty(0, np.int64)
+            )
             out[node_type] = torch.from_numpy(np.asarray(values))
         return out
 
@@ -157,7 +161,9 @@ class ChunkedGraph(GraphStore):
     def get_all_edge_attrs(self) -> list[EdgeAttr]:
         """Returns the edge types and their sizes."""
         return [
-            EdgeAttr(r.edge_type, EdgeLayout.CSC, size=(r.num_rows, r.num_cols))
+            EdgeAttr(
+                r.edge_type, EdgeLayout.CSC, size=(r.num_rows, r.num_cols)
+            )
             for r in self.meta.relations
         ]
 
@@ -169,13 +175,13 @@ class ChunkedGraph(GraphStore):
 
     def _put_edge_index(self, edge_index: Any, edge_attr: EdgeAttr) -> bool:
         raise NotImplementedError(
-            "ChunkedGraph: edges cannot be added; write a new graph by "
+            'ChunkedGraph: edges cannot be added; write a new graph by '
             "'ChunkedGraph.write'"
         )
 
     def _remove_edge_index(self, edge_attr: EdgeAttr) -> bool:
         raise NotImplementedError(
-            "ChunkedGraph: edges cannot be removed; write a new graph by "
+            'ChunkedGraph: edges cannot be removed; write a new graph by '
             "'ChunkedGraph.write'"
         )
 
@@ -196,7 +202,7 @@ def check_checksum(
         ValueError: If they are not those that were written.
     """
     row = relation.chunks[chunk]
-    if zlib.crc32(data) != row[CHECKSUM]:
+    if zlib.crc32(data.data) != row[CHECKSUM]:
         malformed(
             path,
             int(row[OFFSET]),
@@ -241,8 +247,11 @@ def _check_structure(
     offset, at = arrays['offset'], int(row[OFFSET])
     ascends = bool((offset[1:] >= offset[:-1]).all())
     if offset[0] != 0 or offset[-1] != row[EDGES] or not ascends:
-        malformed(path, at, f'offsets of chunk {chunk} must ascend from 0 to '
-                  f'{row[EDGES]}')
+        malformed(
+            path,
+            at,
+            f'offsets of chunk {chunk} must ascend from 0 to {row[EDGES]}',
+        )
     limits = {'neighbor': relation.num_rows, 'edge_id': 1 << 63}
     for name, limit in limits.items():
         values = arrays.get(name)
@@ -258,8 +267,9 @@ def _check_structure(
             )
     weight = arrays.get('weight')
     if weight is not None and not (np.isfinite(weight) & (weight >= 0)).all():
-        malformed(path, at, f'a weight of chunk {chunk} is negative or not '
-                  'finite')
+        malformed(
+            path, at, f'a weight of chunk {chunk} is negative or not finite'
+        )
     end = relation.places(int(row[NODES]), int(row[EDGES]))['end']
     if data[end:].any():
         malformed(path, at + end, f'padding of chunk {chunk} must be zero')

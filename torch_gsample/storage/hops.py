@@ -182,7 +182,8 @@ def _to_output(
     ]
     sampled = [nodes[t] for t in graph.node_types]
     lists = ops.HeteroNeighborSample(
-        *joined[:2],
+        joined[0],
+        joined[1],
         [s.node for s in sampled],
         joined[2],
         [s.tree for s in sampled],
@@ -191,5 +192,6 @@ def _to_output(
     )
     if graph.is_hetero:
         return output.to_hetero_sampler_output(lists, graph, disjoint, False)
-    one = ops.NeighborSample(*(values[0] for values in lists))
+    first: list[Any] = [values[0] for values in lists]
+    one = ops.NeighborSample(*first)
     return output.to_sampler_output(one, disjoint, False)

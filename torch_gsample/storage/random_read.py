@@ -81,11 +81,11 @@ class RandomReads:
 class RandomReadSampler(DiskSampler):
     r"""Samples a graph on disk by reading the blocks that a batch needs.
 
-    Like `RingSampler <https://doi.org/10.1145/3736548.3737825>`_, it first
-    draws positions, which takes the offsets of columns alone, and then reads
-    the 4-KiB blocks that hold them: sorted, joined and all at once by
-    io_uring, or by threads where the kernel refuses it. Blocks are kept in a
-    cache. Where there are weights or times, those of a whole column are read.
+    As RingSampler does, it first draws positions, which takes the offsets of
+    columns alone, and then reads the 4-KiB blocks that hold them: sorted,
+    joined and all at once by io_uring, or by threads where the kernel refuses
+    it. Blocks are kept in a cache. Where there are weights or times, those of
+    a whole column are read.
 
     Its samples are those of a :class:`NeighborSampler` of the same seed. It
     needs no preparation; :class:`StreamingSampler` is faster where an epoch

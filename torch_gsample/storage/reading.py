@@ -88,7 +88,7 @@ class File:
         """
         done = 0
         while done < out.size and not (stopped and stopped.is_set()):
-            piece = memoryview(out)[done : done + _PIECE]
+            piece = out.data[done : done + _PIECE]
             try:
                 count = os.preadv(self.fd, [piece], offset + done)
             except OSError as error:

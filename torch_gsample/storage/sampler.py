@@ -117,7 +117,7 @@ class DiskSampler(NeighborSampler):
         self.num_neighbors = num_neighbors
 
     @property
-    def _neighborhood(self) -> Any:
+    def _neighborhood(self) -> Any:  # type: ignore[override]
         # Not kept: a sampler without cycles is gone with its last reference.
         return DiskNeighborhood(self)
 

@@ -17,13 +17,13 @@ from torch_geometric.data import Data
 from torch_gsample import ops
 from torch_gsample.formats import CSC
 from torch_gsample.samplers.attributes import read_times
+from torch_gsample.samplers.graph_input import DataType as _DataType
 from torch_gsample.samplers.graph_input import (
     GraphData,
     SamplerGraph,
     edge_attributes,
     read_graph,
 )
-from torch_gsample.samplers.graph_input import DataType as _DataType
 
 #: A batch of edges: ``col``, ``neighbor`` and what else there is.
 Edges = dict[str, np.ndarray]
@@ -109,7 +109,7 @@ def _with_nodes(data: Any, num_nodes: int | None) -> GraphData:
         edge_index = torch.stack(data) if pair else data
         if edge_index.dim() != 2 or edge_index.shape[0] != 2:
             raise ValueError(
-                "ChunkedGraph.write: edges must have the shape [2, num_edges] "
+                'ChunkedGraph.write: edges must have the shape [2, num_edges] '
                 f'(got {list(edge_index.shape)})'
             )
         if num_nodes is None:

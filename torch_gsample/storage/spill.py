@@ -143,7 +143,7 @@ class ArrayWriter:
         """Adds items; all pieces have one dtype."""
         values = np.ascontiguousarray(piece.numpy())
         self.dtype = values.dtype.str
-        raw = memoryview(values.view(np.uint8))
+        raw = values.view(np.uint8).data
         if self._in_memory and not self._folder.takes(len(raw)):
             self._move()
         self._write(raw)

@@ -6,6 +6,7 @@ import tempfile
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -112,9 +113,11 @@ class StreamingSampler(DiskSampler):
         self._results: dict[int, EpochResults] = {}
         self._begin_process()
         self._owner = os.getpid()
-        self._close = weakref.finalize(
+        self._close: Callable[[], object] = weakref.finalize(
             self, _remove, self._owner, self._state, self._disk, self._memory
         )
+
+    _seeds: NodeSamplerInput | None
 
     # Preparing ###############################################################
 
@@ -288,7 +291,9 @@ class StreamingSampler(DiskSampler):
 
         return draw
 
-    def sample_from_nodes(self, inputs: NodeSamplerInput, **kwargs: Any) -> Any:
+    def sample_from_nodes(
+        self, inputs: NodeSamplerInput, **kwargs: Any
+    ) -> Any:
         """Looks up the subgraph of a batch; see :class:`NeighborSampler`."""
         out = super().sample_from_nodes(inputs, **kwargs)
         epoch = int(self.batch_key()[0, 1])
@@ -338,7 +343,7 @@ class StreamingSampler(DiskSampler):
 
     def _begin_process(self) -> None:
         self._owner = -1
-        self._seeds: NodeSamplerInput | None = None
+        self._seeds = None
         self._consumed = 0
         self._state: dict[str, Any] = {'work': None, 'checked': set()}
 
@@ -351,7 +356,11 @@ class StreamingSampler(DiskSampler):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._begin_process()  # a copy in a worker: it only looks up
-        self._close = weakref.finalize(self, int)
+        self._close = _nothing
+
+
+def _nothing() -> None:
+    """Closes the copy of a sampler, which owns nothing."""
 
 
 def _equal(a: Any, b: Any) -> bool:

@@ -145,9 +145,7 @@ def _write_source(
     progress: bool,
 ) -> None:
     relations = [
-        _write_relation(
-            made, i, relation, chunk_bytes, alignment, progress
-        )
+        _write_relation(made, i, relation, chunk_bytes, alignment, progress)
         for i, relation in enumerate(source.relations)
     ]
     times: list[str | None] = []

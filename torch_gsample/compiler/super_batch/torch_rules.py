@@ -58,15 +58,19 @@ _ARITHMETIC = {
     operator.floordiv,
     operator.mod,
     operator.pow,
+    aten.floor_divide.default,  # which torch does not mark as such
 }
 
 
 def is_pointwise(node: Node) -> bool:
     """Whether each element of a result comes of those at its place."""
     target = node.target
+    if target in _ARITHMETIC:
+        return isinstance(example(node), Tensor)
     if isinstance(target, torch._ops.OpOverload):
-        return torch.Tag.pointwise in target.tags
-    return target in _ARITHMETIC and isinstance(example(node), Tensor)
+        tagged = torch.Tag.pointwise in target.tags
+        return tagged or target.overloadpacket is aten.where  # with scalars
+    return False
 
 
 def pointwise(rewrite: Rewrite, node: Node) -> Value:
@@ -213,7 +217,7 @@ def _concatenate(rewrite: Rewrite, node: Node) -> Value:
         return Value(rewrite.copy(node, changed), values[0].axis)
     if stacks or given['dim'] != 0:
         raise NoRule('rows of batches are stacked')
-    return _rows(rewrite, node, values)
+    return in_batches(rewrite, node, values)
 
 
 def _begins_with_zero(rewrite: Rewrite, nodes: Sequence[Node]) -> bool:
@@ -227,19 +231,7 @@ def _begins_with_zero(rewrite: Rewrite, nodes: Sequence[Node]) -> bool:
     )
 
 
-@rule(aten.cumsum.default)
-def _count_held(rewrite: Rewrite, node: Node) -> Value:
-    """Where the rows end for which a mask holds."""
-    mask, given = rewrite.vector(args_of(node)[0]), arguments(node)
-    tensor = example(args_of(node)[0])
-    if tensor.dtype != torch.bool or tensor.dim() != 1:
-        raise NoRule('rows of different batches are added')
-    if given['dtype'] not in (None, torch.int64):
-        raise NoRule('rows are counted in another type')
-    return Value(rewrite.copy(node), mask.axis, rewrite.held(mask), 'ends')
-
-
-def _rows(rewrite: Rewrite, node: Node, values: Sequence[Value]) -> Value:
+def in_batches(rewrite: Rewrite, node: Node, values: Sequence[Value]) -> Value:
     """Rows after rows, in each batch."""
     into = values[0].into
     same = all(value.into is into for value in values)
@@ -250,19 +242,21 @@ def _rows(rewrite: Rewrite, node: Node, values: Sequence[Value]) -> Value:
         [rewrite.lengths(v.axis) for v in values if v.axis is not None],
         like=example(node),
     )
-    ptr = rewrite.call(
-        segments.sum_of,
-        [v.axis.ptr for v in values if v.axis is not None],
-        like=rewrite.pointer_like(),
+    axes = [v.axis for v in values if v.axis is not None]
+    axis = rewrite.once(
+        ('joined', *axes),
+        lambda: rewrite.axis(segments.sum_of, [axis.ptr for axis in axes]),
     )
-    return Value(joined, Axis(ptr), into if same else None)
+    return Value(joined, axis, into if same else None)
 
 
 @rule(aten.sum.dim_IntList)
 def _along_rows(rewrite: Rewrite, node: Node) -> Value:
     value, given = rewrite.vector(args_of(node)[0]), arguments(node)
     dim = example(args_of(node)[0]).dim()
-    if not given['dim'] or any(d % dim == 0 for d in given['dim']):
+    along = given['dim']
+    along = [along] if isinstance(along, int) else along
+    if not along or any(d % dim == 0 for d in along):
         raise NoRule('rows of batches are summed')
     return Value(rewrite.copy(node), value.axis)
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import torch
+from draw_storage import draw_storage
 from make_pages import main as make_pages
 from matplotlib.axes import Axes
 from torch import Tensor
@@ -172,6 +173,7 @@ def main() -> None:
     (DOCS / 'images').mkdir(exist_ok=True)
     draw_pictures()
     draw_ablation()
+    draw_storage(DOCS / 'images' / 'storage.png')
     make_pages()
     failed = check_examples()
     if failed:

@@ -28,6 +28,7 @@ MODULES = [
 #: What each part of the package may import from the package.
 LAYERS = {
     '_library': set(),
+    'cli': {'storage'},
     'rng': {'ops'},  # its draws, once called
     'ops': {'_library', 'ops'},
     'formats': {'ops'},
@@ -45,6 +46,7 @@ LAYERS = {
     'codegen': {'codegen', 'ops'},
     'compiler': {'codegen', 'compiler', 'ops', 'rng', 'sparse_sample'},
     'datasets': {'datasets', 'formats', 'ops'},
+    'storage': {'_library', 'formats', 'ops', 'rng', 'samplers', 'storage'},
     'testing': {'formats', 'ops', 'rng'},
 }
 

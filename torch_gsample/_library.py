@@ -4,6 +4,8 @@ from pathlib import Path
 
 import torch
 
+PATH = Path(__file__).with_name('_C.so')
+
 
 def load() -> None:
     """Loads the extension once.
@@ -11,18 +13,17 @@ def load() -> None:
     Raises:
         ImportError: If it was not built, or does not fit the installed torch.
     """
-    path = Path(__file__).with_name('_C.so')
-    if not path.exists():
+    if not PATH.exists():
         raise ImportError(
-            f'torch_gsample: the extension {path} is missing. Build it with '
+            f'torch_gsample: the extension {PATH} is missing. Build it with '
             f'`pip install --no-build-isolation -e .` in a checkout, or '
             f'reinstall the package.'
         )
     try:
-        torch.ops.load_library(str(path))
+        torch.ops.load_library(str(PATH))
     except OSError as error:
         raise ImportError(
-            f'torch_gsample: the extension {path} does not load with torch '
+            f'torch_gsample: the extension {PATH} does not load with torch '
             f'{torch.__version__} (2.11 or later is needed): {error}'
         ) from error
 

@@ -10,6 +10,7 @@ import torch
 from tests.ops.cuda_errors import CUDA_ERRORS
 from tests.ops.device_errors import DEVICE_ERRORS
 from tests.ops.edge_map_errors import EDGE_MAP_ERRORS
+from tests.ops.frontier_errors import FRONTIER_ERRORS
 from tests.ops.hops_errors import HOPS_ERRORS
 from tests.ops.segment_errors import SEGMENT_ERRORS
 from tests.ops.walk_errors import WALK_ERRORS
@@ -359,8 +360,7 @@ MATRICES = [
 
 CASES = VECTORS + SAMPLING + HETERO + FORMATS + OTHERS + MATRICES
 CASES += SEGMENT_ERRORS + HOPS_ERRORS + WALK_ERRORS + EDGE_MAP_ERRORS
-CASES += CUDA_ERRORS
-CASES += DEVICE_ERRORS
+CASES += FRONTIER_ERRORS + CUDA_ERRORS + DEVICE_ERRORS
 
 
 @pytest.mark.parametrize(('error', 'call', 'message'), CASES)

@@ -5,6 +5,12 @@ Nothing is downloaded; PyG data objects come out.
 
 from torch_gsample.datasets.debian_packages import DebianPackages
 from torch_gsample.datasets.gcc_changelog import GccChangelog
-from torch_gsample.datasets.synthetic import power_law, rmat
+from torch_gsample.datasets.synthetic import power_law, power_law_edges, rmat
 
-__all__ = ['DebianPackages', 'GccChangelog', 'power_law', 'rmat']
+__all__ = [
+    'DebianPackages',
+    'GccChangelog',
+    'power_law',
+    'power_law_edges',
+    'rmat',
+]

@@ -1,6 +1,6 @@
 """Random graphs for benchmarks and tests: fast, and the same for a seed."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -43,29 +43,121 @@ def power_law(
         >>> graph.num_edges, int(graph.indptr.diff().max())
         (20000, 500)
     """
-    if num_nodes <= 0 or exponent <= 0:
-        raise ValueError(
-            f"power_law: 'num_nodes' and 'exponent' must be positive (got "
-            f'{num_nodes} and {exponent})'
-        )
-    if not num_nodes <= num_edges <= num_nodes * max_degree:
-        raise ValueError(
-            f"power_law: 'num_edges' must be from {num_nodes} (1 a node) to "
-            f'{num_nodes * max_degree} (max_degree a node) (got {num_edges})'
-        )
-    degree = _pareto_degrees(num_nodes, num_edges, max_degree, exponent)
+    indptr, _, _ = _power_law_columns(
+        'power_law', num_nodes, num_edges, max_degree, seed, exponent
+    )
     wide, wide_indices = ops.index_widths(
         'power_law', num_edges, num_nodes, index_dtype
     )
-    identity = torch.arange(num_nodes + 1)
-    # A configuration model of degrees 1 is a uniform permutation.
-    deal = ops.configuration_model(identity, seed + 1)
-    indptr = torch.zeros(num_nodes + 1, dtype=torch.int64)
-    torch.cumsum(degree[deal], 0, out=indptr[1:])
     indptr = indptr if wide else indptr.to(torch.int32)
     dtype = torch.int64 if wide_indices else torch.int32
     indices = ops.configuration_model(indptr, seed, dtype)
     return CSC(indptr, indices, num_nodes)
+
+
+def power_law_edges(
+    num_nodes: int,
+    num_edges: int,
+    max_degree: int,
+    seed: int = 0,
+    *,
+    exponent: float = 1.5,
+    batch_size: int = 1 << 20,
+) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    r"""Draws a graph like that of :func:`power_law` without holding it.
+
+    In-degrees are the same. The source of each edge is drawn by itself, with
+    a probability proportional to its degree (Chung & Lu, 2002), so that
+    out-degrees are those of :func:`power_law` only in the mean.
+
+    Args:
+        num_nodes (int): Number of nodes.
+        num_edges (int): Number of directed edges.
+        max_degree (int): The largest in-degree.
+        seed (int, optional): Seed of all draws.
+        exponent (float, optional): See :func:`power_law`.
+        batch_size (int, optional): Edges of a batch; it changes no edge.
+
+    Yields:
+        Tuple[torch.Tensor, torch.Tensor]: int64 sources and destinations of a
+        batch; the latter ascend from batch to batch.
+
+    Raises:
+        ValueError: If the degrees cannot add up to ``num_edges``.
+
+    Example:
+        >>> batches = power_law_edges(100, 2_000, 50, batch_size=1_500)
+        >>> [len(row) for row, col in batches]
+        [1500, 500]
+    """
+    indptr, degree, deal = _power_law_columns(
+        'power_law_edges', num_nodes, num_edges, max_degree, seed, exponent
+    )
+    # Ends of edges are numbered by the rank of their node, and found by the
+    # run of equal degrees, of which there are few.
+    node = torch.empty_like(deal)
+    node[deal] = torch.arange(num_nodes, dtype=deal.dtype)
+    value, count = degree.unique_consecutive(return_counts=True)
+    stop, rank = (value * count).cumsum(0), count.cumsum(0) - count
+    begin = stop - value * count
+    # The run at the begin of each of 2^20 parts: a search that starts there
+    # is at its end.
+    size = -(-num_edges // (1 << 20))
+    guess = torch.searchsorted(
+        stop, torch.arange(0, num_edges, size), right=True
+    )
+    key = torch.tensor([[seed, 0, 0]])
+    for first in range(0, num_edges, batch_size):
+        last = min(first + batch_size, num_edges)
+        drawn = ops.random_uniform(torch.arange(first, last), key=key)
+        end = drawn.mul_(num_edges).long().clamp_(max=num_edges - 1)
+        run = guess.index_select(0, end // size)
+        while bool((late := stop.index_select(0, run) <= end).any()):
+            run += late
+        within = end - begin.index_select(0, run)
+        within //= value.index_select(0, run)
+        within += rank.index_select(0, run)
+        row = node.index_select(0, within).long()
+        ends = torch.tensor([first, last - 1])
+        low, high = (torch.searchsorted(indptr, ends, right=True) - 1).tolist()
+        counts = indptr[low : high + 2].clamp(first, last).diff()
+        col = torch.repeat_interleave(torch.arange(low, high + 1), counts)
+        yield row, col
+
+
+def _power_law_columns(
+    name: str,
+    num_nodes: int,
+    num_edges: int,
+    max_degree: int,
+    seed: int,
+    exponent: float,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Deals degrees to nodes by chance.
+
+    Returns:
+        Tuple[torch.Tensor, torch.Tensor, torch.Tensor]: int64 ``indptr``
+        ``[num_nodes + 1]``, the degrees by rank, and the rank of each node.
+
+    Raises:
+        ValueError: If the degrees cannot add up to ``num_edges``.
+    """
+    if num_nodes <= 0 or exponent <= 0:
+        raise ValueError(
+            f"{name}: 'num_nodes' and 'exponent' must be positive (got "
+            f'{num_nodes} and {exponent})'
+        )
+    if not num_nodes <= num_edges <= num_nodes * max_degree:
+        raise ValueError(
+            f"{name}: 'num_edges' must be from {num_nodes} (1 a node) to "
+            f'{num_nodes * max_degree} (max_degree a node) (got {num_edges})'
+        )
+    degree = _pareto_degrees(num_nodes, num_edges, max_degree, exponent)
+    # A configuration model of degrees 1 is a uniform permutation.
+    deal = ops.configuration_model(torch.arange(num_nodes + 1), seed + 1)
+    indptr = torch.zeros(num_nodes + 1, dtype=torch.int64)
+    torch.cumsum(degree[deal], 0, out=indptr[1:])
+    return indptr, degree, deal
 
 
 def _pareto_degrees(

@@ -102,6 +102,9 @@ class KeyedLoader:
         self.epoch += 1
         loader: Any = super()
         self._pass_epoch = epoch
+        sampler = self._keyed_sampler()
+        if sampler is not None:
+            sampler.begin_pass(epoch, getattr(self, 'input_data', None))
         self._prepare_sampler()
         if self.prefetch == 0:
             batches = loader.__iter__()
@@ -171,12 +174,21 @@ class KeyedLoader:
             return self._feed
         batches = super()._index_sampler  # type: ignore[misc]
         size = None if self._ahead_of is None else self._group_size
+        sampler = self._keyed_sampler()
         return NumberedBatches(
             batches,
             lambda: self._pass_epoch,
             size,
             self.num_workers,  # type: ignore[attr-defined]
+            None if sampler is None else sampler.hand_out,
         )
+
+    def _keyed_sampler(self) -> KeyedSampler | None:
+        for name in ('node_sampler', 'link_sampler'):
+            sampler = getattr(self, name, None)
+            if isinstance(sampler, KeyedSampler):
+                return sampler
+        return None
 
     def filter_fn(self, out: Any) -> Any:
         """Makes a batch of a sample."""

@@ -58,6 +58,8 @@ class NumberedBatches:
         size (Callable, optional): Returns how many batches to put in a group
             (:func:`grouped`); there are none if not given.
         num_workers (int, optional): How many workers get groups.
+        hand_out (Callable, optional): Called with the epoch and the part of
+            the pass that is handed out, batch by batch.
     """
 
     def __init__(
@@ -66,24 +68,31 @@ class NumberedBatches:
         epoch: Callable[[], int],
         size: Callable[[], int] | None = None,
         num_workers: int = 0,
+        hand_out: Callable[[int, float], None] | None = None,
     ):
         self.batches = batches
         self.epoch = epoch
         self._size, self._num_workers = size, num_workers
+        self.hand_out = hand_out
 
     def __iter__(self) -> Iterator[BatchIndex | Group]:
         numbered = self._number(self.epoch())  # of the pass that begins now
         if self._size is None:
             return numbered
-        try:
-            total = len(self)
-        except TypeError:  # a sampler without a length
-            total = sys.maxsize
-        return grouped(numbered, self._size, total, self._num_workers)
+        return grouped(numbered, self._size, self._total(), self._num_workers)
 
     def _number(self, epoch: int) -> Iterator[BatchIndex]:
+        total = self._total()
         for batch, indices in enumerate(self.batches):
+            if self.hand_out is not None:
+                self.hand_out(epoch, (batch + 1) / total)
             yield BatchIndex(indices, BatchNumber(epoch, batch))
+
+    def _total(self) -> int:
+        try:
+            return len(self)
+        except TypeError:  # a sampler without a length
+            return sys.maxsize
 
     def __len__(self) -> int:
         return len(self.batches)

@@ -45,6 +45,22 @@ class KeyedSampler(BaseSampler):
         rng.make_key(self.seed, epoch)  # checks the epoch
         self.epoch = epoch
 
+    def begin_pass(self, epoch: int, inputs: Any) -> None:
+        """Is told by our loaders that a pass begins, before workers start.
+
+        Args:
+            epoch (int): The number of the pass.
+            inputs (NodeSamplerInput or EdgeSamplerInput): All seeds.
+        """
+
+    def hand_out(self, epoch: int, part: float) -> None:
+        """Is told by our loaders which part of a pass they handed out.
+
+        Args:
+            epoch (int): The number of the pass.
+            part (float): Batches handed out of all.
+        """
+
     def batch_key(self, *ids: Tensor | int | None) -> Tensor:
         """Returns the key of the current batch, int64 ``[1, 3]``.
 

@@ -1,0 +1,169 @@
+"""How fast is a graph sampled from disk, and in how much memory?
+
+An epoch is streamed, and the same epoch's columns are read edge by edge and
+chunk by chunk. Reads pass by the page cache (O_DIRECT): it is cold for all.
+
+    python benchmark/storage.py --graph /data/big.gsg --nodes 20000000 \
+        --edges 500000000 --memory 1GiB
+"""
+
+import argparse
+import resource
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from harness import Report, machine
+from torch_geometric.sampler import NodeSamplerInput
+
+from torch_gsample.cli import parse_bytes
+from torch_gsample.datasets import power_law_edges
+from torch_gsample.storage import (
+    ChunkedGraph,
+    RandomReadSampler,
+    StreamingSampler,
+)
+from torch_gsample.storage.format import LENGTH, OFFSET
+from torch_gsample.storage.reading import File, ReadAhead, page_aligned
+
+SECTOR = 512
+FANOUTS = [15, 10, 5]
+
+
+def generate(path: Path, nodes: int, edges: int, chunk_bytes: int) -> None:
+    """Writes a graph without holding it."""
+    batches = power_law_edges(nodes, edges, min(nodes // 20, 1_000_000))
+    ChunkedGraph.write(
+        path,
+        batches,
+        num_nodes=nodes,
+        num_edges=edges,
+        chunk_bytes=chunk_bytes,
+        progress=True,
+    )
+
+
+def sequential_seconds(graph: ChunkedGraph, hops: int) -> float:
+    """Reads all chunks in order, as often as an epoch does."""
+    meta = graph.meta.relations[0]
+    ranges = meta.chunks[:, [OFFSET, LENGTH]].tolist()
+    start = time.perf_counter()
+    for _ in range(hops):
+        with ReadAhead(graph.open(meta), ranges) as chunks:
+            for _ in chunks:
+                pass
+    return time.perf_counter() - start
+
+
+def edges_a_second_one_by_one(graph: ChunkedGraph, count: int) -> float:
+    """Reads single sectors, one for each edge, many in flight."""
+    meta = graph.meta.relations[0]
+    file = File(graph.path / meta.file, direct=True)
+    sectors = graph.meta.sizes[meta.file] // SECTOR
+    offset = np.random.default_rng(0).integers(0, sectors, count) * SECTOR
+    out = page_aligned(count * SECTOR)
+    start = time.perf_counter()
+    file.read_ranges(offset, np.full(count, SECTOR), out)
+    return count / (time.perf_counter() - start)
+
+
+def sampled_edges(sampler: StreamingSampler, epoch: int) -> int:
+    results = sampler._find(epoch)
+    assert results is not None
+    arrays = results.facts['arrays'].items()
+    return sum(size for name, (_, _, size) in arrays if name.endswith('-row'))
+
+
+def hidden_part(sampler: StreamingSampler, seeds: torch.Tensor) -> float:
+    """The part of preparing that takes no time of a training of its length.
+
+    Training is as long as preparing; it only waits, so that it takes no
+    processor from what is prepared.
+    """
+    start = time.perf_counter()
+    sampler.prepare_epoch(seeds, 10)
+    alone = time.perf_counter() - start
+    sampler.prepare_ahead(11)
+    time.sleep(alone)
+    start = time.perf_counter()
+    sampler.finish_preparing()
+    return 1 - (time.perf_counter() - start) / alone
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    add = parser.add_argument
+    add('--graph', type=Path, help='made if it does not exist')
+    add('--nodes', type=int, default=200_000)
+    add('--edges', type=int, default=5_000_000)
+    add('--chunk', type=parse_bytes, default='64MiB')
+    add('--memory', type=parse_bytes, default='1GiB')
+    add('--seeds', type=float, default=0.01, help='part of the nodes')
+    add('--batch-size', type=int, default=1024)
+    add('--reads', type=int, default=100_000, help='single reads to time')
+    args = parser.parse_args()
+    folder = tempfile.TemporaryDirectory()
+    path = args.graph or Path(folder.name) / 'graph'
+    if not path.exists():
+        generate(path, args.nodes, args.edges, args.chunk)
+    graph = ChunkedGraph(path, direct=True)
+    num_nodes = graph.num_nodes[None]
+    generator = torch.Generator().manual_seed(0)
+    seeds = torch.randperm(num_nodes, generator=generator)
+    seeds = seeds[: max(1, int(num_nodes * args.seeds))].clone()
+    report = Report(f'{graph}; {machine()}', ['what', 'value'])
+    sampler = StreamingSampler(
+        graph, FANOUTS, seed=0, memory_limit=args.memory
+    )
+    start = time.perf_counter()
+    sampler.prepare_epoch(seeds, 0)
+    seconds = time.perf_counter() - start
+    edges = sampled_edges(sampler, 0)
+    report.add('edges of an epoch', f'{edges:,}')
+    report.add('seconds to prepare it', seconds)
+    report.add('peak resident MiB', peak())
+    measure(args, graph, sampler, seeds, edges, seconds, report)
+    sampler.close()
+    report.show()
+
+
+def peak() -> int:
+    """The operating system's own count of this process, in MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+
+def measure(
+    args: argparse.Namespace,
+    graph: ChunkedGraph,
+    sampler: StreamingSampler,
+    seeds: torch.Tensor,
+    edges: int,
+    seconds: float,
+    report: Report,
+) -> None:
+    """Compares the epoch with reads, and looks up its batches."""
+    read = sequential_seconds(graph, len(FANOUTS))
+    report.add('seconds to read its chunks alone', read)
+    report.add('preparing / reading', seconds / read)
+    one_by_one = edges_a_second_one_by_one(graph, args.reads)
+    report.add('edges a second, a read an edge', f'{one_by_one:,.0f}')
+    report.add('streamed / a read an edge', edges / seconds / one_by_one)
+    batches = seeds.split(args.batch_size)[:16]
+    for name, one in (
+        ('looked up', sampler),
+        ('read at random', RandomReadSampler(graph, FANOUTS, seed=0)),
+    ):
+        start, count = time.perf_counter(), 0
+        for batch in batches:
+            out = one.sample_from_nodes(NodeSamplerInput(None, batch))
+            count += out.row.numel()
+        took = time.perf_counter() - start
+        report.add(f'edges a second, {name}', f'{count / took:,.0f}')
+    report.add('hidden behind training', hidden_part(sampler, seeds))
+    report.add('peak resident MiB of all', peak())
+
+
+if __name__ == '__main__':
+    main()

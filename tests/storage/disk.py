@@ -1,0 +1,84 @@
+"""Graphs on disk for the tests, and what equal samples are."""
+
+import torch
+from torch_geometric.data import HeteroData
+
+from tests.samplers import graphs
+from torch_gsample import NeighborSampler
+from torch_gsample.storage import ChunkedGraph
+
+MEMORY = 64 << 20
+
+
+def timed(data, seed=0):
+    """Adds weights (a third are 0), and times of nodes and of edges."""
+    generator = torch.Generator().manual_seed(seed)
+    hetero = isinstance(data, HeteroData)
+    nodes = [data[t] for t in data.node_types] if hetero else [data]
+    for store in nodes:
+        size = (store.num_nodes,)
+        store.time = torch.randint(0, 20, size, generator=generator)
+    for store in [s for _, s in data.edge_items()] if hetero else [data]:
+        size = (store.edge_index.shape[1],)
+        store.edge_time = torch.randint(0, 20, size, generator=generator)
+        weight = torch.rand(size, generator=generator)
+        store.weight = weight * (weight > 0.33)
+    return data
+
+
+def homogeneous(num_nodes=60, num_edges=900):
+    return timed(graphs.homogeneous(num_nodes, num_edges))
+
+
+def heterogeneous():
+    return timed(graphs.heterogeneous())
+
+
+def write(path, data, weighted=False, temporal=False, **options):
+    options = {'chunk_bytes': 400, 'alignment': 512} | options
+    return ChunkedGraph.write(
+        path,
+        data,
+        weight_attr='weight' if weighted else None,
+        time_attr=('time', 'edge_time') if temporal else None,
+        **options,
+    )
+
+
+def in_memory(data, num_neighbors, weighted=False, temporal=False, **options):
+    return NeighborSampler(
+        data,
+        num_neighbors,
+        weight_attr='weight' if weighted else None,
+        time_attr=('time', 'edge_time') if temporal else None,
+        **options,
+    )
+
+
+def assert_same(out, want, permutation):
+    """Asserts that two samples are equal; edges have their original ids."""
+    for name in ('node', 'row', 'col', 'batch'):
+        assert_equal(getattr(out, name), getattr(want, name))
+    assert out.num_sampled_nodes == want.num_sampled_nodes
+    assert out.num_sampled_edges == want.num_sampled_edges
+    assert_equal(out.edge, original(want.edge, permutation))
+    for a, b in zip(out.metadata, want.metadata, strict=True):
+        assert_equal(a, b)
+
+
+def original(edge, permutation):
+    if isinstance(edge, dict):
+        return {t: original(e, permutation[t]) for t, e in edge.items()}
+    return edge if permutation is None else permutation[edge]
+
+
+def assert_equal(a, b):
+    if isinstance(a, dict):
+        assert a.keys() == b.keys()
+        for key in a:
+            assert_equal(a[key], b[key])
+    elif a is None:
+        assert b is None
+    else:
+        assert a.dtype == b.dtype
+        assert torch.equal(a, b)

@@ -1,0 +1,61 @@
+"""The command line: what it prints, and how it fails."""
+
+import re
+
+import pytest
+
+from torch_gsample import cli
+from torch_gsample.storage import ChunkedGraph
+
+
+@pytest.fixture
+def edges(tmp_path):
+    path = tmp_path / 'edges.csv'
+    rows = [f'{i % 7},{i % 5}' for i in range(100)]
+    path.write_text('\n'.join(['src,dst', *rows]) + '\n')
+    return path
+
+
+def test_files_are_converted_shown_and_verified(edges, tmp_path, capsys):
+    graph = str(tmp_path / 'g')
+    options = ['--memory', '64MiB', '--chunk', '300', '--num-nodes', '9']
+    assert cli.main(['convert', str(edges), graph, *options]) == 0
+    assert ChunkedGraph(graph).num_edges == {None: 100}
+    assert cli.main(['info', graph]) == 0
+    out = capsys.readouterr().out
+    assert 'num_nodes=9, num_edges=100' in out
+    assert 'arrays: neighbor of 4 bytes, edge_id of 4 bytes' in out
+    # Five nodes have 20 edges each, and four have none.
+    assert re.search(r'^ +16-31 +5$', out, re.MULTILINE)
+    assert re.search(r'^ +0 +4$', out, re.MULTILINE)
+    assert len(re.findall(r'^ +\d+( +\d+){5}$', out, re.MULTILINE)) == len(
+        ChunkedGraph(graph).meta.relations[0].chunks
+    )
+    assert cli.main(['verify', graph]) == 0
+    assert capsys.readouterr().out.endswith('is whole\n')
+
+
+def test_columns_have_names(edges, tmp_path):
+    graph = str(tmp_path / 'g')
+    names = ['--columns', 'dst,src', '--weight', 'src', '--time', 'dst']
+    assert cli.main(['convert', str(edges), graph, *names]) == 0
+    widths = ChunkedGraph(graph).meta.relations[0].widths
+    assert (widths['weight'], widths['time']) == (8, 8)
+    assert ChunkedGraph(graph).num_nodes == {None: 7}
+
+
+def test_errors_are_printed(tmp_path, capsys):
+    assert cli.main(['verify', str(tmp_path)]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith('gsample: ')
+    assert 'meta.json' in error
+
+
+@pytest.mark.parametrize(
+    'argument', ['--memory=2XB', '--chunk=x', '--columns=a', '--columns=a,b,c']
+)
+def test_wrong_arguments_are_named(argument, capsys):
+    with pytest.raises(SystemExit):
+        cli.main(['convert', 'e.csv', 'g', argument])
+    name = argument.split('=')[0]
+    assert f'argument {name}: must be ' in capsys.readouterr().err

@@ -1,0 +1,39 @@
+"""Work that is done in a thread, one piece at a time."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+
+class Background:
+    """Runs a function in a thread.
+
+    Args:
+        function (Callable): Called with an event that, once set, asks it to
+            end early.
+    """
+
+    def __init__(self, function: Callable[[threading.Event], Any]):
+        self._stop = threading.Event()
+        self._error: BaseException | None = None
+
+        def work() -> None:
+            try:
+                function(self._stop)
+            except BaseException as error:
+                self._error = error
+
+        self._thread = threading.Thread(target=work, daemon=True)
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Waits until it is done; raises its error here."""
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+
+    def stop(self) -> None:
+        """Asks it to end, and waits until it did."""
+        self._stop.set()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()

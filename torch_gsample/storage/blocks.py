@@ -1,0 +1,171 @@
+"""Reads single items of a file, block by block, through a cache.
+
+Positions of items come in, items go out. Only the blocks that hold them are
+read: sorted, neighbours joined to one read, all reads of a call at once.
+"""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from torch_gsample.storage.reading import File, page_aligned
+
+BLOCK = 4096
+#: Blocks that are read together: what a call needs beside the cache.
+GROUP = 8192
+
+
+class BlockCache:
+    """Keeps blocks that were read, as many as fit in memory.
+
+    A block that is needed again is marked; where room is needed, a hand goes
+    round over the blocks, spares the marked ones once and takes the others
+    (the second chance of CLOCK, as in SIEVE).
+
+    Args:
+        num_blocks (int): Number of blocks of the file.
+        capacity (int): Number of blocks that the cache holds.
+    """
+
+    def __init__(self, num_blocks: int, capacity: int):
+        self.capacity = min(capacity, num_blocks)
+        self.data = page_aligned(self.capacity * BLOCK)
+        # Slot + 1 of each block. Pages of zeros take no memory.
+        self._slot = page_aligned(4 * num_blocks).view(np.int32)
+        self._block = np.full(self.capacity, -1)
+        self._marked = np.zeros(self.capacity, bool)
+        self._hand = 0
+
+    def find(self, block: np.ndarray) -> np.ndarray:
+        """Returns the slot of each block, -1 where it is not there."""
+        slot = self._slot[block].astype(np.int64) - 1
+        self._marked[slot[slot >= 0]] = True
+        return slot
+
+    def insert(self, block: np.ndarray, data: np.ndarray) -> None:
+        """Adds different blocks that are not there; the last ones stay.
+
+        Args:
+            block (numpy.ndarray): int64 ``[n]``.
+            data (numpy.ndarray): uint8 ``[n * BLOCK]``.
+        """
+        count = min(len(block), self.capacity)
+        if count == 0:
+            return
+        block, data = block[-count:], data.reshape(-1, BLOCK)[-count:]
+        slot = self._take(count)
+        old = self._block[slot]
+        self._slot[old[old >= 0]] = 0
+        self._block[slot] = block
+        self._slot[block] = slot + 1
+        self.data.reshape(-1, BLOCK)[slot] = data
+
+    def _take(self, count: int) -> np.ndarray:
+        order = np.roll(np.arange(self.capacity), -self._hand)
+        spared = self._marked[order]
+        free = order[~spared]
+        if len(free) < count:  # all were passed, and lost their marks
+            self._marked[:] = False
+            free = np.concatenate([free, order[spared]])[:count]
+        else:
+            free = free[:count]
+            end = int(np.flatnonzero(order == free[-1])[0])
+            self._marked[order[:end]] = False
+        self._hand = (int(free[-1]) + 1) % self.capacity
+        return free
+
+
+class BlockReader:
+    """Reads items of one file.
+
+    Args:
+        path (Path): The file.
+        size (int): Its size in bytes.
+        cache_bytes (int): Memory of the cache.
+        engine (str, optional): See :meth:`File.read_ranges`.
+        direct (bool, optional): Whether to pass by the page cache.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        size: int,
+        cache_bytes: int,
+        engine: str = 'auto',
+        direct: bool = False,
+    ):
+        self._file, self._size = File(path, direct), size
+        self._engine = engine
+        blocks = -(-size // BLOCK)
+        self._cache = BlockCache(blocks, cache_bytes // BLOCK)
+        self._staging = page_aligned(min(GROUP, blocks) * BLOCK)
+        self._lock = threading.Lock()
+        self.stats: dict[str, Any] = {
+            'engine': None,
+            'hits': 0,
+            'misses': 0,
+            'blocks_read': 0,
+            'requests': 0,
+        }
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._file.path
+
+    def gather(self, offset: np.ndarray, dtype: np.dtype) -> np.ndarray:
+        """Returns the items at some offsets in the file.
+
+        Args:
+            offset (numpy.ndarray): int64 ``[n]``, multiples of the size of an
+                item, inside the file.
+            dtype (numpy.dtype): The items' dtype, of 4 or 8 bytes.
+
+        Raises:
+            OSError: If the file cannot be read.
+        """
+        out = np.empty(len(offset), dtype)
+        with self._lock:
+            slot = self._cache.find(offset // BLOCK)
+            hit = slot >= 0
+            at = slot[hit] * BLOCK + offset[hit] % BLOCK
+            out[hit] = self._cache.data.view(dtype)[at // dtype.itemsize]
+            missing = np.flatnonzero(~hit)
+            self.stats['hits'] += len(offset) - len(missing)
+            self.stats['misses'] += len(missing)
+            order = missing[np.argsort(offset[missing], kind='stable')]
+            self._gather_missing(order, offset[order], out)
+        return out
+
+    def _gather_missing(
+        self, index: np.ndarray, offset: np.ndarray, out: np.ndarray
+    ) -> None:
+        """Reads the blocks of ascending offsets, some at a time."""
+        block = offset // BLOCK
+        starts = np.flatnonzero(np.diff(block, prepend=-1))
+        for first in range(0, len(starts), GROUP):
+            group = starts[first : first + GROUP]
+            last = first + GROUP < len(starts)
+            end = int(starts[first + GROUP]) if last else len(block)
+            wanted = block[group]
+            self._read(wanted)
+            part = slice(int(group[0]), end)
+            place = np.searchsorted(wanted, block[part])
+            at = place * BLOCK + offset[part] % BLOCK
+            items = self._staging.view(out.dtype)
+            out[index[part]] = items[at // out.dtype.itemsize]
+            self._cache.insert(wanted, self._staging[: len(wanted) * BLOCK])
+
+    def _read(self, block: np.ndarray) -> None:
+        """Reads ascending blocks to the begin of the staging memory."""
+        first = np.flatnonzero(np.diff(block, prepend=-2) != 1)
+        offset = block[first] * BLOCK
+        size = np.diff(first, append=len(block)) * BLOCK
+        size[-1] = min(int(size[-1]), self._size - int(offset[-1]))
+        self.stats['engine'] = self._file.read_ranges(
+            offset, size, self._staging, self._engine
+        )
+        self.stats['blocks_read'] += len(block)
+        self.stats['requests'] += len(first)

@@ -1,0 +1,217 @@
+"""Columns of a relation on disk: where they are, and what they draw."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from torch_gsample import ops
+from torch_gsample.storage.blocks import BlockReader
+from torch_gsample.storage.format import (
+    EDGES,
+    FIRST,
+    NODES,
+    OFFSET,
+    START,
+    RelationMeta,
+    malformed,
+)
+from torch_gsample.storage.hops import Frontier
+
+
+def concat_ranges(start: Tensor, length: Tensor) -> Tensor:
+    """Returns ``start[i], ..., start[i] + length[i] - 1`` for each i.
+
+    Example:
+        >>> concat_ranges(torch.tensor([7, 2]), torch.tensor([1, 3]))
+        tensor([7, 2, 3, 4])
+    """
+    before = length.cumsum(0) - length
+    shift = torch.repeat_interleave(start - before, length)
+    return shift + torch.arange(len(shift))
+
+
+def sample_columns(
+    start: Tensor,
+    length: Tensor,
+    frontier: Frontier,
+    fanout: int,
+    hop: int,
+    relation: int,
+    options: dict[str, Any],
+    weight: Tensor | None = None,
+    edge_time: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Draws at columns whose weights and times, if they have any, are read.
+
+    Args:
+        start (torch.Tensor): int64 ``[n]``, position of each column.
+        length (torch.Tensor): int64 ``[n]``.
+        frontier (Frontier): The nodes of the columns.
+        fanout (int): Edges of a column.
+        hop (int): The number of the hop.
+        relation (int): The number of the relation.
+        options (Dict[str, Any]): Of the operators.
+        weight (torch.Tensor, optional): Of all edges, column by column.
+        edge_time (torch.Tensor, optional): Likewise.
+
+    Returns:
+        Tuple[torch.Tensor, torch.Tensor]: int64 ``indptr`` ``[n + 1]`` and
+        positions.
+    """
+    indptr = torch.zeros(len(length) + 1, dtype=torch.int64)
+    torch.cumsum(length, 0, out=indptr[1:])
+    if weight is not None:
+        weight = ops.cumulate_weights(indptr, weight)
+    return ops.sample_frontier(
+        indptr,
+        start,
+        frontier.node,
+        fanout,
+        key=options['key'],
+        call_id=hop,
+        relation=relation,
+        root=frontier.root,
+        cum_weight=weight,
+        edge_time=edge_time,
+        column_time=None if edge_time is None else frontier.time,
+        time_window=options['time_window'],
+        temporal_strategy=options['temporal_strategy'],
+        replace=options['replace'],
+        num_threads=options['num_threads'],
+    )
+
+
+class RelationReader:
+    """Reads single columns and edges of one relation.
+
+    Args:
+        meta (RelationMeta): The relation.
+        blocks (BlockReader): Reads its file.
+    """
+
+    def __init__(self, meta: RelationMeta, blocks: BlockReader):
+        self._meta, self._blocks = meta, blocks
+        table = meta.chunks
+        self._start, self._first = table[:, START], table[:, FIRST]
+        self._last_node = self._start + table[:, NODES] - 1
+        self._places = {
+            name: table[:, OFFSET] + place
+            for name, place in meta.places(
+                table[:, NODES], table[:, EDGES]
+            ).items()
+        }
+
+    def bounds(self, node: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns where the edges of nodes start, and how many there are.
+
+        A node's edges begin in the first chunk that has it, and end in the
+        last one.
+
+        Raises:
+            ValueError: If the offsets on disk are malformed.
+        """
+        nodes = node.numpy()
+        chunk = np.stack(
+            [
+                np.searchsorted(self._last_node, nodes),
+                np.searchsorted(self._start, nodes, 'right') - 1,
+            ]
+        )
+        item = np.stack([nodes, nodes + 1]) - self._start[chunk]
+        at = self._places['offset'][chunk] + 8 * item
+        dtype = self._meta.dtype('offset')
+        value = self._blocks.gather(at.ravel(), dtype).reshape(at.shape)
+        begin, end = value + self._first[chunk]
+        limit = self._meta.chunks[chunk, EDGES]
+        valid = (value >= 0) & (value <= limit) & (begin <= end)
+        if not valid.all():
+            malformed(
+                self._blocks.path,
+                int(at[~valid][0]),
+                'offsets of a chunk must ascend from 0 to its number of edges',
+            )
+        return torch.from_numpy(begin), torch.from_numpy(end - begin)
+
+    def items(self, name: str, position: Tensor) -> Tensor:
+        """Returns items of an array at positions of edges."""
+        at = position.numpy()
+        chunk = np.searchsorted(self._first, at, 'right') - 1
+        dtype = self._meta.dtype(name)
+        place = self._places[name][chunk]
+        place = place + (at - self._first[chunk]) * dtype.itemsize
+        return torch.from_numpy(self._blocks.gather(place, dtype))
+
+    def edges(self, position: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns the neighbours and ids of edges.
+
+        Raises:
+            ValueError: If a neighbour on disk is no node.
+        """
+        neighbor = self.items('neighbor', position)
+        check_neighbors(self._blocks.path, self._meta, neighbor, position)
+        if self._meta.widths['edge_id'] > 0:
+            return neighbor, self.items('edge_id', position)
+        return neighbor, position
+
+    def draw(
+        self,
+        relation: int,
+        hop: int,
+        frontier: Frontier,
+        fanout: int,
+        options: dict[str, Any],
+        weighted: bool,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Draws at a frontier; see :data:`hops.Draw`."""
+        start, length = self.bounds(frontier.node)
+        timed = frontier.time is not None and self._meta.widths['time'] > 0
+        weighted = weighted and self._meta.widths['weight'] > 0
+        edges = concat_ranges(start, length) if timed or weighted else None
+        indptr, position = sample_columns(
+            start,
+            length,
+            frontier,
+            fanout,
+            hop,
+            relation,
+            options,
+            self.items('weight', edges) if weighted else None,  # type: ignore
+            self.items('time', edges) if timed else None,  # type: ignore
+        )
+        return indptr, *self.edges(position)
+
+
+def check_neighbors(
+    path: Any, meta: RelationMeta, neighbor: Tensor, position: Tensor
+) -> None:
+    """Checks that neighbours are nodes.
+
+    Args:
+        path (Path): The file, for the error.
+        meta (RelationMeta): Its relation.
+        neighbor (torch.Tensor): ``[n]``.
+        position (torch.Tensor): int64 ``[n]``, of their edges.
+
+    Raises:
+        ValueError: If one is none.
+    """
+    if len(neighbor) == 0:
+        return
+    low, high = map(int, torch.aminmax(neighbor))
+    if low >= 0 and high < meta.num_rows:
+        return
+    wrong = (neighbor < 0) | (neighbor >= meta.num_rows)
+    edge = int(position[wrong][0])
+    table = meta.chunks
+    chunk = int(np.searchsorted(table[:, FIRST], edge, 'right')) - 1
+    place = meta.places(int(table[chunk, NODES]), int(table[chunk, EDGES]))
+    width = meta.widths['neighbor']
+    at = place['neighbor'] + (edge - int(table[chunk, FIRST])) * width
+    malformed(
+        path,
+        int(table[chunk, OFFSET]) + at,
+        f'each neighbour must be in [0, {meta.num_rows}) (got '
+        f'{low if low < 0 else high})',
+    )

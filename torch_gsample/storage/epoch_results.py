@@ -1,0 +1,92 @@
+"""The samples of an epoch, and how a batch finds its own in them."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torch_gsample import ops
+from torch_gsample.storage.hops import Frontier
+from torch_gsample.storage.spill import (
+    open_array,
+    read_manifest,
+    release_maps,
+    stamp,
+)
+
+
+class EpochResults:
+    """What all frontiers of an epoch drew.
+
+    The frontier of a hop holds the key ``node * num_times + time rank`` of
+    every column that a batch may ask for, ascending.
+
+    Args:
+        folder (Path): The folder on disk.
+        facts (Dict[str, Any]): Its manifest.
+    """
+
+    def __init__(self, folder: Path, facts: dict[str, Any]):
+        self.folder, self.facts = folder, facts
+        self._stamp = stamp(folder)
+        self._arrays: dict[str, Tensor] = {}
+        self._maps: list[Any] = []
+        for name, (path, dtype, size) in facts['arrays'].items():
+            self._arrays[name], data = open_array(Path(path), dtype, size)
+            if data is not None and Path(path).parent == folder:
+                self._maps.append(data)
+
+    @classmethod
+    def find(cls, folder: Path) -> 'EpochResults | None':
+        """Opens the results of a folder, if they are complete."""
+        facts = read_manifest(folder)
+        return None if facts is None else cls(folder, facts)
+
+    def is_stale(self) -> bool:
+        """Whether the epoch was prepared anew, with other seeds."""
+        return stamp(self.folder) not in (None, self._stamp)
+
+    def draw(
+        self, relation: int, dst: int, hop: int, frontier: Frontier
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Returns what columns drew; see :data:`hops.Draw`.
+
+        Raises:
+            ValueError: If one was not prepared.
+        """
+        keys, times = self._arrays[f'{hop}-keys-{dst}'], self._arrays['times']
+        key = frontier.node
+        if frontier.time is not None:
+            rank = torch.searchsorted(times, frontier.time)
+            known = times[rank.clamp(max=len(times) - 1)] == frontier.time
+            self._check(known, frontier)
+            key = key * len(times) + rank
+        place = torch.searchsorted(keys, key)
+        known = torch.zeros(len(key), dtype=torch.bool)
+        if len(keys) > 0:
+            known = keys[place.clamp(max=len(keys) - 1)] == key
+        self._check(known, frontier)
+        names = [f'{hop}-{relation}-{n}' for n in ('indptr', 'row', 'edge')]
+        indptr, row, edge = (self._arrays[name] for name in names)
+        out, neighbor, position = ops.slice_cols(indptr, row, place)
+        return out, neighbor, edge[position]
+
+    def release(self) -> None:
+        """Gives back the pages of files on disk that were read.
+
+        They stay in the page cache, but are not counted as this process's.
+        """
+        release_maps(self._maps)
+
+    @staticmethod
+    def _check(known: Tensor, frontier: Frontier) -> None:
+        if bool(known.all()):
+            return
+        at = int((~known).nonzero()[0])
+        time = frontier.time
+        when = '' if time is None else f' at time {int(time[at])}'
+        raise ValueError(
+            f'StreamingSampler: node {int(frontier.node[at])}{when} was not '
+            "among the seeds of 'prepare_epoch', nor sampled from them"
+        )

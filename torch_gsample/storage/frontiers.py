@@ -1,0 +1,73 @@
+"""The next frontier of an epoch: the distinct keys that a hop sampled.
+
+Memory grows with the frontier, or is that of a mask that goes over the nodes
+in several turns.
+"""
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from torch_gsample.storage.spill import Folder, pieces_of
+
+#: Turns of the mask; beyond, keys are sorted.
+_MOST_TURNS = 16
+_COLUMNS = 1 << 17  # that are looked at together
+
+#: Keys of the columns of a relation, and the names of what they drew.
+Sampled = tuple[Tensor, Folder, str]
+
+
+def next_keys(
+    sampled: list[Sampled], num_times: int, num_nodes: int, mask_bytes: int
+) -> Iterator[Tensor]:
+    """Yields the distinct keys of sampled nodes, ascending.
+
+    Args:
+        sampled (List): What relations drew whose sources are of one type.
+        num_times (int): The keys of a node.
+        num_nodes (int): The number of nodes of the type.
+        mask_bytes (int): Memory of the mask.
+    """
+    size, step = num_nodes * num_times, max(mask_bytes, 1)
+    if size > _MOST_TURNS * step:
+        yield _sorted_keys(sampled, num_times, step // 8)
+        return
+    for first in range(0, size, step):
+        last = min(first + step, size)
+        mask = torch.zeros(last - first, dtype=torch.bool)
+        for key in _keys(sampled, num_times):
+            if step < size:
+                key = key[(key >= first) & (key < last)]
+            mask[key - first] = True
+        for part in pieces_of(len(mask), 1 << 22):
+            yield mask[part].nonzero().view(-1) + (first + part.start)
+
+
+def _sorted_keys(sampled: list[Sampled], num_times: int, most: int) -> Tensor:
+    out = torch.empty(0, dtype=torch.int64)
+    pending, size = [out], 0
+    for key in _keys(sampled, num_times):
+        pending.append(key.unique())
+        size += len(pending[-1])
+        if size > max(most, len(out)):
+            out = torch.cat([out, *pending]).unique()
+            pending, size = [], 0
+    return torch.cat([out, *pending]).unique()
+
+
+def _keys(sampled: list[Sampled], num_times: int) -> Iterator[Tensor]:
+    """Yields the keys of sampled nodes, which see what their column sees."""
+    for keys, folder, name in sampled:
+        indptr = folder.open(f'{name}-indptr')
+        row = folder.open(f'{name}-row')
+        for part in pieces_of(len(keys), _COLUMNS):
+            ends = indptr[part.start : part.stop + 1]
+            node = row[int(ends[0]) : int(ends[-1])].long()
+            if num_times > 1:
+                rank = keys[part] % num_times
+                rank = torch.repeat_interleave(rank, ends.diff())
+                node = node * num_times + rank
+            yield node
+            folder.release()

@@ -1,0 +1,197 @@
+"""What all samplers of a graph on disk share: hops, local ids, outputs.
+
+Seeds come in; a function says what each frontier draws; PyG's outputs go out,
+the same ones as those of the operators ``neighbor_sample`` and
+``hetero_neighbor_sample``.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torch_gsample import ops
+from torch_gsample.rng import EPOCH_SCOPE
+from torch_gsample.samplers import output
+from torch_gsample.samplers.graph_input import SamplerGraph
+
+
+@dataclass(frozen=True)
+class Frontier:
+    """Nodes that draw at a hop.
+
+    Args:
+        node (torch.Tensor): int64 ``[n]``.
+        root (torch.Tensor, optional): int64 ``[n]``, the tree of each, where
+            it enters the draws.
+        time (torch.Tensor, optional): int64 ``[n]``, up to when each sees
+            edges.
+    """
+
+    node: Tensor
+    root: Tensor | None
+    time: Tensor | None
+
+
+#: Draws at a frontier: (relation, hop, frontier) -> where the edges of each
+#: column start, their neighbours, and their ids.
+Draw = Callable[[int, int, Frontier], tuple[Tensor, Tensor, Tensor]]
+
+
+class _Nodes:
+    """The sampled nodes of one type, and the local ids of their keys.
+
+    The key of a node is ``tree * size + node``.
+    """
+
+    def __init__(self, seeds: Tensor, tree: Tensor, size: int):
+        self._size = max(size, 1)
+        self.node, self.tree = seeds, tree
+        self._keys, local = ops.unique_nodes(tree * self._size + seeds)
+        # A seed that is given twice has two places; edges refer to the first.
+        self._num_seeds, place = len(self._keys), torch.arange(len(seeds))
+        self._first = torch.full_like(self._keys, len(seeds))
+        self._first.scatter_reduce_(0, local, place, 'amin')
+        self.begin, self.end = 0, len(seeds)
+        self.counts = [len(seeds)]
+
+    def local_ids(self, node: Tensor, tree: Tensor) -> Tensor:
+        """Returns the local ids of nodes, new ones by first occurrence."""
+        keys = torch.cat([self._keys, tree * self._size + node])
+        known = len(self._keys)
+        self._keys, local = ops.unique_nodes(keys)
+        added, local = self._keys[known:], local[known:]
+        self.node = torch.cat([self.node, added % self._size])
+        self.tree = torch.cat([self.tree, added // self._size])
+        shift = len(self._first) - self._num_seeds
+        repeated = len(self.node) - len(self._keys) + shift
+        if repeated == 0:
+            return local
+        seed = local < self._num_seeds
+        out = local + repeated
+        out[seed] = self._first[local[seed]]
+        return out
+
+    def end_hop(self) -> None:
+        self.begin, self.end = self.end, len(self.node)
+        self.counts.append(self.end - self.begin)
+
+
+def sample_by_hops(
+    graph: SamplerGraph,
+    seeds: dict[Any, Tensor],
+    seed_time: dict[Any, Tensor] | None,
+    fanouts: list[list[int]],
+    options: dict[str, Any],
+    draw: Draw,
+) -> Any:
+    """Samples neighbours of ``seeds`` hop by hop.
+
+    Args:
+        graph (SamplerGraph): Types and numbers of nodes.
+        seeds (Dict[NodeType, torch.Tensor]): The seeds of some types.
+        seed_time (Dict[NodeType, torch.Tensor], optional): Their times.
+        fanouts (List[List[int]]): For each edge type.
+        options (Dict[str, Any]): Of the operators; ``key`` and ``disjoint``
+            are read here.
+        draw (Callable): Draws at a frontier.
+
+    Raises:
+        IndexError: If a seed is not in the graph.
+    """
+    none = torch.empty(0, dtype=torch.int64)
+    disjoint = options['disjoint']
+    with_root = disjoint and int(options['key'][0, 2]) != EPOCH_SCOPE
+    nodes: dict[Any, _Nodes] = {}
+    times, num_trees = [none], 0
+    for node_type in graph.node_types:
+        size = graph.num_nodes[node_type]
+        seed = ops._check.node_ids(
+            'NeighborSampler', 'seeds', seeds.get(node_type, none), size
+        )
+        tree = num_trees + torch.arange(len(seed))
+        tree = tree if disjoint else torch.zeros_like(tree)
+        nodes[node_type] = _Nodes(seed, tree, size)
+        num_trees += len(seed)
+        if seed_time is not None:
+            times.append(seed_time.get(node_type, none))
+    tree_time = torch.cat(times) if seed_time is not None else None
+    edges: list[list[tuple[Tensor, ...]]] = [[] for _ in fanouts]
+    for hop in range(len(fanouts[0]) if fanouts else 0):
+        _sample_hop(
+            graph, nodes, hop, fanouts, with_root, tree_time, draw, edges
+        )
+    return _to_output(graph, nodes, edges, disjoint)
+
+
+def _sample_hop(
+    graph: SamplerGraph,
+    nodes: dict[Any, _Nodes],
+    hop: int,
+    fanouts: list[list[int]],
+    with_root: bool,
+    tree_time: Tensor | None,
+    draw: Draw,
+    edges: list[list[tuple[Tensor, ...]]],
+) -> None:
+    # Local ids of a type go by relation, and so all of its rows are one list.
+    rows: dict[Any, list[tuple[int, Tensor, Tensor]]] = {}
+    for r, edge_type in enumerate(graph.edge_types):
+        src, dst = graph.end_types(edge_type)
+        cols = nodes[dst]
+        if fanouts[r][hop] == 0 or cols.begin == cols.end:
+            none = torch.empty(0, dtype=torch.int64)
+            edges[r].append((none, none, none))
+            continue
+        part = slice(cols.begin, cols.end)
+        tree = cols.tree[part]
+        frontier = Frontier(
+            cols.node[part],
+            tree if with_root else None,
+            None if tree_time is None else tree_time[tree],
+        )
+        indptr, neighbor, edge = draw(r, hop, frontier)
+        col = torch.repeat_interleave(
+            torch.arange(cols.begin, cols.end), indptr.diff()
+        )
+        rows.setdefault(src, []).append((r, neighbor.long(), cols.tree[col]))
+        edges[r].append((neighbor, col, edge.long()))
+    for node_type, parts in rows.items():
+        neighbor = torch.cat([p[1] for p in parts])
+        tree = torch.cat([p[2] for p in parts])
+        local = nodes[node_type].local_ids(neighbor, tree)
+        sizes = [len(p[1]) for p in parts]
+        for (r, _, _), row in zip(parts, local.split(sizes), strict=True):
+            edges[r][-1] = (row, *edges[r][-1][1:])
+    for sampled in nodes.values():
+        sampled.end_hop()
+
+
+def _to_output(
+    graph: SamplerGraph,
+    nodes: dict[Any, _Nodes],
+    edges: list[list[tuple[Tensor, ...]]],
+    disjoint: bool,
+) -> Any:
+    none = torch.empty(0, dtype=torch.int64)
+    joined = [
+        [torch.cat([none, *(hop[i] for hop in hops)]) for hops in edges]
+        for i in range(3)
+    ]
+    sampled = [nodes[t] for t in graph.node_types]
+    lists = ops.HeteroNeighborSample(
+        joined[0],
+        joined[1],
+        [s.node for s in sampled],
+        joined[2],
+        [s.tree for s in sampled],
+        torch.tensor([s.counts for s in sampled]),
+        torch.tensor([[len(hop[0]) for hop in hops] for hops in edges]),
+    )
+    if graph.is_hetero:
+        return output.to_hetero_sampler_output(lists, graph, disjoint, False)
+    first: list[Any] = [values[0] for values in lists]
+    one = ops.NeighborSample(*first)
+    return output.to_sampler_output(one, disjoint, False)

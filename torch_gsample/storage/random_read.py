@@ -1,0 +1,170 @@
+"""Samples a graph on disk batch by batch, by reading just what it takes."""
+
+import os
+from typing import Any
+
+from torch import Tensor
+
+from torch_gsample.samplers.node_wise import NumNeighborsType
+from torch_gsample.storage.blocks import BlockReader
+from torch_gsample.storage.columns import RelationReader
+from torch_gsample.storage.graph import ChunkedGraph
+from torch_gsample.storage.hops import Draw, Frontier
+from torch_gsample.storage.reading import ENGINES
+from torch_gsample.storage.sampler import DiskSampler
+
+
+class RandomReads:
+    """The opened files of a graph, anew in each process.
+
+    Args:
+        graph (ChunkedGraph): The graph.
+        cache_bytes (int): Memory of all caches together.
+        engine (str, optional): See :meth:`File.read_ranges`.
+    """
+
+    def __init__(
+        self, graph: ChunkedGraph, cache_bytes: int, engine: str = 'auto'
+    ):
+        self._graph, self._cache_bytes = graph, cache_bytes
+        self._engine = engine
+        self._process = -1
+        self._blocks: list[BlockReader] = []
+        self._readers: list[RelationReader] = []
+
+    def readers(self) -> list[RelationReader]:
+        """Returns a reader for each relation.
+
+        A process that was forked makes its own: it must not share the locks
+        of another one.
+        """
+        if self._process != os.getpid():
+            graph = self._graph
+            total = max(graph.num_bytes, 1)
+            self._blocks = [
+                BlockReader(
+                    graph.path / meta.file,
+                    graph.meta.sizes[meta.file],
+                    self._cache_bytes * graph.meta.sizes[meta.file] // total,
+                    self._engine,
+                    graph.direct,
+                )
+                for meta in graph.meta.relations
+            ]
+            self._readers = [
+                RelationReader(meta, blocks)
+                for meta, blocks in zip(
+                    graph.meta.relations, self._blocks, strict=True
+                )
+            ]
+            self._process = os.getpid()
+        return self._readers
+
+    def stats(self) -> dict[str, Any]:
+        """Returns what was read in this process."""
+        self.readers()
+        keys = 'hits', 'misses', 'blocks_read', 'requests'
+        out: dict[str, Any] = {
+            key: sum(b.stats[key] for b in self._blocks) for key in keys
+        }
+        items = out['hits'] + out['misses']
+        out['hit_rate'] = out['hits'] / items if items else 0.0
+        engines = {b.stats['engine'] for b in self._blocks} - {None}
+        out['engine'] = ', '.join(sorted(engines)) or None
+        return out
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = {'_process': -1, '_blocks': [], '_readers': []}
+        return {**self.__dict__, **kept}
+
+
+class RandomReadSampler(DiskSampler):
+    r"""Samples a graph on disk by reading the blocks that a batch needs.
+
+    As RingSampler does, it first draws positions, which takes the offsets of
+    columns alone, and then reads the 4-KiB blocks that hold them: sorted,
+    joined and all at once by io_uring, or by threads where the kernel refuses
+    it. Blocks are kept in a cache. Where there are weights or times, those of
+    a whole column are read.
+
+    Its samples are those of a :class:`NeighborSampler` of the same seed. It
+    needs no preparation; :class:`StreamingSampler` is faster where an epoch
+    touches much of the graph.
+
+    Args:
+        graph (ChunkedGraph): The graph.
+        num_neighbors (NumNeighbors or List[int] or Dict): See
+            :class:`NeighborSampler`.
+        cache_bytes (int, optional): Memory for blocks, in each process.
+        engine (str, optional): ``'io_uring'``, ``'threads'``, or ``'auto'``
+            for the first one that works.
+        **kwargs (optional): See :class:`DiskSampler`.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        ValueError: If an argument breaks a rule that is named.
+
+    Example:
+        >>> import tempfile, torch
+        >>> from torch_geometric.sampler import NodeSamplerInput
+        >>> edge_index = torch.tensor([[1, 2, 2], [0, 0, 1]])
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> graph = ChunkedGraph.write(f'{folder.name}/graph', edge_index)
+        >>> sampler = RandomReadSampler(graph, [2, 1], seed=0)
+        >>> inputs = NodeSamplerInput(None, torch.tensor([0]))
+        >>> sampler.sample_from_nodes(inputs).node
+        tensor([0, 1, 2])
+        >>> folder.cleanup()
+    """
+
+    def __init__(
+        self,
+        graph: ChunkedGraph,
+        num_neighbors: NumNeighborsType,
+        *args: Any,
+        cache_bytes: int = 256 << 20,
+        engine: str = 'auto',
+        **kwargs: Any,
+    ):
+        super().__init__(graph, num_neighbors, *args, **kwargs)
+        if engine not in ENGINES:
+            raise ValueError(
+                f"RandomReadSampler: 'engine' must be one of {ENGINES} (got "
+                f'{engine!r})'
+            )
+        if cache_bytes < 0:
+            raise ValueError(
+                "RandomReadSampler: 'cache_bytes' must not be negative (got "
+                f'{cache_bytes})'
+            )
+        self._reads = RandomReads(graph, cache_bytes, engine)
+
+    def begin_batch(
+        self, fanouts: list[list[int]], options: dict[str, Any]
+    ) -> Draw:
+        """Returns what draws at the frontiers of a batch."""
+        readers = self._reads.readers()
+
+        def draw(
+            relation: int, hop: int, frontier: Frontier
+        ) -> tuple[Tensor, Tensor, Tensor]:
+            return readers[relation].draw(
+                relation,
+                hop,
+                frontier,
+                fanouts[relation][hop],
+                options,
+                self.use_weights,
+            )
+
+        return draw
+
+    def stats(self) -> dict[str, Any]:
+        """Returns counts of this process.
+
+        Returns:
+            Dict[str, Any]: ``hits`` and ``misses`` (items that were in the
+            cache or not), ``hit_rate``, ``blocks_read``, ``requests`` (reads
+            of joined blocks) and ``engine``.
+        """
+        return self._reads.stats()

@@ -1,0 +1,217 @@
+"""Reads files: many small ranges at once, or whole chunks one by one.
+
+Nothing here outlives a call but file descriptors, so that a process may be
+forked at any time.
+"""
+
+import ctypes
+import errno
+import mmap
+import os
+import queue
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from torch_gsample import _library
+
+ENGINES = ('auto', 'io_uring', 'threads')
+#: Reads in flight where threads wait for them.
+READ_THREADS = 16
+
+_END_OF_FILE = -1
+_PIECE = 8 << 20  # bytes of one read of a chunk: Ctrl-C waits for one
+#: Errors by which a kernel refuses io_uring.
+_REFUSED = (errno.ENOSYS, errno.EPERM, errno.EOPNOTSUPP)
+
+
+def page_aligned(size: int) -> np.ndarray:
+    """Returns zeroed bytes that direct reads may write to.
+
+    Pages take no memory before they are written, and a forked process has
+    its own.
+    """
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    return np.frombuffer(mmap.mmap(-1, max(size, 1), flags), np.uint8)[:size]
+
+
+class File:
+    """A file that is opened for reading.
+
+    Args:
+        path (Path): Its path.
+        direct (bool, optional): Whether reads should pass by the page cache,
+            where the file system can do it.
+
+    Raises:
+        OSError: If it cannot be opened.
+    """
+
+    def __init__(self, path: Path, direct: bool = False):
+        self.path, self.direct = path, direct
+        self.fd = -1
+        if direct:
+            try:
+                self.fd = os.open(path, os.O_RDONLY | os.O_DIRECT)
+            except OSError as error:
+                if error.errno != errno.EINVAL:
+                    raise
+                self.direct = False
+        if self.fd < 0:
+            self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def close(self) -> None:
+        """Closes the file; once is enough."""
+        fd, self.fd = self.fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __del__(self) -> None:
+        if hasattr(self, 'fd'):
+            self.close()
+
+    def read(
+        self,
+        offset: int,
+        out: np.ndarray,
+        stopped: threading.Event | None = None,
+    ) -> None:
+        """Fills ``out``, uint8 ``[size]``, from ``offset`` on.
+
+        Another thread can end it by ``stopped``.
+
+        Raises:
+            OSError: If it cannot be read; at the end of the file, too.
+        """
+        done = 0
+        while done < out.size and not (stopped and stopped.is_set()):
+            piece = out.data[done : done + _PIECE]
+            try:
+                count = os.preadv(self.fd, [piece], offset + done)
+            except OSError as error:
+                raise self.error(error.errno or 0, offset + done) from error
+            if count == 0:
+                raise self.error(_END_OF_FILE, offset + done)
+            done += count
+
+    def read_ranges(
+        self,
+        offset: np.ndarray,
+        size: np.ndarray,
+        out: np.ndarray,
+        engine: str = 'auto',
+    ) -> str:
+        """Reads ranges one after the other into ``out``, all at once.
+
+        Args:
+            offset (numpy.ndarray): int64 ``[num_ranges]``.
+            size (numpy.ndarray): int64 ``[num_ranges]``, their bytes.
+            out (numpy.ndarray): uint8, of the sum of sizes at least.
+            engine (str, optional): ``'io_uring'``, ``'threads'``, or
+                ``'auto'`` for the first one that works.
+
+        Returns:
+            str: The engine that did it.
+
+        Raises:
+            OSError: If a range cannot be read.
+        """
+        ends = np.cumsum(size)
+        assert len(ends) == 0 or int(ends[-1]) <= out.size
+        ranges = np.stack([offset, size, ends - size], 1)
+        ranges = np.ascontiguousarray(ranges, np.int64)
+        if engine != 'threads':
+            code, failed = _read_ranges(self.fd, ranges, out, 0)
+            if code in _REFUSED and engine == 'auto':
+                engine = 'threads'
+        if engine == 'threads':
+            code, failed = _read_ranges(self.fd, ranges, out, READ_THREADS)
+        if code != 0:
+            at = int(offset[failed]) if len(offset) else 0
+            raise self.error(code, at)
+        return 'io_uring' if engine == 'auto' else engine
+
+    def error(self, code: int, offset: int) -> OSError:
+        """Returns the error of a read, which names file and offset."""
+        if code == _END_OF_FILE:
+            code, text = errno.EIO, 'the file ends too early'
+        else:
+            text = os.strerror(code)
+        return OSError(
+            code, f'{text} (reading offset {offset})', str(self.path)
+        )
+
+
+def _read_ranges(
+    fd: int, ranges: np.ndarray, out: np.ndarray, threads: int
+) -> tuple[int, int]:
+    failed = ctypes.c_int64(0)
+    function = ctypes.CDLL(str(_library.PATH)).gsample_read_ranges
+    code = function(
+        ctypes.c_int(fd),
+        ctypes.c_void_p(ranges.ctypes.data),
+        ctypes.c_int64(len(ranges)),
+        ctypes.c_void_p(out.ctypes.data),
+        ctypes.c_int(threads),
+        ctypes.byref(failed),
+    )
+    return code, failed.value
+
+
+class ReadAhead:
+    """Reads ranges in order, one ahead of its user, in a thread.
+
+    Use it in a ``with`` statement: at its end the thread is gone.
+
+    Args:
+        file (File): The file.
+        ranges (List[Tuple[int, int]]): Offset and size of each.
+
+    Example:
+        >>> path = Path(__file__)
+        >>> with ReadAhead(File(path), [(0, 3), (3, 5)]) as parts:
+        ...     [part.tobytes() for part in parts]
+        [b'\"\"\"', b'Reads']
+    """
+
+    def __init__(self, file: File, ranges: Sequence[tuple[int, int]]):
+        self._file, self._ranges = file, list(ranges)
+        largest = max((size for _, size in ranges), default=0)
+        self._free: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        for _ in range(min(2, len(ranges))):
+            self._free.put(page_aligned(largest))
+        self._filled: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._work, daemon=True)
+
+    def __enter__(self) -> Iterator[np.ndarray]:
+        self._thread.start()
+        return self._parts()
+
+    def __exit__(self, *_: Any) -> None:
+        self._stopped.set()
+        self._free.put(None)
+        self._thread.join()
+
+    def _work(self) -> None:
+        try:
+            for offset, size in self._ranges:
+                buffer = self._free.get()
+                if self._stopped.is_set():
+                    return
+                self._file.read(offset, buffer[:size], self._stopped)
+                self._filled.put(buffer)
+        except BaseException as error:
+            self._filled.put(error)
+
+    def _parts(self) -> Iterator[np.ndarray]:
+        """Yields the ranges; one is overwritten when the next is asked for."""
+        for _, size in self._ranges:
+            buffer = self._filled.get()
+            if isinstance(buffer, BaseException):
+                raise buffer
+            yield buffer[:size]
+            self._free.put(buffer)

@@ -1,0 +1,133 @@
+"""What both samplers of a graph on disk are: PyG samplers without edges."""
+
+from typing import Any
+
+from torch import Tensor
+from torch_geometric.sampler.base import SubgraphType
+
+from torch_gsample.samplers.attributes import Times
+from torch_gsample.samplers.base import KeyedSampler
+from torch_gsample.samplers.negatives import Negatives
+from torch_gsample.samplers.node_wise import NeighborSampler, NumNeighborsType
+from torch_gsample.storage.graph import ChunkedGraph
+from torch_gsample.storage.hops import Draw, sample_by_hops
+
+
+class DiskNeighborhood:
+    """Takes the place of a graph in memory in a :class:`NeighborSampler`.
+
+    Args:
+        sampler (DiskSampler): Whose ``draw`` says what a frontier draws.
+    """
+
+    def __init__(self, sampler: 'DiskSampler'):
+        self._sampler = sampler
+
+    def sample(
+        self,
+        seeds: dict[Any, Tensor],
+        seed_time: dict[Any, Tensor] | None,
+        fanouts: list[list[int]],
+        options: dict[str, Any],
+    ) -> Any:
+        """Samples neighbours of ``seeds``."""
+        draw = self._sampler.begin_batch(fanouts, options)
+        return sample_by_hops(
+            self._sampler.graph, seeds, seed_time, fanouts, options, draw
+        )
+
+    def restore_edge_ids(self, out: Any) -> None:
+        """Does nothing: edges on disk have their ids beside them."""
+
+
+class DiskSampler(NeighborSampler):
+    """A :class:`NeighborSampler` that has its graph on disk.
+
+    Args:
+        graph (ChunkedGraph): The graph.
+        num_neighbors (NumNeighbors or List[int] or Dict): See
+            :class:`NeighborSampler`; as all that follow.
+        subgraph_type (SubgraphType or str, optional): ``'directional'`` or
+            ``'bidirectional'``.
+        replace (bool, optional): Whether to sample with replacement.
+        disjoint (bool, optional): Whether each seed has its own subgraph.
+        temporal_strategy (str, optional): ``'uniform'`` or ``'last'``.
+        use_weights (bool, optional): Whether to sample by the weights of
+            edges, where the graph has them.
+        use_times (bool, optional): Whether to sample by times, where the
+            graph has them.
+        seed (int, optional): Seed of all draws.
+        rng_scope (str, optional): See :class:`KeyedSampler`.
+        time_window (int, optional): Width of the time window.
+        num_threads (int, optional): At most this many threads.
+    """
+
+    def __init__(
+        self,
+        graph: ChunkedGraph,
+        num_neighbors: NumNeighborsType,
+        subgraph_type: SubgraphType | str = 'directional',
+        replace: bool = False,
+        disjoint: bool = False,
+        temporal_strategy: str = 'uniform',
+        *,
+        use_weights: bool = True,
+        use_times: bool = True,
+        seed: int | None = None,
+        rng_scope: str = 'batch',
+        time_window: int | None = None,
+        num_threads: int | None = None,
+    ):
+        # Not the parent's, which reads a graph that is in memory.
+        KeyedSampler.__init__(self, seed, rng_scope)
+        name = type(self).__name__
+        if not isinstance(graph, ChunkedGraph):
+            raise TypeError(
+                f"{name}: 'graph' must be a ChunkedGraph (got "
+                f'{type(graph).__name__})'
+            )
+        self.subgraph_type = SubgraphType(subgraph_type)
+        if self.subgraph_type == SubgraphType.induced:
+            raise ValueError(
+                f"{name}: 'subgraph_type' must be 'directional' or "
+                "'bidirectional' (got 'induced')"
+            )
+        if temporal_strategy not in ('uniform', 'last'):
+            raise ValueError(
+                f"{name}: 'temporal_strategy' must be 'uniform' or 'last' "
+                f'(got {temporal_strategy!r})'
+            )
+        self.chunked, self.graph = graph, graph.sampler_graph()
+        timed = any(r.widths['time'] > 0 for r in graph.meta.relations)
+        times = graph.node_times() if use_times else {}
+        self._times = Times(use_times and (timed or bool(times)), times)
+        if time_window is not None and not self._times.given:
+            raise ValueError(
+                f"{name}: 'time_window' needs a graph with times (got "
+                f'{time_window})'
+            )
+        self.use_weights = use_weights
+        self.sample_direction = 'forward'
+        self.replace, self.disjoint = replace, disjoint
+        self.temporal_strategy = temporal_strategy
+        self.time_window, self.num_threads = time_window, num_threads
+        self.exclude_seed_edges = self.true_negatives = False
+        self.keep_orig_edges = False
+        self._negatives = Negatives(self.graph, False, False)
+        self.num_neighbors = num_neighbors
+
+    @property
+    def _neighborhood(self) -> Any:  # type: ignore[override]
+        # Not kept: a sampler without cycles is gone with its last reference.
+        return DiskNeighborhood(self)
+
+    @property
+    def edge_permutation(self) -> None:
+        """None: edges of a sample have the ids of the original graph."""
+        return None
+
+    def begin_batch(
+        self, fanouts: list[list[int]], options: dict[str, Any]
+    ) -> Draw:
+        """Returns what draws at the frontiers of a batch."""
+        raise NotImplementedError

@@ -1,0 +1,188 @@
+"""Where edges come from: one form for graphs in memory, files and streams.
+
+PyG's data, tensors, edge files or batches of edges come in; a
+:class:`GraphSource` goes out, whose relations yield sorted edges.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from torch_gsample import ops
+from torch_gsample.formats import CSC
+from torch_gsample.samplers.attributes import read_times
+from torch_gsample.samplers.graph_input import DataType as _DataType
+from torch_gsample.samplers.graph_input import (
+    GraphData,
+    SamplerGraph,
+    edge_attributes,
+    read_graph,
+)
+
+#: A batch of edges: ``col``, ``neighbor`` and what else there is.
+Edges = dict[str, np.ndarray]
+
+_BATCH = 1 << 20  # edges that are handed over at a time
+
+
+@dataclass
+class RelationSource:
+    """The edges of one type.
+
+    Args:
+        edge_type (Tuple[str, str, str], optional): Its name.
+        num_rows (int): Number of sources.
+        num_cols (int): Number of destinations.
+        num_edges (int, optional): Number of edges, if it is known.
+        widths (Dict[str, int]): Bytes of an item of each array.
+        batches (Callable): Returns the edges, sorted by ``col``.
+    """
+
+    edge_type: Any
+    num_rows: int
+    num_cols: int
+    num_edges: int | None
+    widths: dict[str, int]
+    batches: Callable[[], Iterator[Edges]]
+
+
+@dataclass
+class GraphSource:
+    """A graph that is to be written."""
+
+    num_nodes: dict[Any, int]
+    relations: list[RelationSource]
+    node_times: dict[Any, Tensor] = field(default_factory=dict)
+
+
+def index_width(count: int) -> int:
+    """Returns the bytes of an integer in ``[0, count)``."""
+    return 4 if count <= 1 << 31 else 8
+
+
+def memory_source(
+    data: GraphData | CSC | Tensor | tuple[Tensor, Tensor],
+    num_nodes: int | None,
+    weight_attr: str | None,
+    time_attr: str | tuple[str, str] | None,
+) -> GraphSource:
+    """Reads a graph that is in memory, as :class:`NeighborSampler` does."""
+    if isinstance(data, CSC):
+        counts = {None: max(data.num_rows, data.num_cols)}
+        csc = CSC.from_compressed(
+            data.indptr, data.indices, *[counts[None]] * 2, perm=data.perm
+        )
+        graph = SamplerGraph(
+            _DataType.homogeneous, [None], [None], counts, {None: csc}
+        )
+        source: Any = Data(num_nodes=counts[None])
+    else:
+        source = _with_nodes(data, num_nodes)
+        graph = read_graph(source)
+    times = read_times(source, graph, time_attr, False, False)
+    weights = {}
+    if weight_attr is not None:
+        weights = edge_attributes(source, graph, weight_attr)
+        if not weights:
+            raise ValueError(
+                f"ChunkedGraph.write: 'weight_attr' {weight_attr!r} is no "
+                f'edge-level attribute'
+            )
+    relations = [
+        _memory_relation(
+            graph, t, weights.get(t), times.edge.get(t), weight_attr or ''
+        )
+        for t in graph.edge_types
+    ]
+    return GraphSource(graph.num_nodes, relations, times.node)
+
+
+def _with_nodes(data: Any, num_nodes: int | None) -> GraphData:
+    pair = isinstance(data, tuple) and isinstance(data[0], Tensor)
+    if isinstance(data, Tensor) or pair:
+        edge_index = torch.stack(data) if pair else data
+        if edge_index.dim() != 2 or edge_index.shape[0] != 2:
+            raise ValueError(
+                'ChunkedGraph.write: edges must have the shape [2, num_edges] '
+                f'(got {list(edge_index.shape)})'
+            )
+        if num_nodes is None:
+            num_nodes = int(edge_index.max()) + 1 if edge_index.numel() else 0
+        return Data(edge_index=edge_index, num_nodes=num_nodes)
+    if num_nodes is not None:
+        raise ValueError(
+            "ChunkedGraph.write: 'num_nodes' is for tensors and files; this "
+            f'graph knows its own (got {num_nodes})'
+        )
+    return data
+
+
+def _memory_relation(
+    graph: SamplerGraph,
+    edge_type: Any,
+    weight: Tensor | None,
+    time: Tensor | None,
+    weight_attr: str,
+) -> RelationSource:
+    csc = graph.csc[edge_type]
+    arrays = {'neighbor': csc.indices, 'edge_id': csc.perm, 'time': time}
+    if weight is not None:
+        weight = weight.cpu().view(-1)
+        ops.cumulate_weights(csc.indptr, weight, weight_attr)  # checks it
+        single = weight.dtype in (torch.float16, torch.bfloat16, torch.float32)
+        arrays['weight'] = weight.float() if single else weight.double()
+    given = {k: v.numpy() for k, v in arrays.items() if v is not None}
+    widths = dict.fromkeys(('neighbor', 'edge_id', 'weight', 'time'), 0)
+    widths.update({k: v.itemsize for k, v in given.items()})
+    widths['neighbor'] = index_width(csc.num_rows)
+    if csc.perm is not None:
+        widths['edge_id'] = index_width(csc.num_edges)
+    indptr = csc.indptr.numpy()
+
+    def batches() -> Iterator[Edges]:
+        for first in range(0, csc.num_edges, _BATCH):
+            last = min(first + _BATCH, csc.num_edges)
+            at = np.arange(first, last)
+            col = np.searchsorted(indptr, at, 'right').astype(np.int64) - 1
+            yield {'col': col, **{k: v[first:last] for k, v in given.items()}}
+
+    return RelationSource(
+        edge_type, csc.num_rows, csc.num_cols, csc.num_edges, widths, batches
+    )
+
+
+def stream_source(
+    batches: Iterable[tuple[Tensor, Tensor]],
+    num_nodes: int | None,
+    num_edges: int | None,
+) -> GraphSource:
+    """Takes edges as they come, ``(row, col)`` in batches sorted by col."""
+    if num_nodes is None:
+        raise ValueError(
+            "ChunkedGraph.write: batches of edges need 'num_nodes' (got None)"
+        )
+    widths = dict.fromkeys(('neighbor', 'edge_id', 'weight', 'time'), 0)
+    widths['neighbor'] = index_width(num_nodes)
+
+    def read() -> Iterator[Edges]:
+        for row, col in batches:
+            yield {'col': col.long().numpy(), 'neighbor': row.numpy()}
+
+    relation = RelationSource(
+        None, num_nodes, num_nodes, num_edges, widths, read
+    )
+    return GraphSource({None: num_nodes}, [relation])
+
+
+def as_paths(data: Any) -> list[Path] | None:
+    """Returns the files that ``data`` names, or None if it names none."""
+    items = data if isinstance(data, list) and data else [data]
+    if all(isinstance(item, (str, Path)) for item in items):
+        return [Path(item) for item in items]
+    return None

@@ -1,0 +1,386 @@
+"""Samples a graph on disk an epoch at a time, by reading it in order."""
+
+import os
+import shutil
+import tempfile
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.sampler import NodeSamplerInput
+
+from torch_gsample import rng
+from torch_gsample.ops._check import node_ids
+from torch_gsample.samplers.node_wise import NumNeighborsType
+from torch_gsample.storage.background import Background
+from torch_gsample.storage.epoch import Epoch, sample_epoch
+from torch_gsample.storage.epoch_results import EpochResults
+from torch_gsample.storage.format import LENGTH
+from torch_gsample.storage.graph import ChunkedGraph
+from torch_gsample.storage.hops import Draw, Frontier
+from torch_gsample.storage.random_read import RandomReads
+from torch_gsample.storage.sampler import DiskSampler
+from torch_gsample.storage.spill import Folder, shared_folder
+
+
+class StreamingSampler(DiskSampler):
+    r"""Samples a graph on disk an epoch at a time, by reading it in order.
+
+    :meth:`prepare_epoch` goes through the hops. Of each it sorts the nodes
+    that any batch may ask for, reads the chunks that hold them once, one
+    after the other, and samples the nodes of a chunk while the next one is
+    read. A batch then looks up what its nodes drew. So draws are those of
+    ``rng_scope='epoch'``: a node at a hop draws the same neighbours in all
+    batches of an epoch.
+
+    The loaders of :mod:`torch_gsample.loader` prepare the first epoch when a
+    pass begins, and the next one, in a thread, when ``trigger`` of a pass is
+    handed out. Without them, call :meth:`prepare_epoch`.
+
+    Its samples are those of a :class:`NeighborSampler` of the same seed with
+    ``rng_scope='epoch'``.
+
+    Args:
+        graph (ChunkedGraph): The graph.
+        num_neighbors (NumNeighbors or List[int] or Dict): See
+            :class:`NeighborSampler`.
+        memory_limit (int, optional): Bytes for buffers and results. Two
+            chunks must fit in it twice.
+        spill_dir (str or Path, optional): Where results go that do not fit;
+            the system's folder for temporary files if not given.
+        trigger (float, optional): The part of an epoch after which the next
+            one is prepared; above 1 it never is.
+        **kwargs (optional): See :class:`DiskSampler`.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        ValueError: If an argument breaks a rule that is named.
+
+    Example:
+        >>> edge_index = torch.tensor([[1, 2, 2], [0, 0, 1]])
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> graph = ChunkedGraph.write(
+        ...     f'{folder.name}/graph', edge_index, chunk_bytes=4096
+        ... )
+        >>> sampler = StreamingSampler(graph, [2, 1], seed=0)
+        >>> sampler.prepare_epoch(torch.tensor([0, 1]), epoch=0)
+        >>> inputs = NodeSamplerInput(None, torch.tensor([0]))
+        >>> sampler.sample_from_nodes(inputs).node
+        tensor([0, 1, 2])
+        >>> sampler.close()
+        >>> folder.cleanup()
+    """
+
+    def __init__(
+        self,
+        graph: ChunkedGraph,
+        num_neighbors: NumNeighborsType,
+        *args: Any,
+        memory_limit: int = 4 << 30,
+        spill_dir: str | Path | None = None,
+        trigger: float = 0.8,
+        **kwargs: Any,
+    ):
+        if kwargs.setdefault('rng_scope', 'epoch') != 'epoch':
+            raise ValueError(
+                "StreamingSampler: 'rng_scope' must be 'epoch', as an epoch "
+                f'is sampled at a time (got {kwargs["rng_scope"]!r})'
+            )
+        super().__init__(graph, num_neighbors, *args, **kwargs)
+        largest = max(
+            (
+                int(r.chunks[:, LENGTH].max())
+                for r in graph.meta.relations
+                if len(r.chunks) > 0
+            ),
+            default=0,
+        )
+        self._spare = memory_limit - 2 * largest
+        if self._spare < 2 * largest or memory_limit <= 0:
+            raise ValueError(
+                "StreamingSampler: 'memory_limit' must be at least 4 times "
+                f'the largest chunk, {4 * largest} (got {memory_limit}); '
+                "write the graph with smaller 'chunk_bytes'"
+            )
+        self.trigger = trigger
+        self._disk = Path(tempfile.mkdtemp('', 'gsample-', spill_dir))
+        self._memory = shared_folder('gsample-')
+        self._results: dict[int, EpochResults] = {}
+        self._begin_process()
+        self._owner = os.getpid()
+        self._close: Callable[[], object] = weakref.finalize(
+            self, _remove, self._owner, self._state, self._disk, self._memory
+        )
+
+    _seeds: NodeSamplerInput | None
+
+    # Preparing ###############################################################
+
+    def prepare_epoch(
+        self,
+        seeds: Tensor | NodeSamplerInput,
+        epoch: int,
+        input_type: str | None = None,
+        input_time: Tensor | None = None,
+    ) -> None:
+        """Samples all that the batches of an epoch can ask for.
+
+        Results of epochs but this one and the one before are removed.
+
+        Args:
+            seeds (torch.Tensor or NodeSamplerInput): The seeds of all
+                batches, int64 ``[num_seeds]``, in any order.
+            epoch (int): The number of the epoch.
+            input_type (str, optional): Their node type.
+            input_time (torch.Tensor, optional): Their times.
+
+        Raises:
+            IndexError: If a seed is not in the graph.
+            KeyboardInterrupt: If Ctrl-C ended it; nothing is left behind.
+            OSError: If a file cannot be read, or the disk is full.
+            ValueError: If a file is broken; it names file and offset.
+        """
+        if not isinstance(seeds, NodeSamplerInput):
+            seeds = NodeSamplerInput(None, seeds, input_time, input_type)
+        rng.make_key(self.seed, epoch)  # checks the epoch
+        self.finish_preparing()
+        self._seeds, self._consumed = seeds, 0
+        self._prepare(seeds, epoch, threading.Event())
+
+    def prepare_ahead(self, epoch: int) -> None:
+        """Begins to prepare an epoch in a thread, with the same seeds."""
+        if self._state['work'] is None and self._find(epoch) is None:
+            seeds = self._seeds
+            self._state['work'] = Background(
+                lambda stop: self._prepare(seeds, epoch, stop)
+            )
+
+    def finish_preparing(self) -> None:
+        """Waits for what is prepared in the thread; raises its error."""
+        work, self._state['work'] = self._state['work'], None
+        if work is not None:
+            try:
+                work.wait()
+            except BaseException:
+                work.stop()  # Ctrl-C while waiting
+                raise
+
+    def close(self) -> None:
+        """Ends the thread and removes all results."""
+        self._close()
+
+    def _prepare(
+        self, seeds: NodeSamplerInput, epoch: int, stop: threading.Event
+    ) -> None:
+        self._check_node_type(seeds.input_type)
+        started = time.perf_counter()
+        nodes = {seeds.input_type: seeds.node}
+        times = self._times.of_seeds(nodes, {seeds.input_type: seeds.time})
+        key, distinct = self._seed_keys(seeds, times)
+        options = {
+            'key': rng.make_key(self.seed, epoch, rng.EPOCH_SCOPE),
+            'time_window': self.time_window,
+            'temporal_strategy': self.temporal_strategy,
+            'replace': self.replace,
+            'num_threads': self.num_threads or 0,
+        }
+        self._keep_latest(epoch)
+        folder = Folder(
+            self._disk / f'{epoch}',
+            self._memory and self._memory / f'{epoch}',
+            self._spare // 8,
+        )
+        reads = RandomReads(self.chunked, self._spare // 16)
+        task = Epoch(
+            self.chunked,
+            self._fanouts,
+            options,
+            self.use_weights,
+            distinct,
+            reads.readers(),
+            self._state['checked'],
+            stop,
+            self._spare // 8,
+        )
+        try:
+            sample_epoch(task, {seeds.input_type: key}, folder)
+        except BaseException:
+            folder.remove()
+            raise
+        folder.finish(
+            fanouts=self._fanouts, seconds=time.perf_counter() - started
+        )
+
+    def _seed_keys(
+        self, seeds: NodeSamplerInput, times: dict[Any, Tensor] | None
+    ) -> tuple[Tensor, Tensor | None]:
+        size = self.graph.num_nodes[seeds.input_type]
+        node = node_ids('StreamingSampler', 'seeds', seeds.node, size)
+        if times is None:
+            return node.unique(), None
+        distinct, rank = times[seeds.input_type].unique(return_inverse=True)
+        if size * len(distinct) >= 1 << 62:
+            raise ValueError(
+                f'StreamingSampler: {len(distinct)} times of {size} nodes are '
+                'more than can be told apart; use coarser times'
+            )
+        return (node * len(distinct) + rank).unique(), distinct
+
+    def _keep_latest(self, epoch: int) -> None:
+        """Removes the results of all epochs but the one before."""
+        self._results = {
+            e: r for e, r in self._results.items() if epoch - 1 <= e < epoch
+        }
+        for parent in (self._disk, self._memory):
+            for folder in parent.iterdir() if parent is not None else ():
+                if not epoch - 1 <= int(folder.name) < epoch:
+                    shutil.rmtree(folder, ignore_errors=True)
+
+    # Sampling ################################################################
+
+    def begin_pass(self, epoch: int, inputs: Any) -> None:
+        """Prepares an epoch, or waits until it is; loaders call it."""
+        self.finish_preparing()
+        if not isinstance(inputs, NodeSamplerInput):
+            return
+        self._consumed = 0
+        known = self._seeds
+        same = known is not None and all(
+            _equal(getattr(known, name), getattr(inputs, name))
+            for name in ('node', 'time', 'input_type')
+        )
+        if not same or self._find(epoch) is None:
+            self.prepare_epoch(inputs, epoch)
+
+    def hand_out(self, epoch: int, part: float) -> None:
+        """Is told by loaders which part of a pass is handed out."""
+        if part >= self.trigger:
+            self.prepare_ahead(epoch + 1)
+
+    def batch_key(self, *ids: Tensor | int | None) -> Tensor:
+        """Returns the key of the epoch, int64 ``[1, 3]``."""
+        place = rng.current_batch()
+        epoch = self.epoch if place is None else place.epoch
+        return rng.make_key(self.seed, epoch, rng.EPOCH_SCOPE)
+
+    def begin_batch(
+        self, fanouts: list[list[int]], options: dict[str, Any]
+    ) -> Draw:
+        """Returns what looks up the frontiers of a batch."""
+        epoch = int(options['key'][0, 1])
+        results = self._wait_for(epoch)
+        if results.facts['fanouts'] != fanouts:
+            raise ValueError(
+                f'StreamingSampler: epoch {epoch} was prepared with '
+                f"'num_neighbors' {results.facts['fanouts']} (got {fanouts})"
+            )
+        types = {t: i for i, t in enumerate(self.graph.node_types)}
+        targets = [
+            types[self.graph.end_types(t)[1]] for t in self.graph.edge_types
+        ]
+
+        def draw(
+            relation: int, hop: int, frontier: Frontier
+        ) -> tuple[Tensor, Tensor, Tensor]:
+            return results.draw(relation, targets[relation], hop, frontier)
+
+        return draw
+
+    def sample_from_nodes(
+        self, inputs: NodeSamplerInput, **kwargs: Any
+    ) -> Any:
+        """Looks up the subgraph of a batch; see :class:`NeighborSampler`."""
+        out = super().sample_from_nodes(inputs, **kwargs)
+        epoch = int(self.batch_key()[0, 1])
+        self._results[epoch].release()
+        if rng.current_batch() is None and os.getpid() == self._owner:
+            self._consumed += len(inputs.node)
+            total = len(self._seeds.node) if self._seeds is not None else 0
+            if total > 0:
+                self.hand_out(epoch, self._consumed / total)
+        return out
+
+    def sample_from_edges(self, *args: Any, **kwargs: Any) -> Any:
+        """Not supported: negatives are not known in advance.
+
+        Raises:
+            NotImplementedError: Always.
+        """
+        raise NotImplementedError(
+            'StreamingSampler: edges cannot be seeds, as their negatives are '
+            "not known before an epoch; use a 'RandomReadSampler'"
+        )
+
+    def _find(self, epoch: int) -> EpochResults | None:
+        results = self._results.get(epoch)
+        if results is None or results.is_stale():
+            results = EpochResults.find(self._disk / f'{epoch}')
+            if results is not None:
+                self._results[epoch] = results
+        return results
+
+    def _wait_for(self, epoch: int) -> EpochResults:
+        results = self._find(epoch)
+        if results is None and os.getpid() == self._owner:
+            self.finish_preparing()
+            results = self._find(epoch)
+            if results is None and self._seeds is not None:
+                self.prepare_epoch(self._seeds, epoch)
+                results = self._find(epoch)
+        if results is None:
+            raise ValueError(
+                f'StreamingSampler: epoch {epoch} is not prepared; call '
+                "'prepare_epoch', or use a loader of torch_gsample.loader"
+            )
+        return results
+
+    # Processes ###############################################################
+
+    def _begin_process(self) -> None:
+        self._owner = -1
+        self._seeds = None
+        self._consumed = 0
+        self._state: dict[str, Any] = {'work': None, 'checked': set()}
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(self.__dict__)
+        for name in ('_close', '_state', '_seeds', '_consumed', '_owner'):
+            del state[name]
+        return {**state, '_results': {}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._begin_process()  # a copy in a worker: it only looks up
+        self._close = _nothing
+
+
+def _nothing() -> None:
+    """Closes the copy of a sampler, which owns nothing."""
+
+
+def _equal(a: Any, b: Any) -> bool:
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        return torch.equal(a, b)
+    return a is b or (not isinstance(a, Tensor) and a == b)
+
+
+def _remove(
+    owner: int, state: dict[str, Any], disk: Path, memory: Path | None
+) -> None:
+    """Ends the thread of a sampler and removes its results.
+
+    A process that was forked has a copy, and leaves both alone.
+    """
+    if os.getpid() != owner:
+        return
+    work, state['work'] = state['work'], None
+    if work is not None:
+        work.stop()
+    for folder in (disk, memory):
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)

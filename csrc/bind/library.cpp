@@ -69,6 +69,13 @@ STABLE_TORCH_LIBRARY(gsample, m) {
       "bool replace=False, bool return_frontier=False, int num_threads=0) -> "
       "(Tensor[] indptr, Tensor[] row, Tensor[] edge, Tensor[] node)");
   m.def(
+      "sample_frontier(Tensor indptr, Tensor start, Tensor id, int k, "
+      "Tensor key, SymInt call_id=0, int relation=0, *, Tensor? root=None, "
+      "Tensor? cum_weight=None, Tensor? edge_time=None, "
+      "Tensor? column_time=None, int? time_window=None, "
+      "str temporal_strategy='uniform', bool replace=False, "
+      "int num_threads=0) -> (Tensor indptr, Tensor edge)");
+  m.def(
       "sample_nodes(SymInt num_nodes, int k, Tensor key, SymInt call_id=0, "
       "*, Tensor? cum_weight=None, bool replace=False) -> Tensor");
   m.def(

@@ -29,6 +29,7 @@ from torch_gsample.ops.neighbor_sample import (
     hetero_neighbor_sample,
     neighbor_sample,
 )
+from torch_gsample.ops.sample_frontier import sample_frontier
 from torch_gsample.ops.sample_hops import Hops, sample_hops
 from torch_gsample.ops.segments import (
     positive_weights_segments,
@@ -71,6 +72,7 @@ __all__ = [
     'random_walk',
     'rmat_edges',
     'sample_cols',
+    'sample_frontier',
     'sample_hops',
     'sample_nodes',
     'sample_nodes_segments',

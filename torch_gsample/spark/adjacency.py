@@ -1,0 +1,165 @@
+"""The edges of one relation, stored so that nodes can draw among them.
+
+A node's edges are its *column*, as in a CSC matrix, in the order in which the
+local sampler has them: by time, if there is one, then by ``id``. Most columns
+are short and become one row with arrays. Those of hubs stay a row an edge with
+its position, so that no task ever holds one.
+"""
+
+from dataclasses import dataclass, field
+
+from torch_gsample.spark.frames import OWN, DataFrame, F
+from torch_gsample.spark.ranking import huge_groups, running_sum
+from torch_gsample.spark.selection import (
+    Selection,
+    select_in_columns,
+    select_positions,
+)
+
+_MIN_TIME = -(2**63)
+
+
+@dataclass
+class Adjacency:
+    """The columns of a relation.
+
+    Args:
+        edges (DataFrame): ``src``, ``dst``, ``id`` and, if there are such,
+            ``time`` and ``weight``.
+        timed (bool): Whether there are times.
+        weighted (bool): Whether there are weights.
+        largest (int): The longest column that is one row.
+    """
+
+    edges: DataFrame
+    timed: bool
+    weighted: bool
+    largest: int
+    persisted: list[DataFrame] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._order = ['time', 'id'] if self.timed else ['id']
+        self._kept = self._order + ['src'] + ['weight'] * self.weighted
+        huge = self._persist(
+            huge_groups(self.edges, 'dst', self._order[0], self.largest)
+        )
+        self.has_hubs = huge.head() is not None
+        self._huge = huge
+        edges = self.edges
+        if self.has_hubs and self.weighted:
+            raise ValueError(
+                f'neighbor_sample: with weights, a node must have at most '
+                f"'largest_column' edges (got {huge.head()[1]}, more than "
+                f'{self.largest}): weighted draws depend on all of them'
+            )
+        if self.has_hubs:
+            self._hubs = self._persist(self._ranked(edges))
+            edges = edges.join(F.broadcast(huge), 'dst', 'left_anti')
+        rows = F.array_sort(F.collect_list(F.struct(*self._kept)))
+        columns = edges.groupBy('dst').agg(rows.alias('rows'))
+        self._columns = self._persist(
+            columns.select(
+                F.col('dst').alias('node'),
+                *(F.col(f'rows.{name}').alias(name) for name in self._kept),
+            )
+        )
+
+    def sample(self, nodes: DataFrame, selection: Selection) -> DataFrame:
+        """Selects edges of nodes.
+
+        Args:
+            nodes (DataFrame): Distinct ``node`` and, with times, ``time``.
+            selection (Selection): How to select.
+
+        Returns:
+            DataFrame: Those columns, ``slot``, and the edges ``src`` and
+            ``id``.
+        """
+        own = nodes.columns
+        renamed = {name: OWN + name for name in self._kept}
+        short = nodes.join(self._columns.withColumnsRenamed(renamed), 'node')
+        out = select_in_columns(short, own, selection)
+        if self.has_hubs:
+            out = out.union(self._sample_hubs(nodes, selection))
+        return out
+
+    def _sample_hubs(
+        self, nodes: DataFrame, selection: Selection
+    ) -> DataFrame:
+        huge = self._huge.select(
+            F.col('dst').alias('node'), F.col(OWN + 'size').alias('last')
+        )
+        hubs = nodes.join(F.broadcast(huge), 'node').withColumn(
+            'first', F.lit(0).cast('bigint')
+        )
+        if self.timed:
+            hubs = self._in_time(hubs, selection)
+        places = select_positions(hubs, nodes.columns, selection)
+        edges = self._hubs.select(
+            F.col('dst').alias('node'), 'position', 'src', 'id'
+        )
+        return places.join(edges, ['node', 'position']).select(
+            *nodes.columns, 'slot', 'src', 'id'
+        )
+
+    def _ranked(self, edges: DataFrame) -> DataFrame:
+        hubs = edges.join(F.broadcast(self._huge.select('dst')), 'dst')
+        return running_sum(
+            hubs,
+            'dst',
+            self._order,
+            F.lit(1).cast('bigint'),
+            'position',
+            bin_by=self._order[0],
+            huge=self._huge,
+            largest=self.largest,
+        )
+
+    def _in_time(self, hubs: DataFrame, selection: Selection) -> DataFrame:
+        """Restricts hubs to the positions that each time allows.
+
+        Times are sorted in among the edges: what is summed before a time is
+        the position where it belongs.
+        """
+        keys = ['node', 'time']
+        edges = self._hubs.select(
+            F.col('dst').alias('node'),
+            F.col('time').alias('at'),
+            F.lit(0).alias('side'),
+            F.lit(1).cast('bigint').alias('one'),
+            F.col('time'),
+        )
+        window = selection.time_window
+        bounds = {'last': F.col('time')}
+        if window is not None:
+            start = F.greatest(F.col('time'), F.lit(_MIN_TIME + window))
+            bounds['first'] = start - window
+        for name, at in bounds.items():
+            # A time comes after the edges of that time, a start before them.
+            side = F.lit(1 if name == 'last' else -1)
+            none = F.lit(0).cast('bigint')
+            marks = hubs.select(
+                'node',
+                at.alias('at'),
+                side.alias('side'),
+                none.alias('one'),
+                'time',
+            )
+            huge = self._huge.withColumnRenamed('dst', 'node')
+            placed = running_sum(
+                edges.union(marks),
+                'node',
+                ['at', 'side'],
+                F.col('one'),
+                name,
+                bin_by='at',
+                huge=huge,
+                largest=self.largest,
+            )
+            found = placed.where('one = 0').select(*keys, name)
+            hubs = hubs.drop(name).join(found, keys)
+        return hubs
+
+    def _persist(self, frame: DataFrame) -> DataFrame:
+        self.persisted.append(frame.persist())
+        return frame

@@ -25,9 +25,7 @@ def edge_id(src, dst):
 
 
 def induced(edges, kept, keep_isolated):
-    chosen = [
-        e for e, (u, v) in enumerate(edges) if u in kept and v in kept
-    ]
+    chosen = [e for e, (u, v) in enumerate(edges) if u in kept and v in kept]
     if not keep_isolated:
         kept = {v for e in chosen for v in edges[e]}
     return sorted(kept), chosen

@@ -4,8 +4,7 @@ import pyarrow as pa
 import torch
 from torch_geometric.data import Data, HeteroData
 
-from torch_gsample.loader import NeighborLoader
-from torch_gsample.spark import SampledParquetLoader, neighbor_sample
+from torch_gsample.spark import SampledParquetLoader
 
 WRITES = ('authors', 'writes', 'papers')
 CITES = ('papers', 'cites', 'papers')
@@ -96,6 +95,3 @@ def written(sample, path, **features):
     sample.write(str(path), **features)
     sample.close()
     return SampledParquetLoader(str(path))
-
-
-__all__ = ['NeighborLoader', 'neighbor_sample']

@@ -138,7 +138,7 @@ def _properties(data: Data) -> GraphProperties:
         from scipy import sparse
     except ImportError as error:
         raise ImportError(
-            "sample_quality: SciPy is needed: `pip install "
+            'sample_quality: SciPy is needed: `pip install '
             "'torch_gsample[viz]'`"
         ) from error
     size = int(data.num_nodes or 0)

@@ -22,8 +22,8 @@ FEATURE = {'node': 2, 'edge': 3}
 _FIELDS = ('hop', 'relation', 'tree', 'dst', 'slot', 'src', 'id')
 
 
-def assemble(table: pa.Table, facts: str) -> pa.Table:
-    """Returns one row with all of a batch.
+def assemble(table: pa.Table, facts: str) -> pa.StructScalar:
+    """Returns all of a batch, a list of numbers for each name.
 
     Args:
         table (pyarrow.Table): All rows of the batch.
@@ -37,17 +37,15 @@ def assemble(table: pa.Table, facts: str) -> pa.Table:
     for hop in range(types['hops']):
         batch.sample_hop(hop)
     lists = batch.lists()
-    arrays = {
-        name: pa.array([values.numpy()], pa.list_(pa.int64()))
-        for name, values in lists.items()
-    }
-    arrays['batch'] = table['batch'].combine_chunks()[:1]
-    arrays['facts'] = pa.array([facts])
+    arrays = {}
     for name, width in types['widths'].items():
         kind, t, _ = name.split('_', 2)
         rows = _feature_rows(table, FEATURE[kind], int(t))
         arrays[name] = _features(rows, name, width, lists[f'{kind}_{t}'])
-    return pa.table(arrays)
+    arrays['facts'] = pa.array([facts])
+    for name, values in lists.items():
+        arrays[name] = pa.array([values.numpy()], pa.list_(pa.int64()))
+    return pa.StructArray.from_arrays([*arrays.values()], [*arrays])[0]
 
 
 class _Nodes:
@@ -106,7 +104,9 @@ class _Batch:
         self._seeds = {name: value[order] for name, value in seeds.items()}
         self._edges, self._types = edges, types
         self._ends = types['ends']
-        self._nodes = [_Nodes(self._ids(t)) for t in range(len(types['nodes']))]
+        self._nodes = [
+            _Nodes(self._ids(t)) for t in range(len(types['nodes']))
+        ]
         tree = self._seeds['tree']
         if not types['disjoint']:
             tree = torch.zeros_like(tree)
@@ -129,9 +129,7 @@ class _Batch:
     def sample_hop(self, hop: int) -> None:
         frontiers = [(nodes.begin, nodes.keys) for nodes in self._nodes]
         for r, (source, target) in enumerate(self._ends):
-            mask = (self._edges['hop'] == hop) & (
-                self._edges['relation'] == r
-            )
+            mask = (self._edges['hop'] == hop) & (self._edges['relation'] == r)
             rows = {name: self._edges[name][mask] for name in _FIELDS}
             begin, keys = frontiers[target]
             indptr, row = self._columns(rows, target, keys[begin:])
@@ -197,15 +195,11 @@ def _part(table: pa.Table, kind: int) -> dict[str, Tensor]:
 def _feature_rows(table: pa.Table, kind: int, t: int) -> pa.Table:
     """The rows of the features of a type."""
     return table.filter(
-        pc.and_(
-            pc.equal(table['kind'], kind), pc.equal(table['relation'], t)
-        )
+        pc.and_(pc.equal(table['kind'], kind), pc.equal(table['relation'], t))
     )
 
 
-def _features(
-    rows: pa.Table, name: str, width: int, ids: Tensor
-) -> pa.Array:
+def _features(rows: pa.Table, name: str, width: int, ids: Tensor) -> pa.Array:
     """The features of `ids`, one after the other, as one list."""
     given, order = torch.tensor(rows['id'].to_numpy()).sort()
     place = torch.searchsorted(given, ids)

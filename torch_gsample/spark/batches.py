@@ -103,14 +103,16 @@ def write_batches(
     )
     facts, fields = types.to_json(widths), dict(long.dtypes)
 
-    def put_together(table: pa.Table) -> pa.Table:
-        return assemble(table, facts)
+    features_first = [f'`{n}`: {_spark_type(fields[n])}' for n in widths]
+    columns = [name for name in long.columns if name != 'batch']
 
-    schema = ', '.join(
-        [f'`{name}` {_spark_type(fields[name])}' for name in widths]
-        + _schema(types)
-    )
-    batches = long.groupBy('batch').applyInArrow(put_together, schema)
+    @F.arrow_udf(f'struct<{", ".join(features_first + _schema(types))}>')
+    def put_together(*values: pa.Array) -> pa.StructScalar:
+        rows = pa.table(dict(zip(columns, values, strict=True)))
+        return assemble(rows, facts)
+
+    one = put_together(*columns).alias('one')
+    batches = long.groupBy('batch').agg(one).select('batch', 'one.*')
     batches.write.mode(mode).partitionBy('batch').parquet(path)
 
 
@@ -124,9 +126,7 @@ def _schema(types: BatchTypes) -> list[str]:
         lists += [f'{name}_{r}' for name in ('row', 'col', 'edge')]
         lists.append(f'num_edges_{r}')
     lists += ['input_id'] + ['seed_time'] * types.timed
-    return ['batch bigint', 'facts string'] + [
-        f'{name} array<bigint>' for name in lists
-    ]
+    return ['facts: string'] + [f'{name}: array<bigint>' for name in lists]
 
 
 def _widths(table: DataFrame, prefix: str) -> dict[str, int]:

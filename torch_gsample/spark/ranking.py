@@ -64,9 +64,7 @@ def running_sum(
             :obj:`None` if there are none.
         largest (int): See :func:`huge_groups`.
     """
-    whole = Window.orderBy(*order).rowsBetween(
-        Window.unboundedPreceding, -1
-    )
+    whole = Window.orderBy(*order).rowsBetween(Window.unboundedPreceding, -1)
     before = F.coalesce(F.sum(value).over(whole.partitionBy(group)), F.lit(0))
     if huge is None:
         return frame.withColumn(name, before)

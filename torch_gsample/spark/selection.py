@@ -1,13 +1,12 @@
 """Selects edges of nodes in Arrow batches, by the operator of the package."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from torch_gsample import ops
-from torch_gsample.spark.frames import OWN, DataFrame, pa
+from torch_gsample.spark.frames import OWN, Column, DataFrame, F, pa
 
 
 @dataclass(frozen=True)
@@ -61,12 +60,13 @@ def select_in_columns(
         own (List[str]): ``node`` and, with times, ``time``.
         selection (Selection): How to select.
     """
+    names = columns.columns
 
-    def select(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            yield _select_batch(batch, own, selection)
+    @F.arrow_udf('array<struct<src: bigint, id: bigint>>')
+    def select(*values: pa.Array) -> pa.Array:
+        return _select_edges(dict(zip(names, values, strict=True)), selection)
 
-    return columns.mapInArrow(select, _schema(own, 'src bigint, id bigint'))
+    return _exploded(columns, own, select(*names), ['src', 'id'])
 
 
 def select_positions(
@@ -80,67 +80,69 @@ def select_positions(
         own (List[str]): ``node`` and, with times, ``time``.
         selection (Selection): How to select.
     """
+    keep_last = selection.temporal_strategy == 'last' and 'time' in own
 
-    def select(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            first, last = _numbers(batch, 'first'), _numbers(batch, 'last')
-            if selection.temporal_strategy == 'last' and 'time' in own:
-                if selection.fanout >= 0:
-                    first = torch.maximum(first, last - selection.fanout)
-            counts, position = selection.draw(
-                _pointers(last - first), first, _numbers(batch, 'node')
-            )
-            yield _rows(batch, own, counts, {'position': position})
+    @F.arrow_udf('array<struct<position: bigint>>')
+    def select(node: pa.Array, first: pa.Array, last: pa.Array) -> pa.Array:
+        start, end = _tensor(first), _tensor(last)
+        if keep_last and selection.fanout >= 0:
+            start = torch.maximum(start, end - selection.fanout)
+        counts, position = selection.draw(
+            _pointers(end - start), start, _tensor(node)
+        )
+        return _lists(counts, position=position)
 
-    return columns.mapInArrow(select, _schema(own, 'position bigint'))
+    selected = select('node', 'first', 'last')
+    return _exploded(columns, own, selected, ['position'])
 
 
-def _select_batch(
-    batch: pa.RecordBatch, own: list[str], selection: Selection
-) -> pa.RecordBatch:
-    src = batch[OWN + 'src']
-    indptr = _pointers(_tensor(src.value_lengths()))
+def _select_edges(
+    values: dict[str, pa.Array], selection: Selection
+) -> pa.Array:
+    edges = {
+        name.removeprefix(OWN): value
+        for name, value in values.items()
+        if name.startswith(OWN)
+    }
+    indptr = _pointers(_tensor(edges['src'].value_lengths()))
+    flat = {name: _tensor(array.flatten()) for name, array in edges.items()}
     options: dict[str, object] = {}
-    if OWN + 'weight' in batch.schema.names:
-        weight = _tensor(batch[OWN + 'weight'].flatten())
-        options['cum_weight'] = ops.cumulate_weights(indptr, weight, 'weight')
-    if 'time' in own:
+    if 'weight' in flat:
+        weights = ops.cumulate_weights(indptr, flat['weight'], 'weight')
+        options['cum_weight'] = weights
+    if 'time' in flat:
         options.update(
-            edge_time=_tensor(batch[OWN + 'time'].flatten()),
-            column_time=_numbers(batch, 'time'),
+            edge_time=flat['time'],
+            column_time=_tensor(values['time']),
             time_window=selection.time_window,
             temporal_strategy=selection.temporal_strategy,
         )
     counts, edge = selection.draw(
-        indptr, indptr[:-1], _numbers(batch, 'node'), **options
+        indptr, indptr[:-1], _tensor(values['node']), **options
     )
-    fields = {
-        name: _tensor(batch[OWN + name].flatten())[edge]
-        for name in ('src', 'id')
-    }
-    return _rows(batch, own, counts, fields)
+    return _lists(counts, src=flat['src'][edge], id=flat['id'][edge])
 
 
-def _rows(
-    batch: pa.RecordBatch,
-    own: list[str],
-    counts: Tensor,
-    fields: dict[str, Tensor],
-) -> pa.RecordBatch:
-    """A row for each selected edge."""
-    column = torch.repeat_interleave(counts)
-    slot = torch.arange(column.numel()) - (counts.cumsum(0) - counts)[column]
-    values = {name: _numbers(batch, name)[column] for name in own}
-    values.update(slot=slot, **fields)
-    return pa.record_batch({k: pa.array(v.numpy()) for k, v in values.items()})
+def _exploded(
+    columns: DataFrame, own: list[str], selected: Column, fields: list[str]
+) -> DataFrame:
+    """A row for each selected edge, with its slot."""
+    exploded = columns.select(
+        *own, F.posexplode(selected).alias('slot', OWN + 'edge')
+    )
+    return exploded.select(
+        *own,
+        F.col('slot').cast('bigint').alias('slot'),
+        *(F.col(f'{OWN}edge.{name}').alias(name) for name in fields),
+    )
 
 
-def _schema(own: list[str], fields: str) -> str:
-    return ', '.join([f'{name} bigint' for name in own + ['slot']] + [fields])
-
-
-def _numbers(batch: pa.RecordBatch, name: str) -> Tensor:
-    return _tensor(batch[name])
+def _lists(counts: Tensor, **fields: Tensor) -> pa.Array:
+    """An array of as many edges as `counts` says for each column."""
+    arrays = [pa.array(value.numpy()) for value in fields.values()]
+    edges = pa.StructArray.from_arrays(arrays, list(fields))
+    offsets = pa.array(_pointers(counts).numpy(), pa.int32())
+    return pa.ListArray.from_arrays(offsets, edges)
 
 
 def _pointers(lengths: Tensor) -> Tensor:

@@ -108,7 +108,7 @@ def grow(spark: Any, sizes: list[int], folder: Path) -> Report:
     )
     graphs = {n: make_graph(n) for n in sizes}
     stored = {n: frames(spark, graphs[n], folder) for n in sizes}
-    for name, options in OPERATORS.items():
+    for name in OPERATORS:
         share = SHARE.get(name, 0.1)
 
         def on_cluster(n: int, name: str = name, share: float = share) -> None:
@@ -166,7 +166,7 @@ def shuffle(spark: Any, num_edges: int, folder: Path) -> Report:
 
 
 def shuffled(spark: Any) -> int:
-    """Bytes that all stages so far wrote for others, by Spark's own account."""
+    """Bytes that all stages so far wrote for others, as Spark counts."""
     context = spark.sparkContext
     url = f'{context.uiWebUrl}/api/v1/applications/{context.applicationId}'
     time.sleep(1)  # what it counts comes late

@@ -1,8 +1,7 @@
 """Trains GraphSAGE on batches that Spark sampled and wrote as Parquet.
 
-Spark runs in this process here; on a cluster the same lines sample graphs
-that no machine holds (see docs/spark.md). The trainer reads files only. Beside
-it is printed what features alone reach.
+Spark runs in this process; on a cluster the same lines sample graphs that no
+machine holds (docs/spark.md). Beside it is printed what features alone reach.
 """
 
 import argparse
@@ -41,14 +40,14 @@ class GNN(nn.Module):
 
 
 def tables(data: Data, seeds: Tensor) -> list[DataFrame]:
-    """Returns edges, features and seeds, which a cluster would read."""
+    """Returns edges, seeds and features, which a cluster would read."""
     src, dst = data.edge_index.numpy()
     edges = {'src': src, 'dst': dst, 'id': range(len(src))}
-    x = pa.array(data.x.tolist(), pa.list_(pa.float32()))
+    x = data.x.tolist()
     nodes = {'id': range(len(x)), 'x': x, 'y': data.y.numpy()}
     inputs = {'position': range(len(seeds)), 'id': seeds.numpy()}
     make = on_spark.local_session(spark_driver_memory='2g').createDataFrame
-    return [make(pa.table(columns)) for columns in (edges, nodes, inputs)]
+    return [make(pa.table(columns)) for columns in (edges, inputs, nodes)]
 
 
 def main() -> None:
@@ -60,20 +59,23 @@ def main() -> None:
     add('--max-batches', type=int, default=10**6, help='per epoch')
     add('--seed', type=int, default=0)
     args = parser.parse_args()
+    batch_size = args.batch_size
     begin = time.perf_counter()
     seed_everything(args.seed)
     dataset = DebianPackages(homogeneous=True, pre_transform=T.ToUndirected())
     data = dataset[0]
     data.x = data.x @ torch.randn(data.num_features, 64) / 8  # smaller files
     seeds = data.train_mask.nonzero().view(-1)
-    seeds = seeds[torch.randperm(len(seeds))]
-    seeds = seeds[: args.max_batches * args.batch_size]
-    edges, nodes, inputs = tables(data, seeds)
-    size = {'batch_size': args.batch_size, 'seed': args.seed}
+    seeds = seeds[torch.randperm(len(seeds))[: args.max_batches * batch_size]]
+    *graph, nodes = tables(data, seeds)
     with tempfile.TemporaryDirectory() as folder:
         for epoch in range(args.epochs):
             batches = on_spark.neighbor_sample(
-                edges, inputs, [10, 5], epoch=epoch, **size
+                *graph,
+                [10, 5],
+                batch_size=batch_size,
+                epoch=epoch,
+                seed=args.seed,
             )
             batches.write(f'{folder}/{epoch}', features=nodes)
             batches.close()
@@ -95,8 +97,8 @@ def main() -> None:
             model.eval()
             with torch.no_grad():
                 pred = model(data, use_edges).argmax(1)
-            hits = (pred == data.y)[data.test_mask].double()
-            print(f'{name}: test accuracy {hits.mean():.4f}')
+            hits = (pred == data.y)[data.test_mask]
+            print(f'{name}: test accuracy {hits.double().mean():.4f}')
 
 
 if __name__ == '__main__':

@@ -168,5 +168,5 @@ def test_bad_graphs_are_refused():
     with pytest.raises(TypeError, match="random_vertex: 'data'"):
         gs.random_vertex(torch.zeros(2, 3), 0.5)
     data = Data(edge_index=torch.tensor([[0], [9]]), num_nodes=3)
-    with pytest.raises(IndexError, match="random_edge: 'edge_index'.*9"):
+    with pytest.raises(IndexError, match=r"random_edge: 'edge_index'.*9"):
         gs.random_edge(data, 0.5)

@@ -1,7 +1,11 @@
 """Graphs as PyG has them and as DataFrames, and how batches are compared."""
 
+import os
+
 import pyarrow as pa
 import torch
+from pyspark import TaskContext
+from pyspark.sql import functions as F
 from torch_geometric.data import Data, HeteroData
 
 from torch_gsample.spark import SampledParquetLoader
@@ -67,6 +71,18 @@ def seed_frame(spark, ids, time=None):
     if time is not None:
         columns['time'] = time
     return spark.createDataFrame(pa.table(columns))
+
+
+def failing(frame, column):
+    """The frame again, but workers that read it die once."""
+
+    @F.arrow_udf('boolean')
+    def die_once(values: pa.Array) -> pa.Array:
+        if TaskContext.get().attemptNumber() == 0:
+            os._exit(1)
+        return pa.array([True] * len(values))
+
+    return frame.where(die_once(column))
 
 
 def fields(batch):

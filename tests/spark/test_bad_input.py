@@ -9,8 +9,7 @@ import pytest
 from pyspark.errors import PythonException
 
 from torch_gsample import spark as on_spark
-from torch_gsample.spark import session
-from torch_gsample.spark import SampledParquetLoader
+from torch_gsample.spark import SampledParquetLoader, session
 
 
 @pytest.fixture(scope='module')
@@ -51,7 +50,7 @@ def test_operators_check_before_a_job(frame, vertices, edges, operator):
 
 
 def test_their_other_arguments_are_checked(vertices, edges):
-    with pytest.raises(ValueError, match="'direction'.*up"):
+    with pytest.raises(ValueError, match=r"'direction'.*up"):
         on_spark.random_vertex_neighborhood(vertices, edges, 0.5, 'up')
     with pytest.raises(ValueError, match="'walkers' must be at least 1"):
         on_spark.random_walk(vertices, edges, 0.5, walkers=0)
@@ -133,7 +132,7 @@ def test_a_missing_package_is_named(monkeypatch):
 def test_a_missing_java_is_named(monkeypatch):
     monkeypatch.setenv('JAVA_HOME', '/nowhere')
     monkeypatch.setenv('PATH', '')
-    with pytest.raises(ImportError, match='Java is needed.*openjdk-17'):
+    with pytest.raises(ImportError, match=r'Java is needed.*openjdk-17'):
         session.require_java()
 
 
@@ -173,7 +172,7 @@ def test_folders_that_hold_no_sample_are_refused(tmp_path):
     with pytest.raises(ValueError, match="'path' must be a folder"):
         SampledParquetLoader(str(tmp_path))
     write_batch(tmp_path, 0)
-    with pytest.raises(ValueError, match='must hold 2 batches .got 1.'):
+    with pytest.raises(ValueError, match=r'must hold 2 batches .got 1.'):
         SampledParquetLoader(str(tmp_path))
     write_batch(tmp_path, 1)
     assert len(list(SampledParquetLoader(str(tmp_path)))) == 2
@@ -193,7 +192,7 @@ def test_folders_that_hold_no_sample_are_refused(tmp_path):
 def test_damaged_batches_are_refused(tmp_path, changes):
     write_batch(tmp_path, 0)
     write_batch(tmp_path, 1, **changes)
-    with pytest.raises(ValueError, match='batch=1.*is damaged'):
+    with pytest.raises(ValueError, match=r'batch=1.*is damaged'):
         list(SampledParquetLoader(str(tmp_path)))
 
 
@@ -201,7 +200,7 @@ def test_a_cut_file_is_refused(tmp_path):
     write_batch(tmp_path, 0)
     path = write_batch(tmp_path, 1)
     path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(ValueError, match='batch=1.*is damaged'):
+    with pytest.raises(ValueError, match=r'batch=1.*is damaged'):
         list(SampledParquetLoader(str(tmp_path)))
 
 
@@ -217,5 +216,5 @@ def test_batches_are_shared_out_over_ranks(tmp_path):
     assert ids(rank=1, world_size=2) == [1]
     assert ids(rank=2, world_size=3) == []
     assert ids(rank=0, world_size=3, drop_last=True) == []
-    with pytest.raises(ValueError, match="'rank' must be in .0, 2. .got 2."):
+    with pytest.raises(ValueError, match=r"'rank' must be in .0, 2. .got 2."):
         ids(rank=2, world_size=2)

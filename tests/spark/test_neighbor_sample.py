@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from pyspark.errors import PythonException
 from torch_geometric.data import Data
 
 from tests.spark.graphs import (
@@ -9,6 +10,7 @@ from tests.spark.graphs import (
     WRITES,
     assert_same_batches,
     edge_frame,
+    failing,
     feature_frame,
     heterogeneous,
     homogeneous,
@@ -73,15 +75,21 @@ def test_batches_are_those_of_the_local_loader(
     sample = neighbor_sample(
         edges, seeds, fanouts, batch_size=4, seed=12, **both, **own
     )
-    bare = Data(edge_index=data.edge_index, x=data.x, y=data.y)
-    names = [*(['weight'] if 'weighted' in own else []), *['time'] * timed]
+    # Attributes of nodes in one case, of edges in some: each takes a join.
+    bare = Data(edge_index=data.edge_index, num_nodes=40)
+    features = None
+    if case == 'uniform':
+        bare = Data(edge_index=data.edge_index, x=data.x, y=data.y)
+        features = feature_frame(spark, data, 'x', 'y')
+    names = ['weight'] * ('weighted' in own) + ['time'] * timed
     for name in names:
         bare[name] = data[name]
+    edge_features = edges.select('id', *names) if names else None
     loader = written(
         sample,
         tmp_path / 'out',
-        features=feature_frame(spark, data, 'x', 'y'),
-        edge_features=edges.select('id', *names) if names else None,
+        features=features,
+        edge_features=edge_features,
     )
     expected = local_loader(
         bare,
@@ -93,3 +101,77 @@ def test_batches_are_those_of_the_local_loader(
         **local,
     )
     assert_same_batches(loader, expected)
+
+
+def test_batches_of_a_heterogeneous_graph_are_the_same(spark, tmp_path):
+    data = heterogeneous()
+    sample = neighbor_sample(
+        {t: edge_frame(spark, data[t]) for t in (WRITES, CITES)},
+        ('papers', seed_frame(spark, SEEDS[:6])),
+        {WRITES: [2, 1], CITES: [3, 2]},
+        batch_size=4,
+        seed=12,
+        disjoint=True,
+    )
+    loader = written(
+        sample,
+        tmp_path / 'out',
+        features={
+            'papers': feature_frame(spark, data['papers'], 'x'),
+            'authors': feature_frame(spark, data['authors'], 'x', 'y'),
+        },
+        edge_features={CITES: feature_frame(spark, data[CITES], 'edge_attr')},
+    )
+    expected = local_loader(
+        data,
+        {WRITES: [2, 1], CITES: [3, 2]},
+        input_nodes=('papers', torch.tensor(SEEDS[:6])),
+        disjoint=True,
+    )
+    assert_same_batches(loader, expected)
+
+
+def rows(sample):
+    return sorted(sample.edges.drop('tree').collect())
+
+
+def test_neither_partitions_nor_failures_change_a_sample(spark, edges):
+    seeds = seed_frame(spark, SEEDS)
+
+    def sampled(frame):
+        sample = neighbor_sample(
+            frame, seeds, [3], batch_size=4, seed=12, largest_column=20
+        )
+        out = rows(sample)
+        sample.close()
+        return out
+
+    expected = sampled(edges.repartition(1))
+    assert sampled(edges.repartition(16)) == expected
+    assert sampled(failing(edges, 'src')) == expected
+
+
+def test_hubs_are_refused_with_weights(spark, edges):
+    with pytest.raises(ValueError, match=r"'largest_column' edges .got 15\d"):
+        neighbor_sample(
+            edges,
+            seed_frame(spark, SEEDS),
+            [3],
+            batch_size=4,
+            weighted=True,
+            largest_column=20,
+        )
+
+
+def test_what_has_no_features_is_named(spark, data, edges, tmp_path):
+    sample = neighbor_sample(
+        edges, seed_frame(spark, SEEDS), [3], batch_size=4, seed=12
+    )
+    few = feature_frame(spark, data, 'x').where('id < 3')
+    with pytest.raises(PythonException, match='must have a row of features'):
+        sample.write(str(tmp_path / 'out'), features=few)
+    with pytest.raises(ValueError, match="'mode' must be"):
+        sample.write(str(tmp_path / 'out'), mode='append')
+    with pytest.raises(ValueError, match=r'of the types .None. .got .a.'):
+        sample.write(str(tmp_path / 'out'), features={'a': few})
+    sample.close()

@@ -4,7 +4,6 @@ A number is a function of the seed, of what it is for (a call id), and of the
 id of the vertex or edge. So no partitioning of a graph changes a sample.
 """
 
-import torch
 from torch import Tensor
 
 from torch_gsample import ops, rng

@@ -6,7 +6,6 @@ machine holds (docs/spark.md). Beside it is printed what features alone reach.
 
 import argparse
 import tempfile
-import time
 
 import pyarrow as pa
 import torch
@@ -59,27 +58,21 @@ def main() -> None:
     add('--max-batches', type=int, default=10**6, help='per epoch')
     add('--seed', type=int, default=0)
     args = parser.parse_args()
-    batch_size = args.batch_size
-    begin = time.perf_counter()
+    options = {'batch_size': args.batch_size, 'seed': args.seed}
     seed_everything(args.seed)
     dataset = DebianPackages(homogeneous=True, pre_transform=T.ToUndirected())
     data = dataset[0]
     data.x = data.x @ torch.randn(data.num_features, 64) / 8  # smaller files
     seeds = data.train_mask.nonzero().view(-1)
-    seeds = seeds[torch.randperm(len(seeds))[: args.max_batches * batch_size]]
+    count = args.max_batches * args.batch_size
+    seeds = seeds[torch.randperm(len(seeds))[:count]]
     *graph, nodes = tables(data, seeds)
     with tempfile.TemporaryDirectory() as folder:
         for epoch in range(args.epochs):
-            batches = on_spark.neighbor_sample(
-                *graph,
-                [10, 5],
-                batch_size=batch_size,
-                epoch=epoch,
-                seed=args.seed,
-            )
+            options['epoch'] = epoch
+            batches = on_spark.neighbor_sample(*graph, [10, 5], **options)
             batches.write(f'{folder}/{epoch}', features=nodes)
             batches.close()
-        print(f'Batches written after {time.perf_counter() - begin:.0f} s')
         for name, use_edges in (('Features only', False), ('GNN', True)):
             model = GNN(64, args.hidden, dataset.num_classes)
             optimizer = torch.optim.Adam(model.parameters(), lr=0.01)

@@ -19,6 +19,7 @@ from tests.reference_core import (
     stream_key,
 )
 from tests.reference_edge_map import edge_map  # noqa: F401
+from tests.reference_frontier import sample_frontier  # noqa: F401
 from tests.reference_matrix import (  # noqa: F401
     next_key,
     random_uniform,

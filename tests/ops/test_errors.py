@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from tests.ops.edge_map_errors import EDGE_MAP_ERRORS
+from tests.ops.frontier_errors import FRONTIER_ERRORS
 from tests.ops.hops_errors import HOPS_ERRORS
 from tests.ops.segment_errors import SEGMENT_ERRORS
 from tests.ops.walk_errors import WALK_ERRORS
@@ -352,7 +353,7 @@ MATRICES = [
 ]
 
 CASES = VECTORS + SAMPLING + HETERO + FORMATS + OTHERS + MATRICES
-CASES += SEGMENT_ERRORS + HOPS_ERRORS + WALK_ERRORS + EDGE_MAP_ERRORS
+CASES += FRONTIER_ERRORS + SEGMENT_ERRORS + HOPS_ERRORS + WALK_ERRORS + EDGE_MAP_ERRORS
 
 
 @pytest.mark.parametrize(('error', 'call', 'message'), CASES)

@@ -108,6 +108,19 @@ SAMPLES = {
         ((G.indptr, 3, KEY), {'cols': SEEDS, 'id': SEEDS + 1}),
         ((G.indptr, 3, KEYS), {'cols': SEEDS, 'ptr': PTR}),
     ],
+    'sample_frontier': [
+        ((G.indptr, torch.arange(40), torch.arange(40), 3, KEY), {}),
+        ((torch.tensor([0]), NONE, NONE, 3, KEY, 2, 1), {'root': NONE}),
+        (
+            (G.indptr, torch.arange(40), torch.arange(40), -1, KEY),
+            {
+                'cum_weight': WEIGHT,
+                'edge_time': TIME,
+                'column_time': torch.arange(40),
+                'time_window': 3,
+            },
+        ),
+    ],
     'sample_hops': [
         ((G.indptr, G.indices, SEEDS, [3, 2], [KEY, KEY], [0, 1]), {}),
         (

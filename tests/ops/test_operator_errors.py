@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from tests.ops.edge_map_errors import EDGE_MAPS, HOSTILE
+from tests.ops.frontier_errors import FRONTIERS
 from tests.ops.matrix_errors import MATRICES
 from tests.ops.walk_errors import WALK_OPERATOR_ERRORS
 from torch_gsample import ops
@@ -273,7 +274,7 @@ OTHERS = {
 }
 
 CASES = SAMPLING | HETERO | FORMATS | OTHERS | MATRICES | WALK_OPERATOR_ERRORS
-CASES |= EDGE_MAPS
+CASES |= EDGE_MAPS | FRONTIERS
 
 
 @pytest.mark.parametrize('message', CASES)

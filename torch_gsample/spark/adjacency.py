@@ -43,13 +43,13 @@ class Adjacency:
         huge = self._persist(
             huge_groups(self.edges, 'dst', self._order[0], self.largest)
         )
-        self.has_hubs = huge.head() is not None
-        self._huge = huge
+        hub = huge.head()
+        self.has_hubs, self._huge = hub is not None, huge
         edges = self.edges
-        if self.has_hubs and self.weighted:
+        if hub is not None and self.weighted:
             raise ValueError(
                 f'neighbor_sample: with weights, a node must have at most '
-                f"'largest_column' edges (got {huge.head()[1]}, more than "
+                f"'largest_column' edges (got {hub[1]}, more than "
                 f'{self.largest}): weighted draws depend on all of them'
             )
         if self.has_hubs:

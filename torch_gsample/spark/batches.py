@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from torch_gsample.spark.assemble import EDGE, FEATURE, SEED, assemble
-from torch_gsample.spark.frames import DataFrame, F, checked_frame, pa
+from torch_gsample.spark.frames import DataFrame, F, arrow_udf, checked_frame, pa
 
 if TYPE_CHECKING:
     from torch_gsample.spark.hops import SampledBatches
@@ -106,7 +106,7 @@ def write_batches(
     features_first = [f'`{n}`: {_spark_type(fields[n])}' for n in widths]
     columns = [name for name in long.columns if name != 'batch']
 
-    @F.arrow_udf(f'struct<{", ".join(features_first + _schema(types))}>')
+    @arrow_udf(f'struct<{", ".join(features_first + _schema(types))}>')
     def put_together(*values: pa.Array) -> pa.StructScalar:
         rows = pa.table(dict(zip(columns, values, strict=True)))
         return assemble(rows, facts)

@@ -1,6 +1,7 @@
 """What all operators do with DataFrames: checks, draws, parts of a graph."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -90,7 +91,7 @@ def check_graph(vertices: DataFrame, edges: DataFrame) -> None:
         bad = [F.col(c).isNull() | (F.col(c) < 0) for c in columns]
         row = frame.agg(
             F.count(F.lit(1)), *(F.count(F.when(b, 1)) for b in bad)
-        ).head()
+        ).collect()[0]
         if row[0] == 0:
             raise ValueError(f"{op}: '{name}' must not be empty")
         for column, count in zip(columns, row[1:], strict=True):
@@ -135,10 +136,19 @@ def to_tensor(name: str, ids: pa.Array) -> Tensor:
     return out
 
 
+def arrow_udf(result: str) -> Callable[[Callable[..., Any]], Any]:
+    """Makes a function of Arrow arrays one of columns.
+
+    Its annotations say whether it takes rows or groups, which the types of
+    :func:`pyspark.sql.functions.arrow_udf` do not know.
+    """
+    return F.arrow_udf(result)  # type: ignore[call-overload]
+
+
 def draw(ids: str, seed: int, call_id: int) -> Column:
     """Returns the numbers of [0, 1) that belong to a column of ids."""
 
-    @F.arrow_udf('double')
+    @arrow_udf('double')
     def uniform(values: pa.Array) -> pa.Array:
         tensor = to_tensor(ids, values)
         return pa.array(draws.uniform(tensor, seed, call_id).numpy())
@@ -151,7 +161,7 @@ def draw_edges(edges: DataFrame, seed: int, call_id: int) -> Column:
     if 'id' in edges.columns:
         return draw('id', seed, call_id)
 
-    @F.arrow_udf('double')
+    @arrow_udf('double')
     def uniform(src: pa.Array, dst: pa.Array) -> pa.Array:
         ids = draws.edge_ids(to_tensor('src', src), to_tensor('dst', dst))
         return pa.array(draws.uniform(ids, seed, call_id).numpy())

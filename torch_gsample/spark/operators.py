@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from torch_gsample.graph_sampling import draws
 from torch_gsample.spark.frames import (
+    Column,
     DataFrame,
     F,
     checked_graph,
@@ -59,7 +60,7 @@ def random_vertex(
     fraction = draws.checked_fraction(op, 'fraction', fraction)
     seed = draws.checked_seed(seed)
 
-    def kept(column: str) -> object:
+    def kept(column: str) -> Column:
         return draw(column, seed, draws.KEEP) < fraction
 
     edges = edges.where(kept('src')).where(kept('dst'))
@@ -129,7 +130,7 @@ def random_vertex_neighborhood(
     fraction = draws.checked_fraction(op, 'fraction', fraction)
     seed = draws.checked_seed(seed)
 
-    def drawn(column: str) -> object:
+    def drawn(column: str) -> Column:
         return draw(column, seed, draws.KEEP) < fraction
 
     kept = vertices.where(drawn('id')).select('id')

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from torch_gsample import ops
-from torch_gsample.spark.frames import OWN, Column, DataFrame, F, pa
+from torch_gsample.spark.frames import OWN, Column, DataFrame, F, arrow_udf, pa
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def select_in_columns(
     """
     names = columns.columns
 
-    @F.arrow_udf('array<struct<src: bigint, id: bigint>>')
+    @arrow_udf('array<struct<src: bigint, id: bigint>>')
     def select(*values: pa.Array) -> pa.Array:
         return _select_edges(dict(zip(names, values, strict=True)), selection)
 
@@ -82,7 +82,7 @@ def select_positions(
     """
     keep_last = selection.temporal_strategy == 'last' and 'time' in own
 
-    @F.arrow_udf('array<struct<position: bigint>>')
+    @arrow_udf('array<struct<position: bigint>>')
     def select(node: pa.Array, first: pa.Array, last: pa.Array) -> pa.Array:
         start, end = _tensor(first), _tensor(last)
         if keep_last and selection.fanout >= 0:

@@ -60,7 +60,9 @@ def test_their_other_arguments_are_checked(vertices, edges):
 
 def test_ids_that_are_none_fail_the_job_in_words(frame, edges):
     for ids, words in (([0, None], 'null'), ([0, -4], 'negative.*-4')):
-        kept = on_spark.random_vertex(frame(id=ids), edges, 0.5)
+        kept = on_spark.random_vertex(
+            frame(id=ids), edges, 0.5, keep_isolated=True
+        )
         with pytest.raises(PythonException, match=f"'id' must not be {words}"):
             kept.vertices.collect()
 
@@ -95,6 +97,12 @@ def test_neighbor_sample_checks_before_a_job(frame, edges):
         ((numbered, seeds, [2]), {'batch_size': 0}, "'batch_size'"),
         ((numbered, seeds, [2]), {'time_window': 3}, "needs 'timed'"),
         ((numbered, seeds, [2]), {'epoch': -1}, "'epoch'"),
+        ((numbered, seeds.where('id > 5'), [2]), {}, 'must not be empty'),
+        (
+            (numbered, seeds.where('id > 0'), [2]),
+            {},
+            'from 0 to 0, each once .got 1 of them, from 1 to 1',
+        ),
         (
             ({('a', 'to', 'b'): numbered}, ('a', seeds), {}),
             {},

@@ -174,4 +174,7 @@ def test_what_has_no_features_is_named(spark, data, edges, tmp_path):
         sample.write(str(tmp_path / 'out'), mode='append')
     with pytest.raises(ValueError, match=r'of the types .None. .got .a.'):
         sample.write(str(tmp_path / 'out'), features={'a': few})
+    words = few.withColumn('x', few.id.cast('string'))
+    with pytest.raises(TypeError, match=r"must hold numbers.*string in 'x'"):
+        sample.write(str(tmp_path / 'out'), features=words)
     sample.close()

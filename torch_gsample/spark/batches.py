@@ -11,11 +11,21 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from torch_gsample.spark.assemble import EDGE, FEATURE, SEED, assemble
-from torch_gsample.spark.frames import DataFrame, F, arrow_udf, checked_frame, pa
+from torch_gsample.spark.frames import (
+    DataFrame,
+    F,
+    arrow_udf,
+    checked_frame,
+    pa,
+)
 
 if TYPE_CHECKING:
     from torch_gsample.spark.hops import SampledBatches
 
+#: What tensors hold, as Spark calls it.
+_NUMBERS = (
+    *('boolean', 'tinyint', 'smallint', 'int', 'bigint', 'float', 'double'),
+)
 #: The columns that rows of all kinds have.
 _COMMON = (
     *('batch', 'kind', 'hop', 'relation', 'tree', 'dst', 'slot', 'src', 'id'),
@@ -78,7 +88,7 @@ def write_batches(
     """Writes a sample, see :meth:`SampledBatches.write`.
 
     Raises:
-        TypeError: If ids are no integers.
+        TypeError: If ids are no integers, or features no numbers.
         ValueError: If a column or a type is missing, or ``mode`` unknown.
     """
     if mode not in ('errorifexists', 'overwrite'):
@@ -131,6 +141,12 @@ def _schema(types: BatchTypes) -> list[str]:
 
 def _widths(table: DataFrame, prefix: str) -> dict[str, int]:
     """The length of arrays, from the first row of a table."""
+    for name, kind in table.dtypes:
+        if kind.removeprefix('array<').removesuffix('>') not in _NUMBERS:
+            raise TypeError(
+                f"write: columns of 'features' must hold numbers or arrays of "
+                f'numbers (got {kind} in {name!r})'
+            )
     arrays = [n for n, kind in table.dtypes if kind.startswith('array<')]
     first = table.select(*(F.size(n).alias(n) for n in arrays)).head()
     return {

@@ -130,8 +130,8 @@ def neighbor_sample(
 
     Raises:
         TypeError: If an argument or a column has the wrong type.
-        ValueError: If a column is missing, an argument is out of range, or,
-            with weights, a node is a hub.
+        ValueError: If a column is missing, an argument is out of range, seeds
+            are missing or, with weights, a node is a hub.
     """
     check = _check.count
     check(_OP, 'batch_size', batch_size)
@@ -148,6 +148,7 @@ def neighbor_sample(
     key = (checked_seed(seed), epoch, rng.EPOCH_SCOPE)
     rng.make_key(*key)  # checks the epoch
     place = F.col('position')
+    num_seeds = _num_seeds(seeds)
     seeds = seeds.withColumns(
         {'batch': F.floor(place / batch_size), 'tree': place % batch_size}
     )
@@ -174,7 +175,7 @@ def neighbor_sample(
         disjoint=disjoint,
         timed=timed,
         input_type=input_type,
-        num_seeds=seeds.count(),
+        num_seeds=num_seeds,
         batch_size=batch_size,
     )
     return SampledBatches(
@@ -338,3 +339,20 @@ def _checked_seeds(
     columns = ['position', 'id'] + ['time'] * timed
     frame = checked_frame(_OP, 'seeds', seeds, columns).select(*columns)
     return types.nodes.index(node_type), frame
+
+
+def _num_seeds(seeds: DataFrame) -> int:
+    """Counts seeds, whose positions must be the numbers below that."""
+    place = F.col('position')
+    count, distinct, least, greatest = seeds.agg(
+        F.count(F.lit(1)), F.countDistinct(place), F.min(place), F.max(place)
+    ).collect()[0]
+    if count == 0:
+        raise ValueError(f"{_OP}: 'seeds' must not be empty")
+    if (distinct, least, greatest) != (count, 0, count - 1):
+        raise ValueError(
+            f"{_OP}: the column 'position' of 'seeds' must hold the numbers "
+            f'from 0 to {count - 1}, each once (got {distinct} of them, from '
+            f'{least} to {greatest})'
+        )
+    return count

@@ -12,6 +12,8 @@ from torch_geometric.data import Data, HeteroData
 
 from torch_gsample.ops._check import count
 
+#: What numbers of a file that do not fit raise.
+_DAMAGE = (AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 _FOLDER = re.compile(r'batch=(\d+)$')
 
 
@@ -110,7 +112,7 @@ class SampledBatchFiles(Dataset):
         table = self._read(index)
         try:
             batch = _to_data(table)
-        except (ValueError, KeyError, IndexError, TypeError) as error:
+        except _DAMAGE as error:
             raise ValueError(
                 f'SampledParquetLoader: {self.files[index][0]!r} is damaged '
                 f'({error})'
@@ -174,7 +176,7 @@ def _to_data(table: Any) -> Data | HeteroData:
         store = out[tuple(name)] if hetero else out
         source, target = facts['ends'][r]
         row = _local_ids(table, f'row_{r}', sizes[source])
-        col = _local_ids(table, f'col_{r}', sizes[target])
+        col = _local_ids(table, f'col_{r}', sizes[target], row.numel())
         store.edge_index = torch.stack([row, col])
         store.e_id = _numbers(table, f'edge_{r}', row.numel())
         _set_features(table, facts, store, f'edge_{r}_', row.numel())
@@ -211,8 +213,10 @@ def _numbers(table: Any, name: str, size: int | None = None) -> Tensor:
     return out.long()
 
 
-def _local_ids(table: Any, name: str, size: int) -> Tensor:
-    ids = _numbers(table, name)
+def _local_ids(
+    table: Any, name: str, size: int, count: int | None = None
+) -> Tensor:
+    ids = _numbers(table, name, count)
     if ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) < size:
         raise ValueError(f'{name} leads outside of the {size} nodes')
     return ids

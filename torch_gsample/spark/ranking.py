@@ -68,10 +68,12 @@ def running_sum(
     before = F.coalesce(F.sum(value).over(whole.partitionBy(group)), F.lit(0))
     if huge is None:
         return frame.withColumn(name, before)
-    # Every step of this is monotone in `bin_by`, rounding included.
+    # Every step of this is monotone in `bin_by`, rounding included. What lies
+    # outside of the group's range goes to a bin before or behind all others.
     part = (F.col(bin_by).cast('double') - F.col(_LOW)) / (
         F.col(_HIGH) - F.col(_LOW)
     )
+    part = F.greatest(F.least(part, F.lit(2.0)), F.lit(-1.0))
     bins = F.ceil(F.col(_SIZE) / largest)
     binned = frame.join(F.broadcast(huge), group, 'left').withColumn(
         _BIN,

@@ -16,8 +16,9 @@ CPP := $(shell find csrc tests -name '*.cpp' -o -name '*.h' -o -name '*.cu' \
 demo: $(VENV)/demo
 	$(BIN)/python examples/train_debian.py
 
+# Files take turns on two processes; more would need more memory.
 test: $(VENV)/dev
-	$(BIN)/python -m pytest -m 'not interop'
+	$(BIN)/python -m pytest -m 'not interop' -n 2 --dist loadfile
 
 # torch-scatter and torch-sparse are built from source, which takes about ten
 # minutes the first time; pip keeps the wheels.

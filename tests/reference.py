@@ -21,6 +21,7 @@ from tests.reference_core import (
 from tests.reference_edge_map import edge_map  # noqa: F401
 from tests.reference_frontier import sample_frontier  # noqa: F401
 from tests.reference_matrix import (  # noqa: F401
+    labor_scale,
     next_key,
     random_uniform,
     sample_cols,
@@ -37,6 +38,7 @@ from tests.reference_segments import (  # noqa: F401
     unique_nodes_segments,
 )
 from tests.reference_walk import (  # noqa: F401
+    forest_fire,
     metapath_walk,
     node2vec_walk,
     random_walk,

@@ -143,3 +143,19 @@ def next_key(state):
     """What torch's default generator gives next."""
     seed = torch.zeros(1, dtype=torch.int64).random_()
     return [[int(seed), 0, 0]]
+
+
+def labor_scale(indptr, weight, k):
+    """By bisection of the equation."""
+    out = []
+    for begin, end in itertools.pairwise(indptr):
+        column, n = weight[begin:end], end - begin
+        low, high = 0.0, 1 / min(column, default=1)
+        for _ in range(200):
+            c = (low + high) / 2
+            if sum(1 / min(1, c * w) for w in column) > n * n / k:
+                low = c
+            else:
+                high = c
+        out.append(high if n > k else 1.0)
+    return out

@@ -3,6 +3,7 @@
 from tests.reference_core import (
     WALK,
     WALK_TRIES,
+    Stream,
     WalkDraws,
     accepts,
     bounded,
@@ -12,6 +13,7 @@ from tests.reference_core import (
     second_order,
     select_by_mass,
     stream_key,
+    unit_interval,
 )
 
 
@@ -146,3 +148,30 @@ def metapath_walk(
         nodes.append(walk)
         edges.append(taken)
     return nodes, edges
+
+
+FOREST_FIRE = 0xFFF2
+
+
+def forest_fire(indptr, indices, seeds, p, key, call_id=0):
+    stream = stream_key(key[0], call_id, FOREST_FIRE)
+    burnt = level = set(seeds)
+    while level:
+        caught = set()
+        for v in level:
+            draw, begin = Stream(stream, 0, v), indptr[v]
+            fresh = [
+                edge
+                for edge in range(begin, indptr[v + 1])
+                if indices[edge] not in burnt
+            ]
+            fresh.sort(key=lambda edge: draw(1 + edge - begin))
+            uniform, power = unit_interval(draw(0)), p
+            for edge in fresh:
+                if uniform >= power:
+                    break
+                caught.add(indices[edge])
+                power *= p
+        level = caught
+        burnt = burnt | caught
+    return sorted(burnt)

@@ -4,9 +4,11 @@
 
 #include <torch/csrc/stable/library.h>
 
+#include <cmath>
 #include <tuple>
 
 #include "../cpu/buffer.h"
+#include "../cpu/labor.h"
 #include "check.h"
 #include "output_pool.h"
 
@@ -140,6 +142,37 @@ std::tuple<Tensor, Tensor> positive_weights_op(Tensor weight) {
   return {index, cum_weight};
 }
 
+// c_v of each column, see cpu/labor.h.
+Tensor labor_scale_op(Tensor indptr, Tensor weight, int64_t k) {
+  const char* op = "labor_scale";
+  constexpr int64_t kGrain = 256;
+  const int64_t n = indptr.numel() - 1, size = weight.numel();
+  check_vector(op, "indptr", indptr, indptr.scalar_type());
+  check_vector(op, "weight", weight, ScalarType::Double);
+  STD_TORCH_CHECK(n >= 0, op, ": 'indptr' must not be empty");
+  STD_TORCH_CHECK(k > 0, op, ": 'k' must be positive (got ", k, ")");
+  const double* data = weight.const_data_ptr<double>();
+  for (int64_t i = 0; i < size; ++i)
+    STD_TORCH_CHECK(
+        data[i] > 0 && std::isfinite(data[i]) && std::isfinite(1 / data[i]), op,
+        ": 'weight' must be positive, and it and its inverse ", "finite (got ",
+        data[i], " at position ", i, ")");
+  Tensor out = empty_vector(n, ScalarType::Double);
+  double* scale = out.mutable_data_ptr<double>();
+  const auto call = [&](auto indptr_type) {
+    using indptr_t = decltype(indptr_type);
+    const indptr_t* ptr = indptr.const_data_ptr<indptr_t>();
+    STD_TORCH_CHECK(check_indptr(ptr, n, size).rule == CscFault::kNone, op,
+                    ": 'indptr' must ascend from 0 to the ", size, " weights");
+    parallel_ranges(n, kGrain, max_threads(), [&](int64_t begin, int64_t end) {
+      for (int64_t v = begin; v < end; ++v)
+        scale[v] = labor_scale(data + ptr[v], ptr[v + 1] - ptr[v], k);
+    });
+  };
+  indptr.scalar_type() == ScalarType::Int ? call(int32_t{}) : call(int64_t{});
+  return out;
+}
+
 void advise_huge_pages_op(Tensor tensor) {
   advise_huge_pages(tensor.mutable_data_ptr(),
                     tensor.numel() * tensor.element_size());
@@ -152,6 +185,7 @@ STABLE_TORCH_LIBRARY_IMPL(gsample, CPU, m) {
   m.impl("check_csc", TORCH_BOX(&check_csc_op));
   m.impl("cumulate_weights", TORCH_BOX(&cumulate_weights_op));
   m.impl("positive_weights", TORCH_BOX(&positive_weights_op));
+  m.impl("labor_scale", TORCH_BOX(&labor_scale_op));
   m.impl("advise_huge_pages", TORCH_BOX(&advise_huge_pages_op));
 }
 

@@ -1,5 +1,5 @@
 // The schema of every operator, in data-flow order. This page is the contract
-// between Python and C++; `ops_cpu.cpp` registers the CPU kernels.
+// between Python and C++; the other files here register the CPU kernels.
 //
 // Random operators are pure: `key` is int64 [1, 3] = (seed, epoch, batch) and
 // `call_id` numbers the draws of a program (hop h draws as call_id + h). Where
@@ -83,6 +83,7 @@ STABLE_TORCH_LIBRARY(gsample, m) {
       "(Tensor node, Tensor local)");
   m.def("random_uniform(Tensor id, Tensor key, SymInt call_id=0) -> Tensor");
   m.def("next_key(Tensor(a!) state) -> Tensor");
+  m.def("labor_scale(Tensor indptr, Tensor weight, int k) -> Tensor");
 
   // Several batches at once: what the operators above give for each of them,
   // concatenated. Positions in rows are those in the rows of all batches.
@@ -124,6 +125,9 @@ STABLE_TORCH_LIBRARY(gsample, m) {
       "metapath_walk(Tensor[] indptr, Tensor[] indices, int[] path, "
       "Tensor seeds, Tensor key, SymInt call_id=0, *, float restart=0., "
       "int num_threads=0) -> (Tensor nodes, Tensor edges)");
+  m.def(
+      "forest_fire(Tensor indptr, Tensor indices, Tensor seeds, float p, "
+      "Tensor key, SymInt call_id=0) -> Tensor");
 
   // Features.
   m.def(

@@ -1,10 +1,12 @@
 // The walk operators on the CPU.
 #include <torch/csrc/stable/library.h>
 
+#include <algorithm>
 #include <cmath>
 #include <tuple>
 #include <vector>
 
+#include "../cpu/forest_fire.h"
 #include "../cpu/node2vec_walk.h"
 #include "../cpu/random_walk.h"
 #include "check.h"
@@ -16,6 +18,18 @@ namespace {
 
 using Walks = std::tuple<Tensor, Tensor>;
 
+const int64_t* read_seeds(const char* op,
+                          const Tensor& seeds,
+                          int64_t num_cols) {
+  const int64_t n = seeds.numel();
+  const int64_t* seed = int64_vector(op, "seeds", seeds, n);
+  for (int64_t i = 0; i < n; ++i)
+    STD_TORCH_CHECK(seed[i] >= 0 && seed[i] < num_cols, op,
+                    ": 'seeds' must be in [0, ", num_cols, ") (got ", seed[i],
+                    " at position ", i, ")");
+  return seed;
+}
+
 // Checks what all walks share, and allocates their nodes and edges.
 Walks empty_walks(const char* op,
                   const Tensor& seeds,
@@ -24,11 +38,7 @@ Walks empty_walks(const char* op,
   STD_TORCH_CHECK(length >= 0 && length < kMaxSteps, op,
                   ": 'length' must be in [0, 2^31) (got ", length, ")");
   const int64_t n = seeds.numel();
-  const int64_t* seed = int64_vector(op, "seeds", seeds, n);
-  for (int64_t i = 0; i < n; ++i)
-    STD_TORCH_CHECK(seed[i] >= 0 && seed[i] < num_cols, op,
-                    ": 'seeds' must be in [0, ", num_cols, ") (got ", seed[i],
-                    " at position ", i, ")");
+  read_seeds(op, seeds, num_cols);
   const int64_t nodes[] = {n, length + 1}, edges[] = {n, length};
   return {pooled_tensor({nodes, 2}, ScalarType::Long, sizeof(int64_t)),
           pooled_tensor({edges, 2}, ScalarType::Long, sizeof(int64_t))};
@@ -195,12 +205,45 @@ Walks metapath_walk_op(std::vector<Tensor> indptr,
   return out;
 }
 
+// The nodes that burn, ascending.
+Tensor forest_fire_op(Tensor indptr,
+                      Tensor indices,
+                      Tensor seeds,
+                      double p,
+                      Tensor key,
+                      int64_t call_id) {
+  const char* op = "forest_fire";
+  check_matrix(op, indptr, indices);
+  STD_TORCH_CHECK(p >= 0 && p < 1, op, ": 'p' must be in [0, 1) (got ", p, ")");
+  const int64_t* seed = read_seeds(op, seeds, indptr.numel() - 1);
+  std::vector<int64_t> burnt(seed, seed + seeds.numel());
+  std::sort(burnt.begin(), burnt.end());
+  burnt.erase(std::unique(burnt.begin(), burnt.end()), burnt.end());
+  dispatch_graph(op, indptr.scalar_type(), indices.scalar_type(),
+                 [&](auto indptr_type, auto index_type) {
+                   using indptr_t = decltype(indptr_type);
+                   using index_t = decltype(index_type);
+                   const auto graph = walk_graph<indptr_t, index_t>(
+                       op, indptr, indices, std::nullopt);
+                   WalkFault fault{};
+                   const Status status = forest_fire(
+                       graph, p, read_stream(op, key, call_id, kForestFire),
+                       &burnt, &fault);
+                   check_status(op, status, fault, &graph);
+                 });
+  std::sort(burnt.begin(), burnt.end());
+  Tensor out = empty_vector(static_cast<int64_t>(burnt.size()));
+  std::copy(burnt.begin(), burnt.end(), out.mutable_data_ptr<int64_t>());
+  return out;
+}
+
 }  // namespace
 
 STABLE_TORCH_LIBRARY_IMPL(gsample, CPU, m) {
   m.impl("random_walk", TORCH_BOX(&random_walk_op));
   m.impl("node2vec_walk", TORCH_BOX(&node2vec_walk_op));
   m.impl("metapath_walk", TORCH_BOX(&metapath_walk_op));
+  m.impl("forest_fire", TORCH_BOX(&forest_fire_op));
 }
 
 }  // namespace gsample

@@ -70,6 +70,7 @@ constexpr int64_t kEpochScope = -1;
 // of randomness, so that their draws never coincide with those of a hop.
 constexpr uint32_t kSampleNodes = 0xFFF0;
 constexpr uint32_t kRandomUniform = 0xFFF1;
+constexpr uint32_t kForestFire = 0xFFF2;
 constexpr uint32_t kWalk = 0xFFFD;
 constexpr uint32_t kNegativeSource = 0xFFFE;
 constexpr uint32_t kNegativeTarget = 0xFFFF;

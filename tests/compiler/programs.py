@@ -28,7 +28,7 @@ def _modules():
 
 
 AS_GCN, PASS, VR_GCN, GCN_BS, THANOS = _modules()
-RELATIONS, ENTITIES = features(5), features(3)
+RELATIONS = features(5)
 
 PROGRAMS = {
     'graphsage': lambda A, s: algorithms.graphsage(A, s, [3, 2]),
@@ -38,14 +38,17 @@ PROGRAMS = {
     ),
     'fastgcn': lambda A, s: algorithms.fastgcn(A, s, [8, 8]),
     'labor': lambda A, s: algorithms.labor(A, s, [3, 2]),
+    'labor-1': lambda A, s: algorithms.labor(A, s, [3, 2], 1, True),
     'as_gcn': lambda A, s: AS_GCN(A, s, [8, 8], X),
     'pass': lambda A, s: PASS(A, s, [3, 2], X),
     'vr_gcn': lambda A, s: VR_GCN(A, s, [3, 2]),
     'gcn_bs': lambda A, s: GCN_BS(A, s, [3, 2]),
     'thanos': lambda A, s: THANOS(A, s, [3, 2]),
-    'kgcn': lambda A, s: algorithms.kgcn(
-        A, s, [3, 2], ENTITIES[: s.shape[0]], RELATIONS, TYPE
+    'kgcn': lambda A, s: algorithms.kgcn(A, s, [3, 2], X[s], RELATIONS, TYPE),
+    'hgt': lambda A, s: list(
+        algorithms.hgt({('n', 'to', 'n'): A}, {'n': s}, [4, 4]).values()
     ),
+    'forest_fire': lambda A, s: algorithms.forest_fire(A, s, 0.4),
     'shadow': lambda A, s: algorithms.shadow(A, s, [2, 2]),
     'saint_node': lambda A, s: algorithms.saint_node(A, 20),
     'saint_edge': lambda A, s: algorithms.saint_edge(A, 10),
@@ -55,7 +58,6 @@ PROGRAMS = {
     'pinsage': lambda A, s: algorithms.pinsage(A, s, 3, 5, 4),
     'hetgnn': lambda A, s: algorithms.hetgnn(A, s, NODE_TYPE, [2, 2], 5, 3),
 }
-del PROGRAMS['kgcn']
 
 
 def graph(dtype=torch.float64) -> SparseSample:

@@ -46,8 +46,8 @@ def calls(A, seeds):
         return A[:, seeds]
 
 
-def burns(A, seeds):
-    return algorithms.forest_fire(A, seeds, 0.4)  # here
+def pushes(A, seeds):
+    return algorithms.approximate_ppr(A, seeds)  # here
 
 
 MASKS, PRINTS = 'Write masks', 'Return what is to be seen'
@@ -55,7 +55,7 @@ REFUSED = [
     (branch, 'branches or loops on values', MASKS),
     (branch_on_values, 'branches or loops on values', MASKS),
     (loop_over_values, 'branches or loops on values', MASKS),
-    (burns, 'branches or loops on values', MASKS),
+    (pushes, 'branches or loops on values', MASKS),
     (prints, 'it prints', PRINTS),
     (draws_a_number, 'a number of Python', 'Pass it as an argument'),
     (calls, 'no operator of torch', 'Call it outside'),
@@ -83,12 +83,12 @@ def test_errors_say_where_and_what_to_write(program, reason, advice):
     assert reason in text
     assert line_of(program) in text
     assert advice in text
-    if program is burns:
-        assert 'in forest_fire: while frontier.numel() > 0' in text
+    if program is pushes:
+        assert 'in approximate_ppr: while pair.numel() > 0' in text
     assert caught.value.__cause__ is not None
 
 
-@pytest.mark.parametrize('program', [branch, burns])
+@pytest.mark.parametrize('program', [branch, pushes])
 def test_a_program_may_run_uncompiled_with_a_warning(program, recwarn):
     fast, seeds = gsample.compile(program, fullgraph=False), torch.arange(5)
     for _ in range(2):

@@ -100,8 +100,8 @@ def test_a_program_that_changes_its_graph_runs_once():
 
 
 def test_errors_are_those_of_compile():
-    with pytest.raises(CompileError, match='while frontier'):
-        gsample.explain(algorithms.forest_fire, A, torch.arange(3), 0.5)
+    with pytest.raises(CompileError, match='while pair'):
+        gsample.explain(algorithms.approximate_ppr, A, torch.arange(3))
     with pytest.raises(TypeError, match="'program' must be a function"):
         gsample.explain(3)
     with pytest.raises(ValueError, match="'options' must be of"):

@@ -359,6 +359,8 @@ OFFERED = {
     'thanos': 'index_add[0] index_add[1]',
     'saint_node': 'slice_rows[0]',
     'pinsage': 'index_add[0]',
+    'labor-1': 'index_add[0] index_add[1]',
+    'kgcn': 'index_add[0] index_add[1]',
 }
 
 

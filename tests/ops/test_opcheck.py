@@ -165,6 +165,10 @@ SAMPLES = {
     ],
     'positive_weights': [((torch.rand(9),), {}), ((torch.zeros(4),), {})],
     'random_uniform': [((SEEDS, KEY), {}), ((NONE, KEY, 7), {})],
+    'labor_scale': [
+        ((G.indptr, torch.rand(400).double() + 0.1, 3), {}),
+        ((torch.tensor([0]), torch.zeros(0).double(), 1), {}),
+    ],
     'next_key': [((torch.zeros(1, dtype=torch.int64),), {})],
     'random_walk': [
         ((G.indptr, G.indices, SEEDS, 4, KEY), {}),
@@ -187,6 +191,10 @@ SAMPLES = {
             ([G.indptr] * 2, [G.indices] * 2, [1, 0], NONE, KEY, 2),
             {'restart': 0.1},
         ),
+    ],
+    'forest_fire': [
+        ((G.indptr, G.indices, SEEDS, 0.4, KEY), {}),
+        ((G.indptr.int(), G.indices.int(), NONE, 0.4, KEY, 3), {}),
     ],
     'gather_rows': [
         ((torch.rand(40, 3), SEEDS), {}),

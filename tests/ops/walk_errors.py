@@ -11,6 +11,7 @@ KEY = make_key(0)
 INDPTR = torch.tensor([0, 2, 3, 3])
 INDICES = torch.tensor([1, 2, 2])
 SEEDS = torch.tensor([0, 2])
+WEIGHT = torch.ones(3, dtype=torch.float64)
 NONE = torch.tensor([], dtype=torch.int64)
 
 
@@ -26,6 +27,14 @@ def second(p=2.0, q=0.5, length=3, **kw):
 
 def meta(path=(0, 0), indptr=(INDPTR,), indices=(INDICES,), **kw):
     return ops.metapath_walk(indptr, indices, path, SEEDS, key=KEY, **kw)
+
+
+def fire(p=0.5, seeds=SEEDS):
+    return ops.forest_fire(INDPTR, INDICES, seeds, p, key=KEY)
+
+
+def scale(weight=WEIGHT, k=2):
+    return ops.labor_scale(INDPTR, weight, k)
 
 
 #: (type, call, message) of the Python fronts.
@@ -65,6 +74,19 @@ WALK_ERRORS = [
     (TypeError, lambda: meta([0.0]), 'the numbers of relations (got 0.0)'),
     (TypeError, lambda: meta([False]), 'numbers of relations (got False)'),
     (IndexError, lambda: meta([0, 1]), 'relations in [0, 1) (got 1)'),
+    (ValueError, lambda: fire(p=1), "forest_fire: 'p' must be in [0, 1) (go"),
+    (ValueError, lambda: fire(p=torch.nan), "'p' must be in [0, 1) (got nan"),
+    (
+        IndexError,
+        lambda: fire(seeds=SEEDS + 1),
+        "forest_fire: 'seeds' must be in [0, 3) (got 3)",
+    ),
+    (ValueError, lambda: scale(k=0), "labor_scale: 'k' must be at least 1 ("),
+    (
+        TypeError,
+        lambda: scale(torch.ones(3)),
+        "labor_scale: 'weight' must be a float64 tensor",
+    ),
     (IndexError, lambda: meta([-1]), "'path' must hold relations in [0, 1) "),
 ]
 
@@ -81,6 +103,10 @@ def raw_second(p=1.0, q=1.0, indptr=INDPTR, indices=INDICES, **kw):
 
 def raw_meta(path, indptr=(INDPTR,), indices=(INDICES,), seeds=SEEDS):
     return GSAMPLE.metapath_walk(indptr, indices, path, seeds, KEY)
+
+
+def raw_fire(indptr=INDPTR, indices=INDICES, p=1 - 1e-9, seeds=SEEDS):
+    return GSAMPLE.forest_fire(indptr, indices, seeds, p, KEY)
 
 
 #: What the operators say without their fronts.
@@ -136,5 +162,30 @@ WALK_OPERATOR_ERRORS = {
         [torch.tensor([1, 2]), torch.tensor([0, 0])],
         [INDICES, INDICES],
         SEEDS * 0,
+    ),
+    "forest_fire: 'p' must be in [0, 1) (got 1": lambda: raw_fire(p=1.0),
+    "forest_fire: 'seeds' must be in [0, 3) (got 3": lambda: raw_fire(
+        seeds=SEEDS + 1
+    ),
+    'next step (got 9 at edge 1 of relation 0)': lambda: raw_fire(
+        indices=torch.tensor([1, 9, 2])
+    ),
+    'edges (it does not at column 0 of relation 0)': lambda: raw_fire(
+        torch.tensor([0, 4, 3, 3])
+    ),
+    "labor_scale: 'k' must be positive (got 0)": lambda: GSAMPLE.labor_scale(
+        INDPTR, WEIGHT, 0
+    ),
+    "labor_scale: 'indptr' must not be empty": lambda: GSAMPLE.labor_scale(
+        NONE, WEIGHT, 1
+    ),
+    "labor_scale: 'indptr' must ascend from 0 to the 3 weights": (
+        lambda: GSAMPLE.labor_scale(INDPTR + 1, WEIGHT, 1)
+    ),
+    'and it and its inverse finite (got -1 at position 0)': (
+        lambda: GSAMPLE.labor_scale(INDPTR, -WEIGHT, 1)
+    ),
+    'its inverse finite (got 9.88131e-324 at position 0)': (
+        lambda: GSAMPLE.labor_scale(INDPTR, WEIGHT * 1e-323, 1)
     ),
 }

@@ -1,8 +1,5 @@
 """Forest fire: subgraphs that spread like flames."""
 
-import math
-
-import torch
 from torch import Tensor
 
 from torch_gsample import ops
@@ -39,31 +36,15 @@ def forest_fire(A: SparseSample, seeds: Tensor, p: float) -> SparseSample:
         ValueError: If ``p`` is not in [0, 1).
 
     Example:
+        >>> import torch
         >>> A = SparseSample.from_edge_index(torch.tensor([[0, 1], [1, 2]]))
         >>> forest_fire(A, torch.tensor([0]), p=0.999999).col_ids
         tensor([0, 1, 2])
     """
-    if not 0 <= p < 1:
-        raise ValueError(f"forest_fire: 'p' must be in [0, 1) (got {p})")
-    burnt = torch.zeros(A.num_rows, dtype=torch.bool)
-    burnt[seeds] = True
-    frontier, reverse = seeds.unique(), A.T
-    while frontier.numel() > 0:
-        links = reverse[:, frontier]
-        fresh = links.masked(~burnt[links.coo()[0]])
-        spread = fresh.top(_geometric(frontier, p), by=_uniform(fresh.edge_id))
-        frontier = spread.coo()[0].unique()
-        burnt[frontier] = True
-    return A.induce(burnt.nonzero().view(-1))
-
-
-def _uniform(ids: Tensor) -> Tensor:
     key, call_id = current_program()
-    return ops.random_uniform(ids, key=key, call_id=call_id)
-
-
-def _geometric(ids: Tensor, p: float) -> Tensor:
-    """Draws how many catch fire: at least `j` with probability `p ** j`."""
-    if p == 0:
-        return torch.zeros_like(ids)
-    return (torch.log1p(-_uniform(ids)) / math.log(p)).long()
+    edges = A.csr  # out-neighbours
+    return A.induce(
+        ops.forest_fire(
+            edges.indptr, edges.indices, seeds, p, key=key, call_id=call_id
+        )
+    )

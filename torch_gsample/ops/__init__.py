@@ -6,6 +6,7 @@ Tensors come in, tensors go out; randomness is an argument.
 from torch_gsample import _library  # noqa: F401  (registers the operators)
 from torch_gsample.ops.edge_map import edge_map, load_edge_kernel
 from torch_gsample.ops.features import gather_rows
+from torch_gsample.ops.forest_fire import forest_fire
 from torch_gsample.ops.formats import (
     check_csc,
     coo_to_csc,
@@ -13,6 +14,7 @@ from torch_gsample.ops.formats import (
     index_widths,
     positive_weights,
 )
+from torch_gsample.ops.labor import labor_scale
 from torch_gsample.ops.matrix import (
     next_key,
     random_uniform,
@@ -56,10 +58,12 @@ __all__ = [
     'coo_to_csc',
     'cumulate_weights',
     'edge_map',
+    'forest_fire',
     'gather_rows',
     'hetero_neighbor_sample',
     'index_widths',
     'induce_subgraph',
+    'labor_scale',
     'load_edge_kernel',
     'metapath_walk',
     'negative_sample',

@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.compiler import is_dynamo_compiling as is_compiling
 
 from torch_gsample import ops
 from torch_gsample.rng import current_program
@@ -39,11 +40,13 @@ def inclusion(matrix: Any, k: int, importance: Tensor | None) -> Tensor:
             f'(got shape {list(importance.shape)})'
         )
     weight = importance.detach().to(torch.float64)[matrix._index(1)]
-    if not bool(((weight > 0) & (weight < float('inf'))).all()):
+    if not is_compiling() and not bool(
+        ((weight > 0) & (weight < float('inf'))).all()
+    ):  # the operator checks again
         raise ValueError(
             "labor_sample: 'importance' must be positive and finite"
         )
-    probs = weight * _scale(weight, cols, degree, k)[cols]
+    probs = weight * _scale(matrix, weight, k)[cols]
     return torch.where((degree <= k)[cols], 1, probs.clamp(max=1))
 
 
@@ -60,26 +63,16 @@ def sample_by(matrix: Any, probs: Tensor) -> Any:
     return matrix.masked(draws < probs)
 
 
-def _scale(weight: Tensor, cols: Tensor, degree: Tensor, k: int) -> Tensor:
-    r"""Returns :math:`c_v`, float64 ``[num_cols]``.
+def _scale(matrix: Any, weight: Tensor, k: int) -> Tensor:
+    r"""Returns :math:`c_v`, float64 ``[num_cols]``, from weights of edges.
 
-    If :math:`f` edges of a column have probability 1, the equation is
-    :math:`f + \sum 1 / (c_v \pi_u) = d_v^2 / k` over the others. To hold one
-    more at 1 raises :math:`c_v`, so none of them falls below it again: there
-    are at most as many rounds as edges. A column of ``k`` edges or less is
-    sampled whole, and has 1: LABOR-i never lowers :math:`\pi = 1` there.
+    A column of ``k`` edges or less is sampled whole, and has 1: LABOR-i never
+    lowers :math:`\pi = 1` there.
     """
-    zeros = torch.zeros_like(degree)
-    full = torch.zeros_like(weight, dtype=torch.bool)
-    while True:
-        held = zeros.index_add(0, cols, full.double())
-        rest = zeros.index_add(0, cols, torch.where(full, 0, 1 / weight))
-        # d^2 / k > d >= held where d > k
-        scale = torch.where(degree > k, rest / (degree.square() / k - held), 1)
-        passed = (weight * scale[cols] >= 1) & ~full
-        if not bool(passed.any()):
-            return scale
-        full |= passed
+    columns = matrix.csc
+    if columns.perm is not None:
+        weight = weight[columns.perm]
+    return ops.labor_scale(columns.indptr, weight, k)
 
 
 def importance_of(matrix: Any, k: int, steps: int = 1) -> Tensor:
@@ -99,13 +92,12 @@ def importance_of(matrix: Any, k: int, steps: int = 1) -> Tensor:
         torch.Tensor: float64 ``[num_rows]``.
     """
     rows, cols = matrix._index(1).to(torch.int64), matrix._index(0)
-    degree = matrix.degree(0).to(torch.float64)
     importance = torch.ones(matrix.num_rows, dtype=torch.float64)
     for _ in range(steps):
-        scale = _scale(importance[rows], cols, degree, k)
+        scale = _scale(matrix, importance[rows], k)
         largest = torch.zeros_like(importance).scatter_reduce(
             0, rows, scale[cols], 'amax'
         )
         # A row without an edge stays as it is.
-        importance *= torch.where(largest > 0, largest, 1)
+        importance = importance * torch.where(largest > 0, largest, 1)
     return importance

@@ -54,6 +54,14 @@ def _cumulate_weights(rewrite: Rewrite, node: Node) -> Value:
     return Value(rewrite.copy(node), weight.axis, None, 'weights')
 
 
+@rule(gsample.labor_scale.default)
+def _labor_scale(rewrite: Rewrite, node: Node) -> Value:
+    indptr, weight = (rewrite[n] for n in args_of(node)[:2])
+    if indptr.kind != 'pointers' or indptr.into is not weight.axis:
+        raise NoRule('weights are of another axis')
+    return Value(rewrite.copy(node), indptr.axis)
+
+
 @rule(gsample.positive_weights.default)
 def _positive_weights(rewrite: Rewrite, node: Node) -> Parts:
     weight = rewrite.vector(args_of(node)[0])

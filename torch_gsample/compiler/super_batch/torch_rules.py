@@ -65,7 +65,8 @@ def is_pointwise(node: Node) -> bool:
     """Whether each element of a result comes of those at its place."""
     target = node.target
     if isinstance(target, torch._ops.OpOverload):
-        return torch.Tag.pointwise in target.tags
+        tagged = torch.Tag.pointwise in target.tags
+        return tagged or target.overloadpacket is aten.where  # with scalars
     return target in _ARITHMETIC and isinstance(example(node), Tensor)
 
 
@@ -262,7 +263,9 @@ def _rows(rewrite: Rewrite, node: Node, values: Sequence[Value]) -> Value:
 def _along_rows(rewrite: Rewrite, node: Node) -> Value:
     value, given = rewrite.vector(args_of(node)[0]), arguments(node)
     dim = example(args_of(node)[0]).dim()
-    if not given['dim'] or any(d % dim == 0 for d in given['dim']):
+    along = given['dim']
+    along = [along] if isinstance(along, int) else along
+    if not along or any(d % dim == 0 for d in along):
         raise NoRule('rows of batches are summed')
     return Value(rewrite.copy(node), value.axis)
 

@@ -1,0 +1,34 @@
+// What LABOR solves for each column.
+#pragma once
+
+#include <stdint.h>
+
+namespace gsample {
+
+// The c for which sum_u 1 / min(1, c w_u) = n^2 / k over the n > k weights of
+// a column; 1 where n <= k. Weights and 1 / weights are positive and finite.
+//
+// If f of them reach 1, it is f + sum 1 / (c w_u) = n^2 / k over the others.
+// To hold one more at 1 raises c, so that none of them falls below it again:
+// f grows each round.
+inline double labor_scale(const double* weight, int64_t n, int64_t k) {
+  if (n <= k)
+    return 1;
+  const double target = static_cast<double>(n) * n / k;  // > n > f
+  double scale = 0;
+  for (int64_t full = -1;;) {
+    int64_t reached = 0;
+    double rest = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      const bool held = weight[i] * scale >= 1;
+      reached += held;
+      rest += held ? 0 : 1 / weight[i];
+    }
+    if (reached <= full)
+      return scale;
+    full = reached;
+    scale = rest / (target - full);
+  }
+}
+
+}  // namespace gsample

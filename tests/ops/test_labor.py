@@ -1,0 +1,63 @@
+"""LABOR's equation is solved for each column."""
+
+import pytest
+import torch
+
+from tests import reference
+from torch_gsample import ops
+from torch_gsample.testing import (
+    SMALL_GRAPHS,
+    random_graph,
+    small_graph,
+    to_dtypes,
+    with_index_dtypes,
+)
+
+
+def some_weights(size, spread):
+    generator = torch.Generator().manual_seed(size)
+    return torch.rand(size, generator=generator).double() * spread + 1e-3
+
+
+@with_index_dtypes
+@pytest.mark.parametrize('spread', [0.0, 1.0, 1e4])
+@pytest.mark.parametrize('name', SMALL_GRAPHS)
+def test_scales_equal_the_reference(name, spread, index_dtypes):
+    graph = to_dtypes(small_graph(name), index_dtypes)
+    weight = some_weights(graph.indices.numel(), spread)
+    for k in (1, 2, 5):
+        want = reference.labor_scale(graph.indptr.tolist(), weight.tolist(), k)
+        torch.testing.assert_close(
+            ops.labor_scale(graph.indptr, weight, k),
+            torch.tensor(want, dtype=torch.float64),
+            rtol=1e-12,
+            atol=0,
+        )
+
+
+def test_every_column_is_solved_by_any_number_of_threads():
+    graph = random_graph(3000, 60_000, seed=1)
+    weight = some_weights(60_000, 100)
+    threads, outs = torch.get_num_threads(), []
+    try:
+        for count in (1, 2, 4):
+            torch.set_num_threads(count)
+            outs.append(ops.labor_scale(graph.indptr, weight, 4))
+    finally:
+        torch.set_num_threads(threads)
+    scale, degree = outs[0], graph.indptr.diff()
+    assert torch.equal(outs[1], scale)
+    assert torch.equal(outs[2], scale)
+    held = 1 / (weight * scale[graph.col()]).clamp(max=1)
+    total = torch.zeros_like(scale).index_add(0, graph.col(), held)
+    solved = degree > 4
+    assert solved.sum() > 1000
+    torch.testing.assert_close(total[solved], (degree**2 / 4)[solved].double())
+    assert (scale[~solved] == 1).all()
+
+
+def test_extreme_weights_end():
+    weight = torch.tensor([1e-300, 1.0, 1e300], dtype=torch.float64)
+    indptr = torch.tensor([0, 3])
+    assert ops.labor_scale(indptr, weight, 1) > 0
+    assert ops.labor_scale(indptr, weight, 3) == 1

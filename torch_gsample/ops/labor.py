@@ -1,0 +1,51 @@
+"""What LABOR solves for each column."""
+
+import torch
+from torch import Tensor
+
+from torch_gsample.ops import _check
+
+
+def labor_scale(indptr: Tensor, weight: Tensor, k: int) -> Tensor:
+    r"""Solves LABOR's equation of the variance.
+
+    For each column, of :math:`d` weights :math:`w_u`, it is the :math:`c` of
+
+    .. math::
+        \sum_u \frac{1}{\min(1, c \, w_u)} = \frac{d^2}{k}
+
+    where :math:`d > k`, else 1. From `"Layer-Neighbor Sampling: Defusing
+    Neighborhood Explosion in GNNs" <https://arxiv.org/abs/2210.13339>`_.
+
+    Args:
+        indptr (torch.Tensor): int32 or int64 ``[num_cols + 1]``.
+        weight (torch.Tensor): float64 ``[num_edges]``, positive and finite,
+            and so is ``1 / weight``.
+        k (int): Edges a column, of equal variance.
+
+    Returns:
+        torch.Tensor: float64 ``[num_cols]``.
+
+    Raises:
+        TypeError: If a tensor has the wrong dtype.
+        ValueError: If ``k`` is not positive.
+        RuntimeError: If a weight is not as it must be, or the pointers are
+            not those of the weights.
+
+    Example:
+        >>> weight = torch.ones(4, dtype=torch.float64)
+        >>> labor_scale(torch.tensor([0, 4]), weight, 2)
+        tensor([0.5000], dtype=torch.float64)
+    """
+    op = 'labor_scale'
+    indptr = _check.pointers(op, indptr)
+    if not isinstance(weight, Tensor) or weight.dtype != torch.float64:
+        raise TypeError(f"{op}: 'weight' must be a float64 tensor")
+    return torch.ops.gsample.labor_scale(
+        indptr, weight.detach().contiguous(), _check.count(op, 'k', k)
+    )
+
+
+@torch.library.register_fake('gsample::labor_scale')
+def _(indptr, weight, k):
+    return weight.new_empty(indptr.shape[0] - 1)

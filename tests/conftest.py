@@ -14,7 +14,7 @@ def pytest_addoption(parser):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Files go to processes whole, and so do all that share a Spark session."""
+    """Files go to processes whole; those with Spark share a process."""
     from xdist.scheduler import LoadFileScheduling
 
     class Scheduling(LoadFileScheduling):

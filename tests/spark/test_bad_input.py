@@ -1,6 +1,8 @@
 """What is wrong is said before a job starts, or by the job in plain words."""
 
+import ast
 import builtins
+import inspect
 import json
 
 import pyarrow as pa
@@ -9,7 +11,11 @@ import pytest
 from pyspark.errors import PythonException
 
 from torch_gsample import spark as on_spark
-from torch_gsample.spark import SampledParquetLoader, session
+from torch_gsample.spark import (
+    SampledParquetLoader,
+    parquet_loader,
+    session,
+)
 
 
 @pytest.fixture(scope='module')
@@ -226,3 +232,15 @@ def test_batches_are_shared_out_over_ranks(tmp_path):
     assert ids(rank=0, world_size=3, drop_last=True) == []
     with pytest.raises(ValueError, match=r"'rank' must be in .0, 2. .got 2."):
         ids(rank=2, world_size=2)
+
+
+def test_batches_are_read_without_spark():
+    names = set()
+    for node in ast.walk(ast.parse(inspect.getsource(parquet_loader))):
+        if isinstance(node, ast.ImportFrom):
+            names.add(node.module)
+        elif isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+    assert not {
+        n for n in names if n.startswith(('pyspark', 'torch_gsample.'))
+    } - {'torch_gsample.ops._check'}

@@ -45,8 +45,8 @@ def random_vertex(
     Example:
         >>> edge_index = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])
         >>> data = Data(edge_index=edge_index, num_nodes=4)
-        >>> random_vertex(data, 0.6, seed=3).n_id
-        tensor([0, 1, 2])
+        >>> random_vertex(data, 0.6, seed=4).n_id
+        tensor([1, 2, 3])
     """
     op = 'random_vertex'
     src, dst, size = _graph(op, data)
@@ -127,7 +127,7 @@ def random_vertex_neighborhood(
         >>> edge_index = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])
         >>> data = Data(edge_index=edge_index, num_nodes=4)
         >>> random_vertex_neighborhood(data, 0.3, 'out', seed=3).n_id
-        tensor([0, 1])
+        tensor([0, 2, 3])
     """
     op = 'random_vertex_neighborhood'
     src, dst, size = _graph(op, data)

@@ -8,7 +8,7 @@ its position, so that no task ever holds one.
 
 from dataclasses import dataclass, field
 
-from torch_gsample.spark.frames import OWN, DataFrame, F
+from torch_gsample.spark.frames import OWN, Column, DataFrame, F
 from torch_gsample.spark.ranking import huge_groups, running_sum
 from torch_gsample.spark.selection import (
     Selection,
@@ -118,47 +118,51 @@ class Adjacency:
     def _in_time(self, hubs: DataFrame, selection: Selection) -> DataFrame:
         """Restricts hubs to the positions that each time allows.
 
-        Times are sorted in among the edges: what is summed before a time is
-        the position where it belongs.
+        Times are sorted in among the edges: how many edges come before a time
+        is the position where it belongs.
         """
-        keys = ['node', 'time']
-        edges = self._hubs.select(
-            F.col('dst').alias('node'),
-            F.col('time').alias('at'),
-            F.lit(0).alias('side'),
-            F.lit(1).cast('bigint').alias('one'),
-            F.col('time'),
-        )
-        window = selection.time_window
-        bounds = {'last': F.col('time')}
-        if window is not None:
-            start = F.greatest(F.col('time'), F.lit(_MIN_TIME + window))
-            bounds['first'] = start - window
-        for name, at in bounds.items():
-            # A time comes after the edges of that time, a start before them.
-            side = F.lit(1 if name == 'last' else -1)
-            none = F.lit(0).cast('bigint')
-            marks = hubs.select(
-                'node',
+
+        def marks(at: Column, side: int, edge: int) -> list[Column]:
+            return [
+                F.col('node'),
+                F.col('time'),
                 at.alias('at'),
-                side.alias('side'),
-                none.alias('one'),
-                'time',
+                F.lit(side).alias('side'),
+                F.lit(edge).cast('bigint').alias('edge'),
+            ]
+
+        time = F.col('time')
+        edges = self._hubs.withColumnRenamed('dst', 'node')
+        # The last time comes after the edges of that time, the first before.
+        rows = edges.select(marks(time, 0, 1)).union(
+            hubs.select(marks(time, 1, 0))
+        )
+        if selection.time_window is not None:
+            window = selection.time_window
+            start = F.greatest(time, F.lit(_MIN_TIME + window)) - window
+            rows = rows.union(hubs.select(marks(start, -1, 0)))
+        placed = running_sum(
+            rows,
+            'node',
+            ['at', 'side'],
+            F.col('edge'),
+            'before',
+            bin_by='at',
+            huge=self._huge.withColumnRenamed('dst', 'node'),
+            largest=self.largest,
+        )
+        before = {
+            side: F.max(F.when(F.col('side') == side, F.col('before')))
+            for side in (-1, 1)
+        }
+        return (
+            placed.where('edge = 0')
+            .groupBy('node', 'time')
+            .agg(
+                F.coalesce(before[-1], F.lit(0)).alias('first'),
+                before[1].alias('last'),
             )
-            huge = self._huge.withColumnRenamed('dst', 'node')
-            placed = running_sum(
-                edges.union(marks),
-                'node',
-                ['at', 'side'],
-                F.col('one'),
-                name,
-                bin_by='at',
-                huge=huge,
-                largest=self.largest,
-            )
-            found = placed.where('one = 0').select(*keys, name)
-            hubs = hubs.drop(name).join(found, keys)
-        return hubs
+        )
 
     def _persist(self, frame: DataFrame) -> DataFrame:
         self.persisted.append(frame.persist())

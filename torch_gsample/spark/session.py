@@ -51,7 +51,12 @@ def local_session(**conf: str) -> 'SparkSession':
     os.environ.setdefault('SPARK_LOCAL_IP', '127.0.0.1')
     # Workers run what this process runs, not the system's Python.
     os.environ.setdefault('PYSPARK_PYTHON', sys.executable)
-    settings = {'spark.ui.enabled': 'false', **_spelled(conf)}
+    settings = {
+        'spark.ui.enabled': 'false',
+        # Spark's 200 are for a cluster.
+        'spark.sql.shuffle.partitions': str(4 * (os.cpu_count() or 1)),
+        **_spelled(conf),
+    }
     builder = SparkSession.builder.master(settings.pop('master', 'local[*]'))
     for name, value in settings.items():
         builder = builder.config(name, value)

@@ -18,12 +18,11 @@ TOGETHER = {
     *('graphsage', 'ladies', 'ladies-trained', 'fastgcn', 'labor', 'labor-1'),
     *('kgcn', 'vr_gcn', 'gcn_bs', 'thanos', 'shadow'),
     *('saint_node', 'saint_edge', 'saint_walk', 'deepwalk', 'node2vec'),
+    *('pinsage', 'hetgnn'),
 }
 TRAINED = {'as_gcn', 'pass'}
 #: What others have no rule for.
 NO_RULE = {
-    'pinsage': 'aten.repeat',
-    'hetgnn': 'aten.repeat',
     'hgt': 'target=double',
     'forest_fire': 'gsample.forest_fire',
 }

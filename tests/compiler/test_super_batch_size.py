@@ -48,12 +48,49 @@ def test_two_batches_may_be_slower_than_one():
 
 def test_a_disturbed_machine_disturbs_both():
     """Runs together and alone take turns: all get slower here."""
-    clock = iter(range(100, 10_000))
+    clock = iter(range(1000, 10_000))
     search, _ = searched(lambda n: n * next(clock))
     assert search.size == 1
-    clock = iter(range(100, 10_000))
+    clock = iter(range(1000, 10_000))
     search, _ = searched(lambda n: (1 + n / 4) * next(clock))
     assert search.size > 1
+
+
+def test_a_disturbed_run_decides_nothing():
+    """Neither one that seems too fast, nor one that seems too slow."""
+    seen = iter([0.1])
+    search, _ = searched(lambda n: n * (next(seen, 1) if n == 8 else 1))
+    assert search.size == 1
+    slow = iter([30, 1, 1, 1])
+    search, _ = searched(lambda n: (1 + n / 4) * next(slow, 1))
+    assert search.size == 32
+
+
+def test_a_loss_ends_a_search_early():
+    search, tried = searched(lambda n: 2 * n if n > 1 else 1)
+    assert search.size == 1
+    assert tried.count(8) == 2
+
+
+def test_runs_before_layouts_are_chosen_do_not_count():
+    search = SizeSearch('auto', None)
+    for counts in (False, False, True, True, True, True):
+        assert search.take([10] * 64) == 8
+        search.note_time(8, 4.0 if counts else 80.0, counts)
+        for _ in range(8):
+            assert search.take([10] * 64) == 1
+            search.note_time(1, 1.0)
+    assert search.take([10] * 64) == 16
+    assert search.best == 8
+
+
+def test_fewer_batches_than_are_tried_run_alone_until_all_are_few():
+    search, taken = SizeSearch('auto', None), []
+    for _ in range(9):
+        search.offer(4)
+        taken.append(search.take([10] * 4))
+    assert taken == [1] * 7 + [4, 4]
+    assert search.size == 4
 
 
 def test_a_number_is_taken_as_it_is():
@@ -74,11 +111,11 @@ def test_a_budget_bounds_the_seeds_of_a_run():
     search = SizeSearch(8, 1000)
     assert search.take([10] * 8) == 1  # nothing is known yet
     assert search.wants_memory([10])
-    search.note_memory([10], 200)  # 20 bytes a seed
+    search.note_memory([10], 180)  # 18 bytes a seed
     assert not search.wants_memory([10])
     assert search.take([10] * 8) == 4  # 40 seeds, four times as many as known
-    search.note_memory([10] * 4, 800)
-    assert search.take([10] * 8) == 5  # 50 seeds in 1000 bytes
+    search.note_memory([10] * 4, 720)
+    assert search.take([10] * 8) == 5  # 50 seeds, and a tenth more
     assert search.take([30, 30, 1]) == 1
     assert search.take([1] * 8) == 8
     assert search.take([100, 1]) == 1  # one batch always runs
@@ -118,13 +155,13 @@ def test_budgets_are_obeyed():
     budget = memory.peak // 2
     bounded = together('ladies', 8, memory_budget=budget)
     peaks = []
-    note = bounded._search.note_memory
+    note = bounded.search.note_memory
 
     def look(sizes, peak):
         peaks.append(peak)
         note(sizes, peak)
 
-    bounded._search.note_memory = look
+    bounded.search.note_memory = look
     with program_scope(keys(8)):
         got = bounded(A, seeds)
     with program_scope(keys(8)):
@@ -133,7 +170,7 @@ def test_budgets_are_obeyed():
         assert_same(a, b)
     assert len(peaks) >= 2
     assert max(peaks) <= budget
-    assert 1 < bounded._search.take([8] * 8) < 8
+    assert 1 < bounded.search.take([8] * 8) < 8
 
 
 def test_sizes_are_searched_in_runs_of_any_length():

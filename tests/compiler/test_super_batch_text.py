@@ -1,6 +1,7 @@
 """Super-batched programs as text."""
 
 import copy
+import operator
 
 import torch
 
@@ -259,3 +260,114 @@ cum_weight=%25, replace=True): 2 parts
     %71 = !split(l_seeds_, %61): NoneType
     return (%62, %64, %66, %67, %68, %69, %70, %71)
 """)
+
+
+# Rules that programs of other tests leave open ###############################
+
+
+def alone_and_together(function, *inputs, ptr):
+    """Results of each batch alone, and of all in one run."""
+    single = program(function, *inputs)
+    together, notes = rewritten(function, *inputs)
+    assert notes == ['several batches run together']
+    *rest, seeds = inputs
+    alone = [single(*rest, part) for part in seeds.split(ptr.diff().tolist())]
+    return alone, list(zip(*together(*inputs, ptr), strict=True))
+
+
+def write(target, at, value):
+    """Traces `target[at] = value`."""
+    given = target, at, value
+    target.tracer.create_proxy('call_function', operator.setitem, given, {})
+
+
+IDS = torch.tensor([3, 0, 1, 2, 0, 3, 1])
+PTR = torch.tensor([0, 2, 2, 6, 7])
+
+
+def assert_equal(function, *inputs, ptr=PTR):
+    alone, together = alone_and_together(function, *inputs, ptr=ptr)
+    for first, second in zip(alone, together, strict=True):
+        for a, b in zip(first, second, strict=True):
+            assert a.dtype == b.dtype
+            assert torch.equal(a, b)
+
+
+def test_rows_are_repeated_in_their_batch():
+    def f(value, seeds):
+        again = aten.repeat.default(seeds, [3])
+        return again, aten.index_select.default(value, 0, again)
+
+    assert_equal(f, VALUE, IDS)
+
+
+def test_rows_that_are_repeated_alike_can_be_added():
+    def f(seeds):
+        first = aten.repeat.default(seeds, [2])
+        return (aten.add.Tensor(first, aten.repeat.default(seeds + 1, [2])),)
+
+    assert_equal(f, IDS)
+
+
+def test_orders_are_those_of_the_batch():
+    def f(value, seeds):
+        rows = aten.index_select.default(value, 0, seeds)
+        down = aten.argsort.stable(rows, stable=True, descending=True)
+        up = aten.argsort.stable(rows, stable=True)
+        return down, up, aten.index.Tensor(seeds, [down])
+
+    assert_equal(f, torch.tensor([1.0, 7.0, 1.0, 3.0]), IDS)
+
+
+def test_sums_up_to_a_row_begin_with_the_batch():
+    def f(seeds):
+        return (aten.cumsum.default(seeds, 0),)
+
+    assert_equal(f, IDS)
+
+
+def test_sums_of_floats_have_no_rule():
+    def f(value, seeds):
+        rows = aten.index_select.default(value, 0, seeds)
+        return (aten.cumsum.default(rows, 0),)
+
+    _, [note] = rewritten(f, VALUE, IDS)
+    assert 'a sum up to a row is rounded' in note
+
+
+def test_ranks_are_written_in_the_batch():
+    def f(value, seeds):
+        rows = aten.index_select.default(value, 0, seeds)
+        order = aten.argsort.stable(rows, stable=True)
+        rank = aten.empty_like.default(order)
+        write(rank, order, aten.cumsum.default(seeds, 0))
+        return (rank,)
+
+    assert_equal(f, torch.tensor([1.0, 7.0, 1.0, 3.0]), IDS)
+
+
+def test_what_has_values_is_not_written():
+    def f(value, seeds):
+        rows = aten.index_select.default(value, 0, seeds)
+        write(rows, seeds, 0.0)
+        return (rows,)
+
+    _, [note] = rewritten(f, VALUE, IDS)
+    assert 'it is changed in place' in note
+
+
+def test_masks_of_elements_and_counts_of_values():
+    def f(seeds):
+        pairs = aten.stack.default([seeds, seeds + 1], 1)
+        held = aten.index.Tensor(pairs, [aten.ne.Scalar(pairs, 1)])
+        distinct = held.unique(return_counts=True)
+        return held, distinct[0], distinct[1]
+
+    assert_equal(f, IDS)
+
+
+def test_quotients_are_element_by_element():
+    def f(seeds):
+        return (aten.floor_divide.default(seeds, 2),)
+
+    assert_equal(f, IDS)

@@ -20,7 +20,8 @@ from torch_gsample import (
     SaintSampler,
     ShaDowSampler,
 )
-from torch_gsample.compiler import CompileError, compiled
+from torch_gsample.compiler import CompileError
+from torch_gsample.compiler.super_batch import captured
 from torch_gsample.loader import LinkNeighborLoader, NeighborLoader
 
 DATA = graphs.homogeneous(
@@ -184,13 +185,13 @@ def test_no_batch_is_compiled_again_not_the_smaller_last_one(prefetch):
 
 
 def test_threads_that_come_first_compile_once(monkeypatch):
-    count, real = [], compiled.backend
+    count, real = [], captured.backend
 
     def backend(gm, example_inputs, **kwargs):
         count.append(gm)
         return real(gm, example_inputs, **kwargs)
 
-    monkeypatch.setattr(compiled, 'backend', backend)
+    monkeypatch.setattr(captured, 'backend', backend)
     sampler, fast = SAMPLERS['sage'](), SAMPLERS['sage'](compile=True)
     inputs = [graphs.nodes(range(i + 1)) for i in range(6)]
     start, out = threading.Barrier(6), {}

@@ -52,6 +52,7 @@ class Compiled:
         program (Callable): A function of matrices, seeds and more.
         fullgraph (bool, optional): See :func:`compile`.
         options (Dict[str, Any], optional): Those of the backend.
+        backend (Callable, optional): What compiles in place of it.
 
     Raises:
         TypeError: If ``program`` cannot be called, or an option has the wrong
@@ -64,6 +65,7 @@ class Compiled:
         program: Callable[..., Any],
         fullgraph: bool = True,
         options: Mapping[str, Any] | None = None,
+        backend: Callable[..., Any] | None = None,
     ):
         if not callable(program):
             raise TypeError(
@@ -71,6 +73,7 @@ class Compiled:
             )
         Options.read(options)
         self.fullgraph, self.options = fullgraph, dict(options or {})
+        self._backend = backend
         functools.update_wrapper(self, program, updated=())
         #: What was compiled, for the state of the thread that calls.
         self._functions: dict[tuple[Any, ...], Callable[..., Any]] = {}
@@ -88,7 +91,9 @@ class Compiled:
         with _FIRST_CALLS:
             function = self._functions.get(state)
             if function is None:  # no other thread was first
-                function = self._new_function(backend, self.options)
+                function = self._new_function(
+                    self._backend or backend, self.options
+                )
             out = self._run(function, args, kwargs)
             self._functions[state] = function
         return out

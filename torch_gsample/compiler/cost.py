@@ -178,6 +178,11 @@ class Measured:
         """Runs the program."""
         return self._function(*args)
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether it has chosen."""
+        return bool(self.decisions)
+
     def _run(self, module: GraphModule, *args: Any) -> Any:
         with self._lock:
             measures, self._calls = self._calls > 0, self._calls + 1

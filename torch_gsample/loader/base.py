@@ -1,6 +1,5 @@
 """What our loaders add to PyG's: epochs, batch numbers and prefetching."""
 
-import multiprocessing
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +8,13 @@ from torch_geometric.loader.base import DataLoaderIterator
 from torch_geometric.sampler import BaseSampler
 
 from torch_gsample.loader.features import join_features
+from torch_gsample.loader.look_ahead import (
+    Group,
+    is_forking,
+    one_by_one,
+    sample_group,
+    search_look_ahead,
+)
 from torch_gsample.loader.numbering import (
     BatchIndex,
     IndexRange,
@@ -41,6 +47,8 @@ class KeyedLoader:
     _feed: Feed | None = None
     _pass_epoch: int = 0
     _transform: Any = None
+    #: The sampler that may sample several batches in one run.
+    _ahead_of: ProgramSampler | None = None
 
     def _init_keyed(
         self,
@@ -59,6 +67,8 @@ class KeyedLoader:
         if prefetch is None:
             keyed = isinstance(sampler, KeyedSampler)
             prefetch = DEFAULT_PREFETCH if keyed else 0
+        if isinstance(sampler, ProgramSampler) and sampler.compile:
+            self._ahead_of = sampler
         self._init_epochs(prefetch, kwargs)
 
     def _init_epochs(self, prefetch: int, kwargs: dict[str, Any]) -> None:
@@ -92,22 +102,20 @@ class KeyedLoader:
         self.epoch += 1
         loader: Any = super()
         self._pass_epoch = epoch
-        self._prepare_workers()
+        self._prepare_sampler()
         if self.prefetch == 0:
-            return loader.__iter__()
+            batches = loader.__iter__()
+            return batches if self._ahead_of is None else one_by_one(batches)
         if self.num_workers > 0:  # type: ignore[attr-defined]
             return self._iter_workers(loader.__iter__())
         return self._iter_prefetched(loader)
 
-    def _prepare_workers(self) -> None:
+    def _prepare_sampler(self) -> None:
         """Does once what each worker would do for each pass."""
-        workers: Any = self
-        context = workers.multiprocessing_context or multiprocessing
-        if workers.num_workers > 0 and context.get_start_method() == 'fork':
-            for name in ('node_sampler', 'link_sampler'):
-                sampler = getattr(self, name, None)
-                if isinstance(sampler, ProgramSampler):
-                    sampler.prepare_workers()
+        if self._ahead_of is not None:
+            search_look_ahead(self, self._ahead_of)
+            if is_forking(self):
+                self._ahead_of.prepare_workers()
 
     def _iter_prefetched(self, loader: Any) -> Iterator[Any]:
         # PyG's iterator is made in this thread, as it draws a base seed.
@@ -117,23 +125,32 @@ class KeyedLoader:
             batches = loader.__iter__()
         finally:
             self._feed = None
-        ahead = prefetched(feed, lambda: batches, self.prefetch)
+
+        def most() -> int:
+            # A group is made while the one before it is used.
+            return max(self.prefetch, self._group_size())
+
+        ahead = prefetched(feed, lambda: one_by_one(batches), most)
         return ahead if self.transform is None else map(self.transform, ahead)
 
     def _iter_workers(self, batches: Any) -> Iterator[Any]:
         """Joins the features to the workers' samples in a thread."""
         if not isinstance(batches, DataLoaderIterator):
-            return batches  # workers do it
+            # Workers do it.
+            return batches if self._ahead_of is None else one_by_one(batches)
         samples: Any = batches.iterator
 
         def make_batches() -> Iterator[Any]:
-            for sample in feed:
+            for sample in one_by_one(feed):
                 batch = batches.transform_fn(sample)
                 yield batch.pin_memory() if samples._pin_memory else batch
 
         feed = Feed(samples)
-        ahead = prefetched(feed, make_batches, self.prefetch)
+        ahead = prefetched(feed, make_batches, lambda: self.prefetch)
         return ahead if self.transform is None else map(self.transform, ahead)
+
+    def _group_size(self) -> int:
+        return 1 if self._ahead_of is None else self._ahead_of.look_ahead
 
     @property
     def transform(self) -> Any:
@@ -153,15 +170,26 @@ class KeyedLoader:
         if self._feed is not None:
             return self._feed
         batches = super()._index_sampler  # type: ignore[misc]
-        return NumberedBatches(batches, lambda: self._pass_epoch)
+        size = None if self._ahead_of is None else self._group_size
+        return NumberedBatches(
+            batches,
+            lambda: self._pass_epoch,
+            size,
+            self.num_workers,  # type: ignore[attr-defined]
+        )
 
     def filter_fn(self, out: Any) -> Any:
         """Makes a batch of a sample."""
+        if isinstance(out, Group):  # one after another, as they are asked for
+            return map(self.filter_fn, out.items())
         filter_fn: Any = super().filter_fn  # type: ignore[misc]
         return join_features(self, filter_fn.__func__, out)
 
     def collate_fn(self, index: Any) -> Any:
-        """Samples a batch under its number."""
+        """Samples a batch under its number, or a group of them."""
+        if isinstance(index, Group):
+            assert self._ahead_of is not None
+            return sample_group(self, self._ahead_of, index)
         collate: Any = super().collate_fn  # type: ignore[misc]
         if not isinstance(index, BatchIndex):
             return collate(index)

@@ -5,11 +5,13 @@ The batch sampler of a loader yields lists of indices; here they become
 them.
 """
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from torch.utils.data import Dataset
 
+from torch_gsample.loader.look_ahead import Group, grouped
 from torch_gsample.rng import BatchNumber
 
 
@@ -53,14 +55,31 @@ class NumberedBatches:
         batches (Iterable[List[int]]): The batch sampler.
         epoch (Callable): Returns the epoch of the pass that begins; a loader
             whose workers persist makes all its passes over one object.
+        size (Callable, optional): Returns how many batches to put in a group
+            (:func:`grouped`); there are none if not given.
+        num_workers (int, optional): How many workers get groups.
     """
 
-    def __init__(self, batches: Any, epoch: Callable[[], int]):
+    def __init__(
+        self,
+        batches: Any,
+        epoch: Callable[[], int],
+        size: Callable[[], int] | None = None,
+        num_workers: int = 0,
+    ):
         self.batches = batches
         self.epoch = epoch
+        self._size, self._num_workers = size, num_workers
 
-    def __iter__(self) -> Iterator[BatchIndex]:
-        return self._number(self.epoch())  # not when the first batch is asked
+    def __iter__(self) -> Iterator[BatchIndex | Group]:
+        numbered = self._number(self.epoch())  # of the pass that begins now
+        if self._size is None:
+            return numbered
+        try:
+            total = len(self)
+        except TypeError:  # a sampler without a length
+            total = sys.maxsize
+        return grouped(numbered, self._size, total, self._num_workers)
 
     def _number(self, epoch: int) -> Iterator[BatchIndex]:
         for batch, indices in enumerate(self.batches):

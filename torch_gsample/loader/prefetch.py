@@ -11,6 +11,8 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from torch_gsample.loader.look_ahead import Group
+
 _END = object()
 
 
@@ -33,15 +35,19 @@ class Feed:
         self._queue: queue.SimpleQueue = queue.SimpleQueue()
         self._ended = self._closed = False
 
-    def advance(self) -> None:
-        """Passes on the next item, or the end."""
-        if not self._ended:
-            try:
-                item = next(self._items, _END)
-            except Exception as error:
-                item = _Failure(error)  # in its place among the batches
-            self._ended = item is _END or isinstance(item, _Failure)
-            self._queue.put(item)
+    def advance(self) -> int:
+        """Passes on the next item, or the end; says how many batches it is."""
+        if self._ended:
+            return 0
+        try:
+            item = next(self._items, _END)
+        except Exception as error:
+            item = _Failure(error)  # in its place among the batches
+        self._ended = item is _END or isinstance(item, _Failure)
+        self._queue.put(item)
+        return (
+            0 if self._ended else len(item) if isinstance(item, Group) else 1
+        )
 
     def close(self) -> None:
         """Ends the iteration, whatever was passed on already."""
@@ -79,7 +85,7 @@ def in_prefetch_thread() -> bool:
 def prefetched(
     feed: Feed,
     make_batches: Callable[[], Iterable[Any]],
-    ahead: int,
+    ahead: Callable[[], int],
 ) -> Iterator[Any]:
     """Yields the batches that ``make_batches()`` makes from ``feed``.
 
@@ -87,7 +93,8 @@ def prefetched(
         feed (Feed): Where the indices, or the samples, come from.
         make_batches (Callable): Returns an iterable of batches that reads
             ``feed``; called and iterated in the thread.
-        ahead (int): How many batches to make ahead of the caller.
+        ahead (Callable): Returns how many batches to make ahead of the
+            caller.
     """
     results: queue.SimpleQueue = queue.SimpleQueue()
 
@@ -99,8 +106,14 @@ def prefetched(
         except BaseException as error:
             results.put(_Failure(error))
 
-    for _ in range(ahead + 1):
-        feed.advance()
+    waiting = 0
+
+    def fill() -> None:
+        nonlocal waiting
+        while waiting <= ahead() and (count := feed.advance()):
+            waiting += count
+
+    fill()
     thread = threading.Thread(
         target=work, name='torch_gsample_prefetch', daemon=True
     )
@@ -111,7 +124,8 @@ def prefetched(
             if isinstance(batch, _Failure):
                 raise batch.error
             yield batch
-            feed.advance()
+            waiting -= 1
+            fill()
     finally:
         feed.close()
         thread.join()

@@ -35,6 +35,7 @@ class HGTSampler(ProgramSampler):
         true_negatives (bool, optional): As in :class:`NeighborSampler`.
         exclude_seed_edges (bool or str, optional): As there.
         compile (bool, optional): As in :class:`ProgramSampler`.
+        options (Dict[str, Any], optional): As there.
 
     Raises:
         TypeError: If ``num_samples`` are no integers.
@@ -69,6 +70,7 @@ class HGTSampler(ProgramSampler):
         true_negatives: bool = False,
         exclude_seed_edges: bool | str = False,
         compile: bool = False,
+        options: Mapping[str, Any] | None = None,
     ):
         super().__init__(
             data,
@@ -81,6 +83,7 @@ class HGTSampler(ProgramSampler):
             true_negatives=true_negatives,
             exclude_seed_edges=exclude_seed_edges,
             compile=compile,
+            options=options,
         )
 
     @property

@@ -61,7 +61,7 @@ class LadiesSampler(WeightedSampler):
             :math:`A` are; ones if not given.
         seed (int, optional): See :class:`KeyedSampler`.
         **kwargs (optional): ``rng_scope``, ``share_memory``, ``compile``,
-            ``true_negatives`` and ``exclude_seed_edges`` of
+            ``options``, ``true_negatives`` and ``exclude_seed_edges`` of
             :class:`ProgramSampler`.
 
     Raises:

@@ -1,6 +1,6 @@
 """Any sampling program as a sampler of PyG's loaders."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import torch
@@ -12,20 +12,11 @@ from torch_geometric.sampler import (
 )
 from torch_geometric.typing import EdgeType, NodeType
 
-from torch_gsample import ops, rng
-from torch_gsample.compiler import Compiled
+from torch_gsample import rng
 from torch_gsample.ops._check import node_ids
 from torch_gsample.samplers.attributes import Times
 from torch_gsample.samplers.base import KeyedSampler
-from torch_gsample.samplers.disjoint import join_subgraphs
 from torch_gsample.samplers.graph_input import GraphData, read_graph
-from torch_gsample.samplers.layers import (
-    Edges,
-    Nodes,
-    check_edges,
-    join_layers,
-    repeat_seeds,
-)
 from torch_gsample.samplers.links import LinkBatch
 from torch_gsample.samplers.negatives import Negatives
 from torch_gsample.samplers.program_input import (
@@ -34,11 +25,18 @@ from torch_gsample.samplers.program_input import (
     checked_fanouts,
     read_matrices,
 )
+from torch_gsample.samplers.program_run import ProgramRunner, checked_options
+from torch_gsample.samplers.program_steps import (
+    Run,
+    Steps,
+    disjoint_steps,
+    finish,
+    layer_steps,
+)
 from torch_gsample.samplers.returned import Returned, read_returned
 from torch_gsample.samplers.sampled_attributes import (
     AttributedOutput,
     HeteroAttributedOutput,
-    SampledAttributes,
 )
 
 #: A function ``(A, seeds, fanouts, **kwargs) -> layers``.
@@ -95,6 +93,11 @@ class ProgramSampler(KeyedSampler):
         compile (bool, optional): Whether to compile the program, at the first
             batch of each process: see :func:`torch_gsample.compile`. Samples
             are the same.
+        options (Dict[str, Any], optional): What
+            :class:`~torch_gsample.compiler.Options` says of a compilation.
+            With ``super_batch``, here ``'auto'`` if not given, loaders of
+            :mod:`torch_gsample.loader` look ahead and run several batches
+            together.
         seed (int, optional): See :class:`KeyedSampler`.
         rng_scope (str, optional): See :class:`KeyedSampler`.
         **program_kwargs (optional): More arguments of the program.
@@ -140,6 +143,7 @@ class ProgramSampler(KeyedSampler):
         true_negatives: bool = False,
         exclude_seed_edges: bool | str = False,
         compile: bool = False,
+        options: Mapping[str, Any] | None = None,
         **program_kwargs: Any,
     ):
         super().__init__(seed, rng_scope)
@@ -155,6 +159,8 @@ class ProgramSampler(KeyedSampler):
             )
         self.program, self.program_kwargs = program, program_kwargs
         self.own_edges, self.compile = own_edges, compile
+        self.options = checked_options(options)
+        self._size: int | None = None
         self.exclude_seed_edges = exclude_seed_edges
         self.graph = read_graph(data, is_sorted=is_sorted)
         if disjoint and self.is_hetero:
@@ -212,10 +218,7 @@ class ProgramSampler(KeyedSampler):
             TypeError: If the program returns something else than matrices.
             ValueError: If what it returns is no sample of the graph.
         """
-        self._check_seeds(inputs.input_type, 'seeds', inputs.node)
-        key = self.batch_key(inputs.node, inputs.time)
-        out = self._sample({inputs.input_type: inputs.node}, key)
-        out.metadata = (inputs.input_id, inputs.time)
+        [out] = finish([self._steps_of_nodes(inputs)], self._run)
         return out
 
     def sample_from_edges(
@@ -237,40 +240,73 @@ class ProgramSampler(KeyedSampler):
             TypeError: If the program returns something else than matrices.
             ValueError: If what it returns is no sample of the graph.
         """
-        key = self.batch_key(inputs.row, inputs.col, inputs.time)
-        ends = LinkBatch(
-            inputs, NegativeSampling.cast(neg_sampling), self._name
-        )
-        for node_type, nodes in zip(
-            ends.end_types, (inputs.row, inputs.col), strict=True
-        ):
-            self._check_seeds(node_type, 'seeds', nodes)
-        ends.add_negatives(self._negatives, Times(), key)
-        seeds, _ = ends.seeds(self.disjoint)
-        out = self._sample(seeds, key)
-        if self.exclude_seed_edges:
-            ends.exclude_edges(
-                out,
-                self.graph,
-                self.disjoint,
-                reverse=self.exclude_seed_edges == 'reverse',
-            )
-        ends.label(out, self.graph, self.disjoint)
+        steps = self._steps_of_edges(inputs, neg_sampling)
+        [out] = finish([steps], self._run)
         return out
+
+    def sample_batches(
+        self,
+        batches: Sequence[NodeSamplerInput | EdgeSamplerInput],
+        numbers: Sequence[rng.BatchNumber],
+        neg_sampling: NegativeSampling | None = None,
+    ) -> list[AttributedOutput | HeteroAttributedOutput]:
+        """Samples subgraphs for several batches, each as it is alone.
+
+        Args:
+            batches (List[NodeSamplerInput or EdgeSamplerInput]): The seeds of
+                each.
+            numbers (List[BatchNumber]): The number of each.
+            neg_sampling (NegativeSampling, optional): As of
+                :meth:`sample_from_edges`.
+
+        Raises:
+            IndexError: If a node is not in the graph.
+            TypeError: If the program returns something else than matrices.
+            ValueError: If what it returns is no sample of the graph.
+        """
+        steps = [
+            self._steps_of_nodes(inputs)
+            if isinstance(inputs, NodeSamplerInput)
+            else self._steps_of_edges(inputs, neg_sampling)
+            for inputs in batches
+        ]
+        return finish(steps, self._run, numbers)
 
     def prepare_negatives(self, edge_type: EdgeType | None) -> None:
         """Builds what ``true_negatives`` needs for an edge type."""
         self._negatives.prepare(edge_type)
 
+    @property
+    def look_ahead(self) -> int:
+        """How many batches :meth:`sample_batches` should be given."""
+        return self._runner.size
+
     def prepare_workers(self) -> None:
         """Compiles the program, so that processes that are forked have it."""
-        program = self._run_program
-        if isinstance(program, Compiled) and not program.is_compiled:
+        if self.compile:
             seeds = {
                 t: torch.arange(min(n, 1))
                 for t, n in self.graph.num_nodes.items()
             }
-            self._run(seeds, rng.make_key(self.seed))
+            run = Run(seeds, rng.make_key(self.seed))
+            if not self._runner.is_compiled:
+                self._run([run])
+            if self.look_ahead > 1:
+                self._run([run, run])  # and for several batches
+
+    def search_look_ahead(
+        self, seeds: Callable[[], Sequence[Tensor]], num_batches: int
+    ) -> None:
+        """Measures how many batches are fastest in one run.
+
+        Args:
+            seeds (Callable): Returns int64 ``[num_seeds]`` of some batches.
+            num_batches (int): How many are sampled in a pass: measuring takes
+                a tenth of it at most, and goes on at the next call.
+        """
+        if not self.is_hetero:
+            self._runner.search(self.matrices[None], seeds, num_batches)
+            self._size = self._runner.found
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
@@ -301,95 +337,62 @@ class ProgramSampler(KeyedSampler):
         node_ids(self._name, name, seeds, self.graph.num_nodes[node_type])
 
     @property
-    def _run_program(self) -> Program:
-        """The program, as a function of matrices and seeds alone."""
+    def _runner(self) -> ProgramRunner:
+        """The program of matrices and seeds alone, compiled if asked for."""
         if '_bound' not in self.__dict__:
             bound = bind_program(
                 self.program, self.fanouts, self.program_kwargs
             )
-            bound = Compiled(bound) if self.compile else bound
+            several = not self.is_hetero
+            runner = ProgramRunner(
+                bound, self.compile, self.options, several, self._size
+            )
             # Threads that come at the same time get the same one.
-            self.__dict__.setdefault('_bound', bound)
+            self.__dict__.setdefault('_bound', runner)
         return self.__dict__['_bound']
 
-    def _run(self, seeds: dict[Any, Tensor], key: Tensor) -> Returned:
-        graph, hetero = self.graph, self.is_hetero
-        with rng.program_scope(key):
-            returned = self._run_program(
-                self.matrices if hetero else self.matrices[None],
-                seeds if hetero else seeds[None],
-            )
-        return read_returned(self._name, graph, returned, self.disjoint)
+    def _run(self, runs: list[Run]) -> list[Returned]:
+        """Runs the program for some batches, together where that pays."""
+        A: Any = self.matrices
+        if not self.is_hetero:
+            A = A[None]
+            runs = [Run(run.seeds[None], run.key) for run in runs]
+        return [
+            read_returned(self._name, self.graph, returned, self.disjoint)
+            for returned in self._runner(A, runs)
+        ]
 
-    def _sample(self, seeds: dict[Any, Tensor], key: Tensor) -> Any:
-        if self.disjoint:
-            return self._sample_disjoint(seeds[None], key)
-        none = torch.empty(0, dtype=torch.int64)
-        seeds = {t: seeds.get(t, none) for t in self.graph.node_types}
-        distinct, place = {}, {}
-        for t, ids in seeds.items():
-            distinct[t], place[t] = ops.unique_nodes(
-                ids, self.graph.num_nodes[t]
-            )
-        returned = self._run(dict(distinct), key)
-        nodes, edges = join_layers(
-            self._name,
-            self.graph,
-            distinct,
-            returned.layers,
-            returned.induced,
-        )
-        if not self.own_edges:
-            check_edges(self._name, self.graph, nodes, edges)
-        if any(s.numel() > distinct[t].numel() for t, s in seeds.items()):
-            repeat_seeds(self.graph, seeds, place, nodes, edges)
-        return self._output(nodes, edges, returned)
-
-    def _sample_disjoint(self, seeds: Tensor, key: Tensor) -> Any:
-        returned = self._run({None: seeds}, key)
-        assert returned.subgraphs is not None
-        nodes, edges, batch = join_subgraphs(
-            self._name, self.graph, seeds, returned.subgraphs
-        )
-        if not self.own_edges:
-            check_edges(self._name, self.graph, {None: nodes}, {None: edges})
-        out = self._output({None: nodes}, {None: edges}, returned)
-        out.batch = batch
+    def _steps_of_nodes(self, inputs: NodeSamplerInput) -> Steps:
+        self._check_seeds(inputs.input_type, 'seeds', inputs.node)
+        key = self.batch_key(inputs.node, inputs.time)
+        out = yield from self._steps({inputs.input_type: inputs.node}, key)
+        out.metadata = (inputs.input_id, inputs.time)
         return out
 
-    def _output(
-        self,
-        nodes: dict[Any, Nodes],
-        edges: dict[Any, Edges],
-        returned: Returned,
-    ) -> Any:
-        attributes = SampledAttributes(
-            {
-                t: {name: value[nodes[t].ids] for name, value in named.items()}
-                for t, named in returned.node_attributes.items()
-            },
-            {
-                t: {'edge_weight': e.value}
-                for t, e in edges.items()
-                if e.value is not None
-            },
+    def _steps_of_edges(
+        self, inputs: EdgeSamplerInput, neg_sampling: NegativeSampling | None
+    ) -> Steps:
+        key = self.batch_key(inputs.row, inputs.col, inputs.time)
+        ends = LinkBatch(
+            inputs, NegativeSampling.cast(neg_sampling), self._name
         )
-        induced = self.disjoint or returned.induced is not None
-        fields: dict[str, Any] = dict(
-            node={t: n.ids for t, n in nodes.items()},
-            row={t: e.row for t, e in edges.items()},
-            col={t: e.col for t, e in edges.items()},
-            edge={t: e.edge for t, e in edges.items()},
-            num_sampled_nodes={t: n.counts for t, n in nodes.items()},
-            num_sampled_edges={t: e.counts for t, e in edges.items()},
-        )
-        if self.own_edges:
-            fields['edge'] = dict.fromkeys(edges)
-        if induced:  # its edges are of no hop
-            fields['num_sampled_edges'] = dict.fromkeys(edges)
-        if not self.is_hetero:
-            fields = {name: value[None] for name, value in fields.items()}
-            return AttributedOutput(**fields, attributes=attributes)
-        if induced:
-            fields['num_sampled_edges'] = None
-        return HeteroAttributedOutput(**fields, attributes=attributes)
+        for node_type, nodes in zip(
+            ends.end_types, (inputs.row, inputs.col), strict=True
+        ):
+            self._check_seeds(node_type, 'seeds', nodes)
+        ends.add_negatives(self._negatives, Times(), key)
+        seeds, _ = ends.seeds(self.disjoint)
+        out = yield from self._steps(seeds, key)
+        if self.exclude_seed_edges:
+            ends.exclude_edges(
+                out,
+                self.graph,
+                self.disjoint,
+                reverse=self.exclude_seed_edges == 'reverse',
+            )
+        ends.label(out, self.graph, self.disjoint)
+        return out
+
+    def _steps(self, seeds: dict[Any, Tensor], key: Tensor) -> Steps:
+        steps = disjoint_steps if self.disjoint else layer_steps
+        return steps(self._name, self.graph, self.own_edges, seeds, key)

@@ -15,6 +15,7 @@ from torch_gsample.algorithms.shadow import shadow, shadow_ppr
 from torch_gsample.ops import _check
 from torch_gsample.samplers.graph_input import GraphData
 from torch_gsample.samplers.program import ProgramSampler
+from torch_gsample.samplers.program_steps import Steps
 from torch_gsample.sparse_sample import SparseSample
 
 #: Seed of all draws that estimate a normalisation: it belongs to a graph and
@@ -209,8 +210,8 @@ class SaintSampler(ProgramSampler):
 
         return saint_norm(A, draw, coverage=coverage, seed=NORM_SEED)
 
-    def _sample(self, seeds: dict[Any, Tensor], key: Tensor) -> Any:
-        out = super()._sample(seeds, key)
+    def _steps(self, seeds: dict[Any, Tensor], key: Tensor) -> Steps:
+        out = yield from super()._steps(seeds, key)
         if self.norm is not None:
             out.attributes.edge.setdefault(None, {})['edge_norm'] = (
                 self.norm.edge[out.edge]

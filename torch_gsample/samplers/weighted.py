@@ -1,6 +1,6 @@
 """What samplers share whose programs weigh the edges of a layer."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -41,6 +41,7 @@ class WeightedSampler(ProgramSampler):
         true_negatives: bool = False,
         exclude_seed_edges: bool | str = False,
         compile: bool = False,
+        options: Mapping[str, Any] | None = None,
     ):
         if normalization not in (None, 'row', 'sym'):
             raise ValueError(
@@ -62,6 +63,7 @@ class WeightedSampler(ProgramSampler):
             true_negatives=true_negatives,
             exclude_seed_edges=exclude_seed_edges,
             compile=compile,
+            options=options,
         )
         if self.is_hetero:
             raise ValueError(

@@ -51,6 +51,7 @@ from torch_gsample.compiler.super_batch import (  # rules register
     draw_rules,  # noqa: F401
     index_rules,  # noqa: F401
     matrix_rules,  # noqa: F401
+    order_rules,
     segments,
 )
 from torch_gsample.compiler.super_batch.torch_rules import (
@@ -146,7 +147,11 @@ def _rewrite(rewrite: Rewrite) -> None:
         if node not in kept or not node.users:
             graph.erase_node(node)
     for node in reversed(rewrite.made):
-        kept_always = node.op == 'placeholder', node.target is current_program
+        kept_always = (
+            node.op == 'placeholder',
+            node.target is current_program,
+            order_rules.is_write(node),
+        )
         if not node.users and not any(kept_always):
             graph.erase_node(node)
 

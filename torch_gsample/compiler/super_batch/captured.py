@@ -1,14 +1,15 @@
 """What Dynamo captured of a program, for one batch and for several."""
 
 import copy
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from torch._dynamo.source import LocalSource
 from torch.fx import GraphModule
 
 from torch_gsample.compiler.backend import backend, note_sources
+from torch_gsample.compiler.cost import Measured
 from torch_gsample.compiler.ir import placeholders
 from torch_gsample.compiler.lowering import lower
 from torch_gsample.compiler.options import Options
@@ -17,52 +18,90 @@ from torch_gsample.compiler.pipeline import PassError, run_passes
 from torch_gsample.rng import current_program
 
 
-@dataclass(frozen=True)
 class Captured:
-    """What Dynamo captured, for one batch and for several.
+    """What Dynamo captured, compiled for one batch, and later for several.
 
     Args:
-        single (Callable): Runs a batch.
-        together (Callable, optional): Runs several, if there are rules.
-        place (int, optional): Which input the seeds are, if they are one.
-        num_draws (int): How many draws a run makes.
-        notes (Tuple[str]): What was decided, and why.
+        gm (GraphModule): What Dynamo captured.
+        example_inputs (List[Any]): Its inputs.
+        given (Dict[str, Any], optional): Options, as the user gave them.
+        options (Options): Those that hold.
     """
 
-    single: Callable[..., Any]
-    together: Callable[..., Any] | None
-    place: int | None
-    num_draws: int
-    notes: tuple[str, ...]
+    def __init__(
+        self,
+        gm: GraphModule,
+        example_inputs: Sequence[Any],
+        given: Mapping[str, Any] | None,
+        options: Options,
+    ):
+        #: Runs a batch.
+        self.single = backend(gm, example_inputs, options=given)
+        #: Runs several, if they were asked for and there are rules.
+        self.together: Callable[..., Any] | None = None
+        #: Which input the seeds are, if they are one.
+        self.place: int | None = None
+        #: How many draws a run makes.
+        self.num_draws = 0
+        #: What was decided, and why.
+        self.notes: tuple[str, ...] = ()
+        #: Whether the program reads what belongs to a module.
+        self.reads_module = False
+        self._options, self._lock = options, threading.Lock()
+        self._program: GraphModule | None = copy.deepcopy(gm)
+        note_sources(gm)
+        inputs = placeholders(gm.graph), placeholders(self._program.graph)
+        for i, (node, copied) in enumerate(zip(*inputs, strict=True)):
+            source = getattr(node, '_dynamo_source', None)
+            seeds = (
+                isinstance(source, LocalSource)
+                and source.local_name == 'seeds'
+            )
+            copied.meta.update(
+                is_argument=node.meta['is_argument'], batched=seeds
+            )
+            self.place = i if seeds else self.place
+            self.reads_module |= _is_of_module(source)
 
+    def prepare(self) -> bool:
+        """Compiles it for several batches; says whether that is possible.
 
-def capture(
-    gm: GraphModule,
-    example_inputs: Sequence[Any],
-    given: Mapping[str, Any] | None,
-    options: Options,
-) -> Captured:
-    """Compiles what Dynamo captured, for one batch and for several."""
-    single = backend(gm, example_inputs, options=given)
-    program, place = copy.deepcopy(gm), None
-    note_sources(gm)
-    inputs = placeholders(gm.graph), placeholders(program.graph)
-    for i, (node, copied) in enumerate(zip(*inputs, strict=True)):
-        source = getattr(node, '_dynamo_source', None)
-        seeds = (
-            isinstance(source, LocalSource) and source.local_name == 'seeds'
+        Raises:
+            PassError: If a pass fails, and that is an error.
+        """
+        with self._lock:
+            program, self._program = self._program, None
+            if program is not None:
+                self._prepare(program)
+        return self.together is not None
+
+    def _prepare(self, program: GraphModule) -> None:
+        try:
+            trace = run_passes(program.graph, self._options)
+        except PassError as error:
+            if self._options.strict:
+                raise
+            self.notes = (str(error),)
+            return
+        found = (s.notes for s in trace.steps if s.name == 'super_batch')
+        self.notes = next(found, ())
+        if is_super_batched(program.graph):
+            self.num_draws = sum(
+                n.target is current_program for n in program.graph.nodes
+            )
+            self.together = lower(program)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether both run without measuring layouts any more."""
+        return all(
+            f.is_settled
+            for f in (self.single, self.together)
+            if isinstance(f, Measured)
         )
-        copied.meta.update(is_argument=node.meta['is_argument'], batched=seeds)
-        if seeds:
-            place = i
-    try:
-        trace = run_passes(program.graph, options)
-    except PassError as error:
-        if options.strict:
-            raise
-        return Captured(single, None, None, 0, (str(error),))
-    notes = next((s.notes for s in trace.steps if s.name == 'super_batch'), ())
-    if not is_super_batched(program.graph):
-        return Captured(single, None, None, 0, notes)
-    num_draws = sum(n.target is current_program for n in program.graph.nodes)
-    return Captured(single, lower(program), place, num_draws, notes)
+
+
+def _is_of_module(source: Any) -> bool:
+    """Whether an input is a parameter or a buffer."""
+    guard = getattr(source, 'guard_source', None)
+    return 'NN_MODULE' in str(guard() if callable(guard) else guard)

@@ -17,6 +17,7 @@ from torch_gsample.compiler.super_batch.torch_rules import (
 from torch_gsample.compiler.super_batch.values import (
     Axis,
     NoRule,
+    Parts,
     Rewrite,
     Size,
     Value,
@@ -68,15 +69,30 @@ def gather(rewrite: Rewrite, node: Node, source: Node, at: Node) -> Value:
     rewrite.vector(source)
     rewrite.vector(at)
     if example(at).dtype == torch.bool:
-        return _masked(rewrite, node, value, place)
+        return _masked(rewrite, node, source, at)
     changed = {at: rewrite.positions(place, value.axis)}
     return Value(rewrite.copy(node, changed), place.axis, value.into)
 
 
-def _masked(rewrite: Rewrite, node: Node, value: Value, mask: Value) -> Value:
-    if mask.axis is not value.axis or example(mask.node).dim() != 1:
+def _masked(rewrite: Rewrite, node: Node, source: Node, at: Node) -> Value:
+    value, mask = rewrite[source], rewrite[at]
+    dim = example(at).dim()
+    if mask.axis is not value.axis or dim not in (1, example(source).dim()):
         raise NoRule('a mask of another axis is used')
-    return Value(rewrite.copy(node), rewrite.held(mask), value.into)
+    if dim == 1:
+        return Value(rewrite.copy(node), rewrite.held(mask), value.into)
+    if (
+        any(not isinstance(n, int) for n in example(at).shape[1:])
+        or example(at).shape[1:] != example(source).shape[1:]
+    ):
+        raise NoRule('a mask of another axis is used')
+    # Elements instead of rows.
+    value = flat(rewrite, value, example(source))
+    mask = flat(rewrite, mask, example(at))
+    call = rewrite.call(
+        aten.index.Tensor, value.node, [mask.node], like=example(node)
+    )
+    return Value(call, rewrite.held(mask), value.into)
 
 
 @rule(aten.nonzero.default)
@@ -207,16 +223,26 @@ def _searchsorted(rewrite: Rewrite, node: Node) -> Value:
 
 
 @rule('unique')
-def _unique(rewrite: Rewrite, node: Node) -> Value:
+def _unique(rewrite: Rewrite, node: Node) -> Any:
     [source] = args_of(node) if len(args_of(node)) == 1 else [None]
-    if source is None or node.kwargs:
-        raise NoRule('only distinct values without options are known')
+    counts = node.kwargs == {'return_counts': True}
+    if source is None or (node.kwargs and not counts):
+        raise NoRule('distinct values are asked for with options')
     tensor = example(source)
     if tensor.dtype not in (torch.int32, torch.int64):
         raise NoRule('only distinct integers are known')
     value = flat(rewrite, rewrite.vector(source), tensor)
-    found, _ = unique_rows(rewrite, value, 2**62, True)
-    return _like(rewrite, found, tensor)
+    found, place = unique_rows(rewrite, value, 2**62, True)
+    distinct = _like(rewrite, found, tensor)
+    if not counts:
+        return distinct
+    counted = rewrite.call(
+        aten.bincount.default,
+        place.node,
+        minlength=rewrite.total(Size(found.axis)),
+        like=rewrite.vector_like(torch.int64),
+    )
+    return Parts((distinct, Value(counted, found.axis)))
 
 
 def _like(rewrite: Rewrite, value: Value, tensor: Tensor) -> Value:

@@ -13,9 +13,10 @@ from torch import Tensor
 from torch._dynamo.exc import BackendCompilerFailed
 from torch.fx import GraphModule
 
+from torch_gsample.compiler.compiled import Compiled
 from torch_gsample.compiler.options import Options
 from torch_gsample.compiler.super_batch import segments
-from torch_gsample.compiler.super_batch.captured import Captured, capture
+from torch_gsample.compiler.super_batch.captured import Captured
 from torch_gsample.compiler.super_batch.size import Memory, SizeSearch
 from torch_gsample.rng import BatchKeys
 
@@ -70,10 +71,21 @@ class SuperBatch:
             }
         )
         self._fn, self._options, self._chosen = fn, options, chosen
-        self._search = SizeSearch(size, memory_budget)
+
+        def program(
+            graph: Any, seeds: Tensor, *args: Any, **kwargs: Any
+        ) -> Any:
+            return fn(graph, seeds, *args, **kwargs)
+
+        program.__name__ = getattr(fn, '__name__', type(fn).__name__)
+        #: The program of one batch, compiled.
+        self.alone: Callable[..., Any] = Compiled(
+            program, options=options, backend=self._capture
+        )
+        self.search = SizeSearch(size, memory_budget)
         self._lock = threading.RLock()
-        self._compiled: Callable[..., Any] | None = None
-        self._ready = False
+        self._found: list[Captured] = []
+        self._fails = False
         self.notes: tuple[str, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -90,7 +102,12 @@ class SuperBatch:
     @property
     def size(self) -> int:
         """How many batches the next run should have."""
-        return self._search.size
+        return self.search.size
+
+    @property
+    def reads_module(self) -> bool:
+        """Whether the program, once compiled, reads a buffer of a module."""
+        return any(captured.reads_module for captured in self._found)
 
     def __call__(
         self, graph: Any, seeds: Sequence[Tensor], *args: Any, **kwargs: Any
@@ -119,6 +136,21 @@ class SuperBatch:
         All but the second, the seeds, must be the same objects for batches
         to run together.
         """
+        return self._run(batches, kwargs, tries=True)
+
+    def run_all(self, batches: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """As :meth:`run`, all together if the budget allows it."""
+        return self._run(batches, {}, tries=False)
+
+    # Helpers #################################################################
+
+    def _run(
+        self,
+        batches: Sequence[tuple[Any, ...]],
+        kwargs: dict[str, Any],
+        tries: bool,
+    ) -> list[Any]:
+        start = time.perf_counter() if tries else None
         batches = [tuple(batch) for batch in batches]
         for batch in batches:
             if len(batch) < 2 or not isinstance(batch[1], Tensor):
@@ -127,6 +159,8 @@ class SuperBatch:
                     f'{batch[1:2]} for a batch)'
                 )
         batches = [(b[0], _marked(b[1]), *b[2:]) for b in batches]
+        if tries:
+            self.search.offer(len(batches))
         found = self._inputs(batches, kwargs)
         if found is None:
             return self._one_by_one(
@@ -137,33 +171,33 @@ class SuperBatch:
         while len(results) < len(batches):
             first = len(results)
             sizes = [batch[1].shape[0] for batch in batches[first:]]
-            part = batches[first : first + self._search.take(sizes)]
-            results += self._measured(found, part, kwargs, keys, first)
+            part = batches[first : first + self.search.take(sizes, tries)]
+            results += self._measured(found, part, kwargs, keys, first, start)
+            start = time.perf_counter() if tries else None
         return results
-
-    # Helpers #################################################################
 
     def _inputs(
         self, batches: list[tuple[Any, ...]], kwargs: dict[str, Any]
     ) -> _Inputs | None:
         """What the graph of a run is given, if batches can run together."""
-        if not batches or self._search.is_alone or not _fit(batches):
+        alone = self.search.is_alone or self._fails
+        if not batches or alone or not _fit(batches):
             return None
         with self._lock:
-            self._compile()
-            if self._compiled is None:
-                return None
             token = _task.set(_Inputs)
             try:
-                self._compiled(*batches[0], **kwargs)
+                self.alone(*batches[0], **kwargs)
             except _Inputs as found:
+                possible = found.captured.prepare()
                 self.notes = found.captured.notes
-                return None if found.captured.together is None else found
+                if possible:
+                    return found
+                self.search.settle(1)
             except Exception as error:  # its own errors come again, alone
                 failed = isinstance(error, BackendCompilerFailed)
                 if failed and self._chosen.strict:
                     raise
-                self._compiled, reason = None, str(error).split('\n')[0]
+                self._fails, reason = True, str(error).split('\n')[0]
                 self.notes = (f'it cannot be captured: {reason}',)
                 warnings.warn(
                     f'super_batch: batches run one by one, as {self.notes[0]}',
@@ -173,26 +207,15 @@ class SuperBatch:
                 _task.reset(token)
         return None  # a program that draws nothing may have no graph
 
-    def _compile(self) -> None:
-        if self._ready:
-            return
-        fn = self._fn
-
-        def program(
-            graph: Any, seeds: Tensor, *args: Any, **kwargs: Any
-        ) -> Any:
-            return fn(graph, seeds, *args, **kwargs)
-
-        self._compiled = torch.compile(
-            program, backend=self._capture, fullgraph=True
-        )
-        self._ready = True
-
     def _capture(
-        self, gm: GraphModule, example_inputs: Sequence[Any]
+        self,
+        gm: GraphModule,
+        example_inputs: Sequence[Any],
+        options: Mapping[str, Any] | None = None,
     ) -> Callable[..., Any]:
         """The backend: compiles a graph for one batch and for several."""
-        captured = capture(gm, example_inputs, self._options, self._chosen)
+        captured = Captured(gm, example_inputs, options, self._chosen)
+        self._found.append(captured)
 
         def call(*inputs: Any) -> Any:
             task = _task.get()
@@ -211,7 +234,7 @@ class SuperBatch:
         keys: BatchKeys,
         first: int,
     ) -> list[Any]:
-        run, out = self._compiled or self._fn, []
+        run, out = self._fn if self._fails else self.alone, []
         for i, batch in enumerate(batches, first):
             with keys.of(i, i + 1):
                 out.append(run(*batch, **kwargs))
@@ -224,11 +247,12 @@ class SuperBatch:
         kwargs: dict[str, Any],
         keys: BatchKeys,
         first: int,
+        start: float | None,
     ) -> list[Any]:
         """Runs batches together, and notes what that takes if asked to."""
         sizes = [batch[1].shape[0] for batch in batches]
-        measure = self._search.wants_memory(sizes)
-        start = time.perf_counter()
+        measure = self.search.wants_memory(sizes)
+        settled = found.captured.is_settled
         if len(batches) == 1 and not measure:
             out = self._one_by_one(batches, kwargs, keys, first)
         else:
@@ -237,11 +261,11 @@ class SuperBatch:
                 self._together(*task, nullcontext())
             memory: Any = Memory() if measure else nullcontext()
             out = self._together(*task, memory)
-        seconds = time.perf_counter() - start
         if measure:
-            self._search.note_memory(sizes, memory.peak)
-        else:
-            self._search.note_time(len(batches), seconds)
+            self.search.note_memory(sizes, memory.peak)
+        elif start is not None:
+            seconds = time.perf_counter() - start
+            self.search.note_time(len(batches), seconds, settled)
         return out
 
     def _together(
@@ -259,7 +283,6 @@ class SuperBatch:
             inputs[captured.place] = torch.cat(seeds)
         ptr = segments.pointers([s.shape[0] for s in seeds])
         assert captured.together is not None
-        assert self._compiled is not None
         try:
             with keys.of(first, first + len(batches)), memory:
                 results = captured.together(*inputs, ptr)
@@ -270,7 +293,7 @@ class SuperBatch:
                 f'together they fail: {error}',
                 stacklevel=4,
             )
-            self._search.note_failure(len(batches))
+            self.search.note_failure(len(batches))
             return out
         out = []
         for batch, result in zip(
@@ -278,7 +301,7 @@ class SuperBatch:
         ):
             token = _task.set(result)
             try:
-                out.append(self._compiled(*batch, **kwargs))
+                out.append(self.alone(*batch, **kwargs))
             finally:
                 _task.reset(token)
         return out
@@ -331,8 +354,8 @@ def super_batch(
     Args:
         fn (Callable): The program, ``fn(A, seeds, ...)``.
         size (int or str, optional): How many batches run together at most.
-            ``'auto'`` tries 1, 2, 4, ... on the first batches and takes what
-            is fastest, 1 where nothing else pays.
+            ``'auto'`` tries 8, 16 and 32 on the first batches, and as many
+            alone, and takes what is fastest.
         memory_budget (int, optional): Bytes that the tensors of a run may
             take, as far as measured before: fewer batches run together where
             they would take more.

@@ -105,6 +105,22 @@ def join(values: Sequence[Tensor], sizes: Sequence[Sequence[int]]) -> Tensor:
     )
 
 
+def argsort(value: Tensor, sizes: list[int], descending: bool) -> Tensor:
+    """Sorts the rows of each batch; returns their places in all rows."""
+    begin, parts = 0, []
+    for part, size in zip(value.split(sizes), sizes, strict=True):
+        order = part.argsort(stable=True, descending=descending)
+        parts.append(order + begin)
+        begin += size
+    return torch.cat(parts)
+
+
+def cumsum(value: Tensor, ptr: Tensor, batch: Tensor) -> Tensor:
+    """Sums integers up to each row of its batch."""
+    total = torch.nn.functional.pad(value.cumsum(0), (1, 0))
+    return total[1:] - total[ptr[batch]]
+
+
 def tile(value: Tensor, ptr: Tensor) -> Tensor:
     """Copies a value for each batch."""
     return value.repeat(ptr.numel() - 1, *[1] * (value.dim() - 1))
@@ -238,3 +254,8 @@ def neighbor_sample(
         node_ptr,
         edge_ptr,
     )
+
+
+# They change nothing: what they read of the graph may be hoisted.
+for _function in (walk, neighbor_sample):
+    setattr(_function, 'is_pure', True)  # noqa: B010

@@ -11,19 +11,25 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-#: How often each size is timed, after a first run, and the most tried.
-_ROUNDS, _LARGEST = 4, 32
+#: How often each size is timed, and the first and the most that are tried.
+_ROUNDS, _FIRST, _LARGEST = 4, 8, 32
 
 #: Batches must be that much faster together than alone: never slower.
 _GAIN = 0.93
+#: More seeds may take more bytes than those that were measured.
+_MARGIN = 1.1
+#: So much slower, two rounds are enough.
+_LOSS = 1.15
 
 
 class SizeSearch:
     """Chooses how many batches run together.
 
-    Tries 2, 4, 8, ... batches for as long as a batch becomes faster. Runs of
-    batches together and of as many alone take turns, so that what else the
-    machine does disturbs both.
+    Tries 8, 16, ... batches for as long as a batch becomes faster: what eight
+    do not gain, fewer do not. Runs of batches together and of as many alone
+    take turns, so that what else the machine does disturbs both. What is
+    gained is gained by the least of each, as what else it does only adds, and
+    in most of the turns.
 
     Args:
         size (int or str): The number, or ``'auto'``.
@@ -34,11 +40,12 @@ class SizeSearch:
         self._budget = budget
         self._most = size if isinstance(size, int) else _LARGEST
         self._chosen = size if isinstance(size, int) else None
-        self._trying, self._alone_left = 2, 0
+        self._trying, self._alone_left = _FIRST, 0
         self._together: list[float] = []
-        self._alone: list[float] = []
+        self._alone: list[list[float]] = []
         self._gains: dict[int, float] = {1: 1.0}
-        self._warm: set[int] = set()
+        self._offered: list[int] = []
+        self._counts = True
         self._bytes_per_seed, self._measured = 0.0, 0
         self._lock = threading.Lock()
 
@@ -48,21 +55,58 @@ class SizeSearch:
         return min(self._chosen or self._trying, self._most)
 
     @property
+    def best(self) -> int:
+        """How many batches are known to be fastest together."""
+        return min(self._chosen or self._fastest(), self._most)
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether nothing is tried any more."""
+        return self._chosen is not None
+
+    @property
     def is_alone(self) -> bool:
         """Whether batches run one by one from now on."""
         return self._chosen == 1 or self._most == 1
 
-    def take(self, sizes: Sequence[int]) -> int:
-        """How many of some batches run together next, by their seeds."""
-        if self._chosen is None and self._alone_left:
+    def settle(self, size: int) -> None:
+        """Decides what is not measured."""
+        with self._lock:
+            self._chosen = size
+
+    def offer(self, count: int) -> None:
+        """Notes how many batches a caller has.
+
+        If they are always fewer than are tried, as many are.
+        """
+        with self._lock:
+            if self._chosen is not None or count >= self._trying:
+                self._offered = []
+                return
+            self._offered.append(count)
+            if len(self._offered) == 2 * _ROUNDS and max(self._offered) > 1:
+                self._trying, self._offered = max(self._offered), []
+
+    def take(self, sizes: Sequence[int], tries: bool = True) -> int:
+        """How many of some batches run together next, by their seeds.
+
+        Args:
+            sizes (List[int]): Numbers of seeds.
+            tries (bool, optional): Whether the search is asked; if not, only
+                the budget is.
+        """
+        size = self.size if tries else self._most
+        tries = tries and self._chosen is None
+        if tries and self._alone_left:
             return 1
         count, seeds = 0, 0
-        for number in sizes[: self.size]:
+        for number in sizes[:size]:
             seeds += number
             if count and not self._fits(seeds):
                 break
             count += 1
-        return count
+        # As many as are tried, or as few as the budget is known to allow.
+        return 1 if tries and count == len(sizes) < size else count
 
     def _fits(self, seeds: int) -> bool:
         """Whether so many seeds are within the budget, as far as is known.
@@ -72,7 +116,8 @@ class SizeSearch:
         if self._budget is None:
             return True
         known = seeds <= 4 * self._measured
-        return known and seeds * self._bytes_per_seed <= self._budget
+        margin = 1 if seeds <= self._measured else _MARGIN
+        return known and margin * seeds * self._bytes_per_seed <= self._budget
 
     def wants_memory(self, sizes: Sequence[int]) -> bool:
         """Whether to measure a run's memory: that of more seeds than yet."""
@@ -86,7 +131,10 @@ class SizeSearch:
             self._bytes_per_seed = max(self._bytes_per_seed, peak / seeds)
             over = not self._fits(2 * seeds)
             if self._chosen is None and len(sizes) < self._trying and over:
-                self._choose()  # nothing larger can be tried
+                self._trying = len(sizes)  # nothing larger can be tried
+                self._most = len(sizes)
+                if len(sizes) == 1:
+                    self._choose()
 
     def note_failure(self, size: int) -> None:
         """Notes that as many batches do not run together."""
@@ -95,40 +143,59 @@ class SizeSearch:
             if self._chosen is None:
                 self._choose()
 
-    def note_time(self, size: int, seconds: float) -> None:
-        """Notes how long a run took, and decides if that is enough."""
+    def note_time(
+        self, size: int, seconds: float, counts: bool = True
+    ) -> None:
+        """Notes how long a run took, and decides if that is enough.
+
+        Args:
+            size (int): How many batches it had.
+            seconds (float): What it took.
+            counts (bool, optional): Whether later runs take as long.
+        """
         with self._lock:
             if self._chosen is not None:
                 return
             if self._alone_left and size == 1:
-                self._alone.append(seconds)
+                self._alone[-1].append(seconds)
                 self._alone_left -= 1
-            elif size == self._trying and size not in self._warm:
-                self._warm.add(size)
-            elif size == self._trying:
-                self._together.append(seconds / size)
+            elif size == self._trying and not self._alone_left:
+                self._together.append(seconds)
+                self._alone.append([])
                 self._alone_left = size
-            done = len(self._together) == _ROUNDS and not self._alone_left
-            if done:
-                self._next()
+                self._counts = counts
+            if self._alone_left or not self._together:
+                return
+            if not self._counts:
+                self._together, self._alone = [], []
+            rounds = len(self._together)
+            if rounds < 2:
+                return
+            pairs = self._together, list(map(sum, self._alone))
+            ratios = [t / a for t, a in zip(*pairs, strict=True)]
+            least, alone = map(min, pairs)
+            gain = max(least / alone, statistics.median(ratios))
+            if rounds == _ROUNDS or min(ratios) > _LOSS:
+                self._next(gain)
 
-    def _next(self) -> None:
+    def _next(self, gain: float) -> None:
         """Notes the gain of a size, and tries the next one if it may pay."""
-        together, alone = map(statistics.median, (self._together, self._alone))
         size = self._trying
-        self._gains[size] = together / alone
+        # Noise may hide a small gain, which is larger for more batches.
+        better = gain < 1.05 * min(self._gains.values())
+        self._gains[size] = gain
         self._together, self._alone = [], []
-        # What a run costs beside its batches may hide the gain of two, and
-        # noise a small gain.
-        worse = self._gains[size] > 1.05 * self._gains[size // 2]
-        if (size == 2 or not worse) and 2 * size <= self._most:
+        if better and 2 * size <= self._most:
             self._trying = 2 * size
         else:
             self._choose()
 
     def _choose(self) -> None:
+        self._chosen = self._fastest()
+
+    def _fastest(self) -> int:
         best = min(self._gains, key=lambda size: self._gains[size])
-        self._chosen = best if self._gains[best] < _GAIN else 1
+        return best if self._gains[best] < _GAIN else 1
 
 
 class Memory(TorchDispatchMode):

@@ -58,16 +58,19 @@ _ARITHMETIC = {
     operator.floordiv,
     operator.mod,
     operator.pow,
+    aten.floor_divide.default,  # which torch does not mark as such
 }
 
 
 def is_pointwise(node: Node) -> bool:
     """Whether each element of a result comes of those at its place."""
     target = node.target
+    if target in _ARITHMETIC:
+        return isinstance(example(node), Tensor)
     if isinstance(target, torch._ops.OpOverload):
         tagged = torch.Tag.pointwise in target.tags
         return tagged or target.overloadpacket is aten.where  # with scalars
-    return target in _ARITHMETIC and isinstance(example(node), Tensor)
+    return False
 
 
 def pointwise(rewrite: Rewrite, node: Node) -> Value:
@@ -214,7 +217,7 @@ def _concatenate(rewrite: Rewrite, node: Node) -> Value:
         return Value(rewrite.copy(node, changed), values[0].axis)
     if stacks or given['dim'] != 0:
         raise NoRule('rows of batches are stacked')
-    return _rows(rewrite, node, values)
+    return in_batches(rewrite, node, values)
 
 
 def _begins_with_zero(rewrite: Rewrite, nodes: Sequence[Node]) -> bool:
@@ -228,19 +231,7 @@ def _begins_with_zero(rewrite: Rewrite, nodes: Sequence[Node]) -> bool:
     )
 
 
-@rule(aten.cumsum.default)
-def _count_held(rewrite: Rewrite, node: Node) -> Value:
-    """Where the rows end for which a mask holds."""
-    mask, given = rewrite.vector(args_of(node)[0]), arguments(node)
-    tensor = example(args_of(node)[0])
-    if tensor.dtype != torch.bool or tensor.dim() != 1:
-        raise NoRule('rows of different batches are added')
-    if given['dtype'] not in (None, torch.int64):
-        raise NoRule('rows are counted in another type')
-    return Value(rewrite.copy(node), mask.axis, rewrite.held(mask), 'ends')
-
-
-def _rows(rewrite: Rewrite, node: Node, values: Sequence[Value]) -> Value:
+def in_batches(rewrite: Rewrite, node: Node, values: Sequence[Value]) -> Value:
     """Rows after rows, in each batch."""
     into = values[0].into
     same = all(value.into is into for value in values)
@@ -251,12 +242,12 @@ def _rows(rewrite: Rewrite, node: Node, values: Sequence[Value]) -> Value:
         [rewrite.lengths(v.axis) for v in values if v.axis is not None],
         like=example(node),
     )
-    ptr = rewrite.call(
-        segments.sum_of,
-        [v.axis.ptr for v in values if v.axis is not None],
-        like=rewrite.pointer_like(),
+    axes = [v.axis for v in values if v.axis is not None]
+    axis = rewrite.once(
+        ('joined', *axes),
+        lambda: rewrite.axis(segments.sum_of, [axis.ptr for axis in axes]),
     )
-    return Value(joined, Axis(ptr), into if same else None)
+    return Value(joined, axis, into if same else None)
 
 
 @rule(aten.sum.dim_IntList)

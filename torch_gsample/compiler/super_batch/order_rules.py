@@ -1,0 +1,103 @@
+"""What repeats, sorts and ranks become in a program of several batches."""
+
+import operator
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+from torch_gsample.compiler.ir import aten, example
+from torch_gsample.compiler.super_batch import segments
+from torch_gsample.compiler.super_batch.torch_rules import (
+    arguments,
+    in_batches,
+    rule,
+)
+from torch_gsample.compiler.super_batch.values import (
+    NoRule,
+    Rewrite,
+    Value,
+    args_of,
+)
+
+_INTEGERS = (torch.int32, torch.int64)
+
+
+@rule(aten.repeat.default)
+def _repeat(rewrite: Rewrite, node: Node) -> Value:
+    """The rows of each batch, again and again."""
+    source, repeats = args_of(node)
+    value = rewrite.vector(source)
+    first, *others = repeats
+    if not isinstance(first, int) or first < 1:
+        raise NoRule('rows are repeated a number of times that is not known')
+    if len(repeats) != example(source).dim() or others != [1] * len(others):
+        raise NoRule('rows get another shape')
+    return in_batches(rewrite, node, [value] * first)
+
+
+@rule(aten.argsort.stable)
+def _argsort(rewrite: Rewrite, node: Node) -> Value:
+    """Batch by batch; rows are then those of all batches."""
+    given = arguments(node)
+    value = rewrite.vector(given['self'])
+    if example(given['self']).dim() != 1 or not given['stable']:
+        raise NoRule('only a stable order of a vector is known')
+    order = rewrite.call(
+        segments.argsort,
+        value.node,  # positions are in the order of those of their batch
+        rewrite.lengths(value.axis),
+        given['descending'],
+        like=example(node),
+    )
+    return Value(order, value.axis, value.axis)
+
+
+@rule(aten.cumsum.default)
+def _cumsum(rewrite: Rewrite, node: Node) -> Value:
+    """Sums up to each row of its batch; of a mask, where held rows end."""
+    given = arguments(node)
+    tensor, value = example(given['self']), rewrite.vector(given['self'])
+    if tensor.dim() != 1 or given['dtype'] not in (None, torch.int64):
+        raise NoRule('only a vector is summed up, as int64')
+    if tensor.dtype == torch.bool:
+        held = rewrite.held(value)
+        return Value(rewrite.copy(node), value.axis, held, 'ends')
+    if tensor.dtype not in _INTEGERS:
+        raise NoRule('a sum up to a row is rounded as rows before it are')
+    total = rewrite.call(
+        segments.cumsum,
+        rewrite.local(value),
+        value.axis.ptr,
+        rewrite.batch(value.axis),
+        like=example(node),
+    )
+    return Value(total, value.axis)
+
+
+@rule(aten.empty_like.default)
+def _empty_like(rewrite: Rewrite, node: Node) -> Value:
+    value = rewrite.vector(args_of(node)[0])
+    return Value(rewrite.copy(node), value.axis)
+
+
+@rule(operator.setitem)
+def _setitem(rewrite: Rewrite, node: Node) -> Value:
+    """Writes rows of what has no values yet, which nobody has read."""
+    target, at, source = args_of(node)
+    fresh = target.target is aten.empty_like.default
+    if not fresh or not isinstance(at, Node):
+        raise NoRule('it is changed in place')
+    value, place = rewrite.vector(target), rewrite.vector(at)
+    changed = {at: rewrite.positions(place, value.axis)}
+    if isinstance(source, Node):
+        rows = rewrite.vector(source)
+        if rows.axis is not place.axis:
+            raise NoRule('rows of different axes are combined')
+        changed[source] = rewrite.local(rows)
+    return Value(rewrite.copy(node, changed), value.axis)
+
+
+def is_write(node: Any) -> bool:
+    """Whether a node stays without users."""
+    return node.target is operator.setitem

@@ -22,8 +22,10 @@ SampleOptions read_frontier_options(const std::optional<int64_t>& time_window,
                                     bool timed,
                                     bool replace) {
   STD_TORCH_CHECK(temporal_strategy == "uniform" || temporal_strategy == "last",
-                  kOp, ": 'temporal_strategy' must be 'uniform' or 'last' (got "
-                  "'", temporal_strategy, "')");
+                  kOp,
+                  ": 'temporal_strategy' must be 'uniform' or 'last' (got "
+                  "'",
+                  temporal_strategy, "')");
   STD_TORCH_CHECK(!time_window.has_value() || *time_window >= 0, kOp,
                   ": 'time_window' must not be negative");
   SampleOptions options{};

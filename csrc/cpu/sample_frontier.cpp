@@ -73,9 +73,9 @@ void FrontierSampler::select_range(int64_t begin,
                                    int64_t* edge) const {
   const ColumnCounter<int64_t, int64_t> counter(args_.columns, args_.options,
                                                 0);
-  ColumnSelector<int64_t, int64_t> selector(
-      nullptr, args_.columns.cum_weight != nullptr, args_.options.replace,
-      args_.key);
+  ColumnSelector<int64_t, int64_t> selector(nullptr,
+                                            args_.columns.cum_weight != nullptr,
+                                            args_.options.replace, args_.key);
   const int64_t* limit = edge + indptr[end];
   for (int64_t i = begin; i < end; ++i) {
     const int64_t n = indptr[i + 1] - indptr[i];

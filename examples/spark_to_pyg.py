@@ -1,7 +1,6 @@
 """Trains GraphSAGE on batches that Spark sampled and wrote as Parquet.
 
-Spark runs in this process; on a cluster the same lines sample graphs that no
-machine holds (docs/spark.md). Beside it is printed what features alone reach.
+Spark runs in this process; for a cluster see docs/spark.md.
 """
 
 import argparse
@@ -11,6 +10,7 @@ import pyarrow as pa
 import torch
 import torch.nn.functional as F
 import torch_geometric.transforms as T
+from pyarrow import parquet
 from pyspark.sql import DataFrame
 from torch import Tensor, nn
 from torch_geometric import seed_everything
@@ -33,20 +33,23 @@ class GNN(nn.Module):
     def forward(self, batch: Data, use_edges: bool) -> Tensor:
         h = F.dropout(self.encode(batch.x).relu(), 0.5, self.training)
         for conv in self.convs if use_edges else ():
-            message = conv(h, batch.edge_index).relu()
-            h = h + F.dropout(message, 0.5, self.training)
+            h = h + conv(h, batch.edge_index).relu()
         return self.classify(h)
 
 
-def tables(data: Data, seeds: Tensor) -> list[DataFrame]:
-    """Returns edges, seeds and features, which a cluster would read."""
+def tables(data: Data, seeds: Tensor, folder: str) -> list[DataFrame]:
+    """Stores edges, seeds and features, as Spark finds them in a lake."""
     src, dst = data.edge_index.numpy()
-    edges = {'src': src, 'dst': dst, 'id': range(len(src))}
-    x = data.x.tolist()
-    nodes = {'id': range(len(x)), 'x': x, 'y': data.y.numpy()}
-    inputs = {'position': range(len(seeds)), 'id': seeds.numpy()}
-    make = on_spark.local_session(spark_driver_memory='2g').createDataFrame
-    return [make(pa.table(columns)) for columns in (edges, inputs, nodes)]
+    columns = {
+        'edges': {'src': src, 'dst': dst, 'id': range(len(src))},
+        'seeds': {'position': range(len(seeds)), 'id': seeds.numpy()},
+        'nodes': {'id': range(len(data.x)), 'x': data.x.tolist()},
+    }
+    columns['nodes']['y'] = data.y.numpy()
+    spark = on_spark.local_session(spark_driver_memory='2g')
+    for name, values in columns.items():
+        parquet.write_table(pa.table(values), f'{folder}/{name}')
+    return [spark.read.parquet(f'{folder}/{name}') for name in columns]
 
 
 def main() -> None:
@@ -54,7 +57,6 @@ def main() -> None:
     add = parser.add_argument
     add('--epochs', type=int, default=2)
     add('--batch-size', type=int, default=1024)
-    add('--hidden', type=int, default=128)
     add('--max-batches', type=int, default=10**6, help='per epoch')
     add('--seed', type=int, default=0)
     args = parser.parse_args()
@@ -66,21 +68,20 @@ def main() -> None:
     seeds = data.train_mask.nonzero().view(-1)
     count = args.max_batches * args.batch_size
     seeds = seeds[torch.randperm(len(seeds))[:count]]
-    *graph, nodes = tables(data, seeds)
     with tempfile.TemporaryDirectory() as folder:
+        *graph, nodes = tables(data, seeds, folder)
         for epoch in range(args.epochs):
             options['epoch'] = epoch
             batches = on_spark.neighbor_sample(*graph, [10, 5], **options)
             batches.write(f'{folder}/{epoch}', features=nodes)
             batches.close()
         for name, use_edges in (('Features only', False), ('GNN', True)):
-            model = GNN(64, args.hidden, dataset.num_classes)
+            model = GNN(64, 64, dataset.num_classes)
             optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
             for epoch in range(args.epochs):
                 model.train()
-                for batch in on_spark.SampledParquetLoader(
-                    f'{folder}/{epoch}'
-                ):
+                loader = on_spark.SampledParquetLoader(f'{folder}/{epoch}')
+                for batch in loader:
                     out = model(batch, use_edges)[: batch.batch_size]
                     loss = F.cross_entropy(out, batch.y[: len(out)])
                     optimizer.zero_grad()

@@ -43,7 +43,7 @@ def tables(data: Data, seeds: Tensor, folder: str) -> list[DataFrame]:
     columns = {
         'edges': {'src': src, 'dst': dst, 'id': range(len(src))},
         'seeds': {'position': range(len(seeds)), 'id': seeds.numpy()},
-        'nodes': {'id': range(len(data.x)), 'x': data.x.tolist()},
+        'nodes': {'id': range(len(data.x)), 'x': list(data.x.numpy())},
     }
     columns['nodes']['y'] = data.y.numpy()
     spark = on_spark.local_session(spark_driver_memory='2g')

@@ -47,6 +47,8 @@ LAYERS = {
     'compiler': {'codegen', 'compiler', 'ops', 'rng', 'sparse_sample'},
     'datasets': {'datasets', 'formats', 'ops'},
     'storage': {'_library', 'formats', 'ops', 'rng', 'samplers', 'storage'},
+    'graph_sampling': {'graph_sampling', 'ops', 'rng'},
+    'spark': {'graph_sampling', 'ops', 'rng', 'spark'},
     'testing': {'formats', 'ops', 'rng'},
 }
 
@@ -139,7 +141,10 @@ def test_import_prints_nothing(imports):
 
 
 def test_import_loads_nothing_heavy(imports):
-    heavy = {'matplotlib', 'duckdb', 'pyspark', 'rich', 'hypothesis'}
+    heavy = {
+        *('matplotlib', 'duckdb', 'pyspark', 'pyarrow', 'scipy'),
+        *('rich', 'hypothesis'),
+    }
     assert not heavy & imports[0]['modules']
     own = {m for m in imports[0]['modules'] if m.startswith('torch_gsample.')}
     assert not {m for m in own if '.datasets' in m or '.testing' in m}

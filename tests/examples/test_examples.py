@@ -25,6 +25,7 @@ EXAMPLES = {
     'train_pinsage': ['--hidden', '8', '--batch-size', '512'],
     'train_seal': ['--hidden', '8'],
     'train_from_disk': ['--hidden', '8'],
+    'spark_to_pyg': [],
 }
 #: Those that show one sampler each.
 SHORT = list(EXAMPLES)[3:]

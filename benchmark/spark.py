@@ -1,0 +1,206 @@
+"""How does sampling on Spark grow with the graph, and what does it shuffle?
+
+Spark runs in this process. Graphs are configuration models of 1x, 4x and 16x
+edges; the exponent of a power law through the times says how near to linear
+an operator is. Peers are measured on the same graphs when they can be
+imported. Times are those of one run, after one that warms Spark up.
+"""
+
+import argparse
+import json
+import math
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import torch
+from harness import Report, machine
+from pyarrow import parquet
+from torch_geometric.data import Data
+
+from torch_gsample import graph_sampling
+from torch_gsample import spark as on_spark
+from torch_gsample.datasets import power_law
+
+#: Arguments beside the graph and the share that is kept.
+OPERATORS: dict[str, dict[str, Any]] = {
+    'random_vertex': {},
+    'random_edge': {},
+    'random_vertex_neighborhood': {'direction': 'out'},
+    'random_walk': {'walkers': 10_000},
+}
+SHARE = {'random_vertex_neighborhood': 0.02, 'random_walk': 0.05}
+
+
+def make_graph(num_edges: int) -> Data:
+    """A graph of mean degree 16 and greatest degree 10,000."""
+    graph = power_law(num_edges // 16, num_edges, 10_000)
+    edge_index = torch.stack([graph.indices, graph.col()]).long()
+    return Data(edge_index=edge_index, num_nodes=num_edges // 16)
+
+
+def frames(spark: Any, data: Data, folder: Path) -> tuple[Any, Any]:
+    """Stores a graph, so that Spark reads it as it would on a cluster."""
+    src, dst = data.edge_index.numpy()
+    tables = {
+        'vertices': {'id': torch.arange(data.num_nodes).numpy()},
+        'edges': {'src': src, 'dst': dst, 'id': range(len(src))},
+    }
+    out = []
+    for name, columns in tables.items():
+        path = folder / f'{name}-{len(src)}.parquet'
+        parquet.write_table(pa.table(columns), path, row_group_size=1 << 20)
+        out.append(spark.read.parquet(str(path)))
+    return out[0], out[1]
+
+
+def seconds(call: Callable[[], object]) -> float:
+    """Times one call."""
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def exponent(sizes: list[int], times: list[float]) -> float:
+    """The slope of a line through the logarithms."""
+    x = torch.tensor([math.log(n) for n in sizes])
+    y = torch.tensor([math.log(t) for t in times])
+    x, y = x - x.mean(), y - y.mean()
+    return float((x * y).sum() / (x * x).sum())
+
+
+def peer(name: str, data: Data, share: float) -> Callable[[], object] | None:
+    """The sampler of littleballoffur that does the same, if it is there."""
+    try:
+        import littleballoffur
+        import networkx
+    except ImportError:
+        return None
+    kinds = {
+        'random_vertex': littleballoffur.RandomNodeSampler,
+        'random_edge': littleballoffur.RandomEdgeSampler,
+        'random_walk': littleballoffur.RandomWalkWithJumpSampler,
+    }
+    if name not in kinds:
+        return None
+    graph = networkx.Graph(data.edge_index.T.tolist())
+    edges = name == 'random_edge'
+    size = graph.number_of_edges() if edges else graph.number_of_nodes()
+    return lambda: kinds[name](int(share * size)).sample(graph)
+
+
+def grow(spark: Any, sizes: list[int], folder: Path) -> Report:
+    """Times each operator on graphs of several sizes."""
+    report = Report(
+        'Run time by number of edges, in seconds',
+        [
+            'operator',
+            *(f'{n / 1e6:g} M' for n in sizes),
+            'exponent',
+            'on tensors, greatest',
+            'littleballoffur, least',
+            'on tensors, least',
+        ],
+    )
+    graphs = {n: make_graph(n) for n in sizes}
+    stored = {n: frames(spark, graphs[n], folder) for n in sizes}
+    for name in OPERATORS:
+        share = SHARE.get(name, 0.1)
+
+        def on_cluster(n: int, name: str = name, share: float = share) -> None:
+            sample = getattr(on_spark, name)(
+                *stored[n], share, seed=12, **OPERATORS[name]
+            )
+            sample.vertices.count(), sample.edges.count()
+
+        def local(n: int, name: str = name, share: float = share) -> None:
+            getattr(graph_sampling, name)(
+                graphs[n], share, seed=12, **OPERATORS[name]
+            )
+
+        on_cluster(sizes[0])
+        times = [seconds(lambda n=n: on_cluster(n)) for n in sizes]
+        other = peer(name, graphs[sizes[0]], share)
+        report.add(
+            name,
+            *times,
+            exponent(sizes, times),
+            seconds(lambda: local(sizes[-1])),
+            seconds(other) if other else '-',
+            seconds(lambda: local(sizes[0])),
+        )
+    return report
+
+
+def shuffle(spark: Any, num_edges: int, folder: Path) -> Report:
+    """What `neighbor_sample` shuffles, stage by stage."""
+    report = Report(
+        f'Shuffled bytes of neighbor_sample, {num_edges / 1e6:g} M edges',
+        ['part', 'written', 'a sampled edge', 'seconds'],
+    )
+    _, edges = frames(spark, make_graph(num_edges), folder)
+    ids = torch.randperm(num_edges // 16)[:20_480]
+    seeds = spark.createDataFrame(
+        pa.table({'position': range(len(ids)), 'id': ids.numpy()})
+    )
+    before, start = shuffled(spark), time.perf_counter()
+    sample = on_spark.neighbor_sample(
+        edges, seeds, [10, 5], batch_size=1024, seed=12
+    )
+    sampled = sample.edges.count()
+    middle, split = shuffled(spark), time.perf_counter()
+    sample.write(str(folder / 'batches'))
+    after, end = shuffled(spark), time.perf_counter()
+    sample.close()
+    for part, size, took in (
+        ('columns of nodes, two hops', middle - before, split - start),
+        ('batches', after - middle, end - split),
+    ):
+        report.add(part, f'{size / 1e6:.1f} MB', size / sampled, took)
+    report.add('sampled edges', f'{sampled:,}', '', '')
+    return report
+
+
+def shuffled(spark: Any) -> int:
+    """Bytes that all stages so far wrote for others, as Spark counts."""
+    context = spark.sparkContext
+    url = f'{context.uiWebUrl}/api/v1/applications/{context.applicationId}'
+    time.sleep(1)  # what it counts comes late
+    with urllib.request.urlopen(f'{url}/stages?status=complete') as answer:
+        return sum(s['shuffleWriteBytes'] for s in json.load(answer))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    add = parser.add_argument
+    add('--edges', type=int, default=1_250_000, help='of the least graph')
+    add('--memory', default='6g')
+    add('--markdown', type=Path)
+    args = parser.parse_args()
+    spark = on_spark.local_session(
+        spark_driver_memory=args.memory,
+        spark_ui_enabled='true',
+        spark_sql_shuffle_partitions='16',
+        spark_ui_showConsoleProgress='false',
+    )
+    spark.sparkContext.setLogLevel('ERROR')
+    print(machine())
+    with tempfile.TemporaryDirectory() as folder:
+        sizes = [args.edges * factor for factor in (1, 4, 16)]
+        reports = [
+            grow(spark, sizes, Path(folder)),
+            shuffle(spark, sizes[1], Path(folder)),
+        ]
+    for report in reports:
+        report.show()
+    if args.markdown:
+        text = '\n'.join(report.markdown() for report in reports)
+        args.markdown.write_text(f'{machine()}\n\n{text}')
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,26 @@
+"""One Spark session for all tests, in this process."""
+
+import pytest
+
+from torch_gsample.spark import local_session
+
+
+@pytest.fixture(scope='session')
+def spark():
+    # Tiny data: what starts fast beats what runs fast. Tasks may fail thrice.
+    session = local_session(
+        master='local[2,4]',
+        spark_driver_memory='1g',
+        spark_driver_extraJavaOptions=(
+            '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC'
+        ),
+        spark_python_daemon_module='tests.spark.worker_daemon',
+        spark_sql_adaptive_enabled='false',
+        spark_sql_codegen_factoryMode='NO_CODEGEN',
+        spark_sql_codegen_wholeStage='false',
+        spark_sql_shuffle_partitions='2',
+        spark_ui_showConsoleProgress='false',
+    )
+    session.sparkContext.setLogLevel('OFF')
+    yield session
+    session.stop()

@@ -1,0 +1,246 @@
+"""What is wrong is said before a job starts, or by the job in plain words."""
+
+import ast
+import builtins
+import inspect
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import PythonException
+
+from torch_gsample import spark as on_spark
+from torch_gsample.spark import (
+    SampledParquetLoader,
+    parquet_loader,
+    session,
+)
+
+
+@pytest.fixture(scope='module')
+def frame(spark):
+    """Makes a DataFrame of columns."""
+    return lambda **columns: spark.createDataFrame(pa.table(columns))
+
+
+@pytest.fixture(scope='module')
+def vertices(frame):
+    return frame(id=[0, 1, 2])
+
+
+@pytest.fixture(scope='module')
+def edges(frame):
+    return frame(src=[0, 1], dst=[1, 2])
+
+
+OPERATORS = (
+    on_spark.random_vertex,
+    on_spark.random_edge,
+    on_spark.random_vertex_neighborhood,
+    on_spark.random_walk,
+)
+
+
+@pytest.mark.parametrize('operator', OPERATORS)
+def test_operators_check_before_a_job(frame, vertices, edges, operator):
+    name = operator.__name__
+    with pytest.raises(ValueError, match=f"{name}: 'fraction'.*1.5"):
+        operator(vertices, edges, 1.5)
+    with pytest.raises(ValueError, match=f"{name}: 'edges'.*'dst'.*src"):
+        operator(vertices, frame(src=[0], to=[1]), 0.5)
+    with pytest.raises(TypeError, match=f"{name}: column 'id'.*string"):
+        operator(frame(id=['a']), edges, 0.5)
+    with pytest.raises(TypeError, match=f"{name}: 'vertices'.*list"):
+        operator([0, 1], edges, 0.5)
+
+
+def test_their_other_arguments_are_checked(vertices, edges):
+    with pytest.raises(ValueError, match=r"'direction'.*up"):
+        on_spark.random_vertex_neighborhood(vertices, edges, 0.5, 'up')
+    with pytest.raises(ValueError, match="'walkers' must be at least 1"):
+        on_spark.random_walk(vertices, edges, 0.5, walkers=0)
+    with pytest.raises(ValueError, match="'jump_probability'"):
+        on_spark.random_walk(vertices, edges, 0.5, jump_probability=-1)
+
+
+def test_ids_that_are_none_fail_the_job_in_words(frame, edges):
+    for ids, words in (([0, None], 'null'), ([0, -4], 'negative.*-4')):
+        kept = on_spark.random_vertex(
+            frame(id=ids), edges, 0.5, keep_isolated=True
+        )
+        with pytest.raises(PythonException, match=f"'id' must not be {words}"):
+            kept.vertices.collect()
+
+
+def test_graphs_are_looked_through(frame, vertices, edges):
+    on_spark.check_graph(vertices, edges)
+    ints = pa.array([], pa.int64())
+    for bad_vertices, bad_edges, words in (
+        (frame(id=ints), edges, "'vertices' must not be empty"),
+        (vertices, frame(src=ints, dst=ints), "'edges' must not be empty"),
+        (frame(id=[0, None]), edges, "'id' of 'vertices' must not hold nulls"),
+        (vertices, frame(src=[-1], dst=[0]), "'src' of 'edges'"),
+        (frame(id=[0, 1, 1]), edges, 'unique .got 1 2 times'),
+        (frame(id=[0, 1]), edges, "ends of 'edges'.*got 2"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            on_spark.check_graph(bad_vertices, bad_edges)
+
+
+def test_neighbor_sample_checks_before_a_job(frame, edges):
+    numbered = frame(src=[0, 1], dst=[1, 2], id=[0, 1])
+    seeds = frame(position=[0, 1], id=[0, 1])
+    bad = [
+        ((edges, seeds, [2]), {}, "'edges' must have a column 'id'"),
+        ((numbered, edges, [2]), {}, "'seeds' must have a column 'position'"),
+        ((numbered, seeds, [-2]), {}, "'fanouts' must be -1"),
+        ((numbered, seeds, {}), {}, "'fanouts' must be a list"),
+        (({}, seeds, [2]), {}, "'edges' must have an edge type"),
+        ((numbered, ('a', seeds), [2]), {}, "the node type of 'seeds'"),
+        ((numbered, seeds, [2]), {'timed': True}, "a column 'time'"),
+        ((numbered, seeds, [2]), {'weighted': True}, "a column 'weight'"),
+        ((numbered, seeds, [2]), {'batch_size': 0}, "'batch_size'"),
+        ((numbered, seeds, [2]), {'time_window': 3}, "needs 'timed'"),
+        ((numbered, seeds, [2]), {'epoch': -1}, "'epoch'"),
+        ((numbered, seeds.where('id > 5'), [2]), {}, 'must not be empty'),
+        (
+            (numbered, seeds.where('id > 0'), [2]),
+            {},
+            'from 0 to 0, each once .got 1 of them, from 1 to 1',
+        ),
+        (
+            ({('a', 'to', 'b'): numbered}, ('a', seeds), {}),
+            {},
+            "'fanouts' must have the edge types",
+        ),
+        (
+            (
+                {('a', 'to', 'b'): numbered, ('b', 'to', 'a'): numbered},
+                ('a', seeds),
+                {('a', 'to', 'b'): [1], ('b', 'to', 'a'): [1, 2]},
+            ),
+            {},
+            'same number of hops',
+        ),
+    ]
+    for args, options, words in bad:
+        options = {'batch_size': 2, **options}
+        with pytest.raises(ValueError, match=words):
+            on_spark.neighbor_sample(*args, **options)
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    real = builtins.__import__
+
+    def without_spark(name, *args, **kwargs):
+        if name == 'pyspark':
+            raise ImportError(name, name=name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, '__import__', without_spark)
+    with pytest.raises(ImportError, match=r'pyspark.*torch_gsample\[spark\]'):
+        session.require_pyspark()
+
+
+def test_a_missing_java_is_named(monkeypatch):
+    monkeypatch.setenv('JAVA_HOME', '/nowhere')
+    monkeypatch.setenv('PATH', '')
+    with pytest.raises(ImportError, match=r'Java is needed.*openjdk-17'):
+        session.require_java()
+
+
+def write_batch(folder, number, **changes):
+    facts = {
+        'nodes': [None],
+        'edges': [None],
+        'ends': [[0, 0]],
+        'hops': 1,
+        'disjoint': False,
+        'timed': False,
+        'input_type': 0,
+        'num_seeds': 2,
+        'batch_size': 1,
+        'widths': {},
+    }
+    columns = {
+        'facts': [json.dumps(facts)],
+        'node_0': [[0, 1]],
+        'num_nodes_0': [[1, 1]],
+        'row_0': [[1]],
+        'col_0': [[0]],
+        'edge_0': [[7]],
+        'num_edges_0': [[1]],
+        'input_id': [[number]],
+        **changes,
+    }
+    folder = folder / f'batch={number}'
+    folder.mkdir(parents=True)
+    pq.write_table(pa.table(columns), folder / 'part.parquet')
+    return folder / 'part.parquet'
+
+
+def test_folders_that_hold_no_sample_are_refused(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        SampledParquetLoader(str(tmp_path / 'none'))
+    with pytest.raises(ValueError, match="'path' must be a folder"):
+        SampledParquetLoader(str(tmp_path))
+    write_batch(tmp_path, 0)
+    with pytest.raises(ValueError, match=r'must hold 2 batches .got 1.'):
+        SampledParquetLoader(str(tmp_path))
+    write_batch(tmp_path, 1)
+    assert len(list(SampledParquetLoader(str(tmp_path)))) == 2
+
+
+@pytest.mark.parametrize(
+    'changes',
+    [
+        {'row_0': [[2]]},
+        {'col_0': [[-1]]},
+        {'row_0': [[0, 1]]},
+        {'edge_0': [[]]},
+        {'num_nodes_0': [[1]]},
+        {'facts': ['{}']},
+    ],
+)
+def test_damaged_batches_are_refused(tmp_path, changes):
+    write_batch(tmp_path, 0)
+    write_batch(tmp_path, 1, **changes)
+    with pytest.raises(ValueError, match=r'batch=1.*is damaged'):
+        list(SampledParquetLoader(str(tmp_path)))
+
+
+def test_a_cut_file_is_refused(tmp_path):
+    write_batch(tmp_path, 0)
+    path = write_batch(tmp_path, 1)
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(ValueError, match=r'batch=1.*is damaged'):
+        list(SampledParquetLoader(str(tmp_path)))
+
+
+def test_batches_are_shared_out_over_ranks(tmp_path):
+    for number in range(2):
+        write_batch(tmp_path, number)
+
+    def ids(**kwargs):
+        loader = SampledParquetLoader(str(tmp_path), **kwargs)
+        return [int(batch.input_id) for batch in loader]
+
+    assert ids() == ids(num_workers=2) == [0, 1]
+    assert ids(rank=1, world_size=2) == [1]
+    assert ids(rank=2, world_size=3) == []
+    assert ids(rank=0, world_size=3, drop_last=True) == []
+    with pytest.raises(ValueError, match=r"'rank' must be in .0, 2. .got 2."):
+        ids(rank=2, world_size=2)
+
+
+def test_batches_are_read_without_spark():
+    names = set()
+    for node in ast.walk(ast.parse(inspect.getsource(parquet_loader))):
+        if isinstance(node, ast.ImportFrom):
+            names.add(node.module)
+        elif isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+    assert not {
+        n for n in names if n.startswith(('pyspark', 'torch_gsample.'))
+    } - {'torch_gsample.ops._check'}

@@ -1,0 +1,180 @@
+"""Batches from Spark are those of the local loader, field by field."""
+
+import pytest
+import torch
+from pyspark.errors import PythonException
+from torch_geometric.data import Data
+
+from tests.spark.graphs import (
+    CITES,
+    WRITES,
+    assert_same_batches,
+    edge_frame,
+    failing,
+    feature_frame,
+    heterogeneous,
+    homogeneous,
+    seed_frame,
+    written,
+)
+from torch_gsample.loader import NeighborLoader
+from torch_gsample.spark import neighbor_sample
+
+SEEDS = [5, 1, 9, 1, 20, 33, 2]
+TIMES = [3, 19, 10, 7, 0, 12, 15]
+
+
+def local_loader(data, fanouts, epoch=0, **kwargs):
+    loader = NeighborLoader(
+        data, fanouts, batch_size=4, seed=12, rng_scope='epoch', **kwargs
+    )
+    loader.set_epoch(epoch)
+    return loader
+
+
+@pytest.fixture(scope='module')
+def data():
+    return homogeneous()
+
+
+@pytest.fixture(scope='module')
+def edges(spark, data):
+    return edge_frame(spark, data, 'weight', 'time').persist()
+
+
+# (fan-outs, what both take, what names the attributes locally, on Spark)
+CASES = {
+    'uniform': ([3, 2], {}, {}, {}),
+    'all, then none': ([-1, 0], {}, {}, {'epoch': 3}),
+    'replace': ([4, 2], {'replace': True}, {}, {}),
+    'disjoint': ([3, 2], {'disjoint': True}, {}, {}),
+    'weighted': ([3, 2], {}, {'weight_attr': 'weight'}, {'weighted': True}),
+    'timed': (
+        [3, 2],
+        {},
+        {'time_attr': 'time'},
+        {'timed': True},
+    ),
+    'hub': ([3, 2], {}, {}, {'largest_column': 20}),
+    'hub in time': (
+        [3, 2],
+        {'temporal_strategy': 'last', 'time_window': 9},
+        {'time_attr': 'time'},
+        {'timed': True, 'largest_column': 20},
+    ),
+}
+
+
+@pytest.mark.parametrize('case', CASES)
+def test_batches_are_those_of_the_local_loader(
+    spark, data, edges, tmp_path, case
+):
+    fanouts, both, local, own = CASES[case]
+    timed = own.get('timed', False)
+    seeds = seed_frame(spark, SEEDS, TIMES if timed else None)
+    sample = neighbor_sample(
+        edges, seeds, fanouts, batch_size=4, seed=12, **both, **own
+    )
+    # Attributes of nodes in one case, of edges in some: each takes a join.
+    bare = Data(edge_index=data.edge_index, num_nodes=40)
+    features = None
+    if case == 'uniform':
+        bare = Data(edge_index=data.edge_index, x=data.x, y=data.y)
+        features = feature_frame(spark, data, 'x', 'y')
+    names = ['weight'] * ('weighted' in own) + ['time'] * timed
+    for name in names:
+        bare[name] = data[name]
+    edge_features = edges.select('id', *names) if names else None
+    loader = written(
+        sample,
+        tmp_path / 'out',
+        features=features,
+        edge_features=edge_features,
+    )
+    expected = local_loader(
+        bare,
+        fanouts,
+        own.get('epoch', 0),
+        input_nodes=torch.tensor(SEEDS),
+        input_time=torch.tensor(TIMES) if timed else None,
+        **both,
+        **local,
+    )
+    assert_same_batches(loader, expected)
+
+
+def test_batches_of_a_heterogeneous_graph_are_the_same(spark, tmp_path):
+    data = heterogeneous()
+    sample = neighbor_sample(
+        {t: edge_frame(spark, data[t]) for t in (WRITES, CITES)},
+        ('papers', seed_frame(spark, SEEDS[:6])),
+        {WRITES: [2, 1], CITES: [3, 2]},
+        batch_size=4,
+        seed=12,
+        disjoint=True,
+    )
+    loader = written(
+        sample,
+        tmp_path / 'out',
+        features={
+            'papers': feature_frame(spark, data['papers'], 'x'),
+            'authors': feature_frame(spark, data['authors'], 'x', 'y'),
+        },
+        edge_features={CITES: feature_frame(spark, data[CITES], 'edge_attr')},
+    )
+    expected = local_loader(
+        data,
+        {WRITES: [2, 1], CITES: [3, 2]},
+        input_nodes=('papers', torch.tensor(SEEDS[:6])),
+        disjoint=True,
+    )
+    assert_same_batches(loader, expected)
+
+
+def rows(sample):
+    return sorted(sample.edges.drop('tree').collect())
+
+
+def test_neither_partitions_nor_failures_change_a_sample(spark, edges):
+    seeds = seed_frame(spark, SEEDS)
+
+    def sampled(frame):
+        sample = neighbor_sample(
+            frame, seeds, [3], batch_size=4, seed=12, largest_column=20
+        )
+        out = rows(sample)
+        sample.close()
+        return out
+
+    expected = sampled(edges.repartition(1))
+    assert sampled(edges.repartition(16)) == expected
+    assert sampled(failing(edges, 'src')) == expected
+
+
+def test_hubs_are_refused_with_weights(spark, edges):
+    with pytest.raises(ValueError, match=r"'largest_column' edges .got 15\d"):
+        neighbor_sample(
+            edges,
+            seed_frame(spark, SEEDS),
+            [3],
+            batch_size=4,
+            weighted=True,
+            largest_column=20,
+        )
+
+
+def test_what_has_no_features_is_named(spark, data, edges, tmp_path):
+    sample = neighbor_sample(
+        edges, seed_frame(spark, SEEDS), [3], batch_size=4, seed=12
+    )
+    few = feature_frame(spark, data, 'x').where('id < 3')
+    with pytest.raises(PythonException, match='must have a row of features'):
+        sample.write(str(tmp_path / 'out'), features=few)
+    with pytest.raises(ValueError, match="'mode' must be"):
+        sample.write(str(tmp_path / 'out'), mode='append')
+    with pytest.raises(ValueError, match=r'of the types .None. .got .a.'):
+        sample.write(str(tmp_path / 'out'), features={'a': few})
+    words = few.withColumn('x', few.id.cast('string'))
+    with pytest.raises(TypeError, match=r"must hold numbers.*string in 'x'"):
+        sample.write(str(tmp_path / 'out'), features=words)
+    sample.close()

@@ -1,0 +1,23 @@
+"""Reduces a whole graph to a smaller one that looks like it.
+
+A graph comes in as PyG's ``Data``, a sampled ``Data`` goes out. The same
+operators for graphs on a cluster are in :mod:`torch_gsample.spark`, and give
+the same samples.
+"""
+
+from torch_gsample.graph_sampling.operators import (
+    random_edge,
+    random_vertex,
+    random_vertex_neighborhood,
+    random_walk,
+)
+from torch_gsample.graph_sampling.quality import SampleQuality, sample_quality
+
+__all__ = [
+    'SampleQuality',
+    'random_edge',
+    'random_vertex',
+    'random_vertex_neighborhood',
+    'random_walk',
+    'sample_quality',
+]

@@ -1,0 +1,184 @@
+"""What all operators do with DataFrames: checks, draws, parts of a graph."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torch_gsample.graph_sampling import draws
+from torch_gsample.spark.session import require_pyspark
+
+require_pyspark()
+
+import pyarrow as pa  # noqa: E402
+from pyspark.sql import Column, DataFrame  # noqa: E402
+from pyspark.sql import functions as F  # noqa: E402
+
+_INTEGERS = ('tinyint', 'smallint', 'int', 'bigint')
+
+#: Starts the names of columns that are not the user's.
+OWN = '__gsample_'
+
+
+def checked_frame(
+    op: str, name: str, frame: DataFrame, columns: Sequence[str]
+) -> DataFrame:
+    """Returns a frame whose named columns are int64.
+
+    Raises:
+        TypeError: If it is no DataFrame, or a column holds no integers.
+        ValueError: If a column is missing.
+    """
+    if not isinstance(frame, DataFrame):
+        raise TypeError(
+            f"{op}: '{name}' must be a Spark DataFrame (got "
+            f'{type(frame).__name__})'
+        )
+    types = dict(frame.dtypes)
+    for column in columns:
+        if column not in types:
+            raise ValueError(
+                f"{op}: '{name}' must have a column '{column}' (it has "
+                f'{frame.columns})'
+            )
+        if types[column] not in _INTEGERS:
+            raise TypeError(
+                f"{op}: column '{column}' of '{name}' must hold integers "
+                f'(got {types[column]})'
+            )
+    casts = {c: F.col(c).cast('bigint') for c in columns}
+    return frame.withColumns(casts)
+
+
+def checked_graph(
+    op: str, vertices: DataFrame, edges: DataFrame
+) -> tuple[DataFrame, DataFrame]:
+    """Returns vertices (``id``) and edges (``src``, ``dst``), checked.
+
+    Raises:
+        TypeError: If a column holds no integers.
+        ValueError: If a column is missing.
+    """
+    columns = ['src', 'dst'] + (['id'] if 'id' in edges.columns else [])
+    return (
+        checked_frame(op, 'vertices', vertices, ['id']),
+        checked_frame(op, 'edges', edges, columns),
+    )
+
+
+def check_graph(vertices: DataFrame, edges: DataFrame) -> None:
+    """Looks through a graph for what would make a sample wrong.
+
+    Operators check what they can know before a job runs; this runs jobs.
+
+    Args:
+        vertices (DataFrame): With a column ``id``.
+        edges (DataFrame): With columns ``src`` and ``dst``.
+
+    Raises:
+        TypeError: If ids are no integers.
+        ValueError: If a column is missing, there is no vertex or no edge, an
+            id is null or negative, two vertices have one id, or an edge leads
+            to a vertex that does not exist.
+    """
+    op = 'check_graph'
+    vertices, edges = checked_graph(op, vertices, edges)
+    for name, frame, columns in (
+        ('vertices', vertices, ['id']),
+        ('edges', edges, ['src', 'dst']),
+    ):
+        bad = [F.col(c).isNull() | (F.col(c) < 0) for c in columns]
+        row = frame.agg(
+            F.count(F.lit(1)), *(F.count(F.when(b, 1)) for b in bad)
+        ).collect()[0]
+        if row[0] == 0:
+            raise ValueError(f"{op}: '{name}' must not be empty")
+        for column, count in zip(columns, row[1:], strict=True):
+            if count:
+                raise ValueError(
+                    f"{op}: column '{column}' of '{name}' must not hold nulls "
+                    f'or negative ids (got {count} of them)'
+                )
+    twice = vertices.groupBy('id').count().where('count > 1').head()
+    if twice is not None:
+        raise ValueError(
+            f"{op}: ids of 'vertices' must be unique (got {twice[0]} "
+            f'{twice[1]} times)'
+        )
+    ids = vertices.select(F.col('id').alias(OWN + 'id'))
+    absent = (
+        ends_of(edges)
+        .join(ids, F.col('id') == F.col(OWN + 'id'), 'left_anti')
+        .head()
+    )
+    if absent is not None:
+        raise ValueError(
+            f"{op}: the ends of 'edges' must be in 'vertices' (got "
+            f'{absent[0]})'
+        )
+
+
+def to_tensor(name: str, ids: pa.Array) -> Tensor:
+    """Returns an Arrow array of ids as a tensor of its own.
+
+    Raises:
+        ValueError: If an id is null or negative.
+    """
+    if ids.null_count:
+        raise ValueError(f"torch_gsample.spark: '{name}' must not be null")
+    out = torch.tensor(ids.to_numpy(zero_copy_only=False))
+    if out.numel() and int(out.min()) < 0:
+        raise ValueError(
+            f"torch_gsample.spark: '{name}' must not be negative (got "
+            f'{int(out.min())})'
+        )
+    return out
+
+
+def arrow_udf(result: str) -> Callable[[Callable[..., Any]], Any]:
+    """Makes a function of Arrow arrays one of columns.
+
+    Its annotations say whether it takes rows or groups, which the types of
+    :func:`pyspark.sql.functions.arrow_udf` do not know.
+    """
+    return F.arrow_udf(result)  # type: ignore[call-overload]
+
+
+def draw(ids: str, seed: int, call_id: int) -> Column:
+    """Returns the numbers of [0, 1) that belong to a column of ids."""
+
+    @arrow_udf('double')
+    def uniform(values: pa.Array) -> pa.Array:
+        tensor = to_tensor(ids, values)
+        return pa.array(draws.uniform(tensor, seed, call_id).numpy())
+
+    return uniform(F.col(ids))
+
+
+def draw_edges(edges: DataFrame, seed: int, call_id: int) -> Column:
+    """Returns the numbers of edges: by ``id``, if they have one."""
+    if 'id' in edges.columns:
+        return draw('id', seed, call_id)
+
+    @arrow_udf('double')
+    def uniform(src: pa.Array, dst: pa.Array) -> pa.Array:
+        ids = draws.edge_ids(to_tensor('src', src), to_tensor('dst', dst))
+        return pa.array(draws.uniform(ids, seed, call_id).numpy())
+
+    return uniform(F.col('src'), F.col('dst'))
+
+
+def ends_of(edges: DataFrame) -> DataFrame:
+    """Returns the vertices that edges have, as a column ``id``."""
+    return (
+        edges.select(F.col('src').alias('id'))
+        .union(edges.select(F.col('dst').alias('id')))
+        .distinct()
+    )
+
+
+def members(frame: DataFrame, column: str, ids: DataFrame) -> DataFrame:
+    """Returns the rows of which a column is one of ``ids``."""
+    ids = ids.select(F.col('id').alias(OWN + 'id'))
+    return frame.join(ids, F.col(column) == F.col(OWN + 'id'), 'left_semi')

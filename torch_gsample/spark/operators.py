@@ -1,0 +1,162 @@
+"""Random vertices, edges and neighbourhoods of a graph in DataFrames.
+
+Vertices have a column ``id`` and edges ``src`` and ``dst``; all other columns
+are carried along. Where edges have an ``id``, their draws belong to it. What
+comes back is lazy, and is what :mod:`torch_gsample.graph_sampling` gives for
+the same seed, whatever the partitions are.
+"""
+
+from typing import NamedTuple
+
+from torch_gsample.graph_sampling import draws
+from torch_gsample.spark.frames import (
+    Column,
+    DataFrame,
+    F,
+    checked_graph,
+    draw,
+    draw_edges,
+    ends_of,
+    members,
+)
+
+
+class SampledGraph(NamedTuple):
+    """The vertices and edges that were kept, with all their columns."""
+
+    vertices: DataFrame
+    edges: DataFrame
+
+
+def random_vertex(
+    vertices: DataFrame,
+    edges: DataFrame,
+    fraction: float,
+    *,
+    seed: int | None = None,
+    keep_isolated: bool = False,
+) -> SampledGraph:
+    """Keeps each vertex with a probability, and the edges between them.
+
+    See :func:`torch_gsample.graph_sampling.random_vertex`. Whether an edge is
+    kept is known from its ends: nothing is shuffled, but for the removal of
+    isolated vertices.
+
+    Args:
+        vertices (DataFrame): With a column ``id``.
+        edges (DataFrame): With columns ``src`` and ``dst``.
+        fraction (float): The probability, in [0, 1].
+        seed (int, optional): Seed of all draws; drawn from torch's default
+            generator if not given.
+        keep_isolated (bool, optional): Whether vertices stay of which no edge
+            does.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        ValueError: If a column is missing, or ``fraction`` outside [0, 1].
+    """
+    op = 'random_vertex'
+    vertices, edges = checked_graph(op, vertices, edges)
+    fraction = draws.checked_fraction(op, 'fraction', fraction)
+    seed = draws.checked_seed(seed)
+
+    def kept(column: str) -> Column:
+        return draw(column, seed, draws.KEEP) < fraction
+
+    edges = edges.where(kept('src')).where(kept('dst'))
+    vertices = vertices.where(kept('id'))
+    return _without_isolated(vertices, edges, keep_isolated)
+
+
+def random_edge(
+    vertices: DataFrame,
+    edges: DataFrame,
+    fraction: float,
+    *,
+    seed: int | None = None,
+) -> SampledGraph:
+    """Keeps each edge with a probability, and its two ends.
+
+    See :func:`torch_gsample.graph_sampling.random_edge`.
+
+    Args:
+        vertices (DataFrame): See :func:`random_vertex`.
+        edges (DataFrame): See :func:`random_vertex`. Without an ``id``,
+            parallel edges are kept or dropped together.
+        fraction (float): The probability, in [0, 1].
+        seed (int, optional): See :func:`random_vertex`.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        ValueError: If a column is missing, or ``fraction`` outside [0, 1].
+    """
+    op = 'random_edge'
+    vertices, edges = checked_graph(op, vertices, edges)
+    fraction = draws.checked_fraction(op, 'fraction', fraction)
+    seed = draws.checked_seed(seed)
+    edges = edges.where(draw_edges(edges, seed, draws.KEEP) < fraction)
+    return _without_isolated(vertices, edges, keep_isolated=False)
+
+
+def random_vertex_neighborhood(
+    vertices: DataFrame,
+    edges: DataFrame,
+    fraction: float,
+    direction: str = 'both',
+    *,
+    seed: int | None = None,
+    keep_isolated: bool = False,
+) -> SampledGraph:
+    """Keeps random vertices, their neighbours, and all edges between them.
+
+    See :func:`torch_gsample.graph_sampling.random_vertex_neighborhood`.
+
+    Args:
+        vertices (DataFrame): See :func:`random_vertex`.
+        edges (DataFrame): See :func:`random_vertex`.
+        fraction (float): The probability that a vertex is drawn, in [0, 1].
+        direction (str, optional): ``'out'``, ``'in'`` or ``'both'``.
+        seed (int, optional): See :func:`random_vertex`.
+        keep_isolated (bool, optional): See :func:`random_vertex`.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        ValueError: If a column is missing, ``fraction`` is outside [0, 1], or
+            ``direction`` is none.
+    """
+    op = 'random_vertex_neighborhood'
+    vertices, edges = checked_graph(op, vertices, edges)
+    direction = draws.checked_direction(op, direction)
+    fraction = draws.checked_fraction(op, 'fraction', fraction)
+    seed = draws.checked_seed(seed)
+
+    def drawn(column: str) -> Column:
+        return draw(column, seed, draws.KEEP) < fraction
+
+    kept = vertices.where(drawn('id')).select('id')
+    ends = [('src', 'dst'), ('dst', 'src')]
+    for near, far in {'out': ends[:1], 'in': ends[1:]}.get(direction, ends):
+        neighbours = edges.where(drawn(near)).select(F.col(far).alias('id'))
+        kept = kept.union(neighbours)
+    return induced(vertices, edges, kept.distinct(), keep_isolated)
+
+
+def induced(
+    vertices: DataFrame,
+    edges: DataFrame,
+    kept: DataFrame,
+    keep_isolated: bool,
+) -> SampledGraph:
+    """Keeps the vertices of a column ``id``, and the edges between them."""
+    edges = members(members(edges, 'src', kept), 'dst', kept)
+    return _without_isolated(
+        members(vertices, 'id', kept), edges, keep_isolated
+    )
+
+
+def _without_isolated(
+    vertices: DataFrame, edges: DataFrame, keep_isolated: bool
+) -> SampledGraph:
+    if not keep_isolated:
+        vertices = members(vertices, 'id', ends_of(edges))
+    return SampledGraph(vertices, edges)

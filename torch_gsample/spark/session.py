@@ -1,0 +1,83 @@
+"""Starts Spark inside of this process, or says what is missing for it."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def require_pyspark() -> None:
+    """Checks that PySpark and pyarrow are there.
+
+    Raises:
+        ImportError: If one is not installed.
+    """
+    try:
+        import pyarrow  # noqa: F401
+        import pyspark  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            f'torch_gsample.spark: {error.name} is needed: `pip install '
+            f"'torch_gsample[spark]'`"
+        ) from error
+
+
+def local_session(**conf: str) -> 'SparkSession':
+    """Returns the running Spark session, or starts one in this process.
+
+    It runs on all processors of this machine. On a cluster, make the session
+    as you always do (see ``docs/spark.md``): all functions take the one that
+    their DataFrames belong to.
+
+    Args:
+        **conf (str): Settings of a new session, with ``_`` for ``.``:
+            ``spark_driver_memory='8g'``; ``master='local[2]'`` for fewer
+            processors.
+
+    Raises:
+        ImportError: If PySpark, pyarrow or Java is not installed.
+    """
+    require_pyspark()
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    require_java()
+    os.environ.setdefault('SPARK_LOCAL_IP', '127.0.0.1')
+    # Workers run what this process runs, not the system's Python.
+    os.environ.setdefault('PYSPARK_PYTHON', sys.executable)
+    settings = {
+        'spark.ui.enabled': 'false',
+        # Spark's 200 are for a cluster.
+        'spark.sql.shuffle.partitions': str(4 * (os.cpu_count() or 1)),
+        **_spelled(conf),
+    }
+    builder = SparkSession.builder.master(settings.pop('master', 'local[*]'))
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def require_java() -> None:
+    """Checks that a Java runtime can be found.
+
+    Raises:
+        ImportError: If not.
+    """
+    home = os.environ.get('JAVA_HOME')
+    found = Path(home, 'bin', 'java').exists() if home else None
+    if not (found or shutil.which('java')):
+        raise ImportError(
+            'torch_gsample.spark: Java is needed, and neither JAVA_HOME nor '
+            'PATH leads to it: install a runtime of version 17 or later (on '
+            'Debian: `apt install openjdk-17-jre-headless`)'
+        )
+
+
+def _spelled(conf: dict[str, str]) -> dict[str, str]:
+    return {name.replace('_', '.'): value for name, value in conf.items()}

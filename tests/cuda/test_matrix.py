@@ -139,6 +139,17 @@ def test_bad_columns_end_in_an_error(cuda, message, change):
             cuda.operator('sample_cols')(indptr, k, make_key(0), cols=cols)
 
 
+def test_slices_too_long_for_their_pointers_are_refused(cuda):
+    # 1,100 copies of two million edges: more than int32 counts.
+    indptr = torch.tensor([0, 2_000_000], dtype=torch.int32)
+    indices = torch.zeros(2_000_000, dtype=torch.int32)
+    cuda.configure()
+    with pytest.raises(
+        RuntimeError, match='must be int64 to count 2200000000'
+    ):
+        cuda.operator('slice_cols')(indptr, indices, torch.zeros(1_100).long())
+
+
 @pytest.mark.parametrize('last', [-1, 3, 5, 2**62])
 def test_weights_of_other_edges_end_in_an_error(cuda, last):
     indptr = torch.tensor([0, 1, 2, 3, 4])

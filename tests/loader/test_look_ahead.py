@@ -316,7 +316,7 @@ def test_a_search_draws_nothing_of_torch(monkeypatch):
 
 def test_what_was_found_is_kept_where_it_is_compiled_again(monkeypatch):
     sampler = sage(compile=True)
-    list(searched(sampler, monkeypatch, lambda n: 0.5))
+    list(searched(sampler, monkeypatch, lambda n: 4 / n))
     assert sampler.look_ahead == 32
     sampler.fanouts = [2]
     assert sampler.look_ahead == 32

@@ -29,6 +29,7 @@ ELSEWHERE = {
     ": 'wide_indptr' is needed for ",  # it takes 2^31 edges
     ": 'rows' must have less than 2^31 elements (got ",  # it takes 2^31 rows
     ": 'id' must have less than 2^31 elements (got ",  # it takes 2^31 ids
+    ": 'indptr' must be int64 to count ",  # tests/cuda/test_matrix.py
 }
 
 

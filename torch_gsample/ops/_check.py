@@ -8,6 +8,10 @@ import torch
 from torch import Tensor
 from torch.compiler import is_dynamo_compiling as is_compiling
 
+_NOT_A_NODE = re.compile(
+    r": '(seeds|cols|id|index)' must be in \[0, \d+\) \(got .* at position"
+)
+
 INDEX_DTYPES = (torch.int32, torch.int64)
 CPU = torch.device('cpu')
 
@@ -246,7 +250,7 @@ def call(operator: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     except RuntimeError as error:
         if ': interrupted' in str(error):
             raise KeyboardInterrupt from None
-        if re.search(r": '(seeds|cols|id|index)' must be in \[", str(error)):
+        if _NOT_A_NODE.search(str(error)):
             not_a_node = IndexError(str(error).splitlines()[0])
             raise not_a_node from None
         raise

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from torch_gsample import ops
+from torch_gsample.ops._check import is_known
 
 
 @dataclass(frozen=True)
@@ -41,8 +42,9 @@ class Layout:
     def transpose(self, num_minor: int) -> 'Layout':
         """Returns the other layout of the same matrix."""
         # Large graphs would take long to write as int64.
-        wide = max(self.num_major, num_minor) >= 2**31
-        dtype = torch.int64 if wide else self.indices.dtype
+        sizes = self.num_major, num_minor
+        narrow = all(is_known(size < 2**31) for size in sizes)
+        dtype = self.indices.dtype if narrow else torch.int64
         indptr, indices, perm = ops.coo_to_csc(
             self._spread(torch.arange(self.num_major).to(dtype)),
             self.indices.to(dtype),

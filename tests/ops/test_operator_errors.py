@@ -29,7 +29,6 @@ ELSEWHERE = {
     ": 'wide_indptr' is needed for ",  # it takes 2^31 edges
     ": 'rows' must have less than 2^31 elements (got ",  # it takes 2^31 rows
     ": 'id' must have less than 2^31 elements (got ",  # it takes 2^31 ids
-    ": 'indptr' must be int64 to count ",  # tests/cuda/test_matrix.py
 }
 
 
@@ -297,8 +296,11 @@ def test_meta_tensors_are_refused():
 
 
 def error_texts():
-    """The fixed texts of each STD_TORCH_CHECK, with the operator before."""
-    for path in sorted(BIND.iterdir()):
+    """The fixed texts of each STD_TORCH_CHECK, with the operator before.
+
+    Those of operators on a GPU are in tests/cuda.
+    """
+    for path in sorted({*BIND.iterdir()} - {*BIND.glob('*_cuda.cpp')}):
         text = re.sub(r'"\s*"', '', path.read_text())
         for check in re.findall(r'STD_TORCH_CHECK\((.*?)\);', text, re.DOTALL):
             for part in re.findall(r'"(: [^"]*)"', check):

@@ -11,12 +11,11 @@ together ('-' where batches cannot).
 
 import argparse
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
 from algorithms import symmetric
-from compile import programs
+from compile import arguments, programs
 from harness import Report, compare, machine, seed_batches
 from neighbor import load_graph
 
@@ -84,14 +83,7 @@ def run(report: Report, name: str, args: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument('--graphs', default='small')
-    parser.add_argument('--programs', help='names, with commas between')
-    parser.add_argument('--batch-size', type=int, default=1024)
-    parser.add_argument('--rounds', type=int, default=9)
-    parser.add_argument('--threads', type=int, default=2)
-    parser.add_argument('--markdown', type=Path, help='write the table there')
-    args = parser.parse_args()
+    args = arguments(__doc__)
     report = Report(
         f'Passes, group by group, {args.batch_size} seeds, {args.threads} '
         f'threads: {machine()}',

@@ -159,15 +159,20 @@ def run(report: Report, name: str, args: argparse.Namespace) -> None:
         )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def arguments(description: str | None) -> argparse.Namespace:
+    """Returns which graphs and programs are measured, and how."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument('--graphs', default='small')
     parser.add_argument('--programs', help='names, with commas between')
     parser.add_argument('--batch-size', type=int, default=1024)
     parser.add_argument('--rounds', type=int, default=9)
     parser.add_argument('--threads', type=int, default=2)
     parser.add_argument('--markdown', type=Path, help='write the table there')
-    args = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    args = arguments(__doc__)
     report = Report(
         f'Compiled samplers, {args.batch_size} seeds, {args.threads} '
         f'threads: {machine()}',

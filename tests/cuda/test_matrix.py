@@ -207,3 +207,11 @@ def test_batches_are_not_supported(cuda):
     indptr, ptr = torch.tensor([0, 1]), torch.tensor([0, 1])
     with pytest.raises(RuntimeError, match="'ptr' is not supported on a GPU"):
         cuda.operator('sample_cols')(indptr, 1, make_key(0), ptr=ptr)
+
+
+def test_weights_need_room_for_their_bits(cuda):
+    indptr = torch.tensor([0, 1])
+    with pytest.raises(RuntimeError, match="'cum_weight' must have at least"):
+        cuda.operator('sample_cols')(
+            indptr, 1, make_key(0), cum_weight=torch.ones(0).long()
+        )

@@ -207,6 +207,19 @@ def test_batches_before_one_that_fails_arrive(num_workers, prefetch):
     assert got == [batch['n_id'] for batch in expected[:4]]
 
 
+def test_batches_that_fail_only_together_are_sampled_with_a_warning(
+    monkeypatch,
+):
+    def fails(*_):
+        raise RuntimeError('out of paper')
+
+    expected = passes(loader_of(sage()))
+    sampler = sage(**together(3))
+    monkeypatch.setattr(sampler, 'sample_batches', fails)
+    with pytest.warns(UserWarning, match='together they fail: out of paper'):
+        assert passes(loader_of(sampler)) == expected
+
+
 def test_programs_of_a_module_stay_alone(sizes):
     """A step may change them between two batches."""
     model = algorithms.GCNBS(900)

@@ -6,6 +6,7 @@ what was sampled comes out one by one.
 
 import multiprocessing
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -99,8 +100,15 @@ def sample_group(loader: Any, sampler: ProgramSampler, group: Group) -> Group:
             [index.number for index in group],
             getattr(loader, 'neg_sampling', None),
         )
-    except Exception:  # its own batch says so again
-        return _sample_each(loader, group)
+    except Exception as error:  # its own batch says so again
+        out = _sample_each(loader, group)
+        if not isinstance(out[-1], (_Failed, ExceptionWrapper)):
+            warnings.warn(
+                f'{len(group)} batches were sampled one by one, as together '
+                f'they fail: {error}',
+                stacklevel=2,
+            )
+        return out
     if loader.filter_per_worker:
         for i, index in enumerate(group):
             with batch_scope(*index.number):

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from torch.compiler import is_dynamo_compiling as is_compiling
 
+#: What an operator says of an id that it found itself, as on a GPU: the stable
+#: ABI knows no other error than RuntimeError.
 _NOT_A_NODE = re.compile(
     r": '(seeds|cols|id|index)' must be in \[0, \d+\) \(got .* at position"
 )

@@ -1,10 +1,9 @@
 """Errors of graphs on a GPU, which need none."""
 
-from unittest import mock
-
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from tests.ops.fake_cuda import kernels
 from torch_gsample import ops
 from torch_gsample.rng import make_key
 
@@ -21,8 +20,7 @@ def on_cpu(size):
 
 def sample(indptr, indices, seeds, built=True):
     """neighbor_sample of a build that has CUDA kernels, or none."""
-    name = '_dispatch_has_kernel_for_dispatch_key'
-    with mock.patch.object(torch._C, name, return_value=built):
+    with kernels(built):
         ops.neighbor_sample(indptr, indices, seeds, [1], key=make_key(0))
 
 

@@ -34,10 +34,15 @@ def gather(input, index):
         ops.gather_rows(input, index)
 
 
+def unique():
+    with kernels(built=False):
+        ops.unique_nodes(on_cuda(SEEDS), 3)
+
+
 DEVICE_ERRORS = [
     (
         ValueError,
-        lambda: ops.unique_nodes(on_cuda(SEEDS), 3),
+        unique,
         "'id' is on cuda:0, but this torch_gsample was built without CUDA",
     ),
     (

@@ -2,6 +2,7 @@
 
 An epoch is streamed, and the same epoch's columns are read edge by edge and
 chunk by chunk. Reads pass by the page cache (O_DIRECT): it is cold for all.
+Where a graph is written, the peak of memory has that in it: call it twice.
 
     python benchmark/storage.py --graph /data/big.gsg --nodes 20000000 \
         --edges 500000000 --memory 1GiB
@@ -16,6 +17,8 @@ from pathlib import Path
 import numpy as np
 import torch
 from harness import Report, machine
+from neighbor import load_npz
+from torch_geometric.nn import GraphSAGE
 from torch_geometric.sampler import NodeSamplerInput
 
 from torch_gsample.cli import parse_bytes
@@ -76,26 +79,61 @@ def sampled_edges(sampler: StreamingSampler, epoch: int) -> int:
     return sum(size for name, (_, _, size) in arrays if name.endswith('-row'))
 
 
-def hidden_part(sampler: StreamingSampler, seeds: torch.Tensor) -> float:
-    """The part of preparing that takes no time of a training of its length.
+def hidden_parts(
+    sampler: StreamingSampler, seeds: torch.Tensor, batch_size: int
+) -> dict[str, float]:
+    """The part of preparing that takes no time of what is done meanwhile.
 
-    Training is as long as preparing; it only waits, so that it takes no
-    processor from what is prepared.
+    That is as long as preparing alone: either waiting, as for a training on
+    another device, or training GraphSAGE in one thread on batches of the
+    epoch, which takes processors from what is prepared.
     """
     start = time.perf_counter()
     sampler.prepare_epoch(seeds, 10)
     alone = time.perf_counter() - start
-    sampler.prepare_ahead(11)
-    time.sleep(alone)
-    start = time.perf_counter()
-    sampler.finish_preparing()
-    return 1 - (time.perf_counter() - start) / alone
+    sampler.set_epoch(10)
+    batches = list(seeds.split(batch_size))
+    model = GraphSAGE(64, 64, 3, 64)
+    optimizer = torch.optim.Adam(model.parameters())
+
+    def train(part: list[torch.Tensor], seconds: float) -> int:
+        end, done = time.perf_counter() + seconds, 0
+        for batch in part:
+            out = sampler.sample_from_nodes(NodeSamplerInput(None, batch))
+            edge_index = torch.stack([out.row, out.col])
+            model(torch.rand(len(out.node), 64), edge_index).sum().backward()
+            optimizer.step()
+            done += 1
+            if time.perf_counter() > end:
+                break
+        return done
+
+    train(batches, 0)  # the first one allocates
+    hidden, threads = {}, torch.get_num_threads()
+    sampler.trigger = 2.0  # not by itself
+    for name in ('waiting', 'training'):
+        torch.set_num_threads(1 if name == 'training' else threads)
+        start = time.perf_counter()
+        done = train(batches, alone) if name == 'training' else 0
+        without = time.perf_counter() - start if done else alone
+        torch.set_num_threads(threads)
+        sampler.prepare_ahead(11)
+        start = time.perf_counter()
+        torch.set_num_threads(1 if done else threads)
+        train(batches[:done], 1e9) if done else time.sleep(alone)
+        sampler.finish_preparing()
+        more = time.perf_counter() - start - without
+        hidden[name] = 1 - more / alone
+        sampler._keep_latest(11)
+    torch.set_num_threads(threads)
+    return hidden
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     add = parser.add_argument
     add('--graph', type=Path, help='made if it does not exist')
+    add('--npz', help='what it is made of: relations, see neighbor.py')
     add('--nodes', type=int, default=200_000)
     add('--edges', type=int, default=5_000_000)
     add('--chunk', type=parse_bytes, default='64MiB')
@@ -106,7 +144,10 @@ def main() -> None:
     args = parser.parse_args()
     folder = tempfile.TemporaryDirectory()
     path = args.graph or Path(folder.name) / 'graph'
-    if not path.exists():
+    if not path.exists() and args.npz:
+        data, size = load_npz(args.npz), args.chunk
+        ChunkedGraph.write(path, data, chunk_bytes=size)
+    elif not path.exists():
         generate(path, args.nodes, args.edges, args.chunk)
     graph = ChunkedGraph(path, direct=True)
     num_nodes = graph.num_nodes[None]
@@ -161,7 +202,9 @@ def measure(
             count += out.row.numel()
         took = time.perf_counter() - start
         report.add(f'edges a second, {name}', f'{count / took:,.0f}')
-    report.add('hidden behind training', hidden_part(sampler, seeds))
+    parts = hidden_parts(sampler, seeds, args.batch_size)
+    for name, part in parts.items():
+        report.add(f'hidden behind {name}', part)
     report.add('peak resident MiB of all', peak())
 
 

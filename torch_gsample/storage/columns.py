@@ -168,7 +168,17 @@ class RelationReader:
         start, length = self.bounds(frontier.node)
         timed = frontier.time is not None and self._meta.widths['time'] > 0
         weighted = weighted and self._meta.widths['weight'] > 0
-        edges = concat_ranges(start, length) if timed or weighted else None
+        weight = time = None
+        if timed or weighted:
+            edges = concat_ranges(start, length)
+            if weighted:
+                weight = check_weights(
+                    self._blocks.path,
+                    self._meta,
+                    self.items('weight', edges),
+                    edges,
+                )
+            time = self.items('time', edges) if timed else None
         indptr, position = sample_columns(
             start,
             length,
@@ -177,8 +187,8 @@ class RelationReader:
             hop,
             relation,
             options,
-            self.items('weight', edges) if weighted else None,  # type: ignore
-            self.items('time', edges) if timed else None,  # type: ignore
+            weight,
+            time,
         )
         return indptr, *self.edges(position)
 
@@ -203,15 +213,43 @@ def check_neighbors(
     if low >= 0 and high < meta.num_rows:
         return
     wrong = (neighbor < 0) | (neighbor >= meta.num_rows)
-    edge = int(position[wrong][0])
-    table = meta.chunks
-    chunk = int(np.searchsorted(table[:, FIRST], edge, 'right')) - 1
-    place = meta.places(int(table[chunk, NODES]), int(table[chunk, EDGES]))
-    width = meta.widths['neighbor']
-    at = place['neighbor'] + (edge - int(table[chunk, FIRST])) * width
     malformed(
         path,
-        int(table[chunk, OFFSET]) + at,
+        _byte_of(meta, 'neighbor', int(position[wrong][0])),
         f'each neighbour must be in [0, {meta.num_rows}) (got '
         f'{low if low < 0 else high})',
     )
+
+
+def check_weights(
+    path: Any, meta: RelationMeta, weight: Tensor, position: Tensor
+) -> Tensor:
+    """Returns weights that are finite and not negative.
+
+    Args:
+        path (Path): The file, for the error.
+        meta (RelationMeta): Its relation.
+        weight (torch.Tensor): ``[n]``.
+        position (torch.Tensor): int64 ``[n]``, of their edges.
+
+    Raises:
+        ValueError: If one is not.
+    """
+    valid = weight.isfinite() & (weight >= 0)
+    if not bool(valid.all()):
+        malformed(
+            path,
+            _byte_of(meta, 'weight', int(position[~valid][0])),
+            'each weight must be finite and not negative (got '
+            f'{float(weight[~valid][0])})',
+        )
+    return weight
+
+
+def _byte_of(meta: RelationMeta, name: str, edge: int) -> int:
+    """Returns where an item of an edge is in the file."""
+    table = meta.chunks
+    chunk = int(np.searchsorted(table[:, FIRST], edge, 'right')) - 1
+    place = meta.places(int(table[chunk, NODES]), int(table[chunk, EDGES]))
+    at = (edge - int(table[chunk, FIRST])) * meta.widths[name]
+    return int(table[chunk, OFFSET]) + place[name] + at

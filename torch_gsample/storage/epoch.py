@@ -16,6 +16,7 @@ from torch import Tensor
 from torch_gsample.storage.columns import (
     RelationReader,
     check_neighbors,
+    check_weights,
     concat_ranges,
     sample_columns,
 )
@@ -267,9 +268,17 @@ def _sample_chunk(
     for part in _slices(looked):
         time = None if frontier.time is None else frontier.time[part]
         first, size = start[part], length[part]
-        every = None
+        weight = edge_time = None
         if weighted or timed:
             every = concat_ranges(first, size)
+            if weighted:
+                weight = check_weights(
+                    file.path,
+                    meta,
+                    tensors['weight'][every],
+                    every + int(row[FIRST]),
+                )
+            edge_time = tensors['time'][every] if timed else None
         indptr, at = sample_columns(
             first,
             size,
@@ -278,8 +287,8 @@ def _sample_chunk(
             hop,
             r,
             epoch.options,
-            tensors['weight'][every] if weighted else None,
-            tensors['time'][every] if timed else None,
+            weight,
+            edge_time,
         )
         neighbor = tensors['neighbor'][at]
         position = at + int(row[FIRST])

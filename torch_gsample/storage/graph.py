@@ -138,6 +138,10 @@ class ChunkedGraph(GraphStore):
         Returns:
             numpy.ndarray: int64 ``[49]``; item ``i`` counts degrees from
             ``2 ** (i - 1)`` to ``2 ** i - 1``, item 0 those of 0.
+
+        Raises:
+            OSError: If the file cannot be read.
+            ValueError: If its offsets are malformed.
         """
         out = np.zeros(49, np.int64)
         file = self.open(relation)
@@ -146,13 +150,15 @@ class ChunkedGraph(GraphStore):
             places = relation.places(int(row[NODES]), int(row[EDGES]))
             raw = np.empty(places['neighbor'] - places['offset'], np.uint8)
             File(file.path).read(int(row[OFFSET]) + places['offset'], raw)
-            degree = np.diff(raw.view('<i8'))
+            offset = raw.view('<i8')
+            _check_offsets(file.path, relation, i, offset)
+            degree = np.diff(offset)
             degree[0] += rest
             end = row[START] + row[NODES]
             goes_on = i + 1 < len(table) and table[i + 1, START] < end
             rest = int(degree[-1]) if goes_on else 0
             degree = degree[:-1] if goes_on else degree
-            bits = np.ceil(np.log2(np.maximum(degree, 0) + 1)).astype(int)
+            bits = np.ceil(np.log2(degree + 1)).astype(int)
             out += np.bincount(bits, minlength=49)
         return out
 
@@ -239,19 +245,26 @@ def chunk_arrays(
     return out
 
 
+def _check_offsets(
+    path: Path, relation: RelationMeta, chunk: int, offset: np.ndarray
+) -> None:
+    row = relation.chunks[chunk]
+    ascends = bool((offset[1:] >= offset[:-1]).all())
+    if offset[0] != 0 or offset[-1] != row[EDGES] or not ascends:
+        malformed(
+            path,
+            int(row[OFFSET]),
+            f'offsets of chunk {chunk} must ascend from 0 to {row[EDGES]}',
+        )
+
+
 def _check_structure(
     path: Path, relation: RelationMeta, chunk: int, data: np.ndarray
 ) -> None:
     arrays = chunk_arrays(path, relation, chunk, data)
     row = relation.chunks[chunk]
-    offset, at = arrays['offset'], int(row[OFFSET])
-    ascends = bool((offset[1:] >= offset[:-1]).all())
-    if offset[0] != 0 or offset[-1] != row[EDGES] or not ascends:
-        malformed(
-            path,
-            at,
-            f'offsets of chunk {chunk} must ascend from 0 to {row[EDGES]}',
-        )
+    at = int(row[OFFSET])
+    _check_offsets(path, relation, chunk, arrays['offset'])
     limits = {'neighbor': relation.num_rows, 'edge_id': 1 << 63}
     for name, limit in limits.items():
         values = arrays.get(name)
@@ -270,6 +283,14 @@ def _check_structure(
         malformed(
             path, at, f'a weight of chunk {chunk} is negative or not finite'
         )
+    time = arrays.get('time')
+    if time is not None:
+        first = arrays['offset'][:-1]
+        first = first[(first > 0) & (first < len(time))]
+        ascends = time[1:] >= time[:-1]
+        ascends[first - 1] = True  # between two nodes
+        if not ascends.all():
+            malformed(path, at, f'times of chunk {chunk} must ascend')
     end = relation.places(int(row[NODES]), int(row[EDGES]))['end']
     if data[end:].any():
         malformed(path, at + end, f'padding of chunk {chunk} must be zero')

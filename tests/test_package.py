@@ -161,7 +161,10 @@ def test_import_is_quick(imports):
     assert statistics.median(r['seconds'] for r in imports) < 0.6
 
 
-@pytest.mark.parametrize('name', ['torch_gsample', *MODULES])
+# Those of Spark run in its session, see tests/spark.
+@pytest.mark.parametrize(
+    'name', ['torch_gsample', *(m for m in MODULES if '.spark.' not in m)]
+)
 def test_examples_of_docstrings_run(name):
     assert doctest.testmod(importlib.import_module(name)).failed == 0
 

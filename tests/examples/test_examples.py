@@ -64,7 +64,8 @@ def run_here(monkeypatch: pytest.MonkeyPatch, name: str, *args: str) -> None:
     module.main()
 
 
-@pytest.mark.parametrize('name', EXAMPLES)
+# Spark's runs in the session of tests/spark: to start one takes long.
+@pytest.mark.parametrize('name', sorted({*EXAMPLES} - {'spark_to_pyg'}))
 def test_example_reports_its_quality_reproducibly(name):
     first = results(run(name))
     assert len(first) >= 3  # of an epoch, a baseline and the test

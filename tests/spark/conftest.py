@@ -14,7 +14,6 @@ def spark():
         spark_driver_extraJavaOptions=(
             '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC'
         ),
-        spark_python_daemon_module='tests.spark.worker_daemon',
         spark_sql_adaptive_enabled='false',
         spark_sql_codegen_factoryMode='NO_CODEGEN',
         spark_sql_codegen_wholeStage='false',

@@ -8,7 +8,7 @@ import json
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.errors import PythonException
+from pyspark.errors import SparkRuntimeException
 
 from torch_gsample import spark as on_spark
 from torch_gsample.spark import (
@@ -64,13 +64,29 @@ def test_their_other_arguments_are_checked(vertices, edges):
         on_spark.random_walk(vertices, edges, 0.5, jump_probability=-1)
 
 
-def test_ids_that_are_none_fail_the_job_in_words(frame, edges):
-    for ids, words in (([0, None], 'null'), ([0, -4], 'negative.*-4')):
-        kept = on_spark.random_vertex(
-            frame(id=ids), edges, 0.5, keep_isolated=True
-        )
-        with pytest.raises(PythonException, match=f"'id' must not be {words}"):
+def test_ids_that_are_none_fail_the_job_in_words(frame, vertices, edges):
+    sample = on_spark.random_vertex_neighborhood
+    for ids, words in (([0, None], 'null'), ([0, -4], '-4')):
+        match = f'must not be null or negative .got {words}.'
+        kept = sample(frame(id=ids), edges, 0.5, 'out')
+        with pytest.raises(SparkRuntimeException, match="'id'.*" + match):
             kept.vertices.collect()
+        # No draw needs this end: a join alone would drop it.
+        kept = sample(vertices, frame(src=[0, 1], dst=ids), 1.0, 'out')
+        with pytest.raises(SparkRuntimeException, match="'dst'.*" + match):
+            kept.edges.collect()
+
+
+def test_nulls_fail_the_job_of_neighbor_sample(frame):
+    columns = {'src': [0, 1], 'dst': [1, 2], 'id': [0, 1], 'time': [0, 0]}
+    seeds = frame(position=[0], id=[1], time=[3])
+    for name in columns:
+        edges = frame(**{**columns, name: [0, None]})
+        match = f"'{name}' of 'edges' must not be null"
+        with pytest.raises(SparkRuntimeException, match=match):
+            on_spark.neighbor_sample(
+                edges, seeds, [2], batch_size=1, timed=True
+            ).edges.collect()
 
 
 def test_graphs_are_looked_through(frame, vertices, edges):

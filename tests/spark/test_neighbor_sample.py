@@ -45,22 +45,37 @@ def edges(spark, data):
 # (fan-outs, what both take, what names the attributes locally, on Spark)
 CASES = {
     'uniform': ([3, 2], {}, {}, {}),
-    'all, then none': ([-1, 0], {}, {}, {'epoch': 3}),
-    'replace': ([4, 2], {'replace': True}, {}, {}),
-    'disjoint': ([3, 2], {'disjoint': True}, {}, {}),
-    'weighted': ([3, 2], {}, {'weight_attr': 'weight'}, {'weighted': True}),
-    'timed': (
-        [3, 2],
+    'disjoint, all, then none': (
+        [-1, 0],
+        {'disjoint': True},
         {},
-        {'time_attr': 'time'},
-        {'timed': True},
+        {'epoch': 3},
     ),
-    'hub': ([3, 2], {}, {}, {'largest_column': 20}),
+    'weighted, replace': (
+        [4, 2],
+        {'replace': True},
+        {'weight_attr': 'weight'},
+        {'weighted': True},
+    ),
+    'timed': ([3, 2], {}, {'time_attr': 'time'}, {'timed': True}),
+    'hub': ([3], {}, {}, {'largest_column': 20}),
     'hub in time': (
-        [3, 2],
+        [3],
         {'temporal_strategy': 'last', 'time_window': 9},
         {'time_attr': 'time'},
         {'timed': True, 'largest_column': 20},
+    ),
+    'hub with weights': (
+        [3],
+        {},
+        {'weight_attr': 'weight'},
+        {'weighted': True, 'largest_column': 20},
+    ),
+    'hub with weights, in time': (
+        [3],
+        {'time_window': 9},
+        {'weight_attr': 'weight', 'time_attr': 'time'},
+        {'weighted': True, 'timed': True, 'largest_column': 20},
     ),
 }
 
@@ -149,18 +164,6 @@ def test_neither_partitions_nor_failures_change_a_sample(spark, edges):
     expected = sampled(edges.repartition(1))
     assert sampled(edges.repartition(16)) == expected
     assert sampled(failing(edges, 'src')) == expected
-
-
-def test_hubs_are_refused_with_weights(spark, edges):
-    with pytest.raises(ValueError, match=r"'largest_column' edges .got 15\d"):
-        neighbor_sample(
-            edges,
-            seed_frame(spark, SEEDS),
-            [3],
-            batch_size=4,
-            weighted=True,
-            largest_column=20,
-        )
 
 
 def test_what_has_no_features_is_named(spark, data, edges, tmp_path):

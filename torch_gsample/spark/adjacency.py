@@ -3,7 +3,8 @@
 A node's edges are its *column*, as in a CSC matrix, in the order in which the
 local sampler has them: by time, if there is one, then by ``id``. Most columns
 are short and become one row with arrays. Those of hubs stay a row an edge with
-its position, so that no task ever holds one.
+its position, so that no task ever holds one. Only weights (and times beside
+them) of one hub meet in a task that draws by them, packed in bins.
 """
 
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from torch_gsample.spark.selection import (
     select_in_columns,
     select_positions,
 )
+from torch_gsample.spark.weighted_hubs import pack_columns, select_by_weight
 
 _MIN_TIME = -(2**63)
 
@@ -43,17 +45,13 @@ class Adjacency:
         huge = self._persist(
             huge_groups(self.edges, 'dst', self._order[0], self.largest)
         )
-        hub = huge.head()
-        self.has_hubs, self._huge = hub is not None, huge
+        self.has_hubs, self._huge = huge.head() is not None, huge
         edges = self.edges
-        if hub is not None and self.weighted:
-            raise ValueError(
-                f'neighbor_sample: with weights, a node must have at most '
-                f"'largest_column' edges (got {hub[1]}, more than "
-                f'{self.largest}): weighted draws depend on all of them'
-            )
         if self.has_hubs:
             self._hubs = self._persist(self._ranked(edges))
+            if self.weighted:
+                packed = pack_columns(self._hubs, self.timed, self.largest)
+                self._packed = self._persist(packed)
             edges = edges.join(F.broadcast(huge), 'dst', 'left_anti')
         rows = F.array_sort(F.collect_list(F.struct(*self._kept)))
         columns = edges.groupBy('dst').agg(rows.alias('rows'))
@@ -92,9 +90,13 @@ class Adjacency:
         hubs = nodes.join(F.broadcast(huge), 'node').withColumn(
             'first', F.lit(0).cast('bigint')
         )
-        if self.timed:
-            hubs = self._in_time(hubs, selection)
-        places = select_positions(hubs, nodes.columns, selection)
+        if self.weighted:
+            hubs = hubs.select(*nodes.columns)
+            places = select_by_weight(hubs, self._packed, selection)
+        else:
+            if self.timed:
+                hubs = self._in_time(hubs, selection)
+            places = select_positions(hubs, nodes.columns, selection)
         edges = self._hubs.select(
             F.col('dst').alias('node'), 'position', 'src', 'id'
         )

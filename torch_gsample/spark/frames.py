@@ -22,9 +22,21 @@ OWN = '__gsample_'
 
 
 def checked_frame(
-    op: str, name: str, frame: DataFrame, columns: Sequence[str]
+    op: str,
+    name: str,
+    frame: DataFrame,
+    columns: Sequence[str],
+    guard: bool = True,
 ) -> DataFrame:
     """Returns a frame whose named columns are int64.
+
+    Args:
+        op (str): The operator, for errors.
+        name (str): The argument.
+        frame (DataFrame): What was given.
+        columns (List[str]): Ids, or ``'time'``.
+        guard (bool, optional): Whether a job is to fail that meets a null or
+            a negative id. Joins would drop it without a word.
 
     Raises:
         TypeError: If it is no DataFrame, or a column holds no integers.
@@ -48,11 +60,24 @@ def checked_frame(
                 f'(got {types[column]})'
             )
     casts = {c: F.col(c).cast('bigint') for c in columns}
+    if guard:
+        casts = {c: _guarded(op, name, c, casts[c]) for c in columns}
     return frame.withColumns(casts)
 
 
+def _guarded(op: str, name: str, column: str, value: Column) -> Column:
+    """Returns numbers that are not null, and ids that are not negative."""
+    time = column == 'time'
+    rule = 'null' if time else 'null or negative'
+    text = f"{op}: column '{column}' of '{name}' must not be {rule} (got "
+    got = F.coalesce(value.cast('string'), F.lit('null'))
+    error = F.raise_error(F.concat(F.lit(text), got, F.lit(')')))
+    valid = value.isNotNull() if time else value >= 0
+    return F.when(valid, value).otherwise(error.cast('bigint'))
+
+
 def checked_graph(
-    op: str, vertices: DataFrame, edges: DataFrame
+    op: str, vertices: DataFrame, edges: DataFrame, guard: bool = True
 ) -> tuple[DataFrame, DataFrame]:
     """Returns vertices (``id``) and edges (``src``, ``dst``), checked.
 
@@ -62,8 +87,8 @@ def checked_graph(
     """
     columns = ['src', 'dst'] + (['id'] if 'id' in edges.columns else [])
     return (
-        checked_frame(op, 'vertices', vertices, ['id']),
-        checked_frame(op, 'edges', edges, columns),
+        checked_frame(op, 'vertices', vertices, ['id'], guard),
+        checked_frame(op, 'edges', edges, columns, guard),
     )
 
 
@@ -83,7 +108,7 @@ def check_graph(vertices: DataFrame, edges: DataFrame) -> None:
             to a vertex that does not exist.
     """
     op = 'check_graph'
-    vertices, edges = checked_graph(op, vertices, edges)
+    vertices, edges = checked_graph(op, vertices, edges, guard=False)
     for name, frame, columns in (
         ('vertices', vertices, ['id']),
         ('edges', edges, ['src', 'dst']),
@@ -119,21 +144,9 @@ def check_graph(vertices: DataFrame, edges: DataFrame) -> None:
         )
 
 
-def to_tensor(name: str, ids: pa.Array) -> Tensor:
-    """Returns an Arrow array of ids as a tensor of its own.
-
-    Raises:
-        ValueError: If an id is null or negative.
-    """
-    if ids.null_count:
-        raise ValueError(f"torch_gsample.spark: '{name}' must not be null")
-    out = torch.tensor(ids.to_numpy(zero_copy_only=False))
-    if out.numel() and int(out.min()) < 0:
-        raise ValueError(
-            f"torch_gsample.spark: '{name}' must not be negative (got "
-            f'{int(out.min())})'
-        )
-    return out
+def to_tensor(ids: pa.Array) -> Tensor:
+    """Returns an Arrow array of ids as a tensor of its own."""
+    return torch.tensor(ids.to_numpy(zero_copy_only=False))
 
 
 def arrow_udf(result: str) -> Callable[[Callable[..., Any]], Any]:
@@ -150,8 +163,8 @@ def draw(ids: str, seed: int, call_id: int) -> Column:
 
     @arrow_udf('double')
     def uniform(values: pa.Array) -> pa.Array:
-        tensor = to_tensor(ids, values)
-        return pa.array(draws.uniform(tensor, seed, call_id).numpy())
+        numbers = draws.uniform(to_tensor(values), seed, call_id)
+        return pa.array(numbers.numpy())
 
     return uniform(F.col(ids))
 
@@ -163,7 +176,7 @@ def draw_edges(edges: DataFrame, seed: int, call_id: int) -> Column:
 
     @arrow_udf('double')
     def uniform(src: pa.Array, dst: pa.Array) -> pa.Array:
-        ids = draws.edge_ids(to_tensor('src', src), to_tensor('dst', dst))
+        ids = draws.edge_ids(to_tensor(src), to_tensor(dst))
         return pa.array(draws.uniform(ids, seed, call_id).numpy())
 
     return uniform(F.col('src'), F.col('dst'))

@@ -123,15 +123,30 @@ def neighbor_sample(
         disjoint (bool, optional): Whether each seed has a tree of its own;
             always so with ``timed``.
         largest_column (int, optional): Nodes with more edges are hubs: their
-            edges are spread over tasks.
+            edges are spread over tasks. Weights of a hub, 8 bytes an edge,
+            meet in one.
 
     Returns:
         SampledBatches: To be written with :meth:`SampledBatches.write`.
 
     Raises:
         TypeError: If an argument or a column has the wrong type.
-        ValueError: If a column is missing, an argument is out of range, seeds
-            are missing or, with weights, a node is a hub.
+        ValueError: If a column is missing, an argument is out of range, or
+            seeds are missing.
+
+    Example:
+        >>> import tempfile
+        >>> from torch_gsample.spark import SampledParquetLoader, local_session
+        >>> spark = local_session()
+        >>> edges = spark.createDataFrame([(1, 0, 0)], ['src', 'dst', 'id'])
+        >>> seeds = spark.createDataFrame([(0, 0)], ['position', 'id'])
+        >>> sample = neighbor_sample(edges, seeds, [2], batch_size=1)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     sample.write(f'{folder}/epoch')
+        ...     for batch in SampledParquetLoader(f'{folder}/epoch'):
+        ...         print(batch.n_id)
+        tensor([0, 1])
+        >>> sample.close()
     """
     check = _check.count
     check(_OP, 'batch_size', batch_size)

@@ -54,6 +54,17 @@ def random_vertex(
     Raises:
         TypeError: If an argument has the wrong type.
         ValueError: If a column is missing, or ``fraction`` outside [0, 1].
+
+    Example:
+        >>> from torch_gsample.spark import local_session
+        >>> spark = local_session()
+        >>> vertices = spark.createDataFrame([(i,) for i in range(4)], ['id'])
+        >>> edges = spark.createDataFrame(
+        ...     [(0, 1), (1, 2), (2, 3), (3, 0)], ['src', 'dst']
+        ... )
+        >>> sample = random_vertex(vertices, edges, 0.6, seed=4)
+        >>> sorted(row.id for row in sample.vertices.collect())
+        [1, 2, 3]
     """
     op = 'random_vertex'
     vertices, edges = checked_graph(op, vertices, edges)
@@ -89,6 +100,16 @@ def random_edge(
     Raises:
         TypeError: If an argument has the wrong type.
         ValueError: If a column is missing, or ``fraction`` outside [0, 1].
+
+    Example:
+        >>> from torch_gsample.spark import local_session
+        >>> spark = local_session()
+        >>> vertices = spark.createDataFrame([(i,) for i in range(4)], ['id'])
+        >>> edges = spark.createDataFrame(
+        ...     [(0, 1), (1, 2), (2, 3), (3, 0)], ['src', 'dst']
+        ... )
+        >>> random_edge(vertices, edges, 0.5, seed=5).edges.columns
+        ['src', 'dst']
     """
     op = 'random_edge'
     vertices, edges = checked_graph(op, vertices, edges)
@@ -123,6 +144,19 @@ def random_vertex_neighborhood(
         TypeError: If an argument has the wrong type.
         ValueError: If a column is missing, ``fraction`` is outside [0, 1], or
             ``direction`` is none.
+
+    Example:
+        >>> from torch_gsample.spark import local_session
+        >>> spark = local_session()
+        >>> vertices = spark.createDataFrame([(i,) for i in range(4)], ['id'])
+        >>> edges = spark.createDataFrame(
+        ...     [(0, 1), (1, 2), (2, 3), (3, 0)], ['src', 'dst']
+        ... )
+        >>> sample = random_vertex_neighborhood(
+        ...     vertices, edges, 0.3, 'out', seed=3
+        ... )
+        >>> sample.vertices.columns
+        ['id']
     """
     op = 'random_vertex_neighborhood'
     vertices, edges = checked_graph(op, vertices, edges)

@@ -41,6 +41,8 @@ class SampledParquetLoader(DataLoader):
         FileNotFoundError: If there is no such folder.
         ValueError: If the folder holds no whole sample, an argument is out of
             range, or, when it is read, a file is damaged.
+
+    An example is in :func:`neighbor_sample`.
     """
 
     def __init__(

@@ -84,11 +84,11 @@ def select_positions(
 
     @arrow_udf('array<struct<position: bigint>>')
     def select(node: pa.Array, first: pa.Array, last: pa.Array) -> pa.Array:
-        start, end = _tensor(first), _tensor(last)
+        start, end = tensor(first), tensor(last)
         if keep_last and selection.fanout >= 0:
             start = torch.maximum(start, end - selection.fanout)
         counts, position = selection.draw(
-            _pointers(end - start), start, _tensor(node)
+            _pointers(end - start), start, tensor(node)
         )
         return _lists(counts, position=position)
 
@@ -104,8 +104,8 @@ def _select_edges(
         for name, value in values.items()
         if name.startswith(OWN)
     }
-    indptr = _pointers(_tensor(edges['src'].value_lengths()))
-    flat = {name: _tensor(array.flatten()) for name, array in edges.items()}
+    indptr = _pointers(tensor(edges['src'].value_lengths()))
+    flat = {name: tensor(array.flatten()) for name, array in edges.items()}
     options: dict[str, object] = {}
     if 'weight' in flat:
         weights = ops.cumulate_weights(indptr, flat['weight'], 'weight')
@@ -113,12 +113,12 @@ def _select_edges(
     if 'time' in flat:
         options.update(
             edge_time=flat['time'],
-            column_time=_tensor(values['time']),
+            column_time=tensor(values['time']),
             time_window=selection.time_window,
             temporal_strategy=selection.temporal_strategy,
         )
     counts, edge = selection.draw(
-        indptr, indptr[:-1], _tensor(values['node']), **options
+        indptr, indptr[:-1], tensor(values['node']), **options
     )
     return _lists(counts, src=flat['src'][edge], id=flat['id'][edge])
 
@@ -149,7 +149,8 @@ def _pointers(lengths: Tensor) -> Tensor:
     return torch.nn.functional.pad(lengths.long().cumsum(0), (1, 0))
 
 
-def _tensor(values: pa.Array) -> Tensor:
+def tensor(values: pa.Array) -> Tensor:
+    """Returns an Arrow array of numbers that are not null."""
     if values.null_count:
         raise ValueError(
             'neighbor_sample: columns of edges and seeds must not hold nulls'

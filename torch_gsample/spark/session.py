@@ -40,6 +40,10 @@ def local_session(**conf: str) -> 'SparkSession':
 
     Raises:
         ImportError: If PySpark, pyarrow or Java is not installed.
+
+    Example:
+        >>> local_session(spark_driver_memory='1g').range(3).count()
+        3
     """
     require_pyspark()
     from pyspark.sql import SparkSession
@@ -52,6 +56,7 @@ def local_session(**conf: str) -> 'SparkSession':
     # Workers run what this process runs, not the system's Python.
     os.environ.setdefault('PYSPARK_PYTHON', sys.executable)
     settings = {
+        'spark.python.daemon.module': 'torch_gsample.spark.worker_daemon',
         'spark.ui.enabled': 'false',
         # Spark's 200 are for a cluster.
         'spark.sql.shuffle.partitions': str(4 * (os.cpu_count() or 1)),

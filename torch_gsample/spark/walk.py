@@ -49,6 +49,16 @@ def random_walk(
     Raises:
         TypeError: If an argument has the wrong type.
         ValueError: If a column is missing, or an argument out of range.
+
+    Example:
+        >>> from torch_gsample.spark import local_session
+        >>> spark = local_session()
+        >>> vertices = spark.createDataFrame([(i,) for i in range(4)], ['id'])
+        >>> edges = spark.createDataFrame(
+        ...     [(0, 1), (1, 2), (2, 3), (3, 0)], ['src', 'dst']
+        ... )
+        >>> random_walk(vertices, edges, 0.75, seed=0).vertices.columns
+        ['id']
     """
     op = 'random_walk'
     vertices, edges = checked_graph(op, vertices, edges)

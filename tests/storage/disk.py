@@ -1,5 +1,7 @@
 """Graphs on disk for the tests, and what equal samples are."""
 
+import os
+
 import torch
 from torch_geometric.data import HeteroData
 
@@ -82,3 +84,18 @@ def assert_equal(a, b):
     else:
         assert a.dtype == b.dtype
         assert torch.equal(a, b)
+
+
+def in_a_fork(function):
+    """Runs a function in a process of its own; returns its wait status."""
+    pid = os.fork()
+    if pid == 0:
+        torch.set_num_threads(1)  # threads of the parent are not there
+        try:
+            function()
+        except OSError as error:
+            os._exit(error.errno)
+        except BaseException:
+            os._exit(255)
+        os._exit(0)
+    return os.waitpid(pid, 0)[1]

@@ -1,10 +1,13 @@
 """Broken files and arguments: one clear error, nothing that hangs."""
 
 import errno
+import gc
 import json
+import multiprocessing
 import os
 import re
-import shutil
+import resource
+import signal
 import threading
 import zlib
 
@@ -12,8 +15,11 @@ import numpy as np
 import pytest
 import torch
 
+from tests.loader.batches import run
 from tests.samplers import graphs
 from tests.storage import disk
+from tests.storage.disk import in_a_fork
+from torch_gsample.loader import NeighborLoader
 from torch_gsample.storage import (
     ChunkedGraph,
     RandomReadSampler,
@@ -200,6 +206,7 @@ STRUCTURE = {
         place(g, 'edge_id', 1) + 3
     ),
     'a weight of chunk 1 is negative': lambda g: place(g, 'weight', 1) + 3,
+    'times of chunk 1 must ascend': lambda g: place(g, 'time', 1) + 3,
     'padding of chunk 1 must be zero': lambda g: (
         int(g.meta.relations[0].chunks[1, 4:6].sum()) - 1
     ),
@@ -239,6 +246,22 @@ def test_samplers_find_hostile_numbers(path, kind, name):
     with pytest.raises(ValueError, match=r'edges-0.bin, offset \d+: ') as e:
         sample(kind, ChunkedGraph(path), use_weights=False)
     assert str(path) in str(e.value)
+
+
+@BOTH
+def test_samplers_find_weights_that_are_none(path, kind):
+    at = place(ChunkedGraph(path), 'weight', chunk=3) + 3
+    flip(path, at, checksum=True)
+    with pytest.raises(ValueError, match='each weight must be finite') as e:
+        sample(kind, ChunkedGraph(path))
+    assert f'edges-0.bin, offset {at - 3}: ' in str(e.value)
+
+
+def test_degrees_are_counted_of_whole_offsets_only(path):
+    graph = ChunkedGraph(path)
+    flip(path, place(graph, 'offset', 1, 1) + 7, checksum=True)
+    with pytest.raises(ValueError, match='offsets of chunk 1 must ascend'):
+        graph.degree_histogram(graph.meta.relations[0])
 
 
 def test_streaming_checks_checksums(path):
@@ -339,16 +362,59 @@ def test_a_header_is_64_bytes():
     assert HEADER.size == 64
 
 
+def test_a_graph_of_someone_else_is_named(path):
+    """Of a user who may read nothing here; the one of the tests may all."""
+    os.chmod(path, 0o700)
+
+    def read_as_nobody():
+        if os.getuid() == 0:
+            os.setuid(65534)
+        else:
+            os.chmod(path / 'meta.json', 0)
+        with pytest.raises(PermissionError, match=r'meta.json') as caught:
+            ChunkedGraph(path)
+        raise caught.value
+
+    status = in_a_fork(read_as_nobody)
+    assert os.waitstatus_to_exitcode(status) == errno.EACCES
+
+
+def test_a_disk_that_fills_ends_preparing(path, tmp_path):
+    """A limit of the size of files stands for the disk."""
+
+    def prepare():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        sampler = StreamingSampler(
+            ChunkedGraph(path), [-1, -1], spill_dir=tmp_path
+        )
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, 2_000))
+        with pytest.raises(OSError, match='gsample-') as caught:
+            sampler.prepare_epoch(SEEDS, 0, input_time=SEEDS + 30)
+        folders = sampler._disk, sampler._memory
+        assert not [f for p in folders if p for f in p.iterdir()]
+        sampler.close()
+        raise caught.value
+
+    status = in_a_fork(prepare)
+    assert os.waitstatus_to_exitcode(status) == errno.EFBIG
+
+
+def test_a_read_error_in_a_worker_leaves_no_worker(tmp_path):
+    data = disk.homogeneous()
+    sampler = RandomReadSampler(disk.write(tmp_path / 'g', data), [4, 3])
+    loader = NeighborLoader(data, sampler=sampler, num_workers=2)
+    os.truncate(sampler.chunked.path / 'edges-0.bin', 1024)
+    with pytest.raises(OSError, match='the file ends too early'):
+        run(loader)
+    del loader
+    gc.collect()
+    assert multiprocessing.active_children() == []
+
+
 def test_samplers_leave_no_folders(path):
-    from torch_gsample.storage import spill
-
-    def folders():
-        return {p.name for p in spill.SHARED_MEMORY.glob('gsample-*')}
-
-    before = folders()
     sampler = StreamingSampler(ChunkedGraph(path), [2], memory_limit=1 << 20)
     sampler.prepare_epoch(SEEDS, 0, input_time=SEEDS)
-    made = folders() - before
+    made = [p for p in (sampler._disk, sampler._memory) if p is not None]
+    assert all(p.exists() for p in made)
     del sampler
-    assert not made & folders()
-    shutil.rmtree(path)
+    assert not any(p.exists() for p in made)

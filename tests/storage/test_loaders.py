@@ -67,6 +67,14 @@ def test_batches_are_those_of_a_graph_in_memory(
             assert shuffled(out, epoch) == shuffled(expected, epoch)
 
 
+@pytest.mark.parametrize('kind', KINDS)
+def test_workers_that_are_spawned_give_the_same(tmp_path, kind):
+    """They have nothing but a pickled sampler."""
+    data, sampler, want = make(tmp_path, kind)
+    out = loader(data, sampler, num_workers=1, multiprocessing_context='spawn')
+    assert run(out) == run(loader(data, want))
+
+
 def test_edges_stay_on_disk_and_features_in_their_store(tmp_path):
     data, sampler, want = make(tmp_path, 'random')
     features, _ = graphs.as_stores(data)

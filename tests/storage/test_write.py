@@ -18,6 +18,7 @@ from torch_geometric.data import Data
 
 from tests.samplers import graphs
 from tests.storage import disk
+from tests.storage.disk import in_a_fork
 from torch_gsample import CSC
 from torch_gsample.datasets import power_law, power_law_edges
 from torch_gsample.storage import ChunkedGraph
@@ -205,21 +206,6 @@ def test_a_graph_is_never_overwritten(tmp_path):
         ChunkedGraph.write(tmp_path / 'g', edges.repeat(1, 9))
     assert (tmp_path / 'g/meta.json').read_text() == before
     assert files(tmp_path) == ['g']
-
-
-def in_a_fork(function):
-    """Runs a function in a process of its own; returns its wait status."""
-    pid = os.fork()
-    if pid == 0:
-        torch.set_num_threads(1)  # threads of the parent are not there
-        try:
-            function()
-        except OSError as error:
-            os._exit(error.errno)
-        except BaseException:
-            os._exit(255)
-        os._exit(0)
-    return os.waitpid(pid, 0)[1]
 
 
 def write_small(folder):

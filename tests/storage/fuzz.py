@@ -146,10 +146,13 @@ def damaged(data: bytes) -> dict[str, bytes]:
     return {**files, 'meta.json': json.dumps(meta).encode()}
 
 
-def read(path: Path) -> None:
+def read(path: Path) -> str:
     """Reads a graph in all ways; its errors are good ones.
 
     If all of it is right, samplers take it, and agree.
+
+    Returns:
+        str: ``'refused'`` when it was opened, ``'damaged'`` or ``'whole'``.
     """
     whole = True
 
@@ -165,7 +168,7 @@ def read(path: Path) -> None:
 
     graph = may_fail(lambda: ChunkedGraph(path))
     if graph is None:
-        return
+        return 'refused'
     may_fail(graph.verify)
     for relation in graph.meta.relations:
         may_fail(lambda r=relation: graph.degree_histogram(r))
@@ -185,6 +188,7 @@ def read(path: Path) -> None:
                 types = graph.num_edges
                 permutation = None if None in types else dict.fromkeys(types)
                 disk.assert_same(*outs, permutation)
+    return 'whole' if whole else 'damaged'
 
 
 def sample(kind, graph, inputs, timed):
@@ -199,14 +203,14 @@ def sample(kind, graph, inputs, timed):
         sampler.close()
 
 
-def one_input(data: bytes) -> None:
-    """Reads the graph that an input stands for."""
+def one_input(data: bytes) -> str:
+    """Reads the graph that an input stands for; see :func:`read`."""
     with tempfile.TemporaryDirectory(dir='/dev/shm') as folder:
         path = Path(folder) / 'g'
         path.mkdir()
         for name, text in damaged(data).items():
             (path / name).write_bytes(text)
-        read(path)
+        return read(path)
 
 
 def read_randomly(seconds: float) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import torch
 from harness import Report, machine
@@ -48,12 +49,15 @@ def frames(spark: Any, data: Data, folder: Path) -> tuple[Any, Any]:
     src, dst = data.edge_index.numpy()
     tables = {
         'vertices': {'id': torch.arange(data.num_nodes).numpy()},
-        'edges': {'src': src, 'dst': dst, 'id': range(len(src))},
+        'edges': {'src': src, 'dst': dst, 'id': np.arange(len(src))},
     }
     out = []
     for name, columns in tables.items():
         path = folder / f'{name}-{len(src)}.parquet'
-        parquet.write_table(pa.table(columns), path, row_group_size=1 << 20)
+        if not path.exists():
+            parquet.write_table(
+                pa.table(columns), path, row_group_size=1 << 20
+            )
         out.append(spark.read.parquet(str(path)))
     return out[0], out[1]
 
@@ -93,7 +97,9 @@ def peer(name: str, data: Data, share: float) -> Callable[[], object] | None:
     return lambda: kinds[name](int(share * size)).sample(graph)
 
 
-def grow(spark: Any, sizes: list[int], folder: Path) -> Report:
+def grow(
+    spark: Any, sizes: list[int], folder: Path, operators: list[str]
+) -> Report:
     """Times each operator on graphs of several sizes."""
     report = Report(
         'Run time by number of edges, in seconds',
@@ -108,7 +114,7 @@ def grow(spark: Any, sizes: list[int], folder: Path) -> Report:
     )
     graphs = {n: make_graph(n) for n in sizes}
     stored = {n: frames(spark, graphs[n], folder) for n in sizes}
-    for name in OPERATORS:
+    for name in operators:
         share = SHARE.get(name, 0.1)
 
         def on_cluster(n: int, name: str = name, share: float = share) -> None:
@@ -136,13 +142,13 @@ def grow(spark: Any, sizes: list[int], folder: Path) -> Report:
     return report
 
 
-def shuffle(spark: Any, num_edges: int, folder: Path) -> Report:
+def shuffle(spark: Any, num_edges: int, graphs: Path, out: Path) -> Report:
     """What `neighbor_sample` shuffles, stage by stage."""
     report = Report(
         f'Shuffled bytes of neighbor_sample, {num_edges / 1e6:g} M edges',
         ['part', 'written', 'a sampled edge', 'seconds'],
     )
-    _, edges = frames(spark, make_graph(num_edges), folder)
+    _, edges = frames(spark, make_graph(num_edges), graphs)
     ids = torch.randperm(num_edges // 16)[:20_480]
     seeds = spark.createDataFrame(
         pa.table({'position': range(len(ids)), 'id': ids.numpy()})
@@ -153,7 +159,7 @@ def shuffle(spark: Any, num_edges: int, folder: Path) -> Report:
     )
     sampled = sample.edges.count()
     middle, split = shuffled(spark), time.perf_counter()
-    sample.write(str(folder / 'batches'))
+    sample.write(str(out / 'batches'))
     after, end = shuffled(spark), time.perf_counter()
     sample.close()
     for part, size, took in (
@@ -179,6 +185,8 @@ def main() -> None:
     add = parser.add_argument
     add('--edges', type=int, default=1_250_000, help='of the least graph')
     add('--memory', default='6g')
+    add('--folder', help='for the graphs, to use them again')
+    add('--only', nargs='*', default=[*OPERATORS, 'neighbor_sample'])
     add('--markdown', type=Path)
     args = parser.parse_args()
     spark = on_spark.local_session(
@@ -191,10 +199,11 @@ def main() -> None:
     print(machine())
     with tempfile.TemporaryDirectory() as folder:
         sizes = [args.edges * factor for factor in (1, 4, 16)]
-        reports = [
-            grow(spark, sizes, Path(folder)),
-            shuffle(spark, sizes[1], Path(folder)),
-        ]
+        kept = Path(args.folder or folder)
+        operators = [name for name in args.only if name in OPERATORS]
+        reports = [grow(spark, sizes, kept, operators)] if operators else []
+        if 'neighbor_sample' in args.only:
+            reports.append(shuffle(spark, sizes[1], kept, Path(folder)))
     for report in reports:
         report.show()
     if args.markdown:

@@ -408,7 +408,9 @@ def test_a_read_error_in_a_worker_leaves_no_worker(tmp_path):
         run(loader)
     del loader
     gc.collect()
-    assert multiprocessing.active_children() == []
+    for worker in multiprocessing.active_children():
+        worker.join(30)
+        assert not worker.is_alive()
 
 
 def test_samplers_leave_no_folders(path):

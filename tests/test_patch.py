@@ -9,7 +9,6 @@ from torch_geometric import loader as pyg_loader
 
 import torch_gsample
 from torch_gsample import cli, loader, nn, patch_pyg
-from torch_gsample.run_script import run_script
 
 # What PyG's examples do, on a ring: without pyg-lib and torch-sparse.
 SCRIPT = """
@@ -110,7 +109,7 @@ def test_a_module_runs_and_finds_its_neighbours(script, monkeypatch, capsys):
 def test_errors_of_a_script_are_its_own(script, capsys):
     path = script('def f():\n    raise KeyError("here")\nf()\n')
     theirs = pyg_loader.NeighborLoader
-    assert run_script(path, []) == 1
+    assert cli.main(['run', path]) == 1
     text = capsys.readouterr().err
     assert text.count('File "') == 2, text
     assert 'line 3, in <module>' in text

@@ -28,7 +28,8 @@ MODULES = [
 #: What each part of the package may import from the package.
 LAYERS = {
     '_library': set(),
-    'cli': {'run_script', 'storage'},
+    'cli': {'doctor', 'run_script', 'storage'},
+    'doctor': {'_library', 'codegen'},
     'patch': {'loader', 'nn', 'samplers'},
     'run_script': {'patch'},
     'rng': {'ops'},  # its draws, once called

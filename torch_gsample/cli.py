@@ -4,6 +4,7 @@ Each command is a function of its parsed arguments that prints what it found.
 """
 
 import argparse
+import json
 import re
 import sys
 from collections.abc import Sequence
@@ -92,6 +93,18 @@ def run(args: argparse.Namespace) -> int:
     return run_script(args.script, args.args, args.module)
 
 
+def doctor(args: argparse.Namespace) -> int:
+    """Prints what this machine has, what it lacks, and how to get it."""
+    from torch_gsample.doctor import as_dicts, examine, is_sound, table
+
+    findings = examine()
+    if args.json:
+        print(json.dumps(as_dicts(findings), indent=2))
+    else:
+        print(table(findings))
+    return int(not is_sound(findings))
+
+
 def _pair(text: str) -> tuple[str, str]:
     names = text.split(',')
     if len(names) != 2:
@@ -116,6 +129,10 @@ def _parser() -> argparse.ArgumentParser:
     sizes = {'--memory': '4GiB', '--chunk': '512MiB'}
     for name, default in sizes.items():
         command.add_argument(name, type=parse_bytes, default=default)
+
+    command = commands.add_parser('doctor', help=doctor.__doc__)
+    command.set_defaults(run=doctor)
+    command.add_argument('--json', action='store_true', help='as JSON')
 
     command = commands.add_parser('run', help=run.__doc__)
     command.set_defaults(run=run)

@@ -41,7 +41,7 @@ os.register_at_fork(
 #: Dynamo's names of what is never set anew: Python's builtins, what modules
 #: of torch and of this package hold, and what classes hold.
 _FIXED = re.compile(
-    r"(dict\(|___dataclass_fields\()?"
+    r'(dict\(|___dataclass_fields\()?'
     r"(type\(|G\['__builtins_dict__|G\['__import_torch(_gsample)?(_dot_|'\]))"
 )
 #: Numbers them.

@@ -211,11 +211,11 @@ def _cut_frontier(
     edges = np.stack([first, last, end], 1) * num_times
     at = np.searchsorted(keys.numpy(), edges)
     out = []
+    # A chunk in the midst of a split node is not among these: no node starts.
     for i in np.flatnonzero(at[:, 2] > at[:, 0]).tolist():
         if at[i, 1] > at[i, 0]:
             out.append((i, False, int(at[i, 0]), int(at[i, 1])))
-        # The last node of a chunk in the midst of a split one is no start.
-        if at[i, 2] > max(at[i, 1], at[i, 0]) and first[i] <= last[i]:
+        if at[i, 2] > at[i, 1]:
             out.append((i, True, int(at[i, 1]), int(at[i, 2])))
     return out
 

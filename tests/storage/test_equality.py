@@ -178,6 +178,28 @@ def test_changes_of_gcc_are_equal():
             )
 
 
+def test_edges_without_ids_have_their_positions(tmp_path):
+    edge_index = disk.homogeneous().edge_index
+    row, col = edge_index[:, edge_index[1].argsort(stable=True)]
+    graph = disk.ChunkedGraph.write(
+        tmp_path / 'g', [(row, col)], num_nodes=60, chunk_bytes=400
+    )
+    assert graph.meta.relations[0].widths['edge_id'] == 0
+    options = {'seed': 1, 'rng_scope': 'epoch'}
+    data = Data(edge_index=torch.stack([row, col]), num_nodes=60)
+    want = disk.in_memory(data, [3, 2], **options)
+    inputs = graphs.nodes(torch.arange(0, 60, 3))
+    for kind in (RandomReadSampler, StreamingSampler):
+        sampler = kind(graph, [3, 2], **options)
+        if kind is StreamingSampler:
+            sampler.prepare_epoch(inputs, 0)
+        disk.assert_same(
+            sampler.sample_from_nodes(inputs),
+            want.sample_from_nodes(inputs),
+            want.edge_permutation,
+        )
+
+
 def test_edges_as_seeds_are_equal(tmp_path):
     data = disk.homogeneous()
     reading = RandomReadSampler(disk.write(tmp_path / 'g', data), [3, 2])

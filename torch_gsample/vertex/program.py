@@ -1,0 +1,411 @@
+"""The decorator of vertex programs."""
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torch_gsample.codegen.expression import Expression
+from torch_gsample.codegen.vertex_unit import (
+    DESTINATION,
+    EDGE,
+    PARAMETER,
+    SOURCE,
+    Unit,
+)
+from torch_gsample.vertex.evaluate import evaluate
+from torch_gsample.vertex.graph import Loops, read_graph
+from torch_gsample.vertex.operator import run_unit
+from torch_gsample.vertex.plan import Computed, Plan
+from torch_gsample.vertex.relations import Relations
+from torch_gsample.vertex.trace import (
+    DEGREE,
+    RELATION,
+    Degree,
+    Given,
+    Nested,
+    Product,
+    Shape,
+    Signature,
+    trace,
+)
+from torch_gsample.vertex.values import shape_of
+
+Feature = Tensor | tuple[Tensor | None, Tensor | None]
+
+
+class VertexProgram:
+    """A layer that is written as the computation at one vertex.
+
+    Made by :func:`vertex_program`.
+
+    Args:
+        function (Callable): The program.
+
+    Raises:
+        TypeError: If it takes no vertex.
+    """
+
+    def __init__(self, function: Callable[..., Any]):
+        functools.update_wrapper(self, function)
+        self._function = function
+        parameters = list(inspect.signature(function).parameters.values())
+        plain = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        if not parameters or any(p.kind != plain for p in parameters):
+            raise TypeError(
+                f'vertex_program: {function.__name__} must take the vertex '
+                f'and named parameters'
+            )
+        self.parameters = [p.name for p in parameters[1:]]
+        self._plans: dict[Any, Plan] = {}
+
+    def __get__(self, instance: Any, owner: Any = None) -> 'VertexProgram':
+        return self
+
+    def __call__(
+        self,
+        graph: Any,
+        *,
+        size: tuple[int, int] | None = None,
+        loops: Loops = Loops.KEEP,
+        **features: Feature,
+    ) -> Any:
+        """Runs the program at every vertex of a graph.
+
+        Args:
+            graph (Any): A :class:`~torch_gsample.SparseSample`,
+                ``edge_index``, ``EdgeIndex`` or ``SparseTensor``.
+            size (Tuple[int, int], optional): Numbers of sources and
+                destinations; those of the features if not given.
+            loops (Loops, optional): What is done with edges from a vertex to
+                itself.
+            **features (torch.Tensor): Features of vertices and edges,
+                ``[rows, ...]``, and parameters. A pair is for sources and
+                destinations.
+
+        Returns:
+            torch.Tensor: ``[num_destinations, ...]``, or a tuple of them.
+
+        Raises:
+            IndexError: If a vertex of the graph is out of range.
+            TypeError: If the graph or features are of the wrong type.
+            ValueError: If the program does what none can, or features do not
+                fit.
+        """
+        name = self._function.__name__
+        _check_features(name, features, self.parameters)
+        plan = self.plan(**features)
+        tensors, known = read_graph(graph)
+        sizes = _sizes(name, plan, features, size or known)
+        return _Run(plan, tensors, sizes, loops, features).results()
+
+    def plan(self, **features: Feature) -> Plan:
+        """Returns the steps for some features, traced once for each shape."""
+        signature = _signature(features, self.parameters)
+        key = tuple(sorted(signature.items(), key=lambda item: item[0]))
+        if key not in self._plans:
+            tracer, results = trace(
+                self._function, signature, self.parameters
+            )
+            self._plans[key] = Plan(tracer, results)
+        return self._plans[key]
+
+    def explain(self, **features: Feature) -> str:
+        """Returns the typed program, its fused units and their C++ text.
+
+        Args:
+            **features (torch.Tensor): As of a call.
+        """
+        from torch_gsample.vertex.text import explanation
+
+        return explanation(self._function.__name__, self.plan(**features))
+
+
+def vertex_program(function: Callable[..., Any]) -> VertexProgram:
+    """Makes a layer of the computation at one vertex.
+
+    The function takes a vertex ``v``: ``v.x`` are its features, ``v.innbs``
+    its in-neighbours, ``v.inedges`` its in-edges with ``e.src``, ``e.dst`` and
+    features of their own. ``sum``, ``max``, ``min`` and ``mean`` of a
+    comprehension aggregate. Further arguments are parameters. It is run once,
+    on symbols, and becomes kernels that are fused from the first feature to
+    the last aggregate, forward and backward: the model of `"Seastar:
+    Vertex-Centric Programming for Graph Neural Networks"
+    <https://doi.org/10.1145/3447786.3456247>`_ (EuroSys 2021).
+
+    Args:
+        function (Callable): The program.
+
+    Raises:
+        TypeError: If it takes no vertex.
+
+    Example:
+        >>> import torch
+        >>> import torch.nn.functional as F
+        >>> @vertex_program
+        ... def gat(v):
+        ...     e = [torch.exp(F.leaky_relu(u.eu + v.ev)) for u in v.innbs]
+        ...     return sum(c * u.h for c, u in zip(e, v.innbs)) / sum(e)
+        >>> edge_index = torch.tensor([[0, 1, 2], [2, 2, 0]])
+        >>> h, eu = torch.eye(3), torch.zeros(3, 1)
+        >>> gat(edge_index, eu=eu, ev=eu, h=h)[2]
+        tensor([0.5000, 0.5000, 0.0000])
+    """
+    return VertexProgram(function)
+
+
+def mean(values: Any) -> Any:
+    """Averages over the edges of a vertex, inside of vertex programs only.
+
+    Args:
+        values (Iterable): A comprehension over ``v.innbs`` or ``v.inedges``.
+
+    Raises:
+        RuntimeError: Outside of a program.
+    """
+    raise RuntimeError('mean: is for vertex programs only')
+
+
+def _check_features(
+    name: str, features: dict[str, Feature], parameters: list[str]
+) -> None:
+    for key in parameters:
+        if key not in features:
+            raise ValueError(f'{name}: parameter {key!r} must be given')
+    for key, value in features.items():
+        pair = isinstance(value, tuple) and len(value) == 2
+        for x in value if pair else (value,):
+            if not isinstance(x, Tensor) and not (pair and x is None):
+                raise TypeError(
+                    f'{name}: {key!r} must be a tensor, or a pair of them '
+                    f'(got {type(x).__name__})'
+                )
+            if isinstance(x, Tensor) and x.device.type not in ('cpu', 'meta'):
+                raise ValueError(
+                    f'{name}: {key!r} must be on the CPU (got {x.device})'
+                )
+            if isinstance(x, Tensor) and (
+                (x.dim() == 0 and key not in parameters) or 0 in x.shape[1:]
+            ):
+                raise ValueError(
+                    f'{name}: {key!r} must have a row for each vertex or '
+                    f'edge, of at least one value (got shape '
+                    f'{list(x.shape)})'
+                )
+
+
+def _ends(feature: Feature) -> dict[str, Tensor]:
+    """Returns features of sources, destinations and edges."""
+    if isinstance(feature, tuple):
+        kinds = zip((SOURCE, DESTINATION), feature, strict=True)
+        return {kind: x for kind, x in kinds if x is not None}
+    return dict.fromkeys((SOURCE, DESTINATION, EDGE), feature)
+
+
+def _signature(
+    features: dict[str, Feature], parameters: list[str]
+) -> dict[tuple[str, str], Shape]:
+    found: Signature = {}
+    found = dict(found)
+    for name, feature in features.items():
+        if name in parameters and isinstance(feature, Tensor):
+            shape = tuple(int(n) for n in feature.shape)
+            found[name, PARAMETER] = Shape(shape, feature.dtype)
+            continue
+        for kind, x in _ends(feature).items():
+            shape = tuple(int(n) for n in x.shape[1:])
+            found[name, kind] = Shape(shape, x.dtype)
+    return found
+
+
+def _sizes(
+    name: str,
+    plan: Plan,
+    features: dict[str, Feature],
+    size: tuple[int, int] | None,
+) -> tuple[int, int]:
+    """Returns the numbers of sources and destinations, checked."""
+    rows: dict[str, int | None] = {SOURCE: None, DESTINATION: None}
+    if size is not None:
+        rows[SOURCE], rows[DESTINATION] = size
+    for item in plan.operands:
+        if not isinstance(item.origin, Given) or item.kind not in rows:
+            continue
+        count = _ends(features[item.origin.name])[item.kind].shape[0]
+        known = rows[item.kind]
+        if known is not None and known != count:
+            raise ValueError(
+                f'{name}: {item.name!r} must have {known} rows (got {count})'
+            )
+        rows[item.kind] = count
+    sources, destinations = rows[SOURCE], rows[DESTINATION]
+    if sources is None:
+        sources = destinations
+    if destinations is None:
+        destinations = sources
+    if sources is None or destinations is None:
+        raise ValueError(
+            f"{name}: 'size' must be given: no features of vertices are used"
+        )
+    return sources, destinations
+
+
+class _Run:
+    """One call of a program."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        graph: list[Tensor],
+        sizes: tuple[int, int],
+        loops: Loops,
+        features: dict[str, Feature],
+    ):
+        self._plan, self._graph = plan, graph
+        self._sizes, self._loops = sizes, loops
+        self._features = features
+        self._operands: dict[int, Tensor] = {}
+        self._units: dict[int, list[Tensor]] = {}
+        self._relations: Relations | None = None
+
+    def results(self) -> Any:
+        """Returns what the program returns."""
+        plan = self._plan
+        found = []
+        for root, dims in zip(plan.results, plan.result_dims, strict=True):
+            value = self._value(root, DESTINATION)
+            found.append(value.reshape(-1, *shape_of(dims)))
+        return found[0] if len(found) == 1 else tuple(found)
+
+    @property
+    def _num_edges(self) -> int:
+        """Rows of features of edges."""
+        if len(self._graph) > 1:
+            count = self._graph[1].shape[0]
+        else:
+            count = self._graph[0].shape[1]
+        loops = min(self._sizes) if self._loops == Loops.REPLACE else 0
+        return count + loops
+
+    def _value(self, root: Expression, kind: str) -> Tensor:
+        """Returns a value, ``[rows, width]``."""
+        step = self._plan.step(root)
+        if step.unit is not None:
+            if step.unit not in self._units:
+                unit, kept = self._plan.units[step.unit]
+                self._units[step.unit] = self._fused(unit, kept)
+            return self._units[step.unit][step.place]
+        types = self._plan.types
+        numbers = {
+            int(n.value or 0): n for n in _operands(step.root)
+        }
+        tensors = {number: self._operand(number) for number in numbers}
+        if RELATION in {types.leaves[n].kind for n in numbers}:
+            for number in numbers:
+                if types.leaves[number].kind == DESTINATION:
+                    place = self._of_types().vertex
+                    tensors[number] = tensors[number].index_select(0, place)
+        [value] = evaluate([step.root], types, self._plan.sizes, tensors)
+        axes = types.axes(step.root)
+        sizes = enumerate(self._plan.sizes)
+        shape = [size if axis in axes else 1 for axis, size in sizes]
+        count = value.shape[0] if value.dim() else 1
+        if types.kind(step.root) == PARAMETER and kind == DESTINATION:
+            count = self._sizes[1]
+        return value.expand(count, *shape).reshape(count, -1)
+
+    def _fused(self, unit: Unit, kept: list[int]) -> list[Tensor]:
+        operands = [
+            self._operand(number)
+            for number, leaf in zip(kept, unit.leaves, strict=True)
+            if leaf.name != DEGREE
+        ]
+        sizes = (*self._sizes, self._num_edges)
+        return run_unit(unit, self._graph, sizes, self._loops, operands)
+
+    def _operand(self, number: int) -> Tensor:
+        if number not in self._operands:
+            self._operands[number] = self._made(number)
+        return self._operands[number]
+
+    def _made(self, number: int) -> Tensor:
+        """Computes an operand."""
+        origin = self._plan.origins[number]
+        leaf = self._plan.leaves[number]
+        if isinstance(origin, Given):
+            if origin.tensor is not None:
+                return origin.tensor
+            feature = self._features[origin.name]
+            if leaf.kind in (PARAMETER, RELATION):
+                assert isinstance(feature, Tensor)
+                return feature
+            return _ends(feature)[leaf.kind]
+        if isinstance(origin, Computed):
+            return self._value(origin.root, DESTINATION)
+        if isinstance(origin, Product):
+            return self._product(origin)
+        if isinstance(origin, Nested):
+            return self._nested(origin)
+        assert isinstance(origin, Degree)
+        from torch_gsample.vertex.graph import graph_of
+
+        graph = graph_of(self._graph, *self._sizes, self._loops)
+        return graph.incoming.degree(leaf.dtype)
+
+    def _product(self, origin: Product) -> Tensor:
+        """Projects features where they live, with torch."""
+        if origin.x.kind == RELATION and origin.x.dtype == torch.int64:
+            weight = self._operand(int(origin.weight.expr.value or 0))
+            return weight.index_select(0, self._of_types().type)
+        root = self._plan.resolved(origin.x.expr)
+        x = self._value(root, origin.x.kind)
+        x = x.reshape(-1, *shape_of(origin.x.dims))
+        weight = self._parameter(origin.weight)
+        if origin.transposed:
+            weight = weight.transpose(-1, -2)
+        if origin.by_type:
+            return self._of_types().product(x, weight)
+        return x @ weight
+
+    def _parameter(self, weight: Any) -> Tensor:
+        root = self._plan.resolved(weight.expr)
+        value = self._value(root, PARAMETER)
+        return value.reshape(shape_of(weight.dims))
+
+    def _of_types(self) -> Relations:
+        """Returns the edges of each type of each vertex."""
+        if self._relations is None:
+            types = self._features.get('type')
+            if not isinstance(types, Tensor):
+                raise ValueError(
+                    "vertex_program: 'type' must be given for by_type: the "
+                    'type of each edge'
+                )
+            self._relations = Relations.of(
+                self._graph, self._sizes, self._loops, types
+            )
+        return self._relations
+
+    def _nested(self, origin: Nested) -> Tensor:
+        """Aggregates the edges of each type, or the types."""
+        unit, kept = self._plan.nested(origin)
+        relations = self._of_types()
+        operands = []
+        outer = origin.body.kind == RELATION
+        for number, leaf in zip(kept, unit.leaves, strict=True):
+            x = self._operand(number)
+            if leaf.kind == DESTINATION and not outer:
+                x = x.index_select(0, relations.vertex)
+            operands.append(x)
+        graph, sizes = relations.level(outer)
+        [out] = run_unit(unit, graph, sizes, Loops.KEEP, operands)
+        return out
+
+
+def _operands(root: Expression) -> list[Expression]:
+    from torch_gsample.codegen.vertex_unit import ordered
+
+    return [node for node in ordered([root]) if node.op == 'operand']

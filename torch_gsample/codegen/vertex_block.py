@@ -215,6 +215,7 @@ class Block:
         else:
             args = [self._value(arg, values, depth) for arg in node.args]
             text = cpp_of(node).format(*args).replace('T(', f'{kind}(')
+            text = text.replace('std::exp(', 'exp_of(')
         name = f'v{len(values)}'
         self._line(f'const {kind} {name} = {text};', depth)
         values[node] = name

@@ -23,9 +23,41 @@ PREAMBLE = """\
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <limits>
+#include <cstring>
 
 namespace {
+
+// 2^n for n in [-126, 127].
+inline float power_of_two(int32_t n) {
+  const int32_t bits = (n + 127) << 23;
+  float out;
+  std::memcpy(&out, &bits, sizeof out);
+  return out;
+}
+
+// e^x within two units of the last place, without a branch, so that loops of
+// it are vectorised: e^x = 2^n e^r for n = round(x / ln 2), |r| <= ln(2) / 2.
+inline float exp_of(float x) {
+  const float low = x < -104.0f ? -104.0f : x;
+  const float bounded = low > 89.0f ? 89.0f : low;
+  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: no digits behind
+  const float n = (bounded * 1.44269504f + kRound) - kRound;
+  const float r = (bounded - n * 0.693359375f) - n * -2.12194440e-4f;
+  float p = 1.9875691500e-4f;
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * (r * r) + r + 1.0f;
+  // Two factors, as 2^n alone may be no number that a float has.
+  const int32_t whole = static_cast<int32_t>(n), half = whole >> 1;
+  return p * power_of_two(half) * power_of_two(whole - half);
+}
+
+inline double exp_of(double x) {
+  return std::exp(x);
+}
 
 // Whether `count` numbers of an index are in [0, high).
 template <typename index_t>

@@ -119,7 +119,7 @@ def _split(
     gradients = []
     for (number, kind), root in found.items():
         leaf = unit.leaves[number]
-        root = _replaced(root, lambda node: places.get(node))
+        root = _without_detach(_replaced(root, places.get))
         side = int(kind == SOURCE)
         gradients.append(
             Gradient(number, side, len(outputs[side]), leaf.kind == PARAMETER)
@@ -153,6 +153,15 @@ def _split(
         given,
         tuple(gradients),
     )
+
+
+def _without_detach(root: Expression) -> Expression:
+    done: dict[Expression, Expression] = {}
+    for node in ordered([root]):
+        args = tuple(done[arg] for arg in node.args)
+        is_detach = node.op == 'detach'
+        done[node] = args[0] if is_detach else replace(node, args=args)
+    return done[root]
 
 
 def _is_cheap(root: Expression, types: Types) -> bool:

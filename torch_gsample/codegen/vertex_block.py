@@ -220,9 +220,3 @@ class Block:
         self._line(f'const {kind} {name} = {text};', depth)
         values[node] = name
         return name
-
-
-def operands_of(roots: Iterable[Expression]) -> list[int]:
-    """Returns the operands that some expressions read."""
-    nodes = ordered(roots)
-    return sorted({int(n.value or 0) for n in nodes if n.op == 'operand'})

@@ -8,15 +8,19 @@ other; the values of an edge stay in registers and small arrays.
 import torch
 
 from torch_gsample.codegen.expression import CPP_TYPES, Expression
-from torch_gsample.codegen.vertex_block import Block, Sink, operands_of
+from torch_gsample.codegen.vertex_block import Block, Sink
 from torch_gsample.codegen.vertex_unit import (
     AGGREGATES,
     EDGE,
     PARAMETER,
     Types,
     Unit,
+    operands_of,
     ordered,
 )
+
+#: Flags of the compiler. Comparisons that may be of NaN are vectorised.
+FLAGS = ('-O3', '-fno-trapping-math')
 
 #: What every kernel begins with.
 PREAMBLE = """\

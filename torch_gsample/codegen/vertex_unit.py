@@ -1,11 +1,11 @@
 """A fused kernel of a vertex program, before it is text."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import torch
 
-from torch_gsample.codegen.expression import Expression
+from torch_gsample.codegen.expression import Expression, operand
 
 #: Graph types: of a source, a destination, an edge, or of none of these.
 SOURCE, DESTINATION, EDGE, PARAMETER = 'S', 'D', 'E', 'P'
@@ -169,3 +169,36 @@ def ordered(roots: Iterable[Expression]) -> list[Expression]:
         for node in _missing(root, done):
             done[node] = None
     return list(done)
+
+
+def operands_of(roots: Iterable[Expression]) -> list[int]:
+    """Returns the operands that some expressions read."""
+    nodes = ordered(roots)
+    return sorted({int(n.value or 0) for n in nodes if n.op == 'operand'})
+
+
+def unit_of(
+    center: str,
+    leaves: Sequence[Leaf],
+    sizes: Sequence[int],
+    outputs: Sequence[Output],
+    index: torch.dtype = torch.int32,
+) -> tuple[Unit, list[int]]:
+    """Returns a unit with the leaves that it reads, and which these are."""
+    kept = operands_of(output.root for output in outputs)
+    place = {number: i for i, number in enumerate(kept)}
+    done: dict[Expression, Expression] = {}
+    for node in ordered(output.root for output in outputs):
+        if node.op == 'operand':
+            done[node] = operand(place[int(node.value or 0)], node.dtype)
+        else:
+            args = tuple(done[arg] for arg in node.args)
+            done[node] = replace(node, args=args)
+    unit = Unit(
+        center,
+        tuple(leaves[number] for number in kept),
+        tuple(sizes),
+        tuple(replace(out, root=done[out.root]) for out in outputs),
+        index,
+    )
+    return unit, kept

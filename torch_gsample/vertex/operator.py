@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_gsample import ops
 from torch_gsample.codegen.build import BuildError, build, warn_once
 from torch_gsample.codegen.expression import Expression
-from torch_gsample.codegen.vertex_cpp import vertex_cpp_source
+from torch_gsample.codegen.vertex_cpp import FLAGS, vertex_cpp_source
 from torch_gsample.codegen.vertex_unit import (
     DESTINATION,
     EDGE,
@@ -20,11 +20,11 @@ from torch_gsample.codegen.vertex_unit import (
     Types,
     Unit,
     ordered,
+    unit_of,
 )
 from torch_gsample.vertex.evaluate import evaluate
 from torch_gsample.vertex.gradient import Backward, differentiate
 from torch_gsample.vertex.graph import Graph, Layout, Loops, graph_of
-from torch_gsample.vertex.plan import unit_of
 from torch_gsample.vertex.trace import DEGREE
 
 
@@ -41,17 +41,12 @@ class Fused:
 
     def __init__(self, unit: Unit, backward: 'Gradients | None' = None):
         self.unit, self.backward = unit, backward
+        #: The operands that are not of the graph.
+        self.given = [
+            i for i, leaf in enumerate(unit.leaves) if leaf.name != DEGREE
+        ]
         self.number = len(_fused)
         _fused.append(self)
-
-    @cached_property
-    def given(self) -> list[int]:
-        """The operands that are not of the graph."""
-        return [
-            i
-            for i, leaf in enumerate(self.unit.leaves)
-            if leaf.name != DEGREE
-        ]
 
     def source(self, index: torch.dtype = torch.int32) -> str:
         """Returns its C++ text."""
@@ -128,7 +123,7 @@ def _loaded(unit: Unit, index: torch.dtype) -> int | None:
     """Compiles and loads a unit once; nothing if it cannot be."""
     unit = replace(unit, index=index)
     try:
-        path = build(vertex_cpp_source(unit))
+        path = build(vertex_cpp_source(unit), FLAGS)
         return ops.load_vertex_kernel(str(path), layout_of(unit))
     except BuildError as error:
         warn_once(error)
@@ -226,8 +221,15 @@ def inference(unit: Unit) -> Fused:
     return Fused(unit)
 
 
+@torch._dynamo.assume_constant_result
+def _variant(number: int, wanted: tuple[int, ...]) -> int:
+    """Returns the operator of a unit that gives some gradients."""
+    fused = _fused[number]
+    return training(fused.unit, [fused.given[i] for i in wanted]).number
+
+
 def run_unit(
-    unit: Unit,
+    number: int,
     graph: Sequence[Tensor],
     sizes: tuple[int, int, int],
     loops: Loops,
@@ -236,7 +238,7 @@ def run_unit(
     """Runs a unit under autograd.
 
     Args:
-        unit (Unit): The unit.
+        number (int): Of its operator.
         graph (Sequence[torch.Tensor]): The tensors of the graph.
         sizes (Tuple[int, int, int]): Sources, destinations, rows of features
             of edges.
@@ -244,20 +246,14 @@ def run_unit(
         operands (Sequence[torch.Tensor]): Of each leaf but the degree.
 
     Returns:
-        List[torch.Tensor]: ``[rows, width]`` each.
+        List[torch.Tensor]: ``[rows, width]`` each, and what gradients need.
     """
-    fused = inference(unit)
-    wanted = [
-        i
-        for i, x in zip(fused.given, operands, strict=True)
-        if x.requires_grad
-    ]
+    wanted = [i for i, x in enumerate(operands) if x.requires_grad]
     if wanted and torch.is_grad_enabled():
-        fused = training(unit, wanted)
-    out = torch.ops.gsample.vertex_unit(
-        fused.number, list(graph), *sizes, int(loops), list(operands)
+        number = _variant(number, tuple(wanted))
+    return torch.ops.gsample.vertex_unit(
+        number, list(graph), *sizes, int(loops), list(operands)
     )
-    return out[: len(unit.outputs)]
 
 
 def _rows(sizes: Sequence[Any]) -> dict[str, Any]:

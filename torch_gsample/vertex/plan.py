@@ -10,21 +10,20 @@ edges of the vertex once more. Only a dense product ends a unit.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import torch
-
 from torch_gsample.codegen.expression import Expression, operand
-from torch_gsample.codegen.vertex_block import operands_of
 from torch_gsample.codegen.vertex_unit import (
     AGGREGATES,
     DESTINATION,
-    EDGE,
     SOURCE,
     Leaf,
     Output,
     Types,
     Unit,
+    operands_of,
     ordered,
+    unit_of,
 )
+from torch_gsample.vertex.operator import inference
 from torch_gsample.vertex.trace import (
     RELATION,
     Nested,
@@ -92,6 +91,17 @@ class Plan:
         self.units = {
             number: self._unit(roots) for number, roots in self._roots.items()
         }
+        #: Of each unit: its operator, and the operands that it is given.
+        self.operators = {
+            number: _operator(unit, kept)
+            for number, (unit, kept) in self.units.items()
+        }
+        self.levels = {
+            number: _operator(*self.nested(origin))
+            for number, origin in enumerate(self.origins)
+            if isinstance(origin, Nested)
+        }
+        self.result_steps = [self.step(root) for root in self.results]
 
     # Types.
 
@@ -208,31 +218,9 @@ class Plan:
         return unit_of(DESTINATION, leaves, self.sizes, [output])
 
 
-def unit_of(
-    center: str,
-    leaves: Sequence[Leaf],
-    sizes: Sequence[int],
-    outputs: Sequence[Output],
-    index: torch.dtype = torch.int32,
-) -> tuple[Unit, list[int]]:
-    """Returns a unit with the leaves that it reads, and which these are."""
-    kept = operands_of(output.root for output in outputs)
-    place = {number: i for i, number in enumerate(kept)}
-    done: dict[Expression, Expression] = {}
-    for node in ordered(output.root for output in outputs):
-        if node.op == 'operand':
-            done[node] = operand(place[int(node.value or 0)], node.dtype)
-        else:
-            args = tuple(done[arg] for arg in node.args)
-            done[node] = replace(node, args=args)
-    unit = Unit(
-        center,
-        tuple(leaves[number] for number in kept),
-        tuple(sizes),
-        tuple(replace(out, root=done[out.root]) for out in outputs),
-        index,
-    )
-    return unit, kept
+def _operator(unit: Unit, kept: list[int]) -> tuple[int, list[int]]:
+    fused = inference(unit)
+    return fused.number, [kept[i] for i in fused.given]
 
 
 def _aggregates(root: Expression) -> bool:
@@ -266,11 +254,3 @@ def _numbered(tracer: Tracer, results: Sequence[Value]) -> dict[Axis, int]:
 
 def _sizes(number: dict[Axis, int]) -> tuple[int, ...]:
     return tuple(axis.size for axis in number)
-
-
-#: How graph types follow each other in a unit, for `explain`.
-TRANSITIONS = {
-    (SOURCE, EDGE): 'S-E',
-    (DESTINATION, EDGE): 'D-E',
-    (EDGE, EDGE): 'E-E',
-}

@@ -14,22 +14,20 @@ from torch_gsample.codegen.vertex_unit import (
     EDGE,
     PARAMETER,
     SOURCE,
-    Unit,
+    operands_of,
 )
 from torch_gsample.vertex.evaluate import evaluate
-from torch_gsample.vertex.graph import Loops, read_graph
+from torch_gsample.vertex.graph import Loops, graph_of, read_graph
 from torch_gsample.vertex.operator import run_unit
-from torch_gsample.vertex.plan import Computed, Plan
+from torch_gsample.vertex.plan import Computed, Plan, Step
 from torch_gsample.vertex.relations import Relations
 from torch_gsample.vertex.trace import (
-    DEGREE,
     RELATION,
     Degree,
     Given,
     Nested,
     Product,
     Shape,
-    Signature,
     trace,
 )
 from torch_gsample.vertex.values import shape_of
@@ -51,7 +49,7 @@ class VertexProgram:
 
     def __init__(self, function: Callable[..., Any]):
         functools.update_wrapper(self, function)
-        self._function = function
+        self.function = function
         parameters = list(inspect.signature(function).parameters.values())
         plain = inspect.Parameter.POSITIONAL_OR_KEYWORD
         if not parameters or any(p.kind != plain for p in parameters):
@@ -60,7 +58,9 @@ class VertexProgram:
                 f'and named parameters'
             )
         self.parameters = [p.name for p in parameters[1:]]
-        self._plans: dict[Any, Plan] = {}
+        self.plans: dict[Any, Plan] = {}
+        self._number = len(_programs)
+        _programs.append(self)
 
     def __get__(self, instance: Any, owner: Any = None) -> 'VertexProgram':
         return self
@@ -95,7 +95,7 @@ class VertexProgram:
             ValueError: If the program does what none can, or features do not
                 fit.
         """
-        name = self._function.__name__
+        name = self.function.__name__
         _check_features(name, features, self.parameters)
         plan = self.plan(**features)
         tensors, known = read_graph(graph)
@@ -104,14 +104,8 @@ class VertexProgram:
 
     def plan(self, **features: Feature) -> Plan:
         """Returns the steps for some features, traced once for each shape."""
-        signature = _signature(features, self.parameters)
-        key = tuple(sorted(signature.items(), key=lambda item: item[0]))
-        if key not in self._plans:
-            tracer, results = trace(
-                self._function, signature, self.parameters
-            )
-            self._plans[key] = Plan(tracer, results)
-        return self._plans[key]
+        key = _signature(features, self.parameters)
+        return _plan_of(self._number, key)
 
     def explain(self, **features: Feature) -> str:
         """Returns the typed program, its fused units and their C++ text.
@@ -121,7 +115,26 @@ class VertexProgram:
         """
         from torch_gsample.vertex.text import explanation
 
-        return explanation(self._function.__name__, self.plan(**features))
+        return explanation(self.function.__name__, self.plan(**features))
+
+
+_programs: list[VertexProgram] = []
+
+
+@torch._dynamo.assume_constant_result
+def _plan_of(number: int, key: tuple) -> Plan:
+    """Returns the steps of a program, traced once for each signature."""
+    program = _programs[number]
+    if key not in program.plans:
+        signature = {
+            (name, kind): Shape(shape, dtype)
+            for name, kind, shape, dtype in key
+        }
+        tracer, results = trace(
+            program.function, signature, program.parameters
+        )
+        program.plans[key] = Plan(tracer, results)
+    return program.plans[key]
 
 
 def vertex_program(function: Callable[..., Any]) -> VertexProgram:
@@ -205,20 +218,18 @@ def _ends(feature: Feature) -> dict[str, Tensor]:
     return dict.fromkeys((SOURCE, DESTINATION, EDGE), feature)
 
 
-def _signature(
-    features: dict[str, Feature], parameters: list[str]
-) -> dict[tuple[str, str], Shape]:
-    found: Signature = {}
-    found = dict(found)
+def _signature(features: dict[str, Feature], parameters: list[str]) -> tuple:
+    """Returns name, graph type, shape of a row, and dtype of each feature."""
+    found = []
     for name, feature in features.items():
         if name in parameters and isinstance(feature, Tensor):
             shape = tuple(int(n) for n in feature.shape)
-            found[name, PARAMETER] = Shape(shape, feature.dtype)
+            found.append((name, PARAMETER, shape, feature.dtype))
             continue
         for kind, x in _ends(feature).items():
             shape = tuple(int(n) for n in x.shape[1:])
-            found[name, kind] = Shape(shape, x.dtype)
-    return found
+            found.append((name, kind, shape, x.dtype))
+    return tuple(found)
 
 
 def _sizes(
@@ -275,8 +286,10 @@ class _Run:
         """Returns what the program returns."""
         plan = self._plan
         found = []
-        for root, dims in zip(plan.results, plan.result_dims, strict=True):
-            value = self._value(root, DESTINATION)
+        for step, dims in zip(
+            plan.result_steps, plan.result_dims, strict=True
+        ):
+            value = self._done(step, DESTINATION)
             found.append(value.reshape(-1, *shape_of(dims)))
         return found[0] if len(found) == 1 else tuple(found)
 
@@ -292,39 +305,41 @@ class _Run:
 
     def _value(self, root: Expression, kind: str) -> Tensor:
         """Returns a value, ``[rows, width]``."""
-        step = self._plan.step(root)
+        return self._done(self._plan.step(root), kind)
+
+    def _done(self, step: Step, kind: str) -> Tensor:
         if step.unit is not None:
             if step.unit not in self._units:
-                unit, kept = self._plan.units[step.unit]
-                self._units[step.unit] = self._fused(unit, kept)
+                self._units[step.unit] = self._fused(step.unit)
             return self._units[step.unit][step.place]
-        types = self._plan.types
-        numbers = {
-            int(n.value or 0): n for n in _operands(step.root)
-        }
+        return self._evaluated(step.root, kind)
+
+    def _evaluated(self, root: Expression, kind: str) -> Tensor:
+        """Computes a value of vertices, types or parameters with torch."""
+        plan = self._plan
+        types = plan.types
+        numbers = operands_of([root])
         tensors = {number: self._operand(number) for number in numbers}
         if RELATION in {types.leaves[n].kind for n in numbers}:
             for number in numbers:
                 if types.leaves[number].kind == DESTINATION:
                     place = self._of_types().vertex
                     tensors[number] = tensors[number].index_select(0, place)
-        [value] = evaluate([step.root], types, self._plan.sizes, tensors)
-        axes = types.axes(step.root)
-        sizes = enumerate(self._plan.sizes)
-        shape = [size if axis in axes else 1 for axis, size in sizes]
+        [value] = evaluate([root], types, plan.sizes, tensors)
+        axes = types.axes(root)
+        shape = [
+            size if axis in axes else 1 for axis, size in enumerate(plan.sizes)
+        ]
         count = value.shape[0] if value.dim() else 1
-        if types.kind(step.root) == PARAMETER and kind == DESTINATION:
+        if types.kind(root) == PARAMETER and kind == DESTINATION:
             count = self._sizes[1]
         return value.expand(count, *shape).reshape(count, -1)
 
-    def _fused(self, unit: Unit, kept: list[int]) -> list[Tensor]:
-        operands = [
-            self._operand(number)
-            for number, leaf in zip(kept, unit.leaves, strict=True)
-            if leaf.name != DEGREE
-        ]
+    def _fused(self, unit: int) -> list[Tensor]:
+        number, given = self._plan.operators[unit]
+        operands = [self._operand(i) for i in given]
         sizes = (*self._sizes, self._num_edges)
-        return run_unit(unit, self._graph, sizes, self._loops, operands)
+        return run_unit(number, self._graph, sizes, self._loops, operands)
 
     def _operand(self, number: int) -> Tensor:
         if number not in self._operands:
@@ -348,10 +363,8 @@ class _Run:
         if isinstance(origin, Product):
             return self._product(origin)
         if isinstance(origin, Nested):
-            return self._nested(origin)
+            return self._nested(number, origin)
         assert isinstance(origin, Degree)
-        from torch_gsample.vertex.graph import graph_of
-
         graph = graph_of(self._graph, *self._sizes, self._loops)
         return graph.incoming.degree(leaf.dtype)
 
@@ -389,23 +402,16 @@ class _Run:
             )
         return self._relations
 
-    def _nested(self, origin: Nested) -> Tensor:
+    def _nested(self, number: int, origin: Nested) -> Tensor:
         """Aggregates the edges of each type, or the types."""
-        unit, kept = self._plan.nested(origin)
+        unit, given = self._plan.levels[number]
         relations = self._of_types()
         operands = []
         outer = origin.body.kind == RELATION
-        for number, leaf in zip(kept, unit.leaves, strict=True):
-            x = self._operand(number)
-            if leaf.kind == DESTINATION and not outer:
+        for i in given:
+            x = self._operand(i)
+            if self._plan.leaves[i].kind == DESTINATION and not outer:
                 x = x.index_select(0, relations.vertex)
             operands.append(x)
         graph, sizes = relations.level(outer)
-        [out] = run_unit(unit, graph, sizes, Loops.KEEP, operands)
-        return out
-
-
-def _operands(root: Expression) -> list[Expression]:
-    from torch_gsample.codegen.vertex_unit import ordered
-
-    return [node for node in ordered([root]) if node.op == 'operand']
+        return run_unit(unit, graph, sizes, Loops.KEEP, operands)[0]

@@ -32,6 +32,7 @@ from torch_gsample.sparse_sample import SparseSample
 
 if TYPE_CHECKING:
     from torch_gsample.compiler.super_batch.run import super_batch
+    from torch_gsample.vertex import vertex_program
 
 __version__ = '0.1.0'
 
@@ -57,6 +58,7 @@ __all__ = [
     'ops',
     'rng',
     'super_batch',
+    'vertex_program',
 ]
 
 
@@ -66,4 +68,8 @@ def __getattr__(name: str) -> Any:
         from torch_gsample.compiler.super_batch.run import super_batch
 
         return super_batch
+    if name == 'vertex_program':
+        from torch_gsample.vertex import vertex_program
+
+        return vertex_program
     raise AttributeError(f'module {__name__!r} has no attribute {name!r}')

@@ -23,7 +23,7 @@ def gat(v):
     scores = [F.leaky_relu(u.eu + v.ev, 0.2) for u in v.innbs]
     highest = max(scores).detach()
     e = [torch.exp(s - highest) for s in scores]
-    total = sum(c[..., None] * u.h for c, u in zip(e, v.innbs))
+    total = sum(c[..., None] * u.h for c, u in zip(e, v.innbs, strict=True))
     return total / (sum(e)[..., None] + 1e-16)
 
 
@@ -35,7 +35,7 @@ def gatv2(v, att):
     ]
     highest = max(scores).detach()
     e = [torch.exp(s - highest) for s in scores]
-    total = sum(c[..., None] * u.l for c, u in zip(e, v.innbs))
+    total = sum(c[..., None] * u.l for c, u in zip(e, v.innbs, strict=True))
     return total / (sum(e)[..., None] + 1e-16)
 
 

@@ -7,7 +7,6 @@ import torch
 from torch_geometric import nn as pyg
 
 from tests.vertex.programs import graph
-from torch_gsample import SparseSample
 from torch_gsample.vertex import nn
 from torch_gsample.vertex import program as program_module
 
@@ -100,8 +99,10 @@ def compare(name, dtype, edge_index, rtol, run=None, monkeypatch=None):
     )
     if monkeypatch is not None:
         forbid(monkeypatch, name)
-    got = (run or ours)(x, edge_index, **given) if run is None else run(ours)(
-        x, edge_index, **given
+    got = (
+        (run or ours)(x, edge_index, **given)
+        if run is None
+        else run(ours)(x, edge_index, **given)
     )
     torch.testing.assert_close(got, want, rtol=rtol, atol=rtol)
     grads = torch.autograd.grad(

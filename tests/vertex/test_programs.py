@@ -1,6 +1,5 @@
 """Vertex programs: values, gradients, typed text, errors."""
 
-import warnings
 from pathlib import Path
 
 import pytest
@@ -8,14 +7,10 @@ import torch
 
 from tests.vertex.programs import (
     PROGRAMS,
-    E,
-    N,
     expected,
     features,
     graph,
 )
-from torch_gsample import SparseSample
-from torch_gsample.vertex import Loops, mean, operator, vertex_program
 from torch_gsample.vertex.text import explanation, program_text
 
 GOLDEN = Path(__file__).with_name('golden')
@@ -79,8 +74,8 @@ def test_the_typed_program(request, name):
 
 def test_the_explanation_has_the_text_of_the_kernels():
     text = PROGRAMS['gat'].explain(**features('gat', torch.float32))
-    assert text == explanation('gat', PROGRAMS['gat'].plan(
-        **features('gat', torch.float32)
-    ))
+    assert text == explanation(
+        'gat', PROGRAMS['gat'].plan(**features('gat', torch.float32))
+    )
     assert text.count('extern "C"') == 3
     assert 'gradients of unit 0, over sources' in text

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from torch_gsample.codegen.body import number
 from torch_gsample.codegen.expression import CPP_TYPES, Expression
 from torch_gsample.codegen.operations import cpp_of
-from torch_gsample.codegen.vertex_unit import Types, Unit, ordered
+from torch_gsample.codegen.vertex_unit import Types, Unit
 
 #: Not computed twice, even where that would save an array.
 COSTLY = frozenset(

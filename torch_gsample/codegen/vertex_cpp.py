@@ -261,7 +261,7 @@ class _Writer:
         """Computes the values of the vertex that edges read."""
         wanted = self._centers(bodies)
         block = self._block(f'd{level}_', '    ')
-        sinks = []
+        sinks: list[Sink] = []
         for node in wanted:
             axes = tuple(sorted(self._types.axes(node)))
             name = f'c{level}_{len(sinks)}'
@@ -335,7 +335,7 @@ class _Writer:
 
     def _finish(self) -> None:
         """Writes what is known of the vertex."""
-        sinks = []
+        sinks: list[Sink] = []
         for i, output in enumerate(self._unit.outputs):
             if output.kind != EDGE:
                 width = self._unit.width(output.axes)

@@ -171,8 +171,10 @@ def _is_cheap(root: Expression, types: Types) -> bool:
     wide = [
         n for n in nodes if n.op == 'operand' and len(types.axes(n)) == most
     ]
-    return len(nodes) <= 3 and len(wide) <= 1 and all(
-        node.op in CHEAP or not node.args for node in nodes
+    return (
+        len(nodes) <= 3
+        and len(wide) <= 1
+        and all(node.op in CHEAP or not node.args for node in nodes)
     )
 
 
@@ -247,9 +249,9 @@ class _Reverse:
         needed: set[Expression] = set()
         for node in nodes:
             here = node.op == 'operand' and int(node.value or 0) in wanted
-            if here or any(arg in needed for arg in node.args):
-                if node.op != 'detach':
-                    needed.add(node)
+            here = here or any(arg in needed for arg in node.args)
+            if here and node.op != 'detach':
+                needed.add(node)
         return needed
 
     def _derivatives(

@@ -28,9 +28,6 @@ from torch_gsample.vertex.graph import Graph, Layout, Loops, graph_of
 from torch_gsample.vertex.trace import DEGREE
 
 
-
-
-
 class Fused:
     """A unit that runs as an operator.
 
@@ -197,16 +194,14 @@ def _training(unit: Unit, wanted: tuple[int, ...]) -> Fused:
             outputs.append(Output(node, DESTINATION, axes))
         saved.append(roots.index(node))
     sides = zip((DESTINATION, 'S'), plan.outputs, strict=True)
-    parts = []
+    parts: list[tuple[Fused | None, list[int]]] = []
     for center, results in sides:
         if not results:
             parts.append((None, []))
             continue
         part, kept = unit_of(center, plan.leaves, unit.sizes, results)
         parts.append((Fused(part), kept))
-    gradients = Gradients(
-        plan, tuple(saved), len(unit.outputs), tuple(parts)
-    )
+    gradients = Gradients(plan, tuple(saved), len(unit.outputs), tuple(parts))
     return Fused(replace(unit, outputs=tuple(outputs)), gradients)
 
 
@@ -282,7 +277,15 @@ torch.library.impl('gsample::vertex_unit', 'CPU')(_cpu)
 
 
 @torch.library.register_fake('gsample::vertex_unit')
-def _fake(unit, graph, num_sources, num_destinations, num_edges, loops, operands):  # type: ignore
+def _fake(
+    unit: int,
+    graph: Sequence[Tensor],
+    num_sources: int,
+    num_destinations: int,
+    num_edges: int,
+    loops: int,
+    operands: Sequence[Tensor],
+) -> list[Tensor]:
     rows = _rows((num_sources, num_destinations, num_edges))
     return _fused[unit].fake(rows, graph[0])
 
@@ -320,9 +323,9 @@ def _backward(ctx: Any, grads: Sequence[Tensor | None]) -> Any:
             known[number] = graph[0].new_zeros(
                 (rows[output.kind], width), dtype=unit.dtype
             )
-    outputs: list[Sequence[Tensor]] = []
+    outputs: list[list[Tensor]] = []
     for part, kept in backward.parts:
-        found: Sequence[Tensor] = []
+        found: list[Tensor] = []
         if part is not None:
             found = torch.ops.gsample.vertex_unit(
                 part.number,
@@ -336,15 +339,15 @@ def _backward(ctx: Any, grads: Sequence[Tensor | None]) -> Any:
                 known[place] = tensor
                 place += 1
         outputs.append(found)
-    found = _gradients(ctx.fused, plan, operands, outputs)
-    return None, [None] * graphs, None, None, None, None, found
+    total = _gradients(ctx.fused, plan, operands, outputs)
+    return None, [None] * graphs, None, None, None, None, total
 
 
 def _gradients(
     fused: Fused,
     plan: Backward,
     operands: Sequence[Tensor],
-    outputs: list[Sequence[Tensor]],
+    outputs: list[list[Tensor]],
 ) -> list[Tensor | None]:
     """Puts the gradients of operands together."""
     place = {number: i for i, number in enumerate(fused.given)}

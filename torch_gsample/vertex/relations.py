@@ -75,10 +75,10 @@ class Relations:
                 f"vertex_program: 'type' must be in [0, {weight.shape[0]}) "
                 f'(got {len(self.starts) - 2})'
             )
-        sections = [b - a for a, b in zip(self.starts, self.starts[1:])]
+        sections = torch.tensor(self.starts).diff().tolist()
         parts = [
             part @ matrix
-            for part, matrix in zip(x.split(sections), weight.unbind())
+            for part, matrix in zip(x.split(sections), weight, strict=False)
             if part.shape[0] > 0
         ]
         if not parts:

@@ -14,7 +14,13 @@ from torch_gsample.codegen.vertex_unit import (
 )
 from torch_gsample.vertex.operator import training
 from torch_gsample.vertex.plan import Computed, Plan
-from torch_gsample.vertex.trace import Degree, Given, Nested, Product
+from torch_gsample.vertex.trace import (
+    RELATION,
+    Degree,
+    Given,
+    Nested,
+    Product,
+)
 
 
 def program_text(name: str, plan: Plan) -> str:
@@ -91,7 +97,8 @@ def _origin(origin: object, plan: Plan) -> str:
         return f'{left} @ {right}{turned}{"[type]" * origin.by_type}'
     assert isinstance(origin, Nested)
     body = plan.resolved(origin.body.expr).text(names)
-    return f'{origin.op}({body}), of {"types" * (origin.body.kind == "T")}'
+    of = 'types' if origin.body.kind == RELATION else 'the edges of a type'
+    return f'{origin.op}({body}), of {of}'
 
 
 def _expressions(
@@ -101,7 +108,7 @@ def _expressions(
     names: Sequence[str],
 ) -> list[str]:
     known: dict[Expression, str] = {}
-    lines = []
+    lines: list[str] = []
     roots = list(roots)
     for node in ordered(roots):
         if node.op == 'operand':
@@ -134,7 +141,7 @@ def _passes(unit: Unit, names: Sequence[str]) -> list[str]:
             for node in nodes
             if node.op in AGGREGATES and types.level(node.args[0]) == level
         ]
-        steps = []
+        steps: list[str] = []
         for node in ordered(n.args[0] for n in sums):
             if types.kind(node) == EDGE and types.level(node) <= level:
                 steps += [

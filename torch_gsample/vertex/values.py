@@ -272,7 +272,7 @@ def _mean(x: Value, dim: Any = None, keepdim: bool = False) -> Value:
     count = 1
     for i in _axes(x, dim):
         count *= x.shape[i]
-    return _sum(x, dim, keepdim) / float(count)
+    return elementwise('div', _sum(x, dim, keepdim), float(count))
 
 
 def _unsqueeze(x: Value, dim: int) -> Value:
@@ -287,17 +287,14 @@ def _unsqueeze(x: Value, dim: int) -> Value:
 
 def _squeeze(x: Value, dim: Any = None) -> Value:
     gone = _axes(x, dim)
-    dims = [
-        a for i, a in enumerate(x.dims) if i not in gone or a is not None
-    ]
+    dims = [a for i, a in enumerate(x.dims) if i not in gone or a is not None]
     return Value(x.tracer, x.expr, x.kind, tuple(dims))
 
 
 def _getitem(x: Value, index: Any) -> Value:
     items = list(index) if isinstance(index, tuple) else [index]
-    if any(isinstance(i, Value) for i in items):
-        if len(items) == 1:
-            return x.tracer.select(x, items[0])
+    if len(items) == 1 and isinstance(items[0], Value):
+        return x.tracer.select(x, items[0])
     known = sum(i is not None and i is not Ellipsis for i in items)
     place = items.index(Ellipsis) if Ellipsis in items else len(items)
     items[place : place + 1] = [slice(None)] * (x.dim() - known)
@@ -333,9 +330,7 @@ RULES: dict[str, Callable[..., Any]] = {
         for name in OPERATIONS
         if name not in ('cast', 'sum_features', 'where', 'sign')
     },
-    **{
-        name: _compare(name) for name in ('eq', 'ne', 'lt', 'le', 'gt', 'ge')
-    },
+    **{name: _compare(name) for name in ('eq', 'ne', 'lt', 'le', 'gt', 'ge')},
     'relu': lambda x, inplace=False: elementwise('relu', x),
     'leaky_relu': _leaky_relu,
     'elu': _elu,

@@ -56,7 +56,8 @@ def edges_of(graph: Any) -> int:
 def ends_of(graph: Any) -> tuple[Tensor, Tensor]:
     """Returns the source and the destination of each edge."""
     if isinstance(graph, SparseSample):
-        return graph.row(), graph.col()
+        edge_index = graph.to_edge_index()
+        return edge_index[0], edge_index[1]
     return graph[0], graph[1]
 
 

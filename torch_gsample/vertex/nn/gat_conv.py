@@ -39,14 +39,13 @@ def _attention(slope: float, edges: bool, dropout: bool) -> VertexProgram:
         score = [e.src.score + v.score for e in v.inedges]
         if edges:
             score = [
-                s + e.edge_score
-                for s, e in zip(score, v.inedges, strict=True)
+                s + e.edge_score for s, e in zip(score, v.inedges, strict=True)
             ]
         score = [F.leaky_relu(s, slope) for s in score]
         # The softmax does not depend on what is subtracted.
         highest = max(score).detach()
         weight = [torch.exp(s - highest) for s in score]
-        total = sum(weight) + 1e-16
+        total: Any = sum(weight) + 1e-16
         if dropout:
             weight = [
                 w * e.keep for w, e in zip(weight, v.inedges, strict=True)
@@ -81,7 +80,7 @@ class GATConv(nn.GATConv):
         torch.Size([3, 6])
     """
 
-    def forward(  # type: ignore
+    def forward(
         self,
         x: Any,
         edge_index: Any,
@@ -112,7 +111,7 @@ class GATConv(nn.GATConv):
             )
         source, target = self._projected(x)
         loops = min(source.shape[0], target.shape[0]) * self.add_self_loops
-        features = {
+        features: dict[str, Any] = {
             'x': (source, None),
             'score': (
                 (source * self.att_src).sum(-1),
@@ -149,7 +148,6 @@ class GATConv(nn.GATConv):
                 return out, out
             return self.lin(x[0]).view(shape), self.lin(x[1]).view(shape)
         source, target = (x, x) if isinstance(x, Tensor) else x
-        assert self.lin_src is not None and self.lin_dst is not None
         return (
             self.lin_src(source).view(shape),
             self.lin_dst(target).view(shape),

@@ -42,7 +42,7 @@ def _attention(slope: float, edges: bool, dropout: bool) -> VertexProgram:
         # The softmax does not depend on what is subtracted.
         highest = max(score).detach()
         weight = [torch.exp(s - highest) for s in score]
-        total = sum(weight) + 1e-16
+        total: Any = sum(weight) + 1e-16
         if dropout:
             weight = [
                 w * e.keep for w, e in zip(weight, v.inedges, strict=True)
@@ -75,7 +75,7 @@ class GATv2Conv(nn.GATv2Conv):
         torch.Size([3, 6])
     """
 
-    def forward(  # type: ignore
+    def forward(
         self,
         x: Any,
         edge_index: Any,
@@ -106,7 +106,10 @@ class GATv2Conv(nn.GATv2Conv):
         shared = self.share_weights and isinstance(x, Tensor)
         right = left if shared else self.lin_r(pair[1]).view(shape)
         loops = min(left.shape[0], right.shape[0]) * self.add_self_loops
-        features = {'left': (left, None), 'right': (None, right)}
+        features: dict[str, Any] = {
+            'left': (left, None),
+            'right': (None, right),
+        }
         if edge_attr is not None:
             features['x'] = self._edges(edge_index, edge_attr, loops)
         keep = dropout_mask(self, edge_index, loops, left)

@@ -111,7 +111,6 @@ class Propagation:
         return self._run(gcn, x=x, norm=self._norm, own=own)
 
 
-
 def _with_loops(graph: Any, weight: Tensor, fill: float, size: int) -> Tensor:
     """Weights of edges, then of loops: that of the last loop, if any."""
     row, col = ends_of(graph)

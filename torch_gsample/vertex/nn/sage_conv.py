@@ -64,8 +64,10 @@ class SAGEConv(nn.SAGEConv):
         if isinstance(self.aggr, str):
             program = AGGREGATIONS.get(self.aggr)
         if program is None or not is_fusible(
-            self, edge_index, *pair, aggr='sum' if self.aggr == 'add'
-            else str(self.aggr)
+            self,
+            edge_index,
+            *pair,
+            aggr='sum' if self.aggr == 'add' else str(self.aggr),
         ):
             return super().forward(x, edge_index, size)
         if self.project and hasattr(self, 'lin'):

@@ -44,7 +44,8 @@ def evaluate(
     places = _Places(graph)
     for node in ordered(roots):
         if node.op == 'constant':
-            values[node] = torch.tensor(node.value, dtype=node.dtype)
+            value = torch.tensor(node.value, dtype=node.dtype)
+            values[node] = value.reshape([1] * (1 + len(sizes)))
         elif node.op == 'operand':
             leaf = types.leaf(node)
             shape = [
@@ -108,9 +109,8 @@ class _Places:
     def aggregated(self, op: str, value: Tensor) -> Tensor:
         """Returns an aggregate of edges."""
         edges = self._vertex.numel()
-        if value.dim() == 0 or value.shape[0] != edges:
-            shape = value.shape[1:] if value.dim() else ()
-            value = value.expand(edges, *shape)
+        if value.shape[0] != edges:
+            value = value.expand(edges, *value.shape[1:])
         index, rows = self._vertex, self._graph.num_destinations
         if op == 'sum_out':
             index, rows = self._source, self._graph.num_sources

@@ -330,7 +330,7 @@ class _Run:
         shape = [
             size if axis in axes else 1 for axis, size in enumerate(plan.sizes)
         ]
-        count = value.shape[0] if value.dim() else 1
+        count = value.shape[0]
         if types.kind(root) == PARAMETER and kind == DESTINATION:
             count = self._sizes[1]
         return value.expand(count, *shape).reshape(count, -1)
@@ -357,7 +357,14 @@ class _Run:
             if leaf.kind in (PARAMETER, RELATION):
                 assert isinstance(feature, Tensor)
                 return feature
-            return _ends(feature)[leaf.kind]
+            x = _ends(feature)[leaf.kind]
+            if leaf.kind == EDGE and x.shape[0] != self._num_edges:
+                raise ValueError(
+                    f'vertex_program: {origin.name!r} must have '
+                    f'{self._num_edges} rows, one for each edge (got '
+                    f'{x.shape[0]})'
+                )
+            return x
         if isinstance(origin, Computed):
             return self._value(origin.root, DESTINATION)
         if isinstance(origin, Product):

@@ -5,7 +5,7 @@ from typing import Any
 from torch import Tensor
 from torch_geometric import nn
 
-from torch_gsample.vertex.nn.fusible import is_fusible
+from torch_gsample.vertex.nn.fusible import is_fusible, left_to_pyg
 from torch_gsample.vertex.nn.gcn_conv import Propagation
 
 
@@ -45,7 +45,7 @@ class APPNP(nn.APPNP):
             or self.cached
             or not is_fusible(self, edge_index, x, edge_weight, aggr='sum')
         ):
-            return super().forward(x, edge_index, edge_weight)
+            return left_to_pyg(self, nn.APPNP, x, edge_index, edge_weight)
         loop = float(self.add_self_loops and self.normalize)
         propagate = Propagation(
             edge_index, edge_weight, x, self.normalize, loop

@@ -1,5 +1,6 @@
 """Which calls of a layer can be fused, and attention's shared parts."""
 
+import copy
 from typing import Any
 
 import torch
@@ -46,6 +47,28 @@ def is_fusible(
     )
 
 
+def left_to_pyg(
+    layer: MessagePassing, kind: type[MessagePassing], *args: Any
+) -> Any:
+    """Returns what PyG's own layer does with the parameters of a layer.
+
+    PyG generates methods of the text of a class, so that those of a subclass
+    do not fit the code of its base.
+
+    Args:
+        layer (MessagePassing): The layer.
+        kind (Type): The class of PyG that it derives from.
+        *args (Any): Of the call.
+    """
+    theirs = copy.copy(layer)
+    theirs.__class__ = kind
+    out = theirs.forward(*args)
+    for name in ('_cached_edge_index', '_cached_adj_t'):
+        if hasattr(theirs, name):
+            setattr(layer, name, getattr(theirs, name))
+    return out
+
+
 def edges_of(graph: Any) -> int:
     """Returns the number of edges."""
     if isinstance(graph, SparseSample):
@@ -56,8 +79,7 @@ def edges_of(graph: Any) -> int:
 def ends_of(graph: Any) -> tuple[Tensor, Tensor]:
     """Returns the source and the destination of each edge."""
     if isinstance(graph, SparseSample):
-        edge_index = graph.to_edge_index()
-        return edge_index[0], edge_index[1]
+        return graph.coo()
     return graph[0], graph[1]
 
 

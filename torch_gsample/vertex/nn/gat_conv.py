@@ -11,6 +11,7 @@ from torch_gsample.vertex.graph import Loops
 from torch_gsample.vertex.nn.fusible import (
     dropout_mask,
     is_fusible,
+    left_to_pyg,
     with_loops,
 )
 from torch_gsample.vertex.program import VertexProgram, vertex_program
@@ -106,8 +107,14 @@ class GATConv(nn.GATConv):
             or (size is not None and self.add_self_loops)
             or not is_fusible(self, edge_index, *pair, edge_attr, aggr='sum')
         ):
-            return super().forward(
-                x, edge_index, edge_attr, size, return_attention_weights
+            return left_to_pyg(
+                self,
+                nn.GATConv,
+                x,
+                edge_index,
+                edge_attr,
+                size,
+                return_attention_weights,
             )
         source, target = self._projected(x)
         loops = min(source.shape[0], target.shape[0]) * self.add_self_loops

@@ -11,6 +11,7 @@ from torch_gsample.vertex.graph import Loops
 from torch_gsample.vertex.nn.fusible import (
     dropout_mask,
     is_fusible,
+    left_to_pyg,
     with_loops,
 )
 from torch_gsample.vertex.program import VertexProgram, vertex_program
@@ -98,8 +99,13 @@ class GATv2Conv(nn.GATv2Conv):
             or pair[1] is None
             or not is_fusible(self, edge_index, *pair, edge_attr, aggr='sum')
         ):
-            return super().forward(
-                x, edge_index, edge_attr, return_attention_weights
+            return left_to_pyg(
+                self,
+                nn.GATv2Conv,
+                x,
+                edge_index,
+                edge_attr,
+                return_attention_weights,
             )
         shape = -1, self.heads, self.out_channels
         left = self.lin_l(pair[0]).view(shape)

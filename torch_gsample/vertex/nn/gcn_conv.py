@@ -7,7 +7,11 @@ from torch import Tensor
 from torch_geometric import nn
 
 from torch_gsample.vertex.graph import Loops
-from torch_gsample.vertex.nn.fusible import ends_of, is_fusible
+from torch_gsample.vertex.nn.fusible import (
+    ends_of,
+    is_fusible,
+    left_to_pyg,
+)
 from torch_gsample.vertex.program import vertex_program
 
 
@@ -154,7 +158,7 @@ class GCNConv(nn.GCNConv):
         if not plain or not is_fusible(
             self, edge_index, x, edge_weight, aggr='sum'
         ):
-            return super().forward(x, edge_index, edge_weight)
+            return left_to_pyg(self, nn.GCNConv, x, edge_index, edge_weight)
         # PyG's loops count twice only beside edges that have weights.
         twice = self.improved and edge_weight is not None
         loop = (2.0 if twice else 1.0) * self.add_self_loops

@@ -5,7 +5,7 @@ from typing import Any
 from torch import Tensor
 from torch_geometric import nn
 
-from torch_gsample.vertex.nn.fusible import is_fusible
+from torch_gsample.vertex.nn.fusible import is_fusible, left_to_pyg
 from torch_gsample.vertex.nn.gcn_conv import neighbor_sum
 from torch_gsample.vertex.program import vertex_program
 
@@ -45,7 +45,7 @@ class GINConv(nn.GINConv):
         """
         pair = (x, x) if isinstance(x, Tensor) else tuple(x)
         if not is_fusible(self, edge_index, *pair, aggr='sum'):
-            return super().forward(x, edge_index, size)
+            return left_to_pyg(self, nn.GINConv, x, edge_index, size)
         if pair[1] is None:
             out = neighbor_sum(edge_index, size=size, x=pair)
         else:

@@ -5,7 +5,7 @@ from typing import Any
 from torch import Tensor
 from torch_geometric import nn
 
-from torch_gsample.vertex.nn.fusible import is_fusible
+from torch_gsample.vertex.nn.fusible import is_fusible, left_to_pyg
 from torch_gsample.vertex.program import mean, vertex_program
 
 
@@ -69,7 +69,7 @@ class RGCNConv(nn.RGCNConv):
             or self.num_blocks is not None
             or not is_fusible(self, edge_index, *pair, aggr=aggr)
         ):
-            return super().forward(x, edge_index, edge_type)
+            return left_to_pyg(self, nn.RGCNConv, x, edge_index, edge_type)
         weight = self.weight
         if self.num_bases is not None:
             weight = self.comp @ weight.view(self.num_bases, -1)

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric import nn
 
-from torch_gsample.vertex.nn.fusible import is_fusible
+from torch_gsample.vertex.nn.fusible import is_fusible, left_to_pyg
 from torch_gsample.vertex.nn.gcn_conv import neighbor_sum
 from torch_gsample.vertex.program import mean, vertex_program
 
@@ -69,7 +69,7 @@ class SAGEConv(nn.SAGEConv):
             *pair,
             aggr='sum' if self.aggr == 'add' else str(self.aggr),
         ):
-            return super().forward(x, edge_index, size)
+            return left_to_pyg(self, nn.SAGEConv, x, edge_index, size)
         if self.project and hasattr(self, 'lin'):
             pair = self.lin(pair[0]).relu(), pair[1]
         out = self.lin_l(program(edge_index, size=size, x=pair))

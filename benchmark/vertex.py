@@ -9,6 +9,8 @@ memory. Each row is measured in one run, in turns.
 """
 
 import argparse
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from harness import Report, compare, copier, machine
 from torch import Tensor
 from torch_geometric import nn as pyg
 from torch_geometric.data import Data
+from torch_geometric.utils import to_torch_csr_tensor
 
 from torch_gsample import NeighborSampler, ops
 from torch_gsample.datasets import DebianPackages
@@ -102,9 +105,17 @@ def layers(
     return ours, theirs
 
 
+def transposed(data: Data) -> Tensor:
+    """Returns the adjacency that PyG multiplies by."""
+    size = (data.num_nodes, data.num_nodes)
+    return to_torch_csr_tensor(data.edge_index.flip(0), size=size)
+
+
 def both(layer: Any, x: Tensor, args: tuple) -> Callable[[int], object]:
     """Returns a call of a layer and of its backward."""
-    leaves = [x, *layer.parameters()]
+    leaves = [x]
+    if isinstance(layer, torch.nn.Module):
+        leaves += layer.parameters()
 
     def call(_: int) -> object:
         out = layer(x, *args)
@@ -114,7 +125,7 @@ def both(layer: Any, x: Tensor, args: tuple) -> Callable[[int], object]:
 
 
 def peak(call: Callable[[int], object]) -> float:
-    """Returns the most memory that a call takes at once, in MB."""
+    """Returns the most memory that a first call takes at once, in MB."""
 
     def read(name: str) -> float:
         for line in Path('/proc/self/status').read_text().splitlines():
@@ -122,11 +133,52 @@ def peak(call: Callable[[int], object]) -> float:
                 return int(line.split()[1]) / 1e3
         raise RuntimeError(f'there is no {name}')
 
-    call(0)
     Path('/proc/self/clear_refs').write_text('5')
     before = read('VmRSS')
     call(0)
     return read('VmHWM') - before
+
+
+def peak_alone(kind: str, what: tuple, threads: int) -> float:
+    """Measures in a process of its own: nothing is kept from earlier calls."""
+    names = [kind, *map(str, what), str(threads)]
+    command = [sys.executable, __file__, '--peak', *names]
+    done = subprocess.run(command, capture_output=True, text=True)
+    return float(done.stdout.split()[-1])
+
+
+def show_peak(
+    kind: str, graph: str, name: str, channels: str, heads: str, threads: str
+) -> None:
+    """Prints the peak of memory of a layer whose kernels are compiled."""
+    torch.set_num_threads(int(threads))
+    data = GRAPHS[graph]() if graph in GRAPHS else from_file(graph)
+    given, relations = edges_of(name, data)
+    ours, theirs = layers(name, int(channels), int(heads), relations)
+    layer = torch.compile(theirs) if kind == 'compiled' else theirs
+    if kind == 'SpMM':
+        given = (transposed(data),)
+    x = torch.randn(data.num_nodes, int(channels), requires_grad=True)
+    if kind == 'fused':
+        # Kernels are made once for each shape, layouts for each graph.
+        layer = ours
+        few = tuple(part[..., :1] for part in given)
+        count = int(few[0].max()) + 1
+        both(layer, x[:count].detach().requires_grad_(), few)(0)
+        one = torch.zeros(data.num_nodes, 1, requires_grad=True)
+        both(layers(name, 1, 1, relations)[0], one, given)(0)
+    print(peak(both(layer, x, given)))
+
+
+def edges_of(name: str, data: Data) -> tuple[tuple, int]:
+    """Returns what a layer takes besides features; how many relations."""
+    edge_type = data.get('edge_type')
+    if edge_type is None:
+        edge_type = torch.arange(data.num_edges) % RELATIONS
+    given = (data.edge_index,)
+    if name == 'RGCN':
+        given = (data.edge_index, edge_type)
+    return given, int(edge_type.max()) + 1
 
 
 def compiled(layer: Any, x: Tensor, args: tuple) -> Any:
@@ -146,29 +198,21 @@ def measure(
     heads = args.heads if name == 'GAT' else [1]
     for channels in args.channels:
         for count in heads:
-            edge_type = data.get('edge_type')
-            if edge_type is None:
-                size = (data.num_edges,)
-                edge_type = torch.randint(RELATIONS, size)
-            given = (data.edge_index,)
-            if name == 'RGCN':
-                given = (data.edge_index, edge_type)
-            relations = int(edge_type.max()) + 1
+            given, relations = edges_of(name, data)
             ours, theirs = layers(name, channels, count, relations)
             x = torch.randn(data.num_nodes, channels, requires_grad=True)
             candidates = {'fused': ours, 'PyG': theirs}
+            if name in ('GCN', 'APPNP'):
+                adjacency = transposed(data)
+                candidates['SpMM'] = lambda x, _, a=adjacency, m=theirs: m(
+                    x, a
+                )
             if not args.no_compile:
                 made = compiled(theirs, x, given)
                 if made is not None:
                     candidates['compiled'] = made
-            row(
-                report,
-                (graph, name, channels, count),
-                candidates,
-                x,
-                given,
-                args,
-            )
+            what = graph, name, channels, count
+            row(report, what, candidates, x, given, args)
 
 
 def row(
@@ -191,9 +235,7 @@ def row(
         {key: both(layer, x, given) for key, layer in candidates.items()},
         args.rounds,
     )
-    memory = {
-        key: peak(both(layer, x, given)) for key, layer in candidates.items()
-    }
+    memory = {key: peak_alone(key, what, args.threads) for key in candidates}
     others = [key for key in candidates if key != 'fused']
     fastest = [
         min(times[key].median for key in others) / times['fused'].median
@@ -207,7 +249,8 @@ def row(
         )
 
     report.add(
-        *what,
+        Path(what[0]).stem,
+        *what[1:],
         listed(forward),
         f'{fastest[0]:.1f}x',
         listed(total),
@@ -255,8 +298,13 @@ def main() -> None:
     parser.add_argument('--heads', nargs='*', type=int, default=[1, 8])
     parser.add_argument('--rounds', type=int, default=5)
     parser.add_argument('--no-compile', action='store_true')
+    parser.add_argument('--threads', type=int, default=2)
+    parser.add_argument('--peak', nargs=6, help=argparse.SUPPRESS)
     parser.add_argument('--markdown', type=Path, help='write the table there')
     args = parser.parse_args()
+    if args.peak:
+        return show_peak(*args.peak)
+    torch.set_num_threads(args.threads)
     report = Report(
         f'Fused layers beside PyG, ms and MB (fused / PyG / compiled): '
         f'{machine()}',
@@ -266,7 +314,7 @@ def main() -> None:
     for graph in args.graphs:
         data = GRAPHS[graph]() if graph in GRAPHS else from_file(graph)
         for name in args.layers:
-            measure(report, Path(graph).stem, data, name, args)
+            measure(report, graph, data, name, args)
         print(bandwidth(data, 64, args.rounds))
     report.show()
     if args.markdown:

@@ -41,9 +41,9 @@ VertexKernel read_layout(const char* op, const std::vector<int64_t>& layout) {
     list.push_back({static_cast<VertexRows>(part[0]), part[1] != 0, part[2]});
   }
   for (const VertexOperand& output : kernel.outputs)
-    STD_TORCH_CHECK(output.rows == VertexRows::kCenter ||
-                        output.rows == VertexRows::kEdge,
-                    op, ": 'layout' must have results of vertices or edges");
+    STD_TORCH_CHECK(
+        output.rows == VertexRows::kCenter || output.rows == VertexRows::kEdge,
+        op, ": 'layout' must have results of vertices or edges");
   return kernel;
 }
 
@@ -81,10 +81,10 @@ void check_operands(const char* op,
                   " tensors (got ", operands.size(), ")");
   for (size_t i = 0; i < operands.size(); ++i) {
     const VertexOperand& wanted = kernel.operands[i];
-    STD_TORCH_CHECK(
-        operands[i].scalar_type() == float_type(wanted.is_double) &&
-            operands[i].is_cpu(),
-        op, ": operand ", i, " must be on the CPU and of the kernel's dtype");
+    STD_TORCH_CHECK(operands[i].scalar_type() == float_type(wanted.is_double) &&
+                        operands[i].is_cpu(),
+                    op, ": operand ", i,
+                    " must be on the CPU and of the kernel's dtype");
     const int64_t size = rows[static_cast<int>(wanted.rows)] * wanted.width;
     STD_TORCH_CHECK(operands[i].numel() == size, op, ": operand ", i,
                     " must have ", size, " values (got ", operands[i].numel(),
@@ -105,8 +105,7 @@ std::vector<Tensor> vertex_map_op(int64_t kernel_id,
   const VertexKernel* kernel = find_vertex_kernel(kernel_id);
   STD_TORCH_CHECK(kernel != nullptr, op, ": 'kernel' must be loaded (got ",
                   kernel_id, ")");
-  const ScalarType index =
-      kernel->is_wide ? ScalarType::Long : ScalarType::Int;
+  const ScalarType index = kernel->is_wide ? ScalarType::Long : ScalarType::Int;
   check_vector(op, "indptr", indptr, index);
   check_vector(op, "indices", indices, index);
   STD_TORCH_CHECK(indptr.numel() > 0, op, ": 'indptr' must not be empty");

@@ -37,6 +37,10 @@ from tests.reference_segments import (  # noqa: F401
     slice_rows_segments,
     unique_nodes_segments,
 )
+from tests.reference_vertex_map import (  # noqa: F401
+    vertex_map,
+    vertex_unit,
+)
 from tests.reference_walk import (  # noqa: F401
     forest_fire,
     metapath_walk,

@@ -53,6 +53,7 @@ LAYERS = {
     'graph_sampling': {'graph_sampling', 'ops', 'rng'},
     'spark': {'graph_sampling', 'ops', 'rng', 'spark'},
     'testing': {'formats', 'ops', 'rng'},
+    'vertex': {'codegen', 'formats', 'ops', 'sparse_sample', 'vertex'},
 }
 
 

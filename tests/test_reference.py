@@ -8,7 +8,7 @@ from tests.ops.compare import operator_names
 
 # A hint to the operating system, and what opens a library: they have no result
 # to compare.
-EXEMPT = {'advise_huge_pages', 'load_edge_kernel'}
+EXEMPT = {'advise_huge_pages', 'load_edge_kernel', 'load_vertex_kernel'}
 
 
 def test_the_schemas_are_found():

@@ -33,6 +33,7 @@ from torch_gsample.sparse_sample import SparseSample
 
 if TYPE_CHECKING:
     from torch_gsample.compiler.super_batch.run import super_batch
+    from torch_gsample.vertex import vertex_program
 
 __version__ = '0.1.0'
 
@@ -59,6 +60,7 @@ __all__ = [
     'patch_pyg',
     'rng',
     'super_batch',
+    'vertex_program',
 ]
 
 
@@ -68,4 +70,8 @@ def __getattr__(name: str) -> Any:
         from torch_gsample.compiler.super_batch.run import super_batch
 
         return super_batch
+    if name == 'vertex_program':
+        from torch_gsample.vertex import vertex_program
+
+        return vertex_program
     raise AttributeError(f'module {__name__!r} has no attribute {name!r}')

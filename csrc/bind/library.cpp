@@ -110,6 +110,19 @@ STABLE_TORCH_LIBRARY(gsample, m) {
       "edge_map(int kernel, Tensor[] operands, SymInt num_rows=0, *, "
       "int num_threads=0) -> Tensor");
 
+  // Vertex programs: a fused kernel, and a program with its gradient (see
+  // torch_gsample/vertex/operator.py).
+  m.def("load_vertex_kernel(str path, int[] layout) -> int");
+  m.def(
+      "vertex_map(int kernel, Tensor indptr, Tensor indices, "
+      "Tensor? edge_id, Tensor? order, SymInt num_neighbors, "
+      "SymInt num_edges, Tensor[] operands, *, int num_threads=0) -> "
+      "Tensor[]");
+  m.def(
+      "vertex_unit(int unit, Tensor[] graph, SymInt num_sources, "
+      "SymInt num_destinations, SymInt num_edges, int loops, "
+      "Tensor[] operands) -> Tensor[]");
+
   // Walks.
   m.def(
       "random_walk(Tensor indptr, Tensor indices, Tensor seeds, int length, "

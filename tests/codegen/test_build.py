@@ -80,10 +80,10 @@ def test_a_folder_that_cannot_be_written_is_not_used(tmp_path, monkeypatch):
 def test_a_full_or_read_only_disk_is_not_used(folder, monkeypatch):
     make = building._compile
 
-    def read_only(compiler, source, path):
+    def read_only(compiler, source, path, flags):
         if path.parent == folder:
             raise OSError(30, 'Read-only file system')
-        make(compiler, source, path)
+        make(compiler, source, path, flags)
 
     monkeypatch.setattr(building, '_compile', read_only)
     path = build(SOURCE)

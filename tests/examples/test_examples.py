@@ -78,6 +78,15 @@ def test_examples_of_one_sampler_are_short(name):
     assert len(text.splitlines()) < 100
 
 
+def test_attention_on_the_whole_graph_learns(monkeypatch, capsys):
+    module = load('train_gat')
+    args = ['--epochs', '2', '--hidden', '4', '--heads', '2']
+    monkeypatch.setattr(sys, 'argv', ['train_gat', *args])
+    module.main()
+    first, second = results(capsys.readouterr().out)
+    assert float(second) < float(first)
+
+
 def test_other_seeds_give_other_results(monkeypatch, capsys):
     run_here(monkeypatch, 'train_debian')
     first = results(capsys.readouterr().out)

@@ -13,6 +13,7 @@ from tests.ops.edge_map_errors import EDGE_MAP_ERRORS
 from tests.ops.frontier_errors import FRONTIER_ERRORS
 from tests.ops.hops_errors import HOPS_ERRORS
 from tests.ops.segment_errors import SEGMENT_ERRORS
+from tests.ops.vertex_map_errors import VERTEX_MAP_ERRORS
 from tests.ops.walk_errors import WALK_ERRORS
 from torch_gsample import ops
 from torch_gsample.ops import _check
@@ -360,7 +361,7 @@ MATRICES = [
 
 CASES = VECTORS + SAMPLING + HETERO + FORMATS + OTHERS + MATRICES
 CASES += SEGMENT_ERRORS + HOPS_ERRORS + WALK_ERRORS + EDGE_MAP_ERRORS
-CASES += FRONTIER_ERRORS + CUDA_ERRORS + DEVICE_ERRORS
+CASES += FRONTIER_ERRORS + CUDA_ERRORS + DEVICE_ERRORS + VERTEX_MAP_ERRORS
 
 
 @pytest.mark.parametrize(('error', 'call', 'message'), CASES)

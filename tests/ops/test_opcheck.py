@@ -4,7 +4,9 @@ import pytest
 import torch
 
 from tests.ops import edge_map_errors as kernels
+from tests.ops import vertex_map_errors as vertices
 from tests.ops.compare import assert_equal_tensors, operator_names
+from tests.ops.vertex_map_errors import vertex_unit_arguments
 from torch_gsample import ops
 from torch_gsample.rng import make_key
 from torch_gsample.testing import INDEX_DTYPES, small_graph, to_dtypes
@@ -213,6 +215,18 @@ SAMPLES = {
             (kernels.ROWS.number, [kernels.X, kernels.ROW], 5),
             {'num_threads': 1},
         ),
+    ],
+    'vertex_map': [
+        (
+            (
+                *(vertices.KERNEL, vertices.INDPTR, vertices.INDICES),
+                *(vertices.EDGES, vertices.ORDER, 2, 4, vertices.OPERANDS),
+            ),
+            {},
+        ),
+    ],
+    'vertex_unit': [
+        (vertex_unit_arguments(wanted), {}) for wanted in (False, True)
     ],
     'configuration_model': [
         ((G.indptr, 3, False), {}),

@@ -9,6 +9,7 @@ import torch
 from tests.ops.edge_map_errors import EDGE_MAPS, HOSTILE
 from tests.ops.frontier_errors import FRONTIERS
 from tests.ops.matrix_errors import MATRICES
+from tests.ops.vertex_map_errors import VERTEX_MAPS
 from tests.ops.walk_errors import WALK_OPERATOR_ERRORS
 from torch_gsample import ops
 from torch_gsample.rng import make_key
@@ -284,7 +285,7 @@ OTHERS = {
 }
 
 CASES = SAMPLING | HETERO | FORMATS | OTHERS | MATRICES | WALK_OPERATOR_ERRORS
-CASES |= EDGE_MAPS | FRONTIERS
+CASES |= EDGE_MAPS | FRONTIERS | VERTEX_MAPS
 
 
 @pytest.mark.parametrize('message', CASES)

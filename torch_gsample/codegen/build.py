@@ -35,11 +35,13 @@ class BuildError(RuntimeError):
     """There is no compiler, or it failed."""
 
 
-def build(source: str) -> Path:
+def build(source: str, flags: tuple[str, ...] = ()) -> Path:
     """Returns the shared library of a C++ source.
 
     Args:
         source (str): Its text.
+        flags (Tuple[str, ...], optional): Of the compiler, after
+            :data:`FLAGS`.
 
     Raises:
         BuildError: If there is no compiler, or it fails; says which one.
@@ -49,11 +51,12 @@ def build(source: str) -> Path:
         name = os.environ.get('CXX', 'g++')
         raise BuildError(f'the compiler {name!r} was not found')
     state = os.stat(compiler)
-    parts = compiler, state.st_size, state.st_mtime_ns, FLAGS, _processor()
+    flags = *FLAGS, *flags
+    parts = compiler, state.st_size, state.st_mtime_ns, flags, _processor()
     key = hashlib.sha256(repr((parts, source)).encode()).hexdigest()[:32]
     with _lock:  # of this process; others build the same, and one is kept
         return _kept(
-            f'{key}.so', lambda path: _compile(compiler, source, path)
+            f'{key}.so', lambda path: _compile(compiler, source, path, flags)
         )
 
 
@@ -85,7 +88,9 @@ def warn_once(error: BuildError) -> None:
         )
 
 
-def _compile(compiler: str, source: str, path: Path) -> None:
+def _compile(
+    compiler: str, source: str, path: Path, flags: tuple[str, ...]
+) -> None:
     """Builds beside the place, then moves it there in one step."""
     descriptor, name = tempfile.mkstemp(suffix='.tmp', dir=path.parent)
     os.close(descriptor)
@@ -93,7 +98,7 @@ def _compile(compiler: str, source: str, path: Path) -> None:
     try:
         try:
             done = subprocess.run(
-                [compiler, *FLAGS, '-x', 'c++', '-', '-o', name],
+                [compiler, *flags, '-x', 'c++', '-', '-o', name],
                 input=source,
                 capture_output=True,
                 text=True,

@@ -33,10 +33,16 @@ class Expression:
     value: float | int | bool | None = None
     wide: bool = False
     size: int = field(init=False, compare=False)  # of the tree
+    _hash: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         size = 1 + sum(arg.size for arg in self.args)
         object.__setattr__(self, 'size', size)
+        parts = self.op, self.dtype, self.args, self.value, self.wide
+        object.__setattr__(self, '_hash', hash(parts))
+
+    def __hash__(self) -> int:
+        return self._hash  # parts are shared: a walk would take too long
 
     def nodes(self) -> Iterator['Expression']:
         """Yields each different part once, operands first."""

@@ -41,6 +41,7 @@ from torch_gsample.ops.segments import (
 )
 from torch_gsample.ops.subgraph import induce_subgraph
 from torch_gsample.ops.synthetic import configuration_model, rmat_edges
+from torch_gsample.ops.vertex_map import load_vertex_kernel, vertex_map
 from torch_gsample.ops.walk import (
     Walks,
     metapath_walk,
@@ -65,6 +66,7 @@ __all__ = [
     'induce_subgraph',
     'labor_scale',
     'load_edge_kernel',
+    'load_vertex_kernel',
     'metapath_walk',
     'negative_sample',
     'neighbor_sample',
@@ -85,4 +87,5 @@ __all__ = [
     'slice_rows_segments',
     'unique_nodes',
     'unique_nodes_segments',
+    'vertex_map',
 ]

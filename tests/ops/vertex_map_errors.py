@@ -1,0 +1,154 @@
+"""Every message of vertex kernels, and a call that raises it."""
+
+from dataclasses import replace
+
+import torch
+
+from torch_gsample import ops
+from torch_gsample.codegen.build import build
+from torch_gsample.codegen.expression import apply, operand
+from torch_gsample.codegen.vertex_cpp import FLAGS, vertex_cpp_source
+from torch_gsample.codegen.vertex_unit import Leaf, Output, Unit
+from torch_gsample.vertex.operator import inference, layout_of, training
+
+GSAMPLE = torch.ops.gsample
+FLOAT, INT = torch.float32, torch.int32
+X, R, W = (operand(i, FLOAT) for i in range(3))
+PRODUCT = apply('mul', X, apply('mul', R, W))
+#: r[v] * sum(x[u] * w[e]) and x[u] * r[v] * w[e], of two features.
+UNIT = Unit(
+    'D',
+    (
+        Leaf('x', 'S', FLOAT, (0,)),
+        Leaf('r', 'D', FLOAT),
+        Leaf('w', 'E', FLOAT),
+    ),
+    (2,),
+    (
+        Output(apply('sum_in', PRODUCT), 'D', (0,)),
+        Output(apply('max_in', PRODUCT), 'D', (0,)),
+        Output(PRODUCT, 'E', (0,)),
+    ),
+    INT,
+)
+LAYOUT = layout_of(UNIT)
+INDPTR = torch.tensor([0, 2, 2, 3], dtype=INT)
+INDICES = torch.tensor([1, 0, 1], dtype=INT)
+EDGES = torch.tensor([2, 0, 3], dtype=INT)
+ORDER = torch.tensor([2, 0, 1], dtype=INT)
+OPERANDS = [
+    torch.tensor([[1.0, -2.0], [3.0, 4.0]]),
+    torch.tensor([2.0, 1.0, -1.0]),
+    torch.tensor([0.5, 1.0, 2.0, -1.0]),
+]
+
+
+def kernel():
+    path = build(vertex_cpp_source(UNIT), FLAGS)
+    return ops.load_vertex_kernel(str(path), LAYOUT)
+
+
+KERNEL = kernel()
+
+
+def run(
+    indptr=INDPTR,
+    indices=INDICES,
+    edge_id=EDGES,
+    order=ORDER,
+    num_neighbors=2,
+    num_edges=4,
+    operands=OPERANDS,
+    number=KERNEL,
+):
+    return GSAMPLE.vertex_map(
+        *(number, indptr, indices, edge_id, order, num_neighbors, num_edges),
+        list(operands),
+    )
+
+
+def load(*layout):
+    return GSAMPLE.load_vertex_kernel('no.so', list(layout))
+
+
+def ints(*values):
+    return torch.tensor(values, dtype=INT)
+
+
+VERTEX_MAPS = {
+    "load_vertex_kernel: 'layout' must have 3 numbers and 3 for each "
+    'operand and result': lambda: load(1),
+    "'layout' has 0 operands and results (got 1 operands)": lambda: load(
+        0, 0, 1
+    ),
+    "load_vertex_kernel: 'layout' has no rows 4": lambda: load(
+        0, 0, 1, 4, 0, 1
+    ),
+    "load_vertex_kernel: 'layout' must have widths in [1, 65536]": (
+        lambda: load(0, 0, 1, 0, 0, 0)
+    ),
+    "'layout' must have results of vertices or edges": lambda: load(
+        0, 0, 0, 1, 0, 1
+    ),
+    "'no.so' is no library of a vertex kernel": lambda: load(0, 0, 0),
+    "vertex_map: 'kernel' must be loaded (got -1)": lambda: run(number=-1),
+    "vertex_map: 'indptr' must not be empty": lambda: run(ints()),
+    "'num_neighbors' and 'num_edges' must not be negative": lambda: run(
+        num_neighbors=-1
+    ),
+    "'num_edges' must be 3 without ids of edges (got 4)": lambda: run(
+        edge_id=None
+    ),
+    "vertex_map: 'operands' must have 3 tensors (got 2)": lambda: run(
+        operands=OPERANDS[:2]
+    ),
+    "vertex_map: operand 0 must be on the CPU and of the kernel's dtype": (
+        lambda: run(operands=[x.double() for x in OPERANDS])
+    ),
+    'vertex_map: operand 2 must have 4 values (got 3)': lambda: run(
+        operands=[*OPERANDS[:2], OPERANDS[2][:3]]
+    ),
+    'vertex_map: an index is out of range': lambda: run(indices=ints(1, 0, 2)),
+    'vertex_map: pointers must ascend from 0 to the number of edges': (
+        lambda: run(ints(0, 2, 1, 3))
+    ),
+}
+
+#: Further calls that must raise, not read what is not theirs.
+HOSTILE_VERTICES = [
+    lambda: run(indices=ints(1, -1, 0)),
+    lambda: run(edge_id=ints(0, 1, 4)),
+    lambda: run(edge_id=ints(0, -1, 1)),
+    lambda: run(order=ints(0, 1, 3)),
+    lambda: run(order=ints(0, 1, -1)),
+    lambda: run(order=ints(0, 1)),
+    lambda: run(ints(-1, 0, 0, 3)),
+    lambda: run(ints(0, 9, 9, 3)),
+    lambda: run(INDPTR.long()),
+    lambda: run(number=1 << 40),
+]
+
+VERTEX_MAP_ERRORS = [
+    (
+        ValueError,
+        lambda: ops.vertex_map(-1, INDPTR, INDICES, None, None, 2, 3, []),
+        "'kernel' must be loaded in this process (got -1)",
+    ),
+    (
+        ValueError,
+        lambda: ops.vertex_map(KERNEL, INDPTR, INDICES, None, None, -1, 3, []),
+        "'num_neighbors' must be at least 0 (got -1)",
+    ),
+]
+
+
+def vertex_unit_arguments(wanted):
+    """A program, which wants gradients of two of its features or none."""
+    edge_index = torch.tensor([[0, 1, 1, 0], [2, 2, 0, 0]])
+    unit = replace(UNIT, outputs=UNIT.outputs[:1])
+    number = (training(unit, [0, 1]) if wanted else inference(unit)).number
+    x, r, w = OPERANDS
+    given = [x.clone(), r.clone(), w]
+    for tensor in given[:2]:
+        tensor.requires_grad_(wanted)
+    return number, [edge_index], 2, 3, 4, 0, given

@@ -1,0 +1,112 @@
+"""The operators of vertex programs, in plain loops."""
+
+import itertools
+
+from tests.reference_edge_map import OPERATIONS
+from torch_gsample.codegen.vertex_unit import AGGREGATES
+from torch_gsample.vertex import Loops
+
+
+def vertex_map(
+    kernel,
+    indptr,
+    indices,
+    edge_id,
+    order,
+    num_neighbors,
+    num_edges,
+    operands,
+    num_threads=0,
+):
+    """Each output as rows of values; ``kernel`` is the unit."""
+    vertices = len(indptr) - 1
+    outputs = []
+    for output in kernel.outputs:
+        count = num_edges if output.kind == 'E' else vertices
+        rows = [[0.0] * kernel.width(output.axes) for _ in range(count)]
+        for v in range(vertices):
+            edges = range(indptr[v], indptr[v + 1])
+            for k in edges if output.kind == 'E' else [None]:
+                at = _At(kernel, operands, indptr, indices, edge_id, v, k)
+                e = v if k is None else at.edge
+                rows[e] = [
+                    at.value(output.root, dict(place))
+                    for place in _places(kernel, output.axes)
+                ]
+        outputs.append(rows)
+    return outputs
+
+
+def vertex_unit(
+    unit, graph, num_sources, num_destinations, num_edges, loops, operands
+):
+    """Of edges in any order, and loops as they are."""
+    assert loops == Loops.KEEP
+    row, col = graph[0]
+    edge_id = sorted(range(len(row)), key=lambda e: col[e])
+    degree = [sum(c < v for c in col) for v in range(num_destinations + 1)]
+    indices = [row[e] for e in edge_id]
+    return vertex_map(
+        *(unit, degree, indices, edge_id, None, num_sources, num_edges),
+        operands,
+    )
+
+
+def _places(unit, axes):
+    """Every index of some axes."""
+    ranges = [range(unit.sizes[axis]) for axis in axes]
+    for index in itertools.product(*ranges):
+        yield list(zip(axes, index, strict=True))
+
+
+class _At:
+    """A vertex, and one of its edges."""
+
+    def __init__(self, unit, operands, indptr, indices, edge_id, v, k):
+        self.unit, self.operands = unit, operands
+        self.graph = indptr, indices, edge_id
+        self.v, self.k = v, k
+        if k is not None:
+            self.edge = k if edge_id is None else edge_id[k]
+
+    def value(self, node, place):
+        if node.op == 'constant':
+            return node.value
+        if node.op == 'operand':
+            return self.operand(node.value, place)
+        if node.op == 'sum_axis':
+            sizes = range(self.unit.sizes[node.value])
+            return sum(
+                self.value(node.args[0], {**place, node.value: i})
+                for i in sizes
+            )
+        if node.op in AGGREGATES:
+            return self.aggregate(node, place)
+        return OPERATIONS[node.op](*(self.value(x, place) for x in node.args))
+
+    def aggregate(self, node, place):
+        indptr = self.graph[0]
+        values = [
+            _At(self.unit, self.operands, *self.graph, self.v, k).value(
+                node.args[0], place
+            )
+            for k in range(indptr[self.v], indptr[self.v + 1])
+        ]
+        if node.op.startswith('sum'):
+            return sum(values)
+        function = max if node.op == 'max_in' else min
+        return function(values, default=0.0)
+
+    def operand(self, number, place):
+        leaf = self.unit.leaves[number]
+        row = 0
+        if leaf.kind == self.unit.center:
+            row = self.v
+        elif leaf.kind == 'E':
+            row = self.edge
+        elif leaf.kind != 'P':
+            row = self.graph[1][self.k]
+        index = 0
+        for axis in leaf.axes:
+            index = index * self.unit.sizes[axis] + place[axis]
+        return self.operands[number][row][index]

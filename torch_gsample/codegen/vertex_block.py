@@ -1,0 +1,222 @@
+"""Loops over features: the statements of a vertex or of an edge."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from torch_gsample.codegen.body import number
+from torch_gsample.codegen.expression import CPP_TYPES, Expression
+from torch_gsample.codegen.operations import cpp_of
+from torch_gsample.codegen.vertex_unit import Types, Unit
+
+#: Not computed twice, even where that would save an array.
+COSTLY = frozenset(
+    {'exp', 'log', 'sigmoid', 'tanh', 'sqrt', 'pow', 'div', 'reciprocal'}
+)
+
+
+@dataclass(frozen=True)
+class Sink:
+    """What is done with a value.
+
+    Args:
+        root (Expression): The value.
+        axes (Tuple[int, ...]): It is done at each index of these.
+        text (str): The statement: ``{0}`` is the index, ``{1}`` the value.
+    """
+
+    root: Expression
+    axes: tuple[int, ...]
+    text: str
+
+
+class Block:
+    """Writes loops that compute values and do something with each.
+
+    Values with all axes of a loop stay in registers. Those with fewer axes,
+    and sums along an axis, are kept in arrays that later loops read.
+
+    Args:
+        unit (Unit): The unit.
+        types (Types): The types of its expressions.
+        arrays (Dict[Expression, str]): The arrays of values that are known.
+        prefix (str): Of the names that it gives to arrays.
+        indent (str): Before each line.
+    """
+
+    def __init__(
+        self,
+        unit: Unit,
+        types: Types,
+        arrays: dict[Expression, str],
+        prefix: str,
+        indent: str,
+    ):
+        self._unit, self._types = unit, types
+        self._arrays = dict(arrays)
+        self._prefix, self._indent = prefix, indent
+        self._lines: list[str] = []
+        self._stages: dict[Expression, int] = {}
+
+    def write(self, sinks: Sequence[Sink]) -> list[str]:
+        """Returns the statements."""
+        nodes = self._nodes(sink.root for sink in sinks)
+        groups: dict[tuple, list[Sink]] = defaultdict(list)
+        sums: dict[tuple, list[Expression]] = defaultdict(list)
+        for sink in sinks:
+            key = self._stages[sink.root], len(sink.axes), sink.axes
+            groups[key].append(sink)
+        names: dict[Expression, str] = {}
+        for node in self._stored(nodes, sinks):
+            names[node] = f'{self._prefix}{len(names)}'
+            source = node.args[0] if node.op == 'sum_axis' else node
+            axes = self._axes(source)
+            key = self._stages[source], len(axes), axes
+            self._declare(node, names[node])
+            if node.op == 'sum_axis':
+                sums[key].append(node)
+            else:
+                text = f'{names[node]}[{{0}}] = {{1}};'
+                groups[key].append(Sink(node, axes, text))
+        for key in sorted({*groups, *sums}):
+            self._loop(key[2], groups[key], sums[key], names)
+            written = [*sums[key], *(sink.root for sink in groups[key])]
+            for node in written:
+                if node in names:
+                    self._arrays[node] = names[node]
+        return self._lines
+
+    def _axes(self, node: Expression) -> tuple[int, ...]:
+        return tuple(sorted(self._types.axes(node)))
+
+    def _nodes(self, roots: Iterable[Expression]) -> list[Expression]:
+        """The parts of values down to what is known, and their stages."""
+        found: dict[Expression, None] = {}
+
+        def visit(node: Expression) -> None:
+            if node in found:
+                return
+            if node not in self._arrays:
+                for arg in node.args:
+                    visit(arg)
+            found[node] = None
+            stage = 0
+            if node not in self._arrays and node.args:
+                stage = max(self._stages[arg] for arg in node.args)
+                stage += node.op == 'sum_axis'
+            self._stages[node] = stage
+
+        for root in roots:
+            visit(root)
+        return list(found)
+
+    def _stored(
+        self, nodes: list[Expression], sinks: Sequence[Sink]
+    ) -> list[Expression]:
+        """The values that need an array."""
+        users: dict[Expression, set] = defaultdict(set)
+        for node in nodes:
+            if node not in self._arrays:
+                for arg in node.args:
+                    key = self._stages[arg if node.op == 'sum_axis' else node]
+                    place = arg if node.op == 'sum_axis' else node
+                    users[arg].add((key, self._axes(place)))
+        for sink in sinks:
+            users[sink.root].add((self._stages[sink.root], sink.axes))
+        stored = []
+        for node in nodes:
+            if node in self._arrays or not node.args:
+                continue
+            here = self._stages[node], self._axes(node)
+            axes_differ = any(axes != here[1] for _, axes in users[node])
+            later = any(stage != here[0] for stage, _ in users[node])
+            if (
+                node.op == 'sum_axis'
+                or axes_differ
+                or (later and node.op in COSTLY)
+            ):
+                stored.append(node)
+        return stored
+
+    def _declare(self, node: Expression, name: str) -> None:
+        kind = CPP_TYPES[node.dtype]
+        width = self._unit.width(self._axes(node))
+        start = ' = {}' if node.op == 'sum_axis' else ''
+        self._line(f'alignas(64) {kind} {name}[{width}]{start};')
+
+    def _line(self, text: str, depth: int = 0) -> None:
+        self._lines.append(f'{self._indent}{"  " * depth}{text}')
+
+    def index(self, axes: Iterable[int]) -> str:
+        """Returns where a value with some axes lies in its array."""
+        text = ''
+        for axis in sorted(axes):
+            size = self._unit.sizes[axis]
+            text = f'({text}) * {size} + i{axis}' if text else f'i{axis}'
+        return text or '0'
+
+    def _loop(
+        self,
+        axes: tuple[int, ...],
+        sinks: list[Sink],
+        sums: list[Expression],
+        names: dict[Expression, str],
+    ) -> None:
+        """Writes the loop over some axes, with all that is done in it."""
+        # A sum along the innermost axis is kept in a register.
+        kept = {
+            node: f's{names[node]}'
+            for node in sums
+            if axes and axes[-1] == node.value
+        }
+        for depth, axis in enumerate(axes):
+            if depth == len(axes) - 1:
+                for node, name in kept.items():
+                    self._line(f'{CPP_TYPES[node.dtype]} {name} = 0;', depth)
+                adds = f' reduction(+ : {", ".join(kept.values())})'
+                self._lines.append(f'#pragma omp simd{adds if kept else ""}')
+            size = self._unit.sizes[axis]
+            self._line(
+                f'for (int i{axis} = 0; i{axis} < {size}; ++i{axis}) {{', depth
+            )
+        inside = len(axes)
+        values: dict[Expression, str] = {}
+        self._line('{', inside) if not axes else None
+        for node in sums:
+            value = self._value(node.args[0], values, inside)
+            place = f'{names[node]}[{self.index(self._axes(node))}]'
+            self._line(f'{kept.get(node, place)} += {value};', inside)
+        for sink in sinks:
+            value = self._value(sink.root, values, inside)
+            index = self.index(sink.axes)
+            self._line(sink.text.format(index, value), inside)
+        self._line('}', inside) if not axes else None
+        for depth in reversed(range(len(axes))):
+            self._line('}', depth)
+            if depth == len(axes) - 1:
+                for node, name in kept.items():
+                    place = f'{names[node]}[{self.index(self._axes(node))}]'
+                    self._line(f'{place} += {name};', depth)
+
+    def _value(
+        self, node: Expression, values: dict[Expression, str], depth: int
+    ) -> str:
+        """Writes what computes a value; returns its name."""
+        if node.op == 'constant':
+            return number(node)
+        if node in values:
+            return values[node]
+        kind = CPP_TYPES[node.dtype]
+        axes = self._axes(node)
+        if node in self._arrays:
+            text = f'{self._arrays[node]}[{self.index(axes)}]'
+        elif node.op == 'operand':
+            text = f'x{node.value}[{self.index(axes)}]'
+        else:
+            args = [self._value(arg, values, depth) for arg in node.args]
+            text = cpp_of(node).format(*args).replace('T(', f'{kind}(')
+            text = text.replace('std::exp(', 'exp_of(')
+        name = f'v{len(values)}'
+        self._line(f'const {kind} {name} = {text};', depth)
+        values[node] = name
+        return name

@@ -1,0 +1,344 @@
+"""The C++ text of a fused kernel of a vertex program.
+
+A vertex is computed by one thread, its edges in order, so the result does not
+depend on threads. Edges are passed over as often as aggregates need each
+other; the values of an edge stay in registers and small arrays.
+"""
+
+import torch
+
+from torch_gsample.codegen.expression import CPP_TYPES, Expression
+from torch_gsample.codegen.vertex_block import Block, Sink
+from torch_gsample.codegen.vertex_unit import (
+    AGGREGATES,
+    EDGE,
+    PARAMETER,
+    Types,
+    Unit,
+    operands_of,
+    ordered,
+)
+
+#: Flags of the compiler. Comparisons that may be of NaN are vectorised.
+FLAGS = ('-O3', '-fno-trapping-math')
+
+#: What every kernel begins with.
+PREAMBLE = """\
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+namespace {
+
+// 2^n for n in [-126, 127].
+inline float power_of_two(int32_t n) {
+  const int32_t bits = (n + 127) << 23;
+  float out;
+  std::memcpy(&out, &bits, sizeof out);
+  return out;
+}
+
+// e^x within two units of the last place, without a branch, so that loops of
+// it are vectorised: e^x = 2^n e^r for n = round(x / ln 2), |r| <= ln(2) / 2.
+inline float exp_of(float x) {
+  const float low = x < -104.0f ? -104.0f : x;
+  const float bounded = low > 89.0f ? 89.0f : low;
+  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: no digits behind
+  const float n = (bounded * 1.44269504f + kRound) - kRound;
+  const float r = (bounded - n * 0.693359375f) - n * -2.12194440e-4f;
+  float p = 1.9875691500e-4f;
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * (r * r) + r + 1.0f;
+  // Two factors, as 2^n alone may be no number that a float has.
+  const int32_t whole = static_cast<int32_t>(n), half = whole >> 1;
+  return p * power_of_two(half) * power_of_two(whole - half);
+}
+
+inline double exp_of(double x) {
+  return std::exp(x);
+}
+
+// Whether `count` numbers of an index are in [0, high).
+template <typename index_t>
+bool inside(const index_t* index, int64_t count, int64_t high) {
+  index_t least = 0, most = -1;
+#pragma omp simd reduction(min : least) reduction(max : most)
+  for (int64_t i = 0; i < count; ++i) {
+    least = std::min(least, index[i]);
+    most = std::max(most, index[i]);
+  }
+  return least >= 0 && most < high;
+}
+
+}  // namespace
+"""
+
+_HEAD = """
+// {text}
+// Runs over vertices [begin, end) of the order.
+// Returns 1 for an index that is out of range, 2 for pointers that descend.
+extern "C" int gsample_vertex(int64_t begin,
+                              int64_t end,
+                              const int64_t* sizes,
+                              const void* const* graph,
+                              const void* const* data,
+                              void* const* to) {{
+  using T = {type};
+  using I = {index};
+  const I* const indptr = static_cast<const I*>(graph[0]);
+  const I* const indices = static_cast<const I*>(graph[1]);
+  const I* const edge_id = static_cast<const I*>(graph[2]);
+  const I* const order = static_cast<const I*>(graph[3]);
+"""
+
+_VERTEX = """\
+  for (int64_t i = begin; i < end; ++i) {
+    const int64_t v = order == nullptr ? i : order[i];
+    if (v < 0 || v >= sizes[0])
+      return 1;
+    const int64_t first = indptr[v], last = indptr[v + 1];
+    if (first < 0 || last < first || last > sizes[2])
+      return 2;
+    if (!inside(indices + first, last - first, sizes[1]))
+      return 1;
+"""
+
+_EDGE_IDS = """\
+    if (edge_id != nullptr && !inside(edge_id + first, last - first, sizes[3]))
+      return 1;
+"""
+
+_EDGES = """\
+    for (int64_t k = first; k < last; ++k) {
+      const int64_t u = indices[k];
+"""
+
+#: Edges whose rows are asked for ahead of time.
+_AHEAD = 8
+_LINE = 64  # bytes of a cache line
+
+
+def vertex_cpp_source(unit: Unit, text: str = 'vertex program') -> str:
+    """Returns the text of a kernel for the CPU.
+
+    Args:
+        unit (Unit): What it computes.
+        text (str): What it is called in a comment.
+    """
+    head = _HEAD.format(
+        text=text, type=CPP_TYPES[unit.dtype], index=CPP_TYPES[unit.index]
+    )
+    return PREAMBLE + head + '\n'.join(vertex_lines(unit)) + '\n'
+
+
+def vertex_lines(unit: Unit) -> list[str]:
+    """Returns the statements of a kernel."""
+    return _Writer(unit).lines()
+
+
+class _Writer:
+    def __init__(self, unit: Unit):
+        self._unit, self._types = unit, Types(unit.leaves)
+        self._roots = [output.root for output in unit.outputs]
+        self._read = operands_of(self._roots)
+        self._nodes = ordered(self._roots)
+        self._arrays: dict[Expression, str] = {}
+        self._lines: list[str] = []
+
+    def lines(self) -> list[str]:
+        for number in self._read:
+            kind = CPP_TYPES[self._unit.leaves[number].dtype]
+            shared = self._unit.leaves[number].kind == PARAMETER
+            name = 'x' if shared else 'p'
+            self._lines.append(
+                f'  const {kind}* const {name}{number} = '
+                f'static_cast<const {kind}*>(data[{number}]);'
+            )
+        for i in range(len(self._unit.outputs)):
+            self._lines.append(
+                f'  T* const out{i} = static_cast<T*>(to[{i}]);'
+            )
+        self._lines.append(_VERTEX.rstrip('\n'))
+        if self._uses_edges(self._roots):
+            self._lines.append(_EDGE_IDS.rstrip('\n'))
+        self._rows(self._unit.center, 'v', '    ', self._read)
+        levels = [self._types.level(root) for root in self._roots]
+        for level in range(max(levels) + 1):
+            self._pass(level)
+        self._finish()
+        return [*self._lines, '  }', '  return 0;', '}']
+
+    def _uses_edges(self, roots: list[Expression]) -> bool:
+        kinds = {self._unit.leaves[n].kind for n in operands_of(roots)}
+        kinds |= {output.kind for output in self._unit.outputs}
+        return EDGE in kinds
+
+    def _rows(
+        self, kind: str, row: str, indent: str, numbers: list[int]
+    ) -> None:
+        """Where the rows of some operands start."""
+        for number in numbers:
+            leaf = self._unit.leaves[number]
+            if leaf.kind == kind:
+                place = f'{row} * {self._unit.width(leaf.axes)}'
+                self._lines.append(
+                    f'{indent}const {CPP_TYPES[leaf.dtype]}* const '
+                    f'x{number} = p{number} + {place};'
+                )
+
+    def _pass(self, level: int) -> None:
+        """Passes once over the edges, for what a level aggregates."""
+        sums = [
+            node
+            for node in self._nodes
+            if node.op in AGGREGATES
+            and self._types.level(node.args[0]) == level
+        ]
+        edges = [
+            (i, output)
+            for i, output in enumerate(self._unit.outputs)
+            if output.kind == EDGE and self._types.level(output.root) == level
+        ]
+        if not sums and not edges:
+            return
+        bodies = [node.args[0] for node in sums]
+        bodies += [output.root for _, output in edges]
+        self._center(bodies, level)
+        sinks = [self._start(node) for node in sums]
+        for i, output in edges:
+            width = self._unit.width(output.axes)
+            place = f'out{i}[e * {width} + {{0}}] = {{1}};'
+            sinks.append(Sink(output.root, output.axes, place))
+        self._lines.append(_EDGES.rstrip('\n'))
+        read = self._neighbours(bodies)
+        self._prefetch(read)
+        other = 'S' if self._unit.center == 'D' else 'D'
+        self._rows(other, 'u', '      ', read)
+        if edges or EDGE in {self._unit.leaves[n].kind for n in read}:
+            self._lines.append(
+                '      const int64_t e = edge_id == nullptr ? k : edge_id[k];'
+            )
+            self._rows(EDGE, 'e', '      ', read)
+        block = self._block(f'e{level}_', '      ')
+        self._lines += [*block.write(sinks), '    }']
+        for node in sums:
+            self._fill(node)
+
+    def _block(self, prefix: str, indent: str) -> Block:
+        return Block(self._unit, self._types, self._arrays, prefix, indent)
+
+    def _start(self, node: Expression) -> Sink:
+        """Declares an aggregate; returns what adds to it."""
+        start, step = AGGREGATES[node.op]
+        axes = tuple(sorted(self._types.axes(node)))
+        width = self._unit.width(axes)
+        name = f'a{len(self._arrays)}'
+        self._arrays[node] = name
+        self._lines += [
+            f'    alignas(64) T {name}[{width}];',
+            f'    std::fill_n({name}, {width}, {start});',
+        ]
+        if axes != tuple(sorted(self._types.axes(node.args[0]))):
+            raise AssertionError(node)
+        step = step.format(f'{name}[{{0}}]', '{1}')
+        return Sink(node.args[0], axes, f'{name}[{{0}}] = {step};')
+
+    def _fill(self, node: Expression) -> None:
+        """A vertex without edges has 0."""
+        if node.op in ('max_in', 'min_in'):
+            name = self._arrays[node]
+            self._lines += [
+                '    if (first == last)',
+                f'      std::fill_n({name}, sizeof {name} / sizeof(T), T(0));',
+            ]
+
+    def _center(self, bodies: list[Expression], level: int) -> None:
+        """Computes the values of the vertex that edges read."""
+        wanted = self._centers(bodies)
+        block = self._block(f'd{level}_', '    ')
+        sinks: list[Sink] = []
+        for node in wanted:
+            axes = tuple(sorted(self._types.axes(node)))
+            name = f'c{level}_{len(sinks)}'
+            kind = CPP_TYPES[node.dtype]
+            self._lines.append(
+                f'    alignas(64) {kind} {name}[{self._unit.width(axes)}];'
+            )
+            sinks.append(Sink(node, axes, f'{name}[{{0}}] = {{1}};'))
+        self._lines += block.write(sinks)
+        for i, node in enumerate(wanted):
+            self._arrays[node] = f'c{level}_{i}'
+
+    def _centers(self, bodies: list[Expression]) -> list[Expression]:
+        """The largest parts that are of the vertex, and not yet known."""
+        found: dict[Expression, None] = {}
+        seen: set[Expression] = set()
+
+        def visit(node: Expression) -> None:
+            if node in seen or node in self._arrays or not node.args:
+                return
+            seen.add(node)
+            if self._types.kind(node) in (self._unit.center, PARAMETER):
+                found[node] = None
+                return
+            for arg in node.args:
+                visit(arg)
+
+        for body in bodies:
+            visit(body)
+        return list(found)
+
+    def _neighbours(self, bodies: list[Expression]) -> list[int]:
+        """The operands that an edge reads."""
+        found: set[int] = set()
+        seen: set[Expression] = set()
+
+        def visit(node: Expression) -> None:
+            if node in seen or node in self._arrays:
+                return
+            seen.add(node)
+            if node.op == 'operand':
+                found.add(int(node.value or 0))
+            for arg in node.args:
+                visit(arg)
+
+        for body in bodies:
+            visit(body)
+        return sorted(found)
+
+    def _prefetch(self, read: list[int]) -> None:
+        """Asks for the rows of a later edge: they lie anywhere."""
+        lines = []
+        for number in read:
+            leaf = self._unit.leaves[number]
+            if leaf.kind in (PARAMETER, EDGE, self._unit.center):
+                continue
+            width = self._unit.width(leaf.axes)
+            size = torch.empty((), dtype=leaf.dtype).element_size()
+            for start in range(0, width * size, _LINE):
+                lines.append(
+                    f'        __builtin_prefetch(p{number} + ahead * {width} '
+                    f'+ {start // size});'
+                )
+        if lines:
+            self._lines += [
+                f'      if (k + {_AHEAD} < last) {{',
+                f'        const int64_t ahead = indices[k + {_AHEAD}];',
+                *lines,
+                '      }',
+            ]
+
+    def _finish(self) -> None:
+        """Writes what is known of the vertex."""
+        sinks: list[Sink] = []
+        for i, output in enumerate(self._unit.outputs):
+            if output.kind != EDGE:
+                width = self._unit.width(output.axes)
+                place = f'out{i}[v * {width} + {{0}}] = {{1}};'
+                sinks.append(Sink(output.root, output.axes, place))
+        self._lines += self._block('f', '    ').write(sinks)

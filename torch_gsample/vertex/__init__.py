@@ -1,0 +1,14 @@
+"""GNN layers that are written vertex by vertex and run as fused kernels.
+
+A function of a vertex comes in; a layer comes out that takes a graph and
+features, with gradients.
+"""
+
+from torch_gsample.vertex.graph import Loops
+from torch_gsample.vertex.program import (
+    VertexProgram,
+    mean,
+    vertex_program,
+)
+
+__all__ = ['Loops', 'VertexProgram', 'mean', 'vertex_program']

@@ -1,0 +1,127 @@
+"""Which calls of a layer can be fused, and attention's shared parts."""
+
+import copy
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch_geometric.nn.conv import MessagePassing
+
+from torch_gsample.sparse_sample import SparseSample
+
+
+def is_fusible(
+    layer: MessagePassing, graph: Any, *features: Tensor | None, aggr: str
+) -> bool:
+    """Whether a call is what the vertex program of a layer computes.
+
+    Args:
+        layer (MessagePassing): The layer.
+        graph (Any): What is given as ``edge_index``.
+        *features (torch.Tensor, optional): Its features.
+        aggr (str): The aggregation of the program.
+    """
+    plain = isinstance(graph, Tensor) and graph.layout == torch.strided
+    names = {'add', 'sum'} if aggr == 'sum' else {aggr}
+    hooks = (
+        *(layer._propagate_forward_pre_hooks, layer._message_forward_hooks),
+        *(layer._aggregate_forward_hooks, layer._propagate_forward_hooks),
+        *(layer._message_forward_pre_hooks, layer._edge_update_forward_hooks),
+    )
+    return (
+        (plain or isinstance(graph, SparseSample))
+        and layer.flow == 'source_to_target'
+        and isinstance(layer.aggr, str)
+        and layer.aggr in names
+        and not layer.explain
+        and not any(hooks)
+        and all(
+            x is None
+            or (
+                x.device.type == 'cpu'
+                and x.dtype in (torch.float32, torch.float64)
+            )
+            for x in features
+        )
+    )
+
+
+def left_to_pyg(
+    layer: MessagePassing, kind: type[MessagePassing], *args: Any
+) -> Any:
+    """Returns what PyG's own layer does with the parameters of a layer.
+
+    PyG generates methods of the text of a class, so that those of a subclass
+    do not fit the code of its base.
+
+    Args:
+        layer (MessagePassing): The layer.
+        kind (Type): The class of PyG that it derives from.
+        *args (Any): Of the call.
+    """
+    theirs = copy.copy(layer)
+    theirs.__class__ = kind
+    out = theirs.forward(*args)
+    for name in ('_cached_edge_index', '_cached_adj_t'):
+        if hasattr(theirs, name):
+            setattr(layer, name, getattr(theirs, name))
+    return out
+
+
+def edges_of(graph: Any) -> int:
+    """Returns the number of edges."""
+    if isinstance(graph, SparseSample):
+        return graph.num_edges
+    return graph.shape[1]
+
+
+def ends_of(graph: Any) -> tuple[Tensor, Tensor]:
+    """Returns the source and the destination of each edge."""
+    if isinstance(graph, SparseSample):
+        return graph.coo()
+    return graph[0], graph[1]
+
+
+def dropout_mask(
+    layer: Any, graph: Any, loops: int, like: Tensor
+) -> Tensor | None:
+    """Returns the factor of each attention weight, ``[num_edges, heads]``.
+
+    Args:
+        layer (Any): With ``dropout`` and ``heads``.
+        graph (Any): The graph.
+        loops (int): Rows for loops, behind those of edges.
+        like (torch.Tensor): Of the dtype of the factor.
+    """
+    if not layer.training or layer.dropout == 0:
+        return None
+    ones = like.new_ones(edges_of(graph) + loops, layer.heads)
+    return F.dropout(ones, layer.dropout)
+
+
+def with_loops(
+    graph: Any, feature: Tensor, fill: float | Tensor | str, num_nodes: int
+) -> Tensor:
+    """Returns features of edges, followed by those of loops.
+
+    Args:
+        graph (Any): The graph.
+        feature (torch.Tensor): ``[num_edges, channels]``.
+        fill (float, torch.Tensor or str): As PyG's ``fill_value``.
+        num_nodes (int): Number of loops.
+    """
+    shape = num_nodes, *feature.shape[1:]
+    if isinstance(fill, str):
+        from torch_geometric.utils import scatter
+
+        row, col = ends_of(graph)
+        kept = row != col
+        loops = scatter(feature[kept], col[kept], 0, num_nodes, fill)
+    elif isinstance(fill, Tensor):
+        value = fill.to(feature)
+        value = value if value.dim() == feature.dim() else value.unsqueeze(0)
+        loops = value.expand(shape)
+    else:
+        loops = feature.new_full(shape, fill)
+    return torch.cat([feature, loops])

@@ -1,0 +1,172 @@
+"""Graph attention."""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch_geometric import nn
+
+from torch_gsample.vertex.graph import Loops
+from torch_gsample.vertex.nn.fusible import (
+    dropout_mask,
+    is_fusible,
+    left_to_pyg,
+    with_loops,
+)
+from torch_gsample.vertex.program import VertexProgram, vertex_program
+
+
+def attention(slope: float, edges: bool, dropout: bool) -> VertexProgram:
+    """Returns the program of attention.
+
+    Args:
+        slope (float): Of the leaky ReLU.
+        edges (bool): Whether edges have a part in the score.
+        dropout (bool): Whether attention weights have a factor ``e.keep``.
+    """
+    key = slope, edges, dropout
+    if key not in _programs:
+        _programs[key] = _attention(*key)
+    return _programs[key]
+
+
+_programs: dict[tuple, VertexProgram] = {}
+
+
+def _attention(slope: float, edges: bool, dropout: bool) -> VertexProgram:
+    @vertex_program
+    def gat(v):  # type: ignore
+        score = [e.src.score + v.score for e in v.inedges]
+        if edges:
+            score = [
+                s + e.edge_score for s, e in zip(score, v.inedges, strict=True)
+            ]
+        score = [F.leaky_relu(s, slope) for s in score]
+        # The softmax does not depend on what is subtracted.
+        highest = max(score).detach()
+        weight = [torch.exp(s - highest) for s in score]
+        total: Any = sum(weight) + 1e-16
+        if dropout:
+            weight = [
+                w * e.keep for w, e in zip(weight, v.inedges, strict=True)
+            ]
+        out = sum(
+            w.unsqueeze(-1) * u.x for w, u in zip(weight, v.innbs, strict=True)
+        )
+        return out / total.unsqueeze(-1)
+
+    return gat
+
+
+class GATConv(nn.GATConv):
+    r"""PyG's :class:`~torch_geometric.nn.conv.GATConv`, fused.
+
+    .. math::
+        \mathbf{x}^{\prime}_v = \sum_{u \in \mathcal{N}(v) \cup \{ v \}}
+        \alpha_{u,v}\mathbf{\Theta}\mathbf{x}_{u}, \quad \alpha_{u,v} =
+        \mathrm{softmax}_u\left(\mathrm{LeakyReLU}\left(
+        \mathbf{a}^{\top}_{s} \mathbf{\Theta}\mathbf{x}_u
+        + \mathbf{a}^{\top}_{t} \mathbf{\Theta}\mathbf{x}_v\right)\right)
+
+    of `"Graph Attention Networks" <https://arxiv.org/abs/1710.10903>`_. No
+    attention weight is stored, other than the factors of dropout; where they
+    are asked for, it is PyG's own.
+
+    Example:
+        >>> import torch
+        >>> edge_index = torch.tensor([[0, 1, 2], [1, 2, 0]])
+        >>> conv = GATConv(4, 2, heads=3)
+        >>> conv(torch.ones(3, 4), edge_index).shape
+        torch.Size([3, 6])
+    """
+
+    def forward(
+        self,
+        x: Any,
+        edge_index: Any,
+        edge_attr: Tensor | None = None,
+        size: Any = None,
+        return_attention_weights: bool | None = None,
+    ) -> Any:
+        """Returns ``[num_destinations, heads * out_channels]``.
+
+        Args:
+            x (torch.Tensor): ``[num_nodes, in_channels]``, or a pair of
+                features of sources and destinations.
+            edge_index (torch.Tensor): ``[2, num_edges]``, or a
+                :class:`~torch_gsample.SparseSample`.
+            edge_attr (torch.Tensor, optional): ``[num_edges, edge_dim]``.
+            size (Tuple[int, int], optional): Sources and destinations.
+            return_attention_weights (bool, optional): As in PyG.
+        """
+        pair = (x, x) if isinstance(x, Tensor) else tuple(x)
+        if (
+            return_attention_weights is not None
+            or pair[1] is None
+            or (size is not None and self.add_self_loops)
+            or not is_fusible(self, edge_index, *pair, edge_attr, aggr='sum')
+        ):
+            return left_to_pyg(
+                self,
+                nn.GATConv,
+                x,
+                edge_index,
+                edge_attr,
+                size,
+                return_attention_weights,
+            )
+        source, target = self._projected(x)
+        loops = min(source.shape[0], target.shape[0]) * self.add_self_loops
+        features: dict[str, Any] = {
+            'x': (source, None),
+            'score': (
+                (source * self.att_src).sum(-1),
+                (target * self.att_dst).sum(-1),
+            ),
+        }
+        if edge_attr is not None and self.lin_edge is not None:
+            features['edge_score'] = self._edge_scores(
+                edge_index, edge_attr, loops
+            )
+        keep = dropout_mask(self, edge_index, loops, source)
+        if keep is not None:
+            features['keep'] = keep
+        program = attention(
+            self.negative_slope, 'edge_score' in features, keep is not None
+        )
+        out = program(
+            edge_index,
+            size=size,
+            loops=Loops.REPLACE if self.add_self_loops else Loops.KEEP,
+            **features,
+        )
+        out = out.flatten(1) if self.concat else out.mean(dim=1)
+        if self.res is not None:
+            out = out + self.res(pair[1])
+        return out if self.bias is None else out + self.bias
+
+    def _projected(self, x: Any) -> tuple[Tensor, Tensor]:
+        """Returns ``[num_nodes, heads, out_channels]`` of both ends."""
+        shape = -1, self.heads, self.out_channels
+        if self.lin is not None:
+            if isinstance(x, Tensor):
+                out = self.lin(x).view(shape)
+                return out, out
+            return self.lin(x[0]).view(shape), self.lin(x[1]).view(shape)
+        source, target = (x, x) if isinstance(x, Tensor) else x
+        return (
+            self.lin_src(source).view(shape),
+            self.lin_dst(target).view(shape),
+        )
+
+    def _edge_scores(
+        self, graph: Any, edge_attr: Tensor, loops: int
+    ) -> Tensor:
+        if edge_attr.dim() == 1:
+            edge_attr = edge_attr.view(-1, 1)
+        if self.add_self_loops:
+            edge_attr = with_loops(graph, edge_attr, self.fill_value, loops)
+        value = self.lin_edge(edge_attr)
+        value = value.view(-1, self.heads, self.out_channels)
+        return (value * self.att_edge).sum(-1)

@@ -1,0 +1,144 @@
+"""Dynamic graph attention."""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch_geometric import nn
+
+from torch_gsample.vertex.graph import Loops
+from torch_gsample.vertex.nn.fusible import (
+    dropout_mask,
+    is_fusible,
+    left_to_pyg,
+    with_loops,
+)
+from torch_gsample.vertex.program import VertexProgram, vertex_program
+
+_programs: dict[tuple, VertexProgram] = {}
+
+
+def attention(slope: float, edges: bool, dropout: bool) -> VertexProgram:
+    """Returns the program of dynamic attention.
+
+    Args:
+        slope (float): Of the leaky ReLU.
+        edges (bool): Whether edges have features.
+        dropout (bool): Whether attention weights have a factor ``e.keep``.
+    """
+    key = slope, edges, dropout
+    if key not in _programs:
+        _programs[key] = _attention(*key)
+    return _programs[key]
+
+
+def _attention(slope: float, edges: bool, dropout: bool) -> VertexProgram:
+    @vertex_program
+    def gatv2(v, att):  # type: ignore
+        x = [e.src.left + v.right for e in v.inedges]
+        if edges:
+            x = [y + e.x for y, e in zip(x, v.inedges, strict=True)]
+        score = [(F.leaky_relu(y, slope) * att).sum(-1) for y in x]
+        # The softmax does not depend on what is subtracted.
+        highest = max(score).detach()
+        weight = [torch.exp(s - highest) for s in score]
+        total: Any = sum(weight) + 1e-16
+        if dropout:
+            weight = [
+                w * e.keep for w, e in zip(weight, v.inedges, strict=True)
+            ]
+        out = sum(
+            w.unsqueeze(-1) * u.left
+            for w, u in zip(weight, v.innbs, strict=True)
+        )
+        return out / total.unsqueeze(-1)
+
+    return gatv2
+
+
+class GATv2Conv(nn.GATv2Conv):
+    r"""PyG's :class:`~torch_geometric.nn.conv.GATv2Conv`, fused.
+
+    .. math::
+        \alpha_{u,v} = \mathrm{softmax}_u\left(\mathbf{a}^{\top}
+        \mathrm{LeakyReLU}\left(\mathbf{\Theta}_{s} \mathbf{x}_u +
+        \mathbf{\Theta}_{t} \mathbf{x}_v\right)\right)
+
+    of `"How Attentive are Graph Attention Networks?"
+    <https://arxiv.org/abs/2105.14491>`_. Where attention weights are asked
+    for, it is PyG's own.
+
+    Example:
+        >>> import torch
+        >>> edge_index = torch.tensor([[0, 1, 2], [1, 2, 0]])
+        >>> GATv2Conv(4, 2, heads=3)(torch.ones(3, 4), edge_index).shape
+        torch.Size([3, 6])
+    """
+
+    def forward(
+        self,
+        x: Any,
+        edge_index: Any,
+        edge_attr: Tensor | None = None,
+        return_attention_weights: bool | None = None,
+    ) -> Any:
+        """Returns ``[num_destinations, heads * out_channels]``.
+
+        Args:
+            x (torch.Tensor): ``[num_nodes, in_channels]``, or a pair of
+                features of sources and destinations.
+            edge_index (torch.Tensor): ``[2, num_edges]``, or a
+                :class:`~torch_gsample.SparseSample`.
+            edge_attr (torch.Tensor, optional): ``[num_edges, edge_dim]``.
+            return_attention_weights (bool, optional): As in PyG.
+        """
+        pair = (x, x) if isinstance(x, Tensor) else tuple(x)
+        if (
+            return_attention_weights is not None
+            or pair[1] is None
+            or not is_fusible(self, edge_index, *pair, edge_attr, aggr='sum')
+        ):
+            return left_to_pyg(
+                self,
+                nn.GATv2Conv,
+                x,
+                edge_index,
+                edge_attr,
+                return_attention_weights,
+            )
+        shape = -1, self.heads, self.out_channels
+        left = self.lin_l(pair[0]).view(shape)
+        shared = self.share_weights and isinstance(x, Tensor)
+        right = left if shared else self.lin_r(pair[1]).view(shape)
+        loops = min(left.shape[0], right.shape[0]) * self.add_self_loops
+        features: dict[str, Any] = {
+            'left': (left, None),
+            'right': (None, right),
+        }
+        if edge_attr is not None:
+            features['x'] = self._edges(edge_index, edge_attr, loops)
+        keep = dropout_mask(self, edge_index, loops, left)
+        if keep is not None:
+            features['keep'] = keep
+        program = attention(
+            self.negative_slope, edge_attr is not None, keep is not None
+        )
+        out = program(
+            edge_index,
+            loops=Loops.REPLACE if self.add_self_loops else Loops.KEEP,
+            att=self.att.squeeze(0),
+            **features,
+        )
+        out = out.flatten(1) if self.concat else out.mean(dim=1)
+        if self.res is not None:
+            out = out + self.res(pair[1])
+        return out if self.bias is None else out + self.bias
+
+    def _edges(self, graph: Any, edge_attr: Tensor, loops: int) -> Tensor:
+        if edge_attr.dim() == 1:
+            edge_attr = edge_attr.view(-1, 1)
+        if self.add_self_loops:
+            edge_attr = with_loops(graph, edge_attr, self.fill_value, loops)
+        value = self.lin_edge(edge_attr)
+        return value.view(-1, self.heads, self.out_channels)

@@ -1,0 +1,167 @@
+"""Graph convolution."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric import nn
+
+from torch_gsample.vertex.graph import Loops
+from torch_gsample.vertex.nn.fusible import (
+    ends_of,
+    is_fusible,
+    left_to_pyg,
+)
+from torch_gsample.vertex.program import vertex_program
+
+
+@vertex_program
+def degree(v):  # type: ignore
+    """Counts the in-neighbours of a vertex."""
+    return sum(1.0 for u in v.innbs) + v.loop
+
+
+@vertex_program
+def gcn(v):  # type: ignore
+    """Adds up neighbours and the vertex itself, normalised."""
+    return (sum(u.x * u.norm for u in v.innbs) + v.x * v.own) * v.norm
+
+
+@vertex_program
+def weighted_degree(v):  # type: ignore
+    """Adds up the weights of the in-edges of a vertex."""
+    return sum(e.w for e in v.inedges)
+
+
+@vertex_program
+def weighted_gcn(v):  # type: ignore
+    """Adds up neighbours by the weights of edges, normalised."""
+    return sum(e.w * e.src.norm * e.src.x for e in v.inedges) * v.norm
+
+
+@vertex_program
+def weighted_sum(v):  # type: ignore
+    """Adds up neighbours by the weights of edges."""
+    return sum(e.w * e.src.x for e in v.inedges)
+
+
+@vertex_program
+def neighbor_sum(v):  # type: ignore
+    """Adds up neighbours."""
+    return sum(u.x for u in v.innbs)
+
+
+class Propagation:
+    """Multiplies features by the adjacency that GCN normalises.
+
+    Args:
+        graph (Any): The graph.
+        weight (torch.Tensor, optional): ``[num_edges]``.
+        x (torch.Tensor): Features, for their number and dtype.
+        normalize (bool): Whether it is normalised.
+        loop (float): The weight of the loops that vertices get; 0 for none.
+    """
+
+    def __init__(
+        self,
+        graph: Any,
+        weight: Tensor | None,
+        x: Tensor,
+        normalize: bool,
+        loop: float,
+    ):
+        self._graph, self._norm = graph, None
+        self._size = x.shape[0], x.shape[0]
+        self._loops = Loops.KEEP
+        self._loop: Tensor | None = None
+        if weight is not None:
+            if loop:
+                self._loops = Loops.REPLACE
+                weight = _with_loops(graph, weight, loop, x.shape[0])
+            weight = weight.to(x.dtype)
+        elif normalize:
+            if loop:
+                self._loops = Loops.REMOVE
+            self._loop = x.new_full((x.shape[0],), loop)
+        self._weight = weight
+        if normalize:
+            self._norm = self._factors()
+
+    def _run(self, program: Any, **features: Any) -> Tensor:
+        return program(
+            self._graph, size=self._size, loops=self._loops, **features
+        )
+
+    def _factors(self) -> Tensor:
+        if self._weight is None:
+            total = self._run(degree, loop=self._loop)
+        else:
+            total = self._run(weighted_degree, w=self._weight)
+        factor = total.pow(-0.5)
+        return factor.masked_fill(factor == torch.inf, 0.0)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Returns the product with features."""
+        if self._weight is None and self._norm is None:
+            return self._run(neighbor_sum, x=x)
+        if self._norm is None:
+            return self._run(weighted_sum, x=x, w=self._weight)
+        if self._weight is not None:
+            return self._run(
+                weighted_gcn, x=x, w=self._weight, norm=self._norm
+            )
+        assert self._loop is not None
+        own = self._loop * self._norm
+        return self._run(gcn, x=x, norm=self._norm, own=own)
+
+
+def _with_loops(graph: Any, weight: Tensor, fill: float, size: int) -> Tensor:
+    """Weights of edges, then of loops: that of the last loop, if any."""
+    row, col = ends_of(graph)
+    loops = weight.new_full((size,), fill)
+    own = row == col
+    loops = loops.index_put((row[own].long(),), weight[own])
+    return torch.cat([weight, loops])
+
+
+class GCNConv(nn.GCNConv):
+    r"""PyG's :class:`~torch_geometric.nn.conv.GCNConv`, fused.
+
+    .. math::
+        \mathbf{x}^{\prime}_v = \mathbf{\Theta}^{\top} \sum_{u \in
+        \mathcal{N}(v) \cup \{ v \}} \frac{e_{u,v}}{\sqrt{\hat{d}_u
+        \hat{d}_v}} \mathbf{x}_u
+
+    of `"Semi-supervised Classification with Graph Convolutional Networks"
+    <https://arxiv.org/abs/1609.02907>`_. Arguments, results and
+    ``state_dict`` are PyG's.
+
+    Example:
+        >>> import torch
+        >>> edge_index = torch.tensor([[0, 1, 2], [1, 2, 0]])
+        >>> GCNConv(4, 2)(torch.ones(3, 4), edge_index).shape
+        torch.Size([3, 2])
+    """
+
+    def forward(
+        self, x: Tensor, edge_index: Any, edge_weight: Tensor | None = None
+    ) -> Tensor:
+        """Returns ``[num_nodes, out_channels]``, as PyG does.
+
+        Args:
+            x (torch.Tensor): ``[num_nodes, in_channels]``.
+            edge_index (torch.Tensor): ``[2, num_edges]``, or a
+                :class:`~torch_gsample.SparseSample`.
+            edge_weight (torch.Tensor, optional): ``[num_edges]``.
+        """
+        plain = isinstance(x, Tensor) and not self.cached
+        if not plain or not is_fusible(
+            self, edge_index, x, edge_weight, aggr='sum'
+        ):
+            return left_to_pyg(self, nn.GCNConv, x, edge_index, edge_weight)
+        # PyG's loops count twice only beside edges that have weights.
+        twice = self.improved and edge_weight is not None
+        loop = (2.0 if twice else 1.0) * self.add_self_loops
+        x = self.lin(x)
+        out = Propagation(edge_index, edge_weight, x, self.normalize, loop)(x)
+        return out if self.bias is None else out + self.bias

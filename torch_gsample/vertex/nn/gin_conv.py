@@ -1,0 +1,54 @@
+"""Graph isomorphism networks."""
+
+from typing import Any
+
+from torch import Tensor
+from torch_geometric import nn
+
+from torch_gsample.vertex.nn.fusible import is_fusible, left_to_pyg
+from torch_gsample.vertex.nn.gcn_conv import neighbor_sum
+from torch_gsample.vertex.program import vertex_program
+
+
+@vertex_program
+def gin(v, eps):  # type: ignore
+    """Adds up neighbours and the vertex itself."""
+    return sum(u.x for u in v.innbs) + (1.0 + eps) * v.x
+
+
+class GINConv(nn.GINConv):
+    r"""PyG's :class:`~torch_geometric.nn.conv.GINConv`, fused.
+
+    .. math::
+        \mathbf{x}^{\prime}_v = h_{\mathbf{\Theta}} \left( (1 + \epsilon)
+        \cdot \mathbf{x}_v + \sum_{u \in \mathcal{N}(v)} \mathbf{x}_u \right)
+
+    of `"How Powerful are Graph Neural Networks?"
+    <https://arxiv.org/abs/1810.00826>`_.
+
+    Example:
+        >>> import torch
+        >>> edge_index = torch.tensor([[0, 1, 2], [1, 2, 0]])
+        >>> GINConv(torch.nn.Linear(4, 2))(torch.ones(3, 4), edge_index).shape
+        torch.Size([3, 2])
+    """
+
+    def forward(self, x: Any, edge_index: Any, size: Any = None) -> Tensor:
+        """Returns ``[num_destinations, out_channels]``, as PyG does.
+
+        Args:
+            x (torch.Tensor): ``[num_nodes, in_channels]``, or a pair of
+                features of sources and destinations.
+            edge_index (torch.Tensor): ``[2, num_edges]``, or a
+                :class:`~torch_gsample.SparseSample`.
+            size (Tuple[int, int], optional): Sources and destinations.
+        """
+        pair = (x, x) if isinstance(x, Tensor) else tuple(x)
+        if not is_fusible(self, edge_index, *pair, aggr='sum'):
+            return left_to_pyg(self, nn.GINConv, x, edge_index, size)
+        if pair[1] is None:
+            out = neighbor_sum(edge_index, size=size, x=pair)
+        else:
+            eps = self.eps.to(pair[1].dtype)
+            out = gin(edge_index, size=size, x=pair, eps=eps)
+        return self.nn(out)

@@ -1,0 +1,368 @@
+"""Fused units as one operator, with a fake kernel and a gradient."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torch_gsample import ops
+from torch_gsample.codegen.build import BuildError, build, warn_once
+from torch_gsample.codegen.expression import Expression
+from torch_gsample.codegen.vertex_cpp import FLAGS, vertex_cpp_source
+from torch_gsample.codegen.vertex_unit import (
+    DESTINATION,
+    EDGE,
+    PARAMETER,
+    Output,
+    Types,
+    Unit,
+    ordered,
+    unit_of,
+)
+from torch_gsample.vertex.evaluate import evaluate
+from torch_gsample.vertex.gradient import Backward, differentiate
+from torch_gsample.vertex.graph import Graph, Layout, Loops, graph_of
+from torch_gsample.vertex.trace import DEGREE
+
+
+class Fused:
+    """A unit that runs as an operator.
+
+    Args:
+        unit (Unit): The unit.
+        backward (Gradients, optional): What computes its gradients.
+    """
+
+    def __init__(self, unit: Unit, backward: 'Gradients | None' = None):
+        self.unit, self.backward = unit, backward
+        #: The operands that are not of the graph.
+        self.given = [
+            i for i, leaf in enumerate(unit.leaves) if leaf.name != DEGREE
+        ]
+        self.number = len(_fused)
+        _fused.append(self)
+
+    def source(self, index: torch.dtype = torch.int32) -> str:
+        """Returns its C++ text."""
+        return vertex_cpp_source(replace(self.unit, index=index))
+
+    def run(self, graph: Graph, operands: Sequence[Tensor]) -> list[Tensor]:
+        """Computes the outputs, ``[rows, width]`` each."""
+        unit = self.unit
+        layout = graph.incoming
+        if unit.center != DESTINATION:
+            layout = graph.outgoing
+        tensors = dict(zip(self.given, operands, strict=True))
+        for i, leaf in enumerate(unit.leaves):
+            if leaf.name == DEGREE:
+                tensors[i] = graph.incoming.degree(leaf.dtype)
+        kernel = _loaded(unit, layout.indptr.dtype)
+        if kernel is None:
+            return self._evaluated(graph, tensors)
+        return ops.vertex_map(
+            kernel,
+            *(layout.indptr, layout.indices, layout.edge_id, layout.order),
+            layout.num_neighbors,
+            graph.num_edges,
+            [tensors[i] for i in range(len(unit.leaves))],
+        )
+
+    def _evaluated(
+        self, graph: Graph, tensors: dict[int, Tensor]
+    ) -> list[Tensor]:
+        unit = self.unit
+        rows = {DESTINATION: graph.num_destinations, EDGE: graph.num_edges}
+        types = Types(unit.leaves)
+        roots = [output.root for output in unit.outputs]
+        found = evaluate(roots, types, unit.sizes, tensors, graph)
+        out = []
+        for value, output in zip(found, unit.outputs, strict=True):
+            shape = [
+                size if axis in output.axes else 1
+                for axis, size in enumerate(unit.sizes)
+            ]
+            count = rows.get(output.kind, graph.num_sources)
+            if output.kind == EDGE:
+                value = value.expand(graph.incoming.indices.numel(), *shape)
+                value = _scattered(value, graph.incoming, count)
+            value = value.expand(count, *shape)
+            out.append(value.reshape(count, -1).contiguous())
+        return out
+
+    def fake(self, rows: dict[str, Any], like: Tensor) -> list[Tensor]:
+        """Returns outputs without values."""
+        return [
+            like.new_empty(
+                (rows[output.kind], self.unit.width(output.axes)),
+                dtype=self.unit.dtype,
+            )
+            for output in self.unit.outputs
+        ]
+
+
+def _scattered(value: Tensor, layout: Layout, rows: int) -> Tensor:
+    """Returns values in the order of edge features."""
+    if layout.edge_id is None:
+        return value
+    out = value.new_zeros((rows, *value.shape[1:]))
+    return out.index_copy(0, layout.edge_id.long(), value)
+
+
+#: All units of this process; their places are their numbers.
+_fused: list[Fused] = []
+
+
+@lru_cache(maxsize=1024)
+def _loaded(unit: Unit, index: torch.dtype) -> int | None:
+    """Compiles and loads a unit once; nothing if it cannot be."""
+    unit = replace(unit, index=index)
+    try:
+        path = build(vertex_cpp_source(unit), FLAGS)
+        return ops.load_vertex_kernel(str(path), layout_of(unit))
+    except BuildError as error:
+        warn_once(error)
+    except RuntimeError as error:
+        warn_once(BuildError(f'a kernel does not load: {error}'))
+    return None
+
+
+def layout_of(unit: Unit) -> list[int]:
+    """Spells what a kernel reads and writes for the operator."""
+
+    def rows(kind: str) -> int:
+        fixed = {unit.center: 0, EDGE: 2, PARAMETER: 3}
+        return fixed.get(kind, 1)
+
+    double = int(unit.dtype == torch.float64)
+    layout = [double, int(unit.index == torch.int64), len(unit.leaves)]
+    for leaf in unit.leaves:
+        layout += [rows(leaf.kind), int(leaf.dtype == torch.float64)]
+        layout += [unit.width(leaf.axes)]
+    for output in unit.outputs:
+        layout += [rows(output.kind), double, unit.width(output.axes)]
+    return layout
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """The operators of the gradients of a unit.
+
+    Args:
+        plan (Backward): What they compute.
+        saved (Tuple[int, ...]): The outputs of the unit that they read.
+        num_results (int): Outputs of the unit that have gradients.
+        parts (Tuple): Of each of the two units, the operator, if there is
+            one, and which of all operands it reads.
+    """
+
+    plan: Backward
+    saved: tuple[int, ...]
+    num_results: int
+    parts: tuple[tuple[Fused | None, list[int]], ...]
+
+
+def training(unit: Unit, wanted: Sequence[int]) -> Fused:
+    """Returns a unit that can be differentiated.
+
+    Its outputs are those of the unit, then what its gradients need.
+
+    Args:
+        unit (Unit): The unit.
+        wanted (Sequence[int]): The operands that want gradients.
+    """
+    return _training(unit, tuple(wanted))
+
+
+@lru_cache(maxsize=1024)
+def _training(unit: Unit, wanted: tuple[int, ...]) -> Fused:
+    plan = differentiate(unit, wanted)
+    first = len(unit.leaves)
+    outputs = list(unit.outputs)
+    roots: list[Expression] = [output.root for output in outputs]
+    used = _used(plan)
+    saved = []
+    for i, node in enumerate(plan.saved):
+        if first + i not in used:
+            saved.append(0)  # is not read
+            continue
+        if node not in roots:
+            roots.append(node)
+            axes = plan.leaves[first + i].axes
+            outputs.append(Output(node, DESTINATION, axes))
+        saved.append(roots.index(node))
+    sides = zip((DESTINATION, 'S'), plan.outputs, strict=True)
+    parts: list[tuple[Fused | None, list[int]]] = []
+    for center, results in sides:
+        if not results:
+            parts.append((None, []))
+            continue
+        part, kept = unit_of(center, plan.leaves, unit.sizes, results)
+        parts.append((Fused(part), kept))
+    gradients = Gradients(plan, tuple(saved), len(unit.outputs), tuple(parts))
+    return Fused(replace(unit, outputs=tuple(outputs)), gradients)
+
+
+def _used(plan: Backward) -> set[int]:
+    roots = [output.root for side in plan.outputs for output in side]
+    return {int(n.value or 0) for n in ordered(roots) if n.op == 'operand'}
+
+
+@lru_cache(maxsize=1024)
+def inference(unit: Unit) -> Fused:
+    """Returns a unit without gradients."""
+    return Fused(unit)
+
+
+@torch._dynamo.assume_constant_result
+def _variant(number: int, wanted: tuple[int, ...]) -> int:
+    """Returns the operator of a unit that gives some gradients."""
+    fused = _fused[number]
+    return training(fused.unit, [fused.given[i] for i in wanted]).number
+
+
+def run_unit(
+    number: int,
+    graph: Sequence[Tensor],
+    sizes: tuple[int, int, int],
+    loops: Loops,
+    operands: Sequence[Tensor],
+) -> list[Tensor]:
+    """Runs a unit under autograd.
+
+    Args:
+        number (int): Of its operator.
+        graph (Sequence[torch.Tensor]): The tensors of the graph.
+        sizes (Tuple[int, int, int]): Sources, destinations, rows of features
+            of edges.
+        loops (Loops): What is done with loops.
+        operands (Sequence[torch.Tensor]): Of each leaf but the degree.
+
+    Returns:
+        List[torch.Tensor]: ``[rows, width]`` each, and what gradients need.
+    """
+    wanted = [i for i, x in enumerate(operands) if x.requires_grad]
+    if wanted and torch.is_grad_enabled():
+        number = _variant(number, tuple(wanted))
+    return torch.ops.gsample.vertex_unit(
+        number, list(graph), *sizes, int(loops), list(operands)
+    )
+
+
+def _rows(sizes: Sequence[Any]) -> dict[str, Any]:
+    return dict(zip(('S', DESTINATION, EDGE), sizes, strict=True))
+
+
+def _cpu(
+    unit: int,
+    graph: Sequence[Tensor],
+    num_sources: int,
+    num_destinations: int,
+    num_edges: int,
+    loops: int,
+    operands: Sequence[Tensor],
+) -> list[Tensor]:
+    made = graph_of(graph, num_sources, num_destinations, Loops(loops))
+    if made.num_edges != num_edges:
+        raise ValueError(
+            f'vertex_program: features of edges must have {made.num_edges} '
+            f'rows (got {num_edges})'
+        )
+    return _fused[unit].run(made, operands)
+
+
+torch.library.impl('gsample::vertex_unit', 'CPU')(_cpu)
+
+
+@torch.library.register_fake('gsample::vertex_unit')
+def _fake(
+    unit: int,
+    graph: Sequence[Tensor],
+    num_sources: int,
+    num_destinations: int,
+    num_edges: int,
+    loops: int,
+    operands: Sequence[Tensor],
+) -> list[Tensor]:
+    rows = _rows((num_sources, num_destinations, num_edges))
+    return _fused[unit].fake(rows, graph[0])
+
+
+def _save(ctx: Any, inputs: Any, output: Any) -> None:
+    unit, graph, *sizes, loops, operands = inputs
+    ctx.fused, ctx.sizes, ctx.loops = _fused[unit], sizes, loops
+    ctx.count = len(graph), len(operands)
+    backward = ctx.fused.backward
+    kept = [] if backward is None else [output[i] for i in backward.saved]
+    ctx.save_for_backward(*graph, *operands, *kept)
+
+
+def _backward(ctx: Any, grads: Sequence[Tensor | None]) -> Any:
+    backward = ctx.fused.backward
+    if backward is None:
+        raise RuntimeError(
+            'vertex_program: gradients of gradients are not supported: '
+            'differentiate once, without create_graph=True'
+        )
+    graphs, count = ctx.count
+    saved = ctx.saved_tensors
+    graph, operands = saved[:graphs], saved[graphs : graphs + count]
+    unit, plan = ctx.fused.unit, backward.plan
+    known = dict(zip(ctx.fused.given, operands, strict=True))
+    place = len(unit.leaves)
+    for tensor in (*saved[graphs + count :], *grads[: backward.num_results]):
+        known[place] = tensor
+        place += 1
+    rows = _rows(ctx.sizes)
+    for i, output in enumerate(unit.outputs[: backward.num_results]):
+        number = len(unit.leaves) + len(plan.saved) + i
+        if known[number] is None:
+            width = unit.width(output.axes)
+            known[number] = graph[0].new_zeros(
+                (rows[output.kind], width), dtype=unit.dtype
+            )
+    outputs: list[list[Tensor]] = []
+    for part, kept in backward.parts:
+        found: list[Tensor] = []
+        if part is not None:
+            found = torch.ops.gsample.vertex_unit(
+                part.number,
+                list(graph),
+                *ctx.sizes,
+                ctx.loops,
+                [known[kept[i]] for i in part.given],
+            )
+        if not outputs:
+            for tensor in found[plan.given :]:
+                known[place] = tensor
+                place += 1
+        outputs.append(found)
+    total = _gradients(ctx.fused, plan, operands, outputs)
+    return None, [None] * graphs, None, None, None, None, total
+
+
+def _gradients(
+    fused: Fused,
+    plan: Backward,
+    operands: Sequence[Tensor],
+    outputs: list[list[Tensor]],
+) -> list[Tensor | None]:
+    """Puts the gradients of operands together."""
+    place = {number: i for i, number in enumerate(fused.given)}
+    found: list[Tensor | None] = [None] * len(operands)
+    for part in plan.gradients:
+        value = outputs[part.unit][part.output]
+        i = place[part.operand]
+        if part.is_total:
+            value = value.sum(0)
+        value = value.reshape(operands[i].shape)
+        known = found[i]
+        found[i] = value if known is None else known + value
+    return found
+
+
+torch.library.register_autograd(
+    'gsample::vertex_unit', _backward, setup_context=_save
+)

@@ -1,0 +1,244 @@
+"""The decorator of vertex programs."""
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torch_gsample.codegen.vertex_unit import (
+    DESTINATION,
+    PARAMETER,
+    SOURCE,
+)
+from torch_gsample.vertex.graph import Loops, read_graph
+from torch_gsample.vertex.plan import Plan
+from torch_gsample.vertex.run import Feature, Run, ends
+from torch_gsample.vertex.symbols import trace
+from torch_gsample.vertex.trace import (
+    Given,
+    Shape,
+)
+
+
+class VertexProgram:
+    """A layer that is written as the computation at one vertex.
+
+    Made by :func:`vertex_program`.
+
+    Args:
+        function (Callable): The program.
+
+    Raises:
+        TypeError: If it takes no vertex.
+    """
+
+    def __init__(self, function: Callable[..., Any]):
+        functools.update_wrapper(self, function)
+        self.function = function
+        parameters = list(inspect.signature(function).parameters.values())
+        plain = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        if not parameters or any(p.kind != plain for p in parameters):
+            raise TypeError(
+                f'vertex_program: {function.__name__} must take the vertex '
+                f'and named parameters'
+            )
+        self.parameters = [p.name for p in parameters[1:]]
+        self.plans: dict[Any, Plan] = {}
+        self._number = len(_programs)
+        _programs.append(self)
+
+    def __get__(self, instance: Any, owner: Any = None) -> 'VertexProgram':
+        return self
+
+    def __call__(
+        self,
+        graph: Any,
+        *,
+        size: tuple[int, int] | None = None,
+        loops: Loops = Loops.KEEP,
+        **features: Feature,
+    ) -> Any:
+        """Runs the program at every vertex of a graph.
+
+        Args:
+            graph (Any): A :class:`~torch_gsample.SparseSample`,
+                ``edge_index``, ``EdgeIndex`` or ``SparseTensor``.
+            size (Tuple[int, int], optional): Numbers of sources and
+                destinations; those of the features if not given.
+            loops (Loops, optional): What is done with edges from a vertex to
+                itself.
+            **features (torch.Tensor): Features of vertices and edges,
+                ``[rows, ...]``, and parameters. A pair is for sources and
+                destinations.
+
+        Returns:
+            torch.Tensor: ``[num_destinations, ...]``, or a tuple of them.
+
+        Raises:
+            IndexError: If a vertex of the graph is out of range.
+            TypeError: If the graph or features are of the wrong type.
+            ValueError: If the program does what none can, or features do not
+                fit.
+        """
+        name = self.function.__name__
+        _check_features(name, features, self.parameters)
+        plan = self.plan(**features)
+        tensors, known = read_graph(graph)
+        sizes = _sizes(name, plan, features, size or known)
+        return Run(plan, tensors, sizes, loops, features).results()
+
+    def plan(self, **features: Feature) -> Plan:
+        """Returns the steps for some features, traced once for each shape."""
+        key = _signature(features, self.parameters)
+        return _plan_of(self._number, key)
+
+    def explain(self, **features: Feature) -> str:
+        """Returns the typed program, its fused units and their C++ text.
+
+        Args:
+            **features (torch.Tensor): As of a call.
+        """
+        from torch_gsample.vertex.text import explanation
+
+        return explanation(self.function.__name__, self.plan(**features))
+
+
+_programs: list[VertexProgram] = []
+
+
+@torch._dynamo.assume_constant_result
+def _plan_of(number: int, key: tuple) -> Plan:
+    """Returns the steps of a program, traced once for each signature."""
+    program = _programs[number]
+    if key not in program.plans:
+        signature = {
+            (name, kind): Shape(shape, dtype)
+            for name, kind, shape, dtype in key
+        }
+        tracer, results = trace(
+            program.function, signature, program.parameters
+        )
+        program.plans[key] = Plan(tracer, results)
+    return program.plans[key]
+
+
+def vertex_program(function: Callable[..., Any]) -> VertexProgram:
+    """Makes a layer of the computation at one vertex.
+
+    The function takes a vertex ``v``: ``v.x`` are its features, ``v.innbs``
+    its in-neighbours, ``v.inedges`` its in-edges with ``e.src``, ``e.dst`` and
+    features of their own. ``sum``, ``max``, ``min`` and ``mean`` of a
+    comprehension aggregate. Further arguments are parameters. It is run once,
+    on symbols, and becomes kernels that are fused from the first feature to
+    the last aggregate, forward and backward: the model of `"Seastar:
+    Vertex-Centric Programming for Graph Neural Networks"
+    <https://doi.org/10.1145/3447786.3456247>`_ (EuroSys 2021).
+
+    Args:
+        function (Callable): The program.
+
+    Raises:
+        TypeError: If it takes no vertex.
+
+    Example:
+        >>> import torch
+        >>> import torch.nn.functional as F
+        >>> @vertex_program
+        ... def gat(v):
+        ...     e = [torch.exp(F.leaky_relu(u.eu + v.ev)) for u in v.innbs]
+        ...     return sum(c * u.h for c, u in zip(e, v.innbs)) / sum(e)
+        >>> edge_index = torch.tensor([[0, 1, 2], [2, 2, 0]])
+        >>> h, eu = torch.eye(3), torch.zeros(3, 1)
+        >>> gat(edge_index, eu=eu, ev=eu, h=h)[2]
+        tensor([0.5000, 0.5000, 0.0000])
+    """
+    return VertexProgram(function)
+
+
+def mean(values: Any) -> Any:
+    """Averages over the edges of a vertex, inside of vertex programs only.
+
+    Args:
+        values (Iterable): A comprehension over ``v.innbs`` or ``v.inedges``.
+
+    Raises:
+        RuntimeError: Outside of a program.
+    """
+    raise RuntimeError('mean: is for vertex programs only')
+
+
+def _check_features(
+    name: str, features: dict[str, Feature], parameters: list[str]
+) -> None:
+    for key in parameters:
+        if key not in features:
+            raise ValueError(f'{name}: parameter {key!r} must be given')
+    for key, value in features.items():
+        pair = isinstance(value, tuple) and len(value) == 2
+        for x in value if pair else (value,):
+            if not isinstance(x, Tensor) and not (pair and x is None):
+                raise TypeError(
+                    f'{name}: {key!r} must be a tensor, or a pair of them '
+                    f'(got {type(x).__name__})'
+                )
+            if isinstance(x, Tensor) and x.device.type not in ('cpu', 'meta'):
+                raise ValueError(
+                    f'{name}: {key!r} must be on the CPU (got {x.device})'
+                )
+            if isinstance(x, Tensor) and (
+                (x.dim() == 0 and key not in parameters) or 0 in x.shape[1:]
+            ):
+                raise ValueError(
+                    f'{name}: {key!r} must have a row for each vertex or '
+                    f'edge, of at least one value (got shape '
+                    f'{list(x.shape)})'
+                )
+
+
+def _signature(features: dict[str, Feature], parameters: list[str]) -> tuple:
+    """Returns name, graph type, shape of a row, and dtype of each feature."""
+    found = []
+    for name, feature in features.items():
+        if name in parameters and isinstance(feature, Tensor):
+            shape = tuple(int(n) for n in feature.shape)
+            found.append((name, PARAMETER, shape, feature.dtype))
+            continue
+        for kind, x in ends(feature).items():
+            shape = tuple(int(n) for n in x.shape[1:])
+            found.append((name, kind, shape, x.dtype))
+    return tuple(found)
+
+
+def _sizes(
+    name: str,
+    plan: Plan,
+    features: dict[str, Feature],
+    size: tuple[int, int] | None,
+) -> tuple[int, int]:
+    """Returns the numbers of sources and destinations, checked."""
+    rows: dict[str, int | None] = {SOURCE: None, DESTINATION: None}
+    if size is not None:
+        rows[SOURCE], rows[DESTINATION] = size
+    for item in plan.operands:
+        if not isinstance(item.origin, Given) or item.kind not in rows:
+            continue
+        count = ends(features[item.origin.name])[item.kind].shape[0]
+        known = rows[item.kind]
+        if known is not None and known != count:
+            raise ValueError(
+                f'{name}: {item.name!r} must have {known} rows (got {count})'
+            )
+        rows[item.kind] = count
+    sources, destinations = rows[SOURCE], rows[DESTINATION]
+    if sources is None:
+        sources = destinations
+    if destinations is None:
+        destinations = sources
+    if sources is None or destinations is None:
+        raise ValueError(
+            f"{name}: 'size' must be given: no features of vertices are used"
+        )
+    return sources, destinations

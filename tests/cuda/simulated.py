@@ -5,6 +5,7 @@ with tensors of both devices is an error, as it is there, and operators of
 `torch.ops.gsample` run as emulated kernels.
 """
 
+from contextlib import ExitStack
 from unittest import mock
 
 import torch
@@ -16,7 +17,10 @@ from torch.utils._pytree import tree_iter, tree_map
 
 from tests.ops.fake_cuda import kernels
 from torch_gsample import SparseSample
+from torch_gsample.ops.sample_hops_cuda import sample_hops_cuda
 
+#: Operators that are made of others there.
+COMPOSED = {'sample_hops': sample_hops_cuda}
 DEVICE = torch.device('cuda:0')
 
 
@@ -71,21 +75,21 @@ class Simulated(TorchDispatchMode):
 
     def __init__(self, emulated):
         super().__init__()
-        self.emulated = emulated
+        self.emulated, self.patches = emulated, []
         #: Operators of ours that ran as emulated kernels, and on the CPU.
         self.kernels, self.on_cpu = set(), set()
 
     def __enter__(self):
         # Without a driver torch would not let anybody ask for CUDA.
-        self.patches = [mock.patch('torch.cuda._lazy_init'), kernels()]
-        for patch in self.patches:
-            patch.__enter__()
+        patches = ExitStack()
+        patches.enter_context(mock.patch('torch.cuda._lazy_init'))
+        patches.enter_context(kernels())
+        self.patches.append(patches)
         return super().__enter__()
 
     def __exit__(self, *error):
         super().__exit__(*error)
-        for patch in self.patches:
-            patch.__exit__(*error)
+        self.patches.pop().close()
 
     def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
         if operator is torch.ops.prim.device.default:
@@ -101,6 +105,9 @@ class Simulated(TorchDispatchMode):
         if operator.namespace == 'gsample':
             name = operator._schema.name.removeprefix('gsample::')
             (self.kernels if cuda else self.on_cpu).add(name)
+            if cuda and name in COMPOSED:
+                with self:
+                    return COMPOSED[name](*args, **kwargs)
             if cuda:
                 operator = self.emulated.operator(name)
         else:

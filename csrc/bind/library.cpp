@@ -86,6 +86,10 @@ STABLE_TORCH_LIBRARY(gsample, m) {
   m.def("next_key(Tensor(a!) state) -> Tensor");
   m.def("labor_scale(Tensor indptr, Tensor weight, int k) -> Tensor");
 
+  // Sums along columns, edge after edge: the same bits everywhere.
+  m.def(
+      "sum_columns(Tensor indptr, Tensor value, Tensor? perm=None) -> Tensor");
+
   // Several batches at once: what the operators above give for each of them,
   // concatenated. Positions in rows are those in the rows of all batches.
   m.def(

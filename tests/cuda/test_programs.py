@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from tests.algorithms.graphs import skewed_graph
+from tests.cuda.conftest import HAS_GPU
 from tests.cuda.simulated import OnCuda, Simulated, held, matrix_on_cuda
 from torch_gsample import SparseSample, algorithms, ops
 from torch_gsample.rng import make_key, program_scope
@@ -59,6 +60,18 @@ def test_programs_draw_the_samples_of_the_cpu(simulated, name):
         assert torch.equal(x, y)
     assert not simulated.on_cpu - {'sample_nodes'}  # which is uniform there
     assert simulated.kernels
+
+
+@pytest.mark.skipif(not HAS_GPU, reason='it runs on a GPU')
+@pytest.mark.parametrize('name', PROGRAMS)
+def test_programs_draw_the_samples_of_the_cpu_on_a_gpu(name):
+    program = PROGRAMS[name]
+    matrix = SparseSample.from_csc(*[part.cuda() for part in A.to_csc()])
+    want, out = draw(program, A, SEEDS), draw(program, matrix, SEEDS.cuda())
+    for x, y in zip(out, want, strict=True):
+        # Only values come from other sums of torch, in another order.
+        same = torch.allclose if y.is_floating_point() else torch.equal
+        assert same(x.cpu(), y)
 
 
 def test_matrices_are_built_on_a_gpu(simulated):

@@ -54,6 +54,7 @@ CALLS = {
     'slice_rows_segments': lambda: ops.slice_rows_segments(
         *GRAPH, 2, IDS, PTR, IDS, PTR
     ),
+    'sum_columns': lambda: ops.sum_columns(GRAPH[0], WEIGHT, IDS),
     'unique_nodes': lambda: ops.unique_nodes(IDS, 9),
     'unique_nodes_segments': lambda: ops.unique_nodes_segments(IDS, PTR, 9),
 }

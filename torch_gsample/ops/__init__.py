@@ -41,6 +41,7 @@ from torch_gsample.ops.segments import (
     unique_nodes_segments,
 )
 from torch_gsample.ops.subgraph import induce_subgraph
+from torch_gsample.ops.sum_columns import sum_columns
 from torch_gsample.ops.synthetic import configuration_model, rmat_edges
 from torch_gsample.ops.walk import (
     Walks,
@@ -84,6 +85,7 @@ __all__ = [
     'slice_cols',
     'slice_rows',
     'slice_rows_segments',
+    'sum_columns',
     'unique_nodes',
     'unique_nodes_segments',
 ]

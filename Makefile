@@ -37,7 +37,7 @@ test-cuda:
 	PYTHONPATH=. GSAMPLE_TEST_GPU=1 $(PYTHON) -m pytest tests/cuda \
 		-k "not emulated"
 	tests/sanitize/run_on_gpu $(PYTHON)
-	PYTHONPATH=. $(PYTHON) benchmark/cuda.py --page docs/benchmarks.md
+	PYTHONPATH=. $(PYTHON) benchmark/gpu.py --page docs/benchmarks.md
 
 # With the oldest torch: for a schedule, as it is a download of its own.
 test-torch211: $(VENV)-torch211/dev

@@ -1,8 +1,7 @@
-"""`benchmark/cuda.py` runs to its end, here on the CPU with its clock."""
+"""`benchmark/gpu.py` runs to its end, here on the CPU with its clock."""
 
 import json
 import sys
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
@@ -19,23 +18,22 @@ def programs(monkeypatch):
     monkeypatch.syspath_prepend(str(TOP / 'benchmark'))
     # Compiled programs have tests of their own.
     monkeypatch.setattr(torch, 'compile', lambda program, backend: program)
-    # There are packages that are called cuda, too.
-    spec = spec_from_file_location('measured', TOP / 'benchmark/cuda.py')
-    measured = sys.modules['measured'] = module_from_spec(spec)
-    spec.loader.exec_module(measured)
-    yield measured, sys.modules['cuda_bounds']
-    for name in ('measured', 'cuda_bounds', 'harness', 'neighbor'):
+    import gpu
+    import gpu_bounds
+
+    yield gpu, gpu_bounds
+    for name in ('gpu', 'gpu_bounds', 'harness', 'neighbor'):
         sys.modules.pop(name, None)
 
 
 @pytest.fixture
 def bench(programs):
-    cuda, bounds = programs
+    gpu, bounds = programs
     device = torch.device('cpu')
     rates = bounds.measure_rates(device, bounds.host_seconds, 1 << 16)
     assert min(rates.copy, rates.reads, rates.host) > 0
     graph = power_law(2_000, 20_000, 300)
-    return cuda.Bench(graph, device, rates, once(bounds), num_seeds=1_500)
+    return gpu.Bench(graph, device, rates, once(bounds), num_seeds=1_500)
 
 
 def once(bounds):
@@ -44,8 +42,8 @@ def once(bounds):
 
 
 def test_every_row_is_measured(bench, programs):
-    cuda, _ = programs
-    rows = cuda.measure(bench)
+    gpu, _ = programs
+    rows = gpu.measure(bench)
     assert [row.note for row in rows if 'failed' in row.note] == []
     assert [row for row in rows if row.ms <= 0] == []
     assert rows[0].note == 'the sample of the CPU'
@@ -53,7 +51,7 @@ def test_every_row_is_measured(bench, programs):
 
 
 def test_a_row_that_fails_says_why(bench, programs):
-    cuda, _ = programs
+    gpu, _ = programs
     good = bench.seconds
 
     def seconds(call, rounds):
@@ -62,35 +60,35 @@ def test_a_row_that_fails_says_why(bench, programs):
         return good(call, rounds)
 
     bench.seconds = seconds
-    notes = [row.note for row in cuda.measure(bench)]
+    notes = [row.note for row in gpu.measure(bench)]
     assert notes.count('failed: RuntimeError: out of memory') == 5
-    assert [row.note for row in cuda.measure(bench, -1)] == [
+    assert [row.note for row in gpu.measure(bench, -1)] == [
         'left out: no time was left'
     ] * 5
 
 
 def test_results_become_a_file_and_a_table(bench, programs, tmp_path):
-    cuda, _ = programs
-    rows = [cuda.Row('walks', 2.0, 0.5, 2.5, 'x'), cuda.Row('bad', note='y')]
-    path = cuda.write_json(tmp_path, 'NVIDIA H200', 'tiny', bench.rates, rows)
+    gpu, _ = programs
+    rows = [gpu.Row('walks', 2.0, 0.5, 2.5, 'x'), gpu.Row('bad', note='y')]
+    path = gpu.write_json(tmp_path, 'NVIDIA H200', 'tiny', bench.rates, rows)
     assert path.name.startswith('cuda-nvidia-h200-20')
     assert json.loads(path.read_text())['rows'][0]['bound_ms'] == 0.5
     page = tmp_path / 'page.md'
     page.write_text((TOP / 'docs/benchmarks.md').read_text())
-    cuda.write_page(page, cuda.table('NVIDIA H200', bench.rates, rows))
+    gpu.write_page(page, gpu.table('NVIDIA H200', bench.rates, rows))
     text = page.read_text()
     assert '| walks | 2 | 0.5 | 2.5 | 25 % | x |' in text
     assert 'No GPU was measured yet' not in text
     assert 'What is to be reached' in text
-    cuda.write_page(page, 'again')  # what was measured before goes
+    gpu.write_page(page, 'again')  # what was measured before goes
     assert '| walks |' not in page.read_text()
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason='it would measure')
 def test_it_asks_for_a_gpu(programs, monkeypatch, capsys):
-    cuda, _ = programs
-    monkeypatch.setattr(sys, 'argv', ['cuda.py'])
+    gpu, _ = programs
+    monkeypatch.setattr(sys, 'argv', ['gpu.py'])
     with pytest.raises(SystemExit) as caught:
-        cuda.main()
+        gpu.main()
     assert caught.value.code == 1
     assert 'there is no GPU' in capsys.readouterr().err

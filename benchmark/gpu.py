@@ -1,6 +1,6 @@
 """How fast are the operators on a GPU, beside what its memory allows?
 
-    python benchmark/cuda.py --graph large --page docs/benchmarks.md
+    python benchmark/gpu.py --graph large --page docs/benchmarks.md
 
 Times are medians by CUDA events, of calls that end with their results on the
 GPU; de-duplication and relabelling are part of them. The bound of a row is the
@@ -19,7 +19,7 @@ from datetime import date
 from pathlib import Path
 
 import torch
-from cuda_bounds import Rates, cuda_seconds, measure_rates
+from gpu_bounds import Rates, cuda_seconds, measure_rates
 from harness import machine
 from neighbor import load_graph
 from torch import Tensor
@@ -308,7 +308,7 @@ def main() -> None:
     parser.add_argument('--page', type=Path, help='write the table there')
     args = parser.parse_args()
     if not torch.cuda.is_available():
-        parser.exit(1, 'benchmark/cuda.py: there is no GPU\n')
+        parser.exit(1, 'benchmark/gpu.py: there is no GPU\n')
     device = torch.device('cuda', torch.cuda.current_device())
     gpu = torch.cuda.get_device_name(device)
     rates = measure_rates(device)

@@ -12,10 +12,14 @@ void row_keys(const RowKeysCuda& args, StreamHandle stream) {
 template <typename indptr_t, typename index_t, typename row_t>
 LaunchShape match_rows_shape(
     const MatchRowsCuda<indptr_t, index_t, row_t>& args) {
-  // As if columns had some edges each: how many is not known here.
-  constexpr int64_t kEdges = 16;
-  return cooperative_shape(match_rows_count_kernel<indptr_t, index_t, row_t>,
-                           kMatchThreads, args.num_cols * kEdges);
+  // As if columns had some edges each: how many is not known here. All blocks
+  // of either launch must run at a time.
+  const int64_t work = 16 * args.num_cols;
+  const LaunchShape count = cooperative_shape(
+      match_rows_count_kernel<indptr_t, index_t, row_t>, kMatchThreads, work);
+  const LaunchShape write = cooperative_shape(
+      match_rows_write_kernel<indptr_t, index_t, row_t>, kMatchThreads, work);
+  return count.blocks < write.blocks ? count : write;
 }
 
 template <typename indptr_t, typename index_t, typename row_t>

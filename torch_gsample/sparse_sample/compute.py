@@ -278,14 +278,14 @@ class Compute:
         dim = self._reduced('sum', dim, axis)
         if dim is None:
             return self.values().sum(0)
-        value = self.values()
-        if value.is_cuda and value.dtype in (torch.float32, torch.float64):
-            return self._sum_in_order(dim, value)
-        return self._zeros(dim).index_add_(0, self._index(dim), value)
+        exact = self.dtype in (torch.float32, torch.float64)
+        if self.device.type == 'cuda' and exact:
+            return self._sum_in_order(dim)
+        return self._zeros(dim).index_add_(0, self._index(dim), self.values())
 
-    def _sum_in_order(self: Any, dim: int, value: Tensor) -> Tensor:
+    def _sum_in_order(self: Any, dim: int) -> Tensor:
         """The sums of a GPU, in the order that the CPU has."""
-        layout = self.csc if dim == 0 else self.csr
+        layout, value = self.csc if dim == 0 else self.csr, self.values()
         flat = value.view(value.shape[0], -1) if value.dim() > 2 else value
         out = ops.sum_columns(layout.indptr, flat, layout.perm)
         return out.view(-1, *value.shape[1:])

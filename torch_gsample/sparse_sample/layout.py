@@ -35,6 +35,9 @@ class Layout:
         return self._spread(self._majors())
 
     def _majors(self) -> Tensor:
+        # Patterns of the compiler are those of the CPU: they name no device.
+        if not self.indptr.is_cuda:
+            return torch.arange(self.num_major)
         return torch.arange(self.num_major, device=self.indptr.device)
 
     def _spread(self, value: Tensor) -> Tensor:

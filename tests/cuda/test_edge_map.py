@@ -76,7 +76,14 @@ def library(builder, tmp_path_factory):
     texts = [source(i, program) for program, i in numbers.items()]
     path = tmp_path_factory.mktemp('edge_map') / 'kernels.cpp'
     path.write_text(INCLUDES + '\n'.join(texts))
-    flags = ['-include', str(CSRC / 'emu' / 'cuda.h'), f'-I{CSRC}', '-w']
+    flags = [
+        '-include',
+        str(CSRC / 'emu' / 'cuda.h'),
+        f'-I{CSRC}',
+        '-w',
+        '-O0',
+        '-g0',
+    ]
     objects = builder.compile(EMULATOR) + builder.compile([path], flags)
     built = builder.link(objects, 'edge_map.so', flags=['-shared'])
     return ctypes.CDLL(str(built)), numbers

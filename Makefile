@@ -34,7 +34,10 @@ test-sanitize: $(VENV)/dev
 # installs none.
 test-cuda:
 	GSAMPLE_CUDA=1 $(PYTHON) setup.py --quiet build_ext --inplace
-	PYTHONPATH=. GSAMPLE_TEST_GPU=1 $(PYTHON) -m pytest tests/cuda
+	PYTHONPATH=. GSAMPLE_TEST_GPU=1 $(PYTHON) -m pytest tests/cuda \
+		-k "not emulated"
+	tests/sanitize/run_on_gpu $(PYTHON)
+	PYTHONPATH=. $(PYTHON) benchmark/gpu.py --page docs/benchmarks.md
 
 # With the oldest torch: for a schedule, as it is a download of its own.
 test-torch211: $(VENV)-torch211/dev

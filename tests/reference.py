@@ -29,6 +29,7 @@ from tests.reference_matrix import (  # noqa: F401
     sample_nodes,
     slice_cols,
     slice_rows,
+    sum_columns,
     unique_nodes,
 )
 from tests.reference_segments import (  # noqa: F401
@@ -55,7 +56,7 @@ NEGATIVE_TRIES = 64
 # Formats.
 
 
-def coo_to_csc(row, col, num_cols, wide_indptr, wide_indices):
+def coo_to_csc(row, col, num_cols, wide_indptr, wide_indices, num_rows=None):
     perm = sorted(range(len(col)), key=lambda edge: col[edge])
     indptr = [sum(c < v for c in col) for v in range(num_cols + 1)]
     return indptr, [row[edge] for edge in perm], perm

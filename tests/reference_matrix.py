@@ -145,6 +145,14 @@ def next_key(state):
     return [[int(seed), 0, 0]]
 
 
+def sum_columns(indptr, value, perm=None):
+    out = []
+    for begin, end in itertools.pairwise(indptr):
+        edges = range(begin, end)
+        out.append(sum(value[perm[e] if perm else e] for e in edges))
+    return out
+
+
 def labor_scale(indptr, weight, k):
     """By bisection of the equation."""
     out = []

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <tuple>
 
+#include "../core/labor.h"
 #include "../cpu/buffer.h"
-#include "../cpu/labor.h"
 #include "check.h"
 #include "output_pool.h"
 
@@ -38,11 +38,24 @@ int64_t sort_edges(const Tensor& row,
                                               : call(int64_t{});
 }
 
-std::tuple<Tensor, Tensor, Tensor> coo_to_csc_op(Tensor row,
-                                                 Tensor col,
-                                                 int64_t num_cols,
-                                                 bool wide_indptr,
-                                                 bool wide_indices) {
+void check_rows(const char* op, const Tensor& row, int64_t num_rows) {
+  const auto check = [&](const auto* data) {
+    for (int64_t i = 0; i < row.numel(); ++i)
+      STD_TORCH_CHECK(data[i] >= 0 && data[i] < num_rows, op,
+                      ": 'row' must be in [0, ", num_rows, ") (got ", data[i],
+                      " at position ", i, ")");
+  };
+  row.scalar_type() == ScalarType::Int ? check(row.const_data_ptr<int32_t>())
+                                       : check(row.const_data_ptr<int64_t>());
+}
+
+std::tuple<Tensor, Tensor, Tensor> coo_to_csc_op(
+    Tensor row,
+    Tensor col,
+    int64_t num_cols,
+    bool wide_indptr,
+    bool wide_indices,
+    std::optional<int64_t> num_rows) {
   const char* op = "coo_to_csc";
   const ScalarType dtype =
       row.scalar_type() == ScalarType::Int ? ScalarType::Int : ScalarType::Long;
@@ -67,6 +80,8 @@ std::tuple<Tensor, Tensor, Tensor> coo_to_csc_op(Tensor row,
       });
   STD_TORCH_CHECK(bad < 0, op, ": 'col' must be in [0, ", num_cols,
                   ") (it is not at position ", bad, ")");
+  if (num_rows.has_value())
+    check_rows(op, row, *num_rows);
   return {indptr, indices, perm};
 }
 
@@ -143,7 +158,7 @@ std::tuple<Tensor, Tensor> positive_weights_op(Tensor weight) {
   return {index, cum_weight};
 }
 
-// c_v of each column, see cpu/labor.h.
+// c_v of each column, see core/labor.h.
 Tensor labor_scale_op(Tensor indptr, Tensor weight, int64_t k) {
   const char* op = "labor_scale";
   constexpr int64_t kGrain = 256;

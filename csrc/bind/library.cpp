@@ -12,7 +12,8 @@ STABLE_TORCH_LIBRARY(gsample, m) {
   // Formats. `check_csc` returns int64 [3] = (rule broken, where, value).
   m.def(
       "coo_to_csc(Tensor row, Tensor col, SymInt num_cols, bool wide_indptr, "
-      "bool wide_indices) -> (Tensor indptr, Tensor indices, Tensor perm)");
+      "bool wide_indices, SymInt? num_rows=None) -> "
+      "(Tensor indptr, Tensor indices, Tensor perm)");
   m.def("check_csc(Tensor indptr, Tensor indices, SymInt num_rows) -> Tensor");
   m.def("cumulate_weights(Tensor indptr, Tensor weight) -> Tensor");
   m.def("positive_weights(Tensor weight) -> (Tensor index, Tensor cum_weight)");
@@ -84,6 +85,10 @@ STABLE_TORCH_LIBRARY(gsample, m) {
   m.def("random_uniform(Tensor id, Tensor key, SymInt call_id=0) -> Tensor");
   m.def("next_key(Tensor(a!) state) -> Tensor");
   m.def("labor_scale(Tensor indptr, Tensor weight, int k) -> Tensor");
+
+  // Sums along columns, edge after edge: the same bits everywhere.
+  m.def(
+      "sum_columns(Tensor indptr, Tensor value, Tensor? perm=None) -> Tensor");
 
   // Several batches at once: what the operators above give for each of them,
   // concatenated. Positions in rows are those in the rows of all batches.

@@ -8,48 +8,11 @@
 #include "../cuda/random_uniform.h"
 #include "../cuda/sample_cols.h"
 #include "../cuda/slice_cols.h"
-#include "../cuda/unique_nodes.h"
-#include "device_cuda.h"
+#include "matrix_cuda.h"
 
 namespace gsample {
 
 namespace {
-
-// Raises what a kernel found. `name` [..] must be below `limit`.
-void check_report(const char* op,
-                  const Report& report,
-                  const char* name,
-                  int64_t limit) {
-  STD_TORCH_CHECK(report.fault != Report::kId, op, ": '", name,
-                  "' must be in [0, ", limit, ") (got ", report.value,
-                  " at position ", report.where, ")");
-  STD_TORCH_CHECK(report.fault != Report::kIndptr, op,
-                  ": 'indptr' must ascend from 0 to the ", report.value,
-                  " edges (it does not at column ", report.where, ")");
-  STD_TORCH_CHECK(report.fault != Report::kOverflow, op,
-                  ": 'indptr' must be int64 to count ", report.value, " edges");
-}
-
-const int64_t* device_int64(const char* op,
-                            const char* name,
-                            const Tensor& tensor,
-                            int64_t size,
-                            const Tensor& like) {
-  check_device(op, name, tensor, like);
-  return int64_vector(op, name, tensor, size);
-}
-
-const int64_t* device_int64(const char* op,
-                            const char* name,
-                            const std::optional<Tensor>& tensor,
-                            int64_t size,
-                            const Tensor& like) {
-  return tensor ? device_int64(op, name, *tensor, size, like) : nullptr;
-}
-
-Tensor vector_like(const Tensor& tensor, int64_t size) {
-  return device_vector(tensor, size, tensor.scalar_type());
-}
 
 std::tuple<Tensor, Tensor, Tensor> slice_cols_cuda(Tensor indptr,
                                                    Tensor indices,
@@ -155,9 +118,6 @@ std::tuple<Tensor, Tensor> sample_cols_cuda(Tensor indptr,
   STD_TORCH_CHECK(!replace || k <= INT32_MAX, op,
                   ": 'k' must be less than 2^31 with replacement (got ", k,
                   ")");
-  STD_TORCH_CHECK(!ptr.has_value(), op,
-                  ": 'ptr' is not supported on a GPU; sample one batch at a "
-                  "time");
   const int64_t all_cols = indptr.numel() - 1;
   const int64_t n = cols.has_value() ? cols->numel() : all_cols;
   const DeviceScope scope(op, indptr);
@@ -175,63 +135,19 @@ std::tuple<Tensor, Tensor> sample_cols_cuda(Tensor indptr,
     args.all_cols = all_cols;
     args.k = k;
     args.replace = replace;
-    args.stream = read_stream(op, key, call_id, 0);
+    if (!ptr) {
+      args.stream = read_stream(op, key, call_id, 0);
+      return sample_columns(op, args, indptr, scope);
+    }
+    args.ptr = device_ptr(op, "ptr", *ptr, n, indptr);
+    args.batches = ptr->numel() - 1;
+    const Tensor streams = to_device(
+        indptr, read_streams(op, key, args.batches, call_id, 0), scope);
+    args.streams = static_cast<const uint64_t*>(streams.const_data_ptr());
     return sample_columns(op, args, indptr, scope);
   };
   return indptr.scalar_type() == ScalarType::Int ? call(int32_t{})
                                                  : call(int64_t{});
-}
-
-template <typename id_t>
-std::tuple<Tensor, Tensor> number_nodes(const char* op,
-                                        const Tensor& id,
-                                        int64_t num_nodes,
-                                        bool sorted) {
-  const DeviceScope scope(op, id);
-  const int64_t n = id.numel();
-  Tensor node = device_vector(id, n), local = vector_like(id, n);
-  DeviceReport report(id);
-  UniqueNodesCuda<id_t> args{};
-  args.id = id.const_data_ptr<id_t>();
-  args.n = n;
-  args.num_nodes = num_nodes;
-  args.node = node.mutable_data_ptr<int64_t>();
-  args.local = local.mutable_data_ptr<id_t>();
-  args.report = report.get();
-  const LaunchShape shape = unique_nodes_shape(args, sorted);
-  Tensor totals = device_vector(id, shape.blocks);
-  args.totals = totals.mutable_data_ptr<int64_t>();
-  // A word and a number for each entry of the table, or for each word of bits.
-  args.table.capacity = NodeTable::capacity_for(sorted ? 0 : n);
-  const int64_t size =
-      sorted ? args.num_words() : static_cast<int64_t>(args.table.capacity);
-  Tensor words = device_vector(id, size);
-  Tensor numbers = sorted ? device_vector(id, size)
-                          : device_vector(id, size, ScalarType::Int);
-  Tensor entry = device_vector(id, sorted ? 0 : n);
-  args.bits = static_cast<uint64_t*>(words.mutable_data_ptr());
-  args.table.key = args.bits;
-  args.before = static_cast<int64_t*>(numbers.mutable_data_ptr());
-  args.table.value = static_cast<uint32_t*>(numbers.mutable_data_ptr());
-  args.entry = entry.mutable_data_ptr<int64_t>();
-  unique_nodes(args, sorted, shape, scope.stream());
-  const Report found = report.read(scope);
-  check_report(op, found, "id", num_nodes);
-  return {torch::stable::clone(first_items(node, found.size)), local};
-}
-
-std::tuple<Tensor, Tensor> unique_nodes_cuda(Tensor id,
-                                             int64_t num_nodes,
-                                             bool sorted) {
-  const char* op = "unique_nodes";
-  const bool narrow = id.scalar_type() == ScalarType::Int;
-  check_vector(op, "id", id, narrow ? ScalarType::Int : ScalarType::Long);
-  STD_TORCH_CHECK(id.numel() <= INT32_MAX, op,
-                  ": 'id' must have less than 2^31 elements (got ", id.numel(),
-                  ")");
-  STD_TORCH_CHECK(num_nodes >= 0, op, ": 'num_nodes' must not be negative");
-  return narrow ? number_nodes<int32_t>(op, id, num_nodes, sorted)
-                : number_nodes<int64_t>(op, id, num_nodes, sorted);
 }
 
 Tensor random_uniform_cuda(Tensor id, Tensor key, int64_t call_id) {
@@ -251,7 +167,6 @@ Tensor random_uniform_cuda(Tensor id, Tensor key, int64_t call_id) {
 STABLE_TORCH_LIBRARY_IMPL(GSAMPLE_CUDA_LIBRARY, GSAMPLE_CUDA_KEY, m) {
   m.impl("slice_cols", TORCH_BOX(&slice_cols_cuda));
   m.impl("sample_cols", TORCH_BOX(&sample_cols_cuda));
-  m.impl("unique_nodes", TORCH_BOX(&unique_nodes_cuda));
   m.impl("random_uniform", TORCH_BOX(&random_uniform_cuda));
 }
 

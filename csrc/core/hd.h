@@ -37,4 +37,13 @@ GSAMPLE_HD uint64_t double_bits(double x) {
   return u.bits;
 }
 
+GSAMPLE_HD double double_from_bits(uint64_t bits) {
+  union {
+    double value;
+    uint64_t bits;
+  } u;
+  u.bits = bits;
+  return u.value;
+}
+
 }  // namespace gsample

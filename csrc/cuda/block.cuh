@@ -8,6 +8,12 @@ namespace gsample {
 
 constexpr uint32_t kAllLanes = 0xFFFFFFFF;
 
+// Sums are those modulo 2^64.
+__device__ inline int64_t add(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) +
+                              static_cast<uint64_t>(b));
+}
+
 // Shared memory of a sum.
 struct BlockSums {
   int64_t warp[32];
@@ -22,7 +28,7 @@ __device__ inline int64_t sum_before(int64_t value,
   int64_t sum = value;  // of the lanes up to this one
   for (int step = 1; step < 32; step *= 2) {
     const int64_t before = __shfl_up_sync(kAllLanes, sum, step);
-    sum += lane >= step ? before : 0;
+    sum = add(sum, lane >= step ? before : 0);
   }
   if (lane == 31)
     shared.warp[warp] = sum;
@@ -30,11 +36,12 @@ __device__ inline int64_t sum_before(int64_t value,
   int64_t earlier = 0;
   *all = 0;
   for (int i = 0; i < static_cast<int>(blockDim.x) / 32; ++i) {
-    earlier += i < warp ? shared.warp[i] : 0;
-    *all += shared.warp[i];
+    earlier = add(earlier, i < warp ? shared.warp[i] : 0);
+    *all = add(*all, shared.warp[i]);
   }
   __syncthreads();  // `shared` is free again
-  return earlier + sum - value;
+  return static_cast<int64_t>(static_cast<uint64_t>(add(earlier, sum)) -
+                              static_cast<uint64_t>(value));
 }
 
 __device__ inline int64_t sum_block(int64_t value, BlockSums& shared) {
@@ -50,8 +57,8 @@ __device__ inline int64_t sum_blocks_before(const int64_t* totals,
                                             int64_t* all) {
   int64_t before = 0, total = 0;
   for (unsigned i = threadIdx.x; i < gridDim.x; i += blockDim.x) {
-    before += i < blockIdx.x ? totals[i] : 0;
-    total += totals[i];
+    before = add(before, i < blockIdx.x ? totals[i] : 0);
+    total = add(total, totals[i]);
   }
   *all = sum_block(total, shared);
   return sum_block(before, shared);

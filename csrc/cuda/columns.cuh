@@ -32,23 +32,31 @@ __device__ ColumnBounds read_bounds(const indptr_t* indptr,
   return {start, end - start};
 }
 
-// Calls emit(i, sum of count() before i) for the i in [0, n), and returns the
-// sum over all. By all threads of a cooperative launch, with scratch `totals`
-// [blocks]. count(i) is called twice.
-template <typename count_t, typename emit_t>
-__device__ int64_t number_items(const count_t& count,
-                                const emit_t& emit,
-                                int64_t n,
-                                int64_t* totals,
-                                BlockSums& shared) {
+// Sums count(i) over the part of [0, n) that each block has: totals [blocks].
+template <typename count_t>
+__device__ void count_items(const count_t& count,
+                            int64_t n,
+                            int64_t* totals,
+                            BlockSums& shared) {
   const BlockRange range(n);
   int64_t sum = 0;
   for (int64_t i = range.begin + threadIdx.x; i < range.end; i += blockDim.x)
-    sum += count(i);
+    sum = add(sum, count(i));
   sum = sum_block(sum, shared);
   if (threadIdx.x == 0)
     totals[blockIdx.x] = sum;
-  grid_barrier();
+}
+
+// Calls emit(i, sum of count() before i) for the i in [0, n), and returns the
+// sum over all. By all threads of a grid, when count_items() was called by as
+// many blocks, and all of them wrote `totals`.
+template <typename count_t, typename emit_t>
+__device__ int64_t emit_items(const count_t& count,
+                              const emit_t& emit,
+                              int64_t n,
+                              const int64_t* totals,
+                              BlockSums& shared) {
+  const BlockRange range(n);
   int64_t all;
   int64_t next = sum_blocks_before(totals, shared, &all);
   for (int64_t tile = range.begin; tile < range.end; tile += blockDim.x) {
@@ -57,10 +65,22 @@ __device__ int64_t number_items(const count_t& count,
     const int64_t before =
         sum_before(i < range.end ? count(i) : 0, shared, &added);
     if (i < range.end)
-      emit(i, next + before);
-    next += added;
+      emit(i, add(next, before));
+    next = add(next, added);
   }
   return all;
+}
+
+// Both, in a cooperative launch. count(i) is called twice.
+template <typename count_t, typename emit_t>
+__device__ int64_t number_items(const count_t& count,
+                                const emit_t& emit,
+                                int64_t n,
+                                int64_t* totals,
+                                BlockSums& shared) {
+  count_items(count, n, totals, shared);
+  grid_barrier();
+  return emit_items(count, emit, n, totals, shared);
 }
 
 // Writes begin [n + 1]: the sums of count(i) over earlier i, and over all,
@@ -83,6 +103,19 @@ __device__ void write_offsets(const count_t& count,
   constexpr int64_t kMost = sizeof(indptr_t) == 4 ? INT32_MAX : INT64_MAX;
   if (all > kMost)
     note_fault(report, Report::kOverflow, n, all);
+}
+
+// Notes a fault if ptr [batches + 1] does not ascend from 0 to `size`.
+__device__ inline void check_ptr(const int64_t* ptr,
+                                 int64_t batches,
+                                 int64_t size,
+                                 Report* report) {
+  for (int64_t b = global_rank(); b <= batches; b += grid_threads()) {
+    const int64_t least = b == 0 ? 0 : ptr[b - 1];
+    const bool ends = (b > 0 || ptr[b] == 0) && (b < batches || ptr[b] == size);
+    if (ptr[b] < least || ptr[b] > size || !ends)
+      note_fault(report, Report::kPtr, b, size);
+  }
 }
 
 // The i with begin[i] <= p < begin[i + 1], for p < begin[n].

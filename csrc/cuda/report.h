@@ -7,7 +7,7 @@
 namespace gsample {
 
 struct Report {
-  enum Fault { kNone, kId, kIndptr, kIndices, kOverflow };
+  enum Fault { kNone, kId, kIndptr, kIndices, kOverflow, kPtr, kRow, kWeight };
 
   int64_t fault;     // the first that was found
   int64_t where;     // position, column or edge that is at fault

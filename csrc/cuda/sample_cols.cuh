@@ -53,7 +53,7 @@ class ColumnsSampler {
       return;
     const int64_t v = column(i), start = a_.indptr[v];
     const ColumnBounds c{start, a_.indptr[v + 1] - start};
-    const Stream draw{a_.stream, 0,
+    const Stream draw{stream(i), 0,
                       static_cast<uint64_t>(a_.id == nullptr ? v : a_.id[i])};
     const auto take = [&](int64_t slot, uint64_t choice) {
       a_.edge[first + slot] = c.start + static_cast<int64_t>(choice);
@@ -74,6 +74,10 @@ class ColumnsSampler {
  private:
   __device__ int64_t column(int64_t i) const {
     return a_.cols == nullptr ? i : a_.cols[i];
+  }
+  __device__ uint64_t stream(int64_t i) const {
+    return a_.ptr == nullptr ? a_.stream
+                             : a_.streams[column_of(a_.ptr, a_.batches, i)];
   }
   __device__ CumulativeWeights weights(const ColumnBounds& c) const {
     return {a_.cum_weight + c.start, 0, static_cast<uint64_t>(c.length)};
@@ -158,6 +162,8 @@ __global__ void __launch_bounds__(kSelectThreads)
   GSAMPLE_SHARED(SelectShared, shared);
   const ColumnsSampler<indptr_t> sampler(args);
   sampler.check_edges();
+  if (args.ptr != nullptr)
+    check_ptr(args.ptr, args.batches, args.num_cols, args.report);
   write_offsets([&](int64_t i) { return sampler.count(i); }, args.num_cols,
                 args.out_indptr, args.totals, shared.sums, args.report);
 }

@@ -21,6 +21,10 @@ struct SampleColsCuda {
   int64_t k;          // edges a column; -1 takes all
   bool replace;
   uint64_t stream;  // key of the draws
+  // Or those of each of several batches, and where their columns begin.
+  const uint64_t* streams;  // [batches]
+  const int64_t* ptr;       // [batches + 1] or null
+  int64_t batches;
 
   indptr_t* out_indptr;  // [num_cols + 1]
   int64_t* edge;         // [size], which the report tells

@@ -16,14 +16,30 @@ struct UniqueShared {
   BlockSums sums;
 };
 
-// The node at a position, 0 after a report if it is none.
+// The node at a position and its batch in one number, 0 after a report if it is
+// no node.
 template <typename id_t>
 __device__ int64_t read_node(const UniqueNodesCuda<id_t>& args, int64_t i) {
   const int64_t id = args.id[i];
-  if (id >= 0 && id < args.num_nodes)
+  if (id < 0 || id >= args.num_nodes) {
+    note_fault(args.report, Report::kId, i, id);
+    return 0;
+  }
+  if (args.ptr == nullptr)
     return id;
-  note_fault(args.report, Report::kId, i, id);
-  return 0;
+  return column_of(args.ptr, args.batches, i) * args.num_nodes + id;
+}
+
+// Nodes of the batches that begin at position i are numbered from `next` on.
+template <typename id_t>
+__device__ void begin_batches(const UniqueNodesCuda<id_t>& args,
+                              int64_t i,
+                              int64_t next) {
+  if (args.ptr == nullptr)
+    return;
+  int64_t b = i < args.n ? column_of(args.ptr, args.batches, i) : args.batches;
+  for (; b >= 0 && args.ptr[b] == i; --b)
+    args.out_ptr[b] = next;
 }
 
 template <typename id_t>
@@ -32,6 +48,8 @@ __global__ void __launch_bounds__(kUniqueThreads)
   GSAMPLE_SHARED(UniqueShared, shared);
   const int64_t step = grid_threads();
   clear_table(args.table);
+  if (args.ptr != nullptr)
+    check_ptr(args.ptr, args.batches, args.n, args.report);
   grid_barrier();
   for (int64_t i = global_rank(); i < args.n; i += step)
     args.entry[i] = static_cast<int64_t>(
@@ -47,15 +65,18 @@ __global__ void __launch_bounds__(kUniqueThreads)
            NodeTable::kNew + static_cast<uint32_t>(i);
   };
   const auto number = [&](int64_t i, int64_t next) {
+    begin_batches(args, i, next);
     if (!is_first(i))
       return;
-    args.node[next] = static_cast<int64_t>(args.table.key[args.entry[i]]);
+    args.node[next] = args.id[i];
     number_of(i).store(static_cast<uint32_t>(next), kRelaxed);
   };
   const int64_t size =
       number_items(is_first, number, args.n, args.totals, shared.sums);
-  if (global_rank() == 0)
+  if (global_rank() == 0) {
     args.report->size = size;
+    begin_batches(args, args.n, size);
+  }
   grid_barrier();
   for (int64_t i = global_rank(); i < args.n; i += step)
     args.local[i] = static_cast<id_t>(number_of(i).load(kRelaxed));
@@ -65,7 +86,10 @@ template <typename id_t>
 __global__ void __launch_bounds__(kUniqueThreads)
     unique_ascending_kernel(UniqueNodesCuda<id_t> args) {
   GSAMPLE_SHARED(UniqueShared, shared);
-  const int64_t step = grid_threads(), words = args.num_nodes / 64 + 1;
+  const int64_t step = grid_threads();
+  const int64_t words = args.batches * args.num_nodes / 64 + 1;
+  if (args.ptr != nullptr)
+    check_ptr(args.ptr, args.batches, args.n, args.report);
   for (int64_t w = global_rank(); w < words; w += step)
     args.bits[w] = 0;
   grid_barrier();
@@ -75,25 +99,29 @@ __global__ void __launch_bounds__(kUniqueThreads)
         .fetch_or(uint64_t{1} << id % 64, kRelaxed);
   }
   grid_barrier();
+  const int64_t nodes = args.num_nodes > 0 ? args.num_nodes : 1;
   const auto count = [&](int64_t w) -> int64_t {
     return __popcll(args.bits[w]);
   };
   const auto number = [&](int64_t w, int64_t next) {
     args.before[w] = next;
     for (uint64_t left = args.bits[w]; left != 0; left &= left - 1)
-      args.node[next++] = 64 * w + __popcll((left & (~left + 1)) - 1);
+      args.node[next++] = (64 * w + __popcll((left & (~left + 1)) - 1)) % nodes;
   };
   const int64_t size =
       number_items(count, number, words, args.totals, shared.sums);
   if (global_rank() == 0)
     args.report->size = size;
   grid_barrier();
-  for (int64_t i = global_rank(); i < args.n; i += step) {
-    const int64_t id = read_node(args, i);
+  const auto number_of = [&](int64_t id) {
     const uint64_t below = (uint64_t{1} << id % 64) - 1;
-    args.local[i] = static_cast<id_t>(args.before[id / 64] +
-                                      __popcll(args.bits[id / 64] & below));
-  }
+    return args.before[id / 64] + __popcll(args.bits[id / 64] & below);
+  };
+  for (int64_t i = global_rank(); i < args.n; i += step)
+    args.local[i] = static_cast<id_t>(number_of(read_node(args, i)));
+  if (args.ptr != nullptr)
+    for (int64_t b = global_rank(); b <= args.batches; b += step)
+      args.out_ptr[b] = number_of(b * args.num_nodes);
 }
 
 }  // namespace gsample

@@ -13,9 +13,14 @@ struct UniqueNodesCuda {
   const id_t* id;  // [n]
   int64_t n;
   int64_t num_nodes;
+  // Where the ids of each of several batches begin, or null: one batch. A node
+  // of two batches is two; batches * num_nodes is below 2^63.
+  const int64_t* ptr;  // [batches + 1]
+  int64_t batches;
 
-  int64_t* node;  // [n], of which the report tells how many are used
-  id_t* local;    // [n]
+  int64_t* node;     // [n], of which the report tells how many are used
+  id_t* local;       // [n]
+  int64_t* out_ptr;  // [batches + 1] or null, where nodes of a batch begin
   Report* report;
 
   int64_t* totals;  // [blocks] scratch
@@ -26,7 +31,7 @@ struct UniqueNodesCuda {
   uint64_t* bits;   // [num_words()]
   int64_t* before;  // [num_words()]
 
-  int64_t num_words() const { return num_nodes / 64 + 1; }
+  int64_t num_words() const { return batches * num_nodes / 64 + 1; }
 };
 
 template <typename id_t>

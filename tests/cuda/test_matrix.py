@@ -203,10 +203,31 @@ def test_a_node_beyond_the_graph_ends_in_an_error(cuda, bad, is_sorted):
         cuda.operator('unique_nodes')(id, 0, is_sorted)
 
 
-def test_batches_are_not_supported(cuda):
-    indptr, ptr = torch.tensor([0, 1]), torch.tensor([0, 1])
-    with pytest.raises(RuntimeError, match="'ptr' is not supported on a GPU"):
-        cuda.operator('sample_cols')(indptr, 1, make_key(0), ptr=ptr)
+@pytest.mark.parametrize('replace', [False, True])
+@pytest.mark.parametrize('options', SELECTIONS.values(), ids=SELECTIONS)
+def test_batches_have_draws_of_their_own(cuda, options, replace):
+    indptr, _ = skewed_graph(0)
+    last = options['cols'].numel() if 'cols' in options else 80
+    ptr = torch.tensor([0, 3, 3, 7, last])
+    keys = torch.cat([make_key(seed) for seed in range(4)])
+    options = options | {'replace': replace, 'ptr': ptr}
+    for seed, shape in enumerate(SHAPES):
+        cuda.configure(seed, *shape)
+        assert_same(cuda, 'sample_cols', indptr, 4, keys, 3, **options)
+
+
+@pytest.mark.parametrize('bad', [[0, 3, 2], [1, 1, 2], [0, 1, 1], [0, 9, 2]])
+def test_pointers_of_batches_must_ascend(cuda, bad):
+    indptr = torch.tensor([0, 1, 2])
+    cuda.configure()
+    with pytest.raises(RuntimeError, match="'ptr' must ascend from 0 to 2"):
+        cuda.operator('sample_cols')(
+            indptr, 1, torch.cat([make_key(0)] * 2), ptr=torch.tensor(bad)
+        )
+    with pytest.raises(RuntimeError, match="'ptr' must ascend from 0 to 2"):
+        cuda.operator('sample_cols')(
+            indptr, 1, torch.empty(0, 3).long(), ptr=torch.tensor([0])
+        )
 
 
 def test_weights_need_room_for_their_bits(cuda):

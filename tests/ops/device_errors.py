@@ -77,7 +77,7 @@ DEVICE_ERRORS = [
     ),
     (
         ValueError,
-        lambda: ops.induce_subgraph(*CUDA, 2, SEEDS, SEEDS),
+        lambda: ops.forest_fire(*CUDA, SEEDS, 0.5, key=KEY),
         "'indptr' must be on the CPU (got cuda:0)",
     ),
     (

@@ -14,8 +14,19 @@ CSRC = Path(__file__).resolve().parents[2] / 'csrc'
 GRAPH = on_cuda(torch.tensor([0, 1, 2])), on_cuda(torch.tensor([1, 0]))
 IDS = on_cuda(torch.tensor([0, 1]))
 KEY = make_key(0)
+WEIGHT = on_cuda(torch.ones(2))
+CUM_WEIGHT = on_cuda(torch.ones(3, dtype=torch.int64))
+PTR = GRAPH[0]
+TWO = KEY.repeat(2, 1)
 CALLS = {
+    'check_csc': lambda: torch.ops.gsample.check_csc(*GRAPH, 2),
+    'coo_to_csc': lambda: ops.coo_to_csc(IDS, IDS, 2, 2),
+    'cumulate_weights': lambda: ops.cumulate_weights(GRAPH[0], WEIGHT),
     'gather_rows': lambda: ops.gather_rows(on_cuda(torch.ones(3, 2)), IDS),
+    'induce_subgraph': lambda: ops.induce_subgraph(
+        *GRAPH, 2, IDS, IDS, IDS, IDS
+    ),
+    'labor_scale': lambda: ops.labor_scale(GRAPH[0], WEIGHT.double(), 1),
     'metapath_walk': lambda: ops.metapath_walk(
         [GRAPH[0]], [GRAPH[1]], [0, 0], IDS, key=KEY
     ),
@@ -23,13 +34,29 @@ CALLS = {
     'node2vec_walk': lambda: ops.node2vec_walk(
         *GRAPH, IDS, 3, 1.0, 2.0, key=KEY
     ),
+    'positive_weights': lambda: ops.positive_weights(WEIGHT),
+    'positive_weights_segments': lambda: ops.positive_weights_segments(
+        WEIGHT, PTR
+    ),
     'random_uniform': lambda: ops.random_uniform(IDS, key=KEY),
     'random_walk': lambda: ops.random_walk(*GRAPH, IDS, 3, key=KEY),
     'sample_cols': lambda: ops.sample_cols(
-        GRAPH[0], 2, key=KEY, cols=IDS, id=IDS
+        GRAPH[0], 2, key=TWO, cols=IDS, id=IDS, ptr=PTR
+    ),
+    'sample_nodes': lambda: ops.sample_nodes(
+        2, 1, key=KEY, cum_weight=CUM_WEIGHT
+    ),
+    'sample_nodes_segments': lambda: ops.sample_nodes_segments(
+        2, 1, key=TWO, ptr=PTR, cum_weight=CUM_WEIGHT
     ),
     'slice_cols': lambda: ops.slice_cols(*GRAPH, IDS),
+    'slice_rows': lambda: ops.slice_rows(*GRAPH, 2, IDS, IDS),
+    'slice_rows_segments': lambda: ops.slice_rows_segments(
+        *GRAPH, 2, IDS, PTR, IDS, PTR
+    ),
+    'sum_columns': lambda: ops.sum_columns(GRAPH[0], WEIGHT, IDS),
     'unique_nodes': lambda: ops.unique_nodes(IDS, 9),
+    'unique_nodes_segments': lambda: ops.unique_nodes_segments(IDS, PTR, 9),
 }
 
 

@@ -171,6 +171,11 @@ SAMPLES = {
         ((G.indptr, torch.rand(400).double() + 0.1, 3), {}),
         ((torch.tensor([0]), torch.zeros(0).double(), 1), {}),
     ],
+    'sum_columns': [
+        ((G.indptr, torch.rand(400, requires_grad=True)), {}),
+        ((G.indptr.int(), torch.rand(400, 3), torch.arange(400).flip(0)), {}),
+        ((torch.tensor([0]), torch.zeros(0, 2).double()), {}),
+    ],
     'next_key': [((torch.zeros(1, dtype=torch.int64),), {})],
     'random_walk': [
         ((G.indptr, G.indices, SEEDS, 4, KEY), {}),

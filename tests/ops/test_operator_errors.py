@@ -30,10 +30,17 @@ ELSEWHERE = {
     ": 'wide_indptr' is needed for ",  # it takes 2^31 edges
     ": 'rows' must have less than 2^31 elements (got ",  # it takes 2^31 rows
     ": 'id' must have less than 2^31 elements (got ",  # it takes 2^31 ids
-    # Operators on a GPU, tests/cuda/test_matrix.py and test_gather_rows.py:
+    # Operators on a GPU, tests/cuda:
+    ": 'cum_weight' must be given on a GPU",
+    ": 'ptr' or 'cum_weight' must be given on a GPU",
+    ": 'row_ptr' and 'col_ptr' must ascend from 0 to the numbers of rows and "
+    "columns, of which a batch has all if 'cols' is not given (they do not at "
+    'position ',
+    ": 'weight' must be finite and not negative (it is not at position ",
+    ": 'weight' must be positive, and it and its inverse finite (it is not at "
+    'position ',
     ": 'indptr' must be int64 to count ",
     ": 'cum_weight' must have at least ",
-    ": 'ptr' is not supported on a GPU; sample one batch at a time",
     # Those take 2^31 edges, or a torch that is broken, or a GPU:
     ': a sample must have less than 2^31 edges (this one has ',
     ": torch's CUDA library was not found; is this a build of torch for CUDA?",
@@ -203,6 +210,9 @@ FORMATS = {
     ),
     "'col' must be in [0, 3) (it is not at position 2)": lambda: (
         GSAMPLE.coo_to_csc(TIME, TIME, 3, True, True)
+    ),
+    "'row' must be in [0, 3) (got 4 at position": lambda: GSAMPLE.coo_to_csc(
+        torch.tensor([0, 4]), torch.tensor([0, 1]), 3, True, True, 3
     ),
     "check_csc: 'indptr' must not be empty": lambda: GSAMPLE.check_csc(
         NONE, NONE, 0

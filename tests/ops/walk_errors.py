@@ -81,6 +81,16 @@ WALK_ERRORS = [
         lambda: fire(seeds=SEEDS + 1),
         "forest_fire: 'seeds' must be in [0, 3) (got 3)",
     ),
+    (
+        TypeError,
+        lambda: ops.sum_columns(INDPTR, INDPTR),
+        "sum_columns: 'value' must be float32 or float64 (got torch.int64)",
+    ),
+    (
+        ValueError,
+        lambda: ops.sum_columns(INDPTR, torch.ones(3, 1, 1)),
+        "'value' must have shape [num_edges] or [num_edges, size] (got [3, 1,",
+    ),
     (ValueError, lambda: scale(k=0), "labor_scale: 'k' must be at least 1 ("),
     (
         TypeError,
@@ -172,6 +182,18 @@ WALK_OPERATOR_ERRORS = {
     ),
     'edges (it does not at column 0 of relation 0)': lambda: raw_fire(
         torch.tensor([0, 4, 3, 3])
+    ),
+    "sum_columns: 'indptr' must not be empty": lambda: GSAMPLE.sum_columns(
+        NONE, WEIGHT
+    ),
+    "sum_columns: 'indptr' must ascend from 0 to the 3 edges": (
+        lambda: GSAMPLE.sum_columns(INDPTR + 1, WEIGHT)
+    ),
+    'float64 tensor [num_edges] or [num_edges, size]': (
+        lambda: GSAMPLE.sum_columns(INDPTR, INDPTR)
+    ),
+    "'perm' must be in [0, 3) (got 3 at position 1)": (
+        lambda: GSAMPLE.sum_columns(INDPTR, WEIGHT, torch.tensor([0, 3, 1]))
     ),
     "labor_scale: 'k' must be positive (got 0)": lambda: GSAMPLE.labor_scale(
         INDPTR, WEIGHT, 0

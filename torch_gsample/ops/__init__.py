@@ -4,6 +4,7 @@ Tensors come in, tensors go out; randomness is an argument.
 """
 
 from torch_gsample import _library  # noqa: F401  (registers the operators)
+from torch_gsample.ops import sample_hops_cuda  # noqa: F401  (registers it)
 from torch_gsample.ops.edge_map import edge_map, load_edge_kernel
 from torch_gsample.ops.features import gather_rows
 from torch_gsample.ops.forest_fire import forest_fire
@@ -40,6 +41,7 @@ from torch_gsample.ops.segments import (
     unique_nodes_segments,
 )
 from torch_gsample.ops.subgraph import induce_subgraph
+from torch_gsample.ops.sum_columns import sum_columns
 from torch_gsample.ops.synthetic import configuration_model, rmat_edges
 from torch_gsample.ops.vertex_map import load_vertex_kernel, vertex_map
 from torch_gsample.ops.walk import (
@@ -85,6 +87,7 @@ __all__ = [
     'slice_cols',
     'slice_rows',
     'slice_rows_segments',
+    'sum_columns',
     'unique_nodes',
     'unique_nodes_segments',
     'vertex_map',

@@ -11,7 +11,8 @@ from torch.compiler import is_dynamo_compiling as is_compiling
 #: What an operator says of an id that it found itself, as on a GPU: the stable
 #: ABI knows no other error than RuntimeError.
 _NOT_A_NODE = re.compile(
-    r": '(seeds|cols|id|index)' must be in \[0, \d+\) \(got .* at position"
+    r": '(seeds|rows?|cols?|row_nodes|col_nodes|id|index)' must be in "
+    r'\[0, \d+\) \(got .* at position'
 )
 
 INDEX_DTYPES = (torch.int32, torch.int64)
@@ -73,12 +74,15 @@ def integer_vector(
             f"{op}: '{name}' must be a vector (got shape {list(value.shape)})"
         )
     if value.device != device:
-        where = f'{device}, where the graph is'
         raise ValueError(
-            f"{op}: '{name}' must be on "
-            f'{"the CPU" if device == CPU else where} (got {value.device})'
+            f"{op}: '{name}' must be on {place(device)} (got {value.device})"
         )
     return value.contiguous()
+
+
+def place(device: torch.device) -> str:
+    """Returns what errors call the device of an operator."""
+    return 'the CPU' if device == CPU else f'{device}, where the graph is'
 
 
 def int64_vector(
@@ -202,19 +206,24 @@ def random_keys(op: str, key: Tensor, batches: int | None) -> Tensor:
 
 
 def segment_ptr(
-    op: str, name: str, ptr: Tensor, size: int | None = None
+    op: str,
+    name: str,
+    ptr: Tensor,
+    size: int | None = None,
+    device: torch.device = CPU,
 ) -> Tensor:
     """Returns where the rows of each batch begin, of ``size`` rows.
 
-    Operators check that it ascends.
+    Operators check that it ascends, and on a GPU that it ends there.
 
     Raises:
         ValueError: If it is empty, or does not end at ``size``.
     """
-    ptr = int64_vector(op, name, ptr)
+    ptr = int64_vector(op, name, ptr, device=device)
     if ptr.numel() == 0:
         raise ValueError(f"{op}: '{name}' must have at least one element")
-    if size is not None and not is_compiling() and int(ptr[-1]) != size:
+    known = not is_compiling() and not ptr.is_cuda
+    if size is not None and known and int(ptr[-1]) != size:
         raise ValueError(
             f"{op}: '{name}' must end at {size} (got {int(ptr[-1])})"
         )

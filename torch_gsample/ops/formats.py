@@ -43,8 +43,9 @@ def coo_to_csc(
 tensor([1, 0, 2], dtype=torch.int32), tensor([1, 0, 2]))
     """
     op = 'coo_to_csc'
-    row = _check.integer_vector(op, 'row', row)
-    col = _check.integer_vector(op, 'col', col)
+    device = _check.graph_device(op, row, 'row')
+    row = _check.integer_vector(op, 'row', row, device)
+    col = _check.integer_vector(op, 'col', col, device)
     if row.dtype != col.dtype:
         row, col = row.to(torch.int64), col.to(torch.int64)
     if row.numel() != col.numel():
@@ -53,18 +54,18 @@ tensor([1, 0, 2], dtype=torch.int32), tensor([1, 0, 2]))
             f'{row.numel()} and {col.numel()})'
         )
     for name, value, size in (('row', row, num_rows), ('col', col, num_cols)):
-        if not is_compiling() and value.numel() > 0:
-            low, high = map(int, torch.aminmax(value))
-            if low < 0 or high >= size:
-                raise IndexError(
-                    f"{op}: '{name}' must be in [0, {size}) "
-                    f'(got {low if low < 0 else high})'
-                )
+        _check.in_range(op, name, value, size)
     wide_indptr, wide_indices = index_widths(
         op, row.numel(), max(num_rows, num_cols), index_dtype
     )
-    return torch.ops.gsample.coo_to_csc(
-        row, col, num_cols, wide_indptr, wide_indices
+    return _check.call(
+        torch.ops.gsample.coo_to_csc.default,
+        row,
+        col,
+        num_cols,
+        wide_indptr,
+        wide_indices,
+        *([num_rows] if row.is_cuda else []),  # its kernel checks
     )
 
 
@@ -117,12 +118,13 @@ def check_csc(
         ValueError: If ``indptr`` does not ascend from 0 to ``num_edges``.
     """
     op = 'check_csc'
-    indptr, indices = _check.graph(op, indptr, indices)
+    device = _check.graph_device(op, indptr)
+    indptr, indices = _check.graph(op, indptr, indices, device)
     if is_compiling():  # operators check what they read
         return
-    rule, where, value = torch.ops.gsample.check_csc(
-        indptr, indices, num_rows
-    ).tolist()
+    rule, where, value = (
+        torch.ops.gsample.check_csc(indptr, indices, num_rows).cpu().tolist()
+    )
     if rule == 1:
         raise ValueError(
             f"{op}: 'indptr' of {name} must start at 0 (got {value})"
@@ -174,15 +176,27 @@ def cumulate_weights(
         0.25
     """
     op = 'cumulate_weights'
-    indptr = _check.pointers(op, indptr)
-    weight = real_vector(op, name, weight)
+    device = _check.graph_device(op, indptr)
+    indptr = _check.pointers(op, indptr, device)
+    weight = real_vector(op, name, weight, device)
+    if indptr.is_cuda:  # the kernel checks, so that nothing waits here
+        try:
+            return torch.ops.gsample.cumulate_weights(indptr, weight)
+        except RuntimeError:
+            check_weights(op, name, indptr, weight)
+            raise
+    check_weights(op, name, indptr, weight)
+    return torch.ops.gsample.cumulate_weights(indptr, weight)
+
+
+def check_weights(op: str, name: str, indptr: Tensor, weight: Tensor) -> None:
+    """Raises a ValueError unless there is a valid weight for each edge."""
     if not is_compiling() and weight.numel() != int(indptr[-1]):
         raise ValueError(
             f"{op}: '{name}' must have {int(indptr[-1])} elements, one for "
             f'each edge (got {weight.numel()})'
         )
     check_valid(op, name, weight)
-    return torch.ops.gsample.cumulate_weights(indptr, weight)
 
 
 def positive_weights(
@@ -210,7 +224,8 @@ def positive_weights(
         (tensor([1, 2]), 0.75)
     """
     op = 'positive_weights'
-    weight = real_vector(op, name, weight)
+    device = _check.graph_device(op, weight, name)
+    weight = real_vector(op, name, weight, device)
     try:
         return torch.ops.gsample.positive_weights(weight)
     except RuntimeError:
@@ -218,16 +233,19 @@ def positive_weights(
         raise
 
 
-def real_vector(op: str, name: str, weight: Tensor) -> Tensor:
+def real_vector(
+    op: str, name: str, weight: Tensor, device: torch.device = _check.CPU
+) -> Tensor:
     """Returns weights in a dtype that the operators take."""
     if weight.is_complex() or weight.dim() != 1:
         raise TypeError(
             f"{op}: '{name}' must be a vector of real numbers (got "
             f'{weight.dtype} of shape {list(weight.shape)})'
         )
-    if weight.device.type != 'cpu':
+    if weight.device != device:
+        where = _check.place(device)
         raise ValueError(
-            f"{op}: '{name}' must be on the CPU (got {weight.device})"
+            f"{op}: '{name}' must be on {where} (got {weight.device})"
         )
     if weight.dtype != torch.float64:
         exact = weight.dtype in (torch.float16, torch.bfloat16, torch.float32)
@@ -241,7 +259,7 @@ def check_valid(op: str, name: str, weight: Tensor) -> None:
         return  # the operators check
     valid = (weight >= 0) & (weight < float('inf'))
     if not bool(valid.all()):
-        where = int((~valid).nonzero()[0])
+        where = int(valid.long().argmin())
         raise ValueError(
             f"{op}: '{name}' must be finite and not negative (got "
             f'{float(weight[where])} at position {where})'
@@ -254,7 +272,7 @@ def cum_weight_size(num_edges: int, num_cols: int) -> int:
 
 
 @torch.library.register_fake('gsample::coo_to_csc')
-def _(row, col, num_cols, wide_indptr, wide_indices):
+def _(row, col, num_cols, wide_indptr, wide_indices, num_rows=None):
     def dtype(wide: bool) -> torch.dtype:
         return torch.int64 if wide else torch.int32
 

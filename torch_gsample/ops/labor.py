@@ -38,7 +38,7 @@ def labor_scale(indptr: Tensor, weight: Tensor, k: int) -> Tensor:
         tensor([0.5000], dtype=torch.float64)
     """
     op = 'labor_scale'
-    indptr = _check.pointers(op, indptr)
+    indptr = _check.pointers(op, indptr, _check.graph_device(op, indptr))
     if not isinstance(weight, Tensor) or weight.dtype != torch.float64:
         raise TypeError(f"{op}: 'weight' must be a float64 tensor")
     return torch.ops.gsample.labor_scale(

@@ -81,10 +81,11 @@ def slice_rows(
         (tensor([0, 1, 2]), tensor([0, 0]), tensor([1, 2]))
     """
     op = 'slice_rows'
-    indptr, indices = _check.graph(op, indptr, indices)
-    rows = _check.node_ids(op, 'rows', rows, num_rows)
+    device = _check.graph_device(op, indptr)
+    indptr, indices = _check.graph(op, indptr, indices, device)
+    rows = _check.node_ids(op, 'rows', rows, num_rows, device)
     if cols is not None:
-        cols = _check.node_ids(op, 'cols', cols, indptr.numel() - 1)
+        cols = _check.node_ids(op, 'cols', cols, indptr.numel() - 1, device)
     return _check.call(
         torch.ops.gsample.slice_rows.default,
         indptr,
@@ -161,7 +162,7 @@ def sample_cols(
             op, 'cum_weight', cum_weight, device=device
         )
     if ptr is not None:
-        ptr = _check.segment_ptr(op, 'ptr', ptr, num_cols)
+        ptr = _check.segment_ptr(op, 'ptr', ptr, num_cols, device)
     return _check.call(
         torch.ops.gsample.sample_cols.default,
         indptr,
@@ -185,6 +186,7 @@ def sample_nodes(
     call_id: int = 0,
     cum_weight: Tensor | None = None,
     replace: bool = False,
+    device: torch.device | None = None,
 ) -> Tensor:
     """Samples nodes together, with or without replacement.
 
@@ -198,6 +200,9 @@ def sample_nodes(
         cum_weight (torch.Tensor, optional): What :func:`cumulate_weights`
             returned for one column of all nodes; uniform if not given.
         replace (bool, optional): Whether a node may be drawn repeatedly.
+        device (torch.device, optional): Where the result is to be; where
+            ``cum_weight`` is if not given. Uniform samples are drawn on the
+            CPU.
 
     Returns:
         torch.Tensor: int64, ``[k]`` or less.
@@ -214,10 +219,12 @@ def sample_nodes(
     if k < 0:
         raise ValueError(f"{op}: 'k' must not be negative (got {k})")
     if cum_weight is not None:
+        place = _check.graph_device(op, cum_weight, 'cum_weight')
+        size = cum_weight_size(num_nodes, 1)
         cum_weight = _check.int64_vector(
-            op, 'cum_weight', cum_weight, cum_weight_size(num_nodes, 1)
+            op, 'cum_weight', cum_weight, size, place
         )
-    return torch.ops.gsample.sample_nodes(
+    node = torch.ops.gsample.sample_nodes(
         num_nodes,
         k,
         _check.random_key(op, key),
@@ -225,6 +232,7 @@ def sample_nodes(
         cum_weight=cum_weight,
         replace=replace,
     )
+    return node if device in (None, node.device) else node.to(device)
 
 
 def unique_nodes(
@@ -329,12 +337,14 @@ def _(indptr, indices, num_rows, rows, cols=None, num_threads=0):
 @torch.library.register_fake('gsample::sample_cols')
 def _(indptr, k, key, call_id=0, cols=None, **_):
     num_cols = indptr.shape[0] - 1 if cols is None else cols.shape[0]
-    return indptr.new_empty(num_cols + 1), key.new_empty(dynamic_size())
+    edge = indptr.new_empty(dynamic_size(), dtype=torch.int64)
+    return indptr.new_empty(num_cols + 1), edge
 
 
 @torch.library.register_fake('gsample::sample_nodes')
-def _(num_nodes, k, key, *_, **__):
-    return key.new_empty(dynamic_size())
+def _(num_nodes, k, key, call_id=0, *, cum_weight=None, **_):
+    like = key if cum_weight is None else cum_weight
+    return like.new_empty(dynamic_size())
 
 
 @torch.library.register_fake('gsample::unique_nodes')

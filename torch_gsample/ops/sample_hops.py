@@ -91,7 +91,9 @@ def sample_hops(
         [tensor([0, 1, 2])]
     """
     op = 'sample_hops'
-    indptr, indices = _check.graph(op, indptr, indices)
+    # On a GPU it is made of other operators.
+    device = _check.graph_device('sample_cols', indptr)
+    indptr, indices = _check.graph(op, indptr, indices, device)
     num_nodes = indptr.numel() - 1
     fanouts = _check.fanouts(op, 'fanouts', fanouts)
     call_id = list(range(len(fanouts))) if call_id is None else list(call_id)
@@ -112,12 +114,13 @@ def sample_hops(
             'cum_weight',
             cum_weight,
             cum_weight_size(indices.numel(), num_nodes),
+            device,
         )
     out = _check.call(
         torch.ops.gsample.sample_hops.default,
         indptr,
         indices,
-        _check.node_ids(op, 'seeds', seeds, num_nodes),
+        _check.node_ids(op, 'seeds', seeds, num_nodes, device),
         fanouts,
         [_check.random_key(op, item) for item in key],
         call_id,

@@ -63,19 +63,20 @@ def slice_rows_segments(
         (tensor([0, 1, 2, 3]), tensor([0, 0, 1]), tensor([1, 2, 0]))
     """
     op = 'slice_rows_segments'
-    indptr, indices = _check.graph(op, indptr, indices)
-    rows = _check.node_ids(op, 'rows', rows, num_rows)
+    device = _check.graph_device(op, indptr)
+    indptr, indices = _check.graph(op, indptr, indices, device)
+    rows = _check.node_ids(op, 'rows', rows, num_rows, device)
     if cols is not None:
-        cols = _check.node_ids(op, 'cols', cols, indptr.numel() - 1)
+        cols = _check.node_ids(op, 'cols', cols, indptr.numel() - 1, device)
     return _check.call(
         torch.ops.gsample.slice_rows_segments.default,
         indptr,
         indices,
         num_rows,
         rows,
-        _check.segment_ptr(op, 'row_ptr', row_ptr),
+        _check.segment_ptr(op, 'row_ptr', row_ptr, device=device),
         cols,
-        _check.segment_ptr(op, 'col_ptr', col_ptr),
+        _check.segment_ptr(op, 'col_ptr', col_ptr, device=device),
         whole,
         num_threads=num_threads,
     )
@@ -121,12 +122,16 @@ def sample_nodes_segments(
     if k < 0:
         raise ValueError(f"{op}: 'k' must not be negative (got {k})")
     columns, batches = 1, None
+    first = cum_weight if ptr is None else ptr
+    name = 'cum_weight' if ptr is None else 'ptr'
+    device = _check.graph_device(op, first, name)
     if ptr is not None:
-        ptr = _check.segment_ptr(op, 'ptr', ptr, num_nodes)
+        ptr = _check.segment_ptr(op, 'ptr', ptr, num_nodes, device)
         columns = batches = ptr.numel() - 1
     if cum_weight is not None:
+        size = cum_weight_size(num_nodes, columns)
         cum_weight = _check.int64_vector(
-            op, 'cum_weight', cum_weight, cum_weight_size(num_nodes, columns)
+            op, 'cum_weight', cum_weight, size, device
         )
     return torch.ops.gsample.sample_nodes_segments(
         num_nodes,
@@ -166,11 +171,15 @@ def unique_nodes_segments(
         (tensor([5, 3, 5]), tensor([0, 1, 0, 2]), tensor([0, 2, 3]))
     """
     op = 'unique_nodes_segments'
-    id = _check.in_range(
-        op, 'id', _check.integer_vector(op, 'id', id), num_nodes
+    device = _check.graph_device(op, id, 'id')
+    id = _check.integer_vector(op, 'id', id, device)
+    return _check.call(
+        torch.ops.gsample.unique_nodes_segments.default,
+        _check.in_range(op, 'id', id, num_nodes),
+        _check.segment_ptr(op, 'ptr', ptr, id.numel(), device),
+        num_nodes,
+        sorted,
     )
-    ptr = _check.segment_ptr(op, 'ptr', ptr, id.numel())
-    return torch.ops.gsample.unique_nodes_segments(id, ptr, num_nodes, sorted)
 
 
 def positive_weights_segments(
@@ -205,8 +214,9 @@ def positive_weights_segments(
         (tensor([1, 2]), tensor([0, 1, 2]))
     """
     op = 'positive_weights_segments'
-    weight = real_vector(op, name, weight)
-    ptr = _check.segment_ptr(op, 'ptr', ptr, weight.numel())
+    device = _check.graph_device(op, weight, name)
+    weight = real_vector(op, name, weight, device)
+    ptr = _check.segment_ptr(op, 'ptr', ptr, weight.numel(), device)
     try:
         return torch.ops.gsample.positive_weights_segments(weight, ptr)
     except RuntimeError:
@@ -240,9 +250,10 @@ def _(
 
 
 @torch.library.register_fake('gsample::sample_nodes_segments')
-def _(num_nodes, k, key, call_id=0, ptr=None, **_):
+def _(num_nodes, k, key, call_id=0, ptr=None, cum_weight=None, **_):
     batches = key.shape[0] if ptr is None else ptr.shape[0] - 1
-    return key.new_empty(dynamic_size()), key.new_empty(batches + 1)
+    like = next(x for x in (ptr, cum_weight, key) if x is not None)
+    return like.new_empty(dynamic_size()), like.new_empty(batches + 1)
 
 
 @torch.library.register_fake('gsample::unique_nodes_segments')

@@ -50,19 +50,21 @@ def induce_subgraph(
         (tensor([0]), tensor([1]), tensor([1]))
     """
     op = 'induce_subgraph'
-    indptr, indices = _check.graph(op, indptr, indices)
-    row_nodes = _check.node_ids(op, 'row_nodes', row_nodes, num_rows)
-    col_nodes = _check.node_ids(op, 'col_nodes', col_nodes, indptr.numel() - 1)
+    device = _check.graph_device(op, indptr)
+    indptr, indices = _check.graph(op, indptr, indices, device)
+    row_nodes = _check.node_ids(op, 'row_nodes', row_nodes, num_rows, device)
+    num_cols = indptr.numel() - 1
+    col_nodes = _check.node_ids(op, 'col_nodes', col_nodes, num_cols, device)
     if (row_batch is None) != (col_batch is None):
         raise ValueError(
             f"{op}: 'row_batch' and 'col_batch' must be given together"
         )
     if row_batch is not None and col_batch is not None:
         row_batch = _check.int64_vector(
-            op, 'row_batch', row_batch, row_nodes.numel()
+            op, 'row_batch', row_batch, row_nodes.numel(), device
         )
         col_batch = _check.int64_vector(
-            op, 'col_batch', col_batch, col_nodes.numel()
+            op, 'col_batch', col_batch, col_nodes.numel(), device
         )
     return _check.call(
         torch.ops.gsample.induce_subgraph.default,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from torch_gsample import ops
 from torch_gsample.ops._check import is_known
 from torch_gsample.sparse_sample.errors import check_device, check_dim
 from torch_gsample.sparse_sample.layout import Layout
@@ -277,7 +278,17 @@ class Compute:
         dim = self._reduced('sum', dim, axis)
         if dim is None:
             return self.values().sum(0)
+        exact = self.dtype in (torch.float32, torch.float64)
+        if self.device.type == 'cuda' and exact:
+            return self._sum_in_order(dim)
         return self._zeros(dim).index_add_(0, self._index(dim), self.values())
+
+    def _sum_in_order(self: Any, dim: int) -> Tensor:
+        """The sums of a GPU, in the order that the CPU has."""
+        layout, value = self.csc if dim == 0 else self.csr, self.values()
+        flat = value.view(value.shape[0], -1) if value.dim() > 2 else value
+        out = ops.sum_columns(layout.indptr, flat, layout.perm)
+        return out.view(-1, *value.shape[1:])
 
     def degree(self: Any, dim: int = 0) -> Tensor:
         """Returns the number of edges of each column (row), int64."""

@@ -195,7 +195,7 @@ def _join(
             )
         seeds = layers[0].col_ids
         if seeds is None:
-            seeds = torch.arange(layers[0].num_cols)
+            seeds = torch.arange(layers[0].num_cols, device=layers[0].device)
     check_distinct(name, "'seeds'", seeds)
     for i, layer in enumerate(layers):
         check_distinct(name, f'the columns of layer {i}', layer.col_ids)

@@ -128,7 +128,7 @@ class Extract:
         if layout.perm is not None:
             mask = mask[layout.perm]
         edge = mask.nonzero().view(-1)
-        before = torch.cat([torch.zeros(1, dtype=torch.int64), mask.cumsum(0)])
+        before = torch.nn.functional.pad(mask.cumsum(0), (1, 0))
         indptr = before[layout.indptr.to(torch.int64)].to(layout.indptr.dtype)
         return self._of_csc(
             Layout(indptr, layout.indices[edge]),
@@ -213,6 +213,8 @@ def _positions(name: str, index: Index, size: int) -> Tensor | None:
             f'{index.dtype} of shape {list(index.shape)})'
         )
     index = index.to(torch.int64)
+    if index.is_cuda:  # kernels check, so that nothing waits here
+        return torch.where(index < 0, index + size, index)
     if not is_compiling() and index.numel() > 0:
         low, high = map(int, torch.aminmax(index))
         if low < -size or high >= size:

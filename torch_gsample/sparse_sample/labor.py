@@ -92,7 +92,9 @@ def importance_of(matrix: Any, k: int, steps: int = 1) -> Tensor:
         torch.Tensor: float64 ``[num_rows]``.
     """
     rows, cols = matrix._index(1).to(torch.int64), matrix._index(0)
-    importance = torch.ones(matrix.num_rows, dtype=torch.float64)
+    importance = torch.ones(
+        matrix.num_rows, dtype=torch.float64, device=matrix.device
+    )
     for _ in range(steps):
         scale = _scale(matrix, importance[rows], k)
         largest = torch.zeros_like(importance).scatter_reduce(

@@ -32,7 +32,13 @@ class Layout:
 
     def major(self) -> Tensor:
         """Returns the column (row) of each edge, int64 ``[num_edges]``."""
-        return self._spread(torch.arange(self.num_major))
+        return self._spread(self._majors())
+
+    def _majors(self) -> Tensor:
+        # Patterns of the compiler are those of the CPU: they name no device.
+        if not self.indptr.is_cuda:
+            return torch.arange(self.num_major)
+        return torch.arange(self.num_major, device=self.indptr.device)
 
     def _spread(self, value: Tensor) -> Tensor:
         return torch.repeat_interleave(
@@ -46,7 +52,7 @@ class Layout:
         narrow = all(is_known(size < 2**31) for size in sizes)
         dtype = self.indices.dtype if narrow else torch.int64
         indptr, indices, perm = ops.coo_to_csc(
-            self._spread(torch.arange(self.num_major).to(dtype)),
+            self._spread(self._majors().to(dtype)),
             self.indices.to(dtype),
             self.num_major,
             num_minor,

@@ -76,5 +76,6 @@ def draw_rows(
         call_id=call_id,
         cum_weight=cum_weight,
         replace=replace,
+        device=rows.device,
     )
     return rows.index_select(0, chosen)

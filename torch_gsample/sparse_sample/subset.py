@@ -63,7 +63,8 @@ class Subset:
         order = order[column[order].argsort(stable=True)]
         start = degree.cumsum(0) - degree
         rank = torch.empty_like(order)
-        rank[order] = torch.arange(order.numel()) - start[column[order]]
+        place = torch.arange(order.numel(), device=order.device)
+        rank[order] = place - start[column[order]]
         return self.masked(rank < k)
 
     def induce(
@@ -101,7 +102,8 @@ class Subset:
             batch,
         )
         # Edges come column by column.
-        indptr = torch.searchsorted(col, torch.arange(nodes.numel() + 1))
+        places = torch.arange(nodes.numel() + 1, device=col.device)
+        indptr = torch.searchsorted(col, places)
         return self._of_csc(
             Layout(indptr, row),
             (nodes.numel(), nodes.numel()),

@@ -149,7 +149,8 @@ class Walk:
             tensor([[0., 5., 5.]])
         """
         walks = self.random_walk(seeds.repeat(num_walks), length, restart)
-        column = torch.arange(seeds.numel()).repeat(num_walks)[:, None]
+        column = torch.arange(seeds.numel(), device=seeds.device)
+        column = column.repeat(num_walks)[:, None]
         visited = walks.nodes[:, 1:]
         counted = (walks.edges >= 0) & (visited != walks.nodes[:, :1])
         entry = (column * self.num_rows + visited)[counted]

@@ -1,7 +1,7 @@
 // What LABOR solves for each column.
 #pragma once
 
-#include <stdint.h>
+#include "hd.h"
 
 namespace gsample {
 
@@ -11,7 +11,7 @@ namespace gsample {
 // If f of them reach 1, it is f + sum 1 / (c w_u) = n^2 / k over the others.
 // To hold one more at 1 raises c, so that none of them falls below it again:
 // f grows each round.
-inline double labor_scale(const double* weight, int64_t n, int64_t k) {
+GSAMPLE_HD double labor_scale(const double* weight, int64_t n, int64_t k) {
   if (n <= k)
     return 1;
   const double target = static_cast<double>(n) * n / k;  // > n > f

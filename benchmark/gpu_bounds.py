@@ -1,0 +1,99 @@
+"""What the memory of a GPU can do, and how long its work takes."""
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from torch_gsample import ops
+
+
+@dataclass
+class Rates:
+    """What a device reached in this run."""
+
+    copy: float  # bytes a second, read and written
+    reads: float  # random reads of 32 bytes a second
+    host: float  # bytes a second from pinned memory of the host
+
+    def __str__(self) -> str:
+        return (
+            f'copies {self.copy / 1e9:.0f} GB/s, {self.reads / 1e9:.2f} G '
+            f'random 32-byte reads/s, {self.host / 1e9:.1f} GB/s from the host'
+        )
+
+    @staticmethod
+    def pin(tensor: Tensor) -> Tensor:
+        """Returns a tensor in pinned memory, where there is a GPU."""
+        return tensor.pin_memory() if torch.cuda.is_available() else tensor
+
+
+def cuda_seconds(
+    call: Callable[[int], object], rounds: int, warm_up: int = 2
+) -> tuple[float, object]:
+    """Returns the median time of a call by CUDA events, and its last result.
+
+    Args:
+        call (Callable): A function of the number of a round.
+        rounds (int): How often it is timed.
+        warm_up (int, optional): How often it is called before.
+    """
+    out, seconds = None, []
+    for i in range(warm_up):
+        call(i)
+    for i in range(rounds):
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        torch.cuda.synchronize()
+        begin.record()
+        out = call(i)
+        end.record()
+        end.synchronize()
+        seconds.append(begin.elapsed_time(end) / 1e3)
+    return statistics.median(seconds), out
+
+
+def host_seconds(
+    call: Callable[[int], object], rounds: int, warm_up: int = 0
+) -> tuple[float, object]:
+    """The same by the host's clock, for devices without events."""
+    out, seconds = None, []
+    for i in range(-warm_up, rounds):
+        begin = time.perf_counter()
+        out = call(max(i, 0))
+        if i >= 0:
+            seconds.append(time.perf_counter() - begin)
+    return statistics.median(seconds), out
+
+
+def measure_rates(
+    device: torch.device,
+    seconds: Callable[..., tuple[float, object]] = cuda_seconds,
+    size: int = 1 << 30,
+) -> Rates:
+    """Measures copies and random reads.
+
+    Args:
+        device (torch.device): The device.
+        seconds (Callable, optional): What times a call.
+        size (int, optional): Bytes of each array; it must be far larger than
+            the device's caches.
+    """
+    source = torch.ones(size // 4, device=device)
+    target = torch.empty_like(source)
+    copy, _ = seconds(lambda _: target.copy_(source), 9)
+    rows = source.view(-1, 8)  # of 32 bytes
+    index = torch.randint(len(rows), (size // 64,), device=device)
+    read, _ = seconds(lambda _: ops.gather_rows(rows, index), 9)
+    # What is not random: indices are read, and rows written.
+    in_order = (8 + 32) * index.numel() / (2 * size / copy)
+    host = Rates.pin(torch.ones(size // 16))
+    target = target[: host.numel()]
+    transfer, _ = seconds(lambda _: target.copy_(host, non_blocking=True), 9)
+    return Rates(
+        2 * size / copy,
+        index.numel() / max(read - in_order, read / 2),
+        4 * host.numel() / transfer,
+    )

@@ -1,0 +1,221 @@
+// The operators that number and select nodes on a GPU, of one batch and of
+// several.
+#include <torch/csrc/stable/library.h>
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
+#include "../cuda/sample_nodes.h"
+#include "../cuda/unique_nodes.h"
+#include "aten_cuda.h"
+#include "matrix_cuda.h"
+
+namespace gsample {
+
+namespace {
+
+// Nodes of some batches, their numbers, and where those of each batch begin.
+struct Unique {
+  Tensor node;
+  Tensor local;
+  Tensor ptr;
+};
+
+template <typename id_t>
+Unique number_nodes(const char* op,
+                    const Tensor& id,
+                    const std::optional<Tensor>& ptr,
+                    int64_t num_nodes,
+                    bool sorted) {
+  const DeviceScope scope(op, id);
+  const int64_t n = id.numel();
+  Unique out{device_vector(id, n), vector_like(id, n),
+             device_vector(id, ptr ? ptr->numel() : 0)};
+  DeviceReport report(id);
+  UniqueNodesCuda<id_t> args{};
+  args.id = id.const_data_ptr<id_t>();
+  args.n = n;
+  args.num_nodes = num_nodes;
+  args.ptr = ptr ? device_ptr(op, "ptr", *ptr, n, id, "id") : nullptr;
+  args.batches = ptr ? ptr->numel() - 1 : 1;
+  args.node = out.node.mutable_data_ptr<int64_t>();
+  args.local = out.local.mutable_data_ptr<id_t>();
+  args.out_ptr = out.ptr.mutable_data_ptr<int64_t>();
+  args.report = report.get();
+  const LaunchShape shape = unique_nodes_shape(args, sorted);
+  Tensor totals = device_vector(id, shape.blocks);
+  args.totals = totals.mutable_data_ptr<int64_t>();
+  // A word and a number for each entry of the table, or for each word of bits.
+  args.table.capacity = NodeTable::capacity_for(sorted ? 0 : n);
+  const int64_t size =
+      sorted ? args.num_words() : static_cast<int64_t>(args.table.capacity);
+  Tensor words = device_vector(id, size);
+  Tensor numbers = sorted ? device_vector(id, size)
+                          : device_vector(id, size, ScalarType::Int);
+  Tensor entry = device_vector(id, sorted ? 0 : n);
+  args.bits = static_cast<uint64_t*>(words.mutable_data_ptr());
+  args.table.key = args.bits;
+  args.before = static_cast<int64_t*>(numbers.mutable_data_ptr());
+  args.table.value = static_cast<uint32_t*>(numbers.mutable_data_ptr());
+  args.entry = entry.mutable_data_ptr<int64_t>();
+  unique_nodes(args, sorted, shape, scope.stream());
+  const Report found = report.read(scope);
+  check_report(op, found, "id", num_nodes);
+  out.node = torch::stable::clone(first_items(out.node, found.size));
+  return out;
+}
+
+Unique number_nodes(const char* op,
+                    const Tensor& id,
+                    const std::optional<Tensor>& ptr,
+                    int64_t num_nodes,
+                    bool sorted) {
+  const bool narrow = id.scalar_type() == ScalarType::Int;
+  check_vector(op, "id", id, narrow ? ScalarType::Int : ScalarType::Long);
+  STD_TORCH_CHECK(id.numel() <= INT32_MAX, op,
+                  ": 'id' must have less than 2^31 elements (got ", id.numel(),
+                  ")");
+  STD_TORCH_CHECK(num_nodes >= 0, op, ": 'num_nodes' must not be negative");
+  return narrow ? number_nodes<int32_t>(op, id, ptr, num_nodes, sorted)
+                : number_nodes<int64_t>(op, id, ptr, num_nodes, sorted);
+}
+
+std::tuple<Tensor, Tensor> unique_nodes_cuda(Tensor id,
+                                             int64_t num_nodes,
+                                             bool sorted) {
+  const Unique out =
+      number_nodes("unique_nodes", id, std::nullopt, num_nodes, sorted);
+  return {out.node, out.local};
+}
+
+std::tuple<Tensor, Tensor, Tensor> unique_nodes_segments_cuda(Tensor id,
+                                                              Tensor ptr,
+                                                              int64_t num_nodes,
+                                                              bool sorted) {
+  const char* op = "unique_nodes_segments";
+  const int64_t batches = std::max<int64_t>(ptr.numel() - 1, 1);
+  if (num_nodes <= std::numeric_limits<int64_t>::max() / batches) {
+    const Unique out = number_nodes(op, id, ptr, num_nodes, sorted);
+    return {out.node, out.local, out.ptr};
+  }
+  // (batch, node) is no 64-bit number: nodes are numbered over all batches
+  // first, and so are their numbers in each batch.
+  const Unique all = number_nodes(op, id, std::nullopt, num_nodes, sorted);
+  const Unique out = number_nodes(op, all.local, ptr, all.node.numel(), sorted);
+  return {index_select(all.node, out.node), out.local, out.ptr};
+}
+
+struct Selected {
+  Tensor node;
+  Tensor ptr;
+};
+
+// Selects with `args`, which lack outputs and scratch.
+Selected select_nodes(const char* op,
+                      SampleNodesCuda args,
+                      const Tensor& like,
+                      const std::vector<uint64_t>& streams,
+                      const DeviceScope& scope) {
+  args.batches = static_cast<int64_t>(streams.size());
+  args.room = args.replace ? args.k : std::min(args.k, args.num_nodes);
+  constexpr int64_t kMost = int64_t{1} << 40;
+  STD_TORCH_CHECK(args.batches == 0 || args.room <= kMost / args.batches, op,
+                  ": ", args.batches, " batches of ", args.room,
+                  " nodes are too many");
+  const Tensor keys = to_device(like, streams, scope);
+  args.streams = static_cast<const uint64_t*>(keys.const_data_ptr());
+  const int64_t room = args.batches * args.room;
+  const int64_t once = args.replace ? 0 : room;
+  Tensor node = device_vector(like, room), slot = device_vector(like, room);
+  Tensor out_ptr = device_vector(like, args.batches + 1);
+  Tensor size = device_vector(like, args.batches);
+  Tensor start = device_vector(like, once), weight = device_vector(like, once);
+  Tensor before = device_vector(like, once);
+  DeviceReport report(like);
+  args.node = node.mutable_data_ptr<int64_t>();
+  args.out_ptr = out_ptr.mutable_data_ptr<int64_t>();
+  args.report = report.get();
+  args.slot = slot.mutable_data_ptr<int64_t>();
+  args.size = size.mutable_data_ptr<int64_t>();
+  args.start = start.mutable_data_ptr<int64_t>();
+  args.weight = weight.mutable_data_ptr<int64_t>();
+  args.before = before.mutable_data_ptr<int64_t>();
+  const LaunchShape shape = sample_nodes_shape(args);
+  Tensor totals = device_vector(like, shape.blocks);
+  args.totals = totals.mutable_data_ptr<int64_t>();
+  sample_nodes(args, shape, scope.stream());
+  const Report found = report.read(scope);
+  check_report(op, found, "ptr", args.num_nodes);
+  return {first_items(node, found.size), out_ptr};
+}
+
+SampleNodesCuda read_counts(const char* op,
+                            int64_t num_nodes,
+                            int64_t k,
+                            bool replace) {
+  STD_TORCH_CHECK(num_nodes >= 0, op, ": 'num_nodes' must not be negative");
+  STD_TORCH_CHECK(k >= 0 && k <= INT32_MAX, op,
+                  ": 'k' must be in [0, 2^31) (got ", k, ")");
+  SampleNodesCuda args{};
+  args.num_nodes = num_nodes;
+  args.k = k;
+  args.replace = replace;
+  return args;
+}
+
+// Without weights no argument is on the GPU.
+Tensor sample_nodes_cuda(int64_t num_nodes,
+                         int64_t k,
+                         Tensor key,
+                         int64_t call_id,
+                         std::optional<Tensor> cum_weight,
+                         bool replace) {
+  const char* op = "sample_nodes";
+  SampleNodesCuda args = read_counts(op, num_nodes, k, replace);
+  STD_TORCH_CHECK(cum_weight.has_value(), op,
+                  ": 'cum_weight' must be given on a GPU");
+  const Tensor& like = *cum_weight;
+  args.cum_weight =
+      int64_vector(op, "cum_weight", like, cum_weight_size(num_nodes, 1));
+  const DeviceScope scope(op, like);
+  const uint64_t stream = read_stream(op, key, call_id, kSampleNodes);
+  return select_nodes(op, args, like, {stream}, scope).node;
+}
+
+std::tuple<Tensor, Tensor> sample_nodes_segments_cuda(
+    int64_t num_nodes,
+    int64_t k,
+    Tensor key,
+    int64_t call_id,
+    std::optional<Tensor> ptr,
+    std::optional<Tensor> cum_weight,
+    bool replace) {
+  const char* op = "sample_nodes_segments";
+  SampleNodesCuda args = read_counts(op, num_nodes, k, replace);
+  STD_TORCH_CHECK(ptr.has_value() || cum_weight.has_value(), op,
+                  ": 'ptr' or 'cum_weight' must be given on a GPU");
+  const Tensor& like = ptr ? *ptr : *cum_weight;
+  const int64_t batches = ptr ? ptr->numel() - 1 : key.size(0);
+  args.ptr =
+      ptr ? device_ptr(op, "ptr", *ptr, num_nodes, like, "ptr") : nullptr;
+  args.cum_weight =
+      device_int64(op, "cum_weight", cum_weight,
+                   cum_weight_size(num_nodes, ptr ? batches : 1), like, "ptr");
+  const DeviceScope scope(op, like);
+  const Selected out = select_nodes(
+      op, args, like, read_streams(op, key, batches, call_id, kSampleNodes),
+      scope);
+  return {out.node, out.ptr};
+}
+
+}  // namespace
+
+STABLE_TORCH_LIBRARY_IMPL(GSAMPLE_CUDA_LIBRARY, GSAMPLE_CUDA_KEY, m) {
+  m.impl("sample_nodes", TORCH_BOX(&sample_nodes_cuda));
+  m.impl("sample_nodes_segments", TORCH_BOX(&sample_nodes_segments_cuda));
+  m.impl("unique_nodes", TORCH_BOX(&unique_nodes_cuda));
+  m.impl("unique_nodes_segments", TORCH_BOX(&unique_nodes_segments_cuda));
+}
+
+}  // namespace gsample

@@ -1,0 +1,26 @@
+// What LABOR solves for each column, on a GPU: what bind/ fills in, and what
+// labor_scale.cuh reads. All pointers are to the device's memory.
+#pragma once
+
+#include "device.h"
+#include "report.h"
+
+namespace gsample {
+
+template <typename indptr_t>
+struct LaborScaleCuda {
+  const indptr_t* indptr;  // [n + 1]
+  const double* weight;    // [size]
+  int64_t n;
+  int64_t size;
+  int64_t k;
+
+  double* scale;  // [n]
+  Report* report;
+};
+
+// c_v of each column, see core/labor.h.
+template <typename indptr_t>
+void labor_scale(const LaborScaleCuda<indptr_t>& args, StreamHandle stream);
+
+}  // namespace gsample

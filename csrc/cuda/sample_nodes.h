@@ -1,0 +1,39 @@
+// Selection of nodes on a GPU: what bind/ fills in, and what sample_nodes.cuh
+// reads. All pointers are to the device's memory.
+#pragma once
+
+#include "device.h"
+#include "report.h"
+
+namespace gsample {
+
+struct SampleNodesCuda {
+  const int64_t* cum_weight;  // core/weighted.h, or null: uniform
+  int64_t num_nodes;
+  // The nodes of each batch: [ptr[b], ptr[b + 1]), or all if `ptr` is null.
+  const int64_t* ptr;       // [batches + 1]
+  const uint64_t* streams;  // [batches] keys of the draws
+  int64_t batches;
+  int64_t k;  // nodes a batch
+  bool replace;
+
+  int64_t room;      // of a batch in `slot`: k, or num_nodes if there are less
+  int64_t* node;     // [batches * room], of which the report tells the size
+  int64_t* out_ptr;  // [batches + 1] where the nodes of a batch begin
+  Report* report;
+  int64_t* totals;  // [blocks] scratch
+  int64_t* slot;    // [batches * room] scratch: choices
+  int64_t* size;    // [batches] scratch
+  // Scratch of draws without replacement, for each slot.
+  int64_t* start;   // of the weights taken: where they start,
+  int64_t* weight;  // what they are,
+  int64_t* before;  // and what was taken before their start
+};
+
+LaunchShape sample_nodes_shape(const SampleNodesCuda& args);
+
+void sample_nodes(const SampleNodesCuda& args,
+                  LaunchShape shape,
+                  StreamHandle stream);
+
+}  // namespace gsample

@@ -1,0 +1,94 @@
+"""`benchmark/gpu.py` runs to its end, here on the CPU with its clock."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from torch_gsample.datasets import power_law
+
+TOP = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def programs(monkeypatch):
+    """The modules of the benchmark."""
+    monkeypatch.syspath_prepend(str(TOP / 'benchmark'))
+    # Compiled programs have tests of their own.
+    monkeypatch.setattr(torch, 'compile', lambda program, backend: program)
+    import gpu
+    import gpu_bounds
+
+    yield gpu, gpu_bounds
+    for name in ('gpu', 'gpu_bounds', 'harness', 'neighbor'):
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def bench(programs):
+    gpu, bounds = programs
+    device = torch.device('cpu')
+    rates = bounds.measure_rates(device, bounds.host_seconds, 1 << 16)
+    assert min(rates.copy, rates.reads, rates.host) > 0
+    graph = power_law(2_000, 20_000, 300)
+    return gpu.Bench(graph, device, rates, once(bounds), num_seeds=1_500)
+
+
+def once(bounds):
+    """A clock that times a single round."""
+    return lambda call, rounds: bounds.host_seconds(call, 1)
+
+
+def test_every_row_is_measured(bench, programs):
+    gpu, _ = programs
+    rows = gpu.measure(bench)
+    assert [row.note for row in rows if 'failed' in row.note] == []
+    assert [row for row in rows if row.ms <= 0] == []
+    assert rows[0].note == 'the sample of the CPU'
+    assert len(rows) == 12
+
+
+def test_a_row_that_fails_says_why(bench, programs):
+    gpu, _ = programs
+    good = bench.seconds
+
+    def seconds(call, rounds):
+        if rounds == 9:
+            raise RuntimeError('out of memory')
+        return good(call, rounds)
+
+    bench.seconds = seconds
+    notes = [row.note for row in gpu.measure(bench)]
+    assert notes.count('failed: RuntimeError: out of memory') == 5
+    assert [row.note for row in gpu.measure(bench, -1)] == [
+        'left out: no time was left'
+    ] * 5
+
+
+def test_results_become_a_file_and_a_table(bench, programs, tmp_path):
+    gpu, _ = programs
+    rows = [gpu.Row('walks', 2.0, 0.5, 2.5, 'x'), gpu.Row('bad', note='y')]
+    path = gpu.write_json(tmp_path, 'NVIDIA H200', 'tiny', bench.rates, rows)
+    assert path.name.startswith('cuda-nvidia-h200-20')
+    assert json.loads(path.read_text())['rows'][0]['bound_ms'] == 0.5
+    page = tmp_path / 'page.md'
+    page.write_text((TOP / 'docs/benchmarks.md').read_text())
+    gpu.write_page(page, gpu.table('NVIDIA H200', bench.rates, rows))
+    text = page.read_text()
+    assert '| walks | 2 | 0.5 | 2.5 | 25 % | x |' in text
+    assert 'No GPU was measured yet' not in text
+    assert 'What is to be reached' in text
+    gpu.write_page(page, 'again')  # what was measured before goes
+    assert '| walks |' not in page.read_text()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason='it would measure')
+def test_it_asks_for_a_gpu(programs, monkeypatch, capsys):
+    gpu, _ = programs
+    monkeypatch.setattr(sys, 'argv', ['gpu.py'])
+    with pytest.raises(SystemExit) as caught:
+        gpu.main()
+    assert caught.value.code == 1
+    assert 'there is no GPU' in capsys.readouterr().err

@@ -1,0 +1,159 @@
+"""Selected and distinct nodes of batches on the GPU, bit for bit."""
+
+import pytest
+import torch
+
+from tests.cuda.test_matrix import EMPTY
+from tests.cuda.test_neighbor_sample import SHAPES
+from tests.cuda.test_walk import assert_same
+from torch_gsample.ops import cumulate_weights
+from torch_gsample.rng import make_key
+
+#: Nodes of three batches, one of which is empty.
+PTR = torch.tensor([0, 130, 130, 150])
+KEYS = torch.cat([make_key(seed) for seed in (4, 5, 6)])
+COUNTS = [0, 1, 5, 19, 20, 21, 129, 130, 131]
+WEIGHTS = ['uniform', 'positive', 'some', 'none']
+
+
+def weights_of(kind, ptr):
+    """Cumulated weights, or None if they are uniform."""
+    size = int(ptr[-1])
+    weight = torch.rand(size, generator=torch.Generator().manual_seed(1))
+    weight = {
+        'positive': weight + 1e-6,
+        'some': weight * (torch.arange(size) % 3 > 0),
+        'none': weight * 0,
+    }.get(kind)
+    return None if weight is None else cumulate_weights(ptr, weight)
+
+
+@pytest.mark.parametrize('replace', [False, True])
+@pytest.mark.parametrize('kind', WEIGHTS[1:])
+def test_selected_nodes(cuda, kind, replace):
+    cum_weight = weights_of(kind, PTR[:2])
+    for seed, k in enumerate(COUNTS):
+        cuda.configure(seed, *SHAPES[seed % len(SHAPES)])
+        options = {'cum_weight': cum_weight, 'replace': replace}
+        args = 'sample_nodes', 130, k, make_key(seed), 3
+        assert_same(cuda, *args, **options)
+
+
+@pytest.mark.parametrize('replace', [False, True])
+@pytest.mark.parametrize('kind', WEIGHTS)
+def test_selected_nodes_of_batches(cuda, kind, replace):
+    options = {'replace': replace}
+    for seed, k in enumerate(COUNTS):
+        cuda.configure(seed, *SHAPES[seed % len(SHAPES)])
+        args = 'sample_nodes_segments', 150, k, KEYS, 3
+        own = options | {'ptr': PTR, 'cum_weight': weights_of(kind, PTR)}
+        assert_same(cuda, *args, **own)
+        shared = weights_of(kind, torch.tensor([0, 150]))
+        if shared is not None:
+            assert_same(cuda, *args, **options, cum_weight=shared)
+
+
+@pytest.mark.parametrize('dtype', [torch.int32, torch.int64])
+@pytest.mark.parametrize('is_sorted', [False, True])
+@pytest.mark.parametrize('shape', SHAPES, ids=str)
+def test_distinct_nodes_of_batches(cuda, shape, is_sorted, dtype):
+    generator = torch.Generator().manual_seed(0)
+    for num_nodes, ptr in [
+        (9, [0, 40, 40, 200, 300, 300]),
+        (70, [0, 0, 300]),
+        (3, [0]),
+        (3, [0, 0]),
+    ]:
+        cuda.configure(num_nodes, *shape)
+        id = torch.randint(num_nodes, (ptr[-1],), generator=generator)
+        args = id.to(dtype), torch.tensor(ptr), num_nodes, is_sorted
+        assert_same(cuda, 'unique_nodes_segments', *args)
+
+
+def test_distinct_nodes_of_batches_of_a_large_graph(cuda):
+    id = torch.tensor([2**40, 3, 2**40, 2**62 - 1, 3, 3, 2**40])
+    cuda.configure()
+    ptr = torch.tensor([0, 4, 4, 7])
+    assert_same(cuda, 'unique_nodes_segments', id, ptr, 2**62)
+
+
+@pytest.mark.sanitize
+def test_nodes_under_a_sanitizer(cuda):
+    cuda.configure(2, 2, 64, 30)
+    ptr = torch.tensor([0, 13, 20])
+    for kind in WEIGHTS:
+        for replace in (False, True):
+            options = {'replace': replace, 'ptr': ptr}
+            options['cum_weight'] = weights_of(kind, ptr)
+            args = 'sample_nodes_segments', 20, 5, KEYS[:2], 3
+            assert_same(cuda, *args, **options)
+    id = torch.arange(20) % 6
+    for is_sorted in (False, True):
+        assert_same(cuda, 'unique_nodes_segments', id, ptr, 6, is_sorted)
+
+
+@pytest.mark.parametrize('bad', [[0, 3, 2], [1, 1, 2], [0, 1, 1], [-1, 1, 2]])
+def test_pointers_of_batches_must_ascend(cuda, bad):
+    ptr, keys = torch.tensor(bad), KEYS[:2]
+    cum_weight = weights_of('positive', torch.tensor([0, 1, 2]))
+    cuda.configure()
+    for is_sorted in (False, True):
+        with pytest.raises(RuntimeError, match="'ptr' must ascend from 0 to"):
+            cuda.operator('unique_nodes_segments')(
+                torch.tensor([0, 1]), ptr, 2, is_sorted
+            )
+    for replace in (False, True):
+        for cum in (None, cum_weight):
+            with pytest.raises(RuntimeError, match="'ptr' must ascend from"):
+                cuda.operator('sample_nodes_segments')(
+                    2, 1, keys, ptr=ptr, cum_weight=cum, replace=replace
+                )
+
+
+@pytest.mark.parametrize('bad', [-1, 9, 2**62])
+def test_a_node_beyond_the_graph_ends_in_an_error(cuda, bad):
+    id, ptr = torch.tensor([0, bad]), torch.tensor([0, 1, 2])
+    cuda.configure()
+    operator = cuda.operator('unique_nodes_segments')
+    for num_nodes in (9, 2**62):
+        if bad < 0 or bad >= num_nodes:
+            message = rf"'id' must be in \[0, {num_nodes}\) \(got {bad} at"
+            with pytest.raises(RuntimeError, match=message):
+                operator(id, ptr, num_nodes)
+
+
+def test_counts_that_do_not_fit_end_in_an_error(cuda):
+    cum_weight = weights_of('positive', torch.tensor([0, 2]))
+    sample = cuda.operator('sample_nodes')
+    options = {'cum_weight': cum_weight}
+    with pytest.raises(RuntimeError, match="'num_nodes' must not be neg"):
+        sample(-1, 2, make_key(0), **options)
+    with pytest.raises(RuntimeError, match=r"'k' must be in \[0, 2\^31\)"):
+        sample(2, -1, make_key(0), **options)
+    with pytest.raises(RuntimeError, match="'cum_weight' must have 4 elem"):
+        sample(3, 1, make_key(0), **options)
+    with pytest.raises(RuntimeError, match='are too many'):
+        cuda.operator('sample_nodes_segments')(
+            2**60, 2**31 - 1, torch.cat([make_key(0)] * 2**10),
+            ptr=torch.zeros(2**10 + 1, dtype=torch.int64), replace=True,
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize('cum', [-1, 0, 2**62, -(2**63)])
+def test_weights_that_are_no_sums_do_no_harm(cuda, cum):
+    cum_weight = weights_of('some', PTR[:2])
+    cum_weight[:130:3] = cum
+    cuda.configure()
+    for replace in (False, True):
+        node = cuda.operator('sample_nodes')(
+            130, 40, make_key(0), cum_weight=cum_weight, replace=replace
+        )
+        assert ((node >= 0) & (node < 130)).all()
+
+
+def test_no_nodes(cuda):
+    cuda.configure()
+    out = assert_same(
+        cuda, 'unique_nodes_segments', EMPTY, torch.tensor([0, 0, 0]), 5
+    )
+    assert out[2].tolist() == [0, 0, 0]

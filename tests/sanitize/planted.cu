@@ -1,0 +1,28 @@
+// A program with a bug of the kind that a tool of compute-sanitizer is to find:
+// memcheck an access beyond memory, racecheck a read of shared memory that no
+// barrier orders after the write. With `none` it has none.
+#include <stdio.h>
+#include <string.h>
+
+__global__ void shift(int* data, int size, bool race) {
+  __shared__ int held[128];
+  held[threadIdx.x] = data[threadIdx.x];
+  if (!race)
+    __syncthreads();
+  data[threadIdx.x] = held[(threadIdx.x + 64) % 128];
+  if (threadIdx.x == 0)
+    data[size - 1] = 1;
+}
+
+int main(int argc, char** argv) {
+  const bool beyond = argc > 1 && strcmp(argv[1], "memcheck") == 0;
+  const bool race = argc > 1 && strcmp(argv[1], "racecheck") == 0;
+  int* data = nullptr;
+  if (cudaMalloc(&data, 128 * sizeof(int)) != cudaSuccess)
+    return 2;
+  cudaMemset(data, 0, 128 * sizeof(int));
+  shift<<<1, 128>>>(data, beyond ? 1 << 28 : 128, race);
+  const cudaError_t error = cudaDeviceSynchronize();
+  printf("%s\n", cudaGetErrorString(error));
+  return error == cudaSuccess ? 0 : 1;
+}

@@ -1,0 +1,79 @@
+"""Sums along columns, in the order of their edges."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torch_gsample.ops import _check
+
+
+def sum_columns(
+    indptr: Tensor, value: Tensor, perm: Tensor | None = None
+) -> Tensor:
+    """Sums the values of the edges of each column, in their order.
+
+    So the sum has the same bits on every device; sums by atomic additions, as
+    ``index_add`` has them on a GPU, come in any order.
+
+    Args:
+        indptr (torch.Tensor): int32 or int64 ``[num_cols + 1]``, from 0 to
+            ``num_edges``.
+        value (torch.Tensor): float32 or float64 ``[num_edges]`` or
+            ``[num_edges, size]``.
+        perm (torch.Tensor, optional): int64 ``[num_edges]``, a permutation:
+            where the value of each edge is stored; in their order if not
+            given.
+
+    Returns:
+        torch.Tensor: ``[num_cols]`` or ``[num_cols, size]``.
+
+    Raises:
+        TypeError: If ``value`` has another dtype.
+        ValueError: If a length does not fit.
+
+    Example:
+        >>> sum_columns(torch.tensor([0, 2, 2, 3]), torch.tensor([1., 2., 4.]))
+        tensor([3., 0., 4.])
+    """
+    op = 'sum_columns'
+    device = _check.graph_device(op, indptr)
+    indptr = _check.pointers(op, indptr, device)
+    if value.dtype not in (torch.float32, torch.float64):
+        raise TypeError(
+            f"{op}: 'value' must be float32 or float64 (got {value.dtype})"
+        )
+    if value.dim() not in (1, 2):
+        raise ValueError(
+            f"{op}: 'value' must have shape [num_edges] or [num_edges, size] "
+            f'(got {list(value.shape)})'
+        )
+    if perm is not None:
+        perm = _check.int64_vector(op, 'perm', perm, value.shape[0], device)
+    return torch.ops.gsample.sum_columns(indptr, value.contiguous(), perm)
+
+
+@torch.library.register_fake('gsample::sum_columns')
+def _(indptr, value, perm=None):
+    return value.new_empty(indptr.shape[0] - 1, *value.shape[1:])
+
+
+def _setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
+    indptr, value, perm = inputs
+    ctx.save_for_backward(indptr, perm)
+    ctx.num_edges = value.shape[0]
+
+
+def _backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, None]:
+    indptr, perm = ctx.saved_tensors
+    out = torch.repeat_interleave(
+        grad, indptr.diff(), 0, output_size=ctx.num_edges
+    )
+    if perm is not None:
+        out = torch.empty_like(out).index_copy(0, perm, out)
+    return None, out, None
+
+
+torch.library.register_autograd(
+    'gsample::sum_columns', _backward, setup_context=_setup_context
+)

@@ -16,6 +16,12 @@ IDS = on_cuda(torch.tensor([0, 1]))
 KEY = make_key(0)
 CALLS = {
     'gather_rows': lambda: ops.gather_rows(on_cuda(torch.ones(3, 2)), IDS),
+    'hetero_neighbor_sample': lambda: [
+        tensors[0]
+        for tensors in ops.hetero_neighbor_sample(
+            [GRAPH[0]], [GRAPH[1]], [(0, 0)], [2], [IDS], [[2]], key=KEY
+        )
+    ],
     'metapath_walk': lambda: ops.metapath_walk(
         [GRAPH[0]], [GRAPH[1]], [0, 0], IDS, key=KEY
     ),

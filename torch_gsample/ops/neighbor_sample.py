@@ -135,10 +135,7 @@ def neighbor_sample(
         cum_weight = _check.int64_vector(
             op, 'cum_weight', cum_weight, size, device
         )
-    if (edge_time is None) != (seed_time is None):
-        raise ValueError(
-            f"{op}: 'edge_time' and 'seed_time' must be given together"
-        )
+    _check_times(op, edge_time, seed_time, disjoint)
     if edge_time is not None and seed_time is not None:
         edge_time = _check.int64_vector(
             op, 'edge_time', edge_time, num_edges, device
@@ -146,8 +143,6 @@ def neighbor_sample(
         seed_time = _check.int64_vector(
             op, 'seed_time', seed_time, seeds.numel(), device
         )
-        if not disjoint:
-            raise ValueError(f"{op}: temporal sampling needs 'disjoint=True'")
     out = _check.call(
         torch.ops.gsample.neighbor_sample.default,
         indptr,
@@ -193,7 +188,7 @@ def hetero_neighbor_sample(
 
     Like :func:`neighbor_sample`, with a graph for each relation. At each hop
     relations are sampled in their order, which is also the order of local
-    ids.
+    ids. On a GPU all tensors but ``key`` are on it.
 
     Args:
         indptr (List[torch.Tensor]): A tensor ``[num_nodes[dst] + 1]`` for
@@ -248,17 +243,15 @@ def hetero_neighbor_sample(
             f"{op}: 'fanouts' must have the same number of hops for each "
             f'relation (got {sorted(hops)})'
         )
-    graphs = [_check.graph(op, *g) for g in zip(indptr, indices, strict=True)]
+    device = _check.graph_device(op, indptr[0] if len(indptr) else None)
+    graphs = [
+        _check.graph(op, *g, device) for g in zip(indptr, indices, strict=True)
+    ]
     seeds = [
-        _check.node_ids(op, 'seeds', s, n)
+        _check.node_ids(op, 'seeds', s, n, device)
         for s, n in zip(seeds, num_nodes, strict=True)
     ]
-    if (edge_time is None) != (seed_time is None):
-        raise ValueError(
-            f"{op}: 'edge_time' and 'seed_time' must be given together"
-        )
-    if edge_time is not None and not disjoint:
-        raise ValueError(f"{op}: temporal sampling needs 'disjoint=True'")
+    _check_times(op, edge_time, seed_time, disjoint)
     edge_counts = [g[1].numel() for g in graphs]
     weight_sizes = [
         cum_weight_size(g[1].numel(), g[0].numel() - 1) for g in graphs
@@ -276,10 +269,10 @@ def hetero_neighbor_sample(
             for relation in fanouts
             for k in _check.fanouts(op, 'fanouts', relation)
         ],
-        _optional_vectors(op, 'cum_weight', cum_weight, weight_sizes),
-        _optional_vectors(op, 'edge_time', edge_time, edge_counts),
+        _optional_vectors(op, 'cum_weight', cum_weight, weight_sizes, device),
+        _optional_vectors(op, 'edge_time', edge_time, edge_counts, device),
         _optional_vectors(
-            op, 'seed_time', seed_time, [s.numel() for s in seeds]
+            op, 'seed_time', seed_time, [s.numel() for s in seeds], device
         ),
         _check.random_key(op, key),
         call_id,
@@ -293,11 +286,23 @@ def hetero_neighbor_sample(
     return HeteroNeighborSample(*out)
 
 
+def _check_times(
+    op: str, edge_time: object, seed_time: object, disjoint: bool
+) -> None:
+    if (edge_time is None) != (seed_time is None):
+        raise ValueError(
+            f"{op}: 'edge_time' and 'seed_time' must be given together"
+        )
+    if edge_time is not None and not disjoint:
+        raise ValueError(f"{op}: temporal sampling needs 'disjoint=True'")
+
+
 def _optional_vectors(
     op: str,
     name: str,
     values: Sequence[Tensor | None] | None,
     sizes: Sequence[int],
+    device: torch.device,
 ) -> list[Tensor]:
     """Spells a missing item as a tensor without elements."""
     if values is None:
@@ -307,9 +312,9 @@ def _optional_vectors(
             f"{op}: '{name}' must have {len(sizes)} items (got {len(values)})"
         )
     return [
-        torch.empty(0, dtype=torch.int64)
+        torch.empty(0, dtype=torch.int64, device=device)
         if value is None
-        else _check.int64_vector(op, name, value, size)
+        else _check.int64_vector(op, name, value, size, device)
         for value, size in zip(values, sizes, strict=True)
     ]
 
@@ -361,12 +366,13 @@ def _(
     hops = len(fanouts) // max(len(indptr), 1)
     edges = [dynamic_size() for _ in indptr]
     nodes = [dynamic_size() for _ in seeds]
+    like = seeds[0] if seeds else key
     return (
-        [key.new_empty(n) for n in edges],
-        [key.new_empty(n) for n in edges],
-        [key.new_empty(n) for n in nodes],
-        [key.new_empty(n if return_edge_id else 0) for n in edges],
-        [key.new_empty(n if disjoint else 0) for n in nodes],
+        [like.new_empty(n) for n in edges],
+        [like.new_empty(n) for n in edges],
+        [like.new_empty(n) for n in nodes],
+        [like.new_empty(n if return_edge_id else 0) for n in edges],
+        [like.new_empty(n if disjoint else 0) for n in nodes],
         key.new_empty(len(nodes), hops + 1),
         key.new_empty(len(edges), hops),
     )

@@ -190,19 +190,35 @@ class Call {
   }
 
  private:
-  // Of tensors that are read, all but the key.
-  void check_devices() const {
-    const auto check = [&](const char* name, const Tensors& tensors) {
-      for (const Tensor& tensor : tensors)
-        if (tensor.numel() > 0)
-          check_device(in_.op, name, tensor, like_, "seeds");
-    };
-    check("indptr", in_.indptr);
-    check("indices", in_.indices);
-    check("cum_weight", in_.cum_weight);
-    check("edge_time", in_.edge_time);
-    check("seed_time", in_.seed_time);
-    check("seeds", in_.seeds);
+  // Seeds and their times are on the device. It reads the graph there or in
+  // pinned memory.
+  void check_devices() {
+    for (const Tensors* tensors : {&in_.seeds, &in_.seed_time})
+      for (const Tensor& tensor : *tensors)
+        check_device(in_.op, "seeds' and 'seed_time", tensor, like_,
+                     "seeds[0]");
+    for (size_t r = 0; r < relations_.size(); ++r) {
+      auto& relation = relations_[r];
+      readable(in_.indptr[r], &relation.indptr);
+      readable(in_.indices[r], &relation.indices);
+      if (relation.cum_weight != nullptr)
+        readable(in_.cum_weight[r], &relation.cum_weight);
+      if (relation.edge_time != nullptr)
+        readable(in_.edge_time[r], &relation.edge_time);
+    }
+  }
+
+  // Where the device finds a tensor of the graph.
+  template <typename item_t>
+  void readable(const Tensor& tensor, const item_t** data) const {
+    if (on_device_of(tensor, like_) || tensor.numel() == 0)
+      return;
+    const void* found =
+        tensor.is_cuda() ? nullptr : device_address(tensor.const_data_ptr());
+    STD_TORCH_CHECK(found != nullptr, in_.op,
+                    ": the graph must be on the device of 'seeds' or in pinned "
+                    "host memory (see torch_gsample.placement.pin)");
+    *data = static_cast<const item_t*>(found);
   }
 
   // A key that the kernel reads when it runs: in a CUDA graph, each replay may
@@ -350,7 +366,7 @@ class Call {
   const Tensor& like_;
   const DeviceScope scope_;
   const std::vector<NodeType> types_;
-  const std::vector<Relation<indptr_t, index_t>> relations_;
+  std::vector<Relation<indptr_t, index_t>> relations_;
   std::vector<SampledType> sampled_;
   int64_t num_trees_ = 0;
   NeighborSampleCuda<indptr_t, index_t> args_{};

@@ -34,12 +34,19 @@ CUDA_ERRORS = [
     (
         ValueError,
         lambda: sample(on_cpu(4), on_cpu(0), on_gpu(2)),
-        "'seeds' must be on the CPU (got cuda:0)",
+        "'indptr' must be on cuda:0, where the seeds are, or in pinned memory "
+        '(got cpu, not pinned): move the graph there, or pin it with '
+        'torch_gsample.placement.pin',
+    ),
+    (
+        ValueError,
+        lambda: sample(on_cpu(4), on_cpu(0), on_gpu(2), built=False),
+        "'seeds' is on cuda:0, but this torch_gsample was built without CUDA",
     ),
     (
         ValueError,
         lambda: sample(on_gpu(4), on_cpu(3), on_gpu(2)),
-        "'indices' must be on cuda:0, where the graph is (got cpu)",
+        "'indices' must be on cuda:0, where the seeds are, or in pinned",
     ),
     (
         ValueError,

@@ -74,7 +74,9 @@ def neighbor_sample(
     ``[seed_time - time_window, seed_time]``.
 
     On a GPU, where all tensors but ``key`` then are, the sample is the same;
-    only the counts come back to the CPU.
+    only the counts come back to the CPU. The GPU also reads a graph (with its
+    weights and times) in pinned memory itself, see
+    :func:`torch_gsample.placement.pin`.
 
     Args:
         indptr (torch.Tensor): int32 or int64 ``[num_nodes + 1]``, where each
@@ -126,19 +128,19 @@ def neighbor_sample(
         (tensor([1, 2]), tensor([0, 0]))
     """
     op = 'neighbor_sample'
-    device = _check.graph_device(op, indptr)
-    indptr, indices = _check.graph(op, indptr, indices, device)
+    device = _check.sampling_device(op, indptr, seeds)
+    indptr, indices = _check.graph(op, indptr, indices, device, True)
     seeds = _check.node_ids(op, 'seeds', seeds, indptr.numel() - 1, device)
     num_edges = indices.numel()
     if cum_weight is not None:
         size = cum_weight_size(num_edges, indptr.numel() - 1)
         cum_weight = _check.int64_vector(
-            op, 'cum_weight', cum_weight, size, device
+            op, 'cum_weight', cum_weight, size, device, or_pinned=True
         )
     _check_times(op, edge_time, seed_time, disjoint)
     if edge_time is not None and seed_time is not None:
         edge_time = _check.int64_vector(
-            op, 'edge_time', edge_time, num_edges, device
+            op, 'edge_time', edge_time, num_edges, device, or_pinned=True
         )
         seed_time = _check.int64_vector(
             op, 'seed_time', seed_time, seeds.numel(), device
@@ -188,7 +190,7 @@ def hetero_neighbor_sample(
 
     Like :func:`neighbor_sample`, with a graph for each relation. At each hop
     relations are sampled in their order, which is also the order of local
-    ids. On a GPU all tensors but ``key`` are on it.
+    ids. On a GPU, tensors are where :func:`neighbor_sample` has them.
 
     Args:
         indptr (List[torch.Tensor]): A tensor ``[num_nodes[dst] + 1]`` for
@@ -286,6 +288,17 @@ def hetero_neighbor_sample(
     return HeteroNeighborSample(*out)
 
 
+def _sampling_device(
+    op: str, indptr: Sequence[Tensor], seeds: Sequence[Tensor]
+) -> torch.device:
+    """Where to sample: on a GPU where the first seeds are on one."""
+    return _check.sampling_device(
+        op,
+        indptr[0] if len(indptr) else None,
+        seeds[0] if len(seeds) else None,
+    )
+
+
 def _check_times(
     op: str, edge_time: object, seed_time: object, disjoint: bool
 ) -> None:
@@ -314,7 +327,9 @@ def _optional_vectors(
     return [
         torch.empty(0, dtype=torch.int64, device=device)
         if value is None
-        else _check.int64_vector(op, name, value, size, device)
+        else _check.int64_vector(
+            op, name, value, size, device, name != 'seed_time'
+        )
         for value, size in zip(values, sizes, strict=True)
     ]
 

@@ -33,13 +33,14 @@ LAYERS = {
     'ops': {'_library', 'ops'},
     'formats': {'ops'},
     'placement': {'_library'},
+    'list_cache': {'_library', 'ops'},
     'sparse_sample': {
         *('formats', 'ops', 'placement', 'rng', 'sparse_sample'),
     },
     'algorithms': {'algorithms', 'ops', 'rng', 'sparse_sample'},
     'samplers': {
-        *('algorithms', 'compiler', 'formats', 'ops', 'placement', 'rng'),
-        *('samplers', 'sparse_sample'),
+        *('algorithms', 'compiler', 'formats', 'list_cache', 'ops'),
+        *('placement', 'rng', 'samplers', 'sparse_sample'),
     },
     'loader': {
         *('algorithms', 'formats', 'loader', 'ops', 'placement', 'rng'),

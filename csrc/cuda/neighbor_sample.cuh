@@ -37,7 +37,7 @@ template <bool kWeighted, typename indptr_t, typename index_t>
 class NeighborSampler {
  public:
   using Args = NeighborSampleCuda<indptr_t, index_t>;
-  using Graph = Relation<indptr_t, index_t>;
+  using Graph = SampledRelation<indptr_t, index_t>;
 
   __device__ NeighborSampler(const Args& args, SampleShared& shared)
       : a_(args), shared_(shared), key_(read_key(args)) {}
@@ -188,8 +188,12 @@ class NeighborSampler {
       if (added > 0)
         select_columns(hop, r, next + before);
       next += added;
-      if (is_first_thread())
-        a_.edge_end[int64_t{hop} * a_.num_relations + r + 1] = next;
+      if (!is_first_thread())
+        continue;
+      a_.edge_end[int64_t{hop} * a_.num_relations + r + 1] = next;
+      if (a_.relations[r].cache != nullptr)
+        Atomic<int64_t>(a_.relations[r].cache_reads[1])
+            .fetch_add(added, kRelaxed);
     }
     return true;
   }
@@ -252,8 +256,9 @@ class NeighborSampler {
     const Stream draw{stream, trees ? static_cast<uint32_t>(tree(cols, c)) : 0,
                       static_cast<uint64_t>(v)};
     const uint64_t key = first_key(rows, cols, c);
+    const index_t* list = read_list(graph, v, column, group.rank == 0);
     const auto take = [&](uint32_t slot, uint64_t choice) {
-      take_edge(r, graph, rows.of.num_nodes, key, c,
+      take_edge(r, list[choice], rows.of.num_nodes, key, c,
                 column.start + static_cast<int64_t>(choice),
                 column.offset + slot);
     };
@@ -268,15 +273,27 @@ class NeighborSampler {
       select_uniform(draw, column, a_.options.replace, group, scratch, take);
   }
 
+  // The neighbours of the candidates of a column. One thread counts.
+  __device__ static const index_t* read_list(const Graph& graph,
+                                             int64_t v,
+                                             const SampleColumn& column,
+                                             bool counts) {
+    const int64_t start = graph.cache == nullptr ? -1 : graph.cache_start[v];
+    if (start < 0)
+      return graph.indices + column.start;
+    if (counts)
+      Atomic<int64_t>(graph.cache_reads[0]).fetch_add(column.count, kRelaxed);
+    return graph.cache + start + (column.start - graph.indptr[v]);
+  }
+
   // The row of an edge holds the table's entry until it is relabelled.
   __device__ void take_edge(int r,
-                            const Graph& graph,
+                            int64_t neighbor,
                             int64_t num_rows,
                             uint64_t first_key,
                             int64_t c,
                             int64_t edge,
                             int64_t position) const {
-    int64_t neighbor = graph.indices[edge];
     if (neighbor < 0 || neighbor >= num_rows) {
       note_fault(a_.report, Report::kIndices, edge, num_rows, r);
       neighbor = 0;

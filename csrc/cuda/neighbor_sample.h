@@ -20,10 +20,18 @@ struct SampledType {
   int64_t* batch;      // or null
 };
 
+// A relation, and those of its columns that are in the device's memory, too.
+template <typename indptr_t, typename index_t>
+struct SampledRelation : Relation<indptr_t, index_t> {
+  const index_t* cache;        // or null
+  const int64_t* cache_start;  // [num_cols] of a column in `cache`, or -1
+  int64_t* cache_reads;        // [2] edges that were read there, and in all
+};
+
 template <typename indptr_t, typename index_t>
 struct NeighborSampleCuda {
-  const Relation<indptr_t, index_t>* relations;  // [num_relations]
-  const SampledType* types;                      // [num_types]
+  const SampledRelation<indptr_t, index_t>* relations;  // [num_relations]
+  const SampledType* types;                             // [num_types]
   int num_relations;
   int num_types;
   int64_t num_nodes;  // of all types

@@ -61,7 +61,7 @@ class FakeCuda:
 def in_place(monkeypatch, driver):
     """The CPU in the place of a GPU."""
 
-    def on(self, device, kind, induced):
+    def on(self, device, kind, induced, cache_bytes):
         if device is None:
             return self
         return self.place(placement.Placement(CPU, kind == 'uva'))

@@ -4,13 +4,14 @@ Seeds of each node type come in, PyG's outputs go out. Where ``backward`` is
 set, the columns of the graph are sources, and rows destinations.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 
 from torch_gsample import ops
+from torch_gsample.list_cache import ListCache
 from torch_gsample.placement import (
     Placement,
     check_kind,
@@ -36,6 +37,8 @@ class Neighborhood:
         weights (Dict[EdgeType, torch.Tensor]): Cumulative edge weights.
         backward (bool): Whether columns are sources.
         placement (Placement, optional): Where it was placed for a GPU.
+        caches (List[ListCache]): Neighbour lists that the GPU's memory holds
+            of a graph in pinned memory.
     """
 
     graph: SamplerGraph
@@ -43,9 +46,14 @@ class Neighborhood:
     weights: EdgeWeights
     backward: bool
     placement: Placement | None = None
+    caches: list[ListCache] = field(default_factory=list)
 
     def on(
-        self, device: torch.device, kind: str, induced: bool
+        self,
+        device: torch.device,
+        kind: str,
+        induced: bool,
+        cache_bytes: int | None = None,
     ) -> 'Neighborhood':
         """Returns the graph where a device samples from it.
 
@@ -53,6 +61,8 @@ class Neighborhood:
             device (torch.device): The device.
             kind (str): See :func:`choose_placement`.
             induced (bool): Whether :meth:`induce` is called.
+            cache_bytes (int, optional): Memory for :attr:`caches`; a quarter
+                of what is free if not given.
 
         Raises:
             ValueError: If the kind is not known, or the device cannot induce.
@@ -67,9 +77,10 @@ class Neighborhood:
                 "memory of a GPU (graph_placement='gpu') and an operator "
                 "'induce_subgraph' there; use device='cpu'"
             )
-        return self.place(
+        placed = self.place(
             choose_placement(name, device, kind, self._long_tensors())
         )
+        return placed.cached(cache_bytes)
 
     def place(self, placement: Placement) -> 'Neighborhood':
         """Returns the graph where a GPU samples from it.
@@ -97,6 +108,47 @@ class Neighborhood:
             weights=place_all(self.weights),
             placement=placement,
         )
+
+    def cached(self, cache_bytes: int | None) -> 'Neighborhood':
+        """Returns the graph with a cache of the lists that are read most.
+
+        A node is met in proportion to the lists that it is in.
+        """
+        assert self.placement is not None
+        if not self.placement.pinned:
+            return self
+        if cache_bytes is None:
+            free, _ = torch.cuda.mem_get_info(self.placement.device)
+            cache_bytes = free // 4
+        met = {
+            t: torch.zeros(n, dtype=torch.int64)
+            for t, n in self.graph.num_nodes.items()
+        }
+        sizes, columns = {}, {}
+        for edge_type, csc in self.graph.csc.items():
+            rows, columns[edge_type] = self._row_and_column_type(edge_type)
+            met[rows] += torch.bincount(csc.indices, minlength=csc.num_rows)
+            sizes[edge_type] = csc.num_edges
+        total = max(sum(sizes.values()), 1)
+        caches = [
+            ListCache(
+                csc.indptr.cpu(),
+                csc.indices,
+                met[columns[t]],
+                cache_bytes * sizes[t] // total,
+                self.placement.device,
+            )
+            for t, csc in self.graph.csc.items()
+        ]
+        return replace(self, caches=caches)
+
+    def stats(self) -> dict[str, int]:
+        """Returns how many edges were read, and of them by the caches."""
+        reads = [cache.reads() for cache in self.caches]
+        return {
+            'edges_read': sum(both for _, both in reads),
+            'edges_cached': sum(hits for hits, _ in reads),
+        }
 
     def _long_tensors(self) -> list[Tensor]:
         """Returns what has an item for each edge."""

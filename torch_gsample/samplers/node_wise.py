@@ -1,6 +1,5 @@
 """Node-wise sampling: a few neighbours of each node, hop by hop."""
 
-import copy
 from typing import Any, Literal, TypeAlias
 
 import torch
@@ -16,7 +15,6 @@ from torch_geometric.sampler import (
 from torch_geometric.sampler.base import DataType, SubgraphType
 from torch_geometric.typing import EdgeType, NodeType
 
-from torch_gsample.ops._check import fanouts as check_fanouts
 from torch_gsample.ops._check import node_ids
 from torch_gsample.placement import (
     GraphPlacement,
@@ -28,6 +26,7 @@ from torch_gsample.samplers.arguments import (
     check_choices,
     check_count,
     check_window,
+    read_fanouts,
 )
 from torch_gsample.samplers.attributes import read_times, read_weights
 from torch_gsample.samplers.base import KeyedSampler
@@ -100,6 +99,9 @@ class NeighborSampler(KeyedSampler):
         graph_placement (str, optional): Where the graph is for a GPU: its
             memory (``'gpu'``), pinned memory of the host that it reads itself
             (``'uva'``), or the first if half of the free memory is enough.
+        cache_bytes (int, optional): Memory of a GPU for the neighbour lists
+            that are read most, where the graph is in pinned memory; a quarter
+            of what is free there if not given. See :meth:`stats`.
 
     Example:
         >>> import torch
@@ -140,11 +142,13 @@ class NeighborSampler(KeyedSampler):
         true_negatives: bool = False,
         device: torch.device | str = 'cpu',
         graph_placement: GraphPlacement = 'auto',
+        cache_bytes: int | None = None,
     ):
         super().__init__(seed, rng_scope)
         check_choices(sample_direction, temporal_strategy, exclude_seed_edges)
         check_window(time_window, time_attr)
         check_count('num_threads', num_threads)
+        check_count('cache_bytes', cache_bytes)
         self.subgraph_type = SubgraphType(
             subgraph_type if directed else 'induced'
         )
@@ -176,7 +180,7 @@ class NeighborSampler(KeyedSampler):
         where = read_device('NeighborSampler', device)
         induced = self.subgraph_type == SubgraphType.induced
         self._neighborhood = self._neighborhood.on(
-            where, graph_placement, induced
+            where, graph_placement, induced, cache_bytes
         )
         self.placement = self._neighborhood.placement
         self.num_neighbors = num_neighbors
@@ -193,30 +197,7 @@ class NeighborSampler(KeyedSampler):
 
     @num_neighbors.setter
     def num_neighbors(self, value: NumNeighborsType) -> None:
-        if not isinstance(value, NumNeighbors):
-            value = NumNeighbors(value)
-        if not isinstance(value.values, (list, tuple, dict)):
-            raise TypeError(
-                "NeighborSampler: 'num_neighbors' must be a list, a "
-                f'dictionary or NumNeighbors (got {value.values!r})'
-            )
-        if not self.is_hetero:
-            if isinstance(value.values, dict):
-                raise ValueError(
-                    "NeighborSampler: 'num_neighbors' must be a list for a "
-                    'homogeneous graph (got a dictionary)'
-                )
-            fanouts = [value.values]
-        else:
-            own = copy.copy(value)
-            own.__dict__.pop('_values', None)  # PyG keeps those of a graph
-            by_type = own.get_values(self.graph.edge_types)
-            fanouts = [by_type[t] for t in self.graph.edge_types]
-        self._fanouts = [
-            check_fanouts('NeighborSampler', 'num_neighbors', fanout)
-            for fanout in fanouts
-        ]
-        self._num_neighbors = value
+        self._num_neighbors, self._fanouts = read_fanouts(value, self.graph)
 
     @property
     def data_type(self) -> DataType:
@@ -348,6 +329,16 @@ class NeighborSampler(KeyedSampler):
         Otherwise it is built at the first draw, in each worker for itself.
         """
         self._negatives.prepare(edge_type)
+
+    def stats(self) -> dict[str, int]:
+        """Returns what was counted since the sampler was made.
+
+        Returns:
+            Dict[str, int]: ``edges_read``, of graphs that have a cache, and
+            ``edges_cached``, those of them that the GPU's memory held: their
+            ratio is the hit rate.
+        """
+        return self._neighborhood.stats()
 
     def __repr__(self) -> str:
         return (

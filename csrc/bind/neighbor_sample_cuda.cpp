@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <vector>
 
 #include "device_cuda.h"
@@ -141,7 +142,20 @@ class Call {
   }
 
   void sample(const Capacity& capacity) {
-    row_ = col_ = edge_ = Tensor();
+    try {
+      allocate(capacity);
+    } catch (const std::exception&) {
+      raise_no_memory(capacity);
+    }
+    const LaunchShape shape = neighbor_sample_shape(args_);
+    Tensor totals, arguments;
+    args_.totals = vector(&totals, 2 * relations_.size() * shape.blocks);
+    store_graph(&arguments);
+    launch(shape);
+  }
+
+  void allocate(const Capacity& capacity) {
+    row_ = col_ = edge_ = table_key_ = table_value_ = taken_ = Tensor();
     node_.assign(types_.size(), Tensor());
     batch_ = node_;
     const bool disjoint = args_.options.disjoint;
@@ -149,28 +163,35 @@ class Call {
     args_.row = vector(&row_, capacity.edges);
     args_.col = vector(&col_, capacity.edges);
     args_.edge = vector(&edge_, in_.return_edge_id ? capacity.edges : 0);
-    int64_t max_nodes = 0;
     for (size_t t = 0; t < types_.size(); ++t) {
       const int64_t size = capacity.nodes[t];
-      max_nodes += size;
       sampled_[t].node = vector(&node_[t], size);
       sampled_[t].batch = vector(&batch_[t], disjoint ? size : 0);
     }
-    Tensor key, value, taken, times, totals, arguments;
-    args_.table.capacity = NodeTable::capacity_for(max_nodes);
-    args_.table.key =
-        reinterpret_cast<uint64_t*>(vector(&key, args_.table.capacity));
-    value = device_vector(like_, args_.table.capacity, ScalarType::Int);
+    const uint64_t entries = NodeTable::capacity_for(capacity.all_nodes());
+    args_.table.capacity = entries;
+    args_.table.key = reinterpret_cast<uint64_t*>(vector(&table_key_, entries));
+    table_value_ = device_vector(like_, entries, ScalarType::Int);
     args_.table.value =
-        reinterpret_cast<uint32_t*>(value.mutable_data_ptr<int32_t>());
+        reinterpret_cast<uint32_t*>(table_value_.mutable_data_ptr<int32_t>());
     const bool in_turn = args_.weighted && !args_.options.replace;
     args_.taken = reinterpret_cast<TakenWeight*>(
-        vector(&taken, in_turn ? 2 * capacity.edges : 0));
-    args_.tree_time = vector(&times, in_.edge_time.empty() ? 0 : num_trees_);
-    const LaunchShape shape = neighbor_sample_shape(args_);
-    args_.totals = vector(&totals, 2 * relations_.size() * shape.blocks);
-    store_graph(&arguments);
-    launch(shape);
+        vector(&taken_, in_turn ? 2 * capacity.edges : 0));
+    args_.tree_time =
+        vector(&tree_time_, in_.edge_time.empty() ? 0 : num_trees_);
+  }
+
+  [[noreturn]] void raise_no_memory(const Capacity& capacity) const {
+    const int64_t nodes = capacity.all_nodes();
+    const int64_t of_edge = 2 + in_.return_edge_id + 2 * args_.weighted;
+    const int64_t of_node = 1 + args_.options.disjoint;
+    const int64_t words = capacity.edges * of_edge + nodes * of_node +
+                          NodeTable::capacity_for(nodes) * 3 / 2;
+    STD_TORCH_CHECK(false, in_.op, ": out of memory on the device for up to ",
+                    capacity.edges, " edges and ", nodes, " nodes, about ",
+                    words * int64_t{sizeof(int64_t)} >> 20,
+                    " MiB; use fewer seeds or smaller fan-outs");
+    throw 0;  // not reached
   }
 
   std::vector<SampledRelation<indptr_t, index_t>> relations() const {
@@ -287,6 +308,7 @@ class Call {
   int64_t num_trees_ = 0;
   NeighborSampleCuda<indptr_t, index_t> args_{};
   Tensor row_, col_, edge_, counts_;
+  Tensor table_key_, table_value_, taken_, tree_time_;
   Tensors node_, batch_;
   Report report_;
   std::vector<int64_t> node_end_, edge_end_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <vector>
 
 #include "../args.h"
@@ -18,6 +19,10 @@ constexpr int64_t kFirstTry = int64_t{1} << 24;
 struct Capacity {
   int64_t edges;
   std::vector<int64_t> nodes;
+
+  int64_t all_nodes() const {
+    return std::accumulate(nodes.begin(), nodes.end(), int64_t{0});
+  }
 };
 
 inline int64_t distinct(const NodeType& type, bool disjoint, int64_t edges) {

@@ -1,6 +1,8 @@
 """neighbor_sample on the (emulated) GPU against the CPU, bit for bit."""
 
 import itertools
+import resource
+from pathlib import Path
 
 import pytest
 import torch
@@ -158,6 +160,23 @@ def test_a_sample_larger_than_its_bound_is_tried_again(cuda):
     graph = skewed_graph(0, hub=700)
     out = assert_same(cuda, *graph, seeds, [-1], make_key(0))
     assert out[0].numel() == 15 * 700
+
+
+def test_a_lack_of_memory_names_the_sizes(emulated):
+    """Nothing is left of the call."""
+    held, most = resource.getrlimit(resource.RLIMIT_AS)
+    pages = int(Path('/proc/self/statm').read_text().split()[0])
+    limit = pages * resource.getpagesize() + 2**26
+    args = (*skewed_graph(0), some_seeds(0), [2**30], make_key(0))
+    operator = emulated.operator('neighbor_sample')
+    resource.setrlimit(resource.RLIMIT_AS, (limit, most))
+    try:
+        with pytest.raises(RuntimeError, match='out of memory on') as raised:
+            operator(*args)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (held, most))
+    assert '16777216 edges and 89 nodes, about 384 MiB' in str(raised.value)
+    assert operator(*args[:3], [2], args[4])[0].numel() > 0
 
 
 @pytest.mark.parametrize(

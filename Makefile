@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
 INSTALL := $(PIP) install --constraint constraints.txt
 SOURCES := $(shell find csrc -name '*.cpp' -o -name '*.h' -o -name '*.cu' \
 	-o -name '*.cuh')
-CPP := $(shell find csrc tests -name '*.cpp' -o -name '*.h' -o -name '*.cu' \
+CPP := $(shell find csrc tests torch_gsample -name '*.cpp' -o -name '*.h' -o -name '*.cu' \
 	-o -name '*.cuh')
 
 .PHONY: demo test test-interop test-sanitize test-cuda test-torch211 bench lint \

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 
@@ -13,8 +14,10 @@ from tests.codegen.edges import (
     edges,
     only_kernel,
 )
+from torch_gsample.codegen.expression import apply, operand
+from torch_gsample.codegen.kernel import EdgeKernel
 from torch_gsample.codegen.operations import is_exact
-from torch_gsample.codegen.program import evaluate
+from torch_gsample.codegen.program import Operand, Program, Role, evaluate
 from torch_gsample.ops import edge_map
 
 NUMBERS = torch.float32, torch.float64
@@ -185,6 +188,41 @@ def test_gradients_are_right_and_have_gradients(name):
 
     assert torch.autograd.gradcheck(function, inputs)
     assert torch.autograd.gradgradcheck(function, inputs)
+
+
+@pytest.mark.parametrize(
+    ('reduce', 'function'),
+    [
+        ('sum', np.add),
+        ('prod', np.multiply),
+        ('amax', np.maximum),
+        ('amin', np.minimum),
+    ],
+)
+@pytest.mark.parametrize('dtype', NUMBERS)
+@pytest.mark.parametrize('index', [torch.int32, torch.int64])
+def test_each_column_is_reduced_in_order(reduce, function, dtype, index):
+    generator = torch.Generator().manual_seed(4)
+    degree = torch.randint(40, (150,), generator=generator)
+    degree[[7, 31, 90]] = torch.tensor([1024, 1025, 700])
+    indptr = torch.cat([torch.zeros(1, dtype=torch.int64), degree.cumsum(0)])
+    x = torch.rand(int(indptr[-1]), generator=generator, dtype=dtype) + 0.4
+    x[5::97], x[50::970] = torch.inf, torch.nan
+    want = torch.full((150,), -3, dtype=dtype)  # of columns without edges
+    for col, values in enumerate(np.split((x * x).numpy(), indptr[1:-1])):
+        for total in function.accumulate(values)[-1:]:
+            want[col] = total.item()
+    kernel = EdgeKernel(
+        Program(
+            apply('mul', operand(0, dtype), operand(0, dtype)),
+            (Operand(Role.EDGE, dtype), Operand(Role.POINTERS, index)),
+            reduce,
+            fill=-3,
+        )
+    )
+    for end in (150, 129, 16, 9, 1):
+        got = kernel(x[: indptr[end]], indptr[: end + 1].to(index))
+        assert torch.equal(got.nan_to_num(7), want[:end].nan_to_num(7))
 
 
 @pytest.mark.parametrize(

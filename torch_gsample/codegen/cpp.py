@@ -1,5 +1,7 @@
 """The C++ text of a kernel. The same program gives the same text."""
 
+from pathlib import Path
+
 from torch_gsample.codegen.body import Body
 from torch_gsample.codegen.expression import CPP_TYPES
 from torch_gsample.codegen.program import Program, Role
@@ -9,6 +11,7 @@ PREAMBLE = """\
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 
 namespace {
@@ -35,6 +38,9 @@ inline int64_t wrapped(int64_t i, int64_t size) {
 
 }  // namespace
 """
+
+#: What kernels that reduce columns of single values have, too.
+REDUCE_COLUMNS = Path(__file__).with_name('reduce_columns.h').read_text()
 
 _HEAD = """
 // {text}
@@ -92,13 +98,16 @@ _COLUMNS = """\
     }
     const int64_t base = P[first], stop = P[last];
     CHECKS
-    for (int64_t col = first; col < last; ++col) {
 EACH
-    }
   }
   return 0;
 }
 """
+
+_EACH_COLUMN = """\
+    for (int64_t col = first; col < last; ++col) {
+EACH
+    }"""
 
 _MAP_COLUMN = """\
       for (int64_t e = P[col]; e < P[col + 1]; ++e)
@@ -109,21 +118,46 @@ _REDUCE_COLUMN = """\
       for (int f = 0; f < F; ++f)
         total[f] = START;
       for (int64_t e = P[col]; e < P[col + 1]; ++e)
-        edge(e, col, [&](T value, int f) { total[f] = STEP; });
+        edge(e, col, [&](T value, int f) {
+          total[f] = reduce(total[f], value);
+        });
       for (int f = 0; f < F; ++f)
         out[col * F + f] = P[col] < P[col + 1] ? total[f] : T(FILL);"""
 
-#: Where a reduction starts, and how it goes on.
+# Values of a block are computed first. A column that is longer than a block is
+# one by itself.
+_REDUCE_BLOCK = """\
+    if (stop - base > kBlock) {
+      T total = START;
+      for (int64_t e = base; e < stop; ++e)
+        edge(e, first, [&](T value, int) { total = reduce(total, value); });
+      out[first] = total;
+      continue;
+    }
+    T values[2 * kBlock + kReadAhead];
+VALUES
+    reduce_columns(values, POINTERS + first, last - first, START, T(FILL),
+                   reduce, out + first);"""
+_VALUES_OF_EDGES = """\
+#pragma omp simd
+    for (int64_t e = base; e < stop; ++e)
+      edge(e, 0, [&](T value, int) { values[e - base] = value; });"""
+_VALUES_OF_COLUMNS = """\
+    for (int64_t col = first; col < last; ++col)
+      for (int64_t e = P[col]; e < P[col + 1]; ++e)
+        edge(e, col, [&](T value, int) { values[e - base] = value; });"""
+
+#: Where a reduction starts, and how it goes on: for numbers and for vectors.
 _REDUCTIONS = {
-    'sum': ('T(0)', 'total[f] + value'),
-    'prod': ('T(1)', 'total[f] * value'),
+    'sum': ('T(0)', 'total + value'),
+    'prod': ('T(1)', 'total * value'),
     'amax': (
         'T(-INFINITY)',
-        'value != value || total[f] < value ? value : total[f]',
+        '((value != value) | (total < value)) ? value : total',
     ),
     'amin': (
         'T(INFINITY)',
-        'value != value || value < total[f] ? value : total[f]',
+        '((value != value) | (value < total)) ? value : total',
     ),
 }
 
@@ -136,7 +170,10 @@ def cpp_source(program: Program) -> str:
         type=CPP_TYPES[program.root.dtype],
         features=program.features if program.wide else 1,
     )
-    lines = [PREAMBLE + head.rstrip('\n')]
+    preamble = PREAMBLE
+    if _in_lanes(program):
+        preamble += '\n' + REDUCE_COLUMNS
+    lines = [preamble + head.rstrip('\n')]
     for i, operand in enumerate(program.operands):
         kind = CPP_TYPES[operand.dtype]
         lines.append(
@@ -148,7 +185,7 @@ def cpp_source(program: Program) -> str:
         '  const auto edge = [&](int64_t e, int64_t col, auto take) {'
     )
     lines += [*Body(program).lines(), '  };']
-    return '\n'.join(lines) + '\n' + _loops(program)
+    return '\n'.join(lines) + '\n' + reduction_text(program) + _loops(program)
 
 
 def _range(program: Program) -> str:
@@ -164,21 +201,59 @@ def _loops(program: Program) -> str:
         each = _MAP_EDGES if program.by is None else _ADD_EDGES
         text += _EDGES.replace('EACH', each)
     else:
-        each = column_text(program) if program.by is None else _ADD_COLUMN
+        if program.by is not None:
+            each = _EACH_COLUMN.replace('EACH', _ADD_COLUMN)
+        elif _in_lanes(program):
+            each = _block_text(program)
+        else:
+            each = _EACH_COLUMN.replace('EACH', column_text(program))
         text += _COLUMNS.replace('EACH', each)
     text = text.replace('P[', f'x{program.pointers}[')
     return text.replace('    CHECKS\n', _checks(program))
 
 
+def _in_lanes(program: Program) -> bool:
+    """Whether columns of single values are reduced, several at a time."""
+    wide, reduces = program.wide, program.reduce is not None
+    return reduces and program.by is None and not wide
+
+
+def reduction_text(program: Program) -> str:
+    """Returns the function by which a reduction of columns goes on."""
+    if program.reduce is None or program.by is not None:
+        return ''
+    _, step = _REDUCTIONS[program.reduce]
+    return (
+        '  const auto reduce = [](auto total, auto value) {\n'
+        f'    return {step};\n'
+        '  };\n'
+    )
+
+
+def _block_text(program: Program) -> str:
+    """Returns the statements for the columns of a block."""
+    roles = [operand.role for operand in program.operands]
+    by_column = Role.COLUMN in roles
+    text = _REDUCE_BLOCK.replace(
+        'VALUES', _VALUES_OF_COLUMNS if by_column else _VALUES_OF_EDGES
+    )
+    text = text.replace('POINTERS', f'x{program.pointers}')
+    return _filled(program, text)
+
+
 def column_text(program: Program) -> str:
     """Returns the statements for the edges of column ``col``."""
-    text = _MAP_COLUMN
-    if program.reduce is not None:
-        start, step = _REDUCTIONS[program.reduce]
-        text = _REDUCE_COLUMN.replace('START', start)
-        text = text.replace('STEP', step)
-        text = text.replace('FILL', repr(program.fill))
+    if program.reduce is None:
+        text = _MAP_COLUMN
+    else:
+        text = _filled(program, _REDUCE_COLUMN)
     return text.replace('P[', f'x{program.pointers}[')
+
+
+def _filled(program: Program, text: str) -> str:
+    assert program.reduce is not None
+    start, _ = _REDUCTIONS[program.reduce]
+    return text.replace('START', start).replace('FILL', repr(program.fill))
 
 
 def _checks(program: Program) -> str:

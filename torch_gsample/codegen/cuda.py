@@ -1,7 +1,7 @@
 """The CUDA C++ text of a kernel."""
 
 from torch_gsample.codegen.body import Body
-from torch_gsample.codegen.cpp import column_text
+from torch_gsample.codegen.cpp import column_text, reduction_text
 from torch_gsample.codegen.expression import CPP_TYPES
 from torch_gsample.codegen.program import Program, Role
 
@@ -69,4 +69,4 @@ def cuda_source(program: Program) -> str:
     loops = _EDGES
     if program.pointers is not None:
         loops = _COLUMNS.replace('COLUMN', column_text(program))
-    return '\n'.join(lines) + '\n' + loops
+    return '\n'.join(lines) + '\n' + reduction_text(program) + loops

@@ -17,7 +17,11 @@ from torch_gsample import _library, ops
 #: Edges of a list that a visit is taken to read: it is worth its memory by
 #: reads a byte, and long lists are read in part.
 _READS = 10
-_SIGNATURE = [ctypes.c_void_p, *[ctypes.c_int64] * 2, *[ctypes.c_void_p] * 3]
+_SIGNATURE: list[Any] = [
+    ctypes.c_void_p,
+    *[ctypes.c_int64] * 2,
+    *[ctypes.c_void_p] * 3,
+]
 
 
 class ListCache:

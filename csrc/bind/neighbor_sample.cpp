@@ -4,6 +4,7 @@
 
 #include <torch/csrc/stable/library.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "neighbor_sample.h"
@@ -95,10 +96,45 @@ HeteroOutputs sample(const HeteroInputs& in,
       });
 }
 
+// The items of a vector, and -1 up to a size.
+Tensor padded(const Tensor& items, int64_t size) {
+  Tensor out = empty_vector(size);
+  const int64_t* from = items.const_data_ptr<int64_t>();
+  int64_t* to = out.mutable_data_ptr<int64_t>();
+  std::fill(std::copy(from, from + items.numel(), to), to + size, -1);
+  return out;
+}
+
+PaddedSample sample_padded(const HeteroInputs& in,
+                           const Tensor& key,
+                           SampleOptions options,
+                           int64_t max_edges) {
+  const NodeType type = read_types(in, options)[0];
+  const auto [row, col, node, edge, batch, num_nodes, num_edges] =
+      first_of_each(sample(in, key, options));
+  STD_TORCH_CHECK(row.numel() <= max_edges, in.op,
+                  ": a sample has more than 'max_edges' = ", max_edges,
+                  " edges (at least ", row.numel(), ")");
+  const int64_t max_nodes = most_nodes(type, options.disjoint, max_edges);
+  const int64_t none[3] = {0, 0, 0};
+  Tensor fault = empty_vector(3);
+  std::copy(none, none + 3, fault.mutable_data_ptr<int64_t>());
+  return {padded(row, max_edges),
+          padded(col, max_edges),
+          padded(node, max_nodes),
+          padded(edge, in.return_edge_id ? max_edges : 0),
+          padded(batch, options.disjoint ? max_nodes : 0),
+          num_nodes,
+          num_edges,
+          fault};
+}
+
 }  // namespace
 
 STABLE_TORCH_LIBRARY_IMPL(gsample, CPU, m) {
   m.impl("neighbor_sample", TORCH_BOX(&neighbor_sample<sample>));
+  m.impl("neighbor_sample_padded",
+         TORCH_BOX(&neighbor_sample_padded<sample_padded>));
   m.impl("hetero_neighbor_sample", TORCH_BOX(&hetero_neighbor_sample<sample>));
 }
 

@@ -199,24 +199,18 @@ hetero_neighbor_sample(Tensors indptr,
           to_tensor(out.num_edges.data(), indptr.size(), hops)};
 }
 
-template <SampleFunction sample>
-std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor>
-neighbor_sample(Tensor indptr,
-                Tensor indices,
-                Tensor seeds,
-                std::vector<int64_t> fanouts,
-                Tensor key,
-                int64_t call_id,
-                std::optional<Tensor> cum_weight,
-                std::optional<Tensor> edge_time,
-                std::optional<Tensor> seed_time,
-                std::optional<int64_t> time_window,
-                std::string temporal_strategy,
-                bool replace,
-                bool disjoint,
-                bool return_edge_id,
-                int64_t num_threads) {
-  const char* op = "neighbor_sample";
+// Calls function(inputs) for a graph of one node type and one relation.
+template <typename function_t>
+auto with_one_relation(const char* op,
+                       const Tensor& indptr,
+                       const Tensor& indices,
+                       const Tensor& seeds,
+                       const std::vector<int64_t>& fanouts,
+                       const std::optional<Tensor>& cum_weight,
+                       const std::optional<Tensor>& edge_time,
+                       const std::optional<Tensor>& seed_time,
+                       bool return_edge_id,
+                       const function_t& function) {
   STD_TORCH_CHECK(indptr.dim() == 1 && indptr.numel() > 0, op,
                   ": 'indptr' must be a vector of at least one element");
   const auto list = [](const std::optional<Tensor>& tensor) {
@@ -226,13 +220,15 @@ neighbor_sample(Tensor indptr,
   const Tensors weights = list(cum_weight), times = list(edge_time);
   const Tensors seed_times = list(seed_time);
   const std::vector<int64_t> zero{0}, num_nodes{indptr.numel() - 1};
-  const HeteroInputs in{op,        indptrs,    all_indices, weights,
-                        times,     zero,       zero,        num_nodes,
-                        all_seeds, seed_times, fanouts,     return_edge_id};
-  const SampleOptions options =
-      read_options(in, call_id, time_window, temporal_strategy, replace,
-                   disjoint, num_threads);
-  HeteroOutputs out = sample(in, key, options);
+  return function(HeteroInputs{op, indptrs, all_indices, weights, times, zero,
+                               zero, num_nodes, all_seeds, seed_times, fanouts,
+                               return_edge_id});
+}
+
+using Sample =
+    std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor>;
+
+inline Sample first_of_each(const HeteroOutputs& out) {
   const auto counts = [](const std::vector<int64_t>& values) {
     Tensor tensor = empty_vector(static_cast<int64_t>(values.size()));
     std::copy(values.begin(), values.end(), tensor.mutable_data_ptr<int64_t>());
@@ -241,6 +237,79 @@ neighbor_sample(Tensor indptr,
   return {out.row[0],           out.col[0],   out.node[0],
           out.edge[0],          out.batch[0], counts(out.num_nodes),
           counts(out.num_edges)};
+}
+
+template <SampleFunction sample>
+Sample neighbor_sample(Tensor indptr,
+                       Tensor indices,
+                       Tensor seeds,
+                       std::vector<int64_t> fanouts,
+                       Tensor key,
+                       int64_t call_id,
+                       std::optional<Tensor> cum_weight,
+                       std::optional<Tensor> edge_time,
+                       std::optional<Tensor> seed_time,
+                       std::optional<int64_t> time_window,
+                       std::string temporal_strategy,
+                       bool replace,
+                       bool disjoint,
+                       bool return_edge_id,
+                       int64_t num_threads) {
+  return with_one_relation(
+      "neighbor_sample", indptr, indices, seeds, fanouts, cum_weight, edge_time,
+      seed_time, return_edge_id, [&](const HeteroInputs& in) {
+        return first_of_each(
+            sample(in, key,
+                   read_options(in, call_id, time_window, temporal_strategy,
+                                replace, disjoint, num_threads)));
+      });
+}
+
+// Samples into tensors of fixed sizes. The last one is the fault, [3].
+using PaddedSample =
+    std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor>;
+using PaddedFunction = PaddedSample (*)(const HeteroInputs& in,
+                                        const Tensor& key,
+                                        SampleOptions options,
+                                        int64_t max_edges);
+
+template <PaddedFunction sample>
+PaddedSample neighbor_sample_padded(Tensor indptr,
+                                    Tensor indices,
+                                    Tensor seeds,
+                                    std::vector<int64_t> fanouts,
+                                    Tensor key,
+                                    int64_t max_edges,
+                                    int64_t call_id,
+                                    std::optional<Tensor> cum_weight,
+                                    std::optional<Tensor> edge_time,
+                                    std::optional<Tensor> seed_time,
+                                    std::optional<int64_t> time_window,
+                                    std::string temporal_strategy,
+                                    bool replace,
+                                    bool disjoint,
+                                    bool return_edge_id,
+                                    int64_t num_threads) {
+  const char* op = "neighbor_sample_padded";
+  STD_TORCH_CHECK(0 <= max_edges && max_edges < INT32_MAX, op,
+                  ": 'max_edges' must be in [0, 2^31 - 1) (got ", max_edges,
+                  ")");
+  return with_one_relation(
+      op, indptr, indices, seeds, fanouts, cum_weight, edge_time, seed_time,
+      return_edge_id, [&](const HeteroInputs& in) {
+        return sample(in, key,
+                      read_options(in, call_id, time_window, temporal_strategy,
+                                   replace, disjoint, num_threads),
+                      max_edges);
+      });
+}
+
+// The most nodes of a type in a sample of so many edges. A faulty edge has a
+// place, too.
+inline int64_t most_nodes(const NodeType& type, bool disjoint, int64_t edges) {
+  return type.num_seeds +
+         (disjoint ? edges
+                   : std::min(edges, std::max<int64_t>(type.num_nodes, 1)));
 }
 
 }  // namespace gsample

@@ -9,6 +9,7 @@
 #include <exception>
 #include <vector>
 
+#include "../cuda/pad_sample.h"
 #include "device_cuda.h"
 #include "list_cache_cuda.h"
 #include "neighbor_sample.h"
@@ -93,6 +94,30 @@ class Call {
     }
   }
 
+  // Nothing waits: a CUDA graph may hold it.
+  PaddedSample run_padded(int64_t max_edges) {
+    start(capacity_for(types_, args_.options.disjoint, max_edges));
+    const int hops = args_.options.num_hops;
+    Tensor num_nodes, num_edges, fault;
+    const PadSampleCuda pad{args_.report,
+                            args_.node_end,
+                            args_.edge_end,
+                            hops,
+                            args_.row,
+                            args_.col,
+                            args_.edge,
+                            max_edges,
+                            sampled_[0].node,
+                            sampled_[0].batch,
+                            node_[0].numel(),
+                            vector(&num_nodes, hops + 1),
+                            vector(&num_edges, hops),
+                            vector(&fault, 3)};
+    pad_sample(pad, scope_.stream());
+    return {row_,      col_,      node_[0],  edge_,
+            batch_[0], num_nodes, num_edges, fault};
+  }
+
  private:
   // Seeds and their times are on the device. It reads the graph there or in
   // pinned memory.
@@ -142,16 +167,24 @@ class Call {
   }
 
   void sample(const Capacity& capacity) {
+    start(capacity);
+    read_back();
+  }
+
+  void start(const Capacity& capacity) {
     try {
       allocate(capacity);
     } catch (const std::exception&) {
       raise_no_memory(capacity);
     }
     const LaunchShape shape = neighbor_sample_shape(args_);
-    Tensor totals, arguments;
-    args_.totals = vector(&totals, 2 * relations_.size() * shape.blocks);
-    store_graph(&arguments);
-    launch(shape);
+    args_.totals = vector(&totals_, 2 * relations_.size() * shape.blocks);
+    store_graph(&arguments_);
+    int64_t* counts = vector(&counts_, kReportWords + num_ends());
+    args_.report = reinterpret_cast<Report*>(counts);
+    args_.node_end = counts + kReportWords;
+    args_.edge_end = args_.node_end + num_node_ends();
+    neighbor_sample(args_, shape, scope_.stream());
   }
 
   void allocate(const Capacity& capacity) {
@@ -224,23 +257,23 @@ class Call {
     args_.types = reinterpret_cast<const SampledType*>(to + types);
   }
 
+  int64_t num_node_ends() const {
+    return (int64_t{args_.options.num_hops} + 2) * args_.num_types;
+  }
+  int64_t num_ends() const {
+    return num_node_ends() +
+           int64_t{args_.options.num_hops} * args_.num_relations + 1;
+  }
+
   // Report and counts are next to each other: one copy brings them back.
-  void launch(LaunchShape shape) {
-    const int64_t hops = args_.options.num_hops;
-    const int64_t nodes = (hops + 2) * args_.num_types;
-    const int64_t edges = hops * args_.num_relations + 1;
-    int64_t* counts = vector(&counts_, kReportWords + nodes + edges);
-    args_.report = reinterpret_cast<Report*>(counts);
-    args_.node_end = counts + kReportWords;
-    args_.edge_end = args_.node_end + nodes;
-    neighbor_sample(args_, shape, scope_.stream());
-    std::vector<int64_t> back(kReportWords + nodes + edges);
-    copy_to_host(back.data(), counts, back.size() * sizeof(int64_t),
+  void read_back() {
+    std::vector<int64_t> back(kReportWords + num_ends());
+    copy_to_host(back.data(), args_.report, back.size() * sizeof(int64_t),
                  scope_.stream());
     std::memcpy(&report_, back.data(), sizeof report_);
     const auto first = back.begin() + kReportWords;
-    node_end_.assign(first, first + nodes);
-    edge_end_.assign(first + nodes, back.end());
+    node_end_.assign(first, first + num_node_ends());
+    edge_end_.assign(first + num_node_ends(), back.end());
   }
 
   HeteroOutputs outputs() const {
@@ -308,28 +341,49 @@ class Call {
   int64_t num_trees_ = 0;
   NeighborSampleCuda<indptr_t, index_t> args_{};
   Tensor row_, col_, edge_, counts_;
+  Tensor totals_, arguments_;
   Tensor table_key_, table_value_, taken_, tree_time_;
   Tensors node_, batch_;
   Report report_;
   std::vector<int64_t> node_end_, edge_end_;
 };
 
-HeteroOutputs sample_cuda(const HeteroInputs& in,
-                          const Tensor& key,
-                          SampleOptions options) {
+// Calls function(call) for the types of a graph.
+template <typename function_t>
+auto with_call(const HeteroInputs& in,
+               const Tensor& key,
+               const SampleOptions& options,
+               const function_t& function) {
   const ScalarType kInt = ScalarType::Int;
   const bool none = in.indptr.empty();
   return dispatch_graph(
       in.op, none ? kInt : in.indptr[0].scalar_type(),
       none ? kInt : in.indices[0].scalar_type(), [&](auto indptr, auto index) {
-        return Call<decltype(indptr), decltype(index)>(in, key, options).run();
+        Call<decltype(indptr), decltype(index)> call(in, key, options);
+        return function(call);
       });
+}
+
+HeteroOutputs sample_cuda(const HeteroInputs& in,
+                          const Tensor& key,
+                          SampleOptions options) {
+  return with_call(in, key, options, [](auto& call) { return call.run(); });
+}
+
+PaddedSample sample_padded_cuda(const HeteroInputs& in,
+                                const Tensor& key,
+                                SampleOptions options,
+                                int64_t max_edges) {
+  return with_call(in, key, options,
+                   [&](auto& call) { return call.run_padded(max_edges); });
 }
 
 }  // namespace
 
 STABLE_TORCH_LIBRARY_IMPL(GSAMPLE_CUDA_LIBRARY, GSAMPLE_CUDA_KEY, m) {
   m.impl("neighbor_sample", TORCH_BOX(&neighbor_sample<sample_cuda>));
+  m.impl("neighbor_sample_padded",
+         TORCH_BOX(&neighbor_sample_padded<sample_padded_cuda>));
   m.impl("hetero_neighbor_sample",
          TORCH_BOX(&hetero_neighbor_sample<sample_cuda>));
 }

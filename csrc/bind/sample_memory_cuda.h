@@ -9,6 +9,7 @@
 
 #include "../args.h"
 #include "../cuda/arguments.h"
+#include "neighbor_sample.h"
 
 namespace gsample {
 
@@ -25,19 +26,13 @@ struct Capacity {
   }
 };
 
-inline int64_t distinct(const NodeType& type, bool disjoint, int64_t edges) {
-  // One at least: a faulty edge has a place, too.
-  return disjoint ? edges
-                  : std::min(edges, std::max<int64_t>(type.num_nodes, 1));
-}
-
 // Room for a number of edges, of which any relation may have all.
 inline Capacity capacity_for(const std::vector<NodeType>& types,
                              bool disjoint,
                              int64_t edges) {
   Capacity capacity{edges, {}};
   for (const NodeType& type : types)
-    capacity.nodes.push_back(type.num_seeds + distinct(type, disjoint, edges));
+    capacity.nodes.push_back(most_nodes(type, disjoint, edges));
   return capacity;
 }
 
@@ -72,7 +67,8 @@ Capacity first_capacity(const std::vector<relation_t>& relations,
       return capacity_for(types, options.disjoint, kFirstTry);
     for (size_t t = 0; t < types.size(); ++t) {
       into[t] += next[t];
-      frontier[t] = distinct(types[t], options.disjoint, next[t]);
+      frontier[t] =
+          most_nodes(types[t], options.disjoint, next[t]) - types[t].num_seeds;
     }
   }
   constexpr int64_t kSpare = 4096;
@@ -81,8 +77,7 @@ Capacity first_capacity(const std::vector<relation_t>& relations,
                         std::min(2 * total + kSpare, kFirstTry));
   Capacity capacity{total, {}};
   for (size_t t = 0; t < types.size(); ++t)
-    capacity.nodes.push_back(types[t].num_seeds +
-                             distinct(types[t], options.disjoint, into[t]));
+    capacity.nodes.push_back(most_nodes(types[t], options.disjoint, into[t]));
   return capacity;
 }
 

@@ -6,7 +6,7 @@ import torch
 from tests.ops import test_hetero_neighbor_sample as hetero
 from tests.ops.cases import OPTIONS
 from tests.ops.compare import assert_equal_tensors
-from torch_gsample import ops
+from torch_gsample.ops import _check
 from torch_gsample.rng import EPOCH_SCOPE, make_key
 from torch_gsample.testing import random_graph
 
@@ -22,9 +22,10 @@ def sample_on(cuda, *args, **options):
     """The sample of a device, through the front of the CPU's."""
     operator = cuda.operator('hetero_neighbor_sample')
     with pytest.MonkeyPatch.context() as patch:
-        known = ops.neighbor_sample.__globals__['_check'].call
+        known = _check.call
         patch.setattr(
-            'torch_gsample.ops._check.call',
+            _check,
+            'call',
             lambda _, *a, **k: known(operator, *a, **k),
         )
         return hetero.sample(*args, **options)

@@ -26,6 +26,9 @@ CALLS = {
         [GRAPH[0]], [GRAPH[1]], [0, 0], IDS, key=KEY
     ),
     'neighbor_sample': lambda: ops.neighbor_sample(*GRAPH, IDS, [2], key=KEY),
+    'neighbor_sample_padded': lambda: ops.neighbor_sample_padded(
+        *GRAPH, IDS, [2], key=on_cuda(KEY), max_edges=3
+    ),
     'node2vec_walk': lambda: ops.node2vec_walk(
         *GRAPH, IDS, 3, 1.0, 2.0, key=KEY
     ),

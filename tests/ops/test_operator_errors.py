@@ -147,6 +147,12 @@ SAMPLING = {
     "temporal sampling needs 'disjoint' trees": lambda: sample(
         edge_time=TIME, seed_time=SEEDS
     ),
+    "padded: 'max_edges' must be in [0, 2^31 - 1) (got -1)": lambda: (
+        GSAMPLE.neighbor_sample_padded(INDPTR, INDICES, SEEDS, [1], KEY, -1)
+    ),
+    "a sample has more than 'max_edges' = 1 edges (at least 2)": lambda: (
+        GSAMPLE.neighbor_sample_padded(INDPTR, INDICES, SEEDS, [2], KEY, 1)
+    ),
     'a sample must have less than 2^31 nodes of a type': hub_of_trees,
     '(this one may have 3000003000); use fewer seeds or sm': hub_of_trees,
 }

@@ -149,6 +149,7 @@ class NeighborSampler(KeyedSampler):
         check_window(time_window, time_attr)
         check_count('num_threads', num_threads)
         check_count('cache_bytes', cache_bytes)
+        where = read_device('NeighborSampler', device)
         self.subgraph_type = SubgraphType(
             subgraph_type if directed else 'induced'
         )
@@ -177,16 +178,15 @@ class NeighborSampler(KeyedSampler):
             self._backward,
         )
         self._negatives = Negatives(self.graph, true_negatives, self._backward)
-        where = read_device('NeighborSampler', device)
+        if share_memory:
+            self._neighborhood.share_memory_()
+            self._negatives.share_memory_()
         induced = self.subgraph_type == SubgraphType.induced
         self._neighborhood = self._neighborhood.on(
             where, graph_placement, induced, cache_bytes
         )
         self.placement = self._neighborhood.placement
         self.num_neighbors = num_neighbors
-        if share_memory:
-            self._neighborhood.share_memory_()
-            self._negatives.share_memory_()
 
     # Properties of PyG's sampler #############################################
 

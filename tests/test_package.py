@@ -28,7 +28,10 @@ MODULES = [
 #: What each part of the package may import from the package.
 LAYERS = {
     '_library': set(),
-    'cli': {'storage'},
+    'cli': {'doctor', 'run_script', 'storage'},
+    'doctor': {'_library', 'codegen'},
+    'patch': {'loader', 'nn', 'samplers'},
+    'run_script': {'patch'},
     'rng': {'ops'},  # its draws, once called
     'ops': {'_library', 'ops'},
     'formats': {'ops'},

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from torch_gsample import algorithms, loader, nn, ops, rng
 from torch_gsample.compiler import compile, explain
 from torch_gsample.formats import CSC
+from torch_gsample.patch import patch_pyg
 from torch_gsample.samplers import (
     FastGCNSampler,
     HGTSampler,
@@ -55,6 +56,7 @@ __all__ = [
     'loader',
     'nn',
     'ops',
+    'patch_pyg',
     'rng',
     'super_batch',
 ]

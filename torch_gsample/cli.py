@@ -1,9 +1,10 @@
-"""The command ``gsample``: graphs on disk from the command line.
+"""The command ``gsample``: scripts of PyG, and graphs on disk.
 
 Each command is a function of its parsed arguments that prints what it found.
 """
 
 import argparse
+import json
 import re
 import sys
 from collections.abc import Sequence
@@ -85,6 +86,25 @@ def verify(args: argparse.Namespace) -> None:
     print(f'{graph} is whole')
 
 
+def run(args: argparse.Namespace) -> int:
+    """Runs a script with our samplers in the place of PyG's."""
+    from torch_gsample.run_script import run_script
+
+    return run_script(args.script, args.args, args.module)
+
+
+def doctor(args: argparse.Namespace) -> int:
+    """Prints what this machine has, what it lacks, and how to get it."""
+    from torch_gsample.doctor import as_dicts, examine, is_sound, table
+
+    findings = examine()
+    if args.json:
+        print(json.dumps(as_dicts(findings), indent=2))
+    else:
+        print(table(findings))
+    return int(not is_sound(findings))
+
+
 def _pair(text: str) -> tuple[str, str]:
     names = text.split(',')
     if len(names) != 2:
@@ -110,6 +130,16 @@ def _parser() -> argparse.ArgumentParser:
     for name, default in sizes.items():
         command.add_argument(name, type=parse_bytes, default=default)
 
+    command = commands.add_parser('doctor', help=doctor.__doc__)
+    command.set_defaults(run=doctor)
+    command.add_argument('--json', action='store_true', help='as JSON')
+
+    command = commands.add_parser('run', help=run.__doc__)
+    command.set_defaults(run=run)
+    command.add_argument('-m', dest='module', action='store_true')
+    command.add_argument('script', help='its path; a module after -m')
+    command.add_argument('args', nargs=argparse.REMAINDER)
+
     for function in (info, verify):
         command = commands.add_parser(function.__name__, help=function.__doc__)
         command.set_defaults(run=function)
@@ -125,15 +155,15 @@ def main(argv: Sequence[str] | None = None) -> int:
             process if not given.
 
     Returns:
-        int: The exit status: 0, or 1 after an error that is printed.
+        int: The exit status: 0, 1 after an error that is printed, or that of
+        the script that was run.
     """
     args = _parser().parse_args(argv)
     try:
-        args.run(args)
+        return args.run(args) or 0
     except (OSError, ValueError, TypeError, IndexError, ImportError) as error:
         print(f'gsample: {error}', file=sys.stderr)
         return 1
-    return 0
 
 
 if __name__ == '__main__':

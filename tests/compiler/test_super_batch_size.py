@@ -66,6 +66,12 @@ def test_a_disturbed_run_decides_nothing():
     assert search.size == 32
 
 
+def test_most_runs_alone_may_be_disturbed():
+    slow = iter([1] * 8 + [2] * 24)
+    search, _ = searched(lambda n: n * (next(slow, 1) if n == 1 else 1))
+    assert search.size == 1
+
+
 def test_a_loss_ends_a_search_early():
     search, tried = searched(lambda n: 2 * n if n > 1 else 1)
     assert search.size == 1
@@ -97,6 +103,10 @@ def test_a_number_is_taken_as_it_is():
     search = SizeSearch(6, None)
     assert search.size == search.take([10] * 64) == 6
     assert search.take([10] * 4) == 4
+
+
+def test_a_run_that_is_not_timed_takes_all_that_it_may():
+    assert SizeSearch('auto', None).take([10] * 20, tries=False) == 20
 
 
 def test_a_failure_halves_the_size():

@@ -41,8 +41,8 @@ os.register_at_fork(
 #: Dynamo's names of what is never set anew: Python's builtins, what modules
 #: of torch and of this package hold, and what classes hold.
 _FIXED = re.compile(
-    r"(dict\()?(type\(|G\['__builtins_dict__)"
-    r"|(dict\()?G\['__import_torch(_gsample)?(_dot_|'\])"
+    r'(dict\(|___dataclass_fields\()?'
+    r"(type\(|G\['__builtins_dict__|G\['__import_torch(_gsample)?(_dot_|'\]))"
 )
 #: Numbers them.
 _COPIES = itertools.count()

@@ -1,0 +1,89 @@
+"""What `gsample doctor` finds, and what it says of what is amiss."""
+
+import importlib.metadata
+import json
+
+import pytest
+import torch
+
+from torch_gsample import cli, doctor
+
+
+def finding(part):
+    [found] = [f for f in doctor.examine() if f.part == part]
+    return found
+
+
+@pytest.fixture
+def versions(monkeypatch):
+    """Versions of packages that differ from what is installed."""
+    known, other = importlib.metadata.version, {}
+
+    def version(name):
+        if name in other and other[name] is None:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return other.get(name) or known(name)
+
+    monkeypatch.setattr(importlib.metadata, 'version', version)
+    return other
+
+
+def test_what_is_installed_is_found(capsys):
+    assert cli.main(['doctor']) == 0
+    lines = capsys.readouterr().out.splitlines()
+    states = {line.split()[0]: line.split()[1:] for line in lines if line}
+    assert states['torch'] == ['ok', torch.__version__]
+    assert states['extension'][:2] == ['ok', 'CPU']
+    assert states['compiler'][0] == 'ok'
+
+
+def test_findings_are_json(capsys):
+    assert cli.main(['doctor', '--json']) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [f['part'] for f in found] == [f.part for f in doctor.examine()]
+    assert all(f['advice'] for f in found if f['state'] != 'ok')
+
+
+def test_what_is_always_needed_decides_the_status(versions, capsys):
+    versions['torch-geometric'] = '2.6.1'
+    assert cli.main(['doctor']) == 1
+    out = capsys.readouterr().out
+    assert 'torch-geometric  too old  2.6.1\n' in out
+    assert (
+        "torch-geometric (everything): pip install 'torch-geometric>=2.7"
+        in out
+    )
+
+
+def test_what_some_parts_need_does_not(versions, capsys):
+    versions['pyspark'] = None
+    assert cli.main(['doctor']) == 0
+    assert "(spark)): pip install 'pyspark>=4.1'" in capsys.readouterr().out
+
+
+def test_versions_are_compared_as_numbers(versions):
+    versions['torch'] = '2.9.1+cu130'
+    assert finding('torch').state == 'too old'
+    versions['torch'] = '2.11.0a0'
+    assert finding('torch').state == 'ok'
+
+
+def test_a_compiler_is_tried(monkeypatch, tmp_path):
+    monkeypatch.setenv('CXX', str(tmp_path / 'cc'))
+    assert finding('compiler').state == 'missing'
+    (tmp_path / 'cc').write_text('#!/bin/sh\necho no disk >&2; exit 3\n')
+    (tmp_path / 'cc').chmod(0o755)
+    broken = finding('compiler')
+    assert broken.state == 'broken'
+    assert 'no disk' in broken.advice
+
+
+def test_a_gpu_needs_kernels(monkeypatch):
+    monkeypatch.setattr(torch.cuda, 'is_available', lambda: False)
+    assert finding('gpu').state == 'missing'
+    monkeypatch.setattr(torch.cuda, 'is_available', lambda: True)
+    monkeypatch.setattr(torch.cuda, 'get_device_name', lambda: 'H200')
+    monkeypatch.setattr(doctor, '_has_cuda_kernels', lambda: False)
+    assert 'GSAMPLE_CUDA=1' in finding('gpu').advice
+    monkeypatch.setattr(doctor, '_has_cuda_kernels', lambda: True)
+    assert finding('gpu').state == 'ok'

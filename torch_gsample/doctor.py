@@ -1,0 +1,185 @@
+"""What this machine has, what it lacks, and how to get it."""
+
+import importlib.metadata
+import os
+import platform
+import re
+import shutil
+import subprocess
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+import torch
+
+from torch_gsample._library import PATH
+from torch_gsample.codegen.build import FLAGS, BuildError, build
+
+State = Literal['ok', 'missing', 'too old', 'broken']
+
+#: What each package is for, its first version, and whether nothing works
+#: without it. A package without a version is not ours to choose.
+_PACKAGES = {
+    'torch': ('everything', '2.11', True),
+    'torch-geometric': ('everything', '2.7', True),
+    'duckdb': ('edge files larger than memory (storage)', '', False),
+    'pyarrow': ('edge files and Spark (storage, spark)', '18', False),
+    'pyspark': ('graphs larger than a machine (spark)', '4.1', False),
+    'matplotlib': ('pictures (viz)', '', False),
+    'graphviz': ('pictures of compiled programs (viz)', '', False),
+    'scipy': ('SciPy matrices, node2vec with PyG', '', False),
+    'rich': ('the demo', '', False),
+}
+_PROGRAMS = {
+    'nvcc': ('building the extension for GPUs', "NVIDIA's CUDA toolkit"),
+    'java': (
+        'spark',
+        'a Java 17 runtime: apt install openjdk-17-jre-headless',
+    ),
+    'dot': ('pictures of compiled programs', 'apt install graphviz'),
+}
+_KERNEL = 'extern "C" int gsample_kernel() { return 0; }\n'
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A part of the machine.
+
+    Args:
+        part (str): Its name.
+        state (str): ``'ok'``, ``'missing'``, ``'too old'`` or ``'broken'``.
+        found (str): What was found.
+        used_for (str): What needs it.
+        advice (str): How to get it, if it is not as it should be.
+        needed (bool): Whether nothing works without it.
+    """
+
+    part: str
+    state: State
+    found: str
+    used_for: str
+    advice: str = ''
+    needed: bool = False
+
+
+def examine() -> list[Finding]:
+    """Returns what was found of everything that the package may use.
+
+    Example:
+        >>> from torch_gsample.doctor import examine
+        >>> findings = examine()
+        >>> [finding.state for finding in findings if finding.part == 'torch']
+        ['ok']
+    """
+    packages = [_package(name) for name in _PACKAGES]
+    programs = [_program(name) for name in _PROGRAMS]
+    return [
+        _python(),
+        *packages,
+        _extension(),
+        _cpu(),
+        _gpu(),
+        _compiler(),
+    ] + (programs)
+
+
+def is_sound(findings: list[Finding]) -> bool:
+    """Whether nothing is amiss with what is always needed."""
+    return all(f.state == 'ok' for f in findings if f.needed)
+
+
+def table(findings: list[Finding]) -> str:
+    """Returns findings as text, a line each, and what to do below."""
+    width = max(len(finding.part) for finding in findings)
+    lines = [f'{f.part:<{width}}  {f.state:<8} {f.found}' for f in findings]
+    advice = [
+        f'  {f.part} ({f.used_for}): {f.advice}' for f in findings if f.advice
+    ]
+    if advice:
+        lines += ['', 'What to do, and what needs it:', *advice]
+    return '\n'.join(line.rstrip() for line in lines)
+
+
+def as_dicts(findings: list[Finding]) -> list[dict[str, object]]:
+    """Returns findings for JSON."""
+    return [asdict(finding) for finding in findings]
+
+
+def _python() -> Finding:
+    found = f'{platform.python_version()}, {platform.platform()}'
+    return Finding('python', 'ok', found, 'everything', needed=True)
+
+
+def _package(name: str) -> Finding:
+    use, least, needed = _PACKAGES[name]
+    wanted = f'{name}>={least}' if least else name
+    advice = f"pip install '{wanted}'"
+    try:
+        found = importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return Finding(name, 'missing', '', use, advice, needed)
+    if _numbers(found) < _numbers(least):
+        return Finding(name, 'too old', found, use, advice, needed)
+    return Finding(name, 'ok', found, use, needed=needed)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r'\d+', version)[:2]))
+
+
+def _program(name: str) -> Finding:
+    use, advice = _PROGRAMS[name]
+    path = shutil.which(name)
+    if path is None:
+        return Finding(name, 'missing', '', use, advice)
+    return Finding(name, 'ok', path, use)
+
+
+def _extension() -> Finding:
+    kind = 'CPU and CUDA' if _has_cuda_kernels() else 'CPU'
+    found = f'{kind}, {PATH.stat().st_size >> 10} KiB'
+    return Finding('extension', 'ok', found, 'everything', needed=True)
+
+
+def _has_cuda_kernels() -> bool:
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+    return bool(has_kernel('gsample::neighbor_sample', 'CUDA'))
+
+
+def _cpu() -> Finding:
+    usable = len(os.sched_getaffinity(0))
+    vector = torch.backends.cpu.get_cpu_capability()
+    found = f'{usable} cores, {torch.get_num_threads()} threads, {vector}'
+    return Finding('cpu', 'ok', found, 'everything', needed=True)
+
+
+def _gpu() -> Finding:
+    use = 'samplers on a GPU'
+    if not torch.cuda.is_available():
+        built = torch.version.cuda
+        found = f'torch is for CUDA {built}' if built else 'torch is for CPUs'
+        advice = 'a GPU with its driver, and torch for CUDA'
+        return Finding('gpu', 'missing', found, use, advice)
+    found = f'{torch.cuda.get_device_name()}, CUDA {torch.version.cuda}'
+    if not _has_cuda_kernels():
+        advice = 'build the extension with GSAMPLE_CUDA=1'
+        return Finding('gpu', 'missing', f'{found}, no kernels', use, advice)
+    return Finding('gpu', 'ok', found, use)
+
+
+def _compiler() -> Finding:
+    """Builds a kernel, as compiled programs do."""
+    name = os.environ.get('CXX', 'g++')
+    use = 'kernels of compiled programs (else torch computes)'
+    path = shutil.which(name)
+    if path is None:
+        advice = 'apt install g++, or set CXX'
+        return Finding('compiler', 'missing', name, use, advice)
+    try:
+        build(_KERNEL)
+    except BuildError as error:
+        advice = f'see that `{name} {" ".join(FLAGS)}` works: {error}'
+        return Finding('compiler', 'broken', path, use, advice)
+    version = subprocess.run([path, '-dumpversion'], capture_output=True)
+    return Finding(
+        'compiler', 'ok', f'{path} {version.stdout.decode().strip()}', use
+    )

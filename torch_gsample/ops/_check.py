@@ -123,8 +123,7 @@ def int64_vector(
     or_pinned: bool = False,
 ) -> Tensor:
     """Like :func:`integer_vector`, converted to int64, of a given length."""
-    value = integer_vector(op, name, value, device, or_pinned)
-    value = value.to(torch.int64)
+    value = integer_vector(op, name, value, device, or_pinned).to(torch.int64)
     if size is not None and value.numel() != size:
         raise ValueError(
             f"{op}: '{name}' must have {size} elements (got {value.numel()})"

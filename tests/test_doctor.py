@@ -30,7 +30,9 @@ def versions(monkeypatch):
 
 def test_what_is_installed_is_found(capsys):
     assert cli.main(['doctor']) == 0
-    lines = capsys.readouterr().out.splitlines()
+    out = capsys.readouterr().out
+    assert '(everything)' not in out  # no advice for what is well
+    lines = out.splitlines()
     states = {line.split()[0]: line.split()[1:] for line in lines if line}
     assert states['torch'] == ['ok', torch.__version__]
     assert states['extension'][:2] == ['ok', 'CPU']

@@ -228,6 +228,32 @@ def neighbor_sample(
     return tuple(of_all[0] for of_all in out)
 
 
+def neighbor_sample_padded(
+    indptr, indices, seeds, fanouts, key, max_edges, call_id=0, **options
+):
+    """The same, with -1 where nothing is, and no fault."""
+    row, col, node, edge, batch, *counts = neighbor_sample(
+        indptr, indices, seeds, fanouts, key, call_id, **options
+    )
+    disjoint = options.get('disjoint', False)
+    most = max_edges if disjoint else min(max_edges, max(len(indptr) - 1, 1))
+    max_nodes = len(seeds) + most
+
+    def pad(items, size):
+        return items + [-1] * (size - len(items))
+
+    edge_id = options.get('return_edge_id', True)
+    return (
+        pad(row, max_edges),
+        pad(col, max_edges),
+        pad(node, max_nodes),
+        pad(edge, max_edges if edge_id else 0),
+        pad(batch, max_nodes if disjoint else 0),
+        *counts,
+        [0, 0, 0],
+    )
+
+
 # Features, subgraphs and negatives.
 
 

@@ -35,14 +35,18 @@ LAYERS = {
     'rng': {'ops'},  # its draws, once called
     'ops': {'_library', 'ops'},
     'formats': {'ops'},
-    'sparse_sample': {'formats', 'ops', 'rng', 'sparse_sample'},
+    'placement': {'_library'},
+    'list_cache': {'_library', 'ops'},
+    'sparse_sample': {
+        *('formats', 'ops', 'placement', 'rng', 'sparse_sample'),
+    },
     'algorithms': {'algorithms', 'ops', 'rng', 'sparse_sample'},
     'samplers': {
-        *('algorithms', 'compiler', 'formats', 'ops', 'rng'),
-        *('samplers', 'sparse_sample'),
+        *('algorithms', 'compiler', 'formats', 'list_cache', 'ops'),
+        *('placement', 'rng', 'samplers', 'sparse_sample'),
     },
     'loader': {
-        *('algorithms', 'formats', 'loader', 'ops', 'rng'),
+        *('algorithms', 'formats', 'loader', 'ops', 'placement', 'rng'),
         *('samplers', 'sparse_sample'),
     },
     'nn': {'loader', 'nn', 'ops', 'rng', 'sparse_sample'},

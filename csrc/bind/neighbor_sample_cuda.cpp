@@ -1,125 +1,44 @@
-// The operator neighbor_sample on a GPU: checks, capacities and memory around
-// cuda/neighbor_sample.h.
+// The operators neighbor_sample and hetero_neighbor_sample on a GPU: arguments,
+// capacities and memory around cuda/neighbor_sample.h.
 #include "../cuda/neighbor_sample.h"
 
 #include <torch/csrc/stable/library.h>
 
 #include <algorithm>
-#include <string>
-#include <tuple>
+#include <cstring>
+#include <exception>
 #include <vector>
 
+#include "../cuda/pad_sample.h"
 #include "device_cuda.h"
+#include "list_cache_cuda.h"
+#include "neighbor_sample.h"
+#include "sample_memory_cuda.h"
 
 namespace gsample {
 
 namespace {
 
-constexpr const char* kOp = "neighbor_sample";
-constexpr int64_t kMaxEdges = INT32_MAX - 1;  // positions have 31 bits
-constexpr int64_t kFirstTry = int64_t{1} << 24;
+constexpr int64_t kReportWords = sizeof(Report) / sizeof(int64_t);
 
-using Outputs =
-    std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor>;
-
-struct Inputs {
-  const Tensor& indptr;
-  const Tensor& indices;
-  const Tensor& seeds;
-  const std::vector<int64_t>& fanouts;
-  const Tensor& key;
-  int64_t call_id;
-  const std::optional<Tensor>& cum_weight;
-  const std::optional<Tensor>& edge_time;
-  const std::optional<Tensor>& seed_time;
-  std::optional<int64_t> time_window;
-  bool last;
-  bool replace;
-  bool disjoint;
-  bool return_edge_id;
-
-  int64_t num_nodes() const { return indptr.numel() - 1; }
-};
-
-void check_optional(const char* name,
-                    const std::optional<Tensor>& tensor,
-                    const Inputs& in,
-                    int64_t size) {
-  if (!tensor.has_value())
-    return;
-  int64_vector(kOp, name, *tensor, size);
-  check_device(kOp, name, *tensor, in.indptr);
-}
-
-void check(const Inputs& in) {
-  STD_TORCH_CHECK(in.indptr.dim() == 1 && in.indptr.numel() > 0, kOp,
-                  ": 'indptr' must be a vector of at least one element");
-  check_vector(kOp, "indptr", in.indptr, in.indptr.scalar_type());
-  check_vector(kOp, "indices", in.indices, in.indices.scalar_type());
-  check_vector(kOp, "seeds", in.seeds, ScalarType::Long);
-  check_device(kOp, "indices", in.indices, in.indptr);
-  check_device(kOp, "seeds", in.seeds, in.indptr);
-  const int64_t hops = static_cast<int64_t>(in.fanouts.size());
-  STD_TORCH_CHECK(hops <= kMaxHops, kOp, ": at most ", kMaxHops,
-                  " hops on a GPU (got ", hops, ")");
-  STD_TORCH_CHECK(
-      in.call_id >= 0 && in.call_id + hops <= kMaxCalls, kOp,
-      ": 'call_id' plus the number of hops must be in [0, 65536] (got ",
-      in.call_id, ")");
-  check_optional("cum_weight", in.cum_weight, in,
-                 cum_weight_size(in.indices.numel(), in.num_nodes()));
-  check_optional("edge_time", in.edge_time, in, in.indices.numel());
-  check_optional("seed_time", in.seed_time, in, in.seeds.numel());
-  STD_TORCH_CHECK(in.edge_time.has_value() == in.seed_time.has_value(), kOp,
-                  ": 'edge_time' and 'seed_time' must be given together");
-  STD_TORCH_CHECK(!in.edge_time.has_value() || in.disjoint, kOp,
-                  ": temporal sampling needs 'disjoint' trees");
-  STD_TORCH_CHECK(!in.time_window.has_value() || *in.time_window >= 0, kOp,
-                  ": 'time_window' must not be negative");
-  const int64_t num_seeds = in.seeds.numel();
-  STD_TORCH_CHECK(
-      num_seeds < INT32_MAX &&
-          (!in.disjoint ||
-           num_seeds <= INT64_MAX / std::max<int64_t>(in.num_nodes(), 1)),
-      kOp, ": too many seeds (", num_seeds, ")");
-}
-
-// Room to try first. Fan-outs bound the edges of a sample; where they do not
-// (or say little), a second try with what the sample asked for is cheaper than
-// memory for the worst case.
-int64_t first_capacity(const Inputs& in) {
-  const int64_t degree =
-      in.indices.numel() / std::max<int64_t>(in.num_nodes(), 1) + 1;
-  int64_t frontier = in.seeds.numel(), total = 0;
-  bool bounded = true;
-  for (const int64_t fanout : in.fanouts) {
-    bounded &= fanout >= 0;
-    const int64_t k = fanout >= 0 ? fanout : degree;
-    if (frontier > 0 && k > kFirstTry / frontier)
-      return kFirstTry;
-    frontier *= k;
-    total += frontier;
-    if (!in.disjoint)
-      frontier = std::min(frontier, in.num_nodes());
-  }
-  constexpr int64_t kSpare = 4096;
-  return std::min(bounded ? total : 2 * total + kSpare, kFirstTry);
-}
-
-[[noreturn]] void raise(const Inputs& in, const SampleReport& report) {
+[[noreturn]] void raise(const HeteroInputs& in, const Report& report) {
   const int64_t value = report.value, where = report.where;
+  const int64_t relation = report.relation;  // or a type
   switch (report.fault) {
-    case SampleReport::kSeed:
-      STD_TORCH_CHECK(false, kOp, ": 'seeds' must be in [0, ", in.num_nodes(),
-                      ") (got ", value, " at position ", where, ")");
-    case SampleReport::kIndptr:
-      STD_TORCH_CHECK(false, kOp, ": 'indptr' must ascend from 0 to the ",
-                      value, " edges (it does not at column ", where, ")");
-    case SampleReport::kIndices:
-      STD_TORCH_CHECK(false, kOp, ": 'indices' must be in [0, ", value,
-                      ") (it is not at edge ", where, ")");
+    case Report::kId:
+      STD_TORCH_CHECK(false, in.op, ": 'seeds' must be in [0, ",
+                      in.num_nodes[relation], ") (got ", value, " at position ",
+                      where, ")");
+    case Report::kIndptr:
+      STD_TORCH_CHECK(false, in.op, ": 'indptr' must ascend from 0 to the ",
+                      value, " edges (it does not at column ", where,
+                      " of relation ", relation, ")");
+    case Report::kIndices:
+      STD_TORCH_CHECK(false, in.op, ": 'indices' must be in [0, ", value,
+                      ") (it is not at edge ", where, " of relation ", relation,
+                      ")");
     default:
-      STD_TORCH_CHECK(false, kOp,
+      STD_TORCH_CHECK(false, in.op,
                       ": a sample must have less than 2^31 edges "
                       "(this one has ",
                       value, "); use fewer seeds or smaller fan-outs");
@@ -127,173 +46,346 @@ int64_t first_capacity(const Inputs& in) {
   throw 0;  // not reached
 }
 
-Tensor host_vector(const int64_t* values, int64_t size) {
-  Tensor out = empty_vector(size);
-  std::copy(values, values + size, out.mutable_data_ptr<int64_t>());
-  return out;
-}
-
 // Memory of a call, and the kernel's view of it.
 template <typename indptr_t, typename index_t>
 class Call {
  public:
-  explicit Call(const Inputs& in) : in_(in), scope_(kOp, in.indptr) {
-    args_.indptr = in.indptr.const_data_ptr<indptr_t>();
-    args_.indices = in.indices.const_data_ptr<index_t>();
-    args_.num_nodes = in.num_nodes();
-    args_.num_edges = in.indices.numel();
-    args_.seeds = in.seeds.const_data_ptr<int64_t>();
-    args_.num_seeds = in.seeds.numel();
-    std::copy(in.fanouts.begin(), in.fanouts.end(), args_.fanouts);
-    args_.num_hops = static_cast<int>(in.fanouts.size());
-    args_.cum_weight = pointer(in.cum_weight);
-    args_.edge_time = pointer(in.edge_time);
-    args_.seed_time = pointer(in.seed_time);
-    args_.last = in.last;
-    args_.has_window = in.time_window.has_value();
-    args_.window = in.time_window.value_or(0);
-    args_.replace = in.replace;
-    args_.disjoint = in.disjoint;
-    args_.call_id = static_cast<uint32_t>(in.call_id);
-    if (on_device_of(in.key, in.indptr))
-      args_.device_key = device_key(in.key);
+  Call(const HeteroInputs& in, const Tensor& key, const SampleOptions& options)
+      : in_(in),
+        like_(in.seeds.empty() ? key : in.seeds[0]),
+        scope_(in.op, like_),
+        types_(read_types(in, options)),
+        relations_(read_relations<indptr_t, index_t>(in, options.num_hops)) {
+    args_.options = options;
+    args_.num_relations = static_cast<int>(relations_.size());
+    args_.num_types = static_cast<int>(types_.size());
+    if (on_device_of(key, like_) && key.is_cuda())
+      args_.device_key = device_key(key);
     else
-      args_.key = read_key(kOp, in.key);
+      args_.options.key = read_key(in.op, key);
+    check_devices();
+    int64_t num_trees = 0;
+    for (const NodeType& type : types_) {
+      sampled_.push_back({type, num_trees, args_.num_nodes, nullptr, nullptr});
+      num_trees += type.num_seeds;
+      args_.num_nodes += type.num_nodes;
+    }
+    num_trees_ = num_trees;
+    STD_TORCH_CHECK(!options.disjoint || num_trees == 0 ||
+                        args_.num_nodes < INT64_MAX / num_trees,
+                    in.op, ": too many seeds (", num_trees, ")");
+    for (const auto& relation : relations_)
+      args_.weighted |= relation.cum_weight != nullptr;
   }
 
-  Outputs run() {
-    for (int64_t capacity = first_capacity(in_);;) {
-      const SampleReport report = sample(capacity);
+  HeteroOutputs run() {
+    Capacity capacity = first_capacity(relations_, types_, args_.options);
+    for (;;) {
+      sample(capacity);
       const bool retry =
-          report.fault == SampleReport::kCapacity && report.value <= kMaxEdges;
-      if (report.fault == SampleReport::kNone)
-        return outputs(report);
+          report_.fault == Report::kOverflow && report_.value <= kMaxEdges;
+      if (report_.fault == Report::kNone)
+        return outputs();
       if (!retry)
-        raise(in_, report);
-      capacity = std::min(std::max(report.value, 2 * capacity), kMaxEdges);
+        raise(in_, report_);
+      capacity = capacity_for(
+          types_, args_.options.disjoint,
+          std::min(std::max(report_.value, 2 * capacity.edges), kMaxEdges));
     }
   }
 
- private:
-  SampleReport sample(int64_t max_edges) {
-    row_ = col_ = edge_ = node_ = batch_ = key_ = value_ = taken_ = Tensor();
-    const int64_t seeds = args_.num_seeds;
-    const int64_t distinct =
-        in_.disjoint ? max_edges : std::min(max_edges, args_.num_nodes);
-    args_.max_edges = max_edges;
-    args_.max_nodes = seeds + distinct;
-    args_.row = vector(&row_, max_edges);
-    args_.col = vector(&col_, max_edges);
-    args_.edge = vector(&edge_, in_.return_edge_id ? max_edges : 0);
-    args_.node = vector(&node_, args_.max_nodes);
-    args_.batch = vector(&batch_, in_.disjoint ? args_.max_nodes : 0);
-    const uint64_t capacity = NodeTable::capacity_for(args_.max_nodes);
-    args_.table.capacity = capacity;
-    args_.table.key = reinterpret_cast<uint64_t*>(vector(&key_, capacity));
-    value_ = device_vector(in_.seeds, capacity, ScalarType::Int);
-    args_.table.value =
-        reinterpret_cast<uint32_t*>(value_.mutable_data_ptr<int32_t>());
-    const bool in_turn = in_.cum_weight.has_value() && !in_.replace;
-    args_.taken = reinterpret_cast<TakenWeight*>(
-        vector(&taken_, in_turn ? 2 * max_edges : 0));
-    const LaunchShape shape = neighbor_sample_shape(args_);
-    Tensor totals, memory;
-    args_.totals = vector(&totals, 2 * shape.blocks);
-    args_.report = reinterpret_cast<SampleReport*>(
-        vector(&memory, sizeof(SampleReport) / sizeof(int64_t)));
-    neighbor_sample(args_, shape, scope_.stream());
-    SampleReport report;
-    copy_to_host(&report, args_.report, sizeof report, scope_.stream());
-    return report;
+  // Nothing waits: a CUDA graph may hold it.
+  PaddedSample run_padded(int64_t max_edges) {
+    start(capacity_for(types_, args_.options.disjoint, max_edges));
+    const int hops = args_.options.num_hops;
+    Tensor num_nodes, num_edges, fault;
+    const PadSampleCuda pad{args_.report,
+                            args_.node_end,
+                            args_.edge_end,
+                            hops,
+                            args_.row,
+                            args_.col,
+                            args_.edge,
+                            max_edges,
+                            sampled_[0].node,
+                            sampled_[0].batch,
+                            node_[0].numel(),
+                            vector(&num_nodes, hops + 1),
+                            vector(&num_edges, hops),
+                            vector(&fault, 3)};
+    pad_sample(pad, scope_.stream());
+    return {row_,      col_,      node_[0],  edge_,
+            batch_[0], num_nodes, num_edges, fault};
   }
 
-  static const int64_t* pointer(const std::optional<Tensor>& tensor) {
-    return tensor.has_value() ? tensor->const_data_ptr<int64_t>() : nullptr;
+ private:
+  // Seeds and their times are on the device. It reads the graph there or in
+  // pinned memory.
+  void check_devices() {
+    for (const Tensors* tensors : {&in_.seeds, &in_.seed_time})
+      for (const Tensor& tensor : *tensors)
+        check_device(in_.op, "seeds' and 'seed_time", tensor, like_,
+                     "seeds[0]");
+    for (size_t r = 0; r < relations_.size(); ++r) {
+      auto& relation = relations_[r];
+      readable(in_.indptr[r], &relation.indptr);
+      readable(in_.indices[r], &relation.indices);
+      if (relation.cum_weight != nullptr)
+        readable(in_.cum_weight[r], &relation.cum_weight);
+      if (relation.edge_time != nullptr)
+        readable(in_.edge_time[r], &relation.edge_time);
+    }
+  }
+
+  // Where the device finds a tensor of the graph.
+  template <typename item_t>
+  void readable(const Tensor& tensor, const item_t** data) const {
+    if (on_device_of(tensor, like_) || tensor.numel() == 0)
+      return;
+    const void* found =
+        tensor.is_cuda() ? nullptr : device_address(tensor.const_data_ptr());
+    STD_TORCH_CHECK(found != nullptr, in_.op,
+                    ": the graph must be on the device of 'seeds' or in pinned "
+                    "host memory (see torch_gsample.placement.pin)");
+    *data = static_cast<const item_t*>(found);
   }
 
   // A key that the kernel reads when it runs: in a CUDA graph, each replay may
   // have another.
-  static const int64_t* device_key(const Tensor& key) {
+  const int64_t* device_key(const Tensor& key) const {
     STD_TORCH_CHECK(key.scalar_type() == ScalarType::Long && key.dim() == 2 &&
                         key.size(0) == 1 && key.size(1) == 3 &&
                         key.is_contiguous(),
-                    kOp, ": 'key' must be a contiguous int64 tensor [1, 3]");
+                    in_.op, ": 'key' must be a contiguous int64 tensor [1, 3]");
     return key.const_data_ptr<int64_t>();
   }
 
   // Memory that is null if it has no elements.
-  int64_t* vector(Tensor* tensor, int64_t size) {
-    *tensor = device_vector(in_.seeds, size);
+  int64_t* vector(Tensor* tensor, int64_t size) const {
+    *tensor = device_vector(like_, size);
     return size == 0 ? nullptr : tensor->mutable_data_ptr<int64_t>();
   }
 
-  Outputs outputs(const SampleReport& report) const {
-    const int hops = args_.num_hops;
-    int64_t nodes = report.hop_nodes[0], edges = 0;
-    for (int hop = 0; hop < hops; ++hop) {
-      nodes += report.hop_nodes[hop + 1];
-      edges += report.hop_edges[hop];
-    }
-    return {first_items(row_, edges),
-            first_items(col_, edges),
-            first_items(node_, nodes),
-            first_items(edge_, in_.return_edge_id ? edges : 0),
-            first_items(batch_, in_.disjoint ? nodes : 0),
-            host_vector(report.hop_nodes, hops + 1),
-            host_vector(report.hop_edges, hops)};
+  void sample(const Capacity& capacity) {
+    start(capacity);
+    read_back();
   }
 
-  const Inputs& in_;
+  void start(const Capacity& capacity) {
+    try {
+      allocate(capacity);
+    } catch (const std::exception&) {
+      raise_no_memory(capacity);
+    }
+    const LaunchShape shape = neighbor_sample_shape(args_);
+    args_.totals = vector(&totals_, 2 * relations_.size() * shape.blocks);
+    store_graph(&arguments_);
+    int64_t* counts = vector(&counts_, kReportWords + num_ends());
+    args_.report = reinterpret_cast<Report*>(counts);
+    args_.node_end = counts + kReportWords;
+    args_.edge_end = args_.node_end + num_node_ends();
+    neighbor_sample(args_, shape, scope_.stream());
+  }
+
+  void allocate(const Capacity& capacity) {
+    row_ = col_ = edge_ = table_key_ = table_value_ = taken_ = Tensor();
+    node_.assign(types_.size(), Tensor());
+    batch_ = node_;
+    const bool disjoint = args_.options.disjoint;
+    args_.max_edges = capacity.edges;
+    args_.row = vector(&row_, capacity.edges);
+    args_.col = vector(&col_, capacity.edges);
+    args_.edge = vector(&edge_, in_.return_edge_id ? capacity.edges : 0);
+    for (size_t t = 0; t < types_.size(); ++t) {
+      const int64_t size = capacity.nodes[t];
+      sampled_[t].node = vector(&node_[t], size);
+      sampled_[t].batch = vector(&batch_[t], disjoint ? size : 0);
+    }
+    const uint64_t entries = NodeTable::capacity_for(capacity.all_nodes());
+    args_.table.capacity = entries;
+    args_.table.key = reinterpret_cast<uint64_t*>(vector(&table_key_, entries));
+    table_value_ = device_vector(like_, entries, ScalarType::Int);
+    args_.table.value =
+        reinterpret_cast<uint32_t*>(table_value_.mutable_data_ptr<int32_t>());
+    const bool in_turn = args_.weighted && !args_.options.replace;
+    args_.taken = reinterpret_cast<TakenWeight*>(
+        vector(&taken_, in_turn ? 2 * capacity.edges : 0));
+    args_.tree_time =
+        vector(&tree_time_, in_.edge_time.empty() ? 0 : num_trees_);
+  }
+
+  [[noreturn]] void raise_no_memory(const Capacity& capacity) const {
+    const int64_t nodes = capacity.all_nodes();
+    const int64_t of_edge = 2 + in_.return_edge_id + 2 * args_.weighted;
+    const int64_t of_node = 1 + args_.options.disjoint;
+    const int64_t words = capacity.edges * of_edge + nodes * of_node +
+                          NodeTable::capacity_for(nodes) * 3 / 2;
+    STD_TORCH_CHECK(false, in_.op, ": out of memory on the device for up to ",
+                    capacity.edges, " edges and ", nodes, " nodes, about ",
+                    words * int64_t{sizeof(int64_t)} >> 20,
+                    " MiB; use fewer seeds or smaller fan-outs");
+    throw 0;  // not reached
+  }
+
+  std::vector<SampledRelation<indptr_t, index_t>> relations() const {
+    std::vector<SampledRelation<indptr_t, index_t>> out;
+    for (size_t r = 0; r < relations_.size(); ++r) {
+      const CachedLists lists =
+          find_cached_lists(in_.indices[r].const_data_ptr(),
+                            in_.indptr[r].numel() - 1, relations_[r].num_edges);
+      out.push_back({relations_[r], static_cast<const index_t*>(lists.indices),
+                     lists.start, lists.reads});
+    }
+    return out;
+  }
+
+  // Relations, types and fan-outs, as the kernel finds them.
+  void store_graph(Tensor* memory) {
+    Words words;
+    const size_t fanouts = words.add(in_.fanouts);
+    std::vector<SampledRelation<indptr_t, index_t>> placed = relations();
+    const size_t relations = words.add(placed);
+    const size_t types = words.add(sampled_);
+    int64_t* to = vector(memory, words.size());
+    for (size_t r = 0; r < placed.size(); ++r)
+      placed[r].fanouts = to + fanouts + r * args_.options.num_hops;
+    words.set(relations, placed);
+    words.store(to, scope_.stream());
+    args_.relations =
+        reinterpret_cast<const SampledRelation<indptr_t, index_t>*>(to +
+                                                                    relations);
+    args_.types = reinterpret_cast<const SampledType*>(to + types);
+  }
+
+  int64_t num_node_ends() const {
+    return (int64_t{args_.options.num_hops} + 2) * args_.num_types;
+  }
+  int64_t num_ends() const {
+    return num_node_ends() +
+           int64_t{args_.options.num_hops} * args_.num_relations + 1;
+  }
+
+  // Report and counts are next to each other: one copy brings them back.
+  void read_back() {
+    std::vector<int64_t> back(kReportWords + num_ends());
+    copy_to_host(back.data(), args_.report, back.size() * sizeof(int64_t),
+                 scope_.stream());
+    std::memcpy(&report_, back.data(), sizeof report_);
+    const auto first = back.begin() + kReportWords;
+    node_end_.assign(first, first + num_node_ends());
+    edge_end_.assign(first + num_node_ends(), back.end());
+  }
+
+  HeteroOutputs outputs() const {
+    HeteroOutputs out;
+    const int hops = args_.options.num_hops;
+    for (int t = 0; t < args_.num_types; ++t) {
+      const int64_t* end = node_end_.data() + t;
+      for (int hop = 0; hop <= hops; ++hop, end += args_.num_types)
+        out.num_nodes.push_back(end[args_.num_types] - end[0]);
+      out.node.push_back(first_items(node_[t], *end));
+      out.batch.push_back(
+          first_items(batch_[t], args_.options.disjoint ? *end : 0));
+    }
+    for (int r = 0; r < args_.num_relations; ++r)
+      for (int hop = 0; hop < hops; ++hop) {
+        const int64_t* end =
+            edge_end_.data() + int64_t{hop} * args_.num_relations + r;
+        out.num_edges.push_back(end[1] - end[0]);
+      }
+    if (args_.num_relations == 1) {
+      const int64_t n = edge_end_.back();
+      out.row = {first_items(row_, n)};
+      out.col = {first_items(col_, n)};
+      out.edge = {first_items(edge_, in_.return_edge_id ? n : 0)};
+    } else if (args_.num_relations > 0) {
+      split(&out);
+    }
+    return out;
+  }
+
+  void split(HeteroOutputs* out) const {
+    const int hops = args_.options.num_hops;
+    std::vector<RelationEdges> edges;
+    std::vector<int64_t> before(edge_end_.size() - 1);
+    for (int r = 0; r < args_.num_relations; ++r) {
+      int64_t size = 0;
+      for (int hop = 0; hop < hops; ++hop) {
+        before[int64_t{hop} * args_.num_relations + r] = size;
+        size += out->num_edges[int64_t{r} * hops + hop];
+      }
+      for (Tensors* tensors : {&out->row, &out->col, &out->edge})
+        tensors->emplace_back();
+      edges.push_back({vector(&out->row[r], size), vector(&out->col[r], size),
+                       vector(&out->edge[r], in_.return_edge_id ? size : 0)});
+    }
+    Words words;
+    const size_t parts = words.add(before), relations = words.add(edges);
+    Tensor memory;
+    int64_t* to = vector(&memory, words.size());
+    words.store(to, scope_.stream());
+    split_edges(
+        {args_.row, args_.col, args_.edge, edge_end_.back(), args_.edge_end,
+         to + parts, static_cast<int64_t>(before.size()),
+         reinterpret_cast<const RelationEdges*>(to + relations),
+         args_.num_relations},
+        scope_.stream());
+  }
+
+  const HeteroInputs& in_;
+  const Tensor& like_;
   const DeviceScope scope_;
+  const std::vector<NodeType> types_;
+  std::vector<Relation<indptr_t, index_t>> relations_;
+  std::vector<SampledType> sampled_;
+  int64_t num_trees_ = 0;
   NeighborSampleCuda<indptr_t, index_t> args_{};
-  Tensor row_, col_, edge_, node_, batch_, key_, value_, taken_;
+  Tensor row_, col_, edge_, counts_;
+  Tensor totals_, arguments_;
+  Tensor table_key_, table_value_, taken_, tree_time_;
+  Tensors node_, batch_;
+  Report report_;
+  std::vector<int64_t> node_end_, edge_end_;
 };
 
-Outputs neighbor_sample_cuda(Tensor indptr,
-                             Tensor indices,
-                             Tensor seeds,
-                             std::vector<int64_t> fanouts,
-                             Tensor key,
-                             int64_t call_id,
-                             std::optional<Tensor> cum_weight,
-                             std::optional<Tensor> edge_time,
-                             std::optional<Tensor> seed_time,
-                             std::optional<int64_t> time_window,
-                             std::string temporal_strategy,
-                             bool replace,
-                             bool disjoint,
-                             bool return_edge_id,
-                             int64_t) {
-  STD_TORCH_CHECK(temporal_strategy == "uniform" || temporal_strategy == "last",
-                  kOp,
-                  ": 'temporal_strategy' must be 'uniform' or 'last' (got '",
-                  temporal_strategy, "')");
-  const Inputs in{indptr,
-                  indices,
-                  seeds,
-                  fanouts,
-                  key,
-                  call_id,
-                  cum_weight,
-                  edge_time,
-                  seed_time,
-                  time_window,
-                  temporal_strategy == "last",
-                  replace,
-                  disjoint,
-                  return_edge_id};
-  check(in);
+// Calls function(call) for the types of a graph.
+template <typename function_t>
+auto with_call(const HeteroInputs& in,
+               const Tensor& key,
+               const SampleOptions& options,
+               const function_t& function) {
+  const ScalarType kInt = ScalarType::Int;
+  const bool none = in.indptr.empty();
   return dispatch_graph(
-      kOp, indptr.scalar_type(), indices.scalar_type(),
-      [&](auto indptr_item, auto index_item) {
-        return Call<decltype(indptr_item), decltype(index_item)>(in).run();
+      in.op, none ? kInt : in.indptr[0].scalar_type(),
+      none ? kInt : in.indices[0].scalar_type(), [&](auto indptr, auto index) {
+        Call<decltype(indptr), decltype(index)> call(in, key, options);
+        return function(call);
       });
+}
+
+HeteroOutputs sample_cuda(const HeteroInputs& in,
+                          const Tensor& key,
+                          SampleOptions options) {
+  return with_call(in, key, options, [](auto& call) { return call.run(); });
+}
+
+PaddedSample sample_padded_cuda(const HeteroInputs& in,
+                                const Tensor& key,
+                                SampleOptions options,
+                                int64_t max_edges) {
+  return with_call(in, key, options,
+                   [&](auto& call) { return call.run_padded(max_edges); });
 }
 
 }  // namespace
 
 STABLE_TORCH_LIBRARY_IMPL(GSAMPLE_CUDA_LIBRARY, GSAMPLE_CUDA_KEY, m) {
-  m.impl("neighbor_sample", TORCH_BOX(&neighbor_sample_cuda));
+  m.impl("neighbor_sample", TORCH_BOX(&neighbor_sample<sample_cuda>));
+  m.impl("neighbor_sample_padded",
+         TORCH_BOX(&neighbor_sample_padded<sample_padded_cuda>));
+  m.impl("hetero_neighbor_sample",
+         TORCH_BOX(&hetero_neighbor_sample<sample_cuda>));
 }
 
 }  // namespace gsample

@@ -45,3 +45,20 @@ void throw_cuda_error(const char* what, int error) {
 }
 
 }  // namespace gsample
+
+// For torch_gsample/placement.py. An error is no error of a later call.
+extern "C" __attribute__((visibility("default"))) int gsample_register_host(
+    void* memory,
+    size_t bytes) {
+  const cudaError_t error =
+      cudaHostRegister(memory, bytes, cudaHostRegisterPortable);
+  cudaGetLastError();
+  return error;
+}
+
+extern "C" __attribute__((visibility("default"))) int gsample_unregister_host(
+    void* memory) {
+  const cudaError_t error = cudaHostUnregister(memory);
+  cudaGetLastError();
+  return error;
+}

@@ -8,9 +8,8 @@ namespace gsample {
 // sampling has a kernel of its own.
 template <typename indptr_t, typename index_t>
 auto* kernel_for(const NeighborSampleCuda<indptr_t, index_t>& args) {
-  return args.cum_weight != nullptr
-             ? neighbor_sample_kernel<true, indptr_t, index_t>
-             : neighbor_sample_kernel<false, indptr_t, index_t>;
+  return args.weighted ? neighbor_sample_kernel<true, indptr_t, index_t>
+                       : neighbor_sample_kernel<false, indptr_t, index_t>;
 }
 
 template <typename indptr_t, typename index_t>

@@ -1,6 +1,6 @@
-// All hops of neighbour sampling in one cooperative launch. A hop has phases
-// with a grid barrier after each, as a node is sampled at the first hop that
-// meets it:
+// All hops of neighbour sampling in one cooperative launch, for any number of
+// node types and relations. A hop has phases with a grid barrier after each,
+// as a node is sampled at the first hop that meets it:
 //
 //   count    how many edges the frontier's columns give, block by block;
 //   select   draws, selected edges and their neighbours, which go to a table
@@ -9,15 +9,17 @@
 //   number   local ids in the order of these edges;
 //   relabel  rows of the edges. The next hop counts at once.
 //
-// Positions, columns and new nodes are dealt to blocks in ranges, in order, so
-// that a sum over earlier blocks and a scan in the block give each its place.
-// All blocks come to the same sums, hence to the same end: a fault is noted,
-// what it hit is left out, and the launch goes on to where all blocks leave.
+// Every phase takes the relations one after another. Positions, columns and
+// new nodes of each are dealt to blocks in ranges, in order, so that a sum over
+// earlier blocks and a scan in the block give each its place. All blocks come
+// to the same sums, hence to the same end: a fault is noted, what it hit is
+// left out, and the launch goes on to where all blocks leave.
 #pragma once
 
 #include "block.cuh"
 #include "neighbor_sample.h"
 #include "node_table.cuh"
+#include "report.cuh"
 #include "sample_column.cuh"
 #include "select_column.cuh"
 
@@ -35,165 +37,195 @@ template <bool kWeighted, typename indptr_t, typename index_t>
 class NeighborSampler {
  public:
   using Args = NeighborSampleCuda<indptr_t, index_t>;
+  using Graph = SampledRelation<indptr_t, index_t>;
 
   __device__ NeighborSampler(const Args& args, SampleShared& shared)
       : a_(args), shared_(shared), key_(read_key(args)) {}
 
   __device__ void run() {
     begin();
-    int64_t begin = 0, end = a_.num_seeds, edges = 0;  // of the frontier
-    for (int hop = 0; hop < a_.num_hops; ++hop) {
-      const int64_t added = sample_hop(hop, begin, end, edges);
-      if (added < 0)
+    for (int hop = 0; hop < a_.options.num_hops; ++hop) {
+      count(hop);
+      grid_barrier();
+      if (!select(hop))
         return;
-      begin = end;
-      end = nodes_;
-      edges += added;
-      report_hop(hop, added, end - begin);
+      grid_barrier();
+      find(hop);
+      grid_barrier();
+      number(hop);
+      grid_barrier();
+      relabel(hop);
     }
   }
 
  private:
+  struct Span {
+    int64_t begin;
+    int64_t end;
+  };
+
   __device__ static Key read_key(const Args& args) {
     const int64_t* k = args.device_key;
-    return k == nullptr ? args.key : Key{k[0], k[1], k[2]};
-  }
-
-  __device__ static uint64_t global_rank() {
-    return uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+    return k == nullptr ? args.options.key : Key{k[0], k[1], k[2]};
   }
 
   __device__ bool is_first_thread() const { return global_rank() == 0; }
 
-  __device__ void fault(int64_t kind, int64_t where, int64_t value) const {
-    int64_t none = SampleReport::kNone;
-    if (!Atomic<int64_t>(a_.report->fault)
-             .compare_exchange_strong(none, kind, kRelaxed))
-      return;
-    a_.report->where = where;
-    a_.report->value = value;
+  // Local ids of the nodes of type t that a hop samples from.
+  __device__ Span frontier(int hop, int t) const {
+    const int64_t* end = a_.node_end + int64_t{hop} * a_.num_types + t;
+    return {end[0], end[a_.num_types]};
   }
 
-  __device__ void report_hop(int hop, int64_t edges, int64_t nodes) const {
-    if (!is_first_thread())
-      return;
-    a_.report->hop_edges[hop] = edges;
-    a_.report->hop_nodes[hop + 1] = nodes;
+  // Edges of relation r at a hop.
+  __device__ Span edges(int hop, int r) const {
+    const int64_t* end = a_.edge_end + int64_t{hop} * a_.num_relations + r;
+    return {end[0], end[1]};
+  }
+
+  // What a block has of a span.
+  __device__ static Span part_of(Span span) {
+    const BlockRange range(span.end - span.begin);
+    return {span.begin + range.begin, span.begin + range.end};
+  }
+
+  // What each block counted of relation r [blocks].
+  __device__ int64_t* counts(int r) const {
+    return a_.totals + int64_t{r} * gridDim.x;
+  }
+  __device__ int64_t* firsts(int r) const {
+    return counts(a_.num_relations + r);
   }
 
   // Seeds come first, in order, duplicates included: rows refer to the first.
   __device__ void begin() {
     clear_table(a_.table);
     if (is_first_thread()) {
-      a_.report->fault = SampleReport::kNone;
-      a_.report->hop_nodes[0] = a_.num_seeds;
+      a_.report->fault = Report::kNone;
+      a_.edge_end[0] = 0;
+      for (int t = 0; t < a_.num_types; ++t) {
+        a_.node_end[t] = 0;
+        a_.node_end[a_.num_types + t] = a_.types[t].of.num_seeds;
+      }
     }
     grid_barrier();
-    const int64_t stride = int64_t{gridDim.x} * blockDim.x;
-    for (int64_t i = global_rank(); i < a_.num_seeds; i += stride) {
-      int64_t seed = a_.seeds[i];
-      if (seed < 0 || seed >= a_.num_nodes) {
-        fault(SampleReport::kSeed, i, seed);
+    for (int t = 0; t < a_.num_types; ++t)
+      add_seeds(t);
+    grid_barrier();
+  }
+
+  __device__ void add_seeds(int t) const {
+    const SampledType& type = a_.types[t];
+    for (int64_t i = global_rank(); i < type.of.num_seeds;
+         i += grid_threads()) {
+      int64_t seed = type.of.seeds[i];
+      if (seed < 0 || seed >= type.of.num_nodes) {
+        note_fault(a_.report, Report::kId, i, seed, t);
         seed = 0;
       }
-      a_.node[i] = seed;
-      if (a_.batch != nullptr)
-        a_.batch[i] = i;
-      if (a_.num_nodes > 0)
-        insert_min(a_.table, table_key(i, seed), static_cast<uint32_t>(i));
+      type.node[i] = seed;
+      if (type.batch != nullptr)
+        type.batch[i] = type.first_tree + i;
+      if (a_.tree_time != nullptr)
+        a_.tree_time[type.first_tree + i] = type.of.seed_time[i];
+      insert_min(a_.table, first_key(type, type, i) + seed,
+                 static_cast<uint32_t>(i));
     }
-    nodes_ = a_.num_seeds;
-    grid_barrier();
   }
 
-  __device__ int64_t tree(int64_t column) const {
-    return a_.batch == nullptr ? 0 : a_.batch[column];
-  }
-  __device__ uint64_t table_key(int64_t column, int64_t node) const {
-    return static_cast<uint64_t>(tree(column) * a_.num_nodes + node);
+  __device__ static int64_t tree(const SampledType& type, int64_t column) {
+    return type.batch == nullptr ? 0 : type.batch[column];
   }
 
-  // The edges that a hop adds, or -1 if there is no room for them.
-  __device__ int64_t sample_hop(int hop,
-                                int64_t begin,
-                                int64_t end,
-                                int64_t edges) {
-    int64_t* counts = a_.totals;
-    int64_t* firsts = a_.totals + gridDim.x;
-    const BlockRange columns(end - begin);
-    const int64_t count =
-        count_columns(hop, begin + columns.begin, begin + columns.end);
-    if (threadIdx.x == 0)
-      counts[blockIdx.x] = count;
-    grid_barrier();
+  // The table's key of node 0 of type `rows` in the tree of a column.
+  __device__ uint64_t first_key(const SampledType& rows,
+                                const SampledType& cols,
+                                int64_t column) const {
+    return static_cast<uint64_t>(tree(cols, column)) * a_.num_nodes +
+           rows.first_node;
+  }
 
-    int64_t added;
-    const int64_t before = sum_blocks_before(counts, shared_.sums, &added);
-    if (edges + added > a_.max_edges) {
-      if (is_first_thread())
-        fault(SampleReport::kCapacity, hop, edges + added);
-      return -1;
+  __device__ void count(int hop) {
+    for (int r = 0; r < a_.num_relations; ++r) {
+      const Graph& graph = a_.relations[r];
+      const SampledType& cols = a_.types[graph.dst];
+      const int64_t fanout = graph.fanouts[hop];
+      const Span part = part_of(frontier(hop, graph.dst));
+      int64_t count = 0;
+      for (int64_t c = part.begin + threadIdx.x; fanout != 0 && c < part.end;
+           c += blockDim.x)
+        count += column_at(r, graph, fanout, cols, c).count;
+      count = sum_block(count, shared_.sums);
+      if (threadIdx.x == 0)
+        counts(r)[blockIdx.x] = count;
     }
-    select_columns(hop, begin + columns.begin, begin + columns.end, edges,
-                   before);
-    grid_barrier();
-
-    const BlockRange range(added);
-    const int64_t found = find_firsts(edges, range);
-    if (threadIdx.x == 0)
-      firsts[blockIdx.x] = found;
-    grid_barrier();
-
-    int64_t all;
-    number_firsts(edges, range,
-                  nodes_ + sum_blocks_before(firsts, shared_.sums, &all));
-    nodes_ += all;
-    grid_barrier();
-
-    relabel(edges, range);
-    return added;
   }
 
-  __device__ SampleColumn column_at(int hop, int64_t c) const {
+  __device__ SampleColumn column_at(int r,
+                                    const Graph& graph,
+                                    int64_t fanout,
+                                    const SampledType& cols,
+                                    int64_t c) const {
     SampleColumn column{0, 0, 0, 0, true};
-    if (a_.num_nodes > 0 &&
-        !read_column<kWeighted>(a_, hop, a_.node[c], tree(c), &column))
-      fault(SampleReport::kIndptr, a_.node[c], a_.num_edges);
+    if (cols.of.num_nodes > 0 &&
+        !read_column<kWeighted>(graph, a_.options, fanout, cols.node[c],
+                                a_.tree_time, tree(cols, c), &column))
+      note_fault(a_.report, Report::kIndptr, cols.node[c], graph.num_edges, r);
     return column;
   }
 
-  __device__ int64_t count_columns(int hop, int64_t first, int64_t last) {
-    int64_t count = 0;
-    for (int64_t c = first + threadIdx.x; c < last; c += blockDim.x)
-      count += column_at(hop, c).count;
-    return sum_block(count, shared_.sums);
+  // False if there is no room for the edges.
+  __device__ bool select(int hop) {
+    int64_t next = a_.edge_end[int64_t{hop} * a_.num_relations];
+    for (int r = 0; r < a_.num_relations; ++r) {
+      int64_t added;
+      const int64_t before = sum_blocks_before(counts(r), shared_.sums, &added);
+      if (next + added > a_.max_edges) {
+        if (is_first_thread())
+          note_fault(a_.report, Report::kOverflow, hop, next + added, r);
+        return false;
+      }
+      if (added > 0)
+        select_columns(hop, r, next + before);
+      next += added;
+      if (!is_first_thread())
+        continue;
+      a_.edge_end[int64_t{hop} * a_.num_relations + r + 1] = next;
+      if (a_.relations[r].cache != nullptr)
+        Atomic<int64_t>(a_.relations[r].cache_reads[1])
+            .fetch_add(added, kRelaxed);
+    }
+    return true;
   }
 
-  // The columns of a block, in tiles of one a thread.
-  __device__ void select_columns(int hop,
-                                 int64_t first,
-                                 int64_t last,
-                                 int64_t edges,
-                                 int64_t before) {
-    const uint64_t stream = stream_key(key_, a_.call_id + hop, 0);
-    const LaneGroup group(lanes_for(a_.fanouts[hop]));
-    for (int64_t tile = first; tile < last; tile += blockDim.x) {
+  // The columns of a block, in tiles of one a thread. `next` is the position
+  // of their first edge.
+  __device__ void select_columns(int hop, int r, int64_t next) {
+    const Graph& graph = a_.relations[r];
+    const SampledType& cols = a_.types[graph.dst];
+    const int64_t fanout = graph.fanouts[hop];
+    const Span part = part_of(frontier(hop, graph.dst));
+    const uint64_t stream =
+        stream_key(key_, a_.options.call_id + static_cast<uint32_t>(hop),
+                   static_cast<uint32_t>(r));
+    const LaneGroup group(lanes_for(fanout));
+    for (int64_t tile = part.begin; tile < part.end; tile += blockDim.x) {
       const int64_t c = tile + threadIdx.x;
       SampleColumn column{0, 0, 0, 0, true};
-      if (c < last)
-        column = column_at(hop, c);
+      if (c < part.end)
+        column = column_at(r, graph, fanout, cols, c);
       int64_t count;
-      column.offset = before + sum_before(column.count, shared_.sums, &count);
-      before += count;
+      column.offset = next + sum_before(column.count, shared_.sums, &count);
+      next += count;
       shared_.column[threadIdx.x] = column;
       const int any_long = __syncthreads_or(column.count > kLongColumn);
       for (unsigned i = threadIdx.x / group.size; i < blockDim.x;
            i += blockDim.x / group.size)
         if (shared_.column[i].count <= kLongColumn)
-          select_column(stream, tile + i, shared_.column[i], edges, group);
+          select_column(stream, r, graph, tile + i, shared_.column[i], group);
       for (unsigned i = 0; any_long && i < blockDim.x; ++i)
         if (shared_.column[i].count > kLongColumn)
-          select_column(stream, tile + i, shared_.column[i], edges,
+          select_column(stream, r, graph, tile + i, shared_.column[i],
                         BlockGroup());
       __syncthreads();  // the columns of the tile are no longer needed
     }
@@ -207,98 +239,145 @@ class NeighborSampler {
     return lanes;
   }
 
-  // By the threads of a group. `edges` were taken in earlier hops.
+  // By the threads of a group.
   template <typename group_t>
   __device__ void select_column(uint64_t stream,
+                                int r,
+                                const Graph& graph,
                                 int64_t c,
                                 const SampleColumn& column,
-                                int64_t edges,
                                 const group_t& group) const {
     if (column.count == 0)
       return;
-    const bool trees = a_.disjoint && key_.batch != kEpochScope;
-    const Stream draw{stream, trees ? static_cast<uint32_t>(tree(c)) : 0,
-                      static_cast<uint64_t>(a_.node[c])};
+    const SampledType& cols = a_.types[graph.dst];
+    const SampledType& rows = a_.types[graph.src];
+    const int64_t v = cols.node[c];
+    const bool trees = a_.options.disjoint && key_.batch != kEpochScope;
+    const Stream draw{stream, trees ? static_cast<uint32_t>(tree(cols, c)) : 0,
+                      static_cast<uint64_t>(v)};
+    const uint64_t key = first_key(rows, cols, c);
+    const index_t* list = read_list(graph, v, column, group.rank == 0);
     const auto take = [&](uint32_t slot, uint64_t choice) {
-      take_edge(c, column.start + static_cast<int64_t>(choice), edges,
+      take_edge(r, list[choice], rows.of.num_nodes, key, c,
+                column.start + static_cast<int64_t>(choice),
                 column.offset + slot);
     };
-    const int64_t first = edges + column.offset;
+    const int64_t first = column.offset;
     const SelectScratch scratch{
         a_.row + first, a_.col + first,
         a_.taken == nullptr ? nullptr : a_.taken + first};
-    if constexpr (kWeighted)
-      select_weighted(draw, column, column_weights(a_, a_.node[c], column),
-                      a_.replace, group, scratch, take);
+    if (kWeighted && graph.cum_weight != nullptr)
+      select_weighted(draw, column, column_weights(graph, v, column),
+                      a_.options.replace, group, scratch, take);
     else
-      select_uniform(draw, column, a_.replace, group, scratch, take);
+      select_uniform(draw, column, a_.options.replace, group, scratch, take);
+  }
+
+  // The neighbours of the candidates of a column. One thread counts.
+  __device__ static const index_t* read_list(const Graph& graph,
+                                             int64_t v,
+                                             const SampleColumn& column,
+                                             bool counts) {
+    const int64_t start = graph.cache == nullptr ? -1 : graph.cache_start[v];
+    if (start < 0)
+      return graph.indices + column.start;
+    if (counts)
+      Atomic<int64_t>(graph.cache_reads[0]).fetch_add(column.count, kRelaxed);
+    return graph.cache + start + (column.start - graph.indptr[v]);
   }
 
   // The row of an edge holds the table's entry until it is relabelled.
-  __device__ void take_edge(int64_t c,
+  __device__ void take_edge(int r,
+                            int64_t neighbor,
+                            int64_t num_rows,
+                            uint64_t first_key,
+                            int64_t c,
                             int64_t edge,
-                            int64_t edges,
                             int64_t position) const {
-    int64_t neighbor = a_.indices[edge];
-    if (neighbor < 0 || neighbor >= a_.num_nodes) {
-      fault(SampleReport::kIndices, edge, a_.num_nodes);
+    if (neighbor < 0 || neighbor >= num_rows) {
+      note_fault(a_.report, Report::kIndices, edge, num_rows, r);
       neighbor = 0;
     }
     const uint64_t entry =
-        insert_min(a_.table, table_key(c, neighbor),
+        insert_min(a_.table, first_key + static_cast<uint64_t>(neighbor),
                    NodeTable::kNew + static_cast<uint32_t>(position));
-    a_.row[edges + position] = static_cast<int64_t>(entry);
-    a_.col[edges + position] = c;
+    a_.row[position] = static_cast<int64_t>(entry);
+    a_.col[position] = c;
     if (a_.edge != nullptr)
-      a_.edge[edges + position] = edge;
+      a_.edge[position] = edge;
   }
 
   __device__ Atomic<uint32_t> local_id(int64_t entry) const {
     return Atomic<uint32_t>(a_.table.value[entry]);
   }
 
-  // Whether the edge at `position` of the hop is the first to meet its row.
-  __device__ bool is_first(int64_t edges, int64_t position) const {
-    return local_id(a_.row[edges + position]).load(kRelaxed) ==
+  // Whether the edge at a position is the first to meet its row.
+  __device__ bool is_first(int64_t position) const {
+    return local_id(a_.row[position]).load(kRelaxed) ==
            NodeTable::kNew + static_cast<uint32_t>(position);
   }
 
-  __device__ int64_t find_firsts(int64_t edges, const BlockRange& range) {
-    int64_t firsts = 0;
-    for (int64_t p = range.begin + threadIdx.x; p < range.end; p += blockDim.x)
-      firsts += is_first(edges, p);
-    return sum_block(firsts, shared_.sums);
+  __device__ void find(int hop) {
+    for (int r = 0; r < a_.num_relations; ++r) {
+      const Span part = part_of(edges(hop, r));
+      int64_t found = 0;
+      for (int64_t p = part.begin + threadIdx.x; p < part.end; p += blockDim.x)
+        found += is_first(p);
+      found = sum_block(found, shared_.sums);
+      if (threadIdx.x == 0)
+        firsts(r)[blockIdx.x] = found;
+    }
   }
 
-  __device__ void number_firsts(int64_t edges,
-                                const BlockRange& range,
-                                int64_t next) {
-    for (int64_t tile = range.begin; tile < range.end; tile += blockDim.x) {
+  // Ids of a type go on from relation to relation.
+  __device__ void number(int hop) {
+    for (int t = 0; t < a_.num_types; ++t) {
+      int64_t next = frontier(hop, t).end;
+      for (int r = 0; r < a_.num_relations; ++r) {
+        if (a_.relations[r].src != t)
+          continue;
+        int64_t all;
+        const int64_t before = sum_blocks_before(firsts(r), shared_.sums, &all);
+        if (all > 0)
+          number_firsts(hop, r, next + before);
+        next += all;
+      }
+      if (is_first_thread())
+        a_.node_end[(int64_t{hop} + 2) * a_.num_types + t] = next;
+    }
+  }
+
+  __device__ void number_firsts(int hop, int r, int64_t next) {
+    const SampledType& rows = a_.types[a_.relations[r].src];
+    const SampledType& cols = a_.types[a_.relations[r].dst];
+    const Span part = part_of(edges(hop, r));
+    for (int64_t tile = part.begin; tile < part.end; tile += blockDim.x) {
       const int64_t p = tile + threadIdx.x;
-      const bool first = p < range.end && is_first(edges, p);
+      const bool first = p < part.end && is_first(p);
       int64_t firsts;
       const int64_t id = next + sum_before(first, shared_.sums, &firsts);
       next += firsts;
       if (!first)
         continue;
-      const int64_t entry = a_.row[edges + p], c = a_.col[edges + p];
-      const uint64_t before = static_cast<uint64_t>(tree(c)) * a_.num_nodes;
-      a_.node[id] = static_cast<int64_t>(a_.table.key[entry] - before);
-      if (a_.batch != nullptr)
-        a_.batch[id] = tree(c);
+      const int64_t entry = a_.row[p], c = a_.col[p];
+      rows.node[id] =
+          static_cast<int64_t>(a_.table.key[entry] - first_key(rows, cols, c));
+      if (rows.batch != nullptr)
+        rows.batch[id] = tree(cols, c);
       local_id(entry).store(static_cast<uint32_t>(id), kRelaxed);
     }
   }
 
-  __device__ void relabel(int64_t edges, const BlockRange& range) const {
-    for (int64_t p = range.begin + threadIdx.x; p < range.end; p += blockDim.x)
-      a_.row[edges + p] = local_id(a_.row[edges + p]).load(kRelaxed);
+  __device__ void relabel(int hop) const {
+    const int64_t* end = a_.edge_end + int64_t{hop} * a_.num_relations;
+    const Span part = part_of({end[0], end[a_.num_relations]});
+    for (int64_t p = part.begin + threadIdx.x; p < part.end; p += blockDim.x)
+      a_.row[p] = local_id(a_.row[p]).load(kRelaxed);
   }
 
   const Args& a_;
   SampleShared& shared_;
   const Key key_;
-  int64_t nodes_ = 0;  // numbered so far
 };
 
 template <bool kWeighted, typename indptr_t, typename index_t>

@@ -1,63 +1,60 @@
 // Multi-hop neighbour sampling on a GPU: what bind/ fills in, and what
-// neighbor_sample.cuh reads. All pointers but those to `fanouts` are to the
-// device's memory.
+// neighbor_sample.cuh reads. All pointers are to memory that the device reads:
+// its own or, for graphs, pinned memory of the host.
 #pragma once
 
 #include "../args.h"
 #include "../core/weighted.h"
 #include "device.h"
 #include "node_table.h"
+#include "report.h"
 
 namespace gsample {
 
-constexpr int kMaxHops = 16;
+// A node type, and where its nodes go.
+struct SampledType {
+  NodeType of;
+  int64_t first_tree;  // seeds of the types before
+  int64_t first_node;  // nodes of the types before
+  int64_t* node;       // [its most nodes]
+  int64_t* batch;      // or null
+};
 
-// What a sample reports besides its nodes and edges.
-struct SampleReport {
-  enum Fault { kNone, kSeed, kIndptr, kIndices, kCapacity };
-
-  int64_t hop_nodes[kMaxHops + 1];
-  int64_t hop_edges[kMaxHops];
-  int64_t fault;
-  int64_t where;  // seed position, node or edge that is at fault
-  int64_t value;
+// A relation, and those of its columns that are in the device's memory, too.
+template <typename indptr_t, typename index_t>
+struct SampledRelation : Relation<indptr_t, index_t> {
+  const index_t* cache;        // or null
+  const int64_t* cache_start;  // [num_cols] of a column in `cache`, or -1
+  int64_t* cache_reads;        // [2] edges that were read there, and in all
 };
 
 template <typename indptr_t, typename index_t>
 struct NeighborSampleCuda {
-  const indptr_t* indptr;     // [num_nodes + 1]
-  const index_t* indices;     // [num_edges]
-  const int64_t* cum_weight;  // or null, see core/weighted.h
-  const int64_t* edge_time;   // [num_edges] or null, ascending in a column
-  int64_t num_nodes;
-  int64_t num_edges;
-  const int64_t* seeds;      // [num_seeds]
-  const int64_t* seed_time;  // [num_seeds] or null
-  int64_t num_seeds;
-  int64_t fanouts[kMaxHops];
-  int num_hops;
-  bool replace;
-  bool disjoint;
-  bool last;        // the latest edges instead of random ones
-  bool has_window;  // only edges of [seed_time - window, seed_time]
-  int64_t window;
-  uint32_t call_id;
-  Key key;
-  const int64_t* device_key;  // [3], takes the place of `key` unless null
+  const SampledRelation<indptr_t, index_t>* relations;  // [num_relations]
+  const SampledType* types;                             // [num_types]
+  int num_relations;
+  int num_types;
+  int64_t num_nodes;  // of all types
+  SampleOptions options;
+  const int64_t* device_key;  // [3], takes the place of the key unless null
+  bool weighted;              // some relation is
 
-  // Outputs, and how much they hold. `edge` and `batch` may be null.
+  // Edges of all relations, in the order (hop, relation, column, slot), and
+  // how many there is room for. `edge` may be null.
   int64_t* row;  // [max_edges]
   int64_t* col;
   int64_t* edge;
-  int64_t* node;  // [max_nodes]
-  int64_t* batch;
   int64_t max_edges;
-  int64_t max_nodes;
-  SampleReport* report;
+  Report* report;
+  // Local ids of a type below [hop][type] are of earlier hops.
+  int64_t* node_end;  // [(num_hops + 2) * num_types]
+  // Edges below [hop][relation] are of earlier hops and relations.
+  int64_t* edge_end;  // [num_hops * num_relations + 1]
 
   // Scratch.
   NodeTable table;
-  int64_t* totals;     // [2 * blocks]
+  int64_t* tree_time;  // [num_trees] or null
+  int64_t* totals;     // [2 * num_relations * blocks]
   TakenWeight* taken;  // [max_edges] for weights without replacement
 };
 
@@ -71,5 +68,27 @@ template <typename indptr_t, typename index_t>
 void neighbor_sample(const NeighborSampleCuda<indptr_t, index_t>& args,
                      LaunchShape shape,
                      StreamHandle stream);
+
+// The edges of a relation, by themselves. `edge` may be null.
+struct RelationEdges {
+  int64_t* row;
+  int64_t* col;
+  int64_t* edge;
+};
+
+// Takes the edges of a sample apart, by relation.
+struct SplitEdgesCuda {
+  const int64_t* row;  // [num_edges], as sampled
+  const int64_t* col;
+  const int64_t* edge;
+  int64_t num_edges;
+  const int64_t* edge_end;   // [num_parts + 1]
+  const int64_t* before;     // [num_parts] edges of the relation before a part
+  int64_t num_parts;         // num_hops * num_relations
+  const RelationEdges* out;  // [num_relations]
+  int64_t num_relations;
+};
+
+void split_edges(const SplitEdgesCuda& args, StreamHandle stream);
 
 }  // namespace gsample

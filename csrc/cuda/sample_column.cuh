@@ -2,8 +2,8 @@
 // cpu/count_columns.h.
 #pragma once
 
+#include "../args.h"
 #include "../core/weighted.h"
-#include "neighbor_sample.h"
 #include "portable.h"
 
 namespace gsample {
@@ -34,30 +34,30 @@ find_time(const int64_t* edge_time, int64_t first, int64_t last, int64_t time) {
 }
 
 // Keeps the edges that are seen at the time of a seed.
-template <typename args_t>
-__device__ void restrict_column(const args_t& args,
-                                int64_t fanout,
-                                int64_t time,
-                                SampleColumn* column) {
+__device__ inline void restrict_column(const int64_t* edge_time,
+                                       const SampleOptions& options,
+                                       int64_t fanout,
+                                       int64_t time,
+                                       SampleColumn* column) {
   int64_t first = column->start;
   const int64_t last =
-      find_time<true>(args.edge_time, first, first + column->length, time);
-  if (args.has_window && time >= INT64_MIN + args.window)
-    first = find_time<false>(args.edge_time, first, last, time - args.window);
-  if (args.last && fanout >= 0 && last - first > fanout)
+      find_time<true>(edge_time, first, first + column->length, time);
+  if (options.has_window && time >= INT64_MIN + options.window)
+    first = find_time<false>(edge_time, first, last, time - options.window);
+  if (options.last && fanout >= 0 && last - first > fanout)
     first = last - fanout;
   column->start = first;
   column->length = last - first;
 }
 
 // The weights of the candidates of node v.
-template <typename args_t>
-__device__ CumulativeWeights column_weights(const args_t& args,
+template <typename relation_t>
+__device__ CumulativeWeights column_weights(const relation_t& relation,
                                             int64_t v,
                                             const SampleColumn& column) {
-  const bool first = column.start == args.indptr[v];
-  const int64_t before = first ? 0 : args.cum_weight[column.start - 1];
-  return {args.cum_weight + column.start, static_cast<uint64_t>(before),
+  const bool first = column.start == relation.indptr[v];
+  const int64_t before = first ? 0 : relation.cum_weight[column.start - 1];
+  return {relation.cum_weight + column.start, static_cast<uint64_t>(before),
           static_cast<uint64_t>(column.length)};
 }
 
@@ -70,45 +70,48 @@ __device__ inline int64_t count_positive_weights(const CumulativeWeights& w,
   return positive;
 }
 
-template <bool kWeighted, typename args_t>
-__device__ void count_column(const args_t& args,
+// `kWeighted` where some relation has weights; this one may have none.
+template <bool kWeighted, typename relation_t>
+__device__ void count_column(const relation_t& relation,
+                             bool replace,
                              int64_t fanout,
                              int64_t v,
                              SampleColumn* column) {
   const int64_t length = column->length;
-  bool all = fanout < 0 || (!args.replace && length <= fanout);
+  bool all = fanout < 0 || (!replace && length <= fanout);
   int64_t positive = length;
-  if constexpr (kWeighted) {
-    const int64_t enough = all ? length : args.replace ? 1 : fanout + 1;
+  if (kWeighted && relation.cum_weight != nullptr) {
+    const int64_t enough = all ? length : replace ? 1 : fanout + 1;
     positive = length < enough ? length : enough;
-    if (has_zero_weight(args.cum_weight + args.num_edges, v))
+    if (has_zero_weight(relation.cum_weight + relation.num_edges, v))
       positive =
-          count_positive_weights(column_weights(args, v, *column), enough);
-    all |= !args.replace && positive < enough;
+          count_positive_weights(column_weights(relation, v, *column), enough);
+    all |= !replace && positive < enough;
   }
   column->all = all;
   column->count = all ? positive : positive > 0 ? fanout : 0;
 }
 
-// Column v at a hop, for a tree. False when it is no range of edges.
-template <bool kWeighted, typename args_t>
-__device__ bool read_column(const args_t& args,
-                            int hop,
+// Column v of a relation at a hop, for a tree. False when it is no range of
+// edges.
+template <bool kWeighted, typename relation_t>
+__device__ bool read_column(const relation_t& relation,
+                            const SampleOptions& options,
+                            int64_t fanout,
                             int64_t v,
+                            const int64_t* tree_time,
                             int64_t tree,
                             SampleColumn* column) {
-  const int64_t start = args.indptr[v], last = args.indptr[v + 1];
+  const int64_t start = relation.indptr[v], last = relation.indptr[v + 1];
   *column = SampleColumn{start, last - start, 0, 0, true};
-  if (start < 0 || start > last || last > args.num_edges) {
+  if (start < 0 || start > last || last > relation.num_edges) {
     *column = SampleColumn{0, 0, 0, 0, true};
     return false;
   }
-  const int64_t fanout = args.fanouts[hop];
-  if (fanout == 0)
-    return true;
-  if (args.edge_time != nullptr)
-    restrict_column(args, fanout, args.seed_time[tree], column);
-  count_column<kWeighted>(args, fanout, v, column);
+  if (relation.edge_time != nullptr)
+    restrict_column(relation.edge_time, options, fanout, tree_time[tree],
+                    column);
+  count_column<kWeighted>(relation, options.replace, fanout, v, column);
   return true;
 }
 

@@ -6,7 +6,9 @@ import pytest
 import torch
 
 from tests.cuda.emulated import Builder, Emulator
+from tests.cuda.fake_driver import FakeDriver
 from tests.cuda.gpu import Gpu
+from torch_gsample import placement
 
 #: `GSAMPLE_TEST_GPU=1` insists on a GPU.
 HAS_GPU = torch.cuda.is_available() or 'GSAMPLE_TEST_GPU' in os.environ
@@ -30,3 +32,12 @@ def cuda(request):
     if request.param == 'gpu':
         return Gpu()
     return request.getfixturevalue('emulated')
+
+
+@pytest.fixture
+def driver(monkeypatch):
+    """A driver that registers memory of this machine."""
+    fake = FakeDriver()
+    monkeypatch.setattr(placement, '_driver', lambda: fake)
+    monkeypatch.setattr(placement, '_check_cuda', lambda _, device: device)
+    return fake

@@ -101,6 +101,7 @@ class Emulator:
     """The operators of a library, and the emulator that runs them."""
 
     def __init__(self, path):
+        self.path = path
         self._schemas = torch.library.Library('gsample_emulated', 'FRAGMENT')
         torch.ops.load_library(str(path))
         self._configure = ctypes.CDLL(str(path)).gsample_emulator

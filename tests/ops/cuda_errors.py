@@ -24,7 +24,22 @@ def sample(indptr, indices, seeds, built=True):
         ops.neighbor_sample(indptr, indices, seeds, [1], key=make_key(0))
 
 
+def padded(fault):
+    """A padded sample, with what a GPU found."""
+    out = ops.neighbor_sample_padded(
+        *[on_cpu(4), on_cpu(0), on_cpu(2), [1]],
+        key=make_key(0),
+        max_edges=2,
+    )
+    out._replace(fault=torch.tensor(fault)).check()
+
+
 CUDA_ERRORS = [
+    (
+        IndexError,
+        lambda: padded([1, 2, 7]),
+        "neighbor_sample_padded: 'seeds' must be in the graph (got 7 at posi",
+    ),
     (
         ValueError,
         lambda: sample(on_gpu(4), on_gpu(3), on_gpu(2), built=False),
@@ -34,12 +49,19 @@ CUDA_ERRORS = [
     (
         ValueError,
         lambda: sample(on_cpu(4), on_cpu(0), on_gpu(2)),
-        "'seeds' must be on the CPU (got cuda:0)",
+        "'indptr' must be on cuda:0, where the seeds are, or in pinned memory "
+        '(got cpu, not pinned): move the graph there, or pin it with '
+        'torch_gsample.placement.pin',
+    ),
+    (
+        ValueError,
+        lambda: sample(on_cpu(4), on_cpu(0), on_gpu(2), built=False),
+        "'seeds' is on cuda:0, but this torch_gsample was built without CUDA",
     ),
     (
         ValueError,
         lambda: sample(on_gpu(4), on_cpu(3), on_gpu(2)),
-        "'indices' must be on cuda:0, where the graph is (got cpu)",
+        "'indices' must be on cuda:0, where the seeds are, or in pinned",
     ),
     (
         ValueError,

@@ -27,10 +27,19 @@ CALLS = {
         *GRAPH, 2, IDS, IDS, IDS, IDS
     ),
     'labor_scale': lambda: ops.labor_scale(GRAPH[0], WEIGHT.double(), 1),
+    'hetero_neighbor_sample': lambda: [
+        tensors[0]
+        for tensors in ops.hetero_neighbor_sample(
+            [GRAPH[0]], [GRAPH[1]], [(0, 0)], [2], [IDS], [[2]], key=KEY
+        )
+    ],
     'metapath_walk': lambda: ops.metapath_walk(
         [GRAPH[0]], [GRAPH[1]], [0, 0], IDS, key=KEY
     ),
     'neighbor_sample': lambda: ops.neighbor_sample(*GRAPH, IDS, [2], key=KEY),
+    'neighbor_sample_padded': lambda: ops.neighbor_sample_padded(
+        *GRAPH, IDS, [2], key=on_cuda(KEY), max_edges=3
+    ),
     'node2vec_walk': lambda: ops.node2vec_walk(
         *GRAPH, IDS, 3, 1.0, 2.0, key=KEY
     ),

@@ -63,6 +63,10 @@ SAMPLES = {
         ((g.indptr, g.indices, SEEDS, [2], KEY), {})
         for g in (to_dtypes(G, dtypes) for dtypes in INDEX_DTYPES)
     ],
+    'neighbor_sample_padded': [
+        ((*SAMPLE, 60), {}),
+        ((*SAMPLE, 50), {'disjoint': True, 'return_edge_id': False}),
+    ],
     'hetero_neighbor_sample': [
         ((*HETERO, [], [], [], KEY), {}),
         ((*HETERO, [WEIGHT, NONE], [], [], KEY, 2), {'disjoint': True}),

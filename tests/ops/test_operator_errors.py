@@ -41,12 +41,15 @@ ELSEWHERE = {
     'position ',
     ": 'indptr' must be int64 to count ",
     ": 'cum_weight' must have at least ",
+    ': out of memory on the device for up to ',
     # Those take 2^31 edges, or a torch that is broken, or a GPU:
     ': a sample must have less than 2^31 edges (this one has ',
     ": torch's CUDA library was not found; is this a build of torch for CUDA?",
     ': torch has no current stream on device ',
     ": 'input' must be on the device of 'index' or in pinned host memory "
     '(see Tensor.pin_memory)',
+    ": the graph must be on the device of 'seeds' or in pinned host memory "
+    '(see torch_gsample.placement.pin)',
 }
 
 
@@ -151,6 +154,12 @@ SAMPLING = {
     ),
     "temporal sampling needs 'disjoint' trees": lambda: sample(
         edge_time=TIME, seed_time=SEEDS
+    ),
+    "padded: 'max_edges' must be in [0, 2^31 - 1) (got -1)": lambda: (
+        GSAMPLE.neighbor_sample_padded(INDPTR, INDICES, SEEDS, [1], KEY, -1)
+    ),
+    "a sample has more than 'max_edges' = 1 edges (at least 2)": lambda: (
+        GSAMPLE.neighbor_sample_padded(INDPTR, INDICES, SEEDS, [2], KEY, 1)
     ),
     'a sample must have less than 2^31 nodes of a type': hub_of_trees,
     '(this one may have 3000003000); use fewer seeds or sm': hub_of_trees,

@@ -7,7 +7,9 @@ from torch_geometric.data import Data, HeteroData
 from torch_geometric.loader.base import DataLoaderIterator
 from torch_geometric.sampler import BaseSampler
 
+from torch_gsample.loader.adjacency import with_edge_index
 from torch_gsample.loader.features import join_features
+from torch_gsample.loader.gpu_batches import GpuBatches, check_loader
 from torch_gsample.loader.look_ahead import (
     Group,
     is_forking,
@@ -27,6 +29,7 @@ from torch_gsample.loader.prefetch import (
 )
 from torch_gsample.rng import batch_scope
 from torch_gsample.samplers.base import KeyedSampler
+from torch_gsample.samplers.node_wise import NeighborSampler
 from torch_gsample.samplers.program import ProgramSampler
 
 #: Batches that are made ahead in a thread when there are no workers.
@@ -49,6 +52,8 @@ class KeyedLoader:
     _transform: Any = None
     #: The sampler that may sample several batches in one run.
     _ahead_of: ProgramSampler | None = None
+    #: Where batches are made if the sampler is on a GPU.
+    gpu_batches: GpuBatches | None = None
 
     def _init_keyed(
         self,
@@ -62,6 +67,10 @@ class KeyedLoader:
         A sampler that is not keyed may use torch's default generator, which
         its caller uses as well: it stays in the caller's thread.
         """
+        if isinstance(sampler, NeighborSampler) and sampler.placement:
+            check_loader(type(self).__name__, data, kwargs)
+            device = sampler.placement.device
+            self.gpu_batches = GpuBatches(with_edge_index(data), device)
         if kwargs.get('filter_per_worker') is None:
             kwargs['filter_per_worker'] = _filter_per_worker(data, kwargs)
         if prefetch is None:
@@ -133,7 +142,12 @@ class KeyedLoader:
             # A group is made while the one before it is used.
             return max(self.prefetch, self._group_size())
 
-        ahead = prefetched(feed, lambda: one_by_one(batches), most)
+        gpu = self.gpu_batches
+        if gpu is None:
+            ahead = prefetched(feed, lambda: one_by_one(batches), most)
+        else:
+            make_batches = gpu.on_stream(lambda: batches)
+            ahead = gpu.arrived(prefetched(feed, make_batches, most))
         return ahead if self.transform is None else map(self.transform, ahead)
 
     def _iter_workers(self, batches: Any) -> Iterator[Any]:

@@ -115,6 +115,8 @@ def join_features(loader: Any, filter_fn: Any, out: Any) -> Any:
 
 
 def _join(bare: Any, filter_fn: Any, out: Any) -> Any:
+    if bare.gpu_batches is not None:
+        return bare.gpu_batches.make(bare, filter_fn, out)
     in_memory = isinstance(bare.data, (Data, HeteroData))
     in_worker = torch.utils.data.get_worker_info() is not None
     sampled = isinstance(out, (SamplerOutput, HeteroSamplerOutput))

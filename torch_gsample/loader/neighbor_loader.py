@@ -31,6 +31,8 @@ _OWN_OPTIONS = (
     'num_threads',
     'exclude_seed_edges',
     'true_negatives',
+    'device',
+    'graph_placement',
 )
 
 
@@ -75,6 +77,10 @@ class NeighborLoader(KeyedLoader, pyg_loader.NeighborLoader):
     features to samples where ``filter_per_worker`` is set, and by default
     where there is a ``transform`` or a feature store. Mini-batches of
     a graph that is a ``torch.sparse`` tensor have an ``edge_index``.
+
+    With ``device='cuda'`` (here or of the ``sampler``) batches are made on
+    the GPU, on a stream of its own, while the caller trains; attributes of
+    the host are pinned, and the GPU reads what a batch needs.
 
     Args:
         data (Data or HeteroData or (FeatureStore, GraphStore)): The graph.

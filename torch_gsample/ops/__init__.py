@@ -15,6 +15,10 @@ from torch_gsample.ops.formats import (
     index_widths,
     positive_weights,
 )
+from torch_gsample.ops.hetero_neighbor_sample import (
+    HeteroNeighborSample,
+    hetero_neighbor_sample,
+)
 from torch_gsample.ops.labor import labor_scale
 from torch_gsample.ops.matrix import (
     next_key,
@@ -26,11 +30,10 @@ from torch_gsample.ops.matrix import (
     unique_nodes,
 )
 from torch_gsample.ops.negative_sample import negative_sample
-from torch_gsample.ops.neighbor_sample import (
-    HeteroNeighborSample,
-    NeighborSample,
-    hetero_neighbor_sample,
-    neighbor_sample,
+from torch_gsample.ops.neighbor_sample import NeighborSample, neighbor_sample
+from torch_gsample.ops.padded_sample import (
+    PaddedSample,
+    neighbor_sample_padded,
 )
 from torch_gsample.ops.sample_frontier import sample_frontier
 from torch_gsample.ops.sample_hops import Hops, sample_hops
@@ -55,6 +58,7 @@ __all__ = [
     'HeteroNeighborSample',
     'Hops',
     'NeighborSample',
+    'PaddedSample',
     'Walks',
     'check_csc',
     'configuration_model',
@@ -72,6 +76,7 @@ __all__ = [
     'metapath_walk',
     'negative_sample',
     'neighbor_sample',
+    'neighbor_sample_padded',
     'next_key',
     'node2vec_walk',
     'positive_weights',

@@ -52,14 +52,40 @@ def graph_device(
     return indptr.device
 
 
+def sampling_device(
+    op: str, indptr: Tensor | None, seeds: Tensor | None
+) -> torch.device:
+    """Returns where to sample: on a GPU if the graph or the seeds are there.
+
+    Raises:
+        ValueError: If there are no kernels for it.
+    """
+    on_gpu = isinstance(seeds, Tensor) and seeds.device.type == 'cuda'
+    if on_gpu and isinstance(indptr, Tensor) and indptr.device == CPU:
+        return graph_device(op, seeds, 'seeds')
+    return graph_device(op, indptr)
+
+
+def is_readable(value: Tensor, device: torch.device) -> bool:
+    """Whether a GPU reads a tensor: it is there, or in pinned memory."""
+    if value.device == device:
+        return True
+    return value.device == CPU and (is_compiling() or value.is_pinned())
+
+
 def integer_vector(
-    op: str, name: str, value: Tensor, device: torch.device = CPU
+    op: str,
+    name: str,
+    value: Tensor,
+    device: torch.device = CPU,
+    or_pinned: bool = False,
 ) -> Tensor:
     """Returns ``value`` as a contiguous vector of int32 or int64.
 
     Raises:
         TypeError: If it is no integer tensor.
-        ValueError: If it is no vector, or not on the device.
+        ValueError: If it is no vector, or not on the device (nor, where that
+            is allowed, in pinned memory).
     """
     if not isinstance(value, Tensor):
         raise TypeError(
@@ -73,7 +99,14 @@ def integer_vector(
         raise ValueError(
             f"{op}: '{name}' must be a vector (got shape {list(value.shape)})"
         )
-    if value.device != device:
+    or_pinned = or_pinned and device != CPU
+    if or_pinned and not is_readable(value, device):
+        raise ValueError(
+            f"{op}: '{name}' must be on {device}, where the seeds are, or in "
+            f'pinned memory (got {value.device}, not pinned): move the graph '
+            f'there, or pin it with torch_gsample.placement.pin'
+        )
+    if not or_pinned and value.device != device:
         raise ValueError(
             f"{op}: '{name}' must be on {place(device)} (got {value.device})"
         )
@@ -91,9 +124,10 @@ def int64_vector(
     value: Tensor,
     size: int | None = None,
     device: torch.device = CPU,
+    or_pinned: bool = False,
 ) -> Tensor:
     """Like :func:`integer_vector`, converted to int64, of a given length."""
-    value = integer_vector(op, name, value, device).to(torch.int64)
+    value = integer_vector(op, name, value, device, or_pinned).to(torch.int64)
     if size is not None and value.numel() != size:
         raise ValueError(
             f"{op}: '{name}' must have {size} elements (got {value.numel()})"
@@ -101,20 +135,29 @@ def int64_vector(
     return value
 
 
-def pointers(op: str, indptr: Tensor, device: torch.device = CPU) -> Tensor:
+def pointers(
+    op: str,
+    indptr: Tensor,
+    device: torch.device = CPU,
+    or_pinned: bool = False,
+) -> Tensor:
     """Returns the pointers of a graph, which are never empty."""
-    indptr = integer_vector(op, 'indptr', indptr, device)
+    indptr = integer_vector(op, 'indptr', indptr, device, or_pinned)
     if indptr.numel() == 0:
         raise ValueError(f"{op}: 'indptr' must have at least one element")
     return indptr
 
 
 def graph(
-    op: str, indptr: Tensor, indices: Tensor, device: torch.device = CPU
+    op: str,
+    indptr: Tensor,
+    indices: Tensor,
+    device: torch.device = CPU,
+    or_pinned: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Returns the pointers and indices of a graph in supported dtypes."""
-    indptr = pointers(op, indptr, device)
-    indices = integer_vector(op, 'indices', indices, device)
+    indptr = pointers(op, indptr, device, or_pinned)
+    indices = integer_vector(op, 'indices', indices, device, or_pinned)
     if indptr.dtype == torch.int32 and indices.dtype == torch.int64:
         indptr = indptr.to(torch.int64)
     return indptr, indices

@@ -135,10 +135,10 @@ class LinkBatch:
     def label(self, out: Any, graph: SamplerGraph, disjoint: bool) -> None:
         """Adds PyG's metadata, and names trees after their seed edge."""
         if disjoint and self.edge_type is None:
-            out.batch = self._positives[None][out.batch]
+            out.batch = _lookup(self._positives[None], out.batch)
         elif disjoint:
             positive = self._tree_positive(graph)
-            out.batch = {t: positive[b] for t, b in out.batch.items()}
+            out.batch = {t: _lookup(positive, b) for t, b in out.batch.items()}
         time = self.inputs.time
         src_time = None if time is None else time[self.src_positive]
         if not self.is_triplet:
@@ -180,7 +180,7 @@ class LinkBatch:
         src, dst = self.inputs.row, self.inputs.col
         trees = self._tree_positive(graph) if disjoint else None
         if self.edge_type is None:
-            batch = None if trees is None else trees[out.batch]
+            batch = None if trees is None else _lookup(trees, out.batch)
             edges = out.node[out.row], out.node[out.col]
             found = self._is_seed_edge(edges, batch, out.col, (src, dst))
             if reverse:
@@ -196,7 +196,9 @@ class LinkBatch:
             source, target = graph.end_types(edge_type)
             row, col = out.row[edge_type], out.col[edge_type]
             edges = out.node[source][row], out.node[target][col]
-            batch = None if trees is None else trees[out.batch[target]]
+            batch = (
+                None if trees is None else _lookup(trees, out.batch[target])
+            )
             for pair in pairs:
                 found = self._is_seed_edge(edges, batch, col, pair)
                 masks[edge_type] = masks.get(edge_type, True) & ~found
@@ -210,20 +212,27 @@ class LinkBatch:
         seeds: tuple[Tensor, Tensor],
     ) -> Tensor:
         """Whether each edge is one of ``seeds`` (of its own tree)."""
-        n = edges[0].numel()
-        code = torch.zeros(n + self.num_pos, dtype=torch.int64)
+        n, device = edges[0].numel(), edges[0].device
+        size = n + self.num_pos
+        code = torch.zeros(size, dtype=torch.int64, device=device)
         parts = [
-            torch.cat([edge, seed])
+            torch.cat([edge, seed.to(device)])
             for edge, seed in zip(edges, seeds, strict=True)
         ]
         if batch is not None:
-            parts.append(torch.cat([batch[col], torch.arange(self.num_pos)]))
+            trees = torch.arange(self.num_pos, device=device)
+            parts.append(torch.cat([batch[col], trees]))
         for part in parts:  # numbered densely: products stay small
             values, number = part.unique(return_inverse=True)
             code = (code * values.numel() + number).unique(
                 return_inverse=True
             )[1]
         return torch.isin(code[:n], code[n:])
+
+
+def _lookup(values: Tensor, index: Tensor) -> Tensor:
+    """Values of the host, for an index that may be on a GPU."""
+    return values.to(index.device)[index]
 
 
 def is_reverse(edge_type: Any, other: Any) -> bool:

@@ -4,13 +4,19 @@ Seeds of each node type come in, PyG's outputs go out. Where ``backward`` is
 set, the columns of the graph are sources, and rows destinations.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 
 from torch_gsample import ops
+from torch_gsample.list_cache import ListCache
+from torch_gsample.placement import (
+    Placement,
+    check_kind,
+    choose_placement,
+)
 from torch_gsample.samplers import output
 from torch_gsample.samplers.attributes import EdgeWeights, Times
 from torch_gsample.samplers.graph_input import SamplerGraph
@@ -29,12 +35,127 @@ class Neighborhood:
         times (Times): Its times, if there are any.
         weights (Dict[EdgeType, torch.Tensor]): Cumulative edge weights.
         backward (bool): Whether columns are sources.
+        placement (Placement, optional): Where it was placed for a GPU.
+        caches (List[ListCache]): Neighbour lists that the GPU's memory holds
+            of a graph in pinned memory.
     """
 
     graph: SamplerGraph
     times: Times
     weights: EdgeWeights
     backward: bool
+    placement: Placement | None = None
+    caches: list[ListCache] = field(default_factory=list)
+
+    def on(
+        self,
+        device: torch.device,
+        kind: str,
+        induced: bool,
+        cache_bytes: int | None = None,
+    ) -> 'Neighborhood':
+        """Returns the graph where a device samples from it.
+
+        Args:
+            device (torch.device): The device.
+            kind (str): See :func:`choose_placement`.
+            induced (bool): Whether :meth:`induce` is called.
+            cache_bytes (int, optional): Memory for :attr:`caches`; a quarter
+                of what is free if not given.
+
+        Raises:
+            ValueError: If the kind is not known, or nothing can be induced.
+        """
+        name = 'NeighborSampler'
+        check_kind(name, kind)
+        if device.type == 'cpu':
+            return self
+        if induced and kind == 'uva':
+            raise ValueError(
+                f"{name}: subgraph_type='induced' needs the graph in the "
+                "memory of the GPU (graph_placement='gpu'; got 'uva')"
+            )
+        if induced and kind == 'auto':
+            kind = 'gpu'  # what is pinned is not induced from
+        placed = self.place(
+            choose_placement(name, device, kind, self._long_tensors())
+        )
+        return placed.cached(cache_bytes)
+
+    def place(self, placement: Placement) -> 'Neighborhood':
+        """Returns the graph where a GPU samples from it.
+
+        Pointers are always on the GPU: every column that is sampled reads
+        them.
+        """
+        csc = {
+            edge_type: replace(
+                csc,
+                indptr=placement.on_device(csc.indptr),
+                indices=placement.place(csc.indices),
+                perm=None if csc.perm is None else placement.place(csc.perm),
+            )
+            for edge_type, csc in self.graph.csc.items()
+        }
+
+        def place_all(values: ByType) -> ByType:
+            return {t: placement.place(value) for t, value in values.items()}
+
+        return replace(
+            self,
+            graph=replace(self.graph, csc=csc),
+            times=replace(self.times, edge=place_all(self.times.edge)),
+            weights=place_all(self.weights),
+            placement=placement,
+        )
+
+    def cached(self, cache_bytes: int | None) -> 'Neighborhood':
+        """Returns the graph with a cache of the lists that are read most.
+
+        A node is met in proportion to the lists that it is in.
+        """
+        assert self.placement is not None
+        if not self.placement.pinned:
+            return self
+        if cache_bytes is None:
+            free, _ = torch.cuda.mem_get_info(self.placement.device)
+            cache_bytes = free // 4
+        met = {
+            t: torch.zeros(n, dtype=torch.int64)
+            for t, n in self.graph.num_nodes.items()
+        }
+        sizes, columns = {}, {}
+        for edge_type, csc in self.graph.csc.items():
+            rows, columns[edge_type] = self._row_and_column_type(edge_type)
+            met[rows] += torch.bincount(csc.indices, minlength=csc.num_rows)
+            sizes[edge_type] = csc.num_edges
+        total = max(sum(sizes.values()), 1)
+        caches = [
+            ListCache(
+                csc.indptr.cpu(),
+                csc.indices,
+                met[columns[t]],
+                cache_bytes * sizes[t] // total,
+                self.placement.device,
+            )
+            for t, csc in self.graph.csc.items()
+        ]
+        return replace(self, caches=caches)
+
+    def stats(self) -> dict[str, int]:
+        """Returns how many edges were read, and of them by the caches."""
+        reads = [cache.reads() for cache in self.caches]
+        return {
+            'edges_read': sum(both for _, both in reads),
+            'edges_cached': sum(hits for hits, _ in reads),
+        }
+
+    def _long_tensors(self) -> list[Tensor]:
+        """Returns what has an item for each edge."""
+        columns = self.graph.csc.values()
+        out = [csc.indices for csc in columns]
+        out += [csc.perm for csc in columns if csc.perm is not None]
+        return [*out, *self.times.edge.values(), *self.weights.values()]
 
     def sample(
         self,
@@ -52,6 +173,8 @@ class Neighborhood:
             options (Dict[str, Any]): Of the operator.
         """
         disjoint = options['disjoint']
+        seeds = self._moved(seeds)
+        seed_time = None if seed_time is None else self._moved(seed_time)
         if self.graph.is_hetero:
             return output.to_hetero_sampler_output(
                 self._sample_hetero(seeds, seed_time, fanouts, options),
@@ -85,7 +208,8 @@ class Neighborhood:
             (index[rows], index[cols])
             for rows, cols in map(self._row_and_column_type, edge_types)
         ]
-        none = torch.empty(0, dtype=torch.int64)
+        device = None if self.placement is None else self.placement.device
+        none = torch.empty(0, dtype=torch.int64, device=device)
         if seed_time is not None:
             options = dict(
                 options,
@@ -104,6 +228,11 @@ class Neighborhood:
             **options,
         )
 
+    def _moved(self, values: ByType) -> ByType:
+        if self.placement is None:
+            return values
+        return {t: self.placement.on_device(v) for t, v in values.items()}
+
     def _row_and_column_type(self, edge_type: Any) -> tuple[Any, Any]:
         src, dst = self.graph.end_types(edge_type)
         return (dst, src) if self.backward else (src, dst)
@@ -117,6 +246,7 @@ class Neighborhood:
         """
         tree_time = None
         if seed_time is not None:
+            seed_time = self._moved(seed_time)
             tree_time = torch.cat(
                 [seed_time[t] for t in self.graph.node_types if t in seed_time]
             )
@@ -152,15 +282,21 @@ class Neighborhood:
         out.num_sampled_edges = None
 
     def restore_edge_ids(self, out: Any) -> None:
-        """Spells edges of compressed formats by their original position."""
-        for edge_type in self.graph.compressed:
-            perm = self.graph.csc[edge_type].perm
-            if perm is None:
+        """Spells edges of compressed formats by their original position.
+
+        On a GPU all edges are: loaders would look them up on the host.
+        """
+        on_gpu = self.placement is not None
+        for edge_type, csc in self.graph.csc.items():
+            if csc.perm is None:
                 continue
+            if edge_type not in self.graph.compressed and not on_gpu:
+                continue
+            lookup = ops.gather_rows if on_gpu else Tensor.__getitem__
             if self.graph.is_hetero:
-                out.edge[edge_type] = perm[out.edge[edge_type]]
+                out.edge[edge_type] = lookup(csc.perm, out.edge[edge_type])
             else:
-                out.edge = perm[out.edge]
+                out.edge = lookup(csc.perm, out.edge)
 
     def share_memory_(self) -> None:
         """Moves all tensors to shared memory."""

@@ -1,6 +1,5 @@
 """Node-wise sampling: a few neighbours of each node, hop by hop."""
 
-import copy
 from typing import Any, Literal, TypeAlias
 
 import torch
@@ -16,8 +15,19 @@ from torch_geometric.sampler import (
 from torch_geometric.sampler.base import DataType, SubgraphType
 from torch_geometric.typing import EdgeType, NodeType
 
-from torch_gsample.ops._check import fanouts as check_fanouts
 from torch_gsample.ops._check import node_ids
+from torch_gsample.placement import (
+    GraphPlacement,
+    Placement,
+    check_process,
+    read_device,
+)
+from torch_gsample.samplers.arguments import (
+    check_choices,
+    check_count,
+    check_window,
+    read_fanouts,
+)
 from torch_gsample.samplers.attributes import read_times, read_weights
 from torch_gsample.samplers.base import KeyedSampler
 from torch_gsample.samplers.graph_input import GraphData, read_graph
@@ -29,10 +39,6 @@ NumNeighborsType: TypeAlias = (
     NumNeighbors | list[int] | dict[EdgeType, list[int]]
 )
 SeedDict: TypeAlias = dict[Any, Tensor]
-
-_DIRECTIONS = ('forward', 'backward')
-_STRATEGIES = ('uniform', 'last')
-_EXCLUSIONS = (False, True, 'reverse')
 
 
 class NeighborSampler(KeyedSampler):
@@ -88,6 +94,14 @@ class NeighborSampler(KeyedSampler):
             predicted from itself.
         true_negatives (bool, optional): Whether sampled negatives are never
             edges of the graph.
+        device (torch.device or str, optional): Where to sample; on a GPU
+            samples are the same, and stay there. Negatives are the host's.
+        graph_placement (str, optional): Where the graph is for a GPU: its
+            memory (``'gpu'``), pinned memory of the host that it reads itself
+            (``'uva'``), or the first if half of the free memory is enough.
+        cache_bytes (int, optional): Memory of a GPU for the neighbour lists
+            that are read most, where the graph is in pinned memory; a quarter
+            of what is free there if not given. See :meth:`stats`.
 
     Example:
         >>> import torch
@@ -100,6 +114,9 @@ class NeighborSampler(KeyedSampler):
         >>> sampler.sample_from_nodes(inputs).node
         tensor([0, 1, 2])
     """
+
+    #: Where the graph is for a GPU, if samples are made on one.
+    placement: Placement | None = None
 
     def __init__(
         self,
@@ -123,18 +140,16 @@ class NeighborSampler(KeyedSampler):
         num_threads: int | None = None,
         exclude_seed_edges: bool | Literal['reverse'] = False,
         true_negatives: bool = False,
+        device: torch.device | str = 'cpu',
+        graph_placement: GraphPlacement = 'auto',
+        cache_bytes: int | None = None,
     ):
         super().__init__(seed, rng_scope)
-        _check_choice('sample_direction', sample_direction, _DIRECTIONS)
-        _check_choice('temporal_strategy', temporal_strategy, _STRATEGIES)
-        _check_choice('exclude_seed_edges', exclude_seed_edges, _EXCLUSIONS)
-        _check_count('time_window', time_window)
-        _check_count('num_threads', num_threads)
-        if time_window is not None and time_attr is None:
-            raise ValueError(
-                f"NeighborSampler: 'time_window' needs 'time_attr' "
-                f'(got {time_window})'
-            )
+        check_choices(sample_direction, temporal_strategy, exclude_seed_edges)
+        check_window(time_window, time_attr)
+        check_count('num_threads', num_threads)
+        check_count('cache_bytes', cache_bytes)
+        where = read_device('NeighborSampler', device)
         self.subgraph_type = SubgraphType(
             subgraph_type if directed else 'induced'
         )
@@ -147,7 +162,6 @@ class NeighborSampler(KeyedSampler):
         self.exclude_seed_edges = exclude_seed_edges
         self.true_negatives = true_negatives
         self.keep_orig_edges = False
-
         self.graph = read_graph(
             data, is_sorted=is_sorted, index_dtype=index_dtype
         )
@@ -164,10 +178,15 @@ class NeighborSampler(KeyedSampler):
             self._backward,
         )
         self._negatives = Negatives(self.graph, true_negatives, self._backward)
-        self.num_neighbors = num_neighbors
         if share_memory:
             self._neighborhood.share_memory_()
             self._negatives.share_memory_()
+        induced = self.subgraph_type == SubgraphType.induced
+        self._neighborhood = self._neighborhood.on(
+            where, graph_placement, induced, cache_bytes
+        )
+        self.placement = self._neighborhood.placement
+        self.num_neighbors = num_neighbors
 
     # Properties of PyG's sampler #############################################
 
@@ -178,30 +197,7 @@ class NeighborSampler(KeyedSampler):
 
     @num_neighbors.setter
     def num_neighbors(self, value: NumNeighborsType) -> None:
-        if not isinstance(value, NumNeighbors):
-            value = NumNeighbors(value)
-        if not isinstance(value.values, (list, tuple, dict)):
-            raise TypeError(
-                "NeighborSampler: 'num_neighbors' must be a list, a "
-                f'dictionary or NumNeighbors (got {value.values!r})'
-            )
-        if not self.is_hetero:
-            if isinstance(value.values, dict):
-                raise ValueError(
-                    "NeighborSampler: 'num_neighbors' must be a list for a "
-                    'homogeneous graph (got a dictionary)'
-                )
-            fanouts = [value.values]
-        else:
-            own = copy.copy(value)
-            own.__dict__.pop('_values', None)  # PyG keeps those of a graph
-            by_type = own.get_values(self.graph.edge_types)
-            fanouts = [by_type[t] for t in self.graph.edge_types]
-        self._fanouts = [
-            check_fanouts('NeighborSampler', 'num_neighbors', fanout)
-            for fanout in fanouts
-        ]
-        self._num_neighbors = value
+        self._num_neighbors, self._fanouts = read_fanouts(value, self.graph)
 
     @property
     def data_type(self) -> DataType:
@@ -217,6 +213,11 @@ class NeighborSampler(KeyedSampler):
     def is_temporal(self) -> bool:
         """Whether there are times."""
         return self._times.given
+
+    @property
+    def is_on_gpu(self) -> bool:
+        """Whether samples are made on a GPU, and stay there."""
+        return self.placement is not None
 
     @property
     def disjoint(self) -> bool:
@@ -245,9 +246,14 @@ class NeighborSampler(KeyedSampler):
 
     @property
     def edge_permutation(self) -> Any:
-        """The original edge at each position of the sampler's graph."""
+        """The original edge at each position of the sampler's graph.
+
+        None where sampled edges are original ones, as on a GPU.
+        """
+        all_types = set(self.graph.edge_types)
+        original = all_types if self.is_on_gpu else self.graph.compressed
         perm = {
-            key: None if key in self.graph.compressed else csc.perm
+            key: None if key in original else csc.perm
             for key, csc in self.graph.csc.items()
         }
         return perm if self.is_hetero else perm[None]
@@ -324,6 +330,16 @@ class NeighborSampler(KeyedSampler):
         """
         self._negatives.prepare(edge_type)
 
+    def stats(self) -> dict[str, int]:
+        """Returns what was counted since the sampler was made.
+
+        Returns:
+            Dict[str, int]: ``edges_read``, of graphs that have a cache, and
+            ``edges_cached``, those of them that the GPU's memory held: their
+            ratio is the hit rate.
+        """
+        return self._neighborhood.stats()
+
     def __repr__(self) -> str:
         return (
             f'{type(self).__name__}({self._num_neighbors.values}, '
@@ -346,6 +362,8 @@ class NeighborSampler(KeyedSampler):
     def _sample(
         self, seeds: SeedDict, times: dict[Any, Tensor | None], key: Tensor
     ) -> Any:
+        if self.is_on_gpu:
+            check_process('NeighborSampler')
         seed_time = self._times.of_seeds(seeds, times)
         options = dict(
             key=key,
@@ -369,24 +387,3 @@ class NeighborSampler(KeyedSampler):
             out = out.to_bidirectional(keep_orig_edges=self.keep_orig_edges)
             out.metadata = metadata
         return out
-
-
-def _check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:
-    if value not in choices:
-        raise ValueError(
-            f"NeighborSampler: '{name}' must be one of {choices} "
-            f'(got {value!r})'
-        )
-
-
-def _check_count(name: str, value: int | None) -> None:
-    if value is None:
-        return
-    if not isinstance(value, int):
-        raise TypeError(
-            f"NeighborSampler: '{name}' must be an integer (got {value!r})"
-        )
-    if value < 0:
-        raise ValueError(
-            f"NeighborSampler: '{name}' must not be negative (got {value})"
-        )

@@ -1,5 +1,6 @@
 """The compressed layouts of a sparse matrix."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -29,6 +30,11 @@ class Layout:
     def num_major(self) -> int:
         """Number of columns (rows) that are compressed."""
         return self.indptr.shape[0] - 1
+
+    def map(self, function: Callable[[Tensor], Tensor]) -> 'Layout':
+        """Returns the layout of what a function makes of each tensor."""
+        perm = None if self.perm is None else function(self.perm)
+        return Layout(function(self.indptr), function(self.indices), perm)
 
     def major(self) -> Tensor:
         """Returns the column (row) of each edge, int64 ``[num_edges]``."""

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.compiler import is_dynamo_compiling as is_compiling
 
-from torch_gsample import ops
+from torch_gsample import ops, placement
 from torch_gsample.sparse_sample.build import Build
 from torch_gsample.sparse_sample.compute import Compute
 from torch_gsample.sparse_sample.convert import Convert
@@ -234,6 +234,34 @@ class SparseSample(
             if tensor is not None:
                 tensor.share_memory_()
         return self
+
+    def pin(self) -> 'SparseSample':
+        """Returns the matrix in pinned memory, which GPUs read themselves.
+
+        Memory is registered with CUDA where it is, and stays so as long as
+        the result lives, see :func:`torch_gsample.placement.pin`. Operators
+        that read pinned memory say so, as :func:`ops.neighbor_sample` does.
+
+        Raises:
+            RuntimeError: If there is no GPU with a driver.
+            ValueError: If this package was built without CUDA.
+        """
+
+        def pinned(tensor: Tensor | None) -> Tensor | None:
+            return None if tensor is None else placement.pin(tensor)
+
+        def layout(part: Layout | None) -> Layout | None:
+            return None if part is None else part.map(placement.pin)
+
+        return SparseSample(
+            layout(self._csc),
+            layout(self._csr),
+            self.shape,
+            pinned(self.value),
+            pinned(self._edge_id),
+            pinned(self.row_ids),
+            pinned(self.col_ids),
+        )
 
     # Matrices of the same edges.
 

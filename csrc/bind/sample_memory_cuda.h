@@ -1,0 +1,113 @@
+// What a sample on a GPU needs of memory, and how arguments of any length get
+// there.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include "../args.h"
+#include "../cuda/arguments.h"
+#include "neighbor_sample.h"
+
+namespace gsample {
+
+constexpr int64_t kMaxEdges = INT32_MAX - 1;  // positions have 31 bits
+constexpr int64_t kFirstTry = int64_t{1} << 24;
+
+// How many edges, and nodes of each type, there is room for.
+struct Capacity {
+  int64_t edges;
+  std::vector<int64_t> nodes;
+
+  int64_t all_nodes() const {
+    return std::accumulate(nodes.begin(), nodes.end(), int64_t{0});
+  }
+};
+
+// Room for a number of edges, of which any relation may have all.
+inline Capacity capacity_for(const std::vector<NodeType>& types,
+                             bool disjoint,
+                             int64_t edges) {
+  Capacity capacity{edges, {}};
+  for (const NodeType& type : types)
+    capacity.nodes.push_back(most_nodes(type, disjoint, edges));
+  return capacity;
+}
+
+// Room to try first. Fan-outs bound the edges of a sample; where they do not
+// (or say little), a second try with what the sample asked for is cheaper than
+// memory for the worst case.
+template <typename relation_t>
+Capacity first_capacity(const std::vector<relation_t>& relations,
+                        const std::vector<NodeType>& types,
+                        const SampleOptions& options) {
+  std::vector<int64_t> frontier, into(types.size(), 0);
+  for (const NodeType& type : types)
+    frontier.push_back(type.num_seeds);
+  int64_t total = 0;
+  bool bounded = true;
+  for (int hop = 0; hop < options.num_hops; ++hop) {
+    std::vector<int64_t> next(types.size(), 0);
+    for (const relation_t& relation : relations) {
+      const int64_t fanout = relation.fanouts[hop];
+      const int64_t columns = frontier[relation.dst];
+      const int64_t cols = types[relation.dst].num_nodes;
+      const int64_t degree =
+          relation.num_edges / std::max<int64_t>(cols, 1) + 1;
+      const int64_t k = fanout >= 0 ? fanout : degree;
+      bounded &= fanout >= 0;
+      if (columns > 0 && k > kFirstTry / columns)
+        return capacity_for(types, options.disjoint, kFirstTry);
+      next[relation.src] += columns * k;
+      total += columns * k;
+    }
+    if (total > kFirstTry)
+      return capacity_for(types, options.disjoint, kFirstTry);
+    for (size_t t = 0; t < types.size(); ++t) {
+      into[t] += next[t];
+      frontier[t] =
+          most_nodes(types[t], options.disjoint, next[t]) - types[t].num_seeds;
+    }
+  }
+  constexpr int64_t kSpare = 4096;
+  if (!bounded)
+    return capacity_for(types, options.disjoint,
+                        std::min(2 * total + kSpare, kFirstTry));
+  Capacity capacity{total, {}};
+  for (size_t t = 0; t < types.size(); ++t)
+    capacity.nodes.push_back(most_nodes(types[t], options.disjoint, into[t]));
+  return capacity;
+}
+
+// 64-bit words on their way to the device.
+class Words {
+ public:
+  // Adds items, and returns the position of the first.
+  template <typename item_t>
+  size_t add(const std::vector<item_t>& items) {
+    static_assert(sizeof(item_t) % sizeof(int64_t) == 0);
+    const size_t first = words_.size();
+    words_.resize(first + items.size() * sizeof(item_t) / sizeof(int64_t));
+    if (!items.empty())
+      std::memcpy(words_.data() + first, items.data(),
+                  items.size() * sizeof(item_t));
+    return first;
+  }
+  // Changes items that were added.
+  template <typename item_t>
+  void set(size_t first, const std::vector<item_t>& items) {
+    std::memcpy(words_.data() + first, items.data(),
+                items.size() * sizeof(item_t));
+  }
+  int64_t size() const { return static_cast<int64_t>(words_.size()); }
+  void store(int64_t* to, StreamHandle stream) const {
+    store_arguments(to, words_.data(), size(), stream);
+  }
+
+ private:
+  std::vector<int64_t> words_;
+};
+
+}  // namespace gsample

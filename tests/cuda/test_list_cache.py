@@ -1,0 +1,116 @@
+"""Neighbour lists of the host that a GPU holds, too, under the emulator."""
+
+import ctypes
+
+import pytest
+import torch
+from torch_geometric.sampler import NodeSamplerInput
+
+from tests.cuda import test_neighbor_sample as cases
+from tests.cuda.test_loader import some_data
+from torch_gsample import list_cache, placement
+from torch_gsample.list_cache import ListCache, choose_lists
+from torch_gsample.ops import _check
+from torch_gsample.rng import make_key
+from torch_gsample.samplers import NeighborSampler, neighborhood
+
+CPU = torch.device('cpu')
+
+
+@pytest.fixture
+def extension(emulated, monkeypatch):
+    """The emulated operators find caches."""
+    library = ctypes.CDLL(str(emulated.path))
+    library.gsample_cache_lists.argtypes = list_cache._SIGNATURE
+    library.gsample_forget_lists.argtypes = [ctypes.c_void_p]
+    monkeypatch.setattr(list_cache, '_extension', lambda: library)
+    emulated.configure()
+    return emulated.operator('neighbor_sample')
+
+
+def sample(operator, indptr, indices, **options):
+    seeds = cases.some_seeds(3)
+    return operator(indptr, indices, seeds, [5, -1], make_key(0), **options)
+
+
+@pytest.mark.sanitize
+@pytest.mark.parametrize('options', [{}, {'replace': True}, {'last': True}])
+def test_samples_stay_the_same_and_come_from_the_cache(extension, options):
+    indptr, indices = cases.skewed_graph(0)
+    if options.pop('last', False):
+        seeds = cases.some_seeds(3)
+        options = {
+            'edge_time': torch.arange(indices.numel()),
+            'seed_time': (indptr[seeds] + indptr[seeds + 1]) // 2 + 20,
+            'disjoint': True,
+            'time_window': 300,
+        }
+    want = sample(
+        torch.ops.gsample.neighbor_sample, indptr, indices, **options
+    )
+    met = torch.bincount(indices, minlength=80)
+    cache = ListCache(indptr, indices, met, 8 * (80 + 150), CPU)
+    assert 5 < cache.num_lists < 80
+    kept = indices.clone()
+    cached = choose_lists(indptr, 8, met, 8 * (80 + 150))
+    for v in cached.tolist():  # nothing but the cache has them
+        indices[indptr[v] : indptr[v + 1]] = -1
+    out = sample(extension, indptr, indices, **options)
+    for a, b in zip(out, want, strict=True):
+        assert torch.equal(a, b)
+    hits, both = cache.reads()
+    edges = want[3]
+    column = torch.searchsorted(indptr, edges, right=True) - 1
+    assert both == edges.numel()
+    assert hits == int(torch.isin(column, cached).sum()) > 0
+    indices.copy_(kept)
+    del cache  # forgotten
+    indices[:] = -1
+    with pytest.raises(RuntimeError, match="'indices' must be in"):
+        sample(extension, indptr, indices, **options)
+
+
+def test_other_graphs_at_the_address_have_no_cache(extension):
+    indptr, indices = cases.skewed_graph(0)
+    met = torch.bincount(indices, minlength=80)
+    cache = ListCache(indptr, indices, met, 10**6, CPU)
+    args = indptr, indices[:-1].contiguous()
+    args[0][-1] -= 1
+    assert args[1].data_ptr() == indices.data_ptr()
+    sample(extension, *args)
+    assert cache.reads() == (0, 0)
+
+
+def test_lists_are_chosen_by_their_worth():
+    indptr = torch.tensor([0, 100, 104, 104, 108])
+    met = torch.tensor([30, 2, 90, 4])
+    for num_items, want in ((3, []), (4, [3]), (104, [0, 3]), (107, [0, 3])):
+        out = choose_lists(indptr, 4, met, 4 * num_items + 32)
+        assert out.tolist() == want
+    assert choose_lists(indptr, 4, met, 0).numel() == 0
+    assert choose_lists(indptr, 4, met, 10**6).tolist() == [0, 1, 3]
+
+
+def test_samplers_count_what_they_read(extension, driver, monkeypatch):
+    monkeypatch.setattr(
+        'torch_gsample.samplers.node_wise.read_device', lambda *_: 'cuda'
+    )
+    monkeypatch.setattr(
+        neighborhood.Neighborhood,
+        'on',
+        lambda self, device, kind, induced, cache_bytes: self.place(
+            placement.Placement(CPU, True)
+        ).cached(cache_bytes),
+    )
+    known = _check.call
+
+    def call(operator, *args, **kwargs):
+        emulate = 'neighbor_sample' in str(operator)
+        return known(extension if emulate else operator, *args, **kwargs)
+
+    monkeypatch.setattr(_check, 'call', call)
+    sampler = NeighborSampler(some_data(), [3, 3], cache_bytes=10**6)
+    inputs = NodeSamplerInput(torch.arange(8), torch.arange(8))
+    out = sampler.sample_from_nodes(inputs)
+    edges = out.row.numel()
+    assert sampler.stats() == {'edges_read': edges, 'edges_cached': edges}

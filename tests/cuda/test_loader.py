@@ -1,0 +1,270 @@
+"""Samplers and loaders on a GPU, and on the CPU in its place.
+
+Without a GPU all of Python's part runs with the CPU as the device: where
+tensors are moved, pinned and collected, and in which order streams wait. With
+one, the same tests run there.
+"""
+
+from contextlib import nullcontext
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch_geometric.data import Data, HeteroData
+from torch_geometric.sampler import NodeSamplerInput
+
+from tests.cuda.conftest import HAS_GPU
+from torch_gsample import placement
+from torch_gsample.loader import (
+    LinkNeighborLoader,
+    NeighborLoader,
+    gpu_batches,
+)
+from torch_gsample.samplers import NeighborSampler
+from torch_gsample.samplers.neighborhood import Neighborhood
+
+CPU = torch.device('cpu')
+
+
+class FakeCuda:
+    """Streams that write down what they are told."""
+
+    def __init__(self):
+        self.log = []
+
+    def device(self, device):
+        return nullcontext()
+
+    def Stream(self, device):
+        return self.stream_named('side')
+
+    def stream(self, stream):
+        self.log.append(f'on {stream.name}')
+        return nullcontext()
+
+    def current_stream(self, device):
+        return self.stream_named('main')
+
+    def stream_named(self, name):
+        def record_event():
+            self.log.append(f'{name} records')
+            return name
+
+        return SimpleNamespace(
+            name=name,
+            record_event=record_event,
+            wait_event=lambda event: self.log.append(f'{name} after {event}'),
+        )
+
+
+@pytest.fixture
+def in_place(monkeypatch, driver):
+    """The CPU in the place of a GPU."""
+
+    def on(self, device, kind, induced, cache_bytes):
+        if device is None:
+            return self
+        return self.place(placement.Placement(CPU, kind == 'uva'))
+
+    monkeypatch.setattr(
+        'torch_gsample.samplers.node_wise.read_device',
+        lambda _, device: None if device == 'cpu' else CPU,
+    )
+    monkeypatch.setattr(Neighborhood, 'on', on)
+    fake = FakeCuda()
+    monkeypatch.setattr(gpu_batches, 'cuda', fake)
+    monkeypatch.setattr(Data, 'record_stream', lambda *_: None)
+    monkeypatch.setattr(HeteroData, 'record_stream', lambda *_: None)
+    return fake
+
+
+@pytest.fixture(params=['in-place'] + ['gpu'] * HAS_GPU)
+def gpu(request):
+    """Where batches are when they are made on the device `'cuda'`."""
+    if request.param == 'gpu':
+        return torch.device('cuda', torch.cuda.current_device())
+    request.getfixturevalue('in_place')
+    return CPU
+
+
+def some_data():
+    generator = torch.Generator().manual_seed(0)
+    edge_index = torch.randint(50, (2, 400), generator=generator)
+    return Data(
+        x=torch.randn(50, 40, generator=generator),
+        y=torch.arange(50),
+        edge_index=edge_index,
+        edge_attr=torch.arange(800.0).view(400, 2),
+        edge_weight=torch.rand(400, generator=generator),
+        time=torch.randint(9, (400,), generator=generator),
+        note=torch.tensor([1, 2, 3]),
+    )
+
+
+def some_hetero_data():
+    generator = torch.Generator().manual_seed(1)
+    data = HeteroData()
+    for name, size in (('user', 30), ('item', 40)):
+        data[name].x = torch.randn(size, 20, generator=generator)
+    for src, dst in (('user', 'item'), ('item', 'user'), ('item', 'item')):
+        sizes = data[src].num_nodes, data[dst].num_nodes
+        rows = [torch.randint(n, (200,), generator=generator) for n in sizes]
+        data[src, 'to', dst].edge_index = torch.stack(rows)
+        data[src, 'to', dst].edge_attr = torch.arange(200.0)
+    return data
+
+
+def assert_equal_batches(batch, want, device):
+    """The same attributes, and all of the first on the device."""
+    given, wanted = batch.to_dict(), want.to_dict()
+    assert_equal_items(given, wanted, device)
+
+
+def assert_equal_items(value, want, device):
+    if isinstance(want, dict):
+        assert list(value) == list(want)
+        for key in want:
+            assert_equal_items(value[key], want[key], device)
+    elif isinstance(want, torch.Tensor):
+        assert value.device == device
+        assert value.dtype == want.dtype
+        assert torch.equal(value.cpu(), want)
+    else:
+        assert value == want
+
+
+OPTIONS = [
+    {},
+    {'replace': True, 'disjoint': True},
+    {'weight_attr': 'edge_weight'},
+    {'time_attr': 'time', 'input_time': torch.arange(50) % 9},
+    {'subgraph_type': 'bidirectional'},
+    {'prefetch': 0},
+]
+
+
+@pytest.mark.parametrize('kind', ['gpu', 'uva'])
+@pytest.mark.parametrize('options', OPTIONS, ids=str)
+def test_batches_equal_those_of_the_cpu(gpu, options, kind):
+    data = some_data()
+    options = dict(options, batch_size=16, seed=3, shuffle=False)
+    loaders = [
+        NeighborLoader(data, [4, 3], device=device, **more, **options)
+        for device, more in (
+            ('cuda', {'graph_placement': kind}),
+            ('cpu', {}),
+        )
+    ]
+    for _ in range(2):
+        for batch, want in zip(*loaders, strict=True):
+            assert_equal_batches(batch, want, gpu)
+
+
+@pytest.mark.parametrize('kind', ['gpu', 'uva'])
+def test_hetero_batches_equal_those_of_the_cpu(gpu, kind):
+    data = some_hetero_data()
+    options = {'input_nodes': 'item', 'batch_size': 16, 'seed': 3}
+    loaders = [
+        NeighborLoader(
+            data, [4, 3], device=device, graph_placement=kind, **options
+        )
+        for device in ('cuda', 'cpu')
+    ]
+    for batch, want in zip(*loaders, strict=True):
+        assert_equal_batches(batch, want, gpu)
+
+
+@pytest.mark.parametrize('disjoint', [False, True])
+@pytest.mark.parametrize('exclude', [False, 'reverse'])
+def test_link_batches_equal_those_of_the_cpu(gpu, disjoint, exclude):
+    data = some_data()
+    loaders = [
+        LinkNeighborLoader(
+            data,
+            [4, 3],
+            edge_label_index=data.edge_index[:, ::9],
+            neg_sampling='binary',
+            batch_size=16,
+            seed=3,
+            disjoint=disjoint,
+            exclude_seed_edges=exclude,
+            device=device,
+        )
+        for device in ('cuda', 'cpu')
+    ]
+    for batch, want in zip(*loaders, strict=True):
+        assert_equal_batches(batch, want, gpu)
+
+
+def test_a_transform_sees_batches_that_have_arrived(gpu):
+    seen = []
+
+    def transform(batch):
+        seen.append(batch.x.device)
+        return batch.num_nodes
+
+    loader = NeighborLoader(
+        some_data(), [2], batch_size=25, device='cuda', transform=transform
+    )
+    assert all(isinstance(nodes, int) for nodes in loader)
+    assert seen == [gpu, gpu]
+
+
+def test_streams_wait_for_each_other(in_place):
+    loader = NeighborLoader(some_data(), [2], batch_size=25, device='cuda')
+    batches = iter(loader)
+    first = ['main records', 'side after main', 'on side']
+    next(batches)
+    assert in_place.log[:3] == first
+    assert len(list(batches)) == 1
+    rest = in_place.log[3:]
+    assert rest.count('side records') == rest.count('main after side') == 2
+    assert rest.index('side records') < rest.index('main after side')
+
+
+# Errors ######################################################################
+
+
+@pytest.mark.parametrize(
+    ('options', 'message'),
+    [
+        ({'num_workers': 2}, "'num_workers' must be 0 with .* \\(got 2\\)"),
+        ({'pin_memory': True}, "'pin_memory' must not be set"),
+    ],
+)
+@pytest.mark.parametrize('name', ['NeighborLoader', 'LinkNeighborLoader'])
+def test_loaders_do_not_have_workers(gpu, name, options, message):
+    sampler = NeighborSampler(some_data(), [2], device='cuda')
+    loader = {
+        'NeighborLoader': NeighborLoader,
+        'LinkNeighborLoader': LinkNeighborLoader,
+    }[name]
+    with pytest.raises(ValueError, match=f'{name}: {message}'):
+        loader(some_data(), sampler=sampler, **options)
+
+
+def test_stores_stay_on_the_cpu(gpu):
+    data = some_data()
+    sampler = NeighborSampler(data, [2], device='cuda')
+    with pytest.raises(ValueError, match="needs 'data' as Data or"):
+        NeighborLoader((data, data), sampler=sampler)
+
+
+def test_samplers_say_that_they_are_in_a_worker(gpu):
+    sampler = NeighborSampler(some_data(), [2], device='cuda')
+    loader = torch.utils.data.DataLoader(
+        torch.arange(4),
+        num_workers=1,
+        collate_fn=lambda nodes: sampler.sample_from_nodes(
+            NodeSamplerInput(None, torch.stack(nodes))
+        ),
+    )
+    with pytest.raises(RuntimeError, match='must not be used in a worker'):
+        list(loader)
+
+
+def test_samplers_say_that_they_were_forked(gpu, monkeypatch):
+    sampler = NeighborSampler(some_data(), [2], device='cuda')
+    monkeypatch.setattr(torch.cuda, '_is_in_bad_fork', lambda: True)
+    with pytest.raises(RuntimeError, match='forked after CUDA was used'):
+        sampler.sample_from_nodes(NodeSamplerInput(None, torch.tensor([0])))

@@ -1,0 +1,146 @@
+"""Makes batches of samples that are on a GPU, without a way back.
+
+The attributes of a graph and a sample come in, a batch on the GPU goes out.
+Attributes of the host are pinned, and the GPU collects them itself.
+"""
+
+import copy
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data, HeteroData
+
+from torch_gsample.ops import gather_rows
+from torch_gsample.placement import pin
+
+cuda = torch.cuda
+
+
+def check_loader(name: str, data: Any, kwargs: dict[str, Any]) -> None:
+    """Checks what a loader is asked for whose sampler is on a GPU.
+
+    Raises:
+        ValueError: If it has workers or pins batches, or the graph is in
+            stores.
+    """
+    workers = kwargs.get('num_workers', 0)
+    if workers > 0:
+        raise ValueError(
+            f"{name}: 'num_workers' must be 0 with a sampler on a GPU, whose "
+            f'batches a thread makes ahead (got {workers})'
+        )
+    if kwargs.get('pin_memory'):
+        raise ValueError(
+            f"{name}: 'pin_memory' must not be set with a sampler on a GPU: "
+            f'its batches are there already'
+        )
+    if not isinstance(data, (Data, HeteroData)):
+        raise ValueError(
+            f"{name}: a sampler on a GPU needs 'data' as Data or HeteroData "
+            f'(got {type(data).__name__})'
+        )
+
+
+class GpuBatches:
+    """The attributes of a graph, where a GPU collects them.
+
+    Args:
+        data (Data or HeteroData): The graph, which is left as it is.
+        device (torch.device): Where samples are.
+    """
+
+    #: The graph with nothing long on the host. Attributes that are collected
+    #: here are empty in it, so that they keep their order.
+    rest: Data | HeteroData
+
+    def __init__(self, data: Data | HeteroData, device: torch.device):
+        self.device = device
+        self.rest = copy.copy(data)
+        self.attributes: list[tuple[Any, str, Tensor, bool]] = []
+        # A homogeneous graph has one store of both.
+        for store in self.rest.node_stores:
+            self._take(data, store, store.is_node_attr, of_edges=False)
+        for store in self.rest.edge_stores:
+            self._take(data, store, store.is_edge_attr, of_edges=True)
+            if type(store.get('edge_index')) is Tensor:
+                size = store.edge_index.shape
+                empty = store.edge_index.new_empty(2, 1, device=device)
+                store.edge_index = empty.expand(size)
+
+    def _take(
+        self,
+        data: Any,
+        store: Any,
+        is_attribute: Callable[[str], bool],
+        of_edges: bool,
+    ) -> None:
+        taken = {key for group, key, *_ in self.attributes if not group}
+        for key, value in list(store.items()):
+            if (
+                key not in taken
+                and type(value) is Tensor
+                and value.device.type == 'cpu'
+                and not value.requires_grad
+                and is_attribute(key)
+                and data.__cat_dim__(key, value, store) == 0
+            ):
+                self.attributes.append((store._key, key, pin(value), of_edges))
+                store[key] = value.new_empty(
+                    value.shape[0], 0, device=self.device
+                )
+
+    def make(self, bare: Any, filter_fn: Callable[..., Any], out: Any) -> Any:
+        """Makes a batch of a sample, as ``filter_fn(bare, out)`` does.
+
+        Args:
+            bare (NodeLoader or LinkLoader): A copy of PyG's loader.
+            filter_fn (Callable): Its function.
+            out (SamplerOutput or HeteroSamplerOutput): The sample.
+        """
+        bare.data = self.rest
+        batch = filter_fn(bare, out)
+        for group, key, value, of_edges in self.attributes:
+            index = out.edge if of_edges else out.node
+            store = batch._store if group is None else batch[group]
+            if isinstance(index, dict):
+                index = index[group]
+            store[key] = None if index is None else gather_rows(value, index)
+        return batch.to(self.device, non_blocking=True)
+
+    # Streams ################################################################
+
+    def on_stream(
+        self, batches: Callable[[], Iterable[Any]]
+    ) -> Callable[[], Iterator[tuple[Any, Any]]]:
+        """Lets a thread make batches on a stream of its own.
+
+        What the caller's stream has to do yet comes first: it may write the
+        graph.
+
+        Returns:
+            Callable: Returns batches, each with the event of its end.
+        """
+        begin = cuda.current_stream(self.device).record_event()
+
+        def make_batches() -> Iterator[tuple[Any, Any]]:
+            with cuda.device(self.device):
+                stream = cuda.Stream(self.device)
+                stream.wait_event(begin)
+                with cuda.stream(stream):
+                    for batch in batches():
+                        yield batch, stream.record_event()
+
+        return make_batches
+
+    def arrived(self, batches: Iterable[tuple[Any, Any]]) -> Iterator[Any]:
+        """Hands batches to the stream of the caller, which waits for them.
+
+        Their memory is used again only when that stream is done with it.
+        """
+        for batch, end in batches:
+            stream = cuda.current_stream(self.device)
+            stream.wait_event(end)
+            batch.record_stream(stream)
+            yield batch

@@ -1,0 +1,240 @@
+"""Where a graph is for a GPU: in its memory, or in pinned memory of the host.
+
+A GPU reads pinned memory itself (UVA): only what a sample touches crosses the
+bus. Tensors come in, and tensors with the same values go out.
+"""
+
+import ctypes
+import functools
+import os
+import weakref
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import torch
+from torch import Tensor
+from torch.utils.data import get_worker_info
+
+from torch_gsample import _library
+
+GraphPlacement: TypeAlias = Literal['gpu', 'uva', 'auto']
+
+_PLACEMENTS = ('gpu', 'uva', 'auto')
+#: Share of a GPU's free memory that ``'auto'`` gives to a graph.
+_AUTO_SHARE = 0.5
+
+
+def read_device(name: str, device: torch.device | str) -> torch.device:
+    """Returns a device to sample on, which is there.
+
+    Args:
+        name (str): Who asks, for messages.
+        device (torch.device or str): ``'cpu'``, ``'cuda'`` or ``'cuda:<i>'``.
+
+    Raises:
+        RuntimeError: If there is no driver, or CUDA was used before this
+            process was forked.
+        TypeError: If it is no device.
+        ValueError: If it is another kind of device, if there are not as many
+            GPUs, or if torch or this package was built without CUDA.
+    """
+    if not isinstance(device, (torch.device, str)):
+        raise TypeError(
+            f"{name}: 'device' must be a device or its name (got {device!r})"
+        )
+    try:
+        found = torch.device(device)
+    except RuntimeError:
+        found = None
+    if found is None or found.type not in ('cpu', 'cuda'):
+        raise ValueError(
+            f"{name}: 'device' must be 'cpu', 'cuda' or 'cuda:<index>' "
+            f'(got {str(device)!r})'
+        )
+    return found if found.type == 'cpu' else _check_cuda(name, found)
+
+
+def _check_cuda(name: str, device: torch.device) -> torch.device:
+    _check_built(name, device)
+    check_process(name)
+    if not torch.cuda.is_available():
+        raise RuntimeError(
+            f"{name}: 'device' is {device}, but no GPU with a driver was "
+            f'found; see nvidia-smi and CUDA_VISIBLE_DEVICES'
+        )
+    count = torch.cuda.device_count()
+    index = torch.cuda.current_device() if device.index is None else None
+    device = device if index is None else torch.device('cuda', index)
+    if device.index >= count:
+        raise ValueError(
+            f"{name}: 'device' is {device}, but there are {count} GPUs: its "
+            f'index must be in [0, {count})'
+        )
+    return device
+
+
+def _check_built(name: str, device: torch.device) -> None:
+    if not has_kernel('neighbor_sample'):
+        raise ValueError(
+            f"{name}: 'device' is {device}, but this torch_gsample was built "
+            f'without CUDA; build it with GSAMPLE_CUDA=1'
+        )
+    if not torch.backends.cuda.is_built():
+        raise ValueError(
+            f"{name}: 'device' is {device}, but this torch "
+            f'({torch.__version__}) was built without CUDA'
+        )
+
+
+def check_process(name: str) -> None:
+    """Checks that this process may use a GPU.
+
+    Raises:
+        RuntimeError: If it is a worker of a loader, or was forked after CUDA
+            was used.
+    """
+    if get_worker_info() is not None:
+        raise RuntimeError(
+            f'{name}: a sampler on a GPU must not be used in a worker of a '
+            f"DataLoader; set 'num_workers' to 0 (the next batches are made "
+            f'in a thread meanwhile)'
+        )
+    if torch.cuda._is_in_bad_fork():
+        raise RuntimeError(
+            f'{name}: CUDA cannot be used in a process that was forked after '
+            f'CUDA was used (process {os.getpid()})'
+        )
+
+
+def has_kernel(operator: str) -> bool:
+    """Whether an operator runs on GPUs in this build."""
+    known = torch._C._dispatch_has_kernel_for_dispatch_key
+    return known(f'gsample::{operator}', 'CUDA')
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where the tensors of a graph are for a device.
+
+    Args:
+        device (torch.device): Where sampling takes place.
+        pinned (bool): Whether long tensors stay in pinned memory.
+    """
+
+    device: torch.device
+    pinned: bool
+
+    def place(self, tensor: Tensor) -> Tensor:
+        """Returns a long tensor where it belongs."""
+        return pin(tensor) if self.pinned else tensor.to(self.device)
+
+    def on_device(self, tensor: Tensor) -> Tensor:
+        """Returns a tensor that is always on the device."""
+        return tensor.to(self.device)
+
+
+def choose_placement(
+    name: str, device: torch.device, kind: str, tensors: list[Tensor]
+) -> Placement:
+    """Says where a graph is for a GPU.
+
+    Args:
+        name (str): Who asks, for messages.
+        device (torch.device): The GPU.
+        kind (str): ``'gpu'``, ``'uva'``, or ``'auto'``: on the GPU if half of
+            its free memory holds the graph.
+        tensors (List[torch.Tensor]): What is long in the graph.
+
+    Raises:
+        ValueError: If the kind is not known.
+    """
+    check_kind(name, kind)
+    if kind == 'auto':
+        size = sum(t.numel() * t.element_size() for t in tensors)
+        free, _ = torch.cuda.mem_get_info(device)
+        kind = 'gpu' if size <= _AUTO_SHARE * free else 'uva'
+    return Placement(device, kind == 'uva')
+
+
+def check_kind(name: str, kind: str) -> None:
+    """Checks a kind of placement.
+
+    Raises:
+        ValueError: If it is not known.
+    """
+    if kind not in _PLACEMENTS:
+        raise ValueError(
+            f"{name}: 'graph_placement' must be one of {_PLACEMENTS} "
+            f'(got {kind!r})'
+        )
+
+
+# Pinned memory ###############################################################
+
+
+@dataclass
+class _Registered:
+    """Memory that was registered here, and how many tensors need it."""
+
+    size: int
+    driver: Any
+    users: int = 0
+
+
+_registered: dict[int, _Registered] = {}
+
+
+def pin(tensor: Tensor) -> Tensor:
+    """Returns a tensor in pinned memory, which GPUs read themselves.
+
+    The memory of the tensor is registered with CUDA where it is; it stays so
+    as long as the result lives. Where CUDA refuses (as of memory that is
+    mapped from a file), the result is a copy.
+
+    Args:
+        tensor (torch.Tensor): On the CPU; one on a GPU is returned as it is.
+
+    Raises:
+        RuntimeError: If there is no GPU with a driver.
+        ValueError: If this package was built without CUDA.
+
+    Example:
+        >>> import torch
+        >>> pin(torch.arange(3))  # doctest: +SKIP
+        tensor([0, 1, 2])
+    """
+    if tensor.is_cuda:
+        return tensor
+    _check_cuda('pin', torch.device('cuda'))
+    tensor = tensor.contiguous().view(tensor.shape)  # an object of its own
+    address, size = tensor.data_ptr(), tensor.numel() * tensor.element_size()
+    known = _registered.get(address)
+    if size == 0 or (known is None and tensor.is_pinned()):
+        return tensor
+    if known is None:
+        driver = _driver()
+        if driver.gsample_register_host(address, size) != 0:
+            return tensor.pin_memory()
+        known = _registered[address] = _Registered(size, driver)
+    elif known.size < size:
+        return tensor.pin_memory()
+    known.users += 1
+    weakref.finalize(tensor, _release, address).atexit = False
+    return tensor
+
+
+def _release(address: int) -> None:
+    known = _registered[address]
+    known.users -= 1
+    if known.users == 0:
+        del _registered[address]
+        known.driver.gsample_unregister_host(address)
+
+
+@functools.cache
+def _driver() -> Any:
+    """The functions of the extension that register memory."""
+    library = ctypes.CDLL(str(_library.PATH))
+    library.gsample_register_host.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    library.gsample_unregister_host.argtypes = [ctypes.c_void_p]
+    return library

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from torch_gsample import ops
+from torch_gsample.ops._check import is_known
 from torch_gsample.sparse_sample.errors import call_as
 from torch_gsample.sparse_sample.layout import Layout
 
@@ -176,7 +177,7 @@ class Build:
 
 
 def _check_value(name: str, value: Tensor, num_edges: int) -> None:
-    if value.shape[:1] != (num_edges,):
+    if value.dim() == 0 or is_known(value.shape[0] != num_edges):
         raise ValueError(
             f"{name}: 'value' must have {num_edges} rows, one for each edge "
             f'(got shape {list(value.shape)})'

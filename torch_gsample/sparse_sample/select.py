@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.compiler import is_dynamo_compiling as is_compiling
 
 from torch_gsample import ops
+from torch_gsample.ops._check import is_known
 from torch_gsample.ops.features import select_rows
 from torch_gsample.rng import current_program
 from torch_gsample.sparse_sample.errors import call_as, check_device
@@ -96,7 +97,8 @@ class Select:
         if isinstance(probs, type(self)):
             self._check_pattern(name, probs)
             probs = probs._aligned_values(self)
-        if probs.shape != (self.num_edges,):
+        size = self.num_edges
+        if probs.dim() != 1 or is_known(probs.shape[0] != size):
             raise ValueError(
                 f"{name}: 'probs' must have {self.num_edges} elements, one "
                 f'for each edge (got shape {list(probs.shape)})'

@@ -94,8 +94,9 @@ def _of_tensors(node: Node) -> bool:
 
 def _called(node: Node) -> str:
     """The name of a method or function of torch."""
-    if node.op == 'call_method':
-        return str(node.target)
+    if node.op == 'call_method':  # `__eq__`, for one, is operator.eq
+        name = str(node.target)
+        return _NAMES.get(getattr(operator, name, None), name)
     if node.target in _NAMES:
         return _NAMES[node.target]
     return getattr(node.target, '__name__', '')

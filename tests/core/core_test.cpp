@@ -16,6 +16,7 @@
 #include "core/select.h"
 #include "core/walk.h"
 #include "core/weighted.h"
+#include "sums.h"
 #include "table.h"
 
 using namespace gsample;
@@ -24,12 +25,6 @@ namespace {
 
 constexpr int kMaxPositions = 64;
 constexpr int kMaxColumn = 300;
-
-#if defined(__CUDACC__)
-#define FUNCTION __host__ __device__ __noinline__
-#else
-#define FUNCTION __attribute__((noinline))
-#endif
 
 FUNCTION void put_numbers(Table& table, Inputs& in) {
   for (int i = 0; i < 20; ++i) {
@@ -121,10 +116,10 @@ FUNCTION void put_selections(Table& table, Inputs& in) {
 }
 
 FUNCTION void put_fixed_point(Table& table, Inputs& in) {
-  const double tiny = as_double(1);                      // 2^-1074
-  const double huge = as_double(0x7FEFFFFFFFFFFFFFull);  // below 2^1024
+  const double tiny = double_from_bits(1);                      // 2^-1074
+  const double huge = double_from_bits(0x7FEFFFFFFFFFFFFFull);  // below 2^1024
   for (int i = 0; i < 40; ++i) {
-    double max_weight = as_double(in.next() % 0x7FF0000000000000ull);
+    double max_weight = double_from_bits(in.next() % 0x7FF0000000000000ull);
     max_weight = i == 0 ? 0 : i == 1 ? tiny : i == 2 ? huge : max_weight;
     max_weight = i == 3 ? 1 : i == 4 ? 0.1f : max_weight;
     const uint64_t n = in.bits(40) + 1;
@@ -316,6 +311,7 @@ FUNCTION void fill(Table& table) {
   put_weights(table, in);
   put_walks(table, in);
   put_masses(table, in);
+  put_sums(table, in);
 }
 
 void print(const Table& table) {

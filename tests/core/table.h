@@ -6,14 +6,11 @@
 
 #include "core/hd.h"
 
-GSAMPLE_HD double as_double(uint64_t bits) {
-  union {
-    uint64_t bits;
-    double value;
-  } u;
-  u.bits = bits;
-  return u.value;
-}
+#if defined(__CUDACC__)
+#define FUNCTION __host__ __device__ __noinline__
+#else
+#define FUNCTION __attribute__((noinline))
+#endif
 
 enum Name {
   kMulhi32,
@@ -42,6 +39,8 @@ enum Name {
   kSecondOrder,
   kAccepts,
   kSelectByMass,
+  kSumColumn,
+  kLaborScale,
 };
 
 const char* const kNames[] = {
@@ -71,6 +70,8 @@ const char* const kNames[] = {
     "second_order",
     "accepts",
     "select_by_mass",
+    "sum_column",
+    "labor_scale",
 };
 
 // Rows of numbers, one after the other: size, name, inputs, kEquals, outputs.

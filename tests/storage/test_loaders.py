@@ -173,7 +173,7 @@ def test_ctrl_c_ends_preparing(tmp_path, monkeypatch):
     draws = epoch_module._sample_chunk
 
     def slowly(*args):
-        time.sleep(0.05)
+        time.sleep(0.5)
         yield from draws(*args)
 
     monkeypatch.setattr(epoch_module, '_sample_chunk', slowly)

@@ -128,7 +128,8 @@ class Extract:
         if layout.perm is not None:
             mask = mask[layout.perm]
         edge = mask.nonzero().view(-1)
-        before = torch.nn.functional.pad(mask.cumsum(0), (1, 0))
+        first = torch.zeros(1, dtype=torch.int64, device=self.device)
+        before = torch.cat([first, mask.cumsum(0)])
         indptr = before[layout.indptr.to(torch.int64)].to(layout.indptr.dtype)
         return self._of_csc(
             Layout(indptr, layout.indices[edge]),

@@ -85,7 +85,7 @@ def test_a_gpu_needs_kernels(monkeypatch):
     assert finding('gpu').state == 'missing'
     monkeypatch.setattr(torch.cuda, 'is_available', lambda: True)
     monkeypatch.setattr(torch.cuda, 'get_device_name', lambda: 'H200')
-    monkeypatch.setattr(doctor, '_has_cuda_kernels', lambda: False)
+    monkeypatch.setattr(doctor, 'has_cuda_kernel', lambda _: False)
     assert 'GSAMPLE_CUDA=1' in finding('gpu').advice
-    monkeypatch.setattr(doctor, '_has_cuda_kernels', lambda: True)
+    monkeypatch.setattr(doctor, 'has_cuda_kernel', lambda _: True)
     assert finding('gpu').state == 'ok'

@@ -28,4 +28,10 @@ def load() -> None:
         ) from error
 
 
+def has_cuda_kernel(operator: str) -> bool:
+    """Whether an operator runs on GPUs in this build."""
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+    return has_kernel(f'gsample::{operator}', 'CUDA')
+
+
 load()

@@ -11,7 +11,7 @@ from typing import Literal
 
 import torch
 
-from torch_gsample._library import PATH
+from torch_gsample._library import PATH, has_cuda_kernel
 from torch_gsample.codegen.build import FLAGS, BuildError, build
 
 State = Literal['ok', 'missing', 'too old', 'broken']
@@ -135,14 +135,9 @@ def _program(name: str) -> Finding:
 
 
 def _extension() -> Finding:
-    kind = 'CPU and CUDA' if _has_cuda_kernels() else 'CPU'
+    kind = 'CPU and CUDA' if has_cuda_kernel('neighbor_sample') else 'CPU'
     found = f'{kind}, {PATH.stat().st_size >> 10} KiB'
     return Finding('extension', 'ok', found, 'everything', needed=True)
-
-
-def _has_cuda_kernels() -> bool:
-    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
-    return bool(has_kernel('gsample::neighbor_sample', 'CUDA'))
 
 
 def _cpu() -> Finding:
@@ -160,7 +155,7 @@ def _gpu() -> Finding:
         advice = 'a GPU with its driver, and torch for CUDA'
         return Finding('gpu', 'missing', found, use, advice)
     found = f'{torch.cuda.get_device_name()}, CUDA {torch.version.cuda}'
-    if not _has_cuda_kernels():
+    if not has_cuda_kernel('neighbor_sample'):
         advice = 'build the extension with GSAMPLE_CUDA=1'
         return Finding('gpu', 'missing', f'{found}, no kernels', use, advice)
     return Finding('gpu', 'ok', found, use)

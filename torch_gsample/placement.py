@@ -7,6 +7,7 @@ bus. Tensors come in, and tensors with the same values go out.
 import ctypes
 import functools
 import os
+import threading
 import weakref
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -16,6 +17,7 @@ from torch import Tensor
 from torch.utils.data import get_worker_info
 
 from torch_gsample import _library
+from torch_gsample._library import has_cuda_kernel
 
 GraphPlacement: TypeAlias = Literal['gpu', 'uva', 'auto']
 
@@ -74,7 +76,7 @@ def _check_cuda(name: str, device: torch.device) -> torch.device:
 
 
 def _check_built(name: str, device: torch.device) -> None:
-    if not has_kernel('neighbor_sample'):
+    if not has_cuda_kernel('neighbor_sample'):
         raise ValueError(
             f"{name}: 'device' is {device}, but this torch_gsample was built "
             f'without CUDA; build it with GSAMPLE_CUDA=1'
@@ -104,12 +106,6 @@ def check_process(name: str) -> None:
             f'{name}: CUDA cannot be used in a process that was forked after '
             f'CUDA was used (process {os.getpid()})'
         )
-
-
-def has_kernel(operator: str) -> bool:
-    """Whether an operator runs on GPUs in this build."""
-    known = torch._C._dispatch_has_kernel_for_dispatch_key
-    return known(f'gsample::{operator}', 'CUDA')
 
 
 @dataclass(frozen=True)
@@ -182,6 +178,7 @@ class _Registered:
 
 
 _registered: dict[int, _Registered] = {}
+_lock = threading.RLock()  # a tensor may be released at any moment
 
 
 def pin(tensor: Tensor) -> Tensor:
@@ -208,27 +205,29 @@ def pin(tensor: Tensor) -> Tensor:
     _check_cuda('pin', torch.device('cuda'))
     tensor = tensor.contiguous().view(tensor.shape)  # an object of its own
     address, size = tensor.data_ptr(), tensor.numel() * tensor.element_size()
-    known = _registered.get(address)
-    if size == 0 or (known is None and tensor.is_pinned()):
-        return tensor
-    if known is None:
-        driver = _driver()
-        if driver.gsample_register_host(address, size) != 0:
+    with _lock:
+        known = _registered.get(address)
+        if size == 0 or (known is None and tensor.is_pinned()):
+            return tensor
+        if known is None:
+            driver = _driver()
+            if driver.gsample_register_host(address, size) != 0:
+                return tensor.pin_memory()
+            known = _registered[address] = _Registered(size, driver)
+        elif known.size < size:
             return tensor.pin_memory()
-        known = _registered[address] = _Registered(size, driver)
-    elif known.size < size:
-        return tensor.pin_memory()
-    known.users += 1
+        known.users += 1
     weakref.finalize(tensor, _release, address).atexit = False
     return tensor
 
 
 def _release(address: int) -> None:
-    known = _registered[address]
-    known.users -= 1
-    if known.users == 0:
-        del _registered[address]
-        known.driver.gsample_unregister_host(address)
+    with _lock:
+        known = _registered[address]
+        known.users -= 1
+        if known.users == 0:
+            del _registered[address]
+            known.driver.gsample_unregister_host(address)
 
 
 @functools.cache

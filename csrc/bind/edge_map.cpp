@@ -8,6 +8,7 @@
 
 #include "../cpu/edge_map.h"
 #include "check.h"
+#include "generated.h"
 #include "output_pool.h"
 
 namespace gsample {
@@ -131,9 +132,7 @@ Tensor edge_map_op(int64_t kernel_id,
                    int64_t num_threads) {
   const char* op = "edge_map";
   const EdgeKernel* kernel = find_edge_kernel(kernel_id);
-  for (Tensor& tensor : operands)
-    if (!tensor.is_contiguous())
-      tensor = torch::stable::contiguous(tensor);
+  const std::vector<const void*> data = data_of(operands);
   STD_TORCH_CHECK(kernel != nullptr, op, ": 'kernel' must be loaded (got ",
                   kernel_id, ")");
   std::vector<int64_t> rows = check_operands(op, *kernel, operands);
@@ -154,14 +153,9 @@ Tensor edge_map_op(int64_t kernel_id,
   char* to = static_cast<char*>(out.mutable_data_ptr());
   if (kernel->by >= 0)
     std::fill_n(to, size * kernel->width * kItemSizes[type], 0);
-  std::vector<const void*> data;
-  for (const Tensor& tensor : operands)
-    data.push_back(tensor.const_data_ptr());
   const int status =
       run_edge_kernel(*kernel, edges, data, rows, to, threads_of(num_threads));
-  STD_TORCH_CHECK(status != 1, op, ": an index is out of range");
-  STD_TORCH_CHECK(status != 2, op,
-                  ": pointers must ascend from 0 to the number of edges");
+  check_status(op, status);
   return out;
 }
 

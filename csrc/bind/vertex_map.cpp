@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "check.h"
+#include "generated.h"
 #include "output_pool.h"
 
 namespace gsample {
@@ -120,13 +121,8 @@ std::vector<Tensor> vertex_map_op(int64_t kernel_id,
       graph_vector(op, "edge_id", edge_id, index, edges),
       graph_vector(op, "order", order, index, vertices)};
   const std::vector<int64_t> rows{vertices, num_neighbors, num_edges, 1};
-  for (Tensor& tensor : operands)
-    if (!tensor.is_contiguous())
-      tensor = torch::stable::contiguous(tensor);
+  const std::vector<const void*> data = data_of(operands);
   check_operands(op, *kernel, operands, rows);
-  std::vector<const void*> data;
-  for (const Tensor& tensor : operands)
-    data.push_back(tensor.const_data_ptr());
   std::vector<Tensor> results;
   std::vector<void*> out;
   const int64_t item = kernel->is_double ? 8 : 4;
@@ -143,9 +139,7 @@ std::vector<Tensor> vertex_map_op(int64_t kernel_id,
   const std::vector<int64_t> sizes{vertices, num_neighbors, edges, num_edges};
   const int status = run_vertex_kernel(*kernel, sizes, graph, data, out,
                                        threads_of(num_threads));
-  STD_TORCH_CHECK(status != 1, op, ": an index is out of range");
-  STD_TORCH_CHECK(status != 2, op,
-                  ": pointers must ascend from 0 to the number of edges");
+  check_status(op, status);
   return results;
 }
 

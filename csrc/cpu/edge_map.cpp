@@ -1,13 +1,10 @@
 #include "edge_map.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <atomic>
-#include <deque>
-#include <mutex>
 #include <utility>
 
+#include "kernel_registry.h"
 #include "parallel.h"
 
 namespace gsample {
@@ -15,16 +12,6 @@ namespace gsample {
 namespace {
 
 constexpr int64_t kGrain = 1 << 14;  // edges that pay for a thread
-
-struct Kernels {
-  std::mutex mutex;
-  std::deque<EdgeKernel> all;  // elements stay where they are
-};
-
-Kernels& kernels() {
-  static Kernels* kernels = new Kernels();  // for threads that run on at exit
-  return *kernels;
-}
 
 // The first column that begins at an edge or later.
 template <typename index_t>
@@ -35,22 +22,15 @@ int64_t column_of(const index_t* indptr, int64_t cols, int64_t edge) {
 }  // namespace
 
 EdgeKernelFunction open_edge_kernel(const char* path) {
-  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr)
-    return nullptr;
-  return reinterpret_cast<EdgeKernelFunction>(dlsym(library, "gsample_kernel"));
+  return open_function<EdgeKernelFunction>(path, "gsample_kernel");
 }
 
 int64_t add_edge_kernel(EdgeKernel kernel) {
-  const std::lock_guard<std::mutex> lock(kernels().mutex);
-  kernels().all.push_back(std::move(kernel));
-  return static_cast<int64_t>(kernels().all.size()) - 1;
+  return KernelRegistry<EdgeKernel>::get().add(std::move(kernel));
 }
 
 const EdgeKernel* find_edge_kernel(int64_t number) {
-  const std::lock_guard<std::mutex> lock(kernels().mutex);
-  const int64_t size = static_cast<int64_t>(kernels().all.size());
-  return number >= 0 && number < size ? &kernels().all[number] : nullptr;
+  return KernelRegistry<EdgeKernel>::get().find(number);
 }
 
 int run_edge_kernel(const EdgeKernel& kernel,
@@ -81,11 +61,8 @@ int run_edge_kernel(const EdgeKernel& kernel,
       begin = i == 0 ? 0 : place(begin);
       end = i == ranges - 1 ? cols : place(end);
     }
-    const int status =
-        kernel.run(begin, end, edges, data.data(), sizes.data(), out);
-    int known = worst.load();
-    while (status > known && !worst.compare_exchange_weak(known, status)) {
-    }
+    keep_worst(worst,
+               kernel.run(begin, end, edges, data.data(), sizes.data(), out));
   });
   return worst.load();
 }

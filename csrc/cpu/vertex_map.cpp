@@ -1,13 +1,10 @@
 #include "vertex_map.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <atomic>
-#include <deque>
-#include <mutex>
 #include <utility>
 
+#include "kernel_registry.h"
 #include "parallel.h"
 
 namespace gsample {
@@ -17,36 +14,18 @@ namespace {
 constexpr int64_t kChunk = 64;       // vertices that a thread takes at once
 constexpr int64_t kGrain = 1 << 12;  // vertices and edges that pay for a thread
 
-struct Kernels {
-  std::mutex mutex;
-  std::deque<VertexKernel> all;  // elements stay where they are
-};
-
-Kernels& kernels() {
-  static Kernels* kernels = new Kernels();  // for threads that run on at exit
-  return *kernels;
-}
-
 }  // namespace
 
 VertexKernelFunction open_vertex_kernel(const char* path) {
-  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr)
-    return nullptr;
-  return reinterpret_cast<VertexKernelFunction>(
-      dlsym(library, "gsample_vertex"));
+  return open_function<VertexKernelFunction>(path, "gsample_vertex");
 }
 
 int64_t add_vertex_kernel(VertexKernel kernel) {
-  const std::lock_guard<std::mutex> lock(kernels().mutex);
-  kernels().all.push_back(std::move(kernel));
-  return static_cast<int64_t>(kernels().all.size()) - 1;
+  return KernelRegistry<VertexKernel>::get().add(std::move(kernel));
 }
 
 const VertexKernel* find_vertex_kernel(int64_t number) {
-  const std::lock_guard<std::mutex> lock(kernels().mutex);
-  const int64_t size = static_cast<int64_t>(kernels().all.size());
-  return number >= 0 && number < size ? &kernels().all[number] : nullptr;
+  return KernelRegistry<VertexKernel>::get().find(number);
 }
 
 int run_vertex_kernel(const VertexKernel& kernel,
@@ -64,12 +43,10 @@ int run_vertex_kernel(const VertexKernel& kernel,
   parallel_items(
       (vertices + kChunk - 1) / kChunk, std::max<int64_t>(1, wanted),
       [&](int64_t i) {
-        const int status =
+        keep_worst(
+            worst,
             kernel.run(i * kChunk, std::min(vertices, (i + 1) * kChunk),
-                       sizes.data(), graph.data(), data.data(), out.data());
-        int known = worst.load();
-        while (status > known && !worst.compare_exchange_weak(known, status)) {
-        }
+                       sizes.data(), graph.data(), data.data(), out.data()));
       });
   return worst.load();
 }

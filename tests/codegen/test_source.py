@@ -45,11 +45,8 @@ def test_the_text_for_a_gpu(request, name):
 @pytest.mark.skipif(NVCC is None, reason='there is no nvcc')
 def test_the_text_for_a_gpu_compiles(tmp_path):
     done = []
-    for name in ALL:
-        try:
-            text = cuda_source(program(name))
-        except NotImplementedError:
-            continue
+    for name in set(ALL) - {'rows', 'rows-of-columns', 'rows-of-features'}:
+        text = cuda_source(program(name))
         scope = f'namespace kernel_{len(done)} {{\n'
         includes, body = text.split('__device__', 1)
         body = body.replace('gsample_kernel', f'kernel_{len(done)}_run')

@@ -12,7 +12,7 @@ from torch_gsample.samplers import NeighborSampler, neighborhood
 
 def with_kernels(monkeypatch, torch_built=True, gpus=1):
     """As if this build had CUDA kernels, and there were some GPUs."""
-    monkeypatch.setattr(placement, 'has_kernel', lambda _: True)
+    monkeypatch.setattr(placement, 'has_cuda_kernel', lambda _: True)
     built = torch.backends.cuda
     monkeypatch.setattr(built, 'is_built', lambda: torch_built)
     monkeypatch.setattr(torch.cuda, 'is_available', lambda: gpus > 0)
@@ -49,7 +49,7 @@ def test_builds_without_cuda_say_so(monkeypatch):
     with_kernels(monkeypatch, torch_built=False)
     with pytest.raises(ValueError, match=r'this torch .* built without'):
         read('cuda')
-    monkeypatch.setattr(placement, 'has_kernel', lambda _: False)
+    monkeypatch.setattr(placement, 'has_cuda_kernel', lambda _: False)
     with pytest.raises(ValueError, match='this torch_gsample was built with'):
         NeighborSampler(some_data(), [2], device='cuda')
 

@@ -24,6 +24,15 @@ def sample(indptr, indices, seeds, built=True):
         ops.neighbor_sample(indptr, indices, seeds, [1], key=make_key(0))
 
 
+def hetero(indptr, indices, seeds):
+    """hetero_neighbor_sample of a build that has CUDA kernels."""
+    with kernels():
+        ops.hetero_neighbor_sample(
+            *[[indptr], [indices], [(0, 0)], [3], [seeds], [[1]]],
+            key=make_key(0),
+        )
+
+
 def padded(fault):
     """A padded sample, with what a GPU found."""
     out = ops.neighbor_sample_padded(
@@ -52,6 +61,11 @@ CUDA_ERRORS = [
         "'indptr' must be on cuda:0, where the seeds are, or in pinned memory "
         '(got cpu, not pinned): move the graph there, or pin it with '
         'torch_gsample.placement.pin',
+    ),
+    (
+        ValueError,
+        lambda: hetero(on_cpu(4), on_cpu(0), on_gpu(2)),
+        "hetero_neighbor_sample: 'indptr' must be on cuda:0, where the seeds",
     ),
     (
         ValueError,

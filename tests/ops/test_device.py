@@ -81,3 +81,27 @@ def test_every_operator_on_cuda_is_called():
     text = ''.join(p.read_text() for p in (CSRC / 'bind').glob('*_cuda.cpp'))
     registered = set(re.findall(r'm\.impl\("(\w+)"', text))
     assert registered == set(CALLS)
+
+
+HOST = torch.tensor([0, 1, 2]), torch.tensor([1, 0])
+OF_HOST = {
+    'neighbor_sample': lambda: ops.neighbor_sample(*HOST, IDS, [2], key=KEY),
+    'neighbor_sample_padded': lambda: ops.neighbor_sample_padded(
+        *HOST, IDS, [2], key=KEY, max_edges=4
+    ),
+    'hetero_neighbor_sample': lambda: (
+        ops.hetero_neighbor_sample(
+            *[[HOST[0]], [HOST[1]], [(0, 0)], [2], [IDS], [[2]]], key=KEY
+        ).row
+    ),
+}
+
+
+@pytest.mark.parametrize('name', OF_HOST)
+def test_graphs_in_pinned_memory_are_sampled_where_seeds_are(
+    name, monkeypatch
+):
+    monkeypatch.setattr(ops._check, 'is_readable', lambda *_: True)
+    with FAKE, kernels():
+        out = OF_HOST[name]()
+    assert out[0].device == torch.device('cuda:0')

@@ -149,26 +149,14 @@ void reduce(const T* value,
 
 }  // namespace lanes
 
-template <typename index_t, typename Step>
-void reduce_columns(const float* value,
-                    const index_t* ptr,
-                    int64_t cols,
-                    float start,
-                    float fill,
-                    Step step,
-                    float* out) {
-  lanes::reduce(value, ptr, cols, start, fill, step, out);
+template <typename... Rest>
+void reduce_columns(const float* value, Rest... rest) {
+  lanes::reduce(value, rest...);
 }
 
-template <typename index_t, typename Step>
-void reduce_columns(const double* value,
-                    const index_t* ptr,
-                    int64_t cols,
-                    double start,
-                    double fill,
-                    Step step,
-                    double* out) {
-  lanes::reduce(value, ptr, cols, start, fill, step, out);
+template <typename... Rest>
+void reduce_columns(const double* value, Rest... rest) {
+  lanes::reduce(value, rest...);
 }
 
 #endif

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from torch.compiler import is_dynamo_compiling as is_compiling
 
+from torch_gsample._library import has_cuda_kernel
+
 #: What an operator says of an id that it found itself, as on a GPU: the stable
 #: ABI knows no other error than RuntimeError.
 _NOT_A_NODE = re.compile(
@@ -42,8 +44,7 @@ def graph_device(
     """
     if not isinstance(indptr, Tensor) or indptr.device.type != 'cuda':
         return CPU
-    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
-    if not has_kernel(f'gsample::{op}', 'CUDA'):
+    if not has_cuda_kernel(op):
         raise ValueError(
             f"{op}: '{name}' is on {indptr.device}, but this torch_gsample "
             f'was built without CUDA; build it with GSAMPLE_CUDA=1, or move '

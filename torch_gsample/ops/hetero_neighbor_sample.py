@@ -107,9 +107,10 @@ def hetero_neighbor_sample(
             f"{op}: 'fanouts' must have the same number of hops for each "
             f'relation (got {sorted(hops)})'
         )
-    device = _check.graph_device(op, indptr[0] if len(indptr) else None)
+    device = _sampling_device(op, indptr, seeds)
     graphs = [
-        _check.graph(op, *g, device) for g in zip(indptr, indices, strict=True)
+        _check.graph(op, *g, device, True)
+        for g in zip(indptr, indices, strict=True)
     ]
     seeds = [
         _check.node_ids(op, 'seeds', s, n, device)

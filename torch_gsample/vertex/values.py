@@ -11,7 +11,6 @@ from torch import Tensor
 from torch_gsample.codegen.expression import (
     Expression,
     apply,
-    cast,
     constant,
 )
 from torch_gsample.codegen.operations import OPERATIONS
@@ -347,8 +346,3 @@ RULES: dict[str, Callable[..., Any]] = {
     'linear': _linear,
     'dot': _dot,
 }
-
-
-def as_float(x: Value, dtype: torch.dtype) -> Value:
-    """Returns a value in the dtype of the program."""
-    return Value(x.tracer, cast(x.expr, dtype), x.kind, x.dims)

@@ -288,7 +288,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     module, name = args.place.split(':')
     try:
         command = getattr(import_module(f'torch_gsample.cli.{module}'), name)
-        return command(args) or 0
+        status = command(args) or 0
+        sys.stdout.flush()
+        return status
     except BrokenPipeError:  # as under `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1

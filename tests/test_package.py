@@ -28,7 +28,14 @@ MODULES = [
 #: What each part of the package may import from the package.
 LAYERS = {
     '_library': set(),
-    'cli': {'doctor', 'run_script', 'storage'},
+    'bench': {
+        *('algorithms', 'bench', 'datasets', 'formats', 'loader', 'ops'),
+        *('rng', 'sparse_sample'),
+    },
+    'cli': {
+        *('algorithms', 'bench', 'cli', 'datasets', 'doctor', 'rng'),
+        *('run_script', 'samplers', 'sparse_sample', 'storage'),
+    },
     'doctor': {'_library', 'codegen'},
     'patch': {'loader', 'nn', 'samplers'},
     'run_script': {'patch'},

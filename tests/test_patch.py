@@ -124,5 +124,5 @@ def test_the_exit_status_is_that_of_the_script(script):
 
 
 def test_a_script_that_is_missing(capsys):
-    assert cli.main(['run', 'nowhere.py']) == 1
+    assert cli.main(['run', 'nowhere.py']) == 2
     assert "there is no script 'nowhere.py'" in capsys.readouterr().err

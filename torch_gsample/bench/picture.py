@@ -39,10 +39,11 @@ def draw(path: str | Path, title: str, rows: Sequence[Row]) -> None:
         axes.annotate(
             task,
             (0, place),
-            (4, 0),
+            (-4, 0),
             xycoords=axes.get_yaxis_transform(),
             textcoords='offset points',
             weight='bold',
+            ha='right',
             va='center',
         )
         for label, ratio in bars:
@@ -53,7 +54,7 @@ def draw(path: str | Path, title: str, rows: Sequence[Row]) -> None:
         place += 1.5
     ratios = [r for bars in groups.values() for _, r in bars] or [1.0]
     axes.set_xscale('log')
-    axes.set_xlim(min(0.7, 0.7 * min(ratios)), max(2, 1.6 * max(ratios)))
+    axes.set_xlim(min(0.7, 0.7 * min(ratios)), max(2, 2 * max(ratios)))
     low, high = axes.get_xlim()
     ticks = [tick for tick in _TICKS if low <= tick <= high]
     axes.set_xticks(ticks, [f'{tick:g}x' for tick in ticks])

@@ -2,18 +2,39 @@
 
 import contextlib
 import pickle
+import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from torch_geometric.data import Data, HeteroData
+from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
+from torch_geometric.data.graph_store import EdgeLayout
+from torch_geometric.data.storage import (
+    BaseStorage,
+    EdgeStorage,
+    GlobalStorage,
+    NodeStorage,
+)
 
 from torch_gsample.storage import ChunkedGraph
 
 Graph: TypeAlias = Data | HeteroData | ChunkedGraph
 
+#: What saved data consists of, beside tensors.
+_CLASSES: list[Any] = [
+    BaseStorage,
+    Data,
+    DataEdgeAttr,
+    DataTensorAttr,
+    EdgeLayout,
+    EdgeStorage,
+    GlobalStorage,
+    HeteroData,
+    NodeStorage,
+]
 _EDGES = ('.parquet', '.pq', '.csv', '.tsv', '.txt', '.gz', '.npy')
 
 
@@ -83,12 +104,14 @@ def _bundled(name: str) -> HeteroData:
 def _load(path: Path) -> Data | HeteroData:
     """Reads tensors and PyG's classes, and runs no code of the file."""
     try:
-        data = torch.load(path, weights_only=True)
+        with torch.serialization.safe_globals(_CLASSES):
+            data = torch.load(path, weights_only=True)
     except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
-        reason = str(error).strip().split('\n')[0]
+        found = re.search(r'GLOBAL (\S+)', str(error))
+        reason = f': it holds {found[1]}' if found else ''
         raise ValueError(
             f"{path}: cannot be read as what 'torch.save' wrote of PyG's "
-            f'data ({reason})'
+            f'data{reason}'
         ) from error
     if not isinstance(data, (Data, HeteroData)):
         raise ValueError(

@@ -3,7 +3,7 @@
 import argparse
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -20,7 +20,7 @@ from torch_gsample.cli.open_graph import Graph, open_graph
 from torch_gsample.samplers import NeighborSampler
 from torch_gsample.storage import ChunkedGraph, RandomReadSampler
 
-_Output = SamplerOutput | HeteroSamplerOutput
+_Output: TypeAlias = SamplerOutput | HeteroSamplerOutput
 
 
 def sample(args: argparse.Namespace) -> None:
@@ -42,6 +42,7 @@ def sample(args: argparse.Namespace) -> None:
             out = sampler.sample_from_nodes(
                 NodeSamplerInput(None, seeds, time, node_type)
             )
+        _restore_edge_ids(out, sampler.edge_permutation)
     rows = _counts(out)
     if args.output is not None:
         _write(args.output, out, len(seeds), node_type)
@@ -100,6 +101,17 @@ def _seeds(
     size = sampler.graph.num_nodes[node_type]
     generator = torch.Generator().manual_seed(args.seed)
     return torch.randperm(size, generator=generator)[: args.num_seeds]
+
+
+def _restore_edge_ids(out: _Output, permutation: Any) -> None:
+    """Turns positions in a sampler's graph into ids of the original one."""
+    if isinstance(out, SamplerOutput):
+        if permutation is not None:
+            out.edge = permutation[out.edge]
+        return
+    for edge_type, perm in (permutation or {}).items():
+        if perm is not None:
+            out.edge[edge_type] = perm[out.edge[edge_type]]
 
 
 def _counts(out: _Output) -> list[tuple[str, str, list[int]]]:

@@ -27,6 +27,7 @@ from torch_gsample.loader.prefetch import (
     in_prefetch_thread,
     prefetched,
 )
+from torch_gsample.loader.static_shapes import StaticShapes
 from torch_gsample.rng import batch_scope
 from torch_gsample.samplers.base import KeyedSampler
 from torch_gsample.samplers.node_wise import NeighborSampler
@@ -54,6 +55,8 @@ class KeyedLoader:
     _ahead_of: ProgramSampler | None = None
     #: Where batches are made if the sampler is on a GPU.
     gpu_batches: GpuBatches | None = None
+    #: The shapes that batches are padded to.
+    static_shapes: StaticShapes | None = None
 
     def _init_keyed(
         self,
@@ -71,6 +74,10 @@ class KeyedLoader:
             check_loader(type(self).__name__, data, kwargs)
             device = sampler.placement.device
             self.gpu_batches = GpuBatches(with_edge_index(data), device)
+        shapes = kwargs.pop('static_shapes', False)
+        if shapes is not False and shapes is not None:
+            name = type(self).__name__
+            self.static_shapes = StaticShapes(name, shapes, sampler)
         if kwargs.get('filter_per_worker') is None:
             kwargs['filter_per_worker'] = _filter_per_worker(data, kwargs)
         if prefetch is None:
@@ -124,6 +131,8 @@ class KeyedLoader:
 
     def _prepare_sampler(self) -> None:
         """Does once what each worker would do for each pass."""
+        if self.static_shapes is not None:
+            self.static_shapes.prepare(self)
         if self._ahead_of is not None:
             search_look_ahead(self, self._ahead_of)
             if is_forking(self):

@@ -8,6 +8,7 @@ from torch_geometric.loader.base import DataLoaderIterator
 from torch_geometric.sampler import BaseSampler
 
 from torch_gsample.loader.adjacency import with_edge_index
+from torch_gsample.loader.batch_shape import BatchShape
 from torch_gsample.loader.features import join_features
 from torch_gsample.loader.gpu_batches import GpuBatches, check_loader
 from torch_gsample.loader.look_ahead import (
@@ -27,9 +28,11 @@ from torch_gsample.loader.prefetch import (
     in_prefetch_thread,
     prefetched,
 )
-from torch_gsample.loader.static_shapes import StaticShapes
+from torch_gsample.loader.static_shapes import Shapes, StaticShapes
+from torch_gsample.loader.watch import BatchWatch, Watched
 from torch_gsample.rng import batch_scope
 from torch_gsample.samplers.base import KeyedSampler
+from torch_gsample.samplers.counts import Counts
 from torch_gsample.samplers.node_wise import NeighborSampler
 from torch_gsample.samplers.program import ProgramSampler
 
@@ -64,6 +67,7 @@ class KeyedLoader:
         prefetch: int | None,
         sampler: Any,
         kwargs: dict[str, Any],
+        static_shapes: Shapes = False,
     ) -> None:
         """Reads what concerns this class, before PyG's initialisation.
 
@@ -74,10 +78,9 @@ class KeyedLoader:
             check_loader(type(self).__name__, data, kwargs)
             device = sampler.placement.device
             self.gpu_batches = GpuBatches(with_edge_index(data), device)
-        shapes = kwargs.pop('static_shapes', False)
-        if shapes is not False and shapes is not None:
+        if static_shapes is not False:
             name = type(self).__name__
-            self.static_shapes = StaticShapes(name, shapes, sampler)
+            self.static_shapes = StaticShapes(name, static_shapes, sampler)
         if kwargs.get('filter_per_worker') is None:
             kwargs['filter_per_worker'] = _filter_per_worker(data, kwargs)
         if prefetch is None:
@@ -100,6 +103,9 @@ class KeyedLoader:
             )
         self.prefetch = prefetch
         self.epoch = 0
+        self.counts = Counts()
+        name = type(self).__name__
+        self._watch = BatchWatch(name, self.counts, self.static_shapes)
 
     def set_epoch(self, epoch: int) -> None:
         """Sets the epoch of the next pass; later passes count on from it.
@@ -113,7 +119,32 @@ class KeyedLoader:
             )
         self.epoch = epoch
 
+    @property
+    def buckets(self) -> list[BatchShape]:
+        """The static shapes of batches, known from the first pass on."""
+        return [] if self.static_shapes is None else self.static_shapes.buckets
+
+    def stats(self) -> dict[str, Any]:
+        """Returns counts of the batches that were handed out.
+
+        Whichever worker made them. The time of phases in workers is not in
+        it.
+
+        Returns:
+            Dict[str, Any]: ``batches``, ``nodes``, ``edges`` and
+            ``duplicates`` as of :meth:`KeyedSampler.stats`, without padding;
+            ``seconds``, among them those that the caller did ``wait``. With
+            static shapes also ``buckets``, with their ``nodes``, ``edges``
+            and uses (``batches``), and ``padding``: how many ``nodes`` and
+            ``edges`` were added, as a part of the real ones.
+        """
+        return self._watch.stats()
+
     def __iter__(self) -> Iterator[Any]:
+        batches: Any = Watched(self._begin_pass(), self._watch.see)
+        return batches
+
+    def _begin_pass(self) -> Iterator[Any]:
         epoch = self.epoch
         self.epoch += 1
         loader: Any = super()

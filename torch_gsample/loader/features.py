@@ -112,13 +112,12 @@ def join_features(loader: Any, filter_fn: Any, out: Any) -> Any:
         out = loader.transform_sampler_output(out)
     shapes = loader.static_shapes
     padding = None if shapes is None else shapes.padding(out, loader.data)
-    batch = _join(bare, filter_fn, out, padding)
+    with loader.counts.phase('features', 'gsample::join_features'):
+        batch = _join(bare, filter_fn, out, padding)
     return batch if loader.transform is None else loader.transform(batch)
 
 
-def _join(
-    bare: Any, filter_fn: Any, out: Any, padding: Padding | None
-) -> Any:
+def _join(bare: Any, filter_fn: Any, out: Any, padding: Padding | None) -> Any:
     features = _wide_features(bare, out)
     if features is not None:
         bare.data = features.rest
@@ -130,12 +129,13 @@ def _join(
         out.attributes.write_to(batch)
     if padding is not None:
         padding.apply(batch)
-    if features is not None and padding is None:
-        features.join(batch, out.node)
-    elif features is not None:
-        features.join(batch, padding.spread(out.node))
-        for group, key, _ in features.features:
-            padding.clear(batch, group, key)
+    if features is None:
+        return batch
+    if padding is None:
+        return features.join(batch, out.node)
+    features.join(batch, padding.spread(out.node))
+    for group, key, _ in features.features:
+        padding.clear(batch, group, key)
     return batch
 
 

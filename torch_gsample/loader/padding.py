@@ -128,7 +128,9 @@ class Padding:
             return False
         return value.dim() > 0 and value.shape[0] == sum(places.counts)
 
-    def _pad_edges(self, store: Any, edge_type: Any, places: '_Places') -> None:
+    def _pad_edges(
+        self, store: Any, edge_type: Any, places: '_Places'
+    ) -> None:
         if type(store.get('edge_index')) is not Tensor:
             raise ValueError(
                 "static_shapes: batches must have an 'edge_index' (got "
@@ -210,7 +212,5 @@ class _Places:
         return _ranges(self.padding[: hop + 1], device)
 
 
-def _ranges(
-    ranges: Sequence[tuple[int, int]], device: torch.device
-) -> Tensor:
+def _ranges(ranges: Sequence[tuple[int, int]], device: torch.device) -> Tensor:
     return torch.cat([torch.arange(*r, device=device) for r in ranges])

@@ -9,7 +9,8 @@ makes it.
 import copy
 import statistics
 from collections.abc import Sequence
-from typing import Any
+from itertools import chain
+from typing import Any, TypeAlias
 
 import torch
 from torch.utils.data import SequentialSampler
@@ -27,6 +28,9 @@ _PROBES = 16
 #: deviations: of normal sizes, one in 30,000 is larger.
 _DEVIATIONS = 4.0
 
+#: What a loader takes: whether, how many buckets, or which.
+Shapes: TypeAlias = bool | int | Sequence[BatchShape]
+
 
 class StaticShapes:
     """The buckets of a loader.
@@ -43,7 +47,7 @@ class StaticShapes:
             :class:`KeyedSampler`, whose samples can be drawn in advance.
     """
 
-    def __init__(self, name: str, value: Any, sampler: Any):
+    def __init__(self, name: str, value: Shapes, sampler: Any):
         self._name = name
         self._count = 0
         self.buckets: list[BatchShape] = []
@@ -71,21 +75,37 @@ class StaticShapes:
         """
         if self.buckets:
             return
-        shapes = [shape.with_spare() for shape in _probe(self._name, loader)]
-        first = shapes[0]
-        for shape in shapes:
+        kinds = [
+            [self._probe(loader, i, index) for i, index in enumerate(batches)]
+            for batches in _places(self._name, loader)
+        ]
+        first = kinds[0][0]
+        for shape in chain(*kinds):
             self._check_parts(shape, first)
-        columns = list(zip(*(s.sizes() for s in shapes), strict=True))
+        columns = [zip(*(s.sizes() for s in k), strict=True) for k in kinds]
+        facts = [
+            [(statistics.fmean(c), statistics.pstdev(c)) for c in sizes]
+            for sizes in zip(*columns, strict=True)
+        ]
         for i in range(self._count):
             room = _DEVIATIONS * (i + 1) / self._count
-            self.buckets.append(
-                first.with_sizes(
-                    [
-                        statistics.fmean(c) + room * statistics.pstdev(c)
-                        for c in columns
-                    ]
-                )
-            )
+            sizes = [max(mean + room * s for mean, s in f) for f in facts]
+            bucket = first.with_sizes(sizes)
+            if bucket not in self.buckets:
+                self.buckets.append(bucket)
+
+    def _probe(
+        self, loader: Any, batch: int, index: torch.Tensor
+    ) -> BatchShape:
+        """Returns the shape of a sample that is drawn in advance."""
+        bare = copy.copy(loader)
+        bare.filter_per_worker = False
+        number = BatchNumber(loader._pass_epoch, batch)
+        # `bare.collate_fn` is bound to the loader.
+        out = type(bare).collate_fn(bare, BatchIndex(index.tolist(), number))
+        if loader.transform_sampler_output:
+            out = loader.transform_sampler_output(out)
+        return BatchShape.of(out).with_spare()
 
     def padding(self, out: Any, graph: Any) -> Padding:
         """Returns what pads the batch of a sample.
@@ -139,8 +159,11 @@ def _checked_buckets(name: str, value: Sequence[Any]) -> list[BatchShape]:
     return list(value)
 
 
-def _probe(name: str, loader: Any) -> list[BatchShape]:
-    """Samples a few batches, without touching torch's default generator."""
+def _places(name: str, loader: Any) -> list[list[torch.Tensor]]:
+    """Returns indices of full batches, and of ones as short as the last.
+
+    Where these are shuffled, they are so without torch's default generator.
+    """
     size, total = loader.batch_size, len(loader.dataset)
     if size is None:
         raise ValueError(
@@ -149,27 +172,17 @@ def _probe(name: str, loader: Any) -> list[BatchShape]:
         )
     if total == 0:
         raise ValueError(f"{name}: 'static_shapes' needs seeds (got none)")
-    bare = copy.copy(loader)
-    bare.filter_per_worker = False
-    shapes = []
-    epoch = loader._pass_epoch
-    for i, index in enumerate(_places(loader, size, total)):
-        batch = BatchIndex(index.tolist(), BatchNumber(epoch, i))
-        # `bare.collate_fn` is bound to the loader.
-        out = type(bare).collate_fn(bare, batch)
-        if loader.transform_sampler_output:
-            out = loader.transform_sampler_output(out)
-        shapes.append(BatchShape.of(out))
-    return shapes
-
-
-def _places(loader: Any, size: int, total: int) -> list[torch.Tensor]:
-    """Returns indices as the loader will draw them, of a few batches."""
     if isinstance(loader.sampler, SequentialSampler):
         order = torch.arange(total)
     else:
-        generator = torch.Generator().manual_seed(0)
-        order = torch.randperm(total, generator=generator)
-    full = max(total // size, 1)  # of full batches
-    starts = [size * (i * full // _PROBES % full) for i in range(_PROBES)]
-    return [order[start : start + size] for start in starts]
+        order = torch.randperm(
+            total, generator=torch.Generator().manual_seed(0)
+        )
+    full = total // size
+    # Fewer seeds may find more at a hop: less of the graph was found before.
+    last = order[full * size :]
+    starts = [size * (i * full // _PROBES) for i in range(_PROBES)]
+    out = [[order[start : start + size] for start in starts]] * (full > 0)
+    if last.numel() > 0 and not (loader.drop_last and full > 0):
+        out.append([last] * _PROBES)
+    return out

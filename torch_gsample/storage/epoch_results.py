@@ -62,15 +62,23 @@ class EpochResults:
             known = times[rank.clamp(max=len(times) - 1)] == frontier.time
             self._check(known, frontier)
             key = key * len(times) + rank
+        # A frontier is in no order. Where it is searched, and its columns are
+        # read, in the order in which they lie, caches serve most of it.
+        key, order = key.sort()
         place = torch.searchsorted(keys, key)
         known = torch.zeros(len(key), dtype=torch.bool)
         if len(keys) > 0:
-            known = keys[place.clamp(max=len(keys) - 1)] == key
+            found = keys.index_select(0, place.clamp(max=len(keys) - 1))
+            known.scatter_(0, order, found == key)
         self._check(known, frontier)
         names = [f'{hop}-{relation}-{n}' for n in ('indptr', 'row', 'edge')]
         indptr, row, edge = (self._arrays[name] for name in names)
-        out, neighbor, position = ops.slice_cols(indptr, row, place)
-        return out, neighbor, edge[position]
+        start, neighbor, _ = ops.slice_cols(indptr, row, place)
+        _, ids, _ = ops.slice_cols(indptr, edge, place)
+        back = torch.empty_like(order)
+        back.scatter_(0, order, torch.arange(len(order)))
+        out, neighbor, position = ops.slice_cols(start, neighbor, back)
+        return out, neighbor, ids.index_select(0, position)
 
     def release(self) -> None:
         """Gives back the pages of files on disk that were read.

@@ -11,10 +11,14 @@ from torch_gsample.storage.hops import Frontier
 from torch_gsample.storage.sorted_keys import SortedKeys
 from torch_gsample.storage.spill import (
     open_array,
+    pieces_of,
     read_manifest,
     release_maps,
     stamp,
 )
+
+#: Columns that are copied before pages are given back.
+_COLUMNS = 1 << 15
 
 
 class EpochResults:
@@ -73,8 +77,15 @@ class EpochResults:
         self._check(known, frontier)
         names = [f'{hop}-{relation}-{n}' for n in ('indptr', 'row', 'edge')]
         indptr, row, edge = (self._arrays[name] for name in names)
-        start, neighbor, _ = ops.slice_cols(indptr, row, place)
-        _, ids, _ = ops.slice_cols(indptr, edge, place)
+        slices = []
+        for part in pieces_of(len(place), _COLUMNS):
+            start, neighbor, _ = ops.slice_cols(indptr, row, place[part])
+            _, ids, _ = ops.slice_cols(indptr, edge, place[part])
+            slices.append((start.diff(), neighbor, ids))
+            # They stay in the page cache, but are not this process's.
+            release_maps(self._maps)
+        length, neighbor, ids = map(torch.cat, zip(*slices, strict=True))
+        start = torch.nn.functional.pad(length.cumsum(0), (1, 0))
         back = torch.empty_like(order)
         back.scatter_(0, order, torch.arange(len(order)))
         out, neighbor, position = ops.slice_cols(start, neighbor, back)
@@ -85,13 +96,6 @@ class EpochResults:
         if name not in self._keys:
             self._keys[name] = SortedKeys(self._arrays[name].numpy())
         return self._keys[name]
-
-    def release(self) -> None:
-        """Gives back the pages of files on disk that were read.
-
-        They stay in the page cache, but are not counted as this process's.
-        """
-        release_maps(self._maps)
 
     @staticmethod
     def _check(known: Tensor, frontier: Frontier) -> None:

@@ -6,14 +6,19 @@ Pictures are made from real runs: the same seeds give the same pictures. The
 tests run the examples.
 """
 
+import sys
 from pathlib import Path
 
 from draw_ablation import draw_ablation
 from draw_samples import draw_samples
 from draw_storage import draw_storage
 from make_pages import main as make_pages
+from make_pages import public_modules, public_names
+from sphinx.cmd.build import main as sphinx_build
+from sphinx.util.inventory import InventoryFile
 
 DOCS = Path(__file__).resolve().parent
+SITE = DOCS.parent / 'build' / 'docs'
 
 
 def draw_pictures() -> None:
@@ -25,10 +30,48 @@ def draw_pictures() -> None:
     draw_storage(folder / 'storage.png')
 
 
+def build_site() -> None:
+    """Writes ``build/docs``; a warning is an error."""
+    arguments = ['-q', '-W', '--keep-going', '-j', 'auto', '-c', str(DOCS)]
+    doctrees = str(SITE.with_name('doctrees'))
+    failed = sphinx_build(
+        [*arguments, '-d', doctrees, str(DOCS.parent), str(SITE)]
+    )
+    if failed:
+        sys.exit('Sphinx warned')
+    (SITE / 'index.html').write_text(
+        '<meta http-equiv="refresh" content="0; url=docs/index.html">\n'
+    )
+
+
+def check_reference() -> None:
+    """Fails where a public name is on no page of the reference."""
+    inventory = InventoryFile.loads(
+        (SITE / 'objects.inv').read_bytes(), uri=''
+    )
+    found = {
+        name
+        for kind, names in inventory.data.items()
+        if kind.startswith('py:')
+        for name in names
+    }
+    missing = [
+        f'{module}.{name}'
+        for module in public_modules()
+        if module != 'torch_gsample'  # its page is a list of these
+        for name in public_names(module)
+        if f'{module}.{name}' not in found
+    ]
+    if missing:
+        sys.exit(f'not in the reference: {", ".join(missing)}')
+
+
 def main() -> None:
     draw_pictures()
     make_pages()
-    print(f'pictures in {DOCS / "images"}')
+    build_site()
+    check_reference()
+    print(f'the site is {SITE / "docs" / "index.html"}')
 
 
 if __name__ == '__main__':

@@ -11,7 +11,7 @@ CPP := $(shell find csrc tests torch_gsample -name '*.cpp' -o -name '*.h' -o -na
 	-o -name '*.cuh')
 
 .PHONY: demo test test-interop test-sanitize test-cuda test-torch211 bench lint \
-	format docs docs-passes clean
+	format docs docs-pages clean
 
 demo: $(VENV)/demo
 	$(BIN)/python examples/train_debian.py
@@ -57,12 +57,12 @@ format: $(VENV)/dev
 	$(BIN)/ruff format --quiet .
 	$(BIN)/clang-format -i $(CPP)
 
-# Runs the examples of all docstrings and pages, and draws the pictures.
+# Draws the pictures, and builds the site in build/docs.
 docs: $(VENV)/dev
 	$(BIN)/python docs/make.py
 
-# A page for each pass, and the way of a program through them.
-docs-passes: $(VENV)/dev
+# What is written by the code: a page for each pass and each public module.
+docs-pages: $(VENV)/dev
 	$(BIN)/python docs/make_pages.py
 
 clean:

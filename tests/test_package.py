@@ -27,6 +27,7 @@ MODULES = [
 ]
 #: What each part of the package may import from the package.
 LAYERS = {
+    '_axes': set(),
     '_library': set(),
     'cli': {'doctor', 'run_script', 'storage'},
     'doctor': {'_library', 'codegen'},
@@ -38,7 +39,7 @@ LAYERS = {
     'placement': {'_library'},
     'list_cache': {'_library', 'ops'},
     'sparse_sample': {
-        *('formats', 'ops', 'placement', 'rng', 'sparse_sample'),
+        *('_axes', 'formats', 'ops', 'placement', 'rng', 'sparse_sample'),
     },
     'algorithms': {'algorithms', 'ops', 'rng', 'sparse_sample'},
     'samplers': {
@@ -58,6 +59,7 @@ LAYERS = {
     'spark': {'graph_sampling', 'ops', 'rng', 'spark'},
     'testing': {'formats', 'ops', 'rng'},
     'vertex': {'codegen', 'formats', 'ops', 'sparse_sample', 'vertex'},
+    'viz': {'_axes', 'formats', 'graph_sampling', 'sparse_sample', 'viz'},
 }
 
 

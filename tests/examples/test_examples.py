@@ -67,8 +67,9 @@ def run_here(monkeypatch: pytest.MonkeyPatch, name: str, *args: str) -> None:
 
 # Spark's runs in the session of tests/spark: to start one takes long.
 @pytest.mark.parametrize('name', sorted({*EXAMPLES} - {'spark_to_pyg'}))
-def test_example_reports_its_quality_reproducibly(name):
-    first = results(run(name))
+def test_example_reports_its_quality_reproducibly(name, monkeypatch, capsys):
+    run_here(monkeypatch, name)
+    first = results(capsys.readouterr().out)
     assert len(first) >= 3  # of an epoch, a baseline and the test
     assert first == results(run(name, *VARIATIONS.get(name, [])))
 

@@ -36,6 +36,18 @@ OPERATORS: dict[str, dict[str, Any]] = {
 }
 SHARE = {'random_vertex_neighborhood': 0.02, 'random_walk': 0.05}
 
+#: What `neighbor_sample` does for two hops in a graph without hubs.
+STEPS = (
+    'degrees, seeds counted',
+    'rows of nodes',
+    'seeds to batches',
+    'hop 1, edges to batches',
+    'hop 1, unseen nodes',
+    'hop 2, edges to batches',
+    'hop 2, unseen nodes',
+    'writing',
+)
+
 
 def make_graph(num_edges: int) -> Data:
     """A graph of mean degree 16 and greatest degree 10,000."""
@@ -87,6 +99,9 @@ def peer(name: str, data: Data, share: float) -> Callable[[], object] | None:
     kinds = {
         'random_vertex': littleballoffur.RandomNodeSampler,
         'random_edge': littleballoffur.RandomEdgeSampler,
+        'random_vertex_neighborhood': (
+            littleballoffur.RandomNodeNeighborSampler
+        ),
         'random_walk': littleballoffur.RandomWalkWithJumpSampler,
     }
     if name not in kinds:
@@ -153,20 +168,26 @@ def shuffle(spark: Any, num_edges: int, graphs: Path, out: Path) -> Report:
     seeds = spark.createDataFrame(
         pa.table({'position': range(len(ids)), 'id': ids.numpy()})
     )
-    before, start = shuffled(spark), time.perf_counter()
+    marks = [(shuffled(spark), time.perf_counter())]
     sample = on_spark.neighbor_sample(
         edges, seeds, [10, 5], batch_size=1024, seed=12
     )
-    sampled = sample.edges.count()
-    middle, split = shuffled(spark), time.perf_counter()
+    marks.append((shuffled(spark), time.perf_counter()))
+    # Each is kept when it is computed, and needs those before it.
+    _, *kept = sample._persisted
+    assert len(kept) == len(STEPS) - 2  # no hubs
+    for frame in kept:
+        frame.count()
+        marks.append((shuffled(spark), time.perf_counter()))
     sample.write(str(out / 'batches'))
-    after, end = shuffled(spark), time.perf_counter()
+    marks.append((shuffled(spark), time.perf_counter()))
+    sampled = sample.edges.count()
     sample.close()
-    for part, size, took in (
-        ('columns of nodes, two hops', middle - before, split - start),
-        ('batches', after - middle, end - split),
-    ):
-        report.add(part, f'{size / 1e6:.1f} MB', size / sampled, took)
+    for name, before, after in zip(STEPS, marks[:-1], marks[1:], strict=True):
+        size, took = after[0] - before[0], after[1] - before[1]
+        report.add(name, f'{size / 1e6:.1f} MB', size / sampled, took)
+    size, took = marks[-1][0] - marks[0][0], marks[-1][1] - marks[0][1]
+    report.add('all', f'{size / 1e6:.1f} MB', size / sampled, took)
     report.add('sampled edges', f'{sampled:,}', '', '')
     return report
 

@@ -17,10 +17,7 @@ from torch.utils._pytree import tree_iter, tree_map
 
 from tests.ops.fake_cuda import kernels
 from torch_gsample import SparseSample
-from torch_gsample.ops.sample_hops_cuda import sample_hops_cuda
 
-#: Operators that are made of others there.
-COMPOSED = {'sample_hops': sample_hops_cuda}
 DEVICE = torch.device('cuda:0')
 
 
@@ -105,9 +102,6 @@ class Simulated(TorchDispatchMode):
         if operator.namespace == 'gsample':
             name = operator._schema.name.removeprefix('gsample::')
             (self.kernels if cuda else self.on_cpu).add(name)
-            if cuda and name in COMPOSED:
-                with self:
-                    return COMPOSED[name](*args, **kwargs)
             if cuda:
                 operator = self.emulated.operator(name)
         else:

@@ -8,6 +8,7 @@ from torch_geometric.loader.base import DataLoaderIterator
 from torch_geometric.sampler import BaseSampler
 
 from torch_gsample.loader.adjacency import with_edge_index
+from torch_gsample.loader.batch_shape import BatchShape
 from torch_gsample.loader.features import join_features
 from torch_gsample.loader.gpu_batches import GpuBatches, check_loader
 from torch_gsample.loader.look_ahead import (
@@ -28,8 +29,11 @@ from torch_gsample.loader.prefetch import (
     prefetched,
 )
 from torch_gsample.loader.sharding import Shard, read_shard
+from torch_gsample.loader.static_shapes import Shapes, StaticShapes
+from torch_gsample.loader.watch import BatchWatch, Watched
 from torch_gsample.rng import batch_scope
 from torch_gsample.samplers.base import KeyedSampler
+from torch_gsample.samplers.counts import Counts
 from torch_gsample.samplers.node_wise import NeighborSampler
 from torch_gsample.samplers.program import ProgramSampler
 
@@ -60,6 +64,8 @@ class KeyedLoader:
     _ahead_of: ProgramSampler | None = None
     #: Where batches are made if the sampler is on a GPU.
     gpu_batches: GpuBatches | None = None
+    #: The shapes that batches are padded to.
+    static_shapes: StaticShapes | None = None
 
     def _init_keyed(
         self,
@@ -67,6 +73,7 @@ class KeyedLoader:
         prefetch: int | None,
         sampler: Any,
         kwargs: dict[str, Any],
+        static_shapes: Shapes = False,
     ) -> None:
         """Reads what concerns this class, before PyG's initialisation.
 
@@ -77,6 +84,9 @@ class KeyedLoader:
             check_loader(type(self).__name__, data, kwargs)
             device = sampler.placement.device
             self.gpu_batches = GpuBatches(with_edge_index(data), device)
+        if static_shapes is not False:
+            name = type(self).__name__
+            self.static_shapes = StaticShapes(name, static_shapes, sampler)
         if kwargs.get('filter_per_worker') is None:
             kwargs['filter_per_worker'] = _filter_per_worker(data, kwargs)
         if prefetch is None:
@@ -106,6 +116,9 @@ class KeyedLoader:
         self._shard = read_shard(type(self).__name__, kwargs, seed)
         self.prefetch = prefetch
         self.epoch = 0
+        self.counts = Counts()
+        name = type(self).__name__
+        self._watch = BatchWatch(name, self.counts, self.static_shapes)
 
     def set_epoch(self, epoch: int) -> None:
         """Sets the epoch of the next pass; later passes count on from it.
@@ -119,7 +132,32 @@ class KeyedLoader:
             )
         self.epoch = epoch
 
+    @property
+    def buckets(self) -> list[BatchShape]:
+        """The static shapes of batches, known from the first pass on."""
+        return [] if self.static_shapes is None else self.static_shapes.buckets
+
+    def stats(self) -> dict[str, Any]:
+        """Returns counts of the batches that were handed out.
+
+        Whichever worker made them. The time of phases in workers is not in
+        it.
+
+        Returns:
+            Dict[str, Any]: ``batches``, ``nodes``, ``edges`` and
+            ``duplicates`` as of :meth:`KeyedSampler.stats`, without padding;
+            ``seconds``, among them those that the caller did ``wait``. With
+            static shapes also ``buckets``, with their ``nodes``, ``edges``
+            and uses (``batches``), and ``padding``: how many ``nodes`` and
+            ``edges`` were added, as a part of the real ones.
+        """
+        return self._watch.stats()
+
     def __iter__(self) -> Iterator[Any]:
+        batches: Any = Watched(self._begin_pass(), self._watch.see)
+        return batches
+
+    def _begin_pass(self) -> Iterator[Any]:
         epoch = self.epoch
         self.epoch += 1
         loader: Any = super()
@@ -137,6 +175,8 @@ class KeyedLoader:
 
     def _prepare_sampler(self) -> None:
         """Does once what each worker would do for each pass."""
+        if self.static_shapes is not None:
+            self.static_shapes.prepare(self)
         if self._ahead_of is not None:
             search_look_ahead(self, self._ahead_of)
             if is_forking(self):

@@ -41,6 +41,78 @@ print(__name__, sys.argv, len(batch))
 """
 
 
+GRAPH = """
+import copy
+import torch
+from torch_geometric.data import Data, HeteroData
+from torch_geometric.loader import LinkNeighborLoader, NeighborLoader
+from torch_geometric.nn import GraphSAGE, SAGEConv
+
+edge_index = torch.randint(40, (2, 300))
+data = Data(torch.rand(40, 6), edge_index, y=torch.arange(40) % 3)
+"""
+#: What PyG's examples do beyond a loop over batches.
+SHAPES = {
+    # Layer by layer over all nodes, without their features (reddit.py).
+    'inference': """
+loader = NeighborLoader(copy.copy(data), input_nodes=None, num_neighbors=[-1],
+                        shuffle=False, batch_size=16, num_workers=1,
+                        persistent_workers=True)
+del loader.data.x, loader.data.y
+loader.data.num_nodes = data.num_nodes
+loader.data.n_id = torch.arange(data.num_nodes)
+x = data.x
+convs = SAGEConv(6, 5), SAGEConv(5, 3)
+with torch.no_grad():
+    for conv in convs:
+        x = torch.cat([conv(x[batch.n_id], batch.edge_index)[:batch.batch_size]
+                       for batch in loader])
+    want = convs[1](convs[0](data.x, edge_index), edge_index)
+assert torch.allclose(x, want, atol=1e-5)
+assert len(loader.dataset) == 40
+""",
+    # Each layer on what it needs (hierarchical_sampling.py).
+    'trimming': """
+model = GraphSAGE(6, 4, num_layers=2)
+for batch in NeighborLoader(data, [3, 2], batch_size=10, shuffle=True):
+    size = batch.batch_size
+    all = model(batch.x, batch.edge_index)[:size]
+    trimmed = model(batch.x, batch.edge_index,
+                    num_sampled_nodes_per_hop=batch.num_sampled_nodes,
+                    num_sampled_edges_per_hop=batch.num_sampled_edges)
+    assert torch.allclose(all, trimmed[:size], atol=1e-5)
+""",
+    # Seeds with times, of nodes and of links (recommender_system.py).
+    'recommender': """
+data = HeteroData()
+data['user'].x, data['movie'].x = torch.rand(40, 3), torch.rand(40, 4)
+data['user', 'rates', 'movie'].edge_index = edge_index
+data['movie', 'rated_by', 'user'].edge_index = edge_index.flip(0)
+time = torch.arange(300)
+for store in data.edge_stores:
+    store.time = time
+kwargs = dict(data=data, num_neighbors=[5, 5], batch_size=32,
+              time_attr='time', temporal_strategy='last')
+links = LinkNeighborLoader(
+    edge_label_index=(('user', 'movie'), edge_index[:, :200]),
+    edge_label_time=time[:200] - 1,
+    neg_sampling=dict(mode='binary', amount=2), shuffle=True, **kwargs)
+batch = next(iter(links))
+assert batch['user', 'movie'].edge_label.tolist() == [1] * 32 + [0] * 64
+nodes = NeighborLoader(input_nodes='user', input_time=torch.full((40,), 99),
+                       **kwargs)
+for batch in nodes:
+    assert (batch['user', 'movie'].time <= 99).all()
+""",
+}
+
+
+@pytest.mark.parametrize('shape', SHAPES)
+def test_what_the_scripts_of_pyg_do(shape, script, capsys):
+    path = script(GRAPH + SHAPES[shape])
+    assert cli.main(['run', path]) == 0, capsys.readouterr().err
+
+
 @pytest.fixture
 def script(tmp_path):
     def write(text):
@@ -126,6 +198,7 @@ def test_processes_that_a_script_starts_have_our_samplers(script, capsys):
     assert capsys.readouterr().out == f'__mp_main__ {ours}\n'
 
 
+@pytest.mark.filterwarnings('ignore:.*found in sys.modules:RuntimeWarning')
 def test_the_module_of_such_processes_needs_a_script(monkeypatch):
     monkeypatch.delenv('GSAMPLE_RUN_SCRIPT', raising=False)
     with pytest.raises(RuntimeError, match='GSAMPLE_RUN_SCRIPT or GSAMPLE_'):

@@ -14,8 +14,9 @@ import torch_geometric.transforms as T
 from torch import Tensor
 from torch_geometric import datasets, seed_everything
 from torch_geometric.data import Data, HeteroData
+from torch_geometric.typing import EdgeType
 
-from torch_gsample.datasets import DebianPackages
+from torch_gsample.datasets import DebianPackages, GccChangelog
 
 SPLITS = {'train': 'train', 'valid': 'val', 'test': 'test'}
 
@@ -108,6 +109,22 @@ def load_typed_graph(
     """
     data, node_type, num_classes = _load_typed(args.dataset, args.root)
     return copy.copy(data), node_type, num_classes
+
+
+def load_links(args: argparse.Namespace) -> tuple[EdgeType, HeteroData]:
+    """Returns links with times, and a graph of them and their reverse."""
+    if args.dataset == 'gcc':
+        data = GccChangelog()[0]
+    else:
+        rated = datasets.MovieLens100K(f'{args.root}/movie-lens')[0]
+        data = HeteroData()
+        for node_type in rated.node_types:
+            data[node_type].num_nodes = rated[node_type].num_nodes
+        edges = rated['user', 'rates', 'movie']
+        data['user', 'rates', 'movie'].edge_index = edges.edge_index
+        data['user', 'rates', 'movie'].time = edges.time
+    link = data.edge_types[0]
+    return link, T.ToUndirected()(data)
 
 
 def share_of_largest_class(y: Tensor, train: Tensor, test: Tensor) -> float:

@@ -49,7 +49,7 @@ def main() -> None:
     classify = nn.Linear(args.hidden, num_classes)
     optimizer = torch.optim.Adam(classify.parameters(), lr=0.05)
     train, test = data.train_mask, data.test_mask
-    for _ in range(100):
+    for _ in range(50):
         loss = F.cross_entropy(classify(z[train]), data.y[train])
         optimizer.zero_grad()
         loss.backward()

@@ -7,34 +7,20 @@
 
 Who changes which file of GCC next, or who rates which film. A seed sees what
 happened before it, the last neighbours first. Beside the model is printed how
-well the number of earlier events of a file or film does.
+well the numbers of earlier events of both ends do, multiplied.
 """
 
 from itertools import islice
+from math import prod
 
 import torch
 import torch.nn.functional as F
-import torch_geometric.transforms as T
-from common import area_under_curve, parse_args
+from common import area_under_curve, load_links, parse_args
 from torch import Tensor, nn
-from torch_geometric import datasets
 from torch_geometric.data import HeteroData
 from torch_geometric.loader import LinkNeighborLoader
-from torch_geometric.nn import SAGEConv, to_hetero
-
-from torch_gsample.datasets import GccChangelog
-
-
-class SAGE(nn.Module):
-    """Two layers of GraphSAGE."""
-
-    def __init__(self, hidden: int):
-        super().__init__()
-        self.first = SAGEConv((hidden, hidden), hidden)
-        self.second = SAGEConv((hidden, hidden), hidden)
-
-    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        return self.second(self.first(x, edge_index).relu(), edge_index)
+from torch_geometric.nn import GraphSAGE, to_hetero
+from torch_geometric.typing import EdgeType
 
 
 class LinkModel(nn.Module):
@@ -46,9 +32,10 @@ class LinkModel(nn.Module):
         self.start = nn.ModuleDict(
             {t: nn.Embedding(n, hidden) for t, n in sizes.items()}
         )
-        self.gnn = to_hetero(SAGE(hidden), data.metadata(), aggr='sum')
+        gnn = GraphSAGE((hidden, hidden), hidden, num_layers=2)
+        self.gnn = to_hetero(gnn, data.metadata(), aggr='sum')
 
-    def forward(self, batch: HeteroData, link: tuple[str, str, str]) -> Tensor:
+    def forward(self, batch: HeteroData, link: EdgeType) -> Tensor:
         x = {t: self.start[t](batch[t].n_id) for t in batch.node_types}
         h = self.gnn(x, batch.edge_index_dict)
         src, dst = batch[link].edge_label_index
@@ -57,17 +44,10 @@ class LinkModel(nn.Module):
 
 def main() -> None:
     args = parse_args('movie-lens', 'gcc', max_batches=100)
-    if args.dataset == 'gcc':
-        data = GccChangelog()[0]
-    else:
-        data = datasets.MovieLens100K(args.root)[0]
-        del data['user'].x, data['movie'].x
-        data = HeteroData(data.to_dict())
-    link = data.edge_types[0]
+    link, data = load_links(args)
     edges = data[link]
-    data = T.ToUndirected()(data)
     order = edges.time.argsort(stable=True)
-    train, test = order.split([round(0.9 * len(order)), len(order) // 10])
+    train, test = order.tensor_split([int(0.9 * len(order))])
     train_loader, test_loader = (
         LinkNeighborLoader(
             data,
@@ -94,15 +74,14 @@ def main() -> None:
             loss.backward()
             optimizer.step()
         print(f'Epoch {epoch}: loss {loss.item():.4f}')
-    count = edges.edge_index[1, train].bincount(
-        minlength=data[link[2]].num_nodes
-    )
+    ends = zip(link[::2], edges.edge_index[:, train], strict=True)
+    count = {t: i.bincount(minlength=data[t].num_nodes) for t, i in ends}
     scores, counts, labels = [], [], []
     for batch in islice(test_loader, args.max_batches):
         with torch.no_grad():
             scores.append(model(batch, link))
-        dst = batch[link].edge_label_index[1]
-        counts.append(count[batch[link[2]].n_id[dst]])
+        pairs = zip(count, batch[link].edge_label_index, strict=True)
+        counts.append(prod(count[t][batch[t].n_id[i]] + 1 for t, i in pairs))
         labels.append(batch[link].edge_label)
     for name, values in (('Earlier events', counts), ('SAGE', scores)):
         area = area_under_curve(torch.cat(values), torch.cat(labels))

@@ -25,7 +25,7 @@ def fit(z: Tensor, y: Tensor) -> nn.Module:
         nn.BatchNorm1d(z.size(1)), nn.Linear(z.size(1), int(y.max()) + 1)
     )
     optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
-    for _ in range(100):
+    for _ in range(50):
         loss = F.cross_entropy(model(z), y)
         optimizer.zero_grad()
         loss.backward()

@@ -11,6 +11,7 @@ import torch
 
 from tests.core.test_core import find_nvcc
 from tests.cuda.emulated import CSRC, EMULATOR
+from tests.cuda.simulated import held
 from torch_gsample.codegen import cuda_kernel
 from torch_gsample.codegen.cuda import PREAMBLE
 from torch_gsample.codegen.nvrtc import _nvrtc
@@ -125,7 +126,7 @@ class Kernels:
         values = [
             ctypes.c_int64(x)
             if isinstance(x, int)
-            else ctypes.c_void_p(None if x is None else x.data_ptr())
+            else ctypes.c_void_p(None if x is None else held(x).data_ptr())
             for x in arguments
         ]
         pointers = (ctypes.c_void_p * len(values))(
@@ -148,9 +149,7 @@ class Kernels:
         clear_kernels()
         with (
             mock.patch.multiple(cuda_kernel, **patches),
-            mock.patch.object(
-                torch.cuda, 'current_stream', lambda device: stream
-            ),
+            mock.patch('torch.cuda.current_stream', return_value=stream),
         ):
             yield self
         clear_kernels()

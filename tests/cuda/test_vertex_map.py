@@ -5,6 +5,7 @@ those of the CPU in the emulator.
 """
 
 from dataclasses import replace
+from itertools import chain
 
 import pytest
 import torch
@@ -15,14 +16,21 @@ from tests.cuda.generated import (
     assert_nvcc_compiles,
     assert_nvrtc_compiles,
 )
+from tests.cuda.simulated import OnCuda, Simulated, held
 from tests.vertex.programs import PROGRAMS, features, graph
 from torch_gsample import ops
 from torch_gsample.codegen.vertex_cuda import vertex_cuda_kernel
 from torch_gsample.vertex.operator import Fused
 
 
+def run_program(name, edge_index, given):
+    with torch.no_grad():
+        out = PROGRAMS[name](edge_index, **given)
+    return out if isinstance(out, tuple) else (out,)
+
+
 def calls(name, edge_index, given):
-    """The units of a program, forward and backward, as they ran."""
+    """The units of a program as they ran: inference, forward, backward."""
     found = []
     run = Fused.run
 
@@ -33,6 +41,7 @@ def calls(name, edge_index, given):
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Fused, 'run', spy)
+        run_program(name, edge_index, given)
         out = PROGRAMS[name](edge_index, **given)
         outs = out if isinstance(out, tuple) else (out,)
         sum(x.square().sum() for x in outs).backward()
@@ -40,7 +49,7 @@ def calls(name, edge_index, given):
 
 
 def large(name):
-    """A program on a graph with a hub, of more features than a warp has lanes."""
+    """A program on a hub, of more features than a warp has lanes."""
     row, col = ops.rmat_edges(6, 400, [0.57, 0.19, 0.19, 0.05], 1)
     f = features(name, torch.float32, n=64, e=400, h=3, c=23)
     return calls(name, torch.stack([row, col]), f)
@@ -61,7 +70,7 @@ def recorded():
 @pytest.fixture(scope='module')
 def sources(recorded):
     found = []
-    for fused, made, _, _ in sum(recorded.values(), []):
+    for fused, made, _, _ in chain(*recorded.values()):
         unit = replace(fused.unit, index=made.incoming.indptr.dtype)
         found.append(vertex_cuda_kernel(unit).source)
     return list(dict.fromkeys(found))
@@ -91,3 +100,19 @@ def test_kernels_for_a_gpu_compute_what_the_cpu_does(kernels, recorded):
                 for a, b in zip(got, want, strict=True):
                     assert torch.equal(a, b), name
     assert kernels.launches > 60
+
+
+@pytest.mark.parametrize('name', PROGRAMS)
+def test_programs_run_on_a_gpu(emulated, kernels, name):
+    # Without gradients: autograd looks for a GPU.
+    given = {k: x.detach() for k, x in features(name, torch.float32).items()}
+    want = run_program(name, graph(), given)
+    emulated.configure(3, 2, 64, 10)
+    kernels.launches = 0
+    with kernels.running(), Simulated(emulated) as simulated:
+        on_cuda = {key: OnCuda(x) for key, x in given.items()}
+        got = run_program(name, OnCuda(graph()), on_cuda)
+    assert not simulated.on_cpu
+    assert kernels.launches > 0
+    for a, b in zip(got, want, strict=True):
+        torch.testing.assert_close(held(a), b)

@@ -1,7 +1,7 @@
 """Compiles generated C++ at first use, and keeps it on disk.
 
-A library (or what :mod:`~torch_gsample.codegen.nvrtc` made) is kept under the hash of its text, the compiler, its flags and the
-processor. It ends with a digest of itself, so that one that was cut off or
+A library (or what :mod:`~torch_gsample.codegen.nvrtc` made) is kept under the
+hash of its text, the compiler, its flags and the processor. It ends with a digest of itself, so that one that was cut off or
 changed is built again, not loaded.
 """
 

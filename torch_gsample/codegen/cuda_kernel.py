@@ -140,12 +140,12 @@ def run_vertex_unit(
     out = []
     for output in unit.outputs:
         shape = vertices, unit.width(output.axes)
-        make = torch.empty
         if output.kind == EDGE:
             shape = num_edges, shape[1]
-            # Not every edge has to be in the graph.
-            make = torch.zeros if edge_id is not None else torch.empty
-        out.append(make(shape, dtype=unit.dtype, device=indptr.device))
+        out.append(indptr.new_empty(shape, dtype=unit.dtype))
+        # Not every edge has to be in the graph.
+        if output.kind == EDGE and edge_id is not None:
+            out[-1].zero_()
     fault = indptr.new_zeros(2, dtype=torch.int32)
     given = [x.contiguous() for x in operands]
     blocks = min(-(-vertices // kernel.groups), (1 << 31) - 1)

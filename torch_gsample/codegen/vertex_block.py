@@ -37,7 +37,7 @@ class Block:
     and sums along an axis, are kept in arrays that later loops read.
 
     Sums have one order, on any processor: that along the last axis of a value
-    is of 16 partial sums (``vertex_math.h``), others go from the first to the last.
+    is of 16 partial sums (``vertex_math.h``), others are in order.
 
     Args:
         unit (Unit): The unit.

@@ -19,7 +19,6 @@ from torch_gsample.codegen.vertex_block import Block, Sink
 from torch_gsample.codegen.vertex_cpp import MATH, Writer
 from torch_gsample.codegen.vertex_unit import (
     AGGREGATES,
-    EDGE,
     PARAMETER,
     Unit,
 )
@@ -103,9 +102,7 @@ class CudaKernel:
     groups: int
 
 
-def vertex_cuda_kernel(
-    unit: Unit, text: str = 'vertex program'
-) -> CudaKernel:
+def vertex_cuda_kernel(unit: Unit, text: str = 'vertex program') -> CudaKernel:
     """Returns a kernel for a GPU.
 
     Its arguments are the numbers of vertices, neighbours, edges and rows of
@@ -241,9 +238,7 @@ class _GroupBlock(Block):
         for line in self._writer.open_loop(count):
             self._line(line)
 
-    def _add(
-        self, axes: tuple[int, ...], node: Expression, name: str
-    ) -> None:
+    def _add(self, axes: tuple[int, ...], node: Expression, name: str) -> None:
         """Adds up an axis of what lies in an array, as the CPU does."""
         place = axes.index(int(node.value or 0))
         size = self._unit.sizes[axes[place]]
@@ -262,7 +257,9 @@ class _GroupBlock(Block):
             self._line('}')
             self._line(_SYNC)
             self._open(count)
-            self._line(f'{name}[f] = folded<{lanes}>({part} + f * {lanes});', 1)
+            self._line(
+                f'{name}[f] = folded<{lanes}>({part} + f * {lanes});', 1
+            )
         else:
             kind = CPP_TYPES[node.dtype]
             self._open(count)

@@ -278,7 +278,7 @@ def _rows(sizes: Sequence[Any]) -> dict[str, Any]:
     return dict(zip(('S', DESTINATION, EDGE), sizes, strict=True))
 
 
-def _cpu(
+def run_fused(
     unit: int,
     graph: Sequence[Tensor],
     num_sources: int,
@@ -287,6 +287,7 @@ def _cpu(
     loops: int,
     operands: Sequence[Tensor],
 ) -> list[Tensor]:
+    """Is ``gsample::vertex_unit`` on any device."""
     made = graph_of(graph, num_sources, num_destinations, Loops(loops))
     if made.num_edges != num_edges:
         raise ValueError(
@@ -296,7 +297,7 @@ def _cpu(
     return _fused[unit].run(made, operands)
 
 
-torch.library.impl('gsample::vertex_unit', 'CPU')(_cpu)
+torch.library.impl('gsample::vertex_unit', ('cpu', 'cuda'))(run_fused)
 
 
 @torch.library.register_fake('gsample::vertex_unit')

@@ -14,7 +14,7 @@ CPP := $(shell find csrc tests torch_gsample -name '*.cpp' -o -name '*.h' -o -na
 TORCHES := 2.11.0 2.12.1 2.13.0
 
 .PHONY: demo test test-interop test-sanitize test-cuda test-torch211 bench lint \
-	format docs docs-passes wheel sdist test-wheel test-wheels clean
+	format docs docs-pages wheel sdist test-wheel test-wheels clean
 
 demo: $(VENV)/demo
 	$(BIN)/python examples/train_debian.py
@@ -60,12 +60,12 @@ format: $(VENV)/dev
 	$(BIN)/ruff format --quiet .
 	$(BIN)/clang-format -i $(CPP)
 
-# Runs the examples of all docstrings and pages, and draws the pictures.
+# Draws the pictures, and builds the site in build/docs.
 docs: $(VENV)/dev
 	$(BIN)/python docs/make.py
 
-# A page for each pass, and the way of a program through them.
-docs-passes: $(VENV)/dev
+# What is written by the code: a page for each pass and each public module.
+docs-pages: $(VENV)/dev
 	$(BIN)/python docs/make_pages.py
 
 # One wheel for every Python and every torch from 2.11 on: its extension uses

@@ -15,8 +15,9 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
-from torch_gsample.bench import Timing, compare, machine
+from torch_gsample.bench.machine import machine
 from torch_gsample.bench.peers import dgl_module, pyg_lib_operators
+from torch_gsample.bench.timing import Timing, compare
 
 __all__ = [
     'Report',

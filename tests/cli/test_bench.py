@@ -7,7 +7,9 @@ import pytest
 import torch
 
 from torch_gsample import cli
-from torch_gsample.bench import Row, Timing, compare, picture, tasks
+from torch_gsample.bench import picture, tasks
+from torch_gsample.bench.tasks import Row
+from torch_gsample.bench.timing import Timing, compare
 
 TINY = tasks._Size(500, 5_000, 100, 16, 2, 20)
 

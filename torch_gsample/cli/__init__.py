@@ -4,6 +4,4 @@ Parsed arguments come in, from the module ``gsample_cli``; an exit status goes
 out, and what was found to standard output.
 """
 
-from gsample_cli import main
-
-__all__ = ['main']
+from gsample_cli import main as main

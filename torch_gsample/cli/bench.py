@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from torch_gsample.bench import Row, machine, run_tasks, versions
+from torch_gsample.bench.machine import machine, versions
 from torch_gsample.bench.picture import draw
-from torch_gsample.bench.tasks import OURS, TASKS
+from torch_gsample.bench.tasks import OURS, TASKS, Row, run_tasks
 from torch_gsample.cli import output
 
 _QUICK_SECONDS = 2.0

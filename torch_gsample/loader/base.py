@@ -28,8 +28,8 @@ from torch_gsample.loader.prefetch import (
     in_prefetch_thread,
     prefetched,
 )
-from torch_gsample.loader.sharding import Shard, read_shard
 from torch_gsample.loader.progress import check_progress, shown
+from torch_gsample.loader.sharding import Shard, read_shard
 from torch_gsample.loader.static_shapes import Shapes, StaticShapes
 from torch_gsample.loader.watch import BatchWatch, Watched
 from torch_gsample.rng import batch_scope

@@ -12,8 +12,8 @@ from pathlib import Path
 from draw_ablation import draw_ablation
 from draw_samples import draw_samples
 from draw_storage import draw_storage
-from make_pages import main as make_pages
 from make_pages import explain_ladies, public_modules, public_names
+from make_pages import main as make_pages
 from sphinx.cmd.build import main as sphinx_build
 from sphinx.util.inventory import InventoryFile
 

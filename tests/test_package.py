@@ -29,7 +29,14 @@ MODULES = [
 LAYERS = {
     '_axes': set(),
     '_library': set(),
-    'cli': {'doctor', 'run_script', 'storage'},
+    'bench': {
+        *('algorithms', 'bench', 'datasets', 'formats', 'loader', 'ops'),
+        *('rng', 'sparse_sample'),
+    },
+    'cli': {
+        *('algorithms', 'bench', 'cli', 'datasets', 'doctor', 'rng'),
+        *('run_script', 'samplers', 'sparse_sample', 'storage'),
+    },
     'doctor': {'_library', 'codegen'},
     'patch': {'loader', 'nn', 'samplers'},
     'run_script': {'patch'},

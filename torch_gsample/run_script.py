@@ -139,8 +139,8 @@ def _run_again(name: str) -> dict[str, Any]:
     Returns:
         Dict[str, Any]: Its global names.
     """
-    path, module = (os.environ.get(key) for key in _VARIABLES.values())
-    if path is None and module is None:
+    path, module = (os.environ.get(key, '') for key in _VARIABLES.values())
+    if not path and not module:
         raise RuntimeError(
             f'run: {" or ".join(_VARIABLES.values())} must say which script '
             'to run; use `gsample run`'

@@ -3,16 +3,19 @@
 Spark runs in this process. Graphs are configuration models of 1x, 4x and 16x
 edges; the exponent of a power law through the times says how near to linear
 an operator is. Peers are measured on the same graphs when they can be
-imported. Times are those of one run, after one that warms Spark up.
+imported. Times are those of one run, after one that warms Spark up: of the
+clock, and of all processors, which a busy machine changes less.
 """
 
 import argparse
+import contextlib
 import json
 import math
+import os
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,14 +77,35 @@ def frames(spark: Any, data: Data, folder: Path) -> tuple[Any, Any]:
     return out[0], out[1]
 
 
-def seconds(call: Callable[[], object]) -> float:
-    """Times one call."""
-    start = time.perf_counter()
+def seconds(call: Callable[[], object]) -> tuple[float, float]:
+    """Times one call: by the clock, and of processors."""
+    start, busy = time.perf_counter(), processor_seconds()
     call()
-    return time.perf_counter() - start
+    return time.perf_counter() - start, processor_seconds() - busy
 
 
-def exponent(sizes: list[int], times: list[float]) -> float:
+def processor_seconds() -> float:
+    """What this process and all below it took of processors so far."""
+    parents, ticks = {}, {}
+    for path in Path('/proc').glob('[0-9]*/stat'):
+        with contextlib.suppress(OSError):
+            # After the name: state, parent, ..., user and system time, and
+            # those of children that have ended.
+            fields = path.read_text().rpartition(')')[2].split()
+            process = int(path.parent.name)
+            parents[process] = int(fields[1])
+            ticks[process] = sum(map(int, fields[11:15]))
+    own = {os.getpid()}
+    while more := {p for p in parents if parents[p] in own} - own:
+        own |= more
+    return sum(ticks[p] for p in own) / os.sysconf('SC_CLK_TCK')
+
+
+def pair(values: Sequence[float]) -> str:
+    return ' / '.join(f'{value:.2f}' for value in values)
+
+
+def exponent(sizes: list[int], times: Sequence[float]) -> float:
     """The slope of a line through the logarithms."""
     x = torch.tensor([math.log(n) for n in sizes])
     y = torch.tensor([math.log(t) for t in times])
@@ -117,11 +141,11 @@ def grow(
 ) -> Report:
     """Times each operator on graphs of several sizes."""
     report = Report(
-        'Run time by number of edges, in seconds',
+        'Run time by number of edges, in seconds by the clock / of processors',
         [
             'operator',
             *(f'{n / 1e6:g} M' for n in sizes),
-            'exponent',
+            'exponents',
             'on tensors, greatest',
             'littleballoffur, least',
             'on tensors, least',
@@ -146,14 +170,16 @@ def grow(
         on_cluster(sizes[0])
         times = [seconds(lambda n=n: on_cluster(n)) for n in sizes]
         other = peer(name, graphs[sizes[0]], share)
-        report.add(
-            name,
-            *times,
-            exponent(sizes, times),
+        exponents = [
+            exponent(sizes, column) for column in zip(*times, strict=True)
+        ]
+        others = [
             seconds(lambda: local(sizes[-1])),
-            seconds(other) if other else '-',
+            seconds(other) if other else None,
             seconds(lambda: local(sizes[0])),
-        )
+        ]
+        cells = [*times, exponents, *others]
+        report.add(name, *(pair(cell) if cell else '-' for cell in cells))
     return report
 
 

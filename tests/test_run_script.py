@@ -160,7 +160,7 @@ def test_packages_and_folders_run_their_main(tmp_path, monkeypatch, capsys):
 
 
 def test_a_module_that_is_missing(capsys):
-    assert cli.main(['run', '-m', 'nowhere']) == 1
+    assert cli.main(['run', '-m', 'nowhere']) == 2
     assert "there is no module 'nowhere'" in capsys.readouterr().err
 
 
@@ -250,7 +250,7 @@ def test_a_script_may_report_errors_in_its_own_way(script, capsys):
 
 def test_a_version_of_pyg_that_is_too_old(script, monkeypatch, capsys):
     monkeypatch.setattr(torch_geometric, '__version__', '2.6.1')
-    assert cli.main(['run', script('print(1)')]) == 1
+    assert cli.main(['run', script('print(1)')]) == 2
     out, error = capsys.readouterr()
     assert out == ''
     assert error.startswith('gsample: patch_pyg: torch-geometric 2.7 or')
@@ -263,5 +263,5 @@ def test_the_exit_status_is_that_of_the_script(script):
 
 
 def test_a_script_that_is_missing(capsys):
-    assert cli.main(['run', 'nowhere.py']) == 1
+    assert cli.main(['run', 'nowhere.py']) == 2
     assert "there is no script 'nowhere.py'" in capsys.readouterr().err

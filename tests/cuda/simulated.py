@@ -17,7 +17,10 @@ from torch.utils._pytree import tree_iter, tree_map
 
 from tests.ops.fake_cuda import kernels
 from torch_gsample import SparseSample
+from torch_gsample.vertex.operator import run_fused
 
+#: Operators that are made of others there.
+COMPOSED = {'vertex_unit': run_fused}
 DEVICE = torch.device('cuda:0')
 
 
@@ -102,6 +105,9 @@ class Simulated(TorchDispatchMode):
         if operator.namespace == 'gsample':
             name = operator._schema.name.removeprefix('gsample::')
             (self.kernels if cuda else self.on_cpu).add(name)
+            if cuda and name in COMPOSED:
+                with self:
+                    return COMPOSED[name](*args, **kwargs)
             if cuda:
                 operator = self.emulated.operator(name)
         else:

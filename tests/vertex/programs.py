@@ -95,22 +95,22 @@ def graph():
     return edge_index
 
 
-def features(name, dtype=torch.float64):
+def features(name, dtype=torch.float64, n=N, e=E, h=H, c=C):
     """What a program takes, with gradients."""
     shapes = {
-        'gcn': {'h': (N, C), 'norm': (N,)},
-        'weighted': {'h': (N, C), 'w': (E,)},
-        'gat': {'eu': (N, H), 'ev': (N, H), 'h': (N, H, C)},
+        'gcn': {'h': (n, c), 'norm': (n,)},
+        'weighted': {'h': (n, c), 'w': (e,)},
+        'gat': {'eu': (n, h), 'ev': (n, h), 'h': (n, h, c)},
         'gatv2': {
-            **{'l': (N, H, C), 'r': (N, H, C)},
-            **{'w': (E, H, C), 'att': (H, C)},
+            **{'l': (n, h, c), 'r': (n, h, c)},
+            **{'w': (e, h, c), 'att': (h, c)},
         },
-        'appnp': {'h': (N, C), 'h0': (N, C), 'w': (E,)},
-        'rgcn': {'h': (N, C), 'weight': (4, C, 2)},
-        'gin': {'h': (N, C), 'eps': (1,)},
-        'sage': {'h': (N, C), 'left': (C, 4), 'right': (C, 4)},
-        'pna': {'h': (N, C)},
-        'gated': {'h': (N, C), 'left': (C, C), 'right': (C, C)},
+        'appnp': {'h': (n, c), 'h0': (n, c), 'w': (e,)},
+        'rgcn': {'h': (n, c), 'weight': (4, c, 2)},
+        'gin': {'h': (n, c), 'eps': (1,)},
+        'sage': {'h': (n, c), 'left': (c, 4), 'right': (c, 4)},
+        'pna': {'h': (n, c)},
+        'gated': {'h': (n, c), 'left': (c, c), 'right': (c, c)},
     }[name]
     generator = torch.Generator().manual_seed(5)
     out = {
@@ -120,7 +120,7 @@ def features(name, dtype=torch.float64):
     for x in out.values():
         x.requires_grad_()
     if name == 'rgcn':
-        out['type'] = torch.randint(3, (E,), generator=generator)
+        out['type'] = torch.randint(3, (e,), generator=generator)
     return out
 
 

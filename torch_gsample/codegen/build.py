@@ -1,7 +1,7 @@
 """Compiles generated C++ at first use, and keeps it on disk.
 
-A library is kept under the hash of its text, the compiler, its flags and the
-processor. It ends with a digest of itself, so that one that was cut off or
+A library (or what :mod:`~torch_gsample.codegen.nvrtc` made) is kept under the
+hash of its text, the compiler, its flags and the processor. It ends with a digest of itself, so that one that was cut off or
 changed is built again, not loaded.
 """
 
@@ -14,7 +14,8 @@ import subprocess
 import tempfile
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
@@ -55,13 +56,21 @@ def build(source: str, flags: tuple[str, ...] = ()) -> Path:
     parts = compiler, state.st_size, state.st_mtime_ns, flags, _processor()
     key = hashlib.sha256(repr((parts, source)).encode()).hexdigest()[:32]
     with _lock:  # of this process; others build the same, and one is kept
-        return _kept(
+        return kept(
             f'{key}.so', lambda path: _compile(compiler, source, path, flags)
         )
 
 
-def _kept(name: str, make: Callable[[Path], None]) -> Path:
-    """Returns a whole library of a name, which is made where it is missing."""
+def kept(name: str, make: Callable[[Path], None]) -> Path:
+    """Returns a whole file of a name, which is made where it is missing.
+
+    Args:
+        name (str): Of the file.
+        make (Callable): Makes it at a path.
+
+    Raises:
+        BuildError: If no folder can hold it.
+    """
     for folder in (_user_folder(), _temporary_folder(os.getpid())):
         if folder is None:
             continue
@@ -73,7 +82,7 @@ def _kept(name: str, make: Callable[[Path], None]) -> Path:
         except OSError:  # the folder is read-only, or the disk is full
             continue
         return path
-    raise BuildError('no folder can hold a library')
+    raise BuildError('no folder can hold a kernel')
 
 
 def warn_once(error: BuildError) -> None:
@@ -92,13 +101,10 @@ def _compile(
     compiler: str, source: str, path: Path, flags: tuple[str, ...]
 ) -> None:
     """Builds beside the place, then moves it there in one step."""
-    descriptor, name = tempfile.mkstemp(suffix='.tmp', dir=path.parent)
-    os.close(descriptor)
-    target = Path(name)
-    try:
+    with _beside(path) as target:
         try:
             done = subprocess.run(
-                [compiler, *flags, '-x', 'c++', '-', '-o', name],
+                [compiler, *flags, '-x', 'c++', '-', '-o', str(target)],
                 input=source,
                 capture_output=True,
                 text=True,
@@ -106,12 +112,33 @@ def _compile(
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise BuildError(f'{compiler} failed: {error}') from error
-        library = target.read_bytes()
-        if done.returncode != 0 or not library:
+        if done.returncode != 0 or not target.stat().st_size:
             lines = done.stderr.strip().splitlines() or ['it says nothing']
             raise BuildError(f'{compiler} failed: {lines[0]}')
+
+
+def write(path: Path, data: bytes) -> None:
+    """Writes a file of :func:`kept`."""
+    with _beside(path) as target:
+        target.write_bytes(data)
+
+
+def read(path: Path) -> bytes:
+    """Returns what :func:`write` was given."""
+    return path.read_bytes()[:-_DIGEST]
+
+
+@contextmanager
+def _beside(path: Path) -> Iterator[Path]:
+    """A file that is moved to a place in one step, with its digest."""
+    descriptor, name = tempfile.mkstemp(suffix='.tmp', dir=path.parent)
+    os.close(descriptor)
+    target = Path(name)
+    try:
+        yield target
+        digest = hashlib.sha256(target.read_bytes()).digest()
         with target.open('ab') as file:
-            file.write(hashlib.sha256(library).digest())
+            file.write(digest)
         target.chmod(0o700)
         os.replace(target, path)
     finally:

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch_gsample import ops
 from torch_gsample.codegen.build import BuildError, build, warn_once
 from torch_gsample.codegen.cpp import cpp_source
+from torch_gsample.codegen.cuda_kernel import run_edge_program
 from torch_gsample.codegen.program import Program, evaluate, gradient_of
 from torch_gsample.ops.edge_map import EDGE_DTYPES
 
@@ -56,6 +57,11 @@ class EdgeKernel:
 
     def run(self, *operands: Tensor, num_rows: int = 0) -> Tensor:
         """Is the function without gradients."""
+        if operands[0].is_cuda:
+            out = run_edge_program(self.program, operands, num_rows)
+            if out is None:
+                return evaluate(self.program, operands, num_rows)
+            return out
         if self._function is None:
             self.prepare()
         assert self._function is not None

@@ -110,15 +110,16 @@ def evaluate(program: Program, tensors: Sequence[Tensor], size: int) -> Tensor:
     if program.pointers is not None:
         indptr = tensors[program.pointers]
         size = indptr.numel() - 1 if program.by is None else size
-        column = torch.repeat_interleave(
-            torch.arange(indptr.numel() - 1), indptr.diff()
-        )
+        column = torch.arange(indptr.numel() - 1, device=indptr.device)
+        column = column.repeat_interleave(indptr.diff())
     values: dict[Expression, Any] = {}
     for node in program.root.nodes():
         args = [values[arg] for arg in node.args]
         if node.op == 'constant':
             assert node.value is not None
-            values[node] = torch.tensor(node.value, dtype=node.dtype)
+            values[node] = torch.full(
+                (), node.value, dtype=node.dtype, device=tensors[0].device
+            )
         elif node.op == 'operand':
             values[node] = _read(
                 program, tensors, int(node.value or 0), column

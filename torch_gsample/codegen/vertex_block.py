@@ -36,6 +36,9 @@ class Block:
     Values with all axes of a loop stay in registers. Those with fewer axes,
     and sums along an axis, are kept in arrays that later loops read.
 
+    Sums have one order, on any processor: that along the last axis of a value
+    is of 16 partial sums (``vertex_math.h``), others are in order.
+
     Args:
         unit (Unit): The unit.
         types (Types): The types of its expressions.
@@ -163,40 +166,47 @@ class Block:
         names: dict[Expression, str],
     ) -> None:
         """Writes the loop over some axes, with all that is done in it."""
-        # A sum along the innermost axis is kept in a register.
-        kept = {
-            node: f's{names[node]}'
-            for node in sums
-            if axes and axes[-1] == node.value
-        }
+        sinks = list(sinks)
+        last = [node for node in sums if node.value == axes[-1]]
+        for node in sums:
+            name = names[node]
+            if node in last:
+                kind, width = CPP_TYPES[node.dtype], self._unit.width(axes)
+                self._line(f'alignas(64) {kind} t{name}[{width}];')
+                sink = Sink(node.args[0], axes, f't{name}[{{0}}] = {{1}};')
+            else:
+                place = f'{name}[{self.index(self._axes(node))}]'
+                sink = Sink(node.args[0], axes, f'{place} += {{1}};')
+            sinks.append(sink)
+        self._nest(axes, sinks)
+        for node in last:
+            size = self._unit.sizes[axes[-1]]
+            count = self._unit.width(axes[:-1])
+            name = names[node]
+            self._line(f'for (int i = 0; i < {count}; ++i)')
+            self._line(f'  {name}[i] = sum_of<{size}>(t{name} + i * {size});')
+
+    def _nest(self, axes: tuple[int, ...], sinks: list[Sink]) -> None:
         for depth, axis in enumerate(axes):
             if depth == len(axes) - 1:
-                for node, name in kept.items():
-                    self._line(f'{CPP_TYPES[node.dtype]} {name} = 0;', depth)
-                adds = f' reduction(+ : {", ".join(kept.values())})'
-                self._lines.append(f'#pragma omp simd{adds if kept else ""}')
+                self._lines.append('#pragma omp simd')
             size = self._unit.sizes[axis]
             self._line(
                 f'for (int i{axis} = 0; i{axis} < {size}; ++i{axis}) {{', depth
             )
-        inside = len(axes)
-        values: dict[Expression, str] = {}
-        self._line('{', inside) if not axes else None
-        for node in sums:
-            value = self._value(node.args[0], values, inside)
-            place = f'{names[node]}[{self.index(self._axes(node))}]'
-            self._line(f'{kept.get(node, place)} += {value};', inside)
-        for sink in sinks:
-            value = self._value(sink.root, values, inside)
-            index = self.index(sink.axes)
-            self._line(sink.text.format(index, value), inside)
-        self._line('}', inside) if not axes else None
-        for depth in reversed(range(len(axes))):
+        if not axes:
+            self._line('{')
+        self._each(sinks, max(1, len(axes)))
+        for depth in reversed(range(max(1, len(axes)))):
             self._line('}', depth)
-            if depth == len(axes) - 1:
-                for node, name in kept.items():
-                    place = f'{names[node]}[{self.index(self._axes(node))}]'
-                    self._line(f'{place} += {name};', depth)
+
+    def _each(self, sinks: list[Sink], depth: int) -> None:
+        """Writes what is done at each index."""
+        values: dict[Expression, str] = {}
+        for sink in sinks:
+            value = self._value(sink.root, values, depth)
+            index = self.index(sink.axes)
+            self._line(sink.text.format(index, value), depth)
 
     def _value(
         self, node: Expression, values: dict[Expression, str], depth: int

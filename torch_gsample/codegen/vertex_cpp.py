@@ -5,6 +5,8 @@ depend on threads. Edges are passed over as often as aggregates need each
 other; the values of an edge stay in registers and small arrays.
 """
 
+from pathlib import Path
+
 import torch
 
 from torch_gsample.codegen.expression import CPP_TYPES, Expression
@@ -22,45 +24,38 @@ from torch_gsample.codegen.vertex_unit import (
 #: Flags of the compiler. Comparisons that may be of NaN are vectorised.
 FLAGS = ('-O3', '-fno-trapping-math')
 
-#: What every kernel begins with.
-PREAMBLE = """\
+#: What kernels for the CPU and a GPU compute with.
+MATH = Path(__file__).with_name('vertex_math.h').read_text()
+
+#: What every kernel for the CPU begins with.
+PREAMBLE = (
+    """\
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 
+#define GSAMPLE_INLINE inline
+
 namespace {
 
-// 2^n for n in [-126, 127].
-inline float power_of_two(int32_t n) {
-  const int32_t bits = (n + 127) << 23;
-  float out;
-  std::memcpy(&out, &bits, sizeof out);
-  return out;
-}
+using std::memcpy;
 
-// e^x within two units of the last place, without a branch, so that loops of
-// it are vectorised: e^x = 2^n e^r for n = round(x / ln 2), |r| <= ln(2) / 2.
-inline float exp_of(float x) {
-  const float low = x < -104.0f ? -104.0f : x;
-  const float bounded = low > 89.0f ? 89.0f : low;
-  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: no digits behind
-  const float n = (bounded * 1.44269504f + kRound) - kRound;
-  const float r = (bounded - n * 0.693359375f) - n * -2.12194440e-4f;
-  float p = 1.9875691500e-4f;
-  p = p * r + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  p = p * (r * r) + r + 1.0f;
-  // Two factors, as 2^n alone may be no number that a float has.
-  const int32_t whole = static_cast<int32_t>(n), half = whole >> 1;
-  return p * power_of_two(half) * power_of_two(whole - half);
-}
-
-inline double exp_of(double x) {
-  return std::exp(x);
+"""
+    + MATH
+    + """
+// The sum of n numbers. Its order does not depend on how wide vectors are.
+template <int n, typename T>
+inline T sum_of(const T* x) {
+  constexpr int kLanes = lanes_of(n), kWhole = n / kLanes * kLanes;
+  T part[kLanes] = {};
+  for (int i = 0; i < kWhole; i += kLanes)
+#pragma omp simd
+    for (int j = 0; j < kLanes; ++j)
+      part[j] += x[i + j];
+  for (int j = kWhole; j < n; ++j)
+    part[j - kWhole] += x[j];
+  return folded<kLanes>(part);
 }
 
 // Whether `count` numbers of an index are in [0, high).
@@ -77,6 +72,7 @@ bool inside(const index_t* index, int64_t count, int64_t high) {
 
 }  // namespace
 """
+)
 
 _HEAD = """
 // {text}
@@ -138,10 +134,12 @@ def vertex_cpp_source(unit: Unit, text: str = 'vertex program') -> str:
 
 def vertex_lines(unit: Unit) -> list[str]:
     """Returns the statements of a kernel."""
-    return _Writer(unit).lines()
+    return Writer(unit).lines()
 
 
-class _Writer:
+class Writer:
+    """Writes the passes over the edges of a vertex, for the CPU."""
+
     def __init__(self, unit: Unit):
         self._unit, self._types = unit, Types(unit.leaves)
         self._roots = [output.root for output in unit.outputs]
@@ -166,12 +164,16 @@ class _Writer:
         self._lines.append(_VERTEX.rstrip('\n'))
         if self._uses_edges(self._roots):
             self._lines.append(_EDGE_IDS.rstrip('\n'))
+        self._vertex()
+        return [*self._lines, '  }', '  return 0;', '}']
+
+    def _vertex(self) -> None:
+        """Writes what is done for vertex ``v`` and edges [first, last)."""
         self._rows(self._unit.center, 'v', '    ', self._read)
         levels = [self._types.level(root) for root in self._roots]
         for level in range(max(levels) + 1):
             self._pass(level)
         self._finish()
-        return [*self._lines, '  }', '  return 0;', '}']
 
     def _uses_edges(self, roots: list[Expression]) -> bool:
         kinds = {self._unit.leaves[n].kind for n in operands_of(roots)}
@@ -214,20 +216,29 @@ class _Writer:
             width = self._unit.width(output.axes)
             place = f'out{i}[e * {width} + {{0}}] = {{1}};'
             sinks.append(Sink(output.root, output.axes, place))
-        self._lines.append(_EDGES.rstrip('\n'))
         read = self._neighbours(bodies)
-        self._prefetch(read)
+        self._open_edges(read)
         other = 'S' if self._unit.center == 'D' else 'D'
         self._rows(other, 'u', '      ', read)
         if edges or EDGE in {self._unit.leaves[n].kind for n in read}:
-            self._lines.append(
-                '      const int64_t e = edge_id == nullptr ? k : edge_id[k];'
-            )
+            self._lines.append(self._edge.rstrip('\n'))
             self._rows(EDGE, 'e', '      ', read)
         block = self._block(f'e{level}_', '      ')
         self._lines += [*block.write(sinks), '    }']
         for node in sums:
             self._fill(node)
+
+    #: Which row of features an edge has.
+    _edge = '      const int64_t e = edge_id == nullptr ? k : edge_id[k];'
+
+    def _open_edges(self, read: list[int]) -> None:
+        self._lines.append(_EDGES.rstrip('\n'))
+        self._prefetch(read)
+
+    def declare(self, name: str, dtype: torch.dtype, width: int) -> None:
+        """Declares an array of the vertex."""
+        kind = CPP_TYPES[dtype]
+        self._lines.append(f'    alignas(64) {kind} {name}[{width}];')
 
     def _block(self, prefix: str, indent: str) -> Block:
         return Block(self._unit, self._types, self._arrays, prefix, indent)
@@ -239,12 +250,8 @@ class _Writer:
         width = self._unit.width(axes)
         name = f'a{len(self._arrays)}'
         self._arrays[node] = name
-        self._lines += [
-            f'    alignas(64) T {name}[{width}];',
-            f'    std::fill_n({name}, {width}, {start});',
-        ]
-        if axes != tuple(sorted(self._types.axes(node.args[0]))):
-            raise AssertionError(node)
+        self.declare(name, node.dtype, width)
+        self._lines.append(f'    std::fill_n({name}, {width}, {start});')
         step = step.format(f'{name}[{{0}}]', '{1}')
         return Sink(node.args[0], axes, f'{name}[{{0}}] = {step};')
 
@@ -265,10 +272,7 @@ class _Writer:
         for node in wanted:
             axes = tuple(sorted(self._types.axes(node)))
             name = f'c{level}_{len(sinks)}'
-            kind = CPP_TYPES[node.dtype]
-            self._lines.append(
-                f'    alignas(64) {kind} {name}[{self._unit.width(axes)}];'
-            )
+            self.declare(name, node.dtype, self._unit.width(axes))
             sinks.append(Sink(node, axes, f'{name}[{{0}}] = {{1}};'))
         self._lines += block.write(sinks)
         for i, node in enumerate(wanted):

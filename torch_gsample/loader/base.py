@@ -29,6 +29,7 @@ from torch_gsample.loader.prefetch import (
     prefetched,
 )
 from torch_gsample.loader.progress import check_progress, shown
+from torch_gsample.loader.sharding import Shard, read_shard
 from torch_gsample.loader.static_shapes import Shapes, StaticShapes
 from torch_gsample.loader.watch import BatchWatch, Watched
 from torch_gsample.rng import batch_scope
@@ -48,12 +49,17 @@ class KeyedLoader:
     on, unless :meth:`set_epoch` says otherwise. Together with the position of
     a batch in the pass it is the key of the batch's draws, whichever worker
     or thread makes it.
+
+    Of ``world_size`` processes, number ``rank`` gets every
+    ``world_size``-th batch of the pass, so that all of them together get what
+    one process would: see ``docs/distributed.md``.
     """
 
     epoch: int
     prefetch: int
     _feed: Feed | None = None
     _pass_epoch: int = 0
+    _shard: Shard | None = None
     _transform: Any = None
     #: The sampler that may sample several batches in one run.
     _ahead_of: ProgramSampler | None = None
@@ -95,9 +101,15 @@ class KeyedLoader:
             prefetch = DEFAULT_PREFETCH if keyed else 0
         if isinstance(sampler, ProgramSampler) and sampler.compile:
             self._ahead_of = sampler
-        self._init_epochs(prefetch, kwargs)
+        # Samplers without a seed have none that all processes must share.
+        seed: int | None = 0
+        if isinstance(sampler, KeyedSampler):
+            seed = sampler.seed if sampler.is_seeded else None
+        self._init_epochs(prefetch, kwargs, seed)
 
-    def _init_epochs(self, prefetch: int, kwargs: dict[str, Any]) -> None:
+    def _init_epochs(
+        self, prefetch: int, kwargs: dict[str, Any], seed: int | None
+    ) -> None:
         if prefetch < 0:
             raise ValueError(
                 f"{type(self).__name__}: 'prefetch' must not be negative "
@@ -108,6 +120,7 @@ class KeyedLoader:
                 f"{type(self).__name__}: 'batch_size' must be a number of "
                 f'seeds (got None)'
             )
+        self._shard = read_shard(type(self).__name__, kwargs, seed)
         self.prefetch = prefetch
         self.epoch = 0
         self.counts = Counts()
@@ -242,6 +255,7 @@ class KeyedLoader:
             size,
             self.num_workers,  # type: ignore[attr-defined]
             None if sampler is None else sampler.hand_out,
+            self._shard,
         )
 
     def _keyed_sampler(self) -> KeyedSampler | None:

@@ -96,6 +96,10 @@ class NeighborLoader(KeyedLoader, pyg_loader.NeighborLoader):
             workers, joins the features to. Only ``transform`` stays in the
             caller's thread. (default: 2, but 0 for a ``sampler`` that is no
             :class:`KeyedSampler`, whose draws may depend on where it runs)
+        rank (int, optional): The number of this process in distributed
+            training, with ``world_size`` and ``seed``.
+        world_size (int, optional): How many processes there are: each gets
+            every ``world_size``-th batch of an epoch.
         static_shapes (bool or int or List[BatchShape], optional): Pads
             batches to a few shapes, so that ``torch.compile`` compiles a
             model as many times only: how many (:obj:`True`: one), or these

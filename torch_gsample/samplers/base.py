@@ -32,6 +32,7 @@ class KeyedSampler(BaseSampler):
                 f"{type(self).__name__}: 'rng_scope' must be 'batch' or "
                 f"'epoch' (got {rng_scope!r})"
             )
+        self.is_seeded = seed is not None  # and not drawn
         self.seed = rng.draw_seed() if seed is None else seed
         self.rng_scope = rng_scope
         self.epoch = 0

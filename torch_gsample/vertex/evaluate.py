@@ -42,9 +42,11 @@ def evaluate(
     """
     values: dict[Expression, Any] = {}
     places = _Places(graph)
+    device = next((x.device for x in tensors.values()), None)
     for node in ordered(roots):
         if node.op == 'constant':
-            value = torch.tensor(node.value, dtype=node.dtype)
+            assert node.value is not None
+            value = torch.full((), node.value, dtype=node.dtype, device=device)
             values[node] = value.reshape([1] * (1 + len(sizes)))
         elif node.op == 'operand':
             leaf = types.leaf(node)

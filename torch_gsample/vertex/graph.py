@@ -65,9 +65,10 @@ class Layout:
 
     def vertex(self) -> Tensor:
         """Returns the vertex of each edge, int64 ``[num_edges]``."""
-        return torch.repeat_interleave(
-            torch.arange(self.indptr.numel() - 1), self.indptr.diff()
+        vertices = torch.arange(
+            self.indptr.numel() - 1, device=self.indptr.device
         )
+        return vertices.repeat_interleave(self.indptr.diff())
 
 
 #: Edges of a graph that one thread works through.
@@ -235,7 +236,9 @@ def _make(
         edge_id = kept if edge_id is None else edge_id.long()[kept]
         row, col = row[kept], col[kept]
     if loops == Loops.REPLACE:
-        vertices = torch.arange(min(num_sources, num_dst), dtype=row.dtype)
+        vertices = torch.arange(
+            min(num_sources, num_dst), dtype=row.dtype, device=row.device
+        )
         row, col = torch.cat([row, vertices]), torch.cat([col, vertices])
         assert edge_id is not None
         edge_id = torch.cat([edge_id, num_edges + vertices.long()])

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from torch_gsample import ops
 from torch_gsample.codegen.build import BuildError, build, warn_once
+from torch_gsample.codegen.cuda_kernel import run_vertex_unit
 from torch_gsample.codegen.expression import Expression
 from torch_gsample.codegen.vertex_cpp import FLAGS, vertex_cpp_source
 from torch_gsample.codegen.vertex_unit import (
@@ -51,15 +52,10 @@ class Fused:
 
     def run(self, graph: Graph, operands: Sequence[Tensor]) -> list[Tensor]:
         """Computes the outputs, ``[rows, width]`` each."""
-        unit = self.unit
-        layout = graph.incoming
-        if unit.center != DESTINATION:
-            layout = graph.outgoing
-        tensors = dict(zip(self.given, operands, strict=True))
-        for i, leaf in enumerate(unit.leaves):
-            if leaf.name == DEGREE:
-                tensors[i] = graph.incoming.degree(leaf.dtype)
-        kernel = _loaded(unit, layout.indptr.dtype)
+        if graph.incoming.indptr.is_cuda:
+            return self.run_on_gpu(graph, operands)
+        layout, tensors = self._inputs(graph, operands)
+        kernel = _loaded(self.unit, layout.indptr.dtype)
         if kernel is None:
             return self._evaluated(graph, tensors)
         return ops.vertex_map(
@@ -67,8 +63,35 @@ class Fused:
             *(layout.indptr, layout.indices, layout.edge_id, layout.order),
             layout.num_neighbors,
             graph.num_edges,
-            [tensors[i] for i in range(len(unit.leaves))],
+            [tensors[i] for i in range(len(self.unit.leaves))],
         )
+
+    def run_on_gpu(
+        self, graph: Graph, operands: Sequence[Tensor]
+    ) -> list[Tensor]:
+        """Does so where the graph is on a GPU."""
+        layout, tensors = self._inputs(graph, operands)
+        out = run_vertex_unit(
+            replace(self.unit, index=layout.indptr.dtype),
+            (layout.indptr, layout.indices, layout.edge_id, layout.order),
+            layout.num_neighbors,
+            graph.num_edges,
+            [tensors[i] for i in range(len(self.unit.leaves))],
+        )
+        return self._evaluated(graph, tensors) if out is None else out
+
+    def _inputs(
+        self, graph: Graph, operands: Sequence[Tensor]
+    ) -> tuple[Layout, dict[int, Tensor]]:
+        """Returns the edges that the unit runs over, and all operands."""
+        layout = graph.incoming
+        if self.unit.center != DESTINATION:
+            layout = graph.outgoing
+        tensors = dict(zip(self.given, operands, strict=True))
+        for i, leaf in enumerate(self.unit.leaves):
+            if leaf.name == DEGREE:
+                tensors[i] = graph.incoming.degree(leaf.dtype)
+        return layout, tensors
 
     def _evaluated(
         self, graph: Graph, tensors: dict[int, Tensor]
@@ -255,7 +278,7 @@ def _rows(sizes: Sequence[Any]) -> dict[str, Any]:
     return dict(zip(('S', DESTINATION, EDGE), sizes, strict=True))
 
 
-def _cpu(
+def run_fused(
     unit: int,
     graph: Sequence[Tensor],
     num_sources: int,
@@ -264,6 +287,7 @@ def _cpu(
     loops: int,
     operands: Sequence[Tensor],
 ) -> list[Tensor]:
+    """Is ``gsample::vertex_unit`` on any device."""
     made = graph_of(graph, num_sources, num_destinations, Loops(loops))
     if made.num_edges != num_edges:
         raise ValueError(
@@ -273,7 +297,7 @@ def _cpu(
     return _fused[unit].run(made, operands)
 
 
-torch.library.impl('gsample::vertex_unit', 'CPU')(_cpu)
+torch.library.impl('gsample::vertex_unit', ('cpu', 'cuda'))(run_fused)
 
 
 @torch.library.register_fake('gsample::vertex_unit')

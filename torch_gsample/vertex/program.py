@@ -87,6 +87,7 @@ class VertexProgram:
         _check_features(name, features, self.parameters)
         plan = self.plan(**features)
         tensors, known = read_graph(graph)
+        _check_devices(name, tensors[0].device, features)
         sizes = _sizes(name, plan, features, size or known)
         return Run(plan, tensors, sizes, loops, features).results()
 
@@ -184,9 +185,12 @@ def _check_features(
                     f'{name}: {key!r} must be a tensor, or a pair of them '
                     f'(got {type(x).__name__})'
                 )
-            if isinstance(x, Tensor) and x.device.type not in ('cpu', 'meta'):
+            if isinstance(x, Tensor) and x.device.type not in (
+                *('cpu', 'cuda', 'meta'),
+            ):
                 raise ValueError(
-                    f'{name}: {key!r} must be on the CPU (got {x.device})'
+                    f'{name}: {key!r} must be on the CPU or a GPU (got '
+                    f'{x.device})'
                 )
             if isinstance(x, Tensor) and (
                 (x.dim() == 0 and key not in parameters) or 0 in x.shape[1:]
@@ -195,6 +199,18 @@ def _check_features(
                     f'{name}: {key!r} must have a row for each vertex or '
                     f'edge, of at least one value (got shape '
                     f'{list(x.shape)})'
+                )
+
+
+def _check_devices(
+    name: str, device: torch.device, features: dict[str, Feature]
+) -> None:
+    for key, value in features.items():
+        for x in value if isinstance(value, tuple) else (value,):
+            if x is not None and x.device != device:
+                raise ValueError(
+                    f'{name}: {key!r} must be on {device}, as the graph is '
+                    f'(got {x.device})'
                 )
 
 

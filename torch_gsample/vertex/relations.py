@@ -121,8 +121,11 @@ def _make(graph: Graph, types: Tensor) -> Relations:
         layout.indices[order],
         edge_id,
     ]
-    outer = torch.stack([torch.arange(pairs.numel()), vertex])
+    outer = torch.stack(
+        [torch.arange(pairs.numel(), device=vertex.device), vertex]
+    )
     count = int(type_[-1]) + 1 if pairs.numel() else 0
-    starts = torch.searchsorted(type_, torch.arange(count + 1)).tolist()
+    bounds = torch.arange(count + 1, device=type_.device)
+    starts = torch.searchsorted(type_, bounds).tolist()
     sizes = graph.num_sources, vertices, graph.num_edges
     return Relations(type_, vertex, inner, [outer], sizes, starts)

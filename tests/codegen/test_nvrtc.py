@@ -1,0 +1,167 @@
+"""Kernels for a GPU at first use: NVRTC, the cache, the driver, or neither."""
+
+import ctypes
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from tests.codegen.test_build import PROGRAM, python
+from torch_gsample.codegen import build, cuda_kernel, nvrtc
+from torch_gsample.codegen.build import BuildError, read
+from torch_gsample.codegen.cuda import cuda_source
+from torch_gsample.codegen.cuda_driver import Driver
+from torch_gsample.codegen.cuda_kernel import run_edge_program
+from torch_gsample.codegen.nvrtc import Nvrtc, build_cubin
+
+SOURCE = cuda_source(PROGRAM)
+X = torch.tensor([1.0, 2.0, 3.0])
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    path = tmp_path / 'kernels'
+    monkeypatch.setenv('GSAMPLE_CACHE_DIR', str(path))
+    return path
+
+
+@pytest.fixture(scope='module')
+def library(tmp_path_factory):
+    """A driver with one kernel."""
+    path = tmp_path_factory.mktemp('driver') / 'libcuda.so.1'
+    source = Path(__file__).with_name('driver.cpp')
+    compiler = os.environ.get('CXX', 'g++')
+    command = [compiler, '-shared', '-fPIC', source, '-o', path]
+    subprocess.run(command, check=True)
+    return str(path)
+
+
+@pytest.fixture
+def gpu(monkeypatch, library):
+    """A machine with that driver."""
+    driver = Driver(library)
+    monkeypatch.setattr(cuda_kernel, 'driver', lambda: driver)
+    stream = SimpleNamespace(cuda_stream=77)
+    monkeypatch.setattr(torch.cuda, 'current_stream', lambda device: stream)
+    monkeypatch.setattr(
+        torch.cuda, 'get_device_capability', lambda device: (9, 0)
+    )
+    cuda_kernel._edge_function.cache_clear()
+    yield driver
+    cuda_kernel._edge_function.cache_clear()
+
+
+def test_machine_code_is_made_once(folder, monkeypatch):
+    path = build_cubin(SOURCE, 'sm_90')
+    assert path.parent == folder
+    assert read(path)[:4] == b'\x7fELF'
+    assert b'gsample_kernel' in read(path)
+    monkeypatch.setattr(Nvrtc, 'compile', None)  # is not called
+    assert build_cubin(SOURCE, 'sm_90') == path
+
+
+def test_text_options_and_architecture_are_the_key(folder, monkeypatch):
+    monkeypatch.setattr(Nvrtc, 'compile', lambda self, text, arch: b'code')
+    first = build_cubin(SOURCE, 'sm_90')
+    assert read(first) == b'code'
+    assert build_cubin(SOURCE, 'sm_80') != first
+    assert build_cubin(SOURCE + '// other\n', 'sm_90') != first
+    monkeypatch.setattr(nvrtc, 'OPTIONS', (*nvrtc.OPTIONS, '-G'))
+    assert build_cubin(SOURCE, 'sm_90') != first
+
+
+def test_corrupt_machine_code_is_made_again(folder):
+    path = build_cubin(SOURCE, 'sm_90')
+    data = read(path)
+    path.write_bytes(path.read_bytes()[:-50])
+    assert read(build_cubin(SOURCE, 'sm_90')) == data
+
+
+def test_an_error_of_the_compiler_has_its_text(folder):
+    wrong = SOURCE.replace('const float v0 =', 'const float v0 = nothing +')
+    with pytest.raises(
+        BuildError, match=r'NVRTC failed for sm_90: kernel.cu\(\d+\): error: '
+    ) as caught:
+        build_cubin(wrong, 'sm_90')
+    assert '"nothing" is undefined' in str(caught.value)
+    with pytest.raises(BuildError, match=r'sm_1: .*invalid value'):
+        build_cubin(SOURCE, 'sm_1')
+    assert not list(folder.iterdir())
+
+
+FIRST = """
+from tests.codegen.test_nvrtc import SOURCE
+from torch_gsample.codegen.nvrtc import build_cubin
+print(build_cubin(SOURCE, 'sm_80'))
+"""
+
+
+def test_two_processes_compile_a_kernel_first_together(folder):
+    path = os.pathsep.join(sys.path)
+    processes = [python(FIRST, PYTHONPATH=path) for _ in range(2)]
+    outs = [process.communicate() for process in processes]
+    assert not any(error for _, error in outs)
+    assert outs[0] == outs[1]
+    assert [path.suffix for path in folder.iterdir()] == ['.cubin']
+
+
+def test_a_kernel_is_started_through_the_driver(folder, gpu, library):
+    assert run_edge_program(PROGRAM, [X], 0).tolist() == [1, 4, 9]
+    known = ctypes.CDLL(library)
+    shape = [
+        ctypes.c_int.in_dll(known, f'last_{name}').value
+        for name in ('blocks', 'threads')
+    ]
+    assert shape == [1, 256]
+    assert ctypes.c_void_p.in_dll(known, 'last_stream').value == 77
+    assert run_edge_program(PROGRAM, [X[:0]], 0).tolist() == []
+
+
+def test_errors_of_the_driver_are_named(gpu):
+    with pytest.raises(BuildError, match=r'cuModuleLoadData .* \(200\)'):
+        gpu.load(0, b'no code', 'gsample_kernel')
+    with pytest.raises(BuildError, match='cuModuleGetFunction failed: an'):
+        gpu.load(0, b'\x7fELF', 'another')
+    with pytest.raises(BuildError, match='invalid device ordinal'):
+        gpu.load(1, b'\x7fELF', 'gsample_kernel')
+    with pytest.raises(BuildError, match='cuLaunchKernel failed'):
+        gpu.launch(0, 1, (1, 1), [], 0)
+    with pytest.raises(BuildError, match='CUDA driver does not load'):
+        Driver('no-such-library.so')
+
+
+def missing(*args):
+    raise BuildError('NVRTC was not found')
+
+
+@pytest.mark.parametrize(
+    ('name', 'message'),
+    [('driver', 'NVRTC was not'), ('build_cubin', 'NVRTC was not')],
+)
+def test_without_driver_or_compiler_it_says_so_once(
+    gpu, monkeypatch, name, message
+):
+    monkeypatch.setattr(build, '_warned', set())
+    monkeypatch.setattr(cuda_kernel, name, missing)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter('always')
+        for _ in range(2):
+            assert run_edge_program(PROGRAM, [X], 0) is None
+    [warning] = caught
+    assert message in str(warning.message)
+    assert 'operators of torch run in the place' in str(warning.message)
+
+
+def test_nvrtc_is_looked_for(monkeypatch):
+    monkeypatch.setattr(nvrtc, '_places', lambda: ['no-such-library.so'])
+    nvrtc._nvrtc.cache_clear()
+    with pytest.raises(BuildError, match=r'NVRTC .* was not found'):
+        nvrtc._nvrtc()
+    nvrtc._nvrtc.cache_clear()
+    monkeypatch.undo()
+    assert nvrtc._nvrtc().identity[1] >= 12

@@ -1,0 +1,357 @@
+"""The CUDA C++ text of a fused kernel of a vertex program.
+
+It is written by what writes the text for the CPU. A group of lanes takes a
+vertex, and shares out loops over features: as many lanes as there are
+features, up to a warp. Each feature adds up the edges in order, as on the CPU,
+so there are no atomics and the bits are the same; only functions of CUDA's
+library (``log``, ``tanh``, ``pow``, ``exp`` of float64) may round otherwise.
+Vertices come by descending degree, and blocks are started in order: those
+with the longest vertices first.
+"""
+
+from dataclasses import dataclass
+
+import torch
+
+from torch_gsample.codegen.cuda import PREAMBLE
+from torch_gsample.codegen.expression import CPP_TYPES, Expression
+from torch_gsample.codegen.vertex_block import Block, Sink
+from torch_gsample.codegen.vertex_cpp import MATH, Writer
+from torch_gsample.codegen.vertex_unit import (
+    AGGREGATES,
+    PARAMETER,
+    Unit,
+)
+
+THREADS = 128  # of a block, at most
+_WARP = 32
+_SHARED = 48 << 10  # bytes that every block may have
+_UNROLLED = 32  # turns of a loop
+
+_SUMS = """
+// Partial sum `lane` of n numbers.
+template <int n, typename T>
+GSAMPLE_INLINE T partial_sum(const T* x, int lane) {
+  T total = 0;
+  for (int i = lane; i < n; i += lanes_of(n))
+    total += x[i];
+  return total;
+}
+"""
+
+_HEAD = """
+// {text}
+// fault: whether an index is out of range, whether pointers descend.
+extern "C" __global__ void __launch_bounds__({threads}) gsample_vertex(
+{arguments}) {{
+  using T = {type};
+  constexpr int kLanes = {lanes}, kGroups = {groups};
+  const int group = threadIdx.x / kLanes, lane = threadIdx.x % kLanes;
+  const uint32_t mask = {mask};
+"""
+
+_VERTEX = """\
+  for (int64_t i = blockIdx.x * int64_t{kGroups} + group; i < vertices;
+       i += gridDim.x * int64_t{kGroups}) {
+    SYNC
+    const int64_t v = order == nullptr ? i : order[i];
+    if (v < 0 || v >= vertices) {
+      fault[0] = 1;
+      continue;
+    }
+    const int64_t first = indptr[v], last = indptr[v + 1];
+    if (first < 0 || last < first || last > edges) {
+      fault[1] = 1;
+      continue;
+    }
+"""
+
+_EDGES = """\
+    for (int64_t k = first; k < last; ++k) {
+      const int64_t u = indices[k];
+      if (u < 0 || u >= neighbors) {
+        fault[0] = 1;
+        break;
+      }
+"""
+
+_EDGE_ROW = """\
+      const int64_t e = edge_id == nullptr ? k : edge_id[k];
+      if (e < 0 || e >= rows) {
+        fault[0] = 1;
+        break;
+      }
+"""
+
+_SYNC = '__syncwarp(mask);'
+_INDEX = '  const int f = j * kLanes + lane;'
+
+
+@dataclass(frozen=True)
+class CudaKernel:
+    """The text of a kernel, and how it is started.
+
+    Args:
+        source (str): The text.
+        threads (int): Of a block.
+        groups (int): Vertices that a block takes at a time.
+    """
+
+    source: str
+    threads: int
+    groups: int
+
+
+def vertex_cuda_kernel(unit: Unit, text: str = 'vertex program') -> CudaKernel:
+    """Returns a kernel for a GPU.
+
+    Its arguments are the numbers of vertices, neighbours, edges and rows of
+    features of edges; pointers to ``indptr``, ``indices``, ``edge_id`` or
+    null, and ``order`` or null; to each operand and result; and to two
+    numbers of faults.
+
+    Args:
+        unit (Unit): What it computes.
+        text (str): What it is called in a comment.
+
+    Raises:
+        NotImplementedError: If a vertex does not fit in shared memory.
+    """
+    writer = _CudaWriter(unit)
+    body = writer.lines()
+    bytes_ = sum(width * size for _, width, size in writer.shared.values())
+    groups = THREADS // writer.lanes
+    while groups > 1 and groups * bytes_ > _SHARED:
+        groups //= 2
+    if groups * bytes_ > _SHARED:
+        raise NotImplementedError(
+            f'a vertex has {bytes_} bytes of values, more than the {_SHARED} '
+            f'of shared memory'
+        )
+    mask = '~0u'
+    if writer.lanes < _WARP:
+        ones = (1 << writer.lanes) - 1
+        mask = f'{ones}u << (threadIdx.x % {_WARP} / kLanes * kLanes)'
+    head = _HEAD.format(
+        text=text,
+        threads=groups * writer.lanes,
+        arguments=',\n'.join(f'    {x}' for x in _arguments(unit)),
+        type=CPP_TYPES[unit.dtype],
+        lanes=writer.lanes,
+        groups=groups,
+        mask=mask,
+    )
+    source = f'{PREAMBLE}\n{MATH}{_SUMS}{_shared_text(writer, groups)}{head}'
+    lines = [source.rstrip('\n')]
+    if writer.shared:
+        lines.append('  GSAMPLE_SHARED(Shared, shared);')
+    lines += [
+        f'  {kind}* const {name} = shared.{name}[group];'
+        for name, (kind, _, _) in writer.shared.items()
+    ]
+    return CudaKernel(
+        '\n'.join([*lines, *body]) + '\n', groups * writer.lanes, groups
+    )
+
+
+def _shared_text(writer: '_CudaWriter', groups: int) -> str:
+    """What the groups of a block keep."""
+    if not writer.shared:
+        return ''
+    # The widest first: each is aligned.
+    arrays = sorted(writer.shared.items(), key=lambda item: -item[1][2])
+    fields = ''.join(
+        f'  {kind} {name}[{groups}][{width}];\n'
+        for name, (kind, width, _) in arrays
+    )
+    return f'\nstruct Shared {{\n{fields}}};\n'
+
+
+def _arguments(unit: Unit) -> list[str]:
+    index = CPP_TYPES[unit.index]
+    arguments = [
+        *(f'int64_t {x}' for x in ('vertices', 'neighbors', 'edges', 'rows')),
+        *(
+            f'const {index}* __restrict__ {x}'
+            for x in ('indptr', 'indices', 'edge_id', 'order')
+        ),
+    ]
+    for i, leaf in enumerate(unit.leaves):
+        name = 'x' if leaf.kind == PARAMETER else 'p'
+        kind = CPP_TYPES[leaf.dtype]
+        arguments.append(f'const {kind}* __restrict__ {name}{i}')
+    kind = CPP_TYPES[unit.dtype]
+    for i in range(len(unit.outputs)):
+        arguments.append(f'{kind}* __restrict__ out{i}')
+    return [*arguments, 'int* fault']
+
+
+class _GroupBlock(Block):
+    """A block whose loops the lanes of a group share out."""
+
+    def __init__(self, writer: '_CudaWriter', *args: object):
+        super().__init__(*args)  # type: ignore[arg-type]
+        self._writer, self._keeps = writer, False
+
+    def write(self, sinks: list[Sink]) -> list[str]:  # type: ignore[override]
+        lines = super().write(sinks)
+        if self._keeps:
+            return lines
+        return [line for line in lines if line.strip() != _SYNC]
+
+    def _declare(self, node: Expression, name: str) -> None:
+        width = self._unit.width(self._axes(node))
+        self._writer.declare(name, node.dtype, width)
+        self._keeps = True
+
+    def _loop(
+        self,
+        axes: tuple[int, ...],
+        sinks: list[Sink],
+        sums: list[Expression],
+        names: dict[Expression, str],
+    ) -> None:
+        sinks = list(sinks)
+        for node in sums:
+            name = f't{names[node]}'
+            self._writer.declare(name, node.dtype, self._unit.width(axes))
+            sinks.append(Sink(node.args[0], axes, f'{name}[{{0}}] = {{1}};'))
+        self._nest(axes, sinks)
+        for node in sums:
+            self._add(axes, node, names[node])
+
+    def _nest(self, axes: tuple[int, ...], sinks: list[Sink]) -> None:
+        self._open(self._unit.width(axes))
+        rest = 'f'
+        for axis in reversed(axes):
+            size = self._unit.sizes[axis]
+            first = axis == axes[0]
+            text = rest if first else f'{rest} % {size}'
+            self._line(f'const int i{axis} = {text};', 1)
+            rest = f'{rest} / {size}'
+        self._each(sinks, 1)
+        self._line('}')
+        self._line(_SYNC)
+
+    def _open(self, count: int) -> None:
+        """Opens a loop over the numbers f below some count."""
+        for line in self._writer.open_loop(count):
+            self._line(line)
+
+    def _add(self, axes: tuple[int, ...], node: Expression, name: str) -> None:
+        """Adds up an axis of what lies in an array, as the CPU does."""
+        place = axes.index(int(node.value or 0))
+        size = self._unit.sizes[axes[place]]
+        inner = self._unit.width(axes[place + 1 :])
+        count = self._unit.width(axes) // size
+        if inner == 1 and place == len(axes) - 1:
+            lanes = min(16, 1 << (size - 1).bit_length())
+            part = f'q{name}'
+            self._writer.declare(part, node.dtype, count * lanes)
+            self._open(count * lanes)
+            self._line(
+                f'{part}[f] = partial_sum<{size}>'
+                f'(t{name} + f / {lanes} * {size}, f % {lanes});',
+                1,
+            )
+            self._line('}')
+            self._line(_SYNC)
+            self._open(count)
+            self._line(
+                f'{name}[f] = folded<{lanes}>({part} + f * {lanes});', 1
+            )
+        else:
+            kind = CPP_TYPES[node.dtype]
+            self._open(count)
+            self._line(f'{kind} total = 0;', 1)
+            self._line(f'for (int n = 0; n < {size}; ++n)', 1)
+            at = f'(f / {inner} * {size} + n) * {inner} + f % {inner}'
+            self._line(f'  total += t{name}[{at}];', 1)
+            self._line(f'{name}[f] = total;', 1)
+        self._line('}')
+        self._line(_SYNC)
+
+
+class _CudaWriter(Writer):
+    """Writes the passes of a group over the edges of its vertex."""
+
+    _edge = _EDGE_ROW
+
+    def __init__(self, unit: Unit):
+        super().__init__(unit)
+        widths = [unit.width(leaf.axes) for leaf in unit.leaves]
+        widths += [unit.width(output.axes) for output in unit.outputs]
+        #: As many as there are features.
+        self.lanes = min(_WARP, 1 << (max(widths) - 1).bit_length())
+        #: Type, values and bytes a value of each array of a group.
+        self.shared: dict[str, tuple[str, int, int]] = {}
+
+    def declare(self, name: str, dtype: torch.dtype, width: int) -> None:
+        """Declares an array of the group."""
+        size = torch.empty((), dtype=dtype).element_size()
+        self.shared[name] = CPP_TYPES[dtype], width, size
+
+    def turns(self, count: int) -> int:
+        """Returns how many of some numbers a lane takes."""
+        return -(-count // self.lanes)
+
+    def open_loop(self, count: int) -> list[str]:
+        """Opens a loop over the numbers that a lane takes: j counts them."""
+        turns = self.turns(count)
+        if turns == 1:
+            below = '' if count == self.lanes else f'if (lane < {count}) '
+            return [f'{below}{{', '  constexpr int j = 0;', _INDEX]
+        lines = [
+            f'#pragma unroll {turns if turns <= _UNROLLED else 1}',
+            f'for (int j = 0; j < {turns}; ++j) {{',
+            _INDEX,
+        ]
+        if turns * self.lanes != count:
+            lines += [f'  if (f >= {count})', '    continue;']
+        return lines
+
+    def lines(self) -> list[str]:
+        self._vertex()
+        head = _VERTEX.replace('    SYNC\n', f'    {_SYNC}\n')
+        return [head.rstrip('\n'), *self._lines, '  }', '}']
+
+    def _block(self, prefix: str, indent: str) -> Block:
+        parts = self._unit, self._types, self._arrays, prefix, indent
+        return _GroupBlock(self, *parts)
+
+    def _open_edges(self, read: list[int]) -> None:
+        self._lines.append(_EDGES.rstrip('\n'))
+
+    def _start(self, node: Expression) -> Sink:
+        """A lane keeps the features that it adds up in registers."""
+        start, step = AGGREGATES[node.op]
+        axes = tuple(sorted(self._types.axes(node)))
+        width = self._unit.width(axes)
+        name = f'a{len(self._arrays)}'
+        self._arrays[node] = name
+        self.declare(name, node.dtype, width)
+        self._lines += [
+            f'    T r{name}[{self.turns(width)}];',
+            *self._each_turn(width, f'r{name}[j] = {start};'),
+        ]
+        step = step.format(f'r{name}[j]', '{1}')
+        return Sink(node.args[0], axes, f'r{name}[j] = {step};')
+
+    def _each_turn(self, width: int, text: str) -> list[str]:
+        lines = [*self.open_loop(width), f'  {text}', '}']
+        return [f'    {line}' for line in lines]
+
+    def _fill(self, node: Expression) -> None:
+        name = self._arrays[node]
+        axes = tuple(sorted(self._types.axes(node)))
+        value = f'r{name}[j]'
+        if node.op in ('max_in', 'min_in'):
+            value = f'first == last ? T(0) : {value}'
+        width = self._unit.width(axes)
+        self._lines += self._each_turn(width, f'{name}[f] = {value};')
+        self._lines.append(f'    {_SYNC}')
+
+    def _center(self, bodies: list[Expression], level: int) -> None:
+        super()._center(bodies, level)
+        if f'c{level}_0' in self.shared:
+            self._lines.append(f'    {_SYNC}')

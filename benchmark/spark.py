@@ -3,16 +3,19 @@
 Spark runs in this process. Graphs are configuration models of 1x, 4x and 16x
 edges; the exponent of a power law through the times says how near to linear
 an operator is. Peers are measured on the same graphs when they can be
-imported. Times are those of one run, after one that warms Spark up.
+imported. Times are those of one run, after one that warms Spark up: of the
+clock, and of all processors, which a busy machine changes less.
 """
 
 import argparse
+import contextlib
 import json
 import math
+import os
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +38,18 @@ OPERATORS: dict[str, dict[str, Any]] = {
     'random_walk': {'walkers': 10_000},
 }
 SHARE = {'random_vertex_neighborhood': 0.02, 'random_walk': 0.05}
+
+#: What `neighbor_sample` does for two hops in a graph without hubs.
+STEPS = (
+    'degrees, seeds counted',
+    'rows of nodes',
+    'seeds to batches',
+    'hop 1, edges to batches',
+    'hop 1, unseen nodes',
+    'hop 2, edges to batches',
+    'hop 2, unseen nodes',
+    'writing',
+)
 
 
 def make_graph(num_edges: int) -> Data:
@@ -62,14 +77,35 @@ def frames(spark: Any, data: Data, folder: Path) -> tuple[Any, Any]:
     return out[0], out[1]
 
 
-def seconds(call: Callable[[], object]) -> float:
-    """Times one call."""
-    start = time.perf_counter()
+def seconds(call: Callable[[], object]) -> tuple[float, float]:
+    """Times one call: by the clock, and of processors."""
+    start, busy = time.perf_counter(), processor_seconds()
     call()
-    return time.perf_counter() - start
+    return time.perf_counter() - start, processor_seconds() - busy
 
 
-def exponent(sizes: list[int], times: list[float]) -> float:
+def processor_seconds() -> float:
+    """What this process and all below it took of processors so far."""
+    parents, ticks = {}, {}
+    for path in Path('/proc').glob('[0-9]*/stat'):
+        with contextlib.suppress(OSError):
+            # After the name: state, parent, ..., user and system time, and
+            # those of children that have ended.
+            fields = path.read_text().rpartition(')')[2].split()
+            process = int(path.parent.name)
+            parents[process] = int(fields[1])
+            ticks[process] = sum(map(int, fields[11:15]))
+    own = {os.getpid()}
+    while more := {p for p in parents if parents[p] in own} - own:
+        own |= more
+    return sum(ticks[p] for p in own) / os.sysconf('SC_CLK_TCK')
+
+
+def pair(values: Sequence[float]) -> str:
+    return ' / '.join(f'{value:.2f}' for value in values)
+
+
+def exponent(sizes: list[int], times: Sequence[float]) -> float:
     """The slope of a line through the logarithms."""
     x = torch.tensor([math.log(n) for n in sizes])
     y = torch.tensor([math.log(t) for t in times])
@@ -87,6 +123,9 @@ def peer(name: str, data: Data, share: float) -> Callable[[], object] | None:
     kinds = {
         'random_vertex': littleballoffur.RandomNodeSampler,
         'random_edge': littleballoffur.RandomEdgeSampler,
+        'random_vertex_neighborhood': (
+            littleballoffur.RandomNodeNeighborSampler
+        ),
         'random_walk': littleballoffur.RandomWalkWithJumpSampler,
     }
     if name not in kinds:
@@ -102,11 +141,11 @@ def grow(
 ) -> Report:
     """Times each operator on graphs of several sizes."""
     report = Report(
-        'Run time by number of edges, in seconds',
+        'Run time by number of edges, in seconds by the clock / of processors',
         [
             'operator',
             *(f'{n / 1e6:g} M' for n in sizes),
-            'exponent',
+            'exponents',
             'on tensors, greatest',
             'littleballoffur, least',
             'on tensors, least',
@@ -131,14 +170,16 @@ def grow(
         on_cluster(sizes[0])
         times = [seconds(lambda n=n: on_cluster(n)) for n in sizes]
         other = peer(name, graphs[sizes[0]], share)
-        report.add(
-            name,
-            *times,
-            exponent(sizes, times),
+        exponents = [
+            exponent(sizes, column) for column in zip(*times, strict=True)
+        ]
+        others = [
             seconds(lambda: local(sizes[-1])),
-            seconds(other) if other else '-',
+            seconds(other) if other else None,
             seconds(lambda: local(sizes[0])),
-        )
+        ]
+        cells = [*times, exponents, *others]
+        report.add(name, *(pair(cell) if cell else '-' for cell in cells))
     return report
 
 
@@ -153,20 +194,26 @@ def shuffle(spark: Any, num_edges: int, graphs: Path, out: Path) -> Report:
     seeds = spark.createDataFrame(
         pa.table({'position': range(len(ids)), 'id': ids.numpy()})
     )
-    before, start = shuffled(spark), time.perf_counter()
+    marks = [(shuffled(spark), time.perf_counter())]
     sample = on_spark.neighbor_sample(
         edges, seeds, [10, 5], batch_size=1024, seed=12
     )
-    sampled = sample.edges.count()
-    middle, split = shuffled(spark), time.perf_counter()
+    marks.append((shuffled(spark), time.perf_counter()))
+    # Each is kept when it is computed, and needs those before it.
+    _, *kept = sample._persisted
+    assert len(kept) == len(STEPS) - 2  # no hubs
+    for frame in kept:
+        frame.count()
+        marks.append((shuffled(spark), time.perf_counter()))
     sample.write(str(out / 'batches'))
-    after, end = shuffled(spark), time.perf_counter()
+    marks.append((shuffled(spark), time.perf_counter()))
+    sampled = sample.edges.count()
     sample.close()
-    for part, size, took in (
-        ('columns of nodes, two hops', middle - before, split - start),
-        ('batches', after - middle, end - split),
-    ):
-        report.add(part, f'{size / 1e6:.1f} MB', size / sampled, took)
+    for name, before, after in zip(STEPS, marks[:-1], marks[1:], strict=True):
+        size, took = after[0] - before[0], after[1] - before[1]
+        report.add(name, f'{size / 1e6:.1f} MB', size / sampled, took)
+    size, took = marks[-1][0] - marks[0][0], marks[-1][1] - marks[0][1]
+    report.add('all', f'{size / 1e6:.1f} MB', size / sampled, took)
     report.add('sampled edges', f'{sampled:,}', '', '')
     return report
 

@@ -10,8 +10,10 @@ Where a graph is written, the peak of memory has that in it: call it twice.
 
 import argparse
 import resource
+import statistics
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,14 +23,17 @@ from neighbor import load_npz
 from torch_geometric.nn import GraphSAGE
 from torch_geometric.sampler import NodeSamplerInput
 
-from torch_gsample.cli import parse_bytes
+from gsample_cli import parse_bytes
+from torch_gsample import ops
 from torch_gsample.datasets import power_law_edges
+from torch_gsample.rng import EPOCH_SCOPE, make_key
 from torch_gsample.storage import (
     ChunkedGraph,
     RandomReadSampler,
     StreamingSampler,
 )
 from torch_gsample.storage.format import LENGTH, OFFSET
+from torch_gsample.storage.graph import chunk_arrays
 from torch_gsample.storage.reading import File, ReadAhead, page_aligned
 
 SECTOR = 512
@@ -77,6 +82,44 @@ def sampled_edges(sampler: StreamingSampler, epoch: int) -> int:
     assert results is not None
     arrays = results.facts['arrays'].items()
     return sum(size for name, (_, _, size) in arrays if name.endswith('-row'))
+
+
+def read_all(graph: ChunkedGraph) -> tuple[torch.Tensor, torch.Tensor]:
+    """Reads a homogeneous graph into memory, as ``indptr``, ``indices``."""
+    meta = graph.meta.relations[0]
+    file = graph.open(meta)
+    indptr = torch.zeros(meta.num_cols + 1, dtype=torch.int64)
+    indices = torch.empty(meta.num_edges, dtype=torch.int32)
+    for i, row in enumerate(meta.chunks.tolist()):
+        data = page_aligned(row[LENGTH])
+        file.read(row[OFFSET], data)
+        arrays = chunk_arrays(file.path, meta, i, data)
+        start, nodes, first, edges = row[:4]
+        ends = torch.from_numpy(arrays['offset'][1:])
+        indptr[start + 1 : start + nodes + 1] = ends + first
+        neighbors = torch.from_numpy(arrays['neighbor'])
+        indices[first : first + edges] = neighbors
+    return indptr, indices
+
+
+def batch_seconds(
+    graph: ChunkedGraph,
+    sampler: StreamingSampler,
+    batches: Sequence[torch.Tensor],
+) -> tuple[float, float]:
+    """Median times of a batch, looked up and sampled in memory, in turns."""
+    indptr, indices = read_all(graph)
+    key = make_key(sampler.seed, 0, EPOCH_SCOPE)
+    times: tuple[list[float], list[float]] = [], []
+    for batch in batches:
+        start = time.perf_counter()
+        out = sampler.sample_from_nodes(NodeSamplerInput(None, batch))
+        middle = time.perf_counter()
+        want = ops.neighbor_sample(indptr, indices, batch, FANOUTS, key=key)
+        times[1].append(time.perf_counter() - middle)
+        times[0].append(middle - start)
+        assert torch.equal(out.node, want.node)
+    return statistics.median(times[0]), statistics.median(times[1])
 
 
 def hidden_parts(
@@ -192,20 +235,24 @@ def measure(
     report.add('edges a second, a read an edge', f'{one_by_one:,.0f}')
     report.add('streamed / a read an edge', edges / seconds / one_by_one)
     batches = seeds.split(args.batch_size)[:16]
-    for name, one in (
-        ('looked up', sampler),
-        ('read at random', RandomReadSampler(graph, FANOUTS, seed=0)),
+    for name, one, most in (
+        ('looked up', sampler, 16),
+        ('read at random', RandomReadSampler(graph, FANOUTS, seed=0), 2),
     ):
         start, count = time.perf_counter(), 0
-        for batch in batches:
+        for batch in batches[:most]:
             out = one.sample_from_nodes(NodeSamplerInput(None, batch))
             count += out.row.numel()
         took = time.perf_counter() - start
         report.add(f'edges a second, {name}', f'{count / took:,.0f}')
+    report.add('peak resident MiB with lookups', peak())
+    looked_up, in_memory = batch_seconds(graph, sampler, batches)
+    report.add('milliseconds a batch, looked up', 1e3 * looked_up)
+    report.add('milliseconds a batch, in memory', 1e3 * in_memory)
+    report.add('looked up / in memory', looked_up / in_memory)
     parts = hidden_parts(sampler, seeds, args.batch_size)
     for name, part in parts.items():
         report.add(f'hidden behind {name}', part)
-    report.add('peak resident MiB of all', peak())
 
 
 if __name__ == '__main__':

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from matplotlib import pyplot as plt
+from draw_samples import save
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 BLUE, YELLOW, RED, GREY = '#00798c', '#edae49', '#d1495b', '#dddddd'
@@ -52,13 +53,11 @@ def draw_pipeline(ax: Axes) -> None:
 
 def draw_storage(path: Path) -> None:
     """Draws the picture of ``docs/storage.md``."""
-    figure, axes = plt.subplots(2, 1, figsize=(9, 4.4))
+    axes = Figure(figsize=(9, 4.4)).subplots(2, 1)
     draw_chunk(axes[0])
     draw_pipeline(axes[1])
     for ax in axes:
         ax.set_xlim(-0.1, 12.1)
         ax.set_ylim(-0.1, 3)
         ax.set_axis_off()
-    figure.savefig(
-        path, bbox_inches='tight', dpi=110, metadata={'Software': None}
-    )
+    save(axes[0], path)

@@ -1,13 +1,16 @@
-"""Writes the pages that show what the compiler does.
+"""Writes the pages that say what the code says.
 
     python docs/make_pages.py
 
-A page for each pass is made of its docstring, and
-``how_a_sampler_is_compiled.md`` has the text of a program after each pass. A
-test compares both with what the compiler says now.
+A page for each pass is made of its docstring,
+``how_a_sampler_is_compiled.md`` has the text of a program after each pass,
+and ``api`` has a page for each module with public names, which Sphinx fills. A
+test compares them with what the code says now.
 """
 
+import importlib
 import inspect
+import pkgutil
 import re
 from pathlib import Path
 from types import ModuleType
@@ -21,7 +24,9 @@ from torch_gsample.compiler.pipeline import PASSES, Pass, Step
 
 DOCS = Path(__file__).resolve().parent
 WALK = DOCS / 'how_a_sampler_is_compiled.md'
-_NOTICE = '<!-- Made by `make docs-passes`: do not edit. -->'
+_NOTICE = '<!-- Made by `make docs-pages`: do not edit. -->'
+#: Modules without ``__all__`` whose names are public.
+_MODULES = 'formats', 'placement', 'rng', 'testing'
 _BEGIN, _END = '<!-- begin: the passes -->', '<!-- end: the passes -->'
 
 
@@ -34,8 +39,70 @@ def pages() -> dict[Path, str]:
     out[DOCS / 'passes' / 'README.md'] = _index()
     before, rest = WALK.read_text().split(_BEGIN)
     after = rest.split(_END)[1]
+    out |= {
+        DOCS / 'api' / f'{name}.md': _reference(name)
+        for name in public_modules()
+    }
     out[WALK] = f'{before}{_BEGIN}\n\n{_walk()}\n{_END}{after}'
     return out
+
+
+# The reference ###############################################################
+
+
+def public_modules() -> list[str]:
+    """Returns the modules that users import from."""
+    out = ['torch_gsample', *(f'torch_gsample.{m}' for m in _MODULES)]
+    for found in pkgutil.walk_packages(
+        gsample.__path__, 'torch_gsample.', onerror=lambda _: None
+    ):
+        private = any(part.startswith('_') for part in found.name.split('.'))
+        if not private and hasattr(
+            importlib.import_module(found.name), '__all__'
+        ):
+            out.append(found.name)
+    return sorted(out)
+
+
+def _reference(name: str) -> str:
+    directive = f'.. automodule:: {name}\n'
+    rest = ''
+    if name == 'torch_gsample':
+        rest = _names()
+    else:
+        directive += '   :members:\n'
+    return f'# {name}\n\n{_NOTICE}\n\n```{{eval-rst}}\n{directive}```\n{rest}'
+
+
+def _names() -> str:
+    """Says of each name of the package where it is described, or does so."""
+    lines = ['\n| name | described in |\n|---|---|']
+    here = []
+    modules = [m for m in public_modules() if m != 'torch_gsample']
+    for name in gsample.__all__:
+        value = getattr(gsample, name)
+        if inspect.ismodule(value):
+            home = value.__name__
+        else:
+            homes = [m for m in modules if name in public_names(m)]
+            home = homes[0] if homes else ''
+        if home:
+            lines.append(f'| `{name}` | [{home}]({home}.md) |')
+        elif name != '__version__':
+            here.append(name)
+    parts = [f'.. autofunction:: torch_gsample.{name}\n' for name in here]
+    return '\n'.join(lines) + '\n\n```{eval-rst}\n' + ''.join(parts) + '```\n'
+
+
+def public_names(module: str) -> list[str]:
+    """Returns the names that a public module is there for."""
+    loaded = importlib.import_module(module)
+    own = [
+        name
+        for name, value in vars(loaded).items()
+        if getattr(value, '__module__', '') == module and name[0] != '_'
+    ]
+    return getattr(loaded, '__all__', own)
 
 
 # A page for each pass ########################################################
@@ -152,11 +219,11 @@ def _block(text: str) -> str:
 
 
 def main() -> None:
-    folder = DOCS / 'passes'
-    folder.mkdir(exist_ok=True)
     texts = pages()
-    for path in set(folder.glob('*.md')) - set(texts):
-        path.unlink()  # its pass is gone
+    for folder in (DOCS / 'api', DOCS / 'passes'):
+        folder.mkdir(exist_ok=True)
+        for path in set(folder.glob('*.md')) - set(texts):
+            path.unlink()  # its pass or module is gone
     for path, text in texts.items():
         path.write_text(text)
 

@@ -1,12 +1,24 @@
 """Trains a GNN on a graph that stays on disk, to tell a package's section.
 
+.. code-block:: sh
+
+    python examples/train_from_disk.py                  # offline
+    python examples/train_from_disk.py --dataset contents --folder PATH
+
 Edges are read by a :class:`StreamingSampler` in training and by a
 :class:`RandomReadSampler` in the test, features by PyG's ``FeatureStore``.
 Beside it is printed what features alone reach.
+
+The second graph is the file index of Debian: directories, names of files and
+packages, 28 M edges. ``PATH/graph.npz`` holds ``edge/<src>__<rel>__<dst>``,
+``node_types``, ``num_nodes``, ``y/package`` and ``split/package``. It has no
+features: directories get random numbers, so that a model can tell them apart,
+and all else zeros.
 """
 
 import argparse
 import tempfile
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +33,32 @@ from torch_geometric.nn import MLP, GraphSAGE
 from torch_gsample import storage
 from torch_gsample.datasets import DebianPackages
 from torch_gsample.loader import NeighborLoader
+
+
+def debian_contents(folder: Path) -> tuple[Data, int]:
+    """Returns all relations as one, in both directions, and the classes."""
+    arrays = np.load(folder / 'graph.npz')
+    counts = arrays['num_nodes'].tolist()
+    types = bytes(arrays['node_types']).decode().split('\n')
+    first = dict(zip(types, accumulate(counts, initial=0), strict=False))
+    edges = []
+    for key in [key for key in arrays if key.startswith('edge/')]:
+        src, _, dst = key.removeprefix('edge/').split('__')
+        ends = torch.from_numpy(arrays[key]) + torch.tensor(
+            [[first[src]], [first[dst]]], dtype=torch.int32
+        )
+        edges += [ends, ends.flip(0)]
+    y = torch.full((sum(counts),), -1)
+    split = y.clone()
+    part = slice(first['package'], None)
+    y[part] = torch.from_numpy(arrays['y/package']).long()
+    split[part] = torch.from_numpy(arrays['split/package']).long()
+    x = torch.zeros(len(y), 64, dtype=torch.float16)
+    x[first['dir'] :][: counts[types.index('dir')]].normal_()
+    data = Data(x, torch.cat(edges, 1).long(), y=y)
+    data.train_mask = (split == 0) & (y >= 0)
+    data.test_mask = (split == 2) & (y >= 0)
+    return data, int(y.max()) + 1
 
 
 class MappedFeatures(FeatureStore):
@@ -54,6 +92,8 @@ def predict(model: nn.Module, batch: Data) -> tuple[Tensor, Tensor]:
 def main() -> None:
     parser = argparse.ArgumentParser()
     add = parser.add_argument
+    add('--dataset', choices=['packages', 'contents'], default='packages')
+    add('--folder', type=Path, help="of 'contents': where graph.npz is")
     add('--epochs', type=int, default=3)
     add('--batch-size', type=int, default=512)
     add('--hidden', type=int, default=128)
@@ -61,8 +101,14 @@ def main() -> None:
     add('--seed', type=int, default=0)
     args = parser.parse_args()
     seed_everything(args.seed)
-    dataset = DebianPackages(homogeneous=True, pre_transform=T.ToUndirected())
-    data = dataset[0]
+    if args.dataset == 'contents':
+        if args.folder is None:
+            parser.error('--dataset contents needs --folder')
+        data, num_classes = debian_contents(args.folder)
+    else:
+        undirected = T.ToUndirected()
+        dataset = DebianPackages(homogeneous=True, pre_transform=undirected)
+        data, num_classes = dataset[0], dataset.num_classes
     folder = tempfile.TemporaryDirectory()
     path = Path(folder.name)
     graph = storage.ChunkedGraph.write(path / 'g', data, chunk_bytes=1 << 20)
@@ -76,10 +122,11 @@ def main() -> None:
             input_nodes=mask.nonzero().view(-1)[:most],
             sampler=kind(graph, [10, 5], seed=args.seed),
             batch_size=args.batch_size,
+            shuffle=kind is storage.StreamingSampler,
         )
         for kind, mask in zip(kinds, masks, strict=True)
     )
-    sizes = dataset.num_features, args.hidden, 2, dataset.num_classes
+    sizes = data.num_features, args.hidden, 2, num_classes
     for model in (MLP([sizes[0], args.hidden, sizes[3]]), GraphSAGE(*sizes)):
         name = type(model).__name__
         optimizer = torch.optim.Adam(model.parameters(), lr=0.01)

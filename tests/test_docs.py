@@ -1,5 +1,6 @@
 """The examples of the documentation run, and its links lead somewhere."""
 
+import ast
 import doctest
 import importlib.util
 import re
@@ -55,7 +56,7 @@ def test_architecture_names_files_that_exist():
 def test_pages_of_passes_say_what_the_compiler_says():
     texts = make_pages().pages()
     for path, text in texts.items():
-        assert path.read_text() == text, f'{path}: run `make docs-passes`'
+        assert path.read_text() == text, f'{path}: run `make docs-pages`'
     assert set((TOP / 'docs/passes').glob('*.md')) < set(texts)
 
 
@@ -68,3 +69,39 @@ def test_docstrings_become_markdown():
         'Does `c` on `x`.\n\nBefore:\n\n```text\n%0 = f(x)\n\n%1 = g(%0)\n'
         '```\n\nAfter, see `ir`:\n\n```text\n%0 = h(x)\n```\n'
     )
+
+
+def messages() -> list[str]:
+    """What the page of errors quotes: terms of its lists."""
+    text = (TOP / 'docs/troubleshooting.md').read_text()
+    return re.findall(r'^`([^`]+)`\n: ', text, re.MULTILINE)
+
+
+def raised_texts() -> str:
+    """All texts of the package but docstrings, values as an ellipsis."""
+    texts = []
+    for path in (TOP / 'torch_gsample').rglob('*.py'):
+        nodes = list(ast.walk(ast.parse(path.read_text())))
+        docs = {id(n.value) for n in nodes if isinstance(n, ast.Expr)}
+        for node in nodes:
+            if id(node) in docs:
+                continue
+            if isinstance(node, ast.JoinedStr):
+                parts = (getattr(v, 'value', '…') for v in node.values)
+                parts = (p if isinstance(p, str) else '…' for p in parts)
+                texts.append(''.join(parts))
+            elif isinstance(node, ast.Constant) and node.value is not None:
+                texts.append(str(node.value))
+    return '\n'.join(texts)
+
+
+def test_errors_of_the_page_are_raised_somewhere():
+    raised = raised_texts()
+    assert len(messages()) > 30
+    for message in messages():
+        assert message in raised, message
+
+
+def test_every_public_module_is_in_the_reference():
+    pages = {p.stem for p in (TOP / 'docs/api').glob('*.md')}
+    assert pages == set(make_pages().public_modules()), 'make docs-pages'

@@ -27,8 +27,16 @@ MODULES = [
 ]
 #: What each part of the package may import from the package.
 LAYERS = {
+    '_axes': set(),
     '_library': set(),
-    'cli': {'doctor', 'run_script', 'storage'},
+    'bench': {
+        *('algorithms', 'bench', 'datasets', 'formats', 'loader', 'ops'),
+        *('rng', 'sparse_sample'),
+    },
+    'cli': {
+        *('algorithms', 'bench', 'cli', 'datasets', 'doctor', 'rng'),
+        *('run_script', 'samplers', 'sparse_sample', 'storage'),
+    },
     'doctor': {'_library', 'codegen'},
     'patch': {'loader', 'nn', 'samplers'},
     'run_script': {'patch'},
@@ -38,7 +46,7 @@ LAYERS = {
     'placement': {'_library'},
     'list_cache': {'_library', 'ops'},
     'sparse_sample': {
-        *('formats', 'ops', 'placement', 'rng', 'sparse_sample'),
+        *('_axes', 'formats', 'ops', 'placement', 'rng', 'sparse_sample'),
     },
     'algorithms': {'algorithms', 'ops', 'rng', 'sparse_sample'},
     'samplers': {
@@ -58,6 +66,7 @@ LAYERS = {
     'spark': {'graph_sampling', 'ops', 'rng', 'spark'},
     'testing': {'formats', 'ops', 'rng'},
     'vertex': {'codegen', 'formats', 'ops', 'sparse_sample', 'vertex'},
+    'viz': {'_axes', 'formats', 'graph_sampling', 'sparse_sample', 'viz'},
 }
 
 

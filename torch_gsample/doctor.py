@@ -87,18 +87,6 @@ def is_sound(findings: list[Finding]) -> bool:
     return all(f.state == 'ok' for f in findings if f.needed)
 
 
-def table(findings: list[Finding]) -> str:
-    """Returns findings as text, a line each, and what to do below."""
-    width = max(len(finding.part) for finding in findings)
-    lines = [f'{f.part:<{width}}  {f.state:<8} {f.found}' for f in findings]
-    advice = [
-        f'  {f.part} ({f.used_for}): {f.advice}' for f in findings if f.advice
-    ]
-    if advice:
-        lines += ['', 'What to do, and what needs it:', *advice]
-    return '\n'.join(line.rstrip() for line in lines)
-
-
 def as_dicts(findings: list[Finding]) -> list[dict[str, object]]:
     """Returns findings for JSON."""
     return [asdict(finding) for finding in findings]

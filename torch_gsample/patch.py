@@ -2,6 +2,7 @@
 
 import re
 import sys
+import threading
 import warnings
 from collections.abc import Iterator
 from types import ModuleType, TracebackType
@@ -36,31 +37,42 @@ _REPLACED: tuple[tuple[ModuleType, Any, tuple[str, ...]], ...] = (
     (pyg_sampler, samplers, ('NeighborSampler', 'HGTSampler')),
     (pyg_nn, nn, ('Node2Vec',)),
 )
+#: Our class for each of PyG's.
+_OURS: dict[type, type] = {
+    getattr(theirs, name): getattr(ours, name)
+    for theirs, ours, names in _REPLACED
+    for name in names
+}
+
+
+#: What is changed now, and by whom; the last one to undo it changes it back.
+_changed: list[tuple[ModuleType, str, type, type]] = []
+_active: list['Patch'] = []
+_lock = threading.RLock()
 
 
 class Patch:
     """What :func:`patch_pyg` changed; a context manager that changes it back.
 
     Args:
-        changes (List[Tuple[module, str, type]]): The attributes that were
-            changed, and what they were.
+        names (List[str]): The attributes that were changed.
     """
 
-    def __init__(self, changes: list[tuple[ModuleType, str, type]]):
-        self._changes = changes
-
-    @property
-    def names(self) -> list[str]:
-        """The attributes that were changed, by their full names."""
-        return sorted(
-            f'{module.__name__}.{name}' for module, name, _ in self._changes
-        )
+    def __init__(self, names: list[str]):
+        #: The attributes that were changed, by their full names.
+        self.names = sorted(names)
 
     def undo(self) -> None:
-        """Gives PyG its own classes back; does nothing the second time."""
-        while self._changes:
-            module, name, theirs = self._changes.pop()
-            setattr(module, name, theirs)
+        """Gives PyG its own classes back; does nothing the second time.
+
+        While another patch is active, ours stay.
+        """
+        with _lock:
+            if self in _active:
+                _active.remove(self)
+                self.names = []
+                if not _active:
+                    _restore()
 
     def __enter__(self) -> 'Patch':
         return self
@@ -74,7 +86,7 @@ class Patch:
         self.undo()
 
     def __repr__(self) -> str:
-        return f'{type(self).__name__}({len(self._changes)} attributes)'
+        return f'{type(self).__name__}({len(self.names)} attributes)'
 
 
 def patch_pyg() -> Patch:
@@ -83,10 +95,14 @@ def patch_pyg() -> Patch:
     From here on, or within a ``with`` statement, ``NeighborLoader``,
     ``LinkNeighborLoader``, ``HGTLoader``, ``ShaDowKHopSampler``, the
     ``GraphSAINT`` samplers, ``Node2Vec``, and the samplers behind PyG's
-    Lightning data modules are ours wherever PyG's modules hold them; so
-    scripts run without pyg-lib and torch-sparse. A name that was imported
-    from PyG before is what it was: patch first, import then. The command
+    Lightning data modules are ours wherever a module holds them: one of PyG,
+    or one that imported the name before; so scripts run without pyg-lib and
+    torch-sparse. What a module imports meanwhile it keeps. Classes that were
+    derived from PyG's before, and objects, are what they were. The command
     ``gsample run script.py`` does so for a whole script.
+
+    All threads of the process see it. Patches may be nested, or overlap in
+    several threads: PyG gets its classes back with the last one.
 
     Returns:
         Patch: Undoes it by ``undo()``, or at the end of a ``with`` statement.
@@ -104,27 +120,49 @@ def patch_pyg() -> Patch:
         'torch_geometric.loader.neighbor_loader'
     """
     _check_version()
-    changes = []
-    for module, name, theirs, ours in _places():
-        setattr(module, name, ours)
-        changes.append((module, name, theirs))
-    return Patch(changes)
+    with _lock:
+        places = list(_places(_OURS))
+        for module, name, _, ours in places:
+            setattr(module, name, ours)
+        _changed.extend(places)
+        patch = Patch([f'{m.__name__}.{name}' for m, name, *_ in places])
+        _active.append(patch)
+    return patch
 
 
-def _places() -> Iterator[tuple[ModuleType, str, type, type]]:
-    """Every attribute of a module of PyG that is a class we have."""
-    ours = {
-        getattr(theirs, name): getattr(own, name)
-        for theirs, own, names in _REPLACED
-        for name in names
-    }
+def _restore() -> None:
+    for module, name, theirs, ours in _changed:
+        if vars(module).get(name) is ours:
+            setattr(module, name, theirs)
+    _changed.clear()
+    # Modules of PyG that were imported meanwhile.
+    back = {ours: theirs for theirs, ours in _OURS.items()}
+    for module, name, _, theirs in _places(back, 'torch_geometric'):
+        setattr(module, name, theirs)
+
+
+def _places(
+    classes: dict[type, type], package: str = ''
+) -> Iterator[tuple[ModuleType, str, type, type]]:
+    """The attributes of modules that are one of some classes.
+
+    Args:
+        classes (Dict[type, type]): What there is instead of each.
+        package (str, optional): Only modules of it.
+    """
+    # By identity: what a module holds may have any idea of equality.
+    instead = {id(key): (key, value) for key, value in classes.items()}
     for key, module in list(sys.modules.items()):
-        if not f'{key}.'.startswith('torch_geometric.'):
+        top = key.partition('.')[0]
+        if (
+            top == 'torch_gsample'
+            or (package and top != package)
+            or not isinstance(module, ModuleType)
+        ):
             continue
         for name, value in list(vars(module).items()):
-            replacement = ours.get(value) if isinstance(value, type) else None
-            if replacement not in (None, value):
-                yield module, name, value, replacement
+            if id(value) in instead:
+                yield module, name, *instead[id(value)]
 
 
 def _check_version() -> None:

@@ -11,15 +11,6 @@
 
 namespace gsample {
 
-// What becomes the columns of the next hop, each node once, in the order of
-// its first occurrence:
-enum class Frontier {
-  kRow,     // the rows that were sampled
-  kNodes,   // the columns, then the rows that are none of them
-  kNew,     // the same without its first `number of columns` nodes
-  kUnseen,  // rows that are in no hop before, likewise
-};
-
 template <typename indptr_t, typename index_t>
 struct SampleHopsArgs {
   Relation<indptr_t, index_t> graph;

@@ -19,26 +19,47 @@ __device__ inline void clear_table(const NodeTable& table) {
   }
 }
 
-// Brings a value for a node, and returns its entry. The least value stays.
-__device__ inline uint64_t insert_min(const NodeTable& table,
-                                      uint64_t node,
-                                      uint32_t value) {
+// The entry of a node; `*added` if this made it. NodeTable::kNoEntry if it is
+// not among the first `most` that it may be.
+__device__ inline uint64_t find_or_insert(const NodeTable& table,
+                                          uint64_t node,
+                                          uint64_t most,
+                                          bool* added) {
   const uint64_t mask = table.capacity - 1;
   uint64_t i = mix64(node) & mask;
-  for (;; i = (i + 1) & mask) {
+  *added = false;
+  for (uint64_t step = 0; step < most; ++step, i = (i + 1) & mask) {
     const Atomic<uint64_t> key(table.key[i]);
     uint64_t found = key.load(kRelaxed);
     if (found == NodeTable::kEmpty &&
-        key.compare_exchange_strong(found, node, kRelaxed))
-      break;
+        key.compare_exchange_strong(found, node, kRelaxed)) {
+      *added = true;
+      return i;
+    }
     if (found == node)
-      break;
+      return i;
   }
+  return NodeTable::kNoEntry;
+}
+
+// Brings a value to an entry. The least one stays.
+__device__ inline void bring_min(const NodeTable& table,
+                                 uint64_t entry,
+                                 uint32_t value) {
   // Most occurrences of a hub come too late: they need no exclusive access.
-  const Atomic<uint32_t> least(table.value[i]);
+  const Atomic<uint32_t> least(table.value[entry]);
   if (least.load(kRelaxed) > value)
     least.fetch_min(value, kRelaxed);
-  return i;
+}
+
+// Brings a value for a node, and returns its entry. There is room.
+__device__ inline uint64_t insert_min(const NodeTable& table,
+                                      uint64_t node,
+                                      uint32_t value) {
+  bool added;
+  const uint64_t entry = find_or_insert(table, node, table.capacity, &added);
+  bring_min(table, entry, value);
+  return entry;
 }
 
 }  // namespace gsample

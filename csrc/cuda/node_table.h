@@ -15,6 +15,7 @@ struct NodeTable {
   // Values from here on are positions; they lose against any local id.
   static constexpr uint32_t kNew = uint32_t{1} << 31;
   static constexpr uint64_t kEmpty = ~uint64_t{0};
+  static constexpr uint64_t kNoEntry = ~uint64_t{0};
 
   // The capacity for `size` nodes.
   static uint64_t capacity_for(uint64_t size) {

@@ -16,7 +16,12 @@ HAS_GPU = torch.cuda.is_available() or 'GSAMPLE_TEST_GPU' in os.environ
 
 @pytest.fixture(scope='session')
 def builder(tmp_path_factory):
-    return Builder(tmp_path_factory.mktemp('cuda'))
+    run = tmp_path_factory.getbasetemp()
+    if 'PYTEST_XDIST_WORKER' in os.environ:
+        run = run.parent
+    objects = run / 'objects'
+    objects.mkdir(exist_ok=True)
+    return Builder(tmp_path_factory.mktemp('cuda'), objects)
 
 
 @pytest.fixture(scope='session')

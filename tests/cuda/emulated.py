@@ -5,12 +5,14 @@ schemas of `torch.ops.gsample`, and take CPU tensors.
 """
 
 import ctypes
+import hashlib
 import os
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import torch
+from filelock import FileLock
 
 import torch_gsample.ops  # noqa: F401  (the schemas)
 
@@ -37,27 +39,29 @@ EMULATOR = [
 
 
 class Builder:
-    """Compiles in a folder, every file once."""
+    """Compiles every file once, for all processes that share its objects."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, objects):
         self.folder = folder
-        self.objects = {}
+        self.objects = objects
 
     def compile(self, sources, flags=(), sanitizer='none'):
         """Object files of sources, made in parallel."""
-        missing = {}
-        for source in sources:
-            if (source, sanitizer) not in self.objects:
-                number = len(self.objects) + len(missing)
-                missing[source, sanitizer] = self.folder / f'{number}.o'
-        commands = [
-            [*compiler(source, sanitizer), *flags, '-c', source, '-o', output]
-            for (source, _), output in missing.items()
-        ]
-        with ThreadPoolExecutor(os.cpu_count()) as executor:
-            list(executor.map(subprocess.check_call, commands))
-        self.objects.update(missing)
-        return [self.objects[source, sanitizer] for source in sources]
+        outputs = [self.object(source, sanitizer) for source in sources]
+        # The one that waits leaves its processor to the other's compilers.
+        with FileLock(self.objects / 'lock'):
+            commands = [
+                [*compiler(source, sanitizer), *flags, '-c', source, '-o', out]
+                for source, out in zip(sources, outputs, strict=True)
+                if not out.exists()
+            ]
+            with ThreadPoolExecutor(os.cpu_count()) as executor:
+                list(executor.map(subprocess.check_call, commands))
+        return outputs
+
+    def object(self, source, sanitizer):
+        name = hashlib.sha256(f'{source}'.encode()).hexdigest()[:16]
+        return self.objects / f'{name}-{sanitizer}.o'
 
     def link(self, objects, name, sanitizer='none', flags=()):
         output = self.folder / f'{name}-{sanitizer}'

@@ -1,6 +1,7 @@
 """Operators on a real GPU, in the place of the emulated ones."""
 
 import torch
+from torch.utils._pytree import tree_map
 
 import torch_gsample.ops  # noqa: F401  (registers the operators)
 
@@ -19,9 +20,7 @@ class Gpu:
                 *[self._place(value) for value in args],
                 **{key: self._place(kwargs[key]) for key in kwargs},
             )
-            if isinstance(out, torch.Tensor):
-                return out.cpu()
-            return [tensor.cpu() for tensor in out]
+            return tree_map(torch.Tensor.cpu, out)
 
         return call
 

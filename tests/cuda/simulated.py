@@ -17,11 +17,10 @@ from torch.utils._pytree import tree_iter, tree_map
 
 from tests.ops.fake_cuda import kernels
 from torch_gsample import SparseSample
-from torch_gsample.ops.sample_hops_cuda import sample_hops_cuda
 from torch_gsample.vertex.operator import run_fused
 
 #: Operators that are made of others there.
-COMPOSED = {'sample_hops': sample_hops_cuda, 'vertex_unit': run_fused}
+COMPOSED = {'vertex_unit': run_fused}
 DEVICE = torch.device('cuda:0')
 
 

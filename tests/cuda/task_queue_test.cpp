@@ -1,123 +1,147 @@
-// A persistent kernel that visits a random tree through a task queue. Prints
-// what went wrong first under some seeds, or how many tasks there were.
-//   task_queue_test FIRST_SEED LAST_SEED CAPACITY
+// All neighbours of some hops through the task queue of sample_hops, against
+// plain loops. Prints what went wrong first under some seeds.
+//   task_queue_test FIRST_SEED LAST_SEED TASKS EDGES
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "core/hash.h"
 #include "cuda/launch.cuh"
-#include "cuda/task_queue.cuh"
+#include "cuda/order_hops.cuh"
 
 using namespace gsample;
 
 namespace {
 
-constexpr uint32_t kClaim = 4;  // tasks of a block at a time
-constexpr uint32_t kMostChildren = 5;
-constexpr uint32_t kLeaf = 300;  // nodes from here on have no children
-constexpr int kThreads = 64;
+using Args = SampleHopsCuda<int32_t, int32_t>;
+using Numbers = std::vector<int64_t>;
 
-// The children of node v are the nodes from first_child(v) on, those of
-// node v + 1 come next, so that every node has one parent.
-struct Tree {
-  const uint32_t* first_child;  // [nodes + 1]
-};
+constexpr int kHops = 3;
+constexpr int kNodes = 60;
 
-struct Visit {
-  Tree tree;
-  TaskQueue queue;
-  uint32_t* visits;  // [nodes]
-  uint32_t* early;   // blocks that left while tasks were pending
-};
-
-struct VisitShared {
-  uint64_t task[kClaim];
-  uint64_t child[kClaim * kMostChildren];
-  uint32_t children;
-  uint32_t first;
-  int count;
-  bool room;
-};
-
-__device__ void fetch(const Visit& visit, VisitShared& shared) {
-  uint32_t first = 0;
-  shared.children = 0;
-  shared.count = claim_tasks(visit.queue, kClaim, &first);
-  for (int i = 0; i < shared.count; ++i)
-    shared.task[i] = read_task(visit.queue, first + i);
-  if (shared.count == 0)
-    back_off();
+__global__ void sample(Args args, uint32_t* early) {
+  GSAMPLE_SHARED(HopShared, shared);
+  HopTasks<false, int32_t, int32_t> tasks(args, shared);
+  const HopOrder<int32_t, int32_t> order(args, shared.sums);
+  tasks.begin();
+  grid_barrier();
+  tasks.add_seeds();
+  tasks.drain();
+  if (threadIdx.x == 0 &&
+      Atomic<uint32_t>(*args.queue.pending).load(kRelaxed) != 0)
+    Atomic<uint32_t>(*early).fetch_add(1, kRelaxed);
+  grid_barrier();
+  for (int hop = 0; hop < kHops; ++hop)
+    if (Atomic<int64_t>(args.report->fault).load(kRelaxed) != Report::kNone ||
+        !order.run(hop))
+      return;
 }
 
-__global__ void visit_tree(Visit visit) {
-  GSAMPLE_SHARED(VisitShared, shared);
-  const uint32_t t = threadIdx.x;
-  for (;;) {
-    if (t == 0)
-      fetch(visit, shared);
-    __syncthreads();  // fetched
-    if (shared.count == kNoMoreTasks)
-      break;
-    for (int i = t / 32; i < shared.count; i += kThreads / 32) {
-      const uint64_t v = shared.task[i];
-      const uint32_t first = visit.tree.first_child[v];
-      if (t % 32 == 0)
-        Atomic<uint32_t>(visit.visits[v]).fetch_add(1, kRelaxed);
-      if (first + t % 32 < visit.tree.first_child[v + 1])
-        shared.child[Atomic<uint32_t>(shared.children).fetch_add(1, kRelaxed)] =
-            first + t % 32;
-    }
-    __syncthreads();  // worked
-    if (t == 0)
-      shared.room = announce_tasks(visit.queue, shared.children, &shared.first);
-    __syncthreads();  // announced
-    for (uint32_t i = t; shared.room && i < shared.children; i += kThreads)
-      publish_task(visit.queue, shared.first + i, shared.child[i]);
-    __syncthreads();  // published
-    if (t == 0)
-      retire_tasks(visit.queue, shared.count);
+// The columns, and the edges, of hop after hop.
+struct Sample {
+  Numbers node, edge;
+  bool operator==(const Sample& other) const {
+    return node == other.node && edge == other.edge;
   }
-  if (t == 0 && Atomic<uint32_t>(*visit.queue.pending).load(kRelaxed) != 0)
-    Atomic<uint32_t>(*visit.early).fetch_add(1, kRelaxed);
+};
+
+Sample reference(const std::vector<int32_t>& indptr,
+                 const std::vector<int32_t>& indices,
+                 const Numbers& seeds) {
+  Sample sample{seeds, {}};
+  Numbers columns = seeds;
+  for (int hop = 0; hop < kHops; ++hop) {
+    Numbers next;
+    const auto meet = [&](int64_t v) {
+      if (std::find(next.begin(), next.end(), v) == next.end())
+        next.push_back(v);
+    };
+    for (const int64_t v : columns)
+      meet(v);
+    for (const int64_t v : columns)
+      for (int32_t e = indptr[v]; e < indptr[v + 1]; ++e) {
+        sample.edge.push_back(e);
+        meet(indices[e]);
+      }
+    sample.node.insert(sample.node.end(), next.begin(), next.end());
+    columns = next;
+  }
+  return sample;
 }
 
-std::string run(uint64_t seed, uint32_t capacity) {
-  std::vector<uint32_t> first_child{1};  // node 0 is the root
-  for (uint32_t v = 0; v < first_child.back(); ++v) {
-    const uint32_t children =
-        v == 0 ? 3 : mix64(seed << 32 | v) % (kMostChildren + 1);
-    first_child.push_back(first_child.back() + (v < kLeaf ? children : 0));
+std::string run(uint64_t seed, uint32_t tasks, int64_t edges) {
+  std::vector<int32_t> indptr{0}, indices;
+  for (uint64_t v = 0; v < kNodes; ++v) {
+    const uint64_t degree = v == 5 ? 40 : mix64(seed << 32 | v) % 4;
+    for (uint64_t i = 0; i < degree; ++i)
+      indices.push_back(mix64(seed << 40 | v << 20 | i) % kNodes);
+    indptr.push_back(static_cast<int32_t>(indices.size()));
   }
-  const uint32_t nodes = first_child.back();
-  std::vector<uint64_t> task(capacity);
-  std::vector<uint32_t> ready(capacity), visits(nodes);
-  uint32_t head = 0, tail = 1, pending = 1, full = 0, early = 0;
-  ready[0] = 1;
-  const Visit visit{
-      {first_child.data()},
-      {task.data(), ready.data(), &head, &tail, &pending, &full, capacity},
-      visits.data(),
-      &early};
+  const Numbers seeds{7, 5, 7, 40, 11, 12}, fanouts(kHops, -1);
+  const Sample want = reference(indptr, indices, seeds);
+  const uint64_t columns = want.node.size();
+  const uint64_t capacity = NodeTable::capacity_for(columns);
+  Numbers column(columns), column_end(kHops + 2), begin(columns + kHops),
+      edge_end(kHops + 1), place(edges), drawn_edge(edges), drawn_row(edges),
+      candidate(columns + edges), totals(8);
+  std::vector<uint64_t> streams(kHops), key(capacity), task(tasks);
+  std::vector<uint32_t> value(capacity), ready(tasks), state(4);
+  std::vector<TaskEdges> task_edges(capacity);
+  int64_t num_drawn = 0;
+  uint32_t early = 0;
+  Report report{};
+  Args args{};
+  args.graph = {indptr.data(),
+                indices.data(),
+                nullptr,
+                nullptr,
+                fanouts.data(),
+                static_cast<int64_t>(indices.size()),
+                0,
+                0};
+  args.num_nodes = kNodes;
+  args.seeds = seeds.data();
+  args.num_seeds = static_cast<int64_t>(seeds.size());
+  args.streams = streams.data();
+  args.options.num_hops = kHops;
+  args.frontier = Frontier::kNodes;
+  args.next = true;
+  args.max_columns = static_cast<int64_t>(columns);
+  args.max_edges = edges;
+  args.column = column.data();
+  args.column_end = column_end.data();
+  args.begin = begin.data();
+  args.edge_end = edge_end.data();
+  args.place = place.data();
+  args.report = &report;
+  args.drawn_edge = drawn_edge.data();
+  args.drawn_row = drawn_row.data();
+  args.num_drawn = &num_drawn;
+  args.table = {key.data(), value.data(), capacity};
+  args.task_edges = task_edges.data();
+  args.queue = {task.data(), ready.data(), &state[0], &state[1],
+                &state[2],   &state[3],    tasks};
+  args.candidate = candidate.data();
+  args.totals = totals.data();
   emu::config().seed = seed;
   try {
-    launch("visit_tree", visit_tree, {3, kThreads}, nullptr, visit);
+    launch_cooperative("sample", sample, {3, 64}, nullptr, args, &early);
   } catch (const emu::Error& error) {
     return error.what();
   }
-  if (full != 0)
-    return "the queue is full";
-  for (uint32_t v = 0; v < nodes; ++v)
-    if (visits[v] != 1)
-      return "task " + std::to_string(v) + " ran " + std::to_string(visits[v]) +
-             " times";
+  if (report.fault != Report::kNone)
+    return "fault " + std::to_string(report.fault);
   if (early != 0)
     return std::to_string(early) + " blocks left early";
-  if (head != tail || pending != 0)
-    return std::to_string(pending) + " tasks are pending at the end";
-  return "";
+  Sample out;
+  for (int64_t i = 0; i < column_end[kHops + 1]; ++i)
+    out.node.push_back(static_cast<int64_t>(key[column[i]] % kNodes));
+  for (int64_t p = 0; p < edge_end[kHops]; ++p)
+    out.edge.push_back(drawn_edge[place[p]]);
+  return out == want ? "" : "another sample";
 }
 
 }  // namespace
@@ -126,7 +150,8 @@ int main(int, char** argv) {
   const uint64_t last = strtoull(argv[2], nullptr, 10);
   emu::config().max_switches = 2000000;
   for (uint64_t seed = strtoull(argv[1], nullptr, 10); seed <= last; ++seed) {
-    const std::string wrong = run(seed, strtoul(argv[3], nullptr, 10));
+    const std::string wrong =
+        run(seed, strtoul(argv[3], nullptr, 10), strtol(argv[4], nullptr, 10));
     if (!wrong.empty()) {
       printf("seed %llu: %s\n", static_cast<unsigned long long>(seed),
              wrong.c_str());

@@ -22,7 +22,13 @@ def programs(monkeypatch):
     import gpu_bounds
 
     yield gpu, gpu_bounds
-    for name in ('gpu', 'gpu_bounds', 'harness', 'neighbor'):
+    for name in (
+        'gpu',
+        'gpu_bounds',
+        'gpu_launches',
+        'harness',
+        'neighbor',
+    ):
         sys.modules.pop(name, None)
 
 
@@ -47,7 +53,8 @@ def test_every_row_is_measured(bench, programs):
     assert [row.note for row in rows if 'failed' in row.note] == []
     assert [row for row in rows if row.ms <= 0] == []
     assert rows[0].note == 'the sample of the CPU'
-    assert len(rows) == 12
+    assert len(rows) == 18
+    assert 'the same sample' in rows[-1].note
 
 
 def test_a_row_that_fails_says_why(bench, programs):
@@ -64,7 +71,7 @@ def test_a_row_that_fails_says_why(bench, programs):
     assert notes.count('failed: RuntimeError: out of memory') == 5
     assert [row.note for row in gpu.measure(bench, -1)] == [
         'left out: no time was left'
-    ] * 5
+    ] * 8
 
 
 def test_results_become_a_file_and_a_table(bench, programs, tmp_path):

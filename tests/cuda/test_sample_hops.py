@@ -1,44 +1,151 @@
-"""Several hops on simulated CUDA against the CPU's, bit for bit."""
+"""sample_hops on the (emulated) GPU against the CPU, bit for bit."""
 
 import pytest
 import torch
 
+from tests.cuda.gpu import Gpu
 from tests.cuda.simulated import OnCuda, Simulated, held
 from tests.cuda.test_matrix import graph_of
-from tests.cuda.test_neighbor_sample import DTYPES, some_seeds
+from tests.cuda.test_neighbor_sample import (
+    DTYPES,
+    SHAPES,
+    skewed_graph,
+    some_seeds,
+)
 from tests.cuda.test_walk import some_weights
 from torch_gsample import ops
 from torch_gsample.ops.sample_hops import FRONTIERS
-from torch_gsample.ops.sample_hops_cuda import sample_hops_cuda
 from torch_gsample.rng import make_key
 
-KEYS = [make_key(seed) for seed in range(3)]
+KEYS = [make_key(seed, 1, 2) for seed in range(4)]
+FANOUTS = [[], [3], [2, 3], [3, 0, 2], [4, -1, 2], [5, 2, 1, 3]]
 
 
-@pytest.mark.parametrize('is_sorted', [False, True])
-@pytest.mark.parametrize('dtypes', DTYPES, ids=str)
+def assert_same(cuda, indptr, indices, seeds, fanouts, **options):
+    hops = len(fanouts)
+    args = indptr, indices, seeds, fanouts, KEYS[:hops], list(range(hops))
+    out = cuda.operator('sample_hops')(*args, **options)
+    want = torch.ops.gsample.sample_hops(*args, **options)
+    for ours, theirs in zip(out, want, strict=True):
+        assert len(ours) == len(theirs)
+        for x, y in zip(ours, theirs, strict=True):
+            assert x.dtype == y.dtype
+            assert torch.equal(x, y)
+
+
+def test_the_way_to_a_gpu_changes_no_argument():
+    """As far as that can be seen without one."""
+    assert_same(Gpu('cpu'), *skewed_graph(0), some_seeds(0), [3, 2])
+
+
+@pytest.mark.parametrize('shape', SHAPES, ids=str)
 @pytest.mark.parametrize('frontier', FRONTIERS)
-def test_hops(frontier, dtypes, is_sorted):
-    """The loop itself, over operators of the CPU."""
-    graph = graph_of(dtypes)
+def test_hops_equal_the_cpu_in_any_order(cuda, frontier, shape):
+    graph = skewed_graph(0)
+    for seed, fanouts in enumerate(FANOUTS):
+        cuda.configure(seed, *shape)
+        options = {
+            'replace': seed % 2 == 1 and -1 not in fanouts,
+            'return_frontier': seed > 2,
+            'sorted': seed in (2, 4),
+        }
+        seeds = some_seeds(seed)
+        assert_same(cuda, *graph, seeds, fanouts, frontier=frontier, **options)
+
+
+@pytest.mark.parametrize('frontier', FRONTIERS)
+def test_weighted_hops(cuda, frontier):
+    graph = skewed_graph(1)
     weight = some_weights(graph[0], graph[1].numel(), 1)
-    for seed, fanouts in enumerate([[], [3], [2, 3], [3, 0, 2], [4, -1, 2]]):
-        hops = range(len(fanouts))
-        args = *graph, some_seeds(seed), fanouts, KEYS[: len(fanouts)]
-        for cum_weight in (None, weight):
-            options = {
-                'cum_weight': cum_weight,
-                'frontier': frontier,
-                'sorted': is_sorted,
-                'replace': seed % 2 == 1 and -1 not in fanouts,
-                'return_frontier': seed > 2,
-            }
-            want = torch.ops.gsample.sample_hops(*args, hops, **options)
-            out = sample_hops_cuda(*args, list(hops), **options)
-            for ours, theirs in zip(out, want, strict=True):
-                for x, y in zip(ours, theirs, strict=True):
-                    assert x.dtype == y.dtype
-                    assert torch.equal(x, y)
+    for seed, fanouts in enumerate(FANOUTS[1:]):
+        cuda.configure(seed, *SHAPES[seed % len(SHAPES)])
+        options = {
+            'cum_weight': weight,
+            'frontier': frontier,
+            'replace': seed == 1,
+            'return_frontier': seed == 0,
+        }
+        assert_same(cuda, *graph, some_seeds(seed), fanouts, **options)
+
+
+@pytest.mark.parametrize('dtypes', DTYPES[1:], ids=str)
+def test_narrow_graphs(cuda, dtypes):
+    cuda.configure(3)
+    for frontier in FRONTIERS:
+        args = *graph_of(dtypes), some_seeds(1), [4, 3]
+        assert_same(cuda, *args, frontier=frontier, sorted=True)
+
+
+def test_hubs_are_drawn_by_blocks(cuda):
+    graph = skewed_graph(3, hub=700)
+    seeds = torch.tensor([5, 1, 5])
+    for seed, fanouts in enumerate([[-1, 1], [600, 1], [1, 690]]):
+        cuda.configure(seed)
+        assert_same(cuda, *graph, seeds, fanouts)
+
+
+def test_seeds_that_repeat_share_a_draw(cuda):
+    """So that a sample may have more edges than were drawn."""
+    graph = skewed_graph(0)
+    for frontier in FRONTIERS:
+        cuda.configure(2)
+        args = *graph, torch.tensor([5]).repeat(70), [-1, 1]
+        assert_same(cuda, *args, frontier=frontier)
+
+
+@pytest.mark.parametrize('frontier', FRONTIERS)
+def test_samples_that_need_more_room_are_drawn_again(cuda, frontier):
+    """A graph of one column says little of what all its edges need."""
+    num_nodes = 5000
+    indptr = torch.full((num_nodes + 1,), num_nodes - 1)
+    indptr[0] = 0
+    indices = torch.arange(num_nodes - 1) + 1
+    cuda.configure(1, 2, 64, 0)
+    options = {'frontier': frontier, 'return_frontier': True}
+    assert_same(cuda, indptr, indices, torch.tensor([0]), [-1], **options)
+    seeds = torch.zeros(3, dtype=torch.int64)
+    assert_same(cuda, indptr, indices, seeds, [-1], frontier=frontier)
+
+
+def test_small_graphs(cuda):
+    one = torch.tensor([0, 1]), torch.tensor([0])  # a self-loop
+    for graph in (one, (torch.tensor([0, 0]), torch.tensor([]).long())):
+        for seeds in ([], [0], [0, 0]):
+            for frontier in FRONTIERS:
+                args = *graph, torch.tensor(seeds).long(), [2, 2]
+                assert_same(cuda, *args, frontier=frontier)
+    none = torch.tensor([0]), torch.tensor([]).long()
+    assert_same(cuda, *none, torch.tensor([]).long(), [2], sorted=True)
+
+
+@pytest.mark.parametrize('frontier', ['nodes', 'unseen'])
+def test_bad_input_is_named(cuda, frontier):
+    indptr, indices = skewed_graph(0)
+    seeds, keys = torch.tensor([5, 1]), KEYS[:2]
+    call = cuda.operator('sample_hops')
+
+    def fails(indptr, indices, seeds, message):
+        args = indptr, indices, seeds, [-1, 2], keys, [0, 1]
+        with pytest.raises(RuntimeError, match=message):
+            call(*args, frontier=frontier)
+
+    fails(indptr, indices, seeds + 75, r"'seeds' must be in \[0, 80\) \(got ")
+    fails(indptr, indices - 99, seeds, r"'indices' must be in \[0, 80\) ")
+    fails(indptr - 200, indices, seeds, "'indptr' must ascend from 0 to the ")
+    none = torch.tensor([0]), torch.tensor([]).long()
+    fails(*none, seeds, r"'seeds' must be in \[0, 0\) \(got 5 at position 0")
+
+
+@pytest.mark.sanitize
+@pytest.mark.parametrize('frontier', FRONTIERS)
+def test_hops_under_a_sanitizer(cuda, frontier):
+    graph = skewed_graph(0, hub=20)
+    cuda.configure(7, 2, 64, 30)
+    weight = some_weights(graph[0], graph[1].numel(), 1)
+    for cum_weight in (None, weight):
+        args = *graph, some_seeds(0), [3, 2]
+        options = {'cum_weight': cum_weight, 'sorted': frontier == 'new'}
+        assert_same(cuda, *args, frontier=frontier, **options)
 
 
 @pytest.mark.parametrize('frontier', FRONTIERS)
@@ -50,6 +157,12 @@ def test_hops_on_simulated_cuda(emulated, frontier):
     with Simulated(emulated) as simulated:
         graph = map(OnCuda, graph)
         out = ops.sample_hops(*graph, OnCuda(seeds), [3, 2], **options)
+        assert simulated.kernels == {'sample_hops'}
+        bad = OnCuda(seeds + 80)
+        with pytest.raises(IndexError, match="'seeds' must be in"):
+            ops.sample_hops(
+                *map(OnCuda, graph_of(DTYPES[0])), bad, [1], key=KEYS[:1]
+            )
     assert [held(x).tolist() for part in out for x in part] == [
         x.tolist() for part in want for x in part
     ]

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Data
@@ -17,6 +18,7 @@ EXAMPLES = {
     'train_debian': ['--hidden', '8'],
     'train_debian_hetero': ['--hidden', '8'],
     'link_prediction_gcc': ['--hidden', '8', '--eval-events', '200'],
+    'train_from_disk': ['--hidden', '8'],
     'train_ladies': ['--hidden', '8', '--num-sampled', '64'],
     'train_graph_saint': ['--batch-size', '4000', '--coverage', '1'],
     'train_shadow': ['--hidden', '8'],
@@ -24,11 +26,10 @@ EXAMPLES = {
     'train_node2vec': ['--hidden', '8'],
     'train_pinsage': ['--hidden', '8', '--batch-size', '512'],
     'train_seal': ['--hidden', '8'],
-    'train_from_disk': ['--hidden', '8'],
     'spark_to_pyg': [],
 }
 #: Those that show one sampler each.
-SHORT = list(EXAMPLES)[3:]
+SHORT = list(EXAMPLES)[4:]
 #: What must not change a result.
 VARIATIONS = {
     'train_debian': ['--workers', '1'],
@@ -66,8 +67,9 @@ def run_here(monkeypatch: pytest.MonkeyPatch, name: str, *args: str) -> None:
 
 # Spark's runs in the session of tests/spark: to start one takes long.
 @pytest.mark.parametrize('name', sorted({*EXAMPLES} - {'spark_to_pyg'}))
-def test_example_reports_its_quality_reproducibly(name):
-    first = results(run(name))
+def test_example_reports_its_quality_reproducibly(name, monkeypatch, capsys):
+    run_here(monkeypatch, name)
+    first = results(capsys.readouterr().out)
     assert len(first) >= 3  # of an epoch, a baseline and the test
     assert first == results(run(name, *VARIATIONS.get(name, [])))
 
@@ -137,6 +139,45 @@ def test_ogb_graphs_are_brought_into_form(monkeypatch):
     assert data.train_mask.tolist() == [True, False, False, True]
     assert data.val_mask.tolist() == [False, True, False, False]
     assert data.test_mask.tolist() == [False, False, True, False]
+
+
+def write_contents(folder: Path) -> None:
+    """A graph of 5 directories, 7 names and 40 packages of 2 classes."""
+    package = np.arange(40)
+    np.savez(
+        folder / 'graph.npz',
+        **{
+            'node_types': np.frombuffer(b'dir\nname\npackage', np.uint8),
+            'num_nodes': np.array([5, 7, 40]),
+            'edge/package__ships_in__dir': np.stack([package, package % 5]),
+            'edge/dir__contains__name': np.array([[4, 0], [6, 2]]),
+            'y/package': (package % 2).astype(np.int16),
+            'split/package': (package % 3).astype(np.uint8),
+        },
+    )
+
+
+def test_types_of_nodes_become_one_graph(tmp_path):
+    write_contents(tmp_path)
+    data, num_classes = load('train_from_disk').debian_contents(tmp_path)
+    edges = set(zip(*data.edge_index.tolist(), strict=True))
+    assert edges >= {(12, 0), (0, 12), (51, 4), (4, 11), (11, 4), (0, 7)}
+    assert (data.num_edges, num_classes) == (84, 2)
+    assert data.y[:14].tolist() == [-1] * 12 + [0, 1]
+    masks = data.train_mask, data.test_mask
+    assert [m.nonzero()[0].item() for m in masks] == [12, 14]
+    assert (data.x != 0).any(1).nonzero().view(-1).tolist() == [*range(5)]
+
+
+def test_files_are_classified_with_their_graph_on_disk(
+    tmp_path, monkeypatch, capsys
+):
+    write_contents(tmp_path)
+    args = '--dataset', 'contents', '--folder', str(tmp_path)
+    run_here(monkeypatch, 'train_from_disk', *args)
+    assert len(results(capsys.readouterr().out)) == 4
+    with pytest.raises(SystemExit):
+        run_here(monkeypatch, 'train_from_disk', *args[:2])
 
 
 @pytest.mark.parametrize('strategy', ['last', 'uniform'])

@@ -40,7 +40,7 @@ class AsGCN(torch.nn.Module):
         torch.Size([2])
     """
 
-    #: Added to |g|, so that every neighbour can be drawn.
+    #: Added to ``|g|``, so that every neighbour can be drawn.
     floor = 1e-3
 
     def __init__(self, in_channels: int):

@@ -256,7 +256,7 @@ class DebianPackages(BundledDataset):
           - 1,004
 
     **Source and terms:** Made by
-    :mod:`torch_gsample.datasets.make_debian_packages` from the signed indexes
+    ``torch_gsample.datasets.make_debian_packages`` from the signed indexes
     of the release dated 2026-07-11. Relations, sections and sizes are facts;
     of the descriptions, only single words are kept.
     """

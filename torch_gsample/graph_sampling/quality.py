@@ -47,12 +47,14 @@ class SampleQuality:
     @property
     def in_degree_distance(self) -> float:
         """Kolmogorov-Smirnov distance of the in-degree distributions."""
-        return _distance(self.original.in_degree, self.sampled.in_degree)
+        return degree_distance(self.original.in_degree, self.sampled.in_degree)
 
     @property
     def out_degree_distance(self) -> float:
         """Kolmogorov-Smirnov distance of the out-degree distributions."""
-        return _distance(self.original.out_degree, self.sampled.out_degree)
+        return degree_distance(
+            self.original.out_degree, self.sampled.out_degree
+        )
 
     def table(self) -> str:
         """Returns the comparison as a Markdown table."""
@@ -73,41 +75,6 @@ class SampleQuality:
         return '\n'.join(
             lines + [f'| {n} | {_cell(x)} | {_cell(y)} |' for n, x, y in rows]
         )
-
-    def plot(self) -> Any:
-        """Draws both degree distributions.
-
-        Returns:
-            matplotlib.figure.Figure: The share of vertices of at least each
-            degree, on logarithmic axes.
-
-        Raises:
-            ImportError: If matplotlib is not installed.
-        """
-        try:
-            from matplotlib.figure import Figure
-        except ImportError as error:
-            raise ImportError(
-                'sample_quality: a plot needs matplotlib: `pip install '
-                "'torch_gsample[viz]'`"
-            ) from error
-        figure = Figure(figsize=(8, 3.5), layout='constrained')
-        for axes, name in zip(
-            figure.subplots(1, 2, sharey=True),
-            ('in_degree', 'out_degree'),
-            strict=True,
-        ):
-            for label in ('original', 'sampled'):
-                degree = getattr(getattr(self, label), name)
-                if degree.numel() == 0:
-                    continue
-                values, counts = degree.unique(return_counts=True)
-                share = counts.flip(0).cumsum(0).flip(0) / degree.numel()
-                axes.step(values + 1, share, where='post', label=label)
-            axes.set(xscale='log', yscale='log', xlabel=f'{name} + 1')
-            axes.legend()
-        figure.axes[0].set_ylabel('vertices of at least this degree')
-        return figure
 
 
 def sample_quality(original: Data, sampled: Data) -> SampleQuality:
@@ -174,8 +141,15 @@ def _clustering(links: Any) -> tuple[float, float]:
     return float(local.mean()), float(closed.sum() / pairs.sum().clamp(min=1))
 
 
-def _distance(a: Tensor, b: Tensor) -> float:
-    """The greatest difference of two cumulative distributions."""
+def degree_distance(a: Tensor, b: Tensor) -> float:
+    """Returns the Kolmogorov-Smirnov distance of two lists of degrees.
+
+    It is the greatest difference of their cumulative distributions.
+
+    Args:
+        a (torch.Tensor): Degrees, int64.
+        b (torch.Tensor): Degrees, int64; as many or not.
+    """
     if a.numel() == 0 or b.numel() == 0:
         return float(a.numel() != b.numel())
     size = int(max(a.max(), b.max())) + 1

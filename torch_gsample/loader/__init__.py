@@ -3,6 +3,7 @@
 A graph and seeds come in, PyG mini-batches go out.
 """
 
+from torch_gsample.loader.batch_shape import BatchShape
 from torch_gsample.loader.graph_saint import (
     GraphSAINTEdgeSampler,
     GraphSAINTNodeSampler,
@@ -18,6 +19,7 @@ from torch_gsample.loader.shadow import ShaDowKHopSampler
 from torch_gsample.loader.walk_loader import WalkLoader
 
 __all__ = [
+    'BatchShape',
     'GraphSAINTEdgeSampler',
     'GraphSAINTNodeSampler',
     'GraphSAINTRandomWalkSampler',

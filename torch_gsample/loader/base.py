@@ -8,6 +8,7 @@ from torch_geometric.loader.base import DataLoaderIterator
 from torch_geometric.sampler import BaseSampler
 
 from torch_gsample.loader.adjacency import with_edge_index
+from torch_gsample.loader.batch_shape import BatchShape
 from torch_gsample.loader.features import join_features
 from torch_gsample.loader.gpu_batches import GpuBatches, check_loader
 from torch_gsample.loader.look_ahead import (
@@ -27,8 +28,13 @@ from torch_gsample.loader.prefetch import (
     in_prefetch_thread,
     prefetched,
 )
+from torch_gsample.loader.progress import check_progress, shown
+from torch_gsample.loader.sharding import Shard, read_shard
+from torch_gsample.loader.static_shapes import Shapes, StaticShapes
+from torch_gsample.loader.watch import BatchWatch, Watched
 from torch_gsample.rng import batch_scope
 from torch_gsample.samplers.base import KeyedSampler
+from torch_gsample.samplers.counts import Counts
 from torch_gsample.samplers.node_wise import NeighborSampler
 from torch_gsample.samplers.program import ProgramSampler
 
@@ -43,17 +49,26 @@ class KeyedLoader:
     on, unless :meth:`set_epoch` says otherwise. Together with the position of
     a batch in the pass it is the key of the batch's draws, whichever worker
     or thread makes it.
+
+    Of ``world_size`` processes, number ``rank`` gets every
+    ``world_size``-th batch of the pass, so that all of them together get what
+    one process would: see ``docs/distributed.md``.
     """
 
     epoch: int
     prefetch: int
     _feed: Feed | None = None
     _pass_epoch: int = 0
+    _shard: Shard | None = None
     _transform: Any = None
     #: The sampler that may sample several batches in one run.
     _ahead_of: ProgramSampler | None = None
     #: Where batches are made if the sampler is on a GPU.
     gpu_batches: GpuBatches | None = None
+    #: Whether a pass shows a progress bar.
+    progress: bool = False
+    #: The shapes that batches are padded to.
+    static_shapes: StaticShapes | None = None
 
     def _init_keyed(
         self,
@@ -61,16 +76,24 @@ class KeyedLoader:
         prefetch: int | None,
         sampler: Any,
         kwargs: dict[str, Any],
+        static_shapes: Shapes = False,
+        progress: bool = False,
     ) -> None:
         """Reads what concerns this class, before PyG's initialisation.
 
         A sampler that is not keyed may use torch's default generator, which
         its caller uses as well: it stays in the caller's thread.
         """
+        name = type(self).__name__
         if isinstance(sampler, NeighborSampler) and sampler.placement:
-            check_loader(type(self).__name__, data, kwargs)
+            check_loader(name, data, kwargs)
             device = sampler.placement.device
             self.gpu_batches = GpuBatches(with_edge_index(data), device)
+        if progress:
+            check_progress(name)
+            self.progress = True
+        if static_shapes is not False:
+            self.static_shapes = StaticShapes(name, static_shapes, sampler)
         if kwargs.get('filter_per_worker') is None:
             kwargs['filter_per_worker'] = _filter_per_worker(data, kwargs)
         if prefetch is None:
@@ -78,9 +101,15 @@ class KeyedLoader:
             prefetch = DEFAULT_PREFETCH if keyed else 0
         if isinstance(sampler, ProgramSampler) and sampler.compile:
             self._ahead_of = sampler
-        self._init_epochs(prefetch, kwargs)
+        # Samplers without a seed have none that all processes must share.
+        seed = 0
+        if isinstance(sampler, KeyedSampler):
+            seed = sampler.seed if sampler.is_seeded else None
+        self._init_epochs(prefetch, kwargs, seed)
 
-    def _init_epochs(self, prefetch: int, kwargs: dict[str, Any]) -> None:
+    def _init_epochs(
+        self, prefetch: int, kwargs: dict[str, Any], seed: int | None
+    ) -> None:
         if prefetch < 0:
             raise ValueError(
                 f"{type(self).__name__}: 'prefetch' must not be negative "
@@ -91,8 +120,12 @@ class KeyedLoader:
                 f"{type(self).__name__}: 'batch_size' must be a number of "
                 f'seeds (got None)'
             )
+        self._shard = read_shard(type(self).__name__, kwargs, seed)
         self.prefetch = prefetch
         self.epoch = 0
+        self.counts = Counts()
+        name = type(self).__name__
+        self._watch = BatchWatch(name, self.counts, self.static_shapes)
 
     def set_epoch(self, epoch: int) -> None:
         """Sets the epoch of the next pass; later passes count on from it.
@@ -106,7 +139,32 @@ class KeyedLoader:
             )
         self.epoch = epoch
 
+    @property
+    def buckets(self) -> list[BatchShape]:
+        """The static shapes of batches, known from the first pass on."""
+        return [] if self.static_shapes is None else self.static_shapes.buckets
+
+    def stats(self) -> dict[str, Any]:
+        """Returns counts of the batches that were handed out.
+
+        Whichever worker made them. The time of phases in workers is not in
+        it.
+
+        Returns:
+            Dict[str, Any]: ``batches``, ``nodes``, ``edges`` and
+            ``duplicates`` as of :meth:`KeyedSampler.stats`, without padding;
+            ``seconds``, among them those that the caller did ``wait``. With
+            static shapes also ``buckets``, with their ``nodes``, ``edges``
+            and uses (``batches``), and ``padding``: how many ``nodes`` and
+            ``edges`` were added, as a part of the real ones.
+        """
+        return self._watch.stats()
+
     def __iter__(self) -> Iterator[Any]:
+        batches: Any = Watched(self._begin_pass(), self._watch.see)
+        return shown(batches, self) if self.progress else batches
+
+    def _begin_pass(self) -> Iterator[Any]:
         epoch = self.epoch
         self.epoch += 1
         loader: Any = super()
@@ -124,6 +182,8 @@ class KeyedLoader:
 
     def _prepare_sampler(self) -> None:
         """Does once what each worker would do for each pass."""
+        if self.static_shapes is not None:
+            self.static_shapes.prepare(self)
         if self._ahead_of is not None:
             search_look_ahead(self, self._ahead_of)
             if is_forking(self):
@@ -195,6 +255,7 @@ class KeyedLoader:
             size,
             self.num_workers,  # type: ignore[attr-defined]
             None if sampler is None else sampler.hand_out,
+            self._shard,
         )
 
     def _keyed_sampler(self) -> KeyedSampler | None:

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.sampler import HeteroSamplerOutput, SamplerOutput
 
+from torch_gsample.loader.padding import Padding
 from torch_gsample.ops import gather_rows
 from torch_gsample.samplers.sampled_attributes import (
     AttributedOutput,
@@ -64,10 +65,11 @@ class WideFeatures:
                 ``[num_sampled_nodes]`` (by type), the ids of its nodes.
         """
         for group, key, value in self.features:
-            if isinstance(node, dict):
-                batch[group][key] = gather_rows(value, node[group])
-            else:
-                batch[key] = gather_rows(value, node)
+            store = batch._store if group is None else batch[group]
+            if store[key].numel() > 0:
+                continue  # the sampler has computed it
+            ids = node[group] if isinstance(node, dict) else node
+            store[key] = gather_rows(value, ids)
         return batch
 
 
@@ -96,8 +98,8 @@ def is_wide(value: Any) -> bool:
 def join_features(loader: Any, filter_fn: Any, out: Any) -> Any:
     """Makes a batch of a sample, as ``filter_fn(loader, out)`` does.
 
-    Attributes that the sampler computed are written to it, before the
-    loader's ``transform``.
+    Attributes that the sampler computed are written to it, and it gets one of
+    the loader's static shapes, before the loader's ``transform``.
 
     Args:
         loader (NodeLoader or LinkLoader): PyG's loader.
@@ -108,22 +110,42 @@ def join_features(loader: Any, filter_fn: Any, out: Any) -> Any:
     bare.transform = bare.transform_sampler_output = None
     if loader.transform_sampler_output:
         out = loader.transform_sampler_output(out)
-    batch = _join(bare, filter_fn, out)
-    if isinstance(out, (AttributedOutput, HeteroAttributedOutput)):
-        out.attributes.write_to(batch)
+    shapes = loader.static_shapes
+    padding = None if shapes is None else shapes.padding(out, loader.data)
+    with loader.counts.phase('join_features'):
+        batch = _join(bare, filter_fn, out, padding)
     return batch if loader.transform is None else loader.transform(batch)
 
 
-def _join(bare: Any, filter_fn: Any, out: Any) -> Any:
-    if bare.gpu_batches is not None:
-        return bare.gpu_batches.make(bare, filter_fn, out)
+def _join(bare: Any, filter_fn: Any, out: Any, padding: Padding | None) -> Any:
+    features = _wide_features(bare, out)
+    if features is not None:
+        bare.data = features.rest
+    if bare.gpu_batches is None:
+        batch = filter_fn(bare, out)
+    else:
+        batch = bare.gpu_batches.make(bare, filter_fn, out)
+    if isinstance(out, (AttributedOutput, HeteroAttributedOutput)):
+        out.attributes.write_to(batch)
+    if padding is not None:
+        with bare.counts.phase('pad_batch'):
+            padding.apply(batch)
+    if features is None:
+        return batch
+    if padding is None:
+        return features.join(batch, out.node)
+    features.join(batch, padding.spread(out.node))
+    for group, key, _ in features.features:
+        padding.clear(batch, group, key)
+    return batch
+
+
+def _wide_features(bare: Any, out: Any) -> WideFeatures | None:
+    """What is joined here, and not by PyG."""
     in_memory = isinstance(bare.data, (Data, HeteroData))
     in_worker = torch.utils.data.get_worker_info() is not None
     sampled = isinstance(out, (SamplerOutput, HeteroSamplerOutput))
-    if in_worker or not in_memory or not sampled:
-        return filter_fn(bare, out)  # PyG writes to shared memory
-    features = WideFeatures(bare.data)
-    if not features.features:
-        return filter_fn(bare, out)
-    bare.data = features.rest
-    return features.join(filter_fn(bare, out), out.node)
+    if bare.gpu_batches is not None or in_worker or not in_memory:
+        return None  # PyG writes to the shared memory of a worker
+    features = WideFeatures(bare.data) if sampled else None
+    return features if features is not None and features.features else None

@@ -6,6 +6,7 @@ from torch_geometric import loader as pyg_loader
 
 from torch_gsample.loader.adjacency import with_edge_index
 from torch_gsample.loader.base import KeyedLoader, split_sampler
+from torch_gsample.loader.static_shapes import Shapes
 from torch_gsample.samplers.graph_input import GraphData
 from torch_gsample.samplers.node_wise import NeighborSampler, NumNeighborsType
 from torch_gsample.samplers.program import ProgramSampler
@@ -95,11 +96,22 @@ class NeighborLoader(KeyedLoader, pyg_loader.NeighborLoader):
             workers, joins the features to. Only ``transform`` stays in the
             caller's thread. (default: 2, but 0 for a ``sampler`` that is no
             :class:`KeyedSampler`, whose draws may depend on where it runs)
+        rank (int, optional): The number of this process in distributed
+            training, with ``world_size`` and ``seed``.
+        world_size (int, optional): How many processes there are: each gets
+            every ``world_size``-th batch of an epoch.
+        static_shapes (bool or int or List[BatchShape], optional): Pads
+            batches to a few shapes, so that ``torch.compile`` compiles a
+            model as many times only: how many (:obj:`True`: one), or these
+            shapes. See ``docs/static_shapes.md`` for the masks.
+        progress (bool, optional): Whether to show a progress bar with sampled
+            edges a second, where standard error is a terminal. Needs rich.
         **kwargs (optional): Further arguments of :class:`NeighborSampler`
             (``replace``, ``seed``, ...), of PyG's loader (``transform``, ...)
             and of :class:`torch.utils.data.DataLoader`.
 
     Raises:
+        ImportError: If there is no rich for ``progress``.
         ValueError: If arguments contradict each other.
 
     Example:
@@ -121,6 +133,8 @@ class NeighborLoader(KeyedLoader, pyg_loader.NeighborLoader):
         *,
         sampler: Any = None,
         prefetch: int | None = None,
+        static_shapes: Shapes = False,
+        progress: bool = False,
         **kwargs: Any,
     ):
         graph_sampler = split_sampler('NeighborLoader', sampler, kwargs)
@@ -135,7 +149,9 @@ class NeighborLoader(KeyedLoader, pyg_loader.NeighborLoader):
             )
         else:
             _check_no_options('NeighborLoader', kwargs)
-        self._init_keyed(data, prefetch, graph_sampler, kwargs)
+        self._init_keyed(
+            data, prefetch, graph_sampler, kwargs, static_shapes, progress
+        )
         pyg_loader.NodeLoader.__init__(
             self,
             data=with_edge_index(data),
@@ -164,10 +180,14 @@ class LinkNeighborLoader(KeyedLoader, pyg_loader.LinkNeighborLoader):
         edge_label_time (torch.Tensor, optional): Their times.
         sampler (BaseSampler, optional): As in :class:`NeighborLoader`.
         prefetch (int, optional): As in :class:`NeighborLoader`.
+        static_shapes (bool or int or List[BatchShape], optional): As in
+            :class:`NeighborLoader`. Seed edges are not padded.
+        progress (bool, optional): As in :class:`NeighborLoader`.
         **kwargs (optional): As in :class:`NeighborLoader`; ``neg_sampling``
             and ``neg_sampling_ratio`` as in PyG.
 
     Raises:
+        ImportError: If there is no rich for ``progress``.
         ValueError: If arguments contradict each other.
     """
 
@@ -181,6 +201,8 @@ class LinkNeighborLoader(KeyedLoader, pyg_loader.LinkNeighborLoader):
         *,
         sampler: Any = None,
         prefetch: int | None = None,
+        static_shapes: Shapes = False,
+        progress: bool = False,
         **kwargs: Any,
     ):
         graph_sampler = split_sampler('LinkNeighborLoader', sampler, kwargs)
@@ -197,7 +219,9 @@ class LinkNeighborLoader(KeyedLoader, pyg_loader.LinkNeighborLoader):
             )
         else:
             _check_no_options('LinkNeighborLoader', kwargs)
-        self._init_keyed(data, prefetch, graph_sampler, kwargs)
+        self._init_keyed(
+            data, prefetch, graph_sampler, kwargs, static_shapes, progress
+        )
         pyg_loader.LinkLoader.__init__(
             self,
             data=with_edge_index(data),

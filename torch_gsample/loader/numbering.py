@@ -12,6 +12,7 @@ from typing import Any
 from torch.utils.data import Dataset
 
 from torch_gsample.loader.look_ahead import Group, grouped
+from torch_gsample.loader.sharding import Shard
 from torch_gsample.rng import BatchNumber
 
 
@@ -60,6 +61,8 @@ class NumberedBatches:
         num_workers (int, optional): How many workers get groups.
         hand_out (Callable, optional): Called with the epoch and the part of
             the pass that is handed out, batch by batch.
+        shard (Shard, optional): Which batches are those of this process; all
+            if not given.
     """
 
     def __init__(
@@ -69,11 +72,13 @@ class NumberedBatches:
         size: Callable[[], int] | None = None,
         num_workers: int = 0,
         hand_out: Callable[[int, float], None] | None = None,
+        shard: Shard | None = None,
     ):
         self.batches = batches
         self.epoch = epoch
         self._size, self._num_workers = size, num_workers
         self.hand_out = hand_out
+        self.shard = shard
 
     def __iter__(self) -> Iterator[BatchIndex | Group]:
         numbered = self._number(self.epoch())  # of the pass that begins now
@@ -83,9 +88,15 @@ class NumberedBatches:
 
     def _number(self, epoch: int) -> Iterator[BatchIndex]:
         total = self._total()
-        for batch, indices in enumerate(self.batches):
+        shard = self.shard
+        numbered = (
+            enumerate(self.batches)
+            if shard is None
+            else shard.number(self.batches, epoch)
+        )
+        for done, (batch, indices) in enumerate(numbered, start=1):
             if self.hand_out is not None:
-                self.hand_out(epoch, (batch + 1) / total)
+                self.hand_out(epoch, done / total)
             yield BatchIndex(indices, BatchNumber(epoch, batch))
 
     def _total(self) -> int:
@@ -95,4 +106,6 @@ class NumberedBatches:
             return sys.maxsize
 
     def __len__(self) -> int:
+        if self.shard is not None:
+            return self.shard.count(self.batches)
         return len(self.batches)

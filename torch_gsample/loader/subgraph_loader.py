@@ -72,7 +72,7 @@ class SubgraphLoader(KeyedLoader, _BatchLoader):  # type: ignore[misc]
         self.seed = rng.draw_seed() if seed is None else seed
         rng.make_key(self.seed)  # checks the seed
         self._init_epochs(
-            DEFAULT_PREFETCH if prefetch is None else prefetch, kwargs
+            DEFAULT_PREFETCH if prefetch is None else prefetch, kwargs, seed
         )
         self.data = data
         if kwargs.get('num_workers', 0) > 0:

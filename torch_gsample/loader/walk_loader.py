@@ -41,6 +41,10 @@ class WalkLoader(KeyedLoader, _NodeBatches):  # type: ignore[misc]
         sample (Callable): Makes a sample of a list of nodes.
         prefetch (int, optional): Samples that a thread makes ahead, without
             workers. (default: 2)
+        seed (int, optional): With ``world_size``, the seed of the order of
+            nodes.
+        rank (int, optional): As in :class:`NeighborLoader`.
+        world_size (int, optional): As in :class:`NeighborLoader`.
         **kwargs (optional): Arguments of
             :class:`torch.utils.data.DataLoader`.
 
@@ -60,7 +64,8 @@ class WalkLoader(KeyedLoader, _NodeBatches):  # type: ignore[misc]
         num_nodes: int,
         sample: Callable[[list[int]], Any],
         prefetch: int = DEFAULT_PREFETCH,
+        seed: int | None = None,
         **kwargs: Any,
     ):
-        self._init_epochs(prefetch, kwargs)
+        self._init_epochs(prefetch, kwargs, seed)
         super().__init__(num_nodes, sample, **kwargs)

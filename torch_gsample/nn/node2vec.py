@@ -99,6 +99,7 @@ class Node2Vec(PyGNode2Vec):
         _ = self.graph.csr  # made once, not by each worker
         self.seed = rng.draw_seed() if seed is None else seed
         rng.make_key(self.seed)  # checks the seed
+        self._is_seeded = seed is not None
         # What PyG's methods read.
         self.EPS = 1e-15
         self.embedding_dim = embedding_dim
@@ -117,10 +118,12 @@ class Node2Vec(PyGNode2Vec):
 
         Args:
             **kwargs (optional): Arguments of
-                :class:`~torch_gsample.loader.WalkLoader` (``prefetch``) and
-                of :class:`torch.utils.data.DataLoader` (``batch_size``,
+                :class:`~torch_gsample.loader.WalkLoader` (``prefetch``,
+                ``rank``, ``world_size``) and of
+                :class:`torch.utils.data.DataLoader` (``batch_size``,
                 ``shuffle``, ``num_workers``, ...).
         """
+        kwargs.setdefault('seed', self.seed if self._is_seeded else None)
         return WalkLoader(self.num_nodes, self.sample, **kwargs)
 
     def pos_sample(self, batch: Tensor) -> Tensor:

@@ -4,7 +4,6 @@ Tensors come in, tensors go out; randomness is an argument.
 """
 
 from torch_gsample import _library  # noqa: F401  (registers the operators)
-from torch_gsample.ops import sample_hops_cuda  # noqa: F401  (registers it)
 from torch_gsample.ops.edge_map import edge_map, load_edge_kernel
 from torch_gsample.ops.features import gather_rows
 from torch_gsample.ops.forest_fire import forest_fire

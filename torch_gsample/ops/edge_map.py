@@ -18,7 +18,7 @@ _layouts: dict[int, tuple[int, ...]] = {}
 
 
 def load_edge_kernel(path: str, layout: Sequence[int]) -> int:
-    """Loads a library that :mod:`torch_gsample.codegen` built.
+    """Loads a library that ``torch_gsample.codegen`` built.
 
     Args:
         path (str): The library.

@@ -52,6 +52,11 @@ def sample_hops(
 
     So a node is sampled anew at each hop that meets it, but for ``'unseen'``.
     Unlike :func:`neighbor_sample`, rows are nodes: no local ids are made.
+    With ``'nodes'``, hops are the blocks of DGL.
+
+    On a GPU, where ``seeds`` then are, the sample is the same, in one launch;
+    only counts come back to the CPU, once. The graph is there, too, or in
+    pinned memory, see :func:`torch_gsample.placement.pin`.
 
     Args:
         indptr (torch.Tensor): int32 or int64 ``[num_nodes + 1]``.
@@ -91,9 +96,8 @@ def sample_hops(
         [tensor([0, 1, 2])]
     """
     op = 'sample_hops'
-    # On a GPU it is made of other operators.
-    device = _check.graph_device('sample_cols', indptr)
-    indptr, indices = _check.graph(op, indptr, indices, device)
+    device = _check.sampling_device(op, indptr, seeds)
+    indptr, indices = _check.graph(op, indptr, indices, device, True)
     num_nodes = indptr.numel() - 1
     fanouts = _check.fanouts(op, 'fanouts', fanouts)
     call_id = list(range(len(fanouts))) if call_id is None else list(call_id)
@@ -115,6 +119,7 @@ def sample_hops(
             cum_weight,
             cum_weight_size(indices.numel(), num_nodes),
             device,
+            or_pinned=True,
         )
     out = _check.call(
         torch.ops.gsample.sample_hops.default,
@@ -150,8 +155,9 @@ def _(
     columns = seeds
     for hop in range(len(fanouts)):
         size = dynamic_size()
-        indptrs.append(indptr.new_empty(columns.shape[0] + 1))
-        rows.append(indices.new_empty(size))
+        num_columns = columns.shape[0]
+        indptrs.append(seeds.new_empty(num_columns + 1, dtype=indptr.dtype))
+        rows.append(seeds.new_empty(size, dtype=indices.dtype))
         edges.append(seeds.new_empty(size))
         if return_frontier or hop + 1 < len(fanouts):
             columns = seeds.new_empty(dynamic_size())

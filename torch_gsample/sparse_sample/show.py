@@ -5,6 +5,8 @@ from typing import Any
 
 import torch
 
+from torch_gsample._axes import make_axes
+
 _MAX_ROWS = 10
 _MAX_PLOT = 200
 
@@ -73,6 +75,7 @@ class Show:
 
         Raises:
             ImportError: If matplotlib is not installed.
+            TypeError: If :obj:`ax` is something else.
             ValueError: If the matrix has more than 200 rows or columns, or
                 features.
         """
@@ -86,10 +89,7 @@ class Show:
                 'plot: the matrix must have one value an edge (got shape '
                 f'{list(self.values().shape)})'
             )
-        if ax is None:
-            from matplotlib.figure import Figure
-
-            ax = Figure(layout='constrained').subplots()
+        ax = make_axes('plot', ax, (6.4, 4.8))
         dense = self.to_dense().detach().to(torch.float64)
         held = self.with_value(None).to_dense() > 0
         image = ax.imshow(dense.masked_fill(~held, torch.nan).numpy())

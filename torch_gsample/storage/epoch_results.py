@@ -8,12 +8,17 @@ from torch import Tensor
 
 from torch_gsample import ops
 from torch_gsample.storage.hops import Frontier
+from torch_gsample.storage.sorted_keys import SortedKeys
 from torch_gsample.storage.spill import (
     open_array,
+    pieces_of,
     read_manifest,
     release_maps,
     stamp,
 )
+
+#: Columns that are copied before pages are given back.
+_COLUMNS = 1 << 15
 
 
 class EpochResults:
@@ -31,6 +36,7 @@ class EpochResults:
         self.folder, self.facts = folder, facts
         self._stamp = stamp(folder)
         self._arrays: dict[str, Tensor] = {}
+        self._keys: dict[str, SortedKeys] = {}
         self._maps: list[Any] = []
         for name, (path, dtype, size) in facts['arrays'].items():
             self._arrays[name], data = open_array(Path(path), dtype, size)
@@ -55,29 +61,41 @@ class EpochResults:
         Raises:
             ValueError: If one was not prepared.
         """
-        keys, times = self._arrays[f'{hop}-keys-{dst}'], self._arrays['times']
-        key = frontier.node
+        key, times = frontier.node, self._arrays['times']
         if frontier.time is not None:
             rank = torch.searchsorted(times, frontier.time)
             known = times[rank.clamp(max=len(times) - 1)] == frontier.time
             self._check(known, frontier)
             key = key * len(times) + rank
-        place = torch.searchsorted(keys, key)
-        known = torch.zeros(len(key), dtype=torch.bool)
-        if len(keys) > 0:
-            known = keys[place.clamp(max=len(keys) - 1)] == key
+        # A frontier is in no order. Where it is searched, and its columns are
+        # read, in the order in which they lie, caches serve most of it.
+        key, order = key.sort()
+        place, found = map(
+            torch.from_numpy, self._keys_of(hop, dst).find(key.numpy())
+        )
+        known = torch.empty_like(found).scatter_(0, order, found)
         self._check(known, frontier)
         names = [f'{hop}-{relation}-{n}' for n in ('indptr', 'row', 'edge')]
         indptr, row, edge = (self._arrays[name] for name in names)
-        out, neighbor, position = ops.slice_cols(indptr, row, place)
-        return out, neighbor, edge[position]
+        slices = []
+        for part in pieces_of(len(place), _COLUMNS):
+            start, neighbor, _ = ops.slice_cols(indptr, row, place[part])
+            _, ids, _ = ops.slice_cols(indptr, edge, place[part])
+            slices.append((start.diff(), neighbor, ids))
+            # They stay in the page cache, but are not this process's.
+            release_maps(self._maps)
+        length, neighbor, ids = map(torch.cat, zip(*slices, strict=True))
+        start = torch.nn.functional.pad(length.cumsum(0), (1, 0))
+        back = torch.empty_like(order)
+        back.scatter_(0, order, torch.arange(len(order)))
+        out, neighbor, position = ops.slice_cols(start, neighbor, back)
+        return out, neighbor, ids.index_select(0, position)
 
-    def release(self) -> None:
-        """Gives back the pages of files on disk that were read.
-
-        They stay in the page cache, but are not counted as this process's.
-        """
-        release_maps(self._maps)
+    def _keys_of(self, hop: int, node_type: int) -> SortedKeys:
+        name = f'{hop}-keys-{node_type}'
+        if name not in self._keys:
+            self._keys[name] = SortedKeys(self._arrays[name].numpy())
+        return self._keys[name]
 
     @staticmethod
     def _check(known: Tensor, frontier: Frontier) -> None:

@@ -46,10 +46,10 @@ class _Nodes:
     The key of a node is ``tree * size + node``.
     """
 
-    def __init__(self, seeds: Tensor, tree: Tensor, size: int):
-        self._size = max(size, 1)
+    def __init__(self, seeds: Tensor, tree: Tensor, size: int, num_trees: int):
+        self._size, self._num_trees = max(size, 1), num_trees
         self.node, self.tree = seeds, tree
-        self._keys, local = ops.unique_nodes(tree * self._size + seeds)
+        self._keys, local = self._unique(self._key(seeds, tree))
         # A seed that is given twice has two places; edges refer to the first.
         self._num_seeds, place = len(self._keys), torch.arange(len(seeds))
         self._first = torch.full_like(self._keys, len(seeds))
@@ -57,14 +57,24 @@ class _Nodes:
         self.begin, self.end = 0, len(seeds)
         self.counts = [len(seeds)]
 
+    def _key(self, node: Tensor, tree: Tensor) -> Tensor:
+        return node if self._num_trees < 2 else tree * self._size + node
+
+    def _unique(self, keys: Tensor) -> tuple[Tensor, Tensor]:
+        return ops.unique_nodes(keys, self._size * max(self._num_trees, 1))
+
     def local_ids(self, node: Tensor, tree: Tensor) -> Tensor:
         """Returns the local ids of nodes, new ones by first occurrence."""
-        keys = torch.cat([self._keys, tree * self._size + node])
         known = len(self._keys)
-        self._keys, local = ops.unique_nodes(keys)
+        self._keys, local = self._unique(
+            torch.cat([self._keys, self._key(node, tree)])
+        )
         added, local = self._keys[known:], local[known:]
-        self.node = torch.cat([self.node, added % self._size])
-        self.tree = torch.cat([self.tree, added // self._size])
+        trees = torch.zeros_like(added)
+        if self._num_trees > 1:
+            added, trees = added % self._size, added // self._size
+        self.node = torch.cat([self.node, added])
+        self.tree = torch.cat([self.tree, trees])
         shift = len(self._first) - self._num_seeds
         repeated = len(self.node) - len(self._keys) + shift
         if repeated == 0:
@@ -104,6 +114,7 @@ def sample_by_hops(
     none = torch.empty(0, dtype=torch.int64)
     disjoint = options['disjoint']
     with_root = disjoint and int(options['key'][0, 2]) != EPOCH_SCOPE
+    total = sum(len(seed) for seed in seeds.values()) if disjoint else 1
     nodes: dict[Any, _Nodes] = {}
     times, num_trees = [none], 0
     for node_type in graph.node_types:
@@ -113,7 +124,7 @@ def sample_by_hops(
         )
         tree = num_trees + torch.arange(len(seed))
         tree = tree if disjoint else torch.zeros_like(tree)
-        nodes[node_type] = _Nodes(seed, tree, size)
+        nodes[node_type] = _Nodes(seed, tree, size, total)
         num_trees += len(seed)
         if seed_time is not None:
             times.append(seed_time.get(node_type, none))
@@ -156,7 +167,8 @@ def _sample_hop(
         col = torch.repeat_interleave(
             torch.arange(cols.begin, cols.end), indptr.diff()
         )
-        rows.setdefault(src, []).append((r, neighbor.long(), cols.tree[col]))
+        trees = cols.tree.index_select(0, col)
+        rows.setdefault(src, []).append((r, neighbor.long(), trees))
         edges[r].append((neighbor, col, edge.long()))
     for node_type, parts in rows.items():
         neighbor = torch.cat([p[1] for p in parts])

@@ -208,7 +208,8 @@ class StreamingSampler(DiskSampler):
             self._spare // 8,
         )
         try:
-            sample_epoch(task, {seeds.input_type: key}, folder)
+            with self.counts.phase('prepare_epoch'):
+                sample_epoch(task, {seeds.input_type: key}, folder)
         except BaseException:
             folder.remove()
             raise
@@ -296,14 +297,11 @@ class StreamingSampler(DiskSampler):
     ) -> Any:
         """Looks up the subgraph of a batch; see :class:`NeighborSampler`."""
         out = super().sample_from_nodes(inputs, **kwargs)
-        epoch = int(self.batch_key()[0, 1])
-        results = self._results.get(epoch)  # the thread may have dropped it
-        if results is not None:
-            results.release()
         if rng.current_batch() is None and os.getpid() == self._owner:
             self._consumed += len(inputs.node)
             total = len(self._seeds.node) if self._seeds is not None else 0
             if total > 0:
+                epoch = int(self.batch_key()[0, 1])
                 self.hand_out(epoch, self._consumed / total)
         return out
 

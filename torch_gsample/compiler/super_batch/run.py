@@ -282,7 +282,7 @@ class SuperBatch:
         inputs, captured = list(found.values), found.captured
         if captured.place is not None:
             inputs[captured.place] = torch.cat(seeds)
-        ptr = segments.pointers([s.shape[0] for s in seeds])
+        ptr = segments.pointers([s.shape[0] for s in seeds], seeds[0].device)
         assert captured.together is not None
         try:
             with keys.of(first, first + len(batches)), memory:

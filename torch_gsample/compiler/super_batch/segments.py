@@ -25,18 +25,22 @@ def lengths(ptr: Tensor) -> list[int]:
 def batch_of(ptr: Tensor) -> Tensor:
     """Returns the batch of each row."""
     return torch.repeat_interleave(
-        torch.arange(ptr.numel() - 1), ptr.diff(), output_size=int(ptr[-1])
+        torch.arange(ptr.numel() - 1, device=ptr.device),
+        ptr.diff(),
+        output_size=int(ptr[-1]),
     )
 
 
 # Where batches begin.
 
 
-def pointers(sizes: Sequence[int]) -> Tensor:
+def pointers(
+    sizes: Sequence[int], device: torch.device | None = None
+) -> Tensor:
     """Returns where batches of these sizes begin."""
     ptr = torch.zeros(len(sizes) + 1, dtype=torch.int64)
     torch.cumsum(torch.tensor(sizes, dtype=torch.int64), 0, out=ptr[1:])
-    return ptr
+    return ptr if device in (None, ptr.device) else ptr.to(device)
 
 
 def sum_of(ptrs: Sequence[Tensor]) -> Tensor:
@@ -46,7 +50,7 @@ def sum_of(ptrs: Sequence[Tensor]) -> Tensor:
 
 def dense_ptr(ptr: Tensor, size: int) -> Tensor:
     """Returns where batches of one size begin, as many as ``ptr`` has."""
-    return torch.arange(ptr.numel()) * size
+    return torch.arange(ptr.numel(), device=ptr.device) * size
 
 
 def ptr_of_pointers(indptr: Tensor, ptr: Tensor) -> Tensor:
@@ -196,7 +200,8 @@ def _cat(parts: Sequence[Sequence[Tensor]], place: int) -> Tensor:
 
 def numbers(ptr: Tensor) -> Tensor:
     """Returns the number of each row in its batch."""
-    return torch.arange(int(ptr[-1])) - ptr[batch_of(ptr)]
+    number = torch.arange(int(ptr[-1]), device=ptr.device)
+    return number - ptr[batch_of(ptr)]
 
 
 def random_uniform(
@@ -241,8 +246,9 @@ def neighbor_sample(
         gsample.neighbor_sample(seeds=s, key=k, call_id=call_id, **rest)
         for s, k in zip(seeds.split(sizes), key.split(1), strict=True)
     ]
-    node_ptr = pointers([part[2].numel() for part in parts])
-    edge_ptr = pointers([part[0].numel() for part in parts])
+    device = seeds.device
+    node_ptr = pointers([part[2].numel() for part in parts], device)
+    edge_ptr = pointers([part[0].numel() for part in parts], device)
     seed_ptr = pointers(sizes).tolist()
     begin = list(zip(parts, node_ptr.tolist(), seed_ptr, strict=False))
     return (

@@ -1,5 +1,6 @@
-"""The command line: what it prints, and how it fails."""
+"""Graphs on disk, converted, shown and verified."""
 
+import json
 import re
 
 import pytest
@@ -44,8 +45,43 @@ def test_columns_have_names(edges, tmp_path):
     assert ChunkedGraph(graph).num_nodes == {None: 7}
 
 
-def test_errors_are_printed(tmp_path, capsys):
-    assert cli.main(['verify', str(tmp_path)]) == 1
+def test_facts_are_json(edges, tmp_path, capsys):
+    graph = str(tmp_path / 'g')
+    options = ['--memory', '64MiB', '--chunk', '300', '--json']
+    assert cli.main(['convert', str(edges), graph, *options]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert made['num_nodes'] == {'': 7}
+    assert made['num_edges'] == {'': 100}
+    assert cli.main(['info', graph, '--json']) == 0
+    [relation] = json.loads(capsys.readouterr().out)['relations']
+    assert relation['in_degrees'] == [[0, 0, 2], [16, 31, 5]]
+    assert sum(chunk['edges'] for chunk in relation['chunks']) == 100
+    assert cli.main(['verify', graph, '--json']) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found == {'whole': True, 'problem': None}
+
+
+def test_a_damaged_graph_is_found_out(edges, tmp_path, capsys):
+    graph = tmp_path / 'g'
+    assert cli.main(['convert', str(edges), str(graph)]) == 0
+    path = graph / ChunkedGraph(graph).meta.relations[0].file
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 255
+    path.write_bytes(data)
+    capsys.readouterr()
+    assert cli.main(['verify', str(graph)]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ''
+    assert captured.err.startswith('gsample: ')
+    assert path.name in captured.err
+    assert cli.main(['verify', str(graph), '--json']) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert not found['whole']
+    assert path.name in found['problem']
+
+
+def test_a_graph_that_is_not_there_is_named(tmp_path, capsys):
+    assert cli.main(['verify', str(tmp_path)]) == 2
     error = capsys.readouterr().err
     assert error.startswith('gsample: ')
     assert 'meta.json' in error

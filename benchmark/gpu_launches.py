@@ -1,0 +1,159 @@
+"""Rows on where a graph is, and on how work is launched on a GPU.
+
+On machines without one they run on the CPU, for tests: memory is not pinned,
+nothing is cached, and what would be a CUDA graph is called again.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+import torch
+from gpu_bounds import Rates, Row
+from torch import Tensor
+
+from torch_gsample import CSC, ops
+from torch_gsample.list_cache import ListCache
+from torch_gsample.rng import make_key
+
+SECTOR = 32  # bytes that a read of host memory moves, at least
+FANOUTS = [15, 10, 5]
+
+
+class Bench(Protocol):
+    """What a row needs of the benchmark."""
+
+    host: CSC
+    graph: tuple[Tensor, Tensor]
+    device: torch.device
+    rates: Rates
+
+    def batches(self, size: int) -> list[Tensor]: ...
+    def milliseconds(
+        self, call: Callable[[int], object], rounds: int = 25
+    ) -> tuple[float, object]: ...
+
+
+def uva(bench: Bench) -> Iterator[Row]:
+    """[15, 10, 5] of a graph in pinned memory, without and with a cache.
+
+    The bound is the time of the sectors that come from the host, at the rate
+    of copies from it.
+    """
+    batches = bench.batches(1024)
+    indices = Rates.pin(bench.host.indices)
+
+    def call(i: int) -> Any:
+        return ops.neighbor_sample(
+            bench.graph[0],
+            indices,
+            batches[i % len(batches)],
+            FANOUTS,
+            key=make_key(0, 0, i),
+        )
+
+    for name in ('no cache', 'lists of a quarter of the edges cached'):
+        cache = None if name == 'no cache' else cached(bench, indices)
+        ms, out = bench.milliseconds(call)
+        hits, both = (0, 1) if cache is None else cache.reads()
+        host = SECTOR * out.row.numel() * (1 - hits / max(both, 1))
+        yield Row(
+            f'graph in pinned memory, {name}',
+            ms,
+            1e3 * host / bench.rates.host,
+            note=f'{host / ms / 1e6:.1f} GB/s of sectors from the host, '
+            f'{100 * hits / max(both, 1):.0f} % of edges cached',
+        )
+
+
+def cached(bench: Bench, indices: Tensor) -> ListCache | None:
+    """A cache of the lists that are read most, where there is a GPU."""
+    if not torch.cuda.is_available():
+        return None
+    host = bench.host
+    met = torch.bincount(host.indices, minlength=host.num_cols)
+    room = indices.numel() * indices.element_size() // 4 + 8 * met.numel()
+    return ListCache(host.indptr, indices, met, room, bench.device)
+
+
+def graphs(bench: Bench) -> Iterator[Row]:
+    """Padded samples of 1,024 seeds, launched and replayed."""
+    seeds = bench.batches(1024)[0]
+    key = make_key(0).to(bench.device)
+    most, layer = 0, seeds.numel()
+    for fanout in FANOUTS:
+        layer *= fanout
+        most += layer
+
+    def call(i: int) -> Any:
+        key[0, 2] = i
+        return ops.neighbor_sample_padded(
+            *bench.graph, seeds, FANOUTS, key=key, max_edges=most
+        )
+
+    ms, _ = bench.milliseconds(call)
+    yield Row('padded [15, 10, 5], launched', ms)
+    replay, out = captured(lambda: call(0))
+
+    def replayed(i: int) -> object:
+        key[0, 2] = i
+        return replay()
+
+    ms, _ = bench.milliseconds(replayed)
+    out = out.check()
+    edges = int(out.num_edges.sum())
+    yield Row('padded [15, 10, 5], replayed', ms, note=f'{edges:,} edges')
+
+
+def captured(call: Callable[[], Any]) -> tuple[Callable[[], object], Any]:
+    """What replays a call, and its result, which a replay writes anew."""
+    out = call()
+    if not torch.cuda.is_available():
+        return call, out
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        out = call()
+    return graph.replay, out
+
+
+def launches(bench: Bench) -> Iterator[Row]:
+    """Layers of [15, 10, 5] in one launch, and by one a hop.
+
+    It is the same kernel: between hops of their own the host waits for sizes.
+    """
+    batches, keys = bench.batches(1024), [make_key(0)] * len(FANOUTS)
+
+    def at_once(i: int) -> Any:
+        seeds = batches[i % len(batches)]
+        return ops.sample_hops(*bench.graph, seeds, FANOUTS, key=keys)
+
+    def hop_by_hop(i: int) -> Any:
+        columns, out = batches[i % len(batches)], []
+        for hop, fanout in enumerate(FANOUTS):
+            sample = ops.sample_hops(
+                *bench.graph,
+                columns,
+                [fanout],
+                key=keys[:1],
+                call_id=[hop],
+                return_frontier=True,
+            )
+            (columns,) = sample.node
+            out += sample.row
+        return out
+
+    one, out = bench.milliseconds(at_once)
+    many, rows = bench.milliseconds(hop_by_hop)
+    same = all(map(torch.equal, out.row, rows))
+    edges = sum(row.numel() for row in out.row)
+    # An offset a column; of an edge its neighbour and the table's entry.
+    reads = 2 * edges + sum(ptr.numel() for ptr in out.indptr)
+    bound = 1e3 * (reads / bench.rates.reads + 32 * edges / bench.rates.copy)
+    yield Row('layers of [15, 10, 5], one launch', one, bound)
+    yield Row(
+        'the same, a launch a hop',
+        many,
+        bound,
+        note=f'{many / one:.2f} times as long, '
+        f'{"the" if same else "NOT THE"} same sample',
+    )

@@ -1,0 +1,94 @@
+// The operator sample_hops: what its kernels on the CPU and on a GPU share.
+#pragma once
+
+#include <array>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "check.h"
+
+namespace gsample {
+
+using Tensors = std::vector<Tensor>;
+using Hops = std::tuple<Tensors, Tensors, Tensors, Tensors>;
+
+constexpr const char* kSampleHops = "sample_hops";
+
+// The arguments, checked; what is in tensors but the keys may be on a GPU.
+struct HopInputs {
+  Tensor indptr;
+  Tensor indices;
+  Tensor seeds;
+  std::vector<int64_t> fanouts;
+  std::vector<uint64_t> streams;  // of each hop
+  std::optional<Tensor> cum_weight;
+  Frontier frontier;
+  bool sorted;
+  bool replace;
+  bool return_frontier;
+  int64_t num_threads;
+
+  int64_t num_nodes() const { return indptr.numel() - 1; }
+  template <typename indptr_t, typename index_t>
+  Relation<indptr_t, index_t> relation() const {
+    return {indptr.const_data_ptr<indptr_t>(),
+            indices.const_data_ptr<index_t>(),
+            cum_weight ? cum_weight->const_data_ptr<int64_t>() : nullptr,
+            nullptr,
+            fanouts.data(),
+            indices.numel(),
+            0,
+            0};
+  }
+};
+
+inline Frontier read_frontier(const std::string& name) {
+  const std::array<const char*, 4> names{"row", "nodes", "new", "unseen"};
+  for (size_t i = 0; i < names.size(); ++i)
+    if (name == names[i])
+      return static_cast<Frontier>(i);
+  STD_TORCH_CHECK(false, kSampleHops,
+                  ": 'frontier' must be 'row', 'nodes', 'new' or 'unseen' "
+                  "(got '",
+                  name, "')");
+  throw 0;  // not reached
+}
+
+template <Hops (*sample)(const HopInputs&)>
+Hops sample_hops(Tensor indptr,
+                 Tensor indices,
+                 Tensor seeds,
+                 std::vector<int64_t> fanouts,
+                 Tensors key,
+                 std::vector<int64_t> call_id,
+                 std::optional<Tensor> cum_weight,
+                 std::string frontier,
+                 bool sorted,
+                 bool replace,
+                 bool return_frontier,
+                 int64_t num_threads) {
+  const char* op = kSampleHops;
+  check_matrix(op, indptr, indices);
+  check_vector(op, "seeds", seeds, ScalarType::Long);
+  const size_t hops = fanouts.size();
+  STD_TORCH_CHECK(key.size() == hops && call_id.size() == hops, op,
+                  ": 'key' and 'call_id' must have one item for each of ", hops,
+                  " hops (got ", key.size(), " and ", call_id.size(), ")");
+  std::vector<uint64_t> streams;
+  for (size_t hop = 0; hop < hops; ++hop) {
+    STD_TORCH_CHECK(
+        fanouts[hop] >= -1 && (!replace || fanouts[hop] <= INT32_MAX), op,
+        ": 'fanouts' must be -1 or more, and less than 2^31 with replacement "
+        "(got ",
+        fanouts[hop], ")");
+    streams.push_back(read_stream(op, key[hop], call_id[hop], 0));
+  }
+  int64_vector(op, "cum_weight", cum_weight,
+               cum_weight_size(indices.numel(), indptr.numel() - 1));
+  return sample({indptr, indices, seeds, fanouts, streams, cum_weight,
+                 read_frontier(frontier), sorted, replace, return_frontier,
+                 num_threads});
+}
+
+}  // namespace gsample

@@ -1,0 +1,333 @@
+// Several hops of column sampling in one cooperative launch.
+//
+// A task is a node at a hop: an entry of a table, whose edges are drawn once,
+// whoever asks for them. Where the next frontier takes in all that a hop meets
+// (`row`, `nodes`), the set of tasks depends on no order, and no block waits
+// for the end of a hop: tasks make tasks through a queue (after PGSampler,
+// task_queue.cuh). Where a frontier leaves out what was met before (`new`,
+// `unseen`), a grid barrier ends each hop.
+//
+// Edges lie as they were drawn. order_hops.cuh puts them in order afterwards.
+#pragma once
+
+#include "columns.cuh"
+#include "node_table.cuh"
+#include "sample_hops.h"
+#include "select_column.cuh"
+#include "task_queue.cuh"
+
+namespace gsample {
+
+constexpr int kHopThreads = 256;       // of a block
+constexpr int64_t kLongTask = 512;     // edges of a task that a block draws
+constexpr uint64_t kMostSteps = 1024;  // of a table that is half full
+constexpr uint64_t kMade = uint64_t{1} << 63;  // marks an entry as a new task
+constexpr uint64_t kNoTask = ~uint64_t{0};
+
+struct HopShared {
+  BlockSums sums;
+  uint64_t task[kHopThreads];
+  uint64_t key[kHopThreads];  // of the tasks, in the table
+  SampleColumn column[kHopThreads];
+  int64_t first_edge;
+  uint32_t slot;
+  int count;
+  bool room;
+};
+
+// A node at a hop, as a key of the table. A node that is in one hop at most
+// needs no number of it.
+template <typename indptr_t, typename index_t>
+struct TaskKeys {
+  const SampleHopsCuda<indptr_t, index_t>& a;
+
+  __device__ uint64_t key(int hop, int64_t node) const {
+    const bool once = a.frontier == Frontier::kUnseen;
+    return static_cast<uint64_t>((once ? 0 : hop * a.num_nodes) + node);
+  }
+  __device__ int64_t node(uint64_t entry) const {
+    const uint64_t key = Atomic<uint64_t>(a.table.key[entry]).load(kRelaxed);
+    return static_cast<int64_t>(key % static_cast<uint64_t>(a.num_nodes));
+  }
+  // The entry of a node at a hop, and whether it is new. Entry 0 if there is
+  // no room, which is reported.
+  __device__ uint64_t entry(int hop, int64_t node, bool* added) const {
+    const uint64_t found =
+        find_or_insert(a.table, key(hop, node), kMostSteps, added);
+    if (found != NodeTable::kNoEntry)
+      return found;
+    note_fault(a.report, Report::kOverflow, hop, a.max_columns);
+    return 0;
+  }
+};
+
+template <bool kWeighted, typename indptr_t, typename index_t>
+class HopTasks {
+ public:
+  using Args = SampleHopsCuda<indptr_t, index_t>;
+
+  __device__ HopTasks(const Args& args, HopShared& shared)
+      : a_(args), shared_(shared), keys_{args}, group_(lanes_for(args)) {}
+
+  __device__ void begin() const {
+    clear_table(a_.table);
+    for (int64_t i = global_rank(); i < a_.queue.capacity; i += grid_threads())
+      a_.queue.ready[i] = 0;
+    const int64_t words = a_.sorted ? a_.num_nodes / 64 + 1 : 0;
+    for (int64_t w = global_rank(); w < words; w += grid_threads())
+      a_.bits[w] = 0;
+    if (global_rank() != 0)
+      return;
+    a_.report->fault = Report::kNone;
+    a_.column_end[0] = a_.edge_end[0] = *a_.num_drawn = 0;
+    a_.column_end[1] = a_.num_seeds;
+    *a_.queue.head = *a_.queue.tail = *a_.queue.full = 0;
+    *a_.queue.pending = gridDim.x;  // each block has seeds to announce
+  }
+
+  // The seeds are the columns of the first hop. Duplicates share a task.
+  __device__ void add_seeds() {
+    const bool by_queue = a_.takes_queue();
+    const BlockRange range(a_.num_seeds);
+    for (int64_t tile = range.begin; tile < range.end; tile += blockDim.x) {
+      const int64_t i = tile + threadIdx.x;
+      uint64_t entry = 0;
+      if (i < range.end) {
+        entry = add_seed(i);
+        a_.column[i] = static_cast<int64_t>(by_queue ? entry & ~kMade : entry);
+      }
+      if (by_queue)
+        push(entry, 0, 0);
+    }
+    if (by_queue && threadIdx.x == 0)
+      retire_tasks(a_.queue, 1);
+  }
+
+  // Until no task is left.
+  __device__ void drain() {
+    for (;;) {
+      if (threadIdx.x == 0) {
+        shared_.count =
+            claim_tasks(a_.queue, blockDim.x / group_.size, &shared_.slot);
+        if (shared_.count == 0)
+          back_off();
+      }
+      __syncthreads();  // claimed
+      const int count = shared_.count;
+      if (count == kNoMoreTasks)
+        return;
+      if (static_cast<int>(threadIdx.x) < count)
+        shared_.task[threadIdx.x] =
+            read_task(a_.queue, shared_.slot + threadIdx.x);
+      __syncthreads();  // fetched
+      if (count == 0)
+        continue;
+      const int64_t edges = draw(-1, count);
+      push(carry(count), shared_.first_edge, edges);
+      if (threadIdx.x == 0)
+        retire_tasks(a_.queue, count);
+    }
+  }
+
+  // The tasks of a hop, when its columns are known.
+  __device__ void draw_hop(int hop) {
+    int64_t* columns = a_.column + a_.column_end[hop];
+    const BlockRange range(a_.column_end[hop + 1] - a_.column_end[hop]);
+    for (int64_t tile = range.begin; tile < range.end; tile += blockDim.x) {
+      const int64_t i = tile + threadIdx.x;
+      uint64_t task = kNoTask;
+      if (i < range.end) {
+        const uint64_t entry = static_cast<uint64_t>(columns[i]);
+        const bool first = hop > 0 || (entry & kMade) != 0;
+        columns[i] = static_cast<int64_t>(entry & ~kMade);
+        task = first ? entry & ~kMade : kNoTask;
+      }
+      shared_.task[threadIdx.x] = task;
+      __syncthreads();  // fetched
+      const int64_t left = range.end - tile;
+      draw(hop, static_cast<int>(left < blockDim.x ? left : blockDim.x));
+      __syncthreads();  // the tasks of the tile are done
+    }
+  }
+
+ private:
+  // As many lanes as a task has slots, if they fit in a warp.
+  __device__ static uint32_t lanes_for(const Args& args) {
+    uint32_t lanes = 4;
+    for (int hop = 0; hop < args.options.num_hops; ++hop) {
+      const int64_t fanout = args.graph.fanouts[hop];
+      while (lanes < 32 && (fanout < 0 || lanes < fanout))
+        lanes *= 2;
+    }
+    return lanes;
+  }
+
+  __device__ static bool is_made(uint64_t entry) {
+    return (entry & kMade) != 0;
+  }
+
+  __device__ uint64_t add_seed(int64_t i) const {
+    int64_t seed = a_.seeds[i];
+    if (seed < 0 || seed >= a_.num_nodes) {
+      note_fault(a_.report, Report::kId, i, seed);
+      seed = 0;
+    }
+    return make_task(0, seed);
+  }
+
+  // The entry of a node at a hop, marked if it is a task that this made.
+  __device__ uint64_t make_task(int hop, int64_t node) const {
+    bool added;
+    const uint64_t entry = keys_.entry(hop, node, &added);
+    return entry | (added && hop < a_.options.num_hops ? kMade : 0);
+  }
+
+  __device__ int hop_of(uint64_t key) const {
+    return static_cast<int>(key / static_cast<uint64_t>(a_.num_nodes));
+  }
+
+  // Draws the edges of the first `count` of shared_.task, of a hop or of the
+  // hops that their keys tell. Returns how many there are, from
+  // shared_.first_edge on.
+  __device__ int64_t draw(int hop, int count) {
+    const int t = threadIdx.x;
+    SampleColumn column{0, 0, 0, 0, true};
+    const uint64_t task = t < count ? shared_.task[t] : kNoTask;
+    if (task != kNoTask) {
+      const uint64_t key = Atomic<uint64_t>(a_.table.key[task]).load(kRelaxed);
+      shared_.key[t] = key;
+      column = column_of_key(hop < 0 ? hop_of(key) : hop, key);
+    }
+    int64_t edges;
+    column.offset = sum_before(column.count, shared_.sums, &edges);
+    if (t == 0)
+      shared_.first_edge = reserve(edges);
+    __syncthreads();  // reserved
+    if (shared_.first_edge < 0)
+      return 0;
+    column.offset += shared_.first_edge;
+    shared_.column[t] = column;
+    if (task != kNoTask)
+      a_.task_edges[task] = {static_cast<uint32_t>(column.offset),
+                             static_cast<uint32_t>(column.count)};
+    const int any_long = __syncthreads_or(column.count > kLongTask);
+    for (int i = t / group_.size; i < count; i += blockDim.x / group_.size)
+      if (shared_.column[i].count <= kLongTask)
+        draw_task(hop, i, group_);
+    for (int i = 0; any_long && i < count; ++i)
+      if (shared_.column[i].count > kLongTask)
+        draw_task(hop, i, BlockGroup());
+    __syncthreads();  // drawn
+    return edges;
+  }
+
+  __device__ SampleColumn column_of_key(int hop, uint64_t key) const {
+    SampleColumn column;
+    const int64_t v =
+        static_cast<int64_t>(key % static_cast<uint64_t>(a_.num_nodes));
+    if (!read_column<kWeighted>(a_.graph, a_.options, a_.graph.fanouts[hop], v,
+                                nullptr, 0, &column))
+      note_fault(a_.report, Report::kIndptr, v, a_.graph.num_edges);
+    return column;
+  }
+
+  // Room for some edges, or -1.
+  __device__ int64_t reserve(int64_t edges) const {
+    const int64_t first =
+        Atomic<int64_t>(*a_.num_drawn).fetch_add(edges, kRelaxed);
+    if (first + edges <= a_.max_edges)
+      return first;
+    note_fault(a_.report, Report::kOverflow, 0, first + edges);
+    return -1;
+  }
+
+  // By the threads of a group.
+  template <typename group_t>
+  __device__ void draw_task(int hop, int i, const group_t& group) const {
+    const SampleColumn& column = shared_.column[i];
+    if (column.count == 0)
+      return;
+    const uint64_t key = shared_.key[i];
+    if (hop < 0)
+      hop = hop_of(key);
+    const uint64_t v = key % static_cast<uint64_t>(a_.num_nodes);
+    const Stream stream{a_.streams[hop], 0, v};
+    const auto take = [&](uint32_t slot, uint64_t choice) {
+      const int64_t edge = column.start + static_cast<int64_t>(choice);
+      a_.drawn_edge[column.offset + slot] = edge;
+      a_.drawn_row[column.offset + slot] =
+          a_.has_frontier(hop) ? static_cast<int64_t>(meet(hop, edge)) : 0;
+    };
+    const int64_t first = column.offset;
+    const SelectScratch scratch{
+        a_.drawn_edge + first, a_.drawn_row + first,
+        a_.taken == nullptr ? nullptr : a_.taken + first};
+    if (kWeighted)
+      select_weighted(stream, column,
+                      column_weights(a_.graph, static_cast<int64_t>(v), column),
+                      a_.options.replace, group, scratch, take);
+    else
+      select_uniform(stream, column, a_.options.replace, group, scratch, take);
+  }
+
+  // The row of an edge at the next hop.
+  __device__ uint64_t meet(int hop, int64_t edge) const {
+    int64_t row = a_.graph.indices[edge];
+    if (row < 0 || row >= a_.num_nodes) {
+      note_fault(a_.report, Report::kIndices, edge, a_.num_nodes);
+      row = 0;
+    }
+    const uint64_t entry = make_task(hop + 1, row);
+    return a_.takes_queue() ? entry : entry & ~kMade;
+  }
+
+  // What this thread's task makes of its own node: a column of the next hop,
+  // too.
+  __device__ uint64_t carry(int count) const {
+    if (static_cast<int>(threadIdx.x) >= count ||
+        a_.frontier != Frontier::kNodes)
+      return 0;
+    const uint64_t key = shared_.key[threadIdx.x];
+    const int hop = hop_of(key) + 1;
+    return hop == a_.options.num_hops
+               ? 0
+               : make_task(hop, static_cast<int64_t>(
+                                    key % static_cast<uint64_t>(a_.num_nodes)));
+  }
+
+  // Publishes the new tasks among some drawn edges of the block, and those
+  // that its threads bring themselves.
+  __device__ void push(uint64_t own, int64_t first, int64_t edges) {
+    int64_t made = is_made(own);
+    for (int64_t p = first + threadIdx.x; p < first + edges; p += blockDim.x)
+      made += is_made(static_cast<uint64_t>(a_.drawn_row[p]));
+    int64_t all;
+    const int64_t before = sum_before(made, shared_.sums, &all);
+    if (threadIdx.x == 0) {
+      shared_.room =
+          announce_tasks(a_.queue, static_cast<uint32_t>(all), &shared_.slot);
+      if (!shared_.room)
+        note_fault(a_.report, Report::kOverflow, 0, a_.max_columns);
+    }
+    __syncthreads();  // announced
+    uint32_t slot = shared_.slot + static_cast<uint32_t>(before);
+    if (is_made(own) && shared_.room)
+      publish_task(a_.queue, slot++, own & ~kMade);
+    for (int64_t p = first + threadIdx.x; p < first + edges; p += blockDim.x) {
+      const uint64_t entry = static_cast<uint64_t>(a_.drawn_row[p]);
+      if (!is_made(entry))
+        continue;
+      a_.drawn_row[p] = static_cast<int64_t>(entry & ~kMade);
+      if (shared_.room)
+        publish_task(a_.queue, slot++, entry & ~kMade);
+    }
+    __syncthreads();  // published
+  }
+
+  const Args& a_;
+  HopShared& shared_;
+  const TaskKeys<indptr_t, index_t> keys_;
+  const LaneGroup group_;
+};
+
+}  // namespace gsample

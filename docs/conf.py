@@ -1,0 +1,87 @@
+"""How Sphinx builds the site: see ``docs/make.py``.
+
+The source folder is the repository, so that links between pages and to files
+are those that hold in it.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from sphinx.application import Sphinx
+
+import torch_gsample
+from torch_gsample import spark
+
+project = 'torch_gsample'
+author = 'the authors of torch_gsample'
+release = torch_gsample.__version__
+
+extensions = ['myst_parser', 'sphinx.ext.autodoc', 'sphinx.ext.napoleon']
+root_doc = 'docs/index'
+include_patterns = [
+    'docs/**/*.md',
+    'docs/*.md',
+    'benchmark/README.md',
+    'benchmark/results/*.md',
+    'CHANGELOG.md',
+    'CONTRIBUTING.md',
+]
+exclude_patterns = ['.*', 'build', 'dist', 'csrc', 'tests', '*.egg-info']
+
+myst_enable_extensions = ['deflist']
+myst_heading_anchors = 4
+suppress_warnings = [
+    'myst.header',  # pages made of docstrings begin at the second level
+    'toc.not_included',  # what the index does not list has links to it
+]
+
+# Names that are imported at their first use: autodoc looks at what is there.
+for _name in spark.__all__:
+    setattr(spark, _name, getattr(spark, _name))
+
+autodoc_member_order = 'bysource'
+autodoc_typehints = 'none'  # docstrings have them, with shapes
+napoleon_use_rtype = False
+
+# Names of other projects cannot be looked up without a network.
+nitpicky = True
+nitpick_ignore_regex = [('py:.*', r'(?!torch_gsample\b).*')]
+
+html_theme = 'furo'
+html_title = f'torch_gsample {release}'
+html_show_sphinx = False
+html_show_copyright = False
+pygments_style = 'friendly'
+
+
+def name_the_rest(_: Sphinx, page: str, source: list[str]) -> None:
+    """Lists the pages that nobody has put anywhere in the index."""
+    if page == root_doc:
+        pages = sorted(p.stem for p in Path(__file__).parent.glob('*.md'))
+        named = source[0].split()
+        rest = [p for p in pages if p not in named and p != 'index']
+        if rest:
+            options = ':caption: More\n:hidden:\n\n'
+            names = '\n'.join(rest)
+            source[0] += f'\n```{{toctree}}\n{options}{names}\n```\n'
+
+
+def resolve_short_name(app: Sphinx, env: Any, node: Any, text: Any) -> Any:
+    """Finds names of ``torch_gsample``, which their modules describe."""
+    package, _, name = node.get('reftarget', '').rpartition('.')
+    module = getattr(getattr(torch_gsample, name, None), '__module__', '')
+    domain = env.domains['py']
+    for target in domain.objects:
+        home, _, last = target.rpartition('.')
+        if package == project and last == name and module.startswith(home):
+            kind, page = node['reftype'], node['refdoc']
+            return domain.resolve_xref(
+                env, page, app.builder, kind, target, node, text
+            )
+    return None
+
+
+def setup(app: Sphinx) -> None:
+    """Connects the functions above."""
+    app.connect('source-read', name_the_rest)
+    app.connect('missing-reference', resolve_short_name)

@@ -1,0 +1,106 @@
+"""The benchmark of a machine, on tiny graphs."""
+
+import json
+import sys
+
+import pytest
+import torch
+
+from torch_gsample import cli
+from torch_gsample.bench import picture, tasks
+from torch_gsample.bench.tasks import Row
+from torch_gsample.bench.timing import Timing, compare
+
+TINY = tasks._Size(500, 5_000, 100, 16, 2, 20)
+
+
+@pytest.fixture(autouse=True)
+def tiny(monkeypatch):
+    monkeypatch.setattr(tasks, '_QUICK', TINY)
+    monkeypatch.setattr(tasks, '_ROUNDS', 3)
+    monkeypatch.setattr(tasks, '_TRIALS', 1)
+    monkeypatch.setattr(tasks, '_LAYERS', [20])
+
+
+@pytest.fixture
+def a_peer(monkeypatch):
+    """A walker that is installed."""
+    monkeypatch.setattr(
+        tasks.peers,
+        'walkers',
+        lambda graph, seeds, length: {'walker': lambda i: sum(range(100))},
+    )
+
+
+def test_rows_are_printed_written_and_drawn(a_peer, tmp_path, capsys):
+    folder = tmp_path / 'made' / 'here'
+    args = ['bench', '--quick', '--threads', '1', '--output', str(folder)]
+    threads = torch.get_num_threads()
+    assert cli.main([*args, '--json']) == 0
+    assert torch.get_num_threads() == threads
+    found = json.loads(capsys.readouterr().out)
+    assert json.loads((folder / 'bench.json').read_text()) == found
+    assert [row['task'] for row in found['rows']] == list(tasks.TASKS)
+    walks = found['rows'][2]
+    assert walks['ratios']['walker'] == pytest.approx(
+        walks['median_seconds']['walker']
+        / walks['median_seconds']['torch_gsample']
+    )
+    assert {row['threads'] for row in found['rows']} == {1}
+    assert found['versions']['torch'].startswith('2.')
+    text = (folder / 'bench.txt').read_text()
+    assert found['machine'] in text
+    assert 'walker' in text
+    assert (folder / 'bench.png').read_bytes()[1:4] == b'PNG'
+
+
+def test_without_peers_it_says_so(monkeypatch, capsys):
+    monkeypatch.setattr(tasks, 'TASKS', {'walks': tasks._walks})
+    monkeypatch.setattr(tasks.peers, 'walkers', lambda *_: {})
+    assert cli.main(['bench', '--quick', '--threads', '1']) == 0
+    out = capsys.readouterr().out
+    assert 'No peer is installed' in out
+
+
+def test_without_matplotlib_the_rest_is_written(monkeypatch, tmp_path, capsys):
+    monkeypatch.setitem(sys.modules, 'matplotlib.figure', None)
+    monkeypatch.setattr(tasks, 'TASKS', {})
+    assert cli.main(['bench', '--output', str(tmp_path)]) == 0
+    error = capsys.readouterr().err
+    assert "needs matplotlib: `pip install 'torch_gsample[viz]'`" in error
+    files = sorted(p.name for p in tmp_path.iterdir())
+    assert files == ['bench.json', 'bench.txt']
+
+
+def test_a_picture_needs_no_display(monkeypatch, tmp_path):
+    monkeypatch.delenv('DISPLAY', raising=False)
+    monkeypatch.setenv('MPLBACKEND', 'tkagg')  # would need one
+    timings = {'torch_gsample': Timing([1.0]), 'peer': Timing([0.5, 3.0, 4.0])}
+    row = Row('a task', 2, timings)
+    assert row.ratios == {'peer': 3.0}
+    picture.draw(tmp_path / 'a.png', 'a machine', [row])
+    picture.draw(tmp_path / 'b.png', 'a machine', [])
+    assert (tmp_path / 'b.png').stat().st_size > 0
+
+
+def test_folders_are_checked_before_minutes_go_by(
+    monkeypatch, tmp_path, capsys
+):
+    monkeypatch.setattr(tasks, 'run_tasks', None)  # not reached
+    (tmp_path / 'file').touch()
+    assert cli.main(['bench', '--output', str(tmp_path / 'file')]) == 2
+    assert 'file' in capsys.readouterr().err
+    assert cli.main(['bench', '--seconds', '0']) == 2
+    assert '--seconds must be positive (got 0.0)' in capsys.readouterr().err
+
+
+def test_candidates_take_turns():
+    calls = []
+    candidates = {n: lambda i, n=n: calls.append((n, i)) for n in 'ab'}
+    timings = compare(candidates, rounds=2)
+    turns = [(n, i) for i in (0, 0, 0, 1) for n in 'ab']  # two are untimed
+    assert calls == turns
+    assert [len(t.seconds) for t in timings.values()] == [2, 2]
+    calls.clear()
+    compare(candidates, rounds=9, max_seconds=0)
+    assert len(calls) == 2 * (2 + 3)

@@ -1,0 +1,43 @@
+"""Batch after batch, nothing of a sample is left in memory."""
+
+import resource
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.cuda.gpu import Gpu
+from tests.cuda.test_neighbor_sample import skewed_graph, some_seeds
+from torch_gsample.rng import make_key
+
+WARM_UP = 40
+ROOM = 2**16  # bytes that come and go
+
+
+def calls(cuda):
+    """Operators that allocate for the worst case, of a small graph."""
+    graph, seeds = skewed_graph(0), some_seeds(0)[:4]
+    sample = cuda.operator('neighbor_sample')
+    hops = cuda.operator('sample_hops')
+    yield lambda key: sample(*graph, seeds, [3, 2], key)
+    yield lambda key: hops(*graph, seeds, [3, 2], [key] * 2, [0, 1])
+
+
+def used(cuda):
+    """Bytes of the process, or of the GPU."""
+    if isinstance(cuda, Gpu):
+        return torch.cuda.memory_allocated()
+    pages = int(Path('/proc/self/statm').read_text().split()[1])
+    return pages * resource.getpagesize()
+
+
+@pytest.mark.parametrize('operator', [0, 1], ids=['neighbors', 'hops'])
+def test_memory_stays_flat(cuda, operator):
+    cuda.configure(1, 1, 32, 0)
+    call = list(calls(cuda))[operator]
+    batches = 10_000 if isinstance(cuda, Gpu) else 300
+    for i in range(batches):
+        if i == WARM_UP:
+            before = used(cuda)
+        call(make_key(0, 0, i))
+    assert used(cuda) - before < ROOM

@@ -1,0 +1,8 @@
+"""``python -m torch_gsample.cli``, where the command is not installed."""
+
+import sys
+
+from gsample_cli import main
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,117 @@
+"""``gsample convert``, ``info`` and ``verify``: graphs on disk."""
+
+import argparse
+import sys
+from typing import Any
+
+from torch_gsample.cli import output
+from torch_gsample.storage import ChunkedGraph
+
+_CHUNK = ('start', 'nodes', 'first', 'edges', 'offset')
+
+
+def convert(args: argparse.Namespace) -> None:
+    """Writes edge files as a graph in chunks.
+
+    Args:
+        args (argparse.Namespace): The files, the graph, and how to read them.
+    """
+    paths = args.edges if len(args.edges) > 1 else args.edges[0]
+    graph = ChunkedGraph.write(
+        args.graph,
+        paths,
+        num_nodes=args.num_nodes,
+        columns=args.columns,
+        weight_attr=args.weight,
+        time_attr=args.time,
+        chunk_bytes=args.chunk,
+        memory_limit=args.memory,
+        progress=sys.stderr.isatty(),
+    )
+    if args.json:
+        output.print_json(_summary(graph))
+    else:
+        print(graph)
+
+
+def info(args: argparse.Namespace) -> None:
+    """Prints counts, degrees and the chunk table.
+
+    Args:
+        args (argparse.Namespace): The graph.
+    """
+    graph = ChunkedGraph(args.graph)
+    relations = [_relation(graph, r) for r in graph.meta.relations]
+    if args.json:
+        output.print_json({**_summary(graph), 'relations': relations})
+        return
+    print(graph)
+    for node_type, count in graph.num_nodes.items():
+        print(f'nodes {node_type or ""}: {count:,}')
+    for relation in relations:
+        name = '-'.join(relation['edge_type'] or '')
+        print()
+        output.heading(f'edges {name}: {relation["num_edges"]:,}')
+        arrays = [f'{k} of {v} bytes' for k, v in relation['bytes'].items()]
+        print(f'arrays: {", ".join(arrays)}')
+        degrees = [
+            [f'{low}' if low >= high else f'{low}-{high}', f'{count:,}']
+            for low, high, count in relation['in_degrees']
+        ]
+        head = ['in-degree', 'nodes']
+        output.table(head, degrees, head)
+        chunks = [
+            [i, *(row[name] for name in _CHUNK)]
+            for i, row in enumerate(relation['chunks'])
+        ]
+        output.table(['chunk', *_CHUNK], chunks, ['chunk', *_CHUNK])
+
+
+def verify(args: argparse.Namespace) -> int:
+    """Checks every byte of a graph.
+
+    Args:
+        args (argparse.Namespace): The graph.
+    """
+    problem = None
+    try:
+        graph = ChunkedGraph(args.graph)
+        graph.verify()
+    except ValueError as error:
+        problem = str(error)
+    if args.json:
+        output.print_json({'whole': problem is None, 'problem': problem})
+    elif problem is None:
+        print(f'{graph} is whole')
+    else:
+        print(f'gsample: {problem}', file=sys.stderr)
+    return int(problem is not None)
+
+
+def _summary(graph: ChunkedGraph) -> dict[str, Any]:
+    edges = graph.num_edges.items()
+    return {
+        'path': str(graph.path),
+        'num_nodes': {k or '': n for k, n in graph.num_nodes.items()},
+        'num_edges': {'-'.join(k or ''): n for k, n in edges},
+        'bytes': graph.num_bytes,
+    }
+
+
+def _relation(graph: ChunkedGraph, relation: Any) -> dict[str, Any]:
+    degrees = graph.degree_histogram(relation).tolist()
+    return {
+        'edge_type': relation.edge_type,
+        'num_edges': relation.num_edges,
+        'bytes': {k: v for k, v in relation.widths.items() if v > 0},
+        # Lowest and highest degree, and how many nodes have one of them.
+        'in_degrees': [
+            ((1 << bits) >> 1, (1 << bits) - 1, count)
+            for bits, count in enumerate(degrees)
+            if count > 0
+        ],
+        'chunks': [
+            dict(zip(_CHUNK, row, strict=False))
+            for row in relation.chunks.tolist()
+        ],
+    }

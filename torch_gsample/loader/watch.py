@@ -1,0 +1,127 @@
+"""Watches batches on their way to the caller: counts and buckets.
+
+The batches of a pass come in and go out as they are, in the caller's thread,
+whichever worker made them.
+"""
+
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from time import perf_counter
+from typing import Any
+
+from torch_geometric.data import Data, HeteroData
+
+from torch_gsample.loader.batch_shape import BatchShape
+from torch_gsample.loader.static_shapes import StaticShapes
+from torch_gsample.samplers.counts import Counts
+
+
+class BatchWatch:
+    """What is known of the batches that a loader handed out.
+
+    Args:
+        name (str): The loader, for messages.
+        counts (Counts): Where batches are counted.
+        shapes (StaticShapes, optional): The shapes of batches.
+    """
+
+    def __init__(self, name: str, counts: Counts, shapes: StaticShapes | None):
+        self._name, self._counts, self._shapes = name, counts, shapes
+        self._uses: Counter[BatchShape] = Counter()
+
+    def see(self, batch: Any, seconds: float) -> int:
+        """Counts a batch and the time that the caller waited for it.
+
+        Returns:
+            int: The edges of the batch.
+        """
+        self._counts.add_seconds('wait', seconds)
+        if not isinstance(batch, (Data, HeteroData)):
+            return 0
+        nodes = [_hops(s, 'nodes') for s in batch.node_stores]
+        edges = [_hops(s, 'edges') for s in batch.edge_stores]
+        self._counts.add(nodes, edges)
+        if self._shapes is not None:
+            self._see_shape(batch)
+        return sum(map(sum, edges))
+
+    def stats(self) -> dict[str, Any]:
+        """Returns what was counted; see :meth:`KeyedLoader.stats`."""
+        out = self._counts.stats()
+        if self._shapes is None:
+            return out
+        uses = dict.fromkeys(self._shapes.buckets, 0) | self._uses
+        sizes = {
+            'nodes': sum(s.num_nodes * n for s, n in uses.items()),
+            'edges': sum(s.num_edges * n for s, n in uses.items()),
+        }
+        out['buckets'] = [
+            {'nodes': s.num_nodes, 'edges': s.num_edges, 'batches': n}
+            for s, n in uses.items()
+        ]
+        out['padding'] = {
+            key: size / max(sum(out[key]), 1) - 1 if size else 0.0
+            for key, size in sizes.items()
+        }
+        return out
+
+    def _see_shape(self, batch: Data | HeteroData) -> None:
+        assert self._shapes is not None
+        shape = BatchShape(
+            {s._key: _places(s, 'nodes') for s in batch.node_stores},
+            {s._key: _places(s, 'edges') for s in batch.edge_stores},
+        )
+        if shape not in self._uses and shape not in self._shapes.buckets:
+            warnings.warn(
+                f'{self._name}: a batch did not fit the largest bucket and '
+                f'got a new one of {shape.num_nodes} nodes and '
+                f"{shape.num_edges} edges; see 'static_shapes'",
+                stacklevel=2,
+            )
+        self._uses[shape] += 1
+
+
+class Watched:
+    """The batches of a pass, each of which is seen as it is handed out.
+
+    Args:
+        batches (Iterator): The batches.
+        see (Callable): Called with each, and the seconds that it took;
+            returns its edges.
+    """
+
+    #: Edges of the batch that was handed out last.
+    num_edges = 0
+
+    def __init__(
+        self, batches: Iterator[Any], see: Callable[[Any, float], int]
+    ):
+        self._batches, self._see = batches, see
+
+    def __iter__(self) -> 'Watched':
+        return self
+
+    def __next__(self) -> Any:
+        start = perf_counter()
+        batch = next(self._batches)
+        self.num_edges = self._see(batch, perf_counter() - start)
+        return batch
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._batches, name)
+
+
+def _hops(store: Any, level: str) -> Sequence[int]:
+    """Returns the nodes or edges of each hop, without padding."""
+    for kind in ('real', 'sampled'):
+        counts = store.get(f'num_{kind}_{level}')
+        if counts is not None:
+            return counts
+    return [getattr(store, f'num_{level}') or 0]
+
+
+def _places(store: Any, level: str) -> tuple[int, ...]:
+    """Returns how many nodes or edges each hop has with its padding."""
+    counts = store.get(f'num_sampled_{level}')
+    return tuple(counts or [getattr(store, f'num_{level}')])

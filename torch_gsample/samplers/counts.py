@@ -1,0 +1,124 @@
+"""Counts what is sampled, and the time that it takes, phase by phase.
+
+Samples come in, plain numbers go out. Under a profiler phases are ranges of
+its trace.
+"""
+
+import threading
+from collections.abc import Iterable, Sequence
+from itertools import zip_longest
+from time import perf_counter
+from typing import Any
+
+import torch
+from torch.autograd import profiler
+
+
+class Counts:
+    """Counts of one process. Threads may count at the same time.
+
+    Example:
+        >>> counts = Counts()
+        >>> counts.add([[2, 3], [0, 1]], [[5], [1]])
+        >>> counts.stats()['nodes'], counts.stats()['edges']
+        ([2, 4], [6])
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.reset()
+
+    def reset(self) -> None:
+        """Begins at zero."""
+        with self._lock:
+            self._batches = 0
+            self._nodes: list[int] = []
+            self._edges: list[int] = []
+            self._seconds: dict[str, float] = {}
+
+    def add(
+        self, nodes: Iterable[Sequence[int]], edges: Iterable[Sequence[int]]
+    ) -> None:
+        """Counts a batch.
+
+        Args:
+            nodes (Iterable[List[int]]): New nodes at each hop, seeds first;
+                for each node type.
+            edges (Iterable[List[int]]): Edges at each hop, for each edge
+                type.
+        """
+        with self._lock:
+            self._batches += 1
+            _add(self._nodes, nodes)
+            _add(self._edges, edges)
+
+    def add_sample(self, out: Any) -> None:
+        """Counts a ``SamplerOutput`` or a ``HeteroSamplerOutput``."""
+        self.add(
+            _by_type(out.num_sampled_nodes, out.node),
+            _by_type(out.num_sampled_edges, out.row),
+        )
+
+    def phase(self, name: str) -> '_Phase':
+        """Returns a context whose time is counted under a name.
+
+        A profiler shows it as ``gsample::<name>``.
+        """
+        return _Phase(self, name)
+
+    def add_seconds(self, name: str, seconds: float) -> None:
+        """Counts the time of a phase."""
+        with self._lock:
+            self._seconds[name] = self._seconds.get(name, 0.0) + seconds
+
+    def stats(self) -> dict[str, Any]:
+        """Returns what was counted; see :meth:`KeyedSampler.stats`."""
+        with self._lock:
+            new, edges = sum(self._nodes[1:]), sum(self._edges)
+            return {
+                'batches': self._batches,
+                'nodes': list(self._nodes),
+                'edges': list(self._edges),
+                'duplicates': 1 - new / edges if edges else 0.0,
+                'seconds': dict(self._seconds),
+            }
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Counts, ()  # of another process
+
+
+class _Phase:
+    __slots__ = ('_counts', '_name', '_range', '_start')
+
+    def __init__(self, counts: Counts, name: str):
+        self._counts, self._name = counts, name
+
+    def __enter__(self) -> None:
+        # A range costs microseconds even where no one looks.
+        self._range = None
+        if profiler._is_profiler_enabled:
+            self._range = torch.profiler.record_function(
+                f'gsample::{self._name}'
+            )
+            self._range.__enter__()
+        self._start = perf_counter()
+
+    def __exit__(self, *error: Any) -> None:
+        self._counts.add_seconds(self._name, perf_counter() - self._start)
+        if self._range is not None:
+            self._range.__exit__(*error)
+
+
+def _add(totals: list[int], by_type: Iterable[Sequence[int]]) -> None:
+    hops = map(sum, zip_longest(*by_type, fillvalue=0))
+    totals[:] = map(sum, zip_longest(totals, hops, fillvalue=0))
+
+
+def _by_type(counts: Any, values: Any) -> Iterable[Sequence[int]]:
+    if isinstance(counts, dict):
+        return counts.values()
+    if counts is not None:
+        return [counts]
+    if isinstance(values, dict):
+        return [[v.numel()] for v in values.values()]
+    return [[values.numel()]]

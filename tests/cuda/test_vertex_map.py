@@ -23,6 +23,7 @@ from torch_gsample import ops
 from torch_gsample.codegen import vertex_cuda
 from torch_gsample.codegen.cuda_kernel import run_vertex_unit
 from torch_gsample.codegen.vertex_cuda import vertex_cuda_kernel
+from torch_gsample.vertex.graph import Graph
 from torch_gsample.vertex.operator import Fused
 
 ALL = PROGRAMS | EXTRA
@@ -174,3 +175,22 @@ def test_few_groups_share_a_block_where_they_need_much_memory(recorded):
     kernel = vertex_cuda_kernel(widened)
     assert kernel.groups < 4
     assert kernel.threads == 32 * kernel.groups
+
+
+def test_edges_that_are_not_in_the_graph_have_no_gradient(kernels, recorded):
+    # The gradient of a weight of each edge, of which one more is given.
+    fused, made, operands, want = recorded['weighted', torch.float32][2]
+    [output] = fused.unit.outputs
+    assert output.kind == 'E'
+    more = [
+        torch.cat([x, x[:1]]) if leaf.kind == 'E' else x
+        for x, leaf in zip(operands, fused.unit.leaves, strict=True)
+    ]
+    torch.use_deterministic_algorithms(True)  # fills what is not written
+    try:
+        with kernels.running():
+            [out] = fused.run_on_gpu(Graph(made.incoming, E + 1), more)
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert torch.equal(out[:E], want[0])
+    assert out[E].item() == 0

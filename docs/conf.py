@@ -4,12 +4,14 @@ The source folder is the repository, so that links between pages and to files
 are those that hold in it.
 """
 
+import re
 from pathlib import Path
 from typing import Any
 
 from sphinx.application import Sphinx
 
 import torch_gsample
+from torch_gsample import spark
 
 project = 'torch_gsample'
 author = 'the authors of torch_gsample'
@@ -24,6 +26,7 @@ include_patterns = [
     'benchmark/results/*.md',
     'CHANGELOG.md',
     'CONTRIBUTING.md',
+    'README.md',
 ]
 exclude_patterns = ['.*', 'build', 'dist', 'csrc', 'tests', '*.egg-info']
 
@@ -34,9 +37,12 @@ suppress_warnings = [
     'toc.not_included',  # what the index does not list has links to it
 ]
 
+# Names that are imported at their first use: autodoc looks at what is there.
+for _name in spark.__all__:
+    setattr(spark, _name, getattr(spark, _name))
+
 autodoc_member_order = 'bysource'
 autodoc_typehints = 'none'  # docstrings have them, with shapes
-autodoc_mock_imports = ['pyspark', 'duckdb', 'pyarrow']
 napoleon_use_rtype = False
 
 # Names of other projects cannot be looked up without a network.
@@ -62,19 +68,33 @@ def name_the_rest(_: Sphinx, page: str, source: list[str]) -> None:
             source[0] += f'\n```{{toctree}}\n{options}{names}\n```\n'
 
 
+def unlink_folders(_: Sphinx, page: str, source: list[str]) -> None:
+    """Leaves the text of links to folders, which have no page."""
+    here = Path(__file__).parent.parent / Path(page).parent
+
+    def text_of(link: re.Match) -> str:
+        return link[1] if (here / link[2]).is_dir() else link[0]
+
+    source[0] = re.sub(r'\[([^][]+)\]\(([^)#:]+)\)', text_of, source[0])
+
+
 def resolve_short_name(app: Sphinx, env: Any, node: Any, text: Any) -> Any:
     """Finds names of ``torch_gsample``, which their modules describe."""
     package, _, name = node.get('reftarget', '').rpartition('.')
-    value = getattr(torch_gsample, name, None)
-    if package != 'torch_gsample' or not hasattr(value, '__qualname__'):
-        return None
-    target = f'{value.__module__}.{value.__qualname__}'
-    return env.domains['py'].resolve_xref(
-        env, node['refdoc'], app.builder, node['reftype'], target, node, text
-    )
+    module = getattr(getattr(torch_gsample, name, None), '__module__', '')
+    domain = env.domains['py']
+    for target in domain.objects:
+        home, _, last = target.rpartition('.')
+        if package == project and last == name and module.startswith(home):
+            kind, page = node['reftype'], node['refdoc']
+            return domain.resolve_xref(
+                env, page, app.builder, kind, target, node, text
+            )
+    return None
 
 
 def setup(app: Sphinx) -> None:
     """Connects the functions above."""
     app.connect('source-read', name_the_rest)
+    app.connect('source-read', unlink_folders)
     app.connect('missing-reference', resolve_short_name)

@@ -28,6 +28,7 @@ from torch_gsample.loader.prefetch import (
     in_prefetch_thread,
     prefetched,
 )
+from torch_gsample.loader.progress import check_progress, shown
 from torch_gsample.loader.sharding import Shard, read_shard
 from torch_gsample.loader.static_shapes import Shapes, StaticShapes
 from torch_gsample.loader.watch import BatchWatch, Watched
@@ -64,6 +65,8 @@ class KeyedLoader:
     _ahead_of: ProgramSampler | None = None
     #: Where batches are made if the sampler is on a GPU.
     gpu_batches: GpuBatches | None = None
+    #: Whether a pass shows a progress bar.
+    progress: bool = False
     #: The shapes that batches are padded to.
     static_shapes: StaticShapes | None = None
 
@@ -74,18 +77,22 @@ class KeyedLoader:
         sampler: Any,
         kwargs: dict[str, Any],
         static_shapes: Shapes = False,
+        progress: bool = False,
     ) -> None:
         """Reads what concerns this class, before PyG's initialisation.
 
         A sampler that is not keyed may use torch's default generator, which
         its caller uses as well: it stays in the caller's thread.
         """
+        name = type(self).__name__
         if isinstance(sampler, NeighborSampler) and sampler.placement:
-            check_loader(type(self).__name__, data, kwargs)
+            check_loader(name, data, kwargs)
             device = sampler.placement.device
             self.gpu_batches = GpuBatches(with_edge_index(data), device)
+        if progress:
+            check_progress(name)
+            self.progress = True
         if static_shapes is not False:
-            name = type(self).__name__
             self.static_shapes = StaticShapes(name, static_shapes, sampler)
         if kwargs.get('filter_per_worker') is None:
             kwargs['filter_per_worker'] = _filter_per_worker(data, kwargs)
@@ -95,7 +102,7 @@ class KeyedLoader:
         if isinstance(sampler, ProgramSampler) and sampler.compile:
             self._ahead_of = sampler
         # Samplers without a seed have none that all processes must share.
-        seed = 0
+        seed: int | None = 0
         if isinstance(sampler, KeyedSampler):
             seed = sampler.seed if sampler.is_seeded else None
         self._init_epochs(prefetch, kwargs, seed)
@@ -155,7 +162,7 @@ class KeyedLoader:
 
     def __iter__(self) -> Iterator[Any]:
         batches: Any = Watched(self._begin_pass(), self._watch.see)
-        return batches
+        return shown(batches, self) if self.progress else batches
 
     def _begin_pass(self) -> Iterator[Any]:
         epoch = self.epoch

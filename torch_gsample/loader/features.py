@@ -112,7 +112,7 @@ def join_features(loader: Any, filter_fn: Any, out: Any) -> Any:
         out = loader.transform_sampler_output(out)
     shapes = loader.static_shapes
     padding = None if shapes is None else shapes.padding(out, loader.data)
-    with loader.counts.phase('features', 'gsample::join_features'):
+    with loader.counts.phase('join_features'):
         batch = _join(bare, filter_fn, out, padding)
     return batch if loader.transform is None else loader.transform(batch)
 
@@ -128,7 +128,8 @@ def _join(bare: Any, filter_fn: Any, out: Any, padding: Padding | None) -> Any:
     if isinstance(out, (AttributedOutput, HeteroAttributedOutput)):
         out.attributes.write_to(batch)
     if padding is not None:
-        padding.apply(batch)
+        with bare.counts.phase('pad_batch'):
+            padding.apply(batch)
     if features is None:
         return batch
     if padding is None:

@@ -104,11 +104,14 @@ class NeighborLoader(KeyedLoader, pyg_loader.NeighborLoader):
             batches to a few shapes, so that ``torch.compile`` compiles a
             model as many times only: how many (:obj:`True`: one), or these
             shapes. See ``docs/static_shapes.md`` for the masks.
+        progress (bool, optional): Whether to show a progress bar with sampled
+            edges a second, where standard error is a terminal. Needs rich.
         **kwargs (optional): Further arguments of :class:`NeighborSampler`
             (``replace``, ``seed``, ...), of PyG's loader (``transform``, ...)
             and of :class:`torch.utils.data.DataLoader`.
 
     Raises:
+        ImportError: If there is no rich for ``progress``.
         ValueError: If arguments contradict each other.
 
     Example:
@@ -131,6 +134,7 @@ class NeighborLoader(KeyedLoader, pyg_loader.NeighborLoader):
         sampler: Any = None,
         prefetch: int | None = None,
         static_shapes: Shapes = False,
+        progress: bool = False,
         **kwargs: Any,
     ):
         graph_sampler = split_sampler('NeighborLoader', sampler, kwargs)
@@ -145,7 +149,9 @@ class NeighborLoader(KeyedLoader, pyg_loader.NeighborLoader):
             )
         else:
             _check_no_options('NeighborLoader', kwargs)
-        self._init_keyed(data, prefetch, graph_sampler, kwargs, static_shapes)
+        self._init_keyed(
+            data, prefetch, graph_sampler, kwargs, static_shapes, progress
+        )
         pyg_loader.NodeLoader.__init__(
             self,
             data=with_edge_index(data),
@@ -176,10 +182,12 @@ class LinkNeighborLoader(KeyedLoader, pyg_loader.LinkNeighborLoader):
         prefetch (int, optional): As in :class:`NeighborLoader`.
         static_shapes (bool or int or List[BatchShape], optional): As in
             :class:`NeighborLoader`. Seed edges are not padded.
+        progress (bool, optional): As in :class:`NeighborLoader`.
         **kwargs (optional): As in :class:`NeighborLoader`; ``neg_sampling``
             and ``neg_sampling_ratio`` as in PyG.
 
     Raises:
+        ImportError: If there is no rich for ``progress``.
         ValueError: If arguments contradict each other.
     """
 
@@ -194,6 +202,7 @@ class LinkNeighborLoader(KeyedLoader, pyg_loader.LinkNeighborLoader):
         sampler: Any = None,
         prefetch: int | None = None,
         static_shapes: Shapes = False,
+        progress: bool = False,
         **kwargs: Any,
     ):
         graph_sampler = split_sampler('LinkNeighborLoader', sampler, kwargs)
@@ -210,7 +219,9 @@ class LinkNeighborLoader(KeyedLoader, pyg_loader.LinkNeighborLoader):
             )
         else:
             _check_no_options('LinkNeighborLoader', kwargs)
-        self._init_keyed(data, prefetch, graph_sampler, kwargs, static_shapes)
+        self._init_keyed(
+            data, prefetch, graph_sampler, kwargs, static_shapes, progress
+        )
         pyg_loader.LinkLoader.__init__(
             self,
             data=with_edge_index(data),

@@ -87,11 +87,15 @@ class Watched:
 
     Args:
         batches (Iterator): The batches.
-        see (Callable): Called with each, and the seconds that it took.
+        see (Callable): Called with each, and the seconds that it took;
+            returns its edges.
     """
 
+    #: Edges of the batch that was handed out last.
+    num_edges = 0
+
     def __init__(
-        self, batches: Iterator[Any], see: Callable[[Any, float], object]
+        self, batches: Iterator[Any], see: Callable[[Any, float], int]
     ):
         self._batches, self._see = batches, see
 
@@ -101,7 +105,7 @@ class Watched:
     def __next__(self) -> Any:
         start = perf_counter()
         batch = next(self._batches)
-        self._see(batch, perf_counter() - start)
+        self.num_edges = self._see(batch, perf_counter() - start)
         return batch
 
     def __getattr__(self, name: str) -> Any:

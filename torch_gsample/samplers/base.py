@@ -6,6 +6,7 @@ from torch import Tensor
 from torch_geometric.sampler import BaseSampler
 
 from torch_gsample import rng
+from torch_gsample.samplers.counts import Counts
 
 
 class KeyedSampler(BaseSampler):
@@ -35,6 +36,7 @@ class KeyedSampler(BaseSampler):
         self.seed = rng.draw_seed() if seed is None else seed
         self.rng_scope = rng_scope
         self.epoch = 0
+        self.counts = Counts()
         rng.make_key(self.seed)  # checks the seed
 
     def set_epoch(self, epoch: int) -> None:
@@ -61,6 +63,24 @@ class KeyedSampler(BaseSampler):
             epoch (int): The number of the pass.
             part (float): Batches handed out of all.
         """
+
+    def stats(self) -> dict[str, Any]:
+        """Returns what this process sampled since the sampler was made.
+
+        A worker has counts of its own; those of the batches of all workers
+        are in the ``stats()`` of a loader.
+
+        Returns:
+            Dict[str, Any]: ``batches``; ``nodes``, the seeds and the new
+            nodes of each hop; ``edges`` of each hop (all at once where
+            samples do not tell); ``duplicates``, the part of the edges that
+            led to no new node; ``seconds`` of each phase; and what caches
+            did, where there are some.
+        """
+        return {**self.counts.stats(), **self._cache_stats()}
+
+    def _cache_stats(self) -> dict[str, Any]:
+        return {}
 
     def batch_key(self, *ids: Tensor | int | None) -> Tensor:
         """Returns the key of the current batch, int64 ``[1, 3]``.

@@ -6,6 +6,7 @@ its trace.
 
 import threading
 from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 from time import perf_counter
 from typing import Any
 
@@ -58,14 +59,12 @@ class Counts:
             _by_type(out.num_sampled_edges, out.row),
         )
 
-    def phase(self, name: str, title: str) -> '_Phase':
-        """Returns a context whose time is counted.
+    def phase(self, name: str) -> '_Phase':
+        """Returns a context whose time is counted under a name.
 
-        Args:
-            name (str): The phase.
-            title (str): What a profiler shows of it.
+        A profiler shows it as ``gsample::<name>``.
         """
-        return _Phase(self, name, title)
+        return _Phase(self, name)
 
     def add_seconds(self, name: str, seconds: float) -> None:
         """Counts the time of a phase."""
@@ -73,14 +72,7 @@ class Counts:
             self._seconds[name] = self._seconds.get(name, 0.0) + seconds
 
     def stats(self) -> dict[str, Any]:
-        """Returns what was counted.
-
-        Returns:
-            Dict[str, Any]: ``batches``; ``nodes``, the seeds and the new
-            nodes of each hop; ``edges`` of each hop (all at once where a
-            sample does not tell); ``duplicates``, the part of the edges that
-            led to no new node; ``seconds`` of each phase.
-        """
+        """Returns what was counted; see :meth:`KeyedSampler.stats`."""
         with self._lock:
             new, edges = sum(self._nodes[1:]), sum(self._edges)
             return {
@@ -96,16 +88,18 @@ class Counts:
 
 
 class _Phase:
-    __slots__ = ('_counts', '_name', '_range', '_start', '_title')
+    __slots__ = ('_counts', '_name', '_range', '_start')
 
-    def __init__(self, counts: Counts, name: str, title: str):
-        self._counts, self._name, self._title = counts, name, title
+    def __init__(self, counts: Counts, name: str):
+        self._counts, self._name = counts, name
 
     def __enter__(self) -> None:
         # A range costs microseconds even where no one looks.
         self._range = None
         if profiler._is_profiler_enabled:
-            self._range = torch.profiler.record_function(self._title)
+            self._range = torch.profiler.record_function(
+                f'gsample::{self._name}'
+            )
             self._range.__enter__()
         self._start = perf_counter()
 
@@ -116,10 +110,8 @@ class _Phase:
 
 
 def _add(totals: list[int], by_type: Iterable[Sequence[int]]) -> None:
-    for counts in by_type:
-        totals += [0] * (len(counts) - len(totals))
-        for hop, count in enumerate(counts):
-            totals[hop] += count
+    hops = map(sum, zip_longest(*by_type, fillvalue=0))
+    totals[:] = map(sum, zip_longest(totals, hops, fillvalue=0))
 
 
 def _by_type(counts: Any, values: Any) -> Iterable[Sequence[int]]:

@@ -143,7 +143,14 @@ class Neighborhood:
         return replace(self, caches=caches)
 
     def stats(self) -> dict[str, int]:
-        """Returns how many edges were read, and of them by the caches."""
+        """Returns how many edges were read, and of them by the caches.
+
+        Returns:
+            Dict[str, int]: ``edges_read`` and ``edges_cached``; their ratio
+            is the hit rate. Empty where there are no caches.
+        """
+        if not self.caches:
+            return {}
         reads = [cache.reads() for cache in self.caches]
         return {
             'edges_read': sum(both for _, both in reads),

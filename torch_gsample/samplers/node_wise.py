@@ -308,7 +308,8 @@ class NeighborSampler(KeyedSampler):
             self._check_node_type(node_type)
             size = self.graph.num_nodes[node_type]
             node_ids('NeighborSampler', 'edge_label_index', nodes, size)
-        ends.add_negatives(self._negatives, self._times, key)
+        with self.counts.phase('negatives'):
+            ends.add_negatives(self._negatives, self._times, key)
         seeds, times = ends.seeds(self.disjoint)
         out = self._sample(seeds, times, key)
         if self.exclude_seed_edges:
@@ -330,16 +331,6 @@ class NeighborSampler(KeyedSampler):
         """
         self._negatives.prepare(edge_type)
 
-    def stats(self) -> dict[str, int]:
-        """Returns what was counted since the sampler was made.
-
-        Returns:
-            Dict[str, int]: ``edges_read``, of graphs that have a cache, and
-            ``edges_cached``, those of them that the GPU's memory held: their
-            ratio is the hit rate.
-        """
-        return self._neighborhood.stats()
-
     def __repr__(self) -> str:
         return (
             f'{type(self).__name__}({self._num_neighbors.values}, '
@@ -347,6 +338,9 @@ class NeighborSampler(KeyedSampler):
         )
 
     # Helpers #################################################################
+
+    def _cache_stats(self) -> dict[str, Any]:
+        return self._neighborhood.stats()
 
     @property
     def _backward(self) -> bool:
@@ -373,12 +367,14 @@ class NeighborSampler(KeyedSampler):
             disjoint=self.disjoint,
             num_threads=self.num_threads or 0,
         )
-        out = self._neighborhood.sample(
-            seeds, seed_time, self._fanouts, options
-        )
+        neighborhood = self._neighborhood
+        with self.counts.phase('sample'):
+            out = neighborhood.sample(seeds, seed_time, self._fanouts, options)
         if self.subgraph_type == SubgraphType.induced:
-            self._neighborhood.induce(out, seed_time, options)
-        self._neighborhood.restore_edge_ids(out)
+            with self.counts.phase('induce'):
+                neighborhood.induce(out, seed_time, options)
+        with self.counts.phase('edge_ids'):
+            neighborhood.restore_edge_ids(out)
         return out
 
     def _finish(self, out: Any) -> Any:
@@ -386,4 +382,5 @@ class NeighborSampler(KeyedSampler):
             metadata = out.metadata
             out = out.to_bidirectional(keep_orig_edges=self.keep_orig_edges)
             out.metadata = metadata
+        self.counts.add_sample(out)
         return out

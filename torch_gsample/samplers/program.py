@@ -218,8 +218,7 @@ class ProgramSampler(KeyedSampler):
             TypeError: If the program returns something else than matrices.
             ValueError: If what it returns is no sample of the graph.
         """
-        [out] = finish([self._steps_of_nodes(inputs)], self._run)
-        return out
+        return self._finish([self._steps_of_nodes(inputs)])[0]
 
     def sample_from_edges(
         self,
@@ -240,9 +239,7 @@ class ProgramSampler(KeyedSampler):
             TypeError: If the program returns something else than matrices.
             ValueError: If what it returns is no sample of the graph.
         """
-        steps = self._steps_of_edges(inputs, neg_sampling)
-        [out] = finish([steps], self._run)
-        return out
+        return self._finish([self._steps_of_edges(inputs, neg_sampling)])[0]
 
     def sample_batches(
         self,
@@ -270,7 +267,7 @@ class ProgramSampler(KeyedSampler):
             else self._steps_of_edges(inputs, neg_sampling)
             for inputs in batches
         ]
-        return finish(steps, self._run, numbers)
+        return self._finish(steps, numbers)
 
     def prepare_negatives(self, edge_type: EdgeType | None) -> None:
         """Builds what ``true_negatives`` needs for an edge type."""
@@ -351,16 +348,22 @@ class ProgramSampler(KeyedSampler):
             self.__dict__.setdefault('_bound', runner)
         return self.__dict__['_bound']
 
+    def _finish(self, steps: Sequence[Steps], numbers: Any = None) -> Any:
+        outs = finish(steps, self._run, numbers)
+        for out in outs:
+            self.counts.add_sample(out)
+        return outs
+
     def _run(self, runs: list[Run]) -> list[Returned]:
         """Runs the program for some batches, together where that pays."""
         A: Any = self.matrices
         if not self.is_hetero:
             A = A[None]
             runs = [Run(run.seeds[None], run.key) for run in runs]
-        return [
-            read_returned(self._name, self.graph, returned, self.disjoint)
-            for returned in self._runner(A, runs)
-        ]
+        with self.counts.phase('sample'):
+            found = self._runner(A, runs)
+        options = self._name, self.graph
+        return [read_returned(*options, r, self.disjoint) for r in found]
 
     def _steps_of_nodes(self, inputs: NodeSamplerInput) -> Steps:
         self._check_seeds(inputs.input_type, 'seeds', inputs.node)
@@ -373,14 +376,13 @@ class ProgramSampler(KeyedSampler):
         self, inputs: EdgeSamplerInput, neg_sampling: NegativeSampling | None
     ) -> Steps:
         key = self.batch_key(inputs.row, inputs.col, inputs.time)
-        ends = LinkBatch(
-            inputs, NegativeSampling.cast(neg_sampling), self._name
-        )
-        for node_type, nodes in zip(
-            ends.end_types, (inputs.row, inputs.col), strict=True
-        ):
+        negatives = NegativeSampling.cast(neg_sampling)
+        ends = LinkBatch(inputs, negatives, self._name)
+        both = inputs.row, inputs.col
+        for node_type, nodes in zip(ends.end_types, both, strict=True):
             self._check_seeds(node_type, 'seeds', nodes)
-        ends.add_negatives(self._negatives, Times(), key)
+        with self.counts.phase('negatives'):
+            ends.add_negatives(self._negatives, Times(), key)
         seeds, _ = ends.seeds(self.disjoint)
         out = yield from self._steps(seeds, key)
         if self.exclude_seed_edges:

@@ -163,8 +163,9 @@ class RandomReadSampler(DiskSampler):
         """Returns counts of this process.
 
         Returns:
-            Dict[str, Any]: ``hits`` and ``misses`` (items that were in the
-            cache or not), ``hit_rate``, ``blocks_read``, ``requests`` (reads
-            of joined blocks) and ``engine``.
+            Dict[str, Any]: Those of :meth:`KeyedSampler.stats`, and ``hits``
+            and ``misses`` (items that were in the cache or not),
+            ``hit_rate``, ``blocks_read``, ``requests`` (reads of joined
+            blocks) and ``engine``.
         """
-        return self._reads.stats()
+        return {**super().stats(), **self._reads.stats()}

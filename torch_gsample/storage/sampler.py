@@ -36,6 +36,10 @@ class DiskNeighborhood:
             self._sampler.graph, seeds, seed_time, fanouts, options, draw
         )
 
+    def stats(self) -> dict[str, Any]:
+        """Returns nothing: a sampler knows its own caches."""
+        return {}
+
     def restore_edge_ids(self, out: Any) -> None:
         """Does nothing: edges on disk have their ids beside them."""
 

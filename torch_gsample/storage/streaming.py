@@ -208,7 +208,8 @@ class StreamingSampler(DiskSampler):
             self._spare // 8,
         )
         try:
-            sample_epoch(task, {seeds.input_type: key}, folder)
+            with self.counts.phase('prepare_epoch'):
+                sample_epoch(task, {seeds.input_type: key}, folder)
         except BaseException:
             folder.remove()
             raise

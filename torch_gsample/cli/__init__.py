@@ -1,7 +1,7 @@
 """The commands of ``gsample``, a function each.
 
-Parsed arguments come in, from the module ``gsample_cli``; an exit status goes
-out, and what was found to standard output.
+Parsed arguments come in, from :mod:`torch_gsample.cli.command`; an exit status
+goes out, and what was found to standard output.
 """
 
-from gsample_cli import main as main
+from torch_gsample.cli.command import main as main

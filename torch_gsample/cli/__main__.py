@@ -2,7 +2,7 @@
 
 import sys
 
-from gsample_cli import main
+from torch_gsample.cli.command import main
 
 if __name__ == '__main__':
     sys.exit(main())

@@ -1,8 +1,4 @@
-"""The command ``gsample``: reads its arguments, then imports what they need.
-
-It lies beside the package, not inside: importing the package takes seconds,
-as it imports torch, and help and wrong arguments should not.
-"""
+"""The command ``gsample``: reads arguments, then imports what they need."""
 
 import argparse
 import os

@@ -149,6 +149,7 @@ class Writer:
         self._lines: list[str] = []
 
     def lines(self) -> list[str]:
+        """Returns the statements of the kernel."""
         for number in self._read:
             kind = CPP_TYPES[self._unit.leaves[number].dtype]
             shared = self._unit.leaves[number].kind == PARAMETER

@@ -311,6 +311,7 @@ class _CudaWriter(Writer):
         return lines
 
     def lines(self) -> list[str]:
+        """Returns the statements of the kernel."""
         self._vertex()
         head = _VERTEX.replace('    SYNC\n', f'    {_SYNC}\n')
         return [head.rstrip('\n'), *self._lines, '  }', '}']

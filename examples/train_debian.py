@@ -25,6 +25,7 @@ import sys
 import time
 from collections.abc import Iterable
 from itertools import islice
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -200,6 +201,36 @@ def sampling_rate(loader: NeighborLoader) -> float:
     return num_edges / min(seconds)
 
 
+def make_writer(log_dir: str | None) -> Any:
+    """Returns what writes to TensorBoard, if there is a folder for it."""
+    if log_dir is None:
+        return None
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        sys.exit(
+            f"--log-dir needs 'tensorboard': pip install tensorboard ({error})"
+        )
+    return SummaryWriter(log_dir)
+
+
+def log_epoch(
+    writer: Any, epoch: int, loader: NeighborLoader, values: dict[str, float]
+) -> None:
+    """Writes some values, and what the loader counted so far."""
+    stats = loader.stats()
+    values = values | {'sampling/duplicates': stats['duplicates']}
+    for level in ('nodes', 'edges'):
+        for hop, count in enumerate(stats[level]):
+            mean = count / stats['batches']
+            values[f'sampling/{level} a batch, {hop}'] = mean
+    for phase, seconds in stats['seconds'].items():
+        values[f'seconds/{phase}'] = seconds
+    for name, value in values.items():
+        writer.add_scalar(name, value, epoch)
+    writer.flush()
+
+
 def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description='Trains GraphSAGE on sampled neighbours.',
@@ -218,6 +249,7 @@ def parse_args() -> argparse.Namespace:
     add('--lr', type=float, default=0.01)
     add('--workers', type=int, default=0, help='0: sample in a thread')
     add('--seed', type=int, default=0)
+    add('--log-dir', help='write to TensorBoard there')
     add('--max-batches', type=int, default=10**9, help='per epoch')
     add('--min-accuracy', type=float, default=0.0, help='fail if lower')
     args = parser.parse_args()
@@ -230,6 +262,7 @@ def parse_args() -> argparse.Namespace:
 
 def main() -> None:
     args = parse_args()
+    writer = make_writer(args.log_dir)
     begin = time.perf_counter()
     seed_everything(args.seed)
     data, num_classes = load_graph(args.dataset, args.root)
@@ -266,6 +299,10 @@ def main() -> None:
             f'{val:.4f}, {rate:,.0f} sampled edges/s',
             flush=True,
         )
+        if writer is not None:
+            values = {'loss': loss, 'validation accuracy': val}
+            values['sampling/edges a second'] = rate
+            log_epoch(writer, epoch, train_loader, values)
         if val > best:
             best, best_state = val, copy.deepcopy(model.state_dict())
     model.load_state_dict(best_state)

@@ -102,7 +102,7 @@ class KeyedLoader:
         if isinstance(sampler, ProgramSampler) and sampler.compile:
             self._ahead_of = sampler
         # Samplers without a seed have none that all processes must share.
-        seed = 0
+        seed: int | None = 0
         if isinstance(sampler, KeyedSampler):
             seed = sampler.seed if sampler.is_seeded else None
         self._init_epochs(prefetch, kwargs, seed)

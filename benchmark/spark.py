@@ -78,27 +78,30 @@ def frames(spark: Any, data: Data, folder: Path) -> tuple[Any, Any]:
 
 
 def seconds(call: Callable[[], object]) -> tuple[float, float]:
-    """Times one call: by the clock, and of processors."""
-    start, busy = time.perf_counter(), processor_seconds()
+    """Times one call: by the clock, and of processors.
+
+    What a process took that ended meanwhile is not seen.
+    """
+    start, before = time.perf_counter(), processor_seconds()
     call()
-    return time.perf_counter() - start, processor_seconds() - busy
+    took, after = time.perf_counter() - start, processor_seconds()
+    return took, sum(after[p] - before.get(p, 0) for p in after)
 
 
-def processor_seconds() -> float:
+def processor_seconds() -> dict[int, float]:
     """What this process and all below it took of processors so far."""
     parents, ticks = {}, {}
     for path in Path('/proc').glob('[0-9]*/stat'):
         with contextlib.suppress(OSError):
-            # After the name: state, parent, ..., user and system time, and
-            # those of children that have ended.
+            # After the name: state, parent, ..., user and system time.
             fields = path.read_text().rpartition(')')[2].split()
             process = int(path.parent.name)
             parents[process] = int(fields[1])
-            ticks[process] = sum(map(int, fields[11:15]))
+            ticks[process] = int(fields[11]) + int(fields[12])
     own = {os.getpid()}
     while more := {p for p in parents if parents[p] in own} - own:
         own |= more
-    return sum(ticks[p] for p in own) / os.sysconf('SC_CLK_TCK')
+    return {p: ticks[p] / os.sysconf('SC_CLK_TCK') for p in own & {*ticks}}
 
 
 def pair(values: Sequence[float]) -> str:

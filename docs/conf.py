@@ -4,6 +4,7 @@ The source folder is the repository, so that links between pages and to files
 are those that hold in it.
 """
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ include_patterns = [
     'benchmark/results/*.md',
     'CHANGELOG.md',
     'CONTRIBUTING.md',
+    'README.md',
 ]
 exclude_patterns = ['.*', 'build', 'dist', 'csrc', 'tests', '*.egg-info']
 
@@ -66,6 +68,16 @@ def name_the_rest(_: Sphinx, page: str, source: list[str]) -> None:
             source[0] += f'\n```{{toctree}}\n{options}{names}\n```\n'
 
 
+def unlink_folders(_: Sphinx, page: str, source: list[str]) -> None:
+    """Leaves the text of links to folders, which have no page."""
+    here = Path(__file__).parent.parent / Path(page).parent
+
+    def text_of(link: re.Match) -> str:
+        return link[1] if (here / link[2]).is_dir() else link[0]
+
+    source[0] = re.sub(r'\[([^][]+)\]\(([^)#:]+)\)', text_of, source[0])
+
+
 def resolve_short_name(app: Sphinx, env: Any, node: Any, text: Any) -> Any:
     """Finds names of ``torch_gsample``, which their modules describe."""
     package, _, name = node.get('reftarget', '').rpartition('.')
@@ -84,4 +96,5 @@ def resolve_short_name(app: Sphinx, env: Any, node: Any, text: Any) -> Any:
 def setup(app: Sphinx) -> None:
     """Connects the functions above."""
     app.connect('source-read', name_the_rest)
+    app.connect('source-read', unlink_folders)
     app.connect('missing-reference', resolve_short_name)

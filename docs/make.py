@@ -12,8 +12,8 @@ from pathlib import Path
 from draw_ablation import draw_ablation
 from draw_samples import draw_samples
 from draw_storage import draw_storage
+from make_pages import explain_ladies, public_modules, public_names
 from make_pages import main as make_pages
-from make_pages import public_modules, public_names
 from sphinx.cmd.build import main as sphinx_build
 from sphinx.util.inventory import InventoryFile
 
@@ -28,6 +28,16 @@ def draw_pictures() -> None:
     draw_samples(folder)
     draw_ablation(folder / 'ablation.png')
     draw_storage(folder / 'storage.png')
+
+
+def write_explanation() -> None:
+    """Writes what ``explain`` shows of a program, its parts closed."""
+    shown = (
+        explain_ladies()._repr_html_().replace('<details open>', '<details>')
+    )
+    folder = SITE.parent
+    folder.mkdir(exist_ok=True)
+    (folder / 'explain.html').write_text(f'<div>{shown}</div>\n')
 
 
 def build_site() -> None:
@@ -69,6 +79,7 @@ def check_reference() -> None:
 def main() -> None:
     draw_pictures()
     make_pages()
+    write_explanation()
     build_site()
     check_reference()
     print(f'the site is {SITE / "docs" / "index.html"}')

@@ -173,7 +173,9 @@ def markdown(text: str) -> str:
             in_block = True
         else:
             out.append(_inline(line))
-    return '\n'.join(out + ['```'] * in_block) + '\n'
+    joined = '\n'.join(out + ['```'] * in_block) + '\n'
+    # Markdown has no tables without a head: they stay as they are.
+    return re.sub(r'(?ms)^(=+ +=+\n.*?^=+ +=+)$', r'```text\n\1\n```', joined)
 
 
 def _inline(line: str) -> str:
@@ -184,11 +186,16 @@ def _inline(line: str) -> str:
 # The way of a program ########################################################
 
 
-def _walk() -> str:
+def explain_ladies() -> gsample.compiler.Explanation:
+    """Compiles LADIES for a small graph."""
     edge_index = torch.arange(60).view(2, 30) * 7 % 10
     value = torch.arange(1.0, 31)
     A = SparseSample.from_edge_index(edge_index, value, num_nodes=10)
-    trace = gsample.explain(ladies, A, torch.arange(3), [4]).trace
+    return gsample.explain(ladies, A, torch.arange(3), [4])
+
+
+def _walk() -> str:
+    trace = explain_ladies().trace
     _, _, body = inspect.getsource(ladies).split('"""')
     parts = [
         f'The program, with `fanouts=[4]`:\n\n```python{body}```\n',

@@ -19,6 +19,10 @@ from torch_gsample.patch import patch_pyg
 _VARIABLES = {False: 'GSAMPLE_RUN_SCRIPT', True: 'GSAMPLE_RUN_MODULE'}
 
 
+class _NoModuleError(ImportError):
+    """There is no module to run."""
+
+
 def run_script(script: str, args: Sequence[str], module: bool = False) -> int:
     """Runs a script as ``python`` would, with PyG patched.
 
@@ -38,7 +42,8 @@ def run_script(script: str, args: Sequence[str], module: bool = False) -> int:
 
     Raises:
         FileNotFoundError: If there is no such script.
-        ImportError: If the installed version of PyG is too old.
+        ImportError: If there is no such module, or the installed version of
+            PyG is too old.
     """
     path = script
     if os.path.isdir(path) and not module:
@@ -71,6 +76,8 @@ def _run(path: str, module: bool) -> int:
             sys.argv[0] = str(main.__file__)
         sys.modules['__main__'] = main
         exec(code, vars(main))
+    except _NoModuleError:
+        raise  # an argument is wrong, not the script
     except Exception as error:
         _report(error)
         return 1
@@ -91,7 +98,7 @@ def _load_module(
         spec = importlib.util.find_spec(f'{name}.__main__')
     loader: Any = None if spec is None else spec.loader
     if spec is None or not hasattr(loader, 'get_code'):
-        raise ImportError(f'run: there is no module {name!r} to run')
+        raise _NoModuleError(f'run: there is no module {name!r} to run')
     main = _module(run_name, str(spec.origin), spec.parent)
     return main, loader.get_code(spec.name)
 
@@ -139,8 +146,8 @@ def _run_again(name: str) -> dict[str, Any]:
     Returns:
         Dict[str, Any]: Its global names.
     """
-    path, module = (os.environ.get(key) for key in _VARIABLES.values())
-    if path is None and module is None:
+    path, module = (os.environ.get(key, '') for key in _VARIABLES.values())
+    if not path and not module:
         raise RuntimeError(
             f'run: {" or ".join(_VARIABLES.values())} must say which script '
             'to run; use `gsample run`'

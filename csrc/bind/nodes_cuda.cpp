@@ -81,11 +81,28 @@ Unique number_nodes(const char* op,
                 : number_nodes<int64_t>(op, id, ptr, num_nodes, sorted);
 }
 
+// Whether a bit for each of so many nodes is little memory.
+bool has_few_bits(int64_t num_nodes) {
+  return num_nodes <= int64_t{1} << 30;
+}
+
+// In ascending order, of any number of nodes: by first occurrence in what is
+// sorted.
+Unique number_sorted(const char* op, const Tensor& id, int64_t num_nodes) {
+  const auto [ascending, from] = stable_sort(id);
+  Unique out = number_nodes(op, ascending, std::nullopt, num_nodes, false);
+  out.local = index_select(out.local, stable_sort(from).second);
+  return out;
+}
+
 std::tuple<Tensor, Tensor> unique_nodes_cuda(Tensor id,
                                              int64_t num_nodes,
                                              bool sorted) {
+  const char* op = "unique_nodes";
   const Unique out =
-      number_nodes("unique_nodes", id, std::nullopt, num_nodes, sorted);
+      sorted && !has_few_bits(num_nodes)
+          ? number_sorted(op, id, num_nodes)
+          : number_nodes(op, id, std::nullopt, num_nodes, sorted);
   return {out.node, out.local};
 }
 
@@ -95,13 +112,16 @@ std::tuple<Tensor, Tensor, Tensor> unique_nodes_segments_cuda(Tensor id,
                                                               bool sorted) {
   const char* op = "unique_nodes_segments";
   const int64_t batches = std::max<int64_t>(ptr.numel() - 1, 1);
-  if (num_nodes <= std::numeric_limits<int64_t>::max() / batches) {
+  if (num_nodes <= std::numeric_limits<int64_t>::max() / batches &&
+      (!sorted || has_few_bits(num_nodes * batches))) {
     const Unique out = number_nodes(op, id, ptr, num_nodes, sorted);
     return {out.node, out.local, out.ptr};
   }
-  // (batch, node) is no 64-bit number: nodes are numbered over all batches
-  // first, and so are their numbers in each batch.
-  const Unique all = number_nodes(op, id, std::nullopt, num_nodes, sorted);
+  // (batch, node) is no 64-bit number, or a bit for each is too much: nodes are
+  // numbered over all batches first, and so are their numbers in each batch.
+  const Unique all = sorted
+                         ? number_sorted(op, id, num_nodes)
+                         : number_nodes(op, id, std::nullopt, num_nodes, false);
   const Unique out = number_nodes(op, all.local, ptr, all.node.numel(), sorted);
   return {index_select(all.node, out.node), out.local, out.ptr};
 }

@@ -105,3 +105,12 @@ def test_operands_that_do_not_go_together_are_an_error(kernels):
     ):
         with kernels.running(), pytest.raises(ValueError, match=message):
             run_edge_program(program, wrong, num_rows)
+
+
+def test_negative_rows_count_from_the_end(kernels):
+    program, operands, num_rows, want = only_call('row-index')
+    [index] = {x.index for x in program.operands} - {None}
+    operands = [x.clone() for x in operands]
+    operands[index] -= 5
+    with kernels.running():
+        assert torch.equal(run_edge_program(program, operands, num_rows), want)

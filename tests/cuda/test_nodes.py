@@ -75,6 +75,10 @@ def test_distinct_nodes_of_batches_of_a_large_graph(cuda):
     cuda.configure()
     ptr = torch.tensor([0, 4, 4, 7])
     assert_same(cuda, 'unique_nodes_segments', id, ptr, 2**62)
+    assert_same(cuda, 'unique_nodes_segments', id, ptr, 2**62, True)
+    for dtype in (torch.int32, torch.int64):
+        some = id.to(dtype) % 1000
+        assert_same(cuda, 'unique_nodes', some, 2**62, True)
 
 
 @pytest.mark.sanitize

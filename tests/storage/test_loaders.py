@@ -18,9 +18,9 @@ from torch_gsample.storage import (
     ChunkedGraph,
     RandomReadSampler,
     StreamingSampler,
+    epoch_results,
 )
 from torch_gsample.storage import epoch as epoch_module
-from torch_gsample.storage import epoch_results
 
 KINDS = {'random': RandomReadSampler, 'streaming': StreamingSampler}
 TYPES = {'homogeneous': None, 'heterogeneous': 'item'}

@@ -40,6 +40,14 @@ def gatv2(v, att):
 
 
 @vertex_program
+def softmax_weighted(v):
+    """An aggregate of fewer features is read as it is by one of more."""
+    e = [torch.exp(u.eu) for u in v.innbs]
+    total = sum(c[..., None] * u.h for c, u in zip(e, v.innbs, strict=True))
+    return total / sum(e)[..., None]
+
+
+@vertex_program
 def appnp(v):
     return 0.9 * sum(e.w * e.src.h for e in v.inedges) + 0.1 * v.h0
 
@@ -78,6 +86,9 @@ def gated(v, left, right):
     return torch.tanh(second @ left) + first
 
 
+#: Values without a reference of their own.
+EXTRA = {'softmax_weighted': softmax_weighted}
+
 PROGRAMS = {
     program.__name__: program
     for program in (
@@ -101,6 +112,7 @@ def features(name, dtype=torch.float64, n=N, e=E, h=H, c=C):
         'gcn': {'h': (n, c), 'norm': (n,)},
         'weighted': {'h': (n, c), 'w': (e,)},
         'gat': {'eu': (n, h), 'ev': (n, h), 'h': (n, h, c)},
+        'softmax_weighted': {'eu': (n, h), 'h': (n, h, c)},
         'gatv2': {
             **{'l': (n, h, c), 'r': (n, h, c)},
             **{'w': (e, h, c), 'att': (h, c)},

@@ -1,8 +1,9 @@
 """Compiles generated C++ at first use, and keeps it on disk.
 
 A library (or what :mod:`~torch_gsample.codegen.nvrtc` made) is kept under the
-hash of its text, the compiler, its flags and the processor. It ends with a digest of itself, so that one that was cut off or
-changed is built again, not loaded.
+hash of its text, the compiler, its flags and the processor. It ends with a
+digest of itself, so that one that was cut off or changed is built again, not
+loaded.
 """
 
 import atexit

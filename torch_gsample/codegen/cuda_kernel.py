@@ -16,6 +16,7 @@ from torch_gsample.codegen.vertex_unit import EDGE, Unit
 
 _THREADS = 256  # of a block of a kernel of edges
 _MOST_BLOCKS = 1 << 16
+_MOST_VERTEX_BLOCKS = (1 << 31) - 1  # of a grid
 
 
 def run_edge_program(
@@ -148,7 +149,7 @@ def run_vertex_unit(
             out[-1].zero_()
     fault = indptr.new_zeros(2, dtype=torch.int32)
     given = [x.contiguous() for x in operands]
-    blocks = min(-(-vertices // kernel.groups), (1 << 31) - 1)
+    blocks = min(-(-vertices // kernel.groups), _MOST_VERTEX_BLOCKS)
     arguments = [*sizes, *graph, *given, *out, fault]
     _launch(indptr.device, function, (blocks, kernel.threads), arguments)
     return out

@@ -116,8 +116,8 @@ def neighbor_sample(
         timed (bool, optional): Whether a tree has edges up to the time of its
             seed only. Where nodes have times, too, ``time`` must be the later
             one of the edge and its source.
-        time_window (int, optional): See :func:`torch_gsample.ops
-            .neighbor_sample`.
+        time_window (int, optional): See
+            :func:`torch_gsample.ops.neighbor_sample`.
         temporal_strategy (str, optional): ``'uniform'`` or ``'last'``.
         replace (bool, optional): Whether an edge may be drawn repeatedly.
         disjoint (bool, optional): Whether each seed has a tree of its own;

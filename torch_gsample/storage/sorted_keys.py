@@ -3,7 +3,7 @@
 import numpy as np
 
 #: Keys of a run, about.
-_RUN = 32
+_RUN = 16
 
 
 class SortedKeys:
@@ -30,7 +30,8 @@ class SortedKeys:
         last = size >> self._shift
         begins = np.arange(last + 2) << self._shift
         self._begin = np.searchsorted(keys, begins)
-        self._steps = int(np.diff(self._begin).max()).bit_length()
+        most = int(np.diff(self._begin).max()).bit_length()
+        self._steps = [1 << i for i in reversed(range(most))]
 
     def find(self, key: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Returns the place of each key, and whether it is there.
@@ -41,14 +42,11 @@ class SortedKeys:
         """
         if len(self._keys) == 0:
             return np.zeros_like(key), np.zeros(len(key), bool)
-        run = np.clip(key >> self._shift, 0, len(self._begin) - 2)
-        low, high = self._begin[run], self._begin[run + 1]
-        most = len(self._keys) - 1
-        for _ in range(self._steps):
-            # keys[low - 1] < key <= keys[high]
-            middle = (low + high) >> 1
-            less = self._keys.take(middle, mode='clip') < key
-            low = np.where(less, middle + 1, low)
-            high = np.where(less, high, middle)
-        place = np.minimum(low, most)
+        run = np.clip(key >> self._shift, 0, len(self._begin) - 1)
+        place = self._begin[run]
+        for step in self._steps:
+            # All keys before `place` are less.
+            less = self._keys.take(place + (step - 1), mode='clip') < key
+            place += less * step
+        place = np.minimum(place, len(self._keys) - 1)
         return place, self._keys.take(place) == key

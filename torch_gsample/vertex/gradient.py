@@ -212,8 +212,14 @@ class _Reverse:
 
     @property
     def saved(self) -> list[Expression]:
-        """The aggregates of the unit."""
-        return [n for n in ordered(self._roots) if n.op in AGGREGATES]
+        """The results and aggregates of the unit.
+
+        A gradient that reads a result takes no memory of its own for what the
+        result was made of.
+        """
+        results = [root for root in self._roots if self.types.level(root) > 0]
+        nodes = [n for n in ordered(self._roots) if n.op in AGGREGATES]
+        return list(dict.fromkeys([*results, *nodes]))
 
     def run(self, wanted: set[int]) -> dict[tuple[int, str], Expression]:
         """Returns the parts of gradients by operand and graph type."""

@@ -39,7 +39,7 @@ def is_fusible(
         and all(
             x is None
             or (
-                x.device.type == 'cpu'
+                x.device.type in ('cpu', 'cuda')
                 and x.dtype in (torch.float32, torch.float64)
             )
             for x in features

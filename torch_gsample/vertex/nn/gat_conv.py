@@ -120,10 +120,7 @@ class GATConv(nn.GATConv):
         loops = min(source.shape[0], target.shape[0]) * self.add_self_loops
         features: dict[str, Any] = {
             'x': (source, None),
-            'score': (
-                (source * self.att_src).sum(-1),
-                (target * self.att_dst).sum(-1),
-            ),
+            'score': self._scores(source, target),
         }
         if edge_attr is not None and self.lin_edge is not None:
             features['edge_score'] = self._edge_scores(
@@ -145,6 +142,28 @@ class GATConv(nn.GATConv):
         if self.res is not None:
             out = out + self.res(pair[1])
         return out if self.bias is None else out + self.bias
+
+    def _scores(self, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns ``[num_nodes, heads]`` of both ends.
+
+        They are products with matrices of a column for each head, which is
+        ``att`` at the features of the head: no memory as large as the
+        features is taken, forward or backward.
+        """
+        one = torch.eye(self.heads, dtype=source.dtype, device=source.device)
+        matrices = [
+            (att[0].unsqueeze(-1) * one.unsqueeze(1)).flatten(0, 1)
+            for att in (self.att_src, self.att_dst)
+        ]
+        if source is target:
+            both = source.flatten(1) @ torch.cat(matrices, dim=1)
+            first, second = both.split(self.heads, dim=1)
+            return first, second
+        first, second = (
+            x.flatten(1) @ matrix
+            for x, matrix in zip((source, target), matrices, strict=True)
+        )
+        return first, second
 
     def _projected(self, x: Any) -> tuple[Tensor, Tensor]:
         """Returns ``[num_nodes, heads, out_channels]`` of both ends."""

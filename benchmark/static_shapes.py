@@ -8,13 +8,12 @@ with and without static shapes, beside the eager model.
 
 import argparse
 import time
-from collections.abc import Iterator
 from itertools import islice, pairwise
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from harness import Report, machine
+from harness import Report, compare, machine
 from torch import nn
 from torch._dynamo.utils import counters
 from torch_geometric.data import Data
@@ -53,11 +52,9 @@ def make_data(num_nodes: int, num_edges: int, num_features: int) -> Data:
     )
 
 
-def train(model: nn.Module, batches: Iterator[Data]) -> float:
-    """Returns the mean seconds of a step, without waiting for its batch."""
-    seconds, steps = 0.0, 0
+def train(model: nn.Module, batches: list[Data]) -> None:
+    """Takes a step without an optimizer for each batch."""
     for batch in batches:
-        start = time.perf_counter()
         model.zero_grad()
         out = model(
             batch.x,
@@ -67,9 +64,6 @@ def train(model: nn.Module, batches: Iterator[Data]) -> float:
         )
         size = batch.batch_size
         F.cross_entropy(out[:size], batch.y[:size]).backward()
-        seconds += time.perf_counter() - start
-        steps += 1
-    return seconds / steps
 
 
 def main() -> None:
@@ -81,8 +75,8 @@ def main() -> None:
     add('--features', type=int, default=64)
     add('--hidden', type=int, default=64)
     add('--batch-size', type=int, default=512)
-    add('--batches', type=int, default=12, help='of an epoch')
-    add('--epochs', type=int, default=3, help='after the first')
+    add('--batches', type=int, default=8, help='of an epoch')
+    add('--epochs', type=int, default=5, help='after the first')
     add('--markdown', type=Path, help='write the table there')
     args = parser.parse_args()
     data = make_data(args.nodes, args.edges, args.features)
@@ -103,8 +97,8 @@ def main() -> None:
         ('dynamic=False', 4),
     ]
     dynamic = {f'dynamic={d}': d for d in (None, True, False)}
+    rows, steps = {}, {}
     for kind, shapes in kinds:
-        torch._dynamo.reset()
         counters.clear()
         torch.manual_seed(0)
         model = SAGE(args.features, args.hidden)
@@ -120,21 +114,21 @@ def main() -> None:
             seed=0,
             static_shapes=shapes,
         )
+        batches = list(islice(loader, args.batches))
         start = time.perf_counter()
-        train(model, islice(loader, args.batches))
+        train(model, batches)
         first = time.perf_counter() - start
-        steps = [
-            train(model, islice(loader, args.batches))
-            for _ in range(args.epochs)
-        ]
+        compiled = counters['stats'].get('unique_graphs', 0)
         padding = loader.stats().get('padding', {})
+        parts = [f'{padding.get(k, 0):.1%}' for k in ('nodes', 'edges')]
+        rows[kind, shapes] = compiled, first, parts
+        steps[f'{kind} {shapes}'] = lambda _, m=model, b=batches: train(m, b)
+        print(kind, shapes, rows[kind, shapes], flush=True)
+    timings = compare(steps, args.epochs)
+    for (kind, shapes), (compiled, first, parts) in rows.items():
+        seconds = timings[f'{kind} {shapes}'].median / args.batches
         report.add(
-            kind,
-            shapes or 'no',
-            counters['stats'].get('unique_graphs', 0),
-            first,
-            min(steps) * 1e3,
-            *(f'{padding.get(k, 0):.1%}' for k in ('nodes', 'edges')),
+            kind, shapes or 'no', compiled, first, seconds * 1e3, *parts
         )
     report.show()
     if args.markdown:

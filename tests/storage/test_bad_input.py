@@ -242,6 +242,15 @@ def test_samplers_find_hostile_numbers(path, kind, name):
 
 
 @BOTH
+def test_the_node_after_the_last_one_is_none(path, kind):
+    at = place(ChunkedGraph(path), 'neighbor', chunk=3)
+    now = (path / 'edges-0.bin').read_bytes()[at]
+    flip(path, at, now ^ 60, checksum=True)
+    with pytest.raises(ValueError, match=r'must be in .0, 60. .got 60.'):
+        sample(kind, ChunkedGraph(path), use_weights=False)
+
+
+@BOTH
 def test_samplers_find_weights_that_are_none(path, kind):
     at = place(ChunkedGraph(path), 'weight', chunk=3) + 3
     flip(path, at, checksum=True)

@@ -178,6 +178,13 @@ def test_changes_of_gcc_are_equal():
             )
 
 
+@pytest.mark.parametrize('disjoint', [False, True])
+def test_seeds_may_repeat_and_be_reached(disjoint):
+    seeds = torch.tensor([5, 7, 5, 5, 1, 7, 9, 9, 5])  # repeated in a batch
+    options = {'disjoint': disjoint}
+    check(disk.homogeneous(12, 300), seeds, [6, 4], options)
+
+
 def test_edges_without_ids_have_their_positions(tmp_path):
     edge_index = disk.homogeneous().edge_index
     row, col = edge_index[:, edge_index[1].argsort(stable=True)]

@@ -87,6 +87,13 @@ def test_edges_stay_on_disk_and_features_in_their_store(tmp_path):
             assert torch.equal(out[name], other[name])
 
 
+def test_a_pass_with_other_seeds_is_prepared_anew(tmp_path):
+    data, sampler, want = make(tmp_path, 'streaming')
+    for nodes in (torch.arange(10), torch.arange(20, 50)):
+        out = loader(data, sampler, input_nodes=nodes)
+        assert run(out) == run(loader(data, want, input_nodes=nodes))
+
+
 def test_the_next_epoch_is_prepared_in_a_thread(tmp_path):
     data, sampler, _ = make(tmp_path, 'streaming')
     batches = iter(loader(data, sampler, batch_size=6))
@@ -198,7 +205,7 @@ def test_closing_ends_the_thread(tmp_path, monkeypatch):
     draws = epoch_module._sample_chunk
 
     def slowly(*args):
-        time.sleep(0.05)
+        time.sleep(0.5)
         yield from draws(*args)
 
     monkeypatch.setattr(epoch_module, '_sample_chunk', slowly)
@@ -225,6 +232,27 @@ def test_samplers_travel_to_other_processes(tmp_path, kind):
     if kind == 'streaming':
         sampler._results.clear()
         sampler.sample_from_nodes(graphs.nodes([5, 7]))
+
+
+def test_a_copy_notices_that_an_epoch_is_prepared_anew(tmp_path):
+    _, sampler, want = make(tmp_path, 'streaming')
+    copy = pickle.loads(pickle.dumps(sampler))
+    for seeds in ([1, 2], [33]):
+        sampler.prepare_epoch(torch.tensor(seeds), 0)
+        with batch_scope(0, 0):
+            disk.assert_same(
+                copy.sample_from_nodes(graphs.nodes(seeds)),
+                want.sample_from_nodes(graphs.nodes(seeds)),
+                want.edge_permutation,
+            )
+
+
+def test_a_fork_leaves_the_results(tmp_path):
+    _, sampler, _ = make(tmp_path, 'streaming')
+    sampler.prepare_epoch(torch.arange(10), 0)
+    assert disk.in_a_fork(sampler.close) == 0
+    assert sampler._find(0) is not None
+    assert sampler._disk.exists()
 
 
 def test_workers_that_end_early_leave_the_results(tmp_path):

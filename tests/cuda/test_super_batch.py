@@ -1,0 +1,85 @@
+"""Super-batches on simulated CUDA are those of the CPU.
+
+Dynamo cannot trace tensors that only say they are on CUDA: programs are
+captured on the CPU, and what runs batches together gets tensors on CUDA.
+"""
+
+import copy
+
+import pytest
+import torch
+from torch.utils._pytree import tree_leaves, tree_map
+
+from tests.compiler.programs import PROGRAMS, graph
+from tests.compiler.test_super_batch import batches, keys
+from tests.cuda.simulated import DEVICE, OnCuda, Simulated, held
+from torch_gsample import super_batch
+from torch_gsample.compiler.pipeline import PASSES
+from torch_gsample.compiler.super_batch import captured, segments
+from torch_gsample.rng import program_scope
+
+#: On a GPU nothing is fused into generated kernels of edges.
+NAMES = [p.name for p in PASSES if 'edge_map' not in p.name]
+SIZES = [5, 9, 3]
+#: One of each kind, as captures take a while; all of them were seen to pass.
+NAMED = ['graphsage', 'labor', 'ladies', 'saint_walk', 'shadow']
+
+
+def move(node):
+    """Lets a node that chooses a device (the CPU, if none) choose CUDA."""
+    schema = getattr(node.target, '_schema', None)
+    if schema and 'device' in [x.name for x in schema.arguments]:
+        node.kwargs = {**node.kwargs, 'device': DEVICE}
+
+
+@pytest.fixture
+def lowered(monkeypatch):
+    """Programs of several batches that were lowered, each for both devices."""
+    programs, lower = [], captured.lower
+
+    def lower_for_both(module):
+        on_cpu = lower(copy.deepcopy(module))
+        for node in module.graph.nodes:
+            move(node)
+        programs.append((on_cpu, lower(module)))
+        return on_cpu
+
+    monkeypatch.setattr(captured, 'lower', lower_for_both)
+    return programs
+
+
+def inputs_of(name):
+    """The inputs of several batches of a program, which is captured."""
+    torch._dynamo.reset()
+    options = {'strict': True, 'passes': NAMES}
+    program = super_batch(PROGRAMS[name], 8, options=options)
+    A, seeds = graph(), batches(SIZES)
+    with program_scope(keys(len(SIZES))):
+        found = program._inputs([(A, s) for s in seeds], {})
+    inputs = list(found.values)
+    if found.captured.place is not None:
+        inputs[found.captured.place] = torch.cat(seeds)
+    return [*inputs, segments.pointers(SIZES)]
+
+
+def on_cuda(value):
+    return OnCuda(value) if isinstance(value, torch.Tensor) else value
+
+
+@pytest.mark.parametrize('name', NAMED)
+def test_batches_together(emulated, lowered, name):
+    emulated.configure(5, 2, 64, 10)
+    inputs = inputs_of(name)
+    ((on_cpu, on_gpu),) = lowered
+    with program_scope(keys(len(SIZES))):
+        want = on_cpu(*inputs)
+    with Simulated(emulated) as simulated:
+        with program_scope(keys(len(SIZES))):
+            out = on_gpu(*map(on_cuda, inputs))
+        out = tree_map(held, out)
+    for x, y in zip(tree_leaves(out), tree_leaves(want), strict=True):
+        if isinstance(x, torch.Tensor):
+            assert torch.equal(x, y)
+        else:
+            assert x == y
+    assert simulated.kernels

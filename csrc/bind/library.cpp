@@ -133,9 +133,15 @@ STABLE_TORCH_LIBRARY(gsample, m) {
       "SymInt num_edges, Tensor[] operands, *, int num_threads=0) -> "
       "Tensor[]");
   m.def(
-      "vertex_unit(int unit, Tensor[] graph, SymInt num_sources, "
-      "SymInt num_destinations, SymInt num_edges, int loops, "
-      "Tensor[] operands) -> Tensor[]");
+      "vertex_unit(int unit, Tensor[] graph, Tensor? types, SymInt[] sizes, "
+      "int loops, int level, Tensor[] operands) -> Tensor[]");
+  m.def(
+      "vertex_relations(Tensor[] graph, Tensor types, SymInt num_sources, "
+      "SymInt num_destinations, int loops) -> (Tensor, Tensor)");
+  m.def("product_by_type(Tensor x, Tensor weight, Tensor type) -> Tensor");
+  m.def(
+      "sum_outer_by_type(Tensor x, Tensor y, Tensor type, SymInt num_types) "
+      "-> Tensor");
 
   // Walks.
   m.def(

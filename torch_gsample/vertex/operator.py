@@ -25,7 +25,8 @@ from torch_gsample.codegen.vertex_unit import (
 )
 from torch_gsample.vertex.evaluate import evaluate
 from torch_gsample.vertex.gradient import Backward, differentiate
-from torch_gsample.vertex.graph import Graph, Layout, Loops, graph_of
+from torch_gsample.vertex.graph import Graph, Layout, Loops
+from torch_gsample.vertex.relations import Level, graph_at, level_sizes
 from torch_gsample.vertex.trace import DEGREE
 
 
@@ -249,8 +250,10 @@ def _variant(number: int, wanted: tuple[int, ...]) -> int:
 def run_unit(
     number: int,
     graph: Sequence[Tensor],
-    sizes: tuple[int, int, int],
+    types: Tensor | None,
+    sizes: Sequence[int],
     loops: Loops,
+    level: Level,
     operands: Sequence[Tensor],
 ) -> list[Tensor]:
     """Runs a unit under autograd.
@@ -258,9 +261,11 @@ def run_unit(
     Args:
         number (int): Of its operator.
         graph (Sequence[torch.Tensor]): The tensors of the graph.
-        sizes (Tuple[int, int, int]): Sources, destinations, rows of features
-            of edges.
+        types (torch.Tensor, optional): The type of each edge.
+        sizes (Sequence[int]): Sources, destinations, rows of features of
+            edges, and pairs of a vertex and a type.
         loops (Loops): What is done with loops.
+        level (Level): Which edges the unit runs over.
         operands (Sequence[torch.Tensor]): Of each leaf but the degree.
 
     Returns:
@@ -270,25 +275,28 @@ def run_unit(
     if wanted and torch.is_grad_enabled():
         number = _variant(number, tuple(wanted))
     return torch.ops.gsample.vertex_unit(
-        number, list(graph), *sizes, int(loops), list(operands)
+        *(number, list(graph), types, list(sizes), int(loops), int(level)),
+        list(operands),
     )
 
 
-def _rows(sizes: Sequence[Any]) -> dict[str, Any]:
-    return dict(zip(('S', DESTINATION, EDGE), sizes, strict=True))
+def _rows(sizes: Sequence[Any], level: int) -> dict[str, Any]:
+    rows = level_sizes(sizes, level)
+    return dict(zip(('S', DESTINATION, EDGE), rows, strict=True))
 
 
 def run_fused(
     unit: int,
     graph: Sequence[Tensor],
-    num_sources: int,
-    num_destinations: int,
-    num_edges: int,
+    types: Tensor | None,
+    sizes: Sequence[int],
     loops: int,
+    level: int,
     operands: Sequence[Tensor],
 ) -> list[Tensor]:
     """Is ``gsample::vertex_unit`` on any device."""
-    made = graph_of(graph, num_sources, num_destinations, Loops(loops))
+    made = graph_at(graph, types, sizes, Loops(loops), Level(level))
+    num_edges = _rows(sizes, level)[EDGE]
     if made.num_edges != num_edges:
         raise ValueError(
             f'vertex_program: features of edges must have {made.num_edges} '
@@ -304,23 +312,22 @@ torch.library.impl('gsample::vertex_unit', ('cpu', 'cuda'))(run_fused)
 def _fake(
     unit: int,
     graph: Sequence[Tensor],
-    num_sources: int,
-    num_destinations: int,
-    num_edges: int,
+    types: Tensor | None,
+    sizes: Sequence[int],
     loops: int,
+    level: int,
     operands: Sequence[Tensor],
 ) -> list[Tensor]:
-    rows = _rows((num_sources, num_destinations, num_edges))
-    return _fused[unit].fake(rows, graph[0])
+    return _fused[unit].fake(_rows(sizes, level), graph[0])
 
 
 def _save(ctx: Any, inputs: Any, output: Any) -> None:
-    unit, graph, *sizes, loops, operands = inputs
-    ctx.fused, ctx.sizes, ctx.loops = _fused[unit], sizes, loops
+    unit, graph, types, *ctx.edges, operands = inputs
+    ctx.fused = _fused[unit]
     ctx.count = len(graph), len(operands)
     backward = ctx.fused.backward
     kept = [] if backward is None else [output[i] for i in backward.saved]
-    ctx.save_for_backward(*graph, *operands, *kept)
+    ctx.save_for_backward(types, *graph, *operands, *kept)
 
 
 def _backward(ctx: Any, grads: Sequence[Tensor | None]) -> Any:
@@ -331,7 +338,8 @@ def _backward(ctx: Any, grads: Sequence[Tensor | None]) -> Any:
             'differentiate once, without create_graph=True'
         )
     graphs, count = ctx.count
-    saved = ctx.saved_tensors
+    types, *saved = ctx.saved_tensors
+    sizes, _, level = ctx.edges
     graph, operands = saved[:graphs], saved[graphs : graphs + count]
     unit, plan = ctx.fused.unit, backward.plan
     known = dict(zip(ctx.fused.given, operands, strict=True))
@@ -339,23 +347,21 @@ def _backward(ctx: Any, grads: Sequence[Tensor | None]) -> Any:
     for tensor in (*saved[graphs + count :], *grads[: backward.num_results]):
         known[place] = tensor
         place += 1
-    rows = _rows(ctx.sizes)
+    rows = _rows(sizes, level)
     for i, output in enumerate(unit.outputs[: backward.num_results]):
         number = len(unit.leaves) + len(plan.saved) + i
         if known[number] is None:
-            width = unit.width(output.axes)
-            known[number] = graph[0].new_zeros(
-                (rows[output.kind], width), dtype=unit.dtype
-            )
+            shape = rows[output.kind], unit.width(output.axes)
+            known[number] = graph[0].new_zeros(shape, dtype=unit.dtype)
     outputs: list[list[Tensor]] = []
     for part, kept in backward.parts:
         found: list[Tensor] = []
         if part is not None:
             found = torch.ops.gsample.vertex_unit(
                 part.number,
-                list(graph),
-                *ctx.sizes,
-                ctx.loops,
+                graph,
+                types,
+                *ctx.edges,
                 [known[kept[i]] for i in part.given],
             )
         if not outputs:

@@ -9,6 +9,10 @@ edges of the vertex once more. Only a dense product ends a unit.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
+
+import torch
+from torch import Tensor
 
 from torch_gsample.codegen.expression import Expression, operand
 from torch_gsample.codegen.vertex_unit import (
@@ -23,6 +27,7 @@ from torch_gsample.codegen.vertex_unit import (
     ordered,
     unit_of,
 )
+from torch_gsample.vertex.evaluate import evaluate
 from torch_gsample.vertex.operator import inference
 from torch_gsample.vertex.trace import (
     RELATION,
@@ -48,12 +53,18 @@ class Step:
 
     Args:
         root (Expression): The value, of operands that are known then.
+        number (int): Of the step.
+        operands (Tuple[int, ...]): What it reads.
+        kind (str): Its graph type.
         unit (int, optional): The unit that computes it.
         place (int): Which of its outputs it is.
     """
 
     root: Expression
-    unit: int | None
+    number: int
+    operands: tuple[int, ...]
+    kind: str
+    unit: int | None = None
     place: int = 0
 
 
@@ -66,6 +77,8 @@ class Plan:
     """
 
     def __init__(self, tracer: Tracer, results: Sequence[Value]):
+        self.number = len(_plans)
+        _plans.append(self)
         self._tracer = tracer
         self._number = _numbered(tracer, results)
         self.sizes = _sizes(self._number)
@@ -78,6 +91,7 @@ class Plan:
         self._roots: dict[int, list[Expression]] = {}
         self._computed: dict[Expression, Expression] = {}
         self._steps: dict[Expression, Step] = {}
+        self.steps: list[Step] = []
         for item in self.operands:
             self._depths.append(self._origin_depth(item.origin))
         self.dtype = results[0].dtype
@@ -100,6 +114,12 @@ class Plan:
             number: _operator(*self.nested(origin))
             for number, origin in enumerate(self.origins)
             if isinstance(origin, Nested)
+        }
+        #: Of operands that others make: how these come to be.
+        self.inputs = {
+            number: self._inputs(origin)
+            for number, origin in enumerate(self.origins)
+            if isinstance(origin, Computed | Product)
         }
         self.result_steps = [self.step(root) for root in self.results]
 
@@ -152,16 +172,37 @@ class Plan:
         """Returns how a value is computed."""
         if root not in self._steps:
             rest = self._without_earlier(root)
+            step = Step(
+                *(rest, len(self.steps), tuple(operands_of([rest]))),
+                self.types.kind(rest),
+            )
             if _aggregates(rest):
                 number = self._depth(rest)
                 roots = self._roots.setdefault(number, [])
                 if rest not in roots:
                     roots.append(rest)
-                step = Step(rest, number, roots.index(rest))
-            else:
-                step = Step(rest, None)
+                step = replace(step, unit=number, place=roots.index(rest))
             self._steps[root] = step
+            self.steps.append(step)
         return self._steps[root]
+
+    def evaluate(self, step: Step, tensors: Sequence[Tensor]) -> Tensor:
+        """Computes a step with operators of torch, ``[rows, width]``."""
+        types = self.types
+        known = dict(zip(step.operands, tensors, strict=True))
+        [value] = evaluate([step.root], types, self.sizes, known)
+        axes = types.axes(step.root)
+        shape = [
+            size if axis in axes else 1 for axis, size in enumerate(self.sizes)
+        ]
+        rows = value.shape[0]
+        return value.expand(rows, *shape).reshape(rows, prod(shape))
+
+    def _inputs(self, origin: Computed | Product) -> list[Step]:
+        if isinstance(origin, Computed):
+            return [self.step(origin.root)]
+        factors = origin.x, origin.weight
+        return [self.step(self.resolved(x.expr)) for x in factors]
 
     def _without_earlier(self, root: Expression) -> Expression:
         """Replaces aggregates that an earlier unit has computed."""
@@ -216,6 +257,23 @@ class Plan:
         total = Expression(f'{origin.op}_in', root.dtype, (root,))
         output = Output(total, DESTINATION, axes)
         return unit_of(DESTINATION, leaves, self.sizes, [output])
+
+
+#: All plans of this process; their places are their numbers.
+_plans: list[Plan] = []
+
+
+@torch.compiler.allow_in_graph
+def evaluate_step(plan: int, step: int, tensors: list[Tensor]) -> Tensor:
+    """Computes a step with operators of torch; Dynamo does not look inside.
+
+    Args:
+        plan (int): The number of the plan.
+        step (int): The number of the step.
+        tensors (List[torch.Tensor]): What the step reads.
+    """
+    made = _plans[plan]
+    return made.evaluate(made.steps[step], tensors)
 
 
 def _operator(unit: Unit, kept: list[int]) -> tuple[int, list[int]]:

@@ -3,11 +3,40 @@
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from torch_gsample.vertex.graph import Graph, Loops, graph_of
+from torch_gsample.ops._fake import dynamic_size
+from torch_gsample.vertex.graph import Graph, Layout, Loops, graph_of
+
+
+class Level(IntEnum):
+    """Which edges a unit runs over."""
+
+    #: Those of the graph.
+    EDGES = 0
+    #: From sources to pairs of a vertex and a type.
+    INNER = 1
+    #: From pairs to their vertices.
+    OUTER = 2
+
+
+def level_sizes(sizes: Sequence[Any], level: int) -> tuple[Any, Any, Any]:
+    """Returns sources, destinations and rows of features of edges.
+
+    Args:
+        sizes (Sequence[int]): Of the graph, and its number of pairs.
+        level (int): Which edges they are of.
+    """
+    sources, destinations, edges, pairs = sizes
+    if level == Level.INNER:
+        return sources, pairs, edges
+    if level == Level.OUTER:
+        return pairs, destinations, pairs
+    return sources, destinations, edges
 
 
 @dataclass(frozen=True)
@@ -17,36 +46,25 @@ class Relations:
     Args:
         type (torch.Tensor): int64 ``[num_pairs]``, ascending.
         vertex (torch.Tensor): int64 ``[num_pairs]``, ascending in each type.
-        inner (List[torch.Tensor]): The edges of each pair, compressed: as of
-            :func:`~torch_gsample.vertex.graph.read_graph`.
-        outer (List[torch.Tensor]): The pairs of each vertex.
-        sizes (Tuple[int, int, int]): Sources, destinations, rows of features
-            of edges.
-        starts (List[int]): Where the pairs of each type start.
+        inner (Graph): The edges of each pair.
+        outer (Graph): The pairs of each vertex.
     """
 
     type: Tensor
     vertex: Tensor
-    inner: list[Tensor]
-    outer: list[Tensor]
-    sizes: tuple[int, int, int]
-    starts: list[int]
+    inner: Graph
+    outer: Graph
 
     @classmethod
-    def of(
-        cls,
-        tensors: Sequence[Tensor],
-        sizes: tuple[int, int],
-        loops: Loops,
-        types: Tensor,
-    ) -> 'Relations':
+    def of(cls, graph: Graph, types: Tensor) -> 'Relations':
         """Returns those of a graph, made once for the types.
 
         Raises:
             TypeError: If types are no integers.
             ValueError: If there is no type for each edge, or one is negative.
         """
-        graph = graph_of(tensors, *sizes, loops)
+        if types.is_inference():  # has no version
+            return _make(graph, types)
         known = graph.relations
         state = types._version
         if known is None or known[0]() is not types or known[1] != state:
@@ -55,35 +73,29 @@ class Relations:
             return made
         return known[2]
 
-    def level(self, outer: bool) -> tuple[list[Tensor], tuple[int, int, int]]:
-        """Returns the graph of a level of aggregation, and its sizes."""
-        sources, destinations, edges = self.sizes
-        pairs = self.type.numel()
-        if outer:
-            return self.outer, (pairs, destinations, pairs)
-        return self.inner, (sources, pairs, edges)
 
-    def product(self, x: Tensor, weight: Tensor) -> Tensor:
-        """Multiplies each pair by the matrix of its type.
+def graph_at(
+    tensors: Sequence[Tensor],
+    types: Tensor | None,
+    sizes: Sequence[int],
+    loops: Loops,
+    level: Level,
+) -> Graph:
+    """Returns the graph of a level of aggregation.
 
-        Args:
-            x (torch.Tensor): ``[num_pairs, ..., in_channels]``.
-            weight (torch.Tensor): ``[num_types, in_channels, out_channels]``.
-        """
-        if len(self.starts) - 1 > weight.shape[0]:
-            raise ValueError(
-                f"vertex_program: 'type' must be in [0, {weight.shape[0]}) "
-                f'(got {len(self.starts) - 2})'
-            )
-        sections = torch.tensor(self.starts).diff().tolist()
-        parts = [
-            part @ matrix
-            for part, matrix in zip(x.split(sections), weight, strict=False)
-            if part.shape[0] > 0
-        ]
-        if not parts:
-            return x.new_zeros((*x.shape[:-1], weight.shape[-1]))
-        return torch.cat(parts)
+    Args:
+        tensors (Sequence[torch.Tensor]): Of the graph.
+        types (torch.Tensor, optional): The type of each edge.
+        sizes (Sequence[int]): Sources, destinations, rows of features of
+            edges, and pairs.
+        loops (Loops): What is done with loops.
+        level (Level): Which edges there are.
+    """
+    graph = graph_of(tensors, *sizes[:2], loops)
+    if types is None or level == Level.EDGES:
+        return graph
+    relations = Relations.of(graph, types)
+    return relations.outer if level == Level.OUTER else relations.inner
 
 
 def _make(graph: Graph, types: Tensor) -> Relations:
@@ -111,21 +123,55 @@ def _make(graph: Graph, types: Tensor) -> Relations:
     key, order = torch.sort(key, stable=True)
     pairs, counts = torch.unique_consecutive(key, return_counts=True)
     type_, vertex = pairs // max(1, vertices), pairs % max(1, vertices)
-    zero = counts.new_zeros(1)
     edge_id = order
     if layout.edge_id is not None:
         edge_id = layout.edge_id.long()[order]
     dtype = layout.indices.dtype
-    inner = [
-        torch.cat([zero, counts.cumsum(0)]).to(dtype),
+    inner = Layout(
+        torch.cat([counts.new_zeros(1), counts.cumsum(0)]).to(dtype),
         layout.indices[order],
-        edge_id,
-    ]
-    outer = torch.stack(
-        [torch.arange(pairs.numel(), device=vertex.device), vertex]
+        edge_id.to(dtype),
+        graph.num_sources,
     )
-    count = int(type_[-1]) + 1 if pairs.numel() else 0
-    bounds = torch.arange(count + 1, device=type_.device)
-    starts = torch.searchsorted(type_, bounds).tolist()
-    sizes = graph.num_sources, vertices, graph.num_edges
-    return Relations(type_, vertex, inner, [outer], sizes, starts)
+    count = pairs.numel()
+    outer = torch.stack([torch.arange(count, device=vertex.device), vertex])
+    return Relations(
+        *(type_, vertex, Graph(inner, graph.num_edges)),
+        graph_of([outer], count, vertices),
+    )
+
+
+def run_relations(
+    graph: Sequence[Tensor],
+    types: Tensor,
+    num_sources: int,
+    num_destinations: int,
+    loops: int,
+) -> tuple[Tensor, Tensor]:
+    """Is ``gsample::vertex_relations`` on any device.
+
+    Returns:
+        Tuple[torch.Tensor, torch.Tensor]: The type and the vertex of each
+        pair: copies, as the compiler may reuse the memory of results.
+    """
+    made = graph_of(graph, num_sources, num_destinations, Loops(loops))
+    relations = Relations.of(made, types)
+    return relations.type.clone(), relations.vertex.clone()
+
+
+torch.library.impl('gsample::vertex_relations', ('cpu', 'cuda'))(run_relations)
+
+
+@torch.library.register_fake('gsample::vertex_relations')
+def _fake(
+    graph: Sequence[Tensor],
+    types: Tensor,
+    num_sources: int,
+    num_destinations: int,
+    loops: int,
+) -> tuple[Tensor, Tensor]:
+    pairs = dynamic_size()
+    type_, vertex = (
+        types.new_empty(pairs, dtype=torch.int64) for _ in range(2)
+    )
+    return type_, vertex

@@ -5,19 +5,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torch_gsample.codegen.expression import Expression
 from torch_gsample.codegen.vertex_unit import (
     DESTINATION,
     EDGE,
     PARAMETER,
     SOURCE,
-    operands_of,
 )
-from torch_gsample.vertex.evaluate import evaluate
 from torch_gsample.vertex.graph import Loops, graph_of
 from torch_gsample.vertex.operator import run_unit
-from torch_gsample.vertex.plan import Computed, Plan, Step
-from torch_gsample.vertex.relations import Relations
+from torch_gsample.vertex.plan import Computed, Plan, Step, evaluate_step
+from torch_gsample.vertex.products import product_by_type
+from torch_gsample.vertex.relations import Level
 from torch_gsample.vertex.trace import (
     RELATION,
     Degree,
@@ -54,7 +52,7 @@ class Run:
         self._features = features
         self._operands: dict[int, Tensor] = {}
         self._units: dict[int, list[Tensor]] = {}
-        self._relations: Relations | None = None
+        self._pairs: tuple[Tensor, Tensor] | None = None
 
     def results(self) -> Any:
         """Returns what the program returns."""
@@ -77,43 +75,37 @@ class Run:
         loops = min(self._sizes) if self._loops == Loops.REPLACE else 0
         return count + loops
 
-    def _value(self, root: Expression, kind: str) -> Tensor:
-        """Returns a value, ``[rows, width]``."""
-        return self._done(self._plan.step(root), kind)
-
     def _done(self, step: Step, kind: str) -> Tensor:
+        """Returns a value, ``[rows, width]``."""
         if step.unit is not None:
             if step.unit not in self._units:
                 self._units[step.unit] = self._fused(step.unit)
             return self._units[step.unit][step.place]
-        return self._evaluated(step.root, kind)
+        return self._evaluated(step, kind)
 
-    def _evaluated(self, root: Expression, kind: str) -> Tensor:
+    def _evaluated(self, step: Step, kind: str) -> Tensor:
         """Computes a value of vertices, types or parameters with torch."""
-        plan = self._plan
-        types = plan.types
-        numbers = operands_of([root])
-        tensors = {number: self._operand(number) for number in numbers}
-        if RELATION in {types.leaves[n].kind for n in numbers}:
-            for number in numbers:
-                if types.leaves[number].kind == DESTINATION:
-                    place = self._of_types().vertex
-                    tensors[number] = tensors[number].index_select(0, place)
-        [value] = evaluate([root], types, plan.sizes, tensors)
-        axes = types.axes(root)
-        shape = [
-            size if axis in axes else 1 for axis, size in enumerate(plan.sizes)
-        ]
-        count = value.shape[0]
-        if types.kind(root) == PARAMETER and kind == DESTINATION:
-            count = self._sizes[1]
-        return value.expand(count, *shape).reshape(count, -1)
+        leaves = self._plan.leaves
+        kinds = [leaves[number].kind for number in step.operands]
+        tensors = []
+        for number, of in zip(step.operands, kinds, strict=True):
+            x = self._operand(number)
+            if of == DESTINATION and RELATION in kinds:
+                x = x.index_select(0, self._of_types()[1])
+            tensors.append(x)
+        value = evaluate_step(self._plan.number, step.number, tensors)
+        if step.kind == PARAMETER and kind == DESTINATION:
+            return value.expand(self._sizes[1], -1)
+        return value
 
     def _fused(self, unit: int) -> list[Tensor]:
         number, given = self._plan.operators[unit]
         operands = [self._operand(i) for i in given]
-        sizes = (*self._sizes, self._num_edges)
-        return run_unit(number, self._graph, sizes, self._loops, operands)
+        sizes = *self._sizes, self._num_edges, 0
+        return run_unit(
+            *(number, self._graph, None, sizes, self._loops),
+            *(Level.EDGES, operands),
+        )
 
     def _operand(self, number: int) -> Tensor:
         if number not in self._operands:
@@ -140,59 +132,65 @@ class Run:
                 )
             return x
         if isinstance(origin, Computed):
-            return self._value(origin.root, DESTINATION)
+            [step] = self._plan.inputs[number]
+            return self._done(step, DESTINATION)
         if isinstance(origin, Product):
-            return self._product(origin)
+            return self._product(number, origin)
         if isinstance(origin, Nested):
             return self._nested(number, origin)
         assert isinstance(origin, Degree)
         graph = graph_of(self._graph, *self._sizes, self._loops)
         return graph.incoming.degree(leaf.dtype)
 
-    def _product(self, origin: Product) -> Tensor:
+    def _product(self, number: int, origin: Product) -> Tensor:
         """Projects features where they live, with torch."""
-        if origin.x.kind == RELATION and origin.x.dtype == torch.int64:
+        if origin.x.kind == RELATION and origin.x.expr.dtype == torch.int64:
             weight = self._operand(int(origin.weight.expr.value or 0))
-            return weight.index_select(0, self._of_types().type)
-        root = self._plan.resolved(origin.x.expr)
-        x = self._value(root, origin.x.kind)
-        x = x.reshape(-1, *shape_of(origin.x.dims))
-        weight = self._parameter(origin.weight)
+            return weight.index_select(0, self._of_types()[0])
+        left, right = self._plan.inputs[number]
+        x = self._done(left, origin.x.kind)
+        x = x.reshape(x.shape[0], *shape_of(origin.x.dims))
+        weight = self._done(right, PARAMETER)
+        weight = weight.reshape(shape_of(origin.weight.dims))
         if origin.transposed:
             weight = weight.transpose(-1, -2)
         if origin.by_type:
-            return self._of_types().product(x, weight)
+            type_, _ = self._of_types()
+            return product_by_type(x, weight, type_)
         return x @ weight
 
-    def _parameter(self, weight: Any) -> Tensor:
-        root = self._plan.resolved(weight.expr)
-        value = self._value(root, PARAMETER)
-        return value.reshape(shape_of(weight.dims))
-
-    def _of_types(self) -> Relations:
-        """Returns the edges of each type of each vertex."""
-        if self._relations is None:
-            types = self._features.get('type')
-            if not isinstance(types, Tensor):
-                raise ValueError(
-                    "vertex_program: 'type' must be given for by_type: the "
-                    'type of each edge'
-                )
-            self._relations = Relations.of(
-                self._graph, self._sizes, self._loops, types
+    @property
+    def _types(self) -> Tensor:
+        """The type of each edge."""
+        types = self._features.get('type')
+        if not isinstance(types, Tensor):
+            raise ValueError(
+                "vertex_program: 'type' must be given for by_type: the "
+                'type of each edge'
             )
-        return self._relations
+        return types
+
+    def _of_types(self) -> tuple[Tensor, Tensor]:
+        """Returns type and vertex of each pair of them."""
+        if self._pairs is None:
+            self._pairs = torch.ops.gsample.vertex_relations(
+                self._graph, self._types, *self._sizes, int(self._loops)
+            )
+        return self._pairs
 
     def _nested(self, number: int, origin: Nested) -> Tensor:
         """Aggregates the edges of each type, or the types."""
         unit, given = self._plan.levels[number]
-        relations = self._of_types()
-        operands = []
+        _, vertex = self._of_types()
         outer = origin.body.kind == RELATION
+        operands = []
         for i in given:
             x = self._operand(i)
             if self._plan.leaves[i].kind == DESTINATION and not outer:
-                x = x.index_select(0, relations.vertex)
+                x = x.index_select(0, vertex)
             operands.append(x)
-        graph, sizes = relations.level(outer)
-        return run_unit(unit, graph, sizes, Loops.KEEP, operands)[0]
+        sizes = *self._sizes, self._num_edges, vertex.shape[0]
+        return run_unit(
+            *(unit, self._graph, self._types, sizes, self._loops),
+            *(Level.OUTER if outer else Level.INNER, operands),
+        )[0]

@@ -1,0 +1,125 @@
+"""Products of rows with the matrix of their type, as operators."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def product_by_type(x: Tensor, weight: Tensor, type: Tensor) -> Tensor:
+    """Multiplies each row by the matrix of its type, under autograd.
+
+    Args:
+        x (torch.Tensor): ``[num_rows, ..., in_channels]``.
+        weight (torch.Tensor): ``[num_types, in_channels, out_channels]``.
+        type (torch.Tensor): int64 ``[num_rows]``, ascending.
+
+    Raises:
+        ValueError: If types are out of range, or do not ascend.
+    """
+    return torch.ops.gsample.product_by_type(x, weight, type)
+
+
+def run_product(x: Tensor, weight: Tensor, type: Tensor) -> Tensor:
+    """Is ``gsample::product_by_type`` on any device."""
+    sections = _sections(type, weight.shape[0])
+    shape = *x.shape[:-1], weight.shape[-1]
+    parts = [
+        part.reshape(-1, x.shape[-1]) @ matrix
+        for part, matrix in zip(x.split(sections), weight, strict=True)
+    ]
+    # The empty one is for no types at all.
+    return torch.cat([x.new_empty(0, shape[-1]), *parts]).reshape(shape)
+
+
+def run_outer(x: Tensor, y: Tensor, type: Tensor, num_types: int) -> Tensor:
+    """Is ``gsample::sum_outer_by_type``: the gradient of matrices.
+
+    Args:
+        x (torch.Tensor): ``[num_rows, ..., in_channels]``.
+        y (torch.Tensor): ``[num_rows, ..., out_channels]``.
+        type (torch.Tensor): int64 ``[num_rows]``, ascending.
+        num_types (int): Number of types.
+
+    Returns:
+        torch.Tensor: ``[num_types, in_channels, out_channels]``, of each type
+        the sum of the outer products of its rows.
+    """
+    sections = _sections(type, num_types)
+    sizes = x.shape[-1], y.shape[-1]
+    parts = [
+        a.reshape(-1, sizes[0]).t() @ b.reshape(-1, sizes[1])
+        for a, b in zip(x.split(sections), y.split(sections), strict=True)
+    ]
+    return torch.cat([x.new_empty(0, sizes[1]), *parts]).reshape(-1, *sizes)
+
+
+def _sections(type: Tensor, num_types: int) -> list[int]:
+    """Returns how many rows each type has."""
+    if bool((type.diff() < 0).any()):
+        raise ValueError("vertex_program: 'type' must ascend")
+    for end in (type[:1], type[-1:]):
+        if end.numel() and not 0 <= int(end) < num_types:
+            raise ValueError(
+                f"vertex_program: 'type' must be in [0, {num_types}) (got "
+                f'{int(end)})'
+            )
+    bounds = torch.arange(num_types + 1, device=type.device)
+    return torch.searchsorted(type, bounds).diff().tolist()
+
+
+torch.library.impl('gsample::product_by_type', ('cpu', 'cuda'))(run_product)
+torch.library.impl('gsample::sum_outer_by_type', ('cpu', 'cuda'))(run_outer)
+
+
+@torch.library.register_fake('gsample::product_by_type')
+def _fake_product(x: Tensor, weight: Tensor, type: Tensor) -> Tensor:
+    return x.new_empty((*x.shape[:-1], weight.shape[-1]))
+
+
+@torch.library.register_fake('gsample::sum_outer_by_type')
+def _fake_outer(x: Tensor, y: Tensor, type: Tensor, num_types: int) -> Tensor:
+    return x.new_empty((num_types, x.shape[-1], y.shape[-1]))
+
+
+def _save(ctx: Any, inputs: Sequence[Any], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs[:3])
+
+
+def _product_backward(ctx: Any, grad: Tensor) -> Any:
+    x, weight, type = ctx.saved_tensors
+    dx = dw = None
+    if ctx.needs_input_grad[0]:
+        dx = product_by_type(grad, weight.transpose(-1, -2), type)
+    if ctx.needs_input_grad[1]:
+        dw = _weight_gradient(x, grad, type, weight)
+    return dx, dw, None
+
+
+def _weight_gradient(
+    x: Tensor, grad: Tensor, type: Tensor, weight: Tensor
+) -> Tensor:
+    """Returns the gradient of matrices, in the layout that they have."""
+    outer = torch.ops.gsample.sum_outer_by_type
+    if weight.stride(-2) == 1 and weight.stride(-1) == weight.shape[-2]:
+        return outer(grad, x, type, weight.shape[0]).transpose(-1, -2)
+    return outer(x, grad, type, weight.shape[0])
+
+
+def _outer_backward(ctx: Any, grad: Tensor) -> Any:
+    x, y, type = ctx.saved_tensors
+    dx = dy = None
+    if ctx.needs_input_grad[0]:
+        dx = product_by_type(y, grad.transpose(-1, -2), type)
+    if ctx.needs_input_grad[1]:
+        dy = product_by_type(x, grad, type)
+    return dx, dy, None, None
+
+
+torch.library.register_autograd(
+    'gsample::product_by_type', _product_backward, setup_context=_save
+)
+torch.library.register_autograd(
+    'gsample::sum_outer_by_type', _outer_backward, setup_context=_save
+)

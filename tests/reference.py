@@ -39,7 +39,10 @@ from tests.reference_segments import (  # noqa: F401
     unique_nodes_segments,
 )
 from tests.reference_vertex_map import (  # noqa: F401
+    product_by_type,
+    sum_outer_by_type,
     vertex_map,
+    vertex_relations,
     vertex_unit,
 )
 from tests.reference_walk import (  # noqa: F401

@@ -5,6 +5,7 @@ import itertools
 from tests.reference_edge_map import OPERATIONS
 from torch_gsample.codegen.vertex_unit import AGGREGATES
 from torch_gsample.vertex import Loops
+from torch_gsample.vertex.relations import Level
 
 
 def vertex_map(
@@ -37,12 +38,22 @@ def vertex_map(
     return outputs
 
 
-def vertex_unit(
-    unit, graph, num_sources, num_destinations, num_edges, loops, operands
-):
+def vertex_unit(unit, graph, types, sizes, loops, level, operands):
     """Of edges in any order, and loops as they are."""
     assert loops == Loops.KEEP
+    num_sources, num_destinations, num_edges, num_pairs = sizes
     row, col = graph[0]
+    if level != Level.EDGES:
+        type_, vertex = vertex_relations(
+            graph, types, num_sources, num_destinations, loops
+        )
+        pairs = list(zip(type_, vertex, strict=True))
+    if level == Level.INNER:
+        col = [pairs.index(pair) for pair in zip(types, col, strict=True)]
+        num_destinations = num_pairs
+    if level == Level.OUTER:
+        row, col = range(num_pairs), vertex
+        num_sources = num_edges = num_pairs
     edge_id = sorted(range(len(row)), key=lambda e: col[e])
     degree = [sum(c < v for c in col) for v in range(num_destinations + 1)]
     indices = [row[e] for e in edge_id]
@@ -50,6 +61,35 @@ def vertex_unit(
         *(unit, degree, indices, edge_id, None, num_sources, num_edges),
         operands,
     )
+
+
+def vertex_relations(graph, types, num_sources, num_destinations, loops):
+    """The pairs of a type and a vertex that has in-edges of it."""
+    assert loops == Loops.KEEP
+    pairs = sorted(set(zip(types, graph[0][1], strict=True)))
+    return [t for t, _ in pairs], [v for _, v in pairs]
+
+
+def product_by_type(x, weight, type):
+    return [
+        [
+            sum(a * b for a, b in zip(row, column, strict=True))
+            for column in zip(*weight[t], strict=True)
+        ]
+        for row, t in zip(x, type, strict=True)
+    ]
+
+
+def sum_outer_by_type(x, y, type, num_types):
+    out = [
+        [[0.0 for _ in range(len(y[0]))] for _ in range(len(x[0]))]
+        for _ in range(num_types)
+    ]
+    for left, right, t in zip(x, y, type, strict=True):
+        for i, a in enumerate(left):
+            for j, b in enumerate(right):
+                out[t][i][j] += a * b
+    return out
 
 
 def _places(unit, axes):

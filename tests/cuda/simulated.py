@@ -18,9 +18,16 @@ from torch.utils._pytree import tree_iter, tree_map
 from tests.ops.fake_cuda import kernels
 from torch_gsample import SparseSample
 from torch_gsample.vertex.operator import run_fused
+from torch_gsample.vertex.products import run_outer, run_product
+from torch_gsample.vertex.relations import run_relations
 
 #: Operators that are made of others there.
-COMPOSED = {'vertex_unit': run_fused}
+COMPOSED = {
+    'vertex_unit': run_fused,
+    'vertex_relations': run_relations,
+    'product_by_type': run_product,
+    'sum_outer_by_type': run_outer,
+}
 DEVICE = torch.device('cuda:0')
 
 

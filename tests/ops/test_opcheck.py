@@ -6,10 +6,14 @@ import torch
 from tests.ops import edge_map_errors as kernels
 from tests.ops import vertex_map_errors as vertices
 from tests.ops.compare import assert_equal_tensors, operator_names
-from tests.ops.vertex_map_errors import vertex_unit_arguments
+from tests.ops.vertex_map_errors import (
+    by_type_arguments,
+    vertex_unit_arguments,
+)
 from torch_gsample import ops
 from torch_gsample.rng import make_key
 from torch_gsample.testing import INDEX_DTYPES, small_graph, to_dtypes
+from torch_gsample.vertex.relations import Level
 
 G = small_graph('random')
 STAR = small_graph('star')
@@ -35,6 +39,10 @@ HETERO = (
     [2, 1, 3, 3],
 )
 NEGATIVE = (SEEDS, 10, True, KEY)
+CSC = G.indptr, G.indices
+ROWS = torch.arange(12.0).view(3, 4).requires_grad_()
+MATRICES = torch.arange(60.0).view(5, 4, 3).requires_grad_()
+TYPE = torch.tensor([1, 1, 4])
 
 # Arguments of each operator: several sets of (positional, by name).
 SAMPLES = {
@@ -236,6 +244,26 @@ SAMPLES = {
     ],
     'vertex_unit': [
         (vertex_unit_arguments(wanted), {}) for wanted in (False, True)
+    ]
+    + [
+        (by_type_arguments(wanted, level), {})
+        for wanted in (False, True)
+        for level in (Level.INNER, Level.OUTER)
+    ],
+    'vertex_relations': [
+        (([torch.stack([SEEDS, SEEDS * 0])], SEEDS.int(), 40, 40, 0), {}),
+        ((list(CSC), torch.arange(400) % 5, 40, 40, 1), {}),
+        (([torch.stack([NONE, NONE])], NONE, 0, 0, 0), {}),
+    ],
+    'product_by_type': [
+        ((ROWS, MATRICES, TYPE), {}),
+        ((ROWS.detach(), MATRICES.detach(), TYPE), {}),
+        ((ROWS.view(3, 2, 2), MATRICES[:, :2].transpose(1, 2), TYPE), {}),
+        ((ROWS[:0], MATRICES, NONE), {}),
+    ],
+    'sum_outer_by_type': [
+        ((ROWS, ROWS[:, :3], TYPE, 5), {}),
+        ((ROWS[:0], ROWS[:0], NONE, 0), {}),
     ],
     'configuration_model': [
         ((G.indptr, 3, False), {}),

@@ -10,6 +10,7 @@ from torch_gsample.codegen.expression import apply, operand
 from torch_gsample.codegen.vertex_cpp import FLAGS, vertex_cpp_source
 from torch_gsample.codegen.vertex_unit import Leaf, Output, Unit
 from torch_gsample.vertex.operator import inference, layout_of, training
+from torch_gsample.vertex.relations import Level
 
 GSAMPLE = torch.ops.gsample
 FLOAT, INT = torch.float32, torch.int32
@@ -151,4 +152,18 @@ def vertex_unit_arguments(wanted):
     given = [x.clone(), r.clone(), w]
     for tensor in given[:2]:
         tensor.requires_grad_(wanted)
-    return number, [edge_index], 2, 3, 4, 0, given
+    return number, [edge_index], None, [2, 3, 4, 0], 0, 0, given
+
+
+def by_type_arguments(wanted, level):
+    """Such a program over the edges of each type, or over the types."""
+    number, graph, _, (sources, *_), _, _, given = vertex_unit_arguments(
+        wanted
+    )
+    types, pairs = torch.tensor([1, 0, 1, 1]), 3
+    x, r, w = given
+    if level == Level.OUTER:
+        x = torch.arange(6.0).view(3, 2).requires_grad_(wanted)
+        w = w[:pairs]
+    sizes = [sources, 3, 4, pairs]
+    return number, graph, types, sizes, 0, int(level), [x, r, w]

@@ -122,7 +122,7 @@ def test_a_layer_is_that_of_pyg_in_float32(name, monkeypatch):
     compare(name, torch.float32, graph(), 1e-4, monkeypatch=monkeypatch)
 
 
-@pytest.mark.parametrize('name', ['gat', 'gcn', 'appnp-weights'])
+@pytest.mark.parametrize('name', ['gat', 'gcn', 'appnp-weights', 'rgcn'])
 def test_a_compiled_layer_is_one_graph(name):
     for program in program_module._programs:
         program.plans.clear()

@@ -59,7 +59,7 @@ def _sections(type: Tensor, num_types: int) -> list[int]:
     """Returns how many rows each type has."""
     if bool((type.diff() < 0).any()):
         raise ValueError("vertex_program: 'type' must ascend")
-    for end in (type[:1], type[-1:]):
+    for end in (type[-1:], type[:1]):
         if end.numel() and not 0 <= int(end) < num_types:
             raise ValueError(
                 f"vertex_program: 'type' must be in [0, {num_types}) (got "

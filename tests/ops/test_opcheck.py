@@ -42,6 +42,7 @@ NEGATIVE = (SEEDS, 10, True, KEY)
 CSC = G.indptr, G.indices
 ROWS = torch.arange(12.0).view(3, 4).requires_grad_()
 MATRICES = torch.arange(60.0).view(5, 4, 3).requires_grad_()
+TURNED = MATRICES.detach()[:, 2:].transpose(1, 2).requires_grad_()
 TYPE = torch.tensor([1, 1, 4])
 
 # Arguments of each operator: several sets of (positional, by name).
@@ -258,7 +259,7 @@ SAMPLES = {
     'product_by_type': [
         ((ROWS, MATRICES, TYPE), {}),
         ((ROWS.detach(), MATRICES.detach(), TYPE), {}),
-        ((ROWS.view(3, 2, 2), MATRICES[:, :2].transpose(1, 2), TYPE), {}),
+        ((ROWS.view(3, 4, 1).expand(3, 4, 3), TURNED, TYPE), {}),
         ((ROWS[:0], MATRICES, NONE), {}),
     ],
     'sum_outer_by_type': [

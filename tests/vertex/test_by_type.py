@@ -170,8 +170,7 @@ def arguments():
     return ROWS, MATRICES, TYPE
 
 
-@pytest.mark.parametrize('turned', [False, True])
-@pytest.mark.parametrize('heads', [(), (2,)])
+@pytest.mark.parametrize(('turned', 'heads'), [(False, ()), (True, (2,))])
 def test_gradients_of_products(turned, heads):
     x = torch.randn(6, *heads, 4, dtype=torch.float64).requires_grad_()
     weight = torch.randn(4, 3, 4) if turned else torch.randn(4, 4, 3)
@@ -229,6 +228,30 @@ def test_bad_types_are_errors(run, fresh_compiler):
     for error, change, message in BAD_TYPES:
         with pytest.raises(error, match=f"vertex_program: 'type' {message}"):
             call(graph(), {**f, 'type': change(f['type'])})
+
+
+@vertex_program
+def scaled(v, weight):
+    return sum(
+        sum(e.src.h for e in es) @ weight[es.type] * v.s
+        for es in v.inedges.by_type
+    )
+
+
+@vertex_program
+def biased(v, weight):
+    return sum(
+        sum(e.src.h * weight[es.type] for e in es) for es in v.inedges.by_type
+    )
+
+
+@pytest.mark.parametrize(
+    ('program', 'shape'), [(scaled, (4, 3, 2)), (biased, (4, 3))]
+)
+def test_values_of_types_go_with_parameters_only(program, shape):
+    h, types = torch.ones(N, 3), torch.zeros(E, dtype=torch.int64)
+    with pytest.raises(ValueError, match='values of a type go with those of'):
+        program(graph(), h=h, s=h[:, :1], weight=torch.ones(shape), type=types)
 
 
 def test_types_must_be_given():

@@ -91,7 +91,7 @@ def graph_at(
         loops (Loops): What is done with loops.
         level (Level): Which edges there are.
     """
-    graph = graph_of(tensors, *sizes[:2], loops)
+    graph = graph_of(tensors, sizes[0], sizes[1], loops)
     if types is None or level == Level.EDGES:
         return graph
     relations = Relations.of(graph, types)

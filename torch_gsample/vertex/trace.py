@@ -18,6 +18,7 @@ from torch_gsample.codegen.vertex_unit import (
     EDGE,
     PARAMETER,
     SOURCE,
+    operands_of,
 )
 from torch_gsample.vertex.values import (
     Axis,
@@ -259,6 +260,12 @@ class Tracer:
             return Value(self, expr, total.kind, total.dims)
         if body.kind == RELATION:
             return self._nested(op, DESTINATION, body)
+        numbers = operands_of([body.expr])
+        if RELATION in {self.operands[n].kind for n in numbers}:
+            raise Unsupported(
+                'values of a type go with those of types and parameters only, '
+                'until they are aggregated'
+            )
         if self.group is not None:
             return self._nested(op, RELATION, body)
         expr = apply(f'{op}_in', body.expr)

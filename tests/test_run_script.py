@@ -160,7 +160,7 @@ def test_packages_and_folders_run_their_main(tmp_path, monkeypatch, capsys):
 
 
 def test_a_module_that_is_missing(capsys):
-    assert cli.main(['run', '-m', 'nowhere']) == 1
+    assert cli.main(['run', '-m', 'nowhere']) == 2
     assert "there is no module 'nowhere'" in capsys.readouterr().err
 
 

@@ -52,6 +52,9 @@ CALLS = {
     'sample_cols': lambda: ops.sample_cols(
         GRAPH[0], 2, key=TWO, cols=IDS, id=IDS, ptr=PTR
     ),
+    'sample_hops': lambda: next(
+        iter(ops.sample_hops(*GRAPH, IDS, [2, 2], key=[KEY, KEY]))
+    ),
     'sample_nodes': lambda: ops.sample_nodes(
         2, 1, key=KEY, cum_weight=CUM_WEIGHT
     ),

@@ -162,6 +162,7 @@ def test_neither_partitions_nor_failures_change_a_sample(spark, edges):
         return out
 
     expected = sampled(edges.repartition(1))
+    assert sampled(edges.repartition(4)) == expected
     assert sampled(edges.repartition(16)) == expected
     assert sampled(failing(edges, 'src')) == expected
 

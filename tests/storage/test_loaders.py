@@ -188,9 +188,14 @@ def test_ctrl_c_ends_preparing(tmp_path, monkeypatch):
     monkeypatch.setattr(epoch_module, '_sample_chunk', slowly)
     before = threading.active_count()
     timer = threading.Timer(0.2, signal.raise_signal, (signal.SIGINT,))
+    # A shell lets its background processes ignore it.
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        sampler.prepare_epoch(torch.arange(60), 0)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            sampler.prepare_epoch(torch.arange(60), 0)
+    finally:
+        signal.signal(signal.SIGINT, handler)
     timer.join()
     assert threading.active_count() == before
     assert list(sampler._disk.iterdir()) == []

@@ -20,7 +20,7 @@ from tests.vertex.programs import (
     graph,
 )
 from torch_gsample import SparseSample, ops
-from torch_gsample.vertex import Loops, mean, nn, vertex_program
+from torch_gsample.vertex import Loops, mean, nn, operator, vertex_program
 from torch_gsample.vertex import graph as graphs
 from torch_gsample.vertex.nn import GATConv
 
@@ -301,3 +301,21 @@ def test_without_a_compiler_torch_computes_and_says_so_once(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("1 gsample: the compiler 'no-compiler' was")
+
+
+def test_numbers_of_units_do_not_depend_on_what_was_made_before():
+    """Graphs that Inductor keeps on disk have them."""
+    plan = PROGRAMS['gat'].plan(**features('gat'))
+    unit, _ = next(iter(plan.units.values()))
+
+    def numbers():
+        operator._training.cache_clear()
+        made = [operator.Fused(unit)]
+        made += [operator.training(unit, wanted) for wanted in ([0], [0, 1])]
+        parts = [part for part, _ in made[1].backward.parts if part]
+        return [fused.number for fused in made + parts]
+
+    first = numbers()
+    operator.Fused(next(iter(sums.plan(**features('gin')).units.values()))[0])
+    assert numbers() == first
+    assert len(set(first)) == len(first) > 3

@@ -5,6 +5,7 @@ depend on threads. Edges are passed over as often as aggregates need each
 other; the values of an edge stay in registers and small arrays.
 """
 
+import hashlib
 from pathlib import Path
 
 import torch
@@ -130,6 +131,22 @@ def vertex_cpp_source(unit: Unit, text: str = 'vertex program') -> str:
         text=text, type=CPP_TYPES[unit.dtype], index=CPP_TYPES[unit.index]
     )
     return PREAMBLE + head + '\n'.join(vertex_lines(unit)) + '\n'
+
+
+def unit_number(unit: Unit, *more: object) -> int:
+    """Returns a number that names a unit, the same in every process.
+
+    Inductor keeps graphs on disk, where such a number may be read by a
+    process that made other units, or made them in another order.
+
+    Args:
+        unit (Unit): The unit.
+        *more (optional): What tells it from units of the same text.
+    """
+    parts = vertex_cpp_source(unit), unit.leaves, unit.sizes, *more
+    kinds = [(output.kind, output.axes) for output in unit.outputs]
+    digest = hashlib.sha256(repr((parts, kinds)).encode()).digest()
+    return int.from_bytes(digest[:7], 'little')
 
 
 def vertex_lines(unit: Unit) -> list[str]:

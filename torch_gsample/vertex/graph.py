@@ -70,6 +70,13 @@ class Layout:
         )
         return vertices.repeat_interleave(self.indptr.diff())
 
+    def scatter(self, value: Tensor, num_rows: int) -> Tensor:
+        """Returns values of its edges in the rows of edge features."""
+        if self.edge_id is None:
+            return value
+        out = value.new_zeros((num_rows, *value.shape[1:]))
+        return out.index_copy(0, self.edge_id.long(), value)
+
 
 #: Edges of a graph that one thread works through.
 _SMALL = 1 << 15

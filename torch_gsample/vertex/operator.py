@@ -12,7 +12,11 @@ from torch_gsample import ops
 from torch_gsample.codegen.build import BuildError, build, warn_once
 from torch_gsample.codegen.cuda_kernel import run_vertex_unit
 from torch_gsample.codegen.expression import Expression
-from torch_gsample.codegen.vertex_cpp import FLAGS, vertex_cpp_source
+from torch_gsample.codegen.vertex_cpp import (
+    FLAGS,
+    unit_number,
+    vertex_cpp_source,
+)
 from torch_gsample.codegen.vertex_unit import (
     DESTINATION,
     EDGE,
@@ -40,12 +44,13 @@ class Fused:
 
     def __init__(self, unit: Unit, backward: 'Gradients | None' = None):
         self.unit, self.backward = unit, backward
+        wanted = None if backward is None else backward.wanted
         #: The operands that are not of the graph.
         self.given = [
             i for i, leaf in enumerate(unit.leaves) if leaf.name != DEGREE
         ]
-        self.number = len(_fused)
-        _fused.append(self)
+        self.number = unit_number(unit, wanted)
+        _fused[self.number] = self
 
     def source(self, index: torch.dtype = torch.int32) -> str:
         """Returns its C++ text."""
@@ -111,7 +116,7 @@ class Fused:
             count = rows.get(output.kind, graph.num_sources)
             if output.kind == EDGE:
                 value = value.expand(graph.incoming.indices.numel(), *shape)
-                value = _scattered(value, graph.incoming, count)
+                value = graph.incoming.scatter(value, count)
             value = value.expand(count, *shape)
             out.append(value.reshape(count, -1).contiguous())
         return out
@@ -127,16 +132,8 @@ class Fused:
         ]
 
 
-def _scattered(value: Tensor, layout: Layout, rows: int) -> Tensor:
-    """Returns values in the order of edge features."""
-    if layout.edge_id is None:
-        return value
-    out = value.new_zeros((rows, *value.shape[1:]))
-    return out.index_copy(0, layout.edge_id.long(), value)
-
-
-#: All units of this process; their places are their numbers.
-_fused: list[Fused] = []
+#: All units of this process, by their numbers.
+_fused: dict[int, Fused] = {}
 
 
 @lru_cache(maxsize=1024)
@@ -175,6 +172,7 @@ class Gradients:
     """The operators of the gradients of a unit.
 
     Args:
+        wanted (Tuple[int, ...]): The operands that want gradients.
         plan (Backward): What they compute.
         saved (Tuple[int, ...]): The outputs of the unit that they read.
         num_results (int): Outputs of the unit that have gradients.
@@ -182,6 +180,7 @@ class Gradients:
             one, and which of all operands it reads.
     """
 
+    wanted: tuple[int, ...]
     plan: Backward
     saved: tuple[int, ...]
     num_results: int
@@ -225,7 +224,8 @@ def _training(unit: Unit, wanted: tuple[int, ...]) -> Fused:
             continue
         part, kept = unit_of(center, plan.leaves, unit.sizes, results)
         parts.append((Fused(part), kept))
-    gradients = Gradients(plan, tuple(saved), len(unit.outputs), tuple(parts))
+    count = len(unit.outputs)
+    gradients = Gradients(wanted, plan, tuple(saved), count, tuple(parts))
     return Fused(replace(unit, outputs=tuple(outputs)), gradients)
 
 

@@ -170,7 +170,9 @@ def read_meta(path: Path) -> GraphMeta:
     names += [t for t in meta.node_times if t is not None]
     for name in names:
         check(
-            isinstance(name, str) and os.path.basename(name) == name != '',
+            isinstance(name, str)
+            and os.path.basename(name) == name != ''
+            and '\0' not in name,
             f'{name!r} is no name of a file in the directory',
         )
         meta.sizes[name] = os.stat(path / name).st_size

@@ -21,6 +21,7 @@ from tests.cuda.simulated import OnCuda, Simulated, held
 from tests.vertex.programs import EXTRA, PROGRAMS, E, N, features, graph
 from torch_gsample import ops
 from torch_gsample.codegen import vertex_cuda
+from torch_gsample.codegen.build import BuildError
 from torch_gsample.codegen.cuda_kernel import run_vertex_unit
 from torch_gsample.codegen.vertex_cuda import vertex_cuda_kernel
 from torch_gsample.vertex.graph import Graph
@@ -158,7 +159,7 @@ def test_a_malformed_graph_is_noted_and_not_read(
 def test_too_many_features_are_left_to_torch(monkeypatch, recorded):
     fused, made, operands, want = recorded['gat', torch.float32][0]
     monkeypatch.setattr(vertex_cuda, '_SHARED', 8)
-    with pytest.raises(NotImplementedError, match='more than the 8 of shared'):
+    with pytest.raises(BuildError, match='more than the 8 of shared'):
         vertex_cuda_kernel(fused.unit)
     clear_kernels()
     with pytest.warns(UserWarning, match='of shared memory: operators of'):

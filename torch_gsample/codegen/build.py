@@ -34,7 +34,7 @@ _warned: set[str] = set()
 
 
 class BuildError(RuntimeError):
-    """There is no compiler, or it failed."""
+    """There is no compiler, it failed, or a kernel cannot be written."""
 
 
 def build(source: str, flags: tuple[str, ...] = ()) -> Path:

@@ -171,8 +171,6 @@ def _vertex_function(
     try:
         kernel = vertex_cuda_kernel(unit)
         return kernel, _loaded(kernel.source, device, 'gsample_vertex')
-    except NotImplementedError as error:
-        warn_once(BuildError(str(error)))
     except BuildError as error:
         warn_once(error)
     return None

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import torch
 
+from torch_gsample.codegen.build import BuildError
 from torch_gsample.codegen.cuda import PREAMBLE
 from torch_gsample.codegen.expression import CPP_TYPES, Expression
 from torch_gsample.codegen.vertex_block import Block, Sink
@@ -115,7 +116,7 @@ def vertex_cuda_kernel(unit: Unit, text: str = 'vertex program') -> CudaKernel:
         text (str): What it is called in a comment.
 
     Raises:
-        NotImplementedError: If a vertex does not fit in shared memory.
+        BuildError: If a vertex does not fit in shared memory.
     """
     writer = _CudaWriter(unit)
     body = writer.lines()
@@ -124,7 +125,7 @@ def vertex_cuda_kernel(unit: Unit, text: str = 'vertex program') -> CudaKernel:
     while groups > 1 and groups * bytes_ > _SHARED:
         groups //= 2
     if groups * bytes_ > _SHARED:
-        raise NotImplementedError(
+        raise BuildError(
             f'a vertex has {bytes_} bytes of values, more than the {_SHARED} '
             f'of shared memory'
         )

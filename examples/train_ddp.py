@@ -58,21 +58,11 @@ def memory_of(name: str) -> float:
     return total / 1024
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    add = parser.add_argument
-    add('--epochs', type=int, default=3)
-    add('--batch-size', type=int, default=256)
-    add('--hidden', type=int, default=64)
-    add('--max-batches', type=int, default=10**9, help='per process and pass')
-    add('--seed', type=int, default=0)
-    args = parser.parse_args()
-    rank, local_rank = (int(os.getenv(n, '0')) for n in ('RANK', 'LOCAL_RANK'))
-    world_size = int(os.getenv('WORLD_SIZE', '1'))
-    store = None if 'RANK' in os.environ else dist.HashStore()
-    dist.init_process_group(store=store, rank=rank, world_size=world_size)
-    seed_everything(args.seed)  # equal weights in all processes
-    data, sampler, name = map_graph(local_rank == 0, args.seed)
+def train(
+    args: argparse.Namespace, is_first: bool, rank: int, world_size: int
+) -> None:
+    """Trains and tests a model, and prints from the first process."""
+    data, sampler, name = map_graph(is_first, args.seed)
     loaders = {
         split: NeighborLoader(
             data,
@@ -115,6 +105,26 @@ def main() -> None:
         print(f'Largest class: test accuracy {share:.4f}')
         print(f'GraphSAGE: test accuracy {correct[0] / correct[1]:.4f}')
         print(f'The graph in MiB: {" + ".join(f"{p:.0f}" for p in parts)}')
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    add = parser.add_argument
+    add('--epochs', type=int, default=3)
+    add('--batch-size', type=int, default=256)
+    add('--hidden', type=int, default=64)
+    add('--max-batches', type=int, default=10**9, help='per process and pass')
+    add('--seed', type=int, default=0)
+    args = parser.parse_args()
+    rank, local_rank = (int(os.getenv(n, '0')) for n in ('RANK', 'LOCAL_RANK'))
+    world_size = int(os.getenv('WORLD_SIZE', '1'))
+    store = None if 'RANK' in os.environ else dist.HashStore()
+    dist.init_process_group(store=store, rank=rank, world_size=world_size)
+    seed_everything(args.seed)  # equal weights in all processes
+    # The model is freed before its process group. Were it the last to hold the
+    # group, it would wait for the group's threads with Python's lock, which
+    # those threads may want.
+    train(args, local_rank == 0, rank, world_size)
     dist.destroy_process_group()
 
 

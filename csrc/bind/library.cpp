@@ -6,6 +6,7 @@
 // an operator takes several batches, `key` has a row for each, and `ptr`,
 // int64 [B + 1], says where the rows (columns, ids) of each begin.
 // Optional items of a Tensor[] are given as tensors without elements.
+// `device_of` is a tensor, empty maybe, of the device where to draw.
 #include <torch/csrc/stable/library.h>
 
 STABLE_TORCH_LIBRARY(gsample, m) {
@@ -87,7 +88,8 @@ STABLE_TORCH_LIBRARY(gsample, m) {
       "int num_threads=0) -> (Tensor indptr, Tensor edge)");
   m.def(
       "sample_nodes(SymInt num_nodes, int k, Tensor key, SymInt call_id=0, "
-      "*, Tensor? cum_weight=None, bool replace=False) -> Tensor");
+      "*, Tensor? cum_weight=None, bool replace=False, "
+      "Tensor? device_of=None) -> Tensor");
   m.def(
       "unique_nodes(Tensor id, SymInt num_nodes, bool sorted=False) -> "
       "(Tensor node, Tensor local)");

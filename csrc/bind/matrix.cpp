@@ -181,7 +181,8 @@ Tensor sample_nodes_op(int64_t num_nodes,
                        Tensor key,
                        int64_t call_id,
                        std::optional<Tensor> cum_weight,
-                       bool replace) {
+                       bool replace,
+                       std::optional<Tensor>) {
   const char* op = "sample_nodes";
   STD_TORCH_CHECK(num_nodes >= 0, op, ": 'num_nodes' must not be negative");
   STD_TORCH_CHECK(k >= 0 && k <= INT32_MAX, op,

@@ -143,15 +143,22 @@ Selected select_nodes(const char* op,
   STD_TORCH_CHECK(args.batches == 0 || args.room <= kMost / args.batches, op,
                   ": ", args.batches, " batches of ", args.room,
                   " nodes are too many");
-  const Tensor keys = to_device(like, streams, scope);
-  args.streams = static_cast<const uint64_t*>(keys.const_data_ptr());
+  const Tensor stream = to_device(like, streams, scope);
+  args.streams = static_cast<const uint64_t*>(stream.const_data_ptr());
   const int64_t room = args.batches * args.room;
-  const int64_t once = args.replace ? 0 : room;
+  const bool weighted = args.cum_weight != nullptr;
+  const int64_t once = args.replace || !weighted ? 0 : room;
+  const int64_t floyd = args.replace || weighted ? 0 : room;
   Tensor node = device_vector(like, room), slot = device_vector(like, room);
   Tensor out_ptr = device_vector(like, args.batches + 1);
   Tensor size = device_vector(like, args.batches);
   Tensor start = device_vector(like, once), weight = device_vector(like, once);
   Tensor before = device_vector(like, once);
+  Tensor drawn = device_vector(like, floyd), entry = device_vector(like, floyd);
+  args.table.capacity = NodeTable::capacity_for(floyd);
+  const int64_t entries = static_cast<int64_t>(args.table.capacity);
+  Tensor keys = device_vector(like, entries);
+  Tensor values = device_vector(like, entries, ScalarType::Int);
   DeviceReport report(like);
   args.node = node.mutable_data_ptr<int64_t>();
   args.out_ptr = out_ptr.mutable_data_ptr<int64_t>();
@@ -161,6 +168,10 @@ Selected select_nodes(const char* op,
   args.start = start.mutable_data_ptr<int64_t>();
   args.weight = weight.mutable_data_ptr<int64_t>();
   args.before = before.mutable_data_ptr<int64_t>();
+  args.drawn = drawn.mutable_data_ptr<int64_t>();
+  args.entry = entry.mutable_data_ptr<int64_t>();
+  args.table.key = static_cast<uint64_t*>(keys.mutable_data_ptr());
+  args.table.value = static_cast<uint32_t*>(values.mutable_data_ptr());
   const LaunchShape shape = sample_nodes_shape(args);
   Tensor totals = device_vector(like, shape.blocks);
   args.totals = totals.mutable_data_ptr<int64_t>();
@@ -184,20 +195,21 @@ SampleNodesCuda read_counts(const char* op,
   return args;
 }
 
-// Without weights no argument is on the GPU.
 Tensor sample_nodes_cuda(int64_t num_nodes,
                          int64_t k,
                          Tensor key,
                          int64_t call_id,
                          std::optional<Tensor> cum_weight,
-                         bool replace) {
+                         bool replace,
+                         std::optional<Tensor> device_of) {
   const char* op = "sample_nodes";
   SampleNodesCuda args = read_counts(op, num_nodes, k, replace);
-  STD_TORCH_CHECK(cum_weight.has_value(), op,
-                  ": 'cum_weight' must be given on a GPU");
-  const Tensor& like = *cum_weight;
+  STD_TORCH_CHECK(cum_weight.has_value() || device_of.has_value(), op,
+                  ": 'cum_weight' or 'device_of' must be given on a GPU");
+  const Tensor& like = device_of ? *device_of : *cum_weight;
   args.cum_weight =
-      int64_vector(op, "cum_weight", like, cum_weight_size(num_nodes, 1));
+      device_int64(op, "cum_weight", cum_weight, cum_weight_size(num_nodes, 1),
+                   like, "device_of");
   const DeviceScope scope(op, like);
   const uint64_t stream = read_stream(op, key, call_id, kSampleNodes);
   return select_nodes(op, args, like, {stream}, scope).node;

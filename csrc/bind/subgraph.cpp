@@ -1,5 +1,4 @@
-// The operators induce_subgraph, negative_sample and the synthetic graphs on
-// the CPU.
+// The operators induce_subgraph and the synthetic graphs on the CPU.
 #include <torch/csrc/stable/library.h>
 
 #include <cmath>
@@ -8,7 +7,6 @@
 
 #include "../cpu/buffer.h"
 #include "../cpu/induce_subgraph.h"
-#include "../cpu/negative_sample.h"
 #include "../cpu/synthetic.h"
 #include "check.h"
 #include "output_pool.h"
@@ -68,56 +66,6 @@ std::tuple<Tensor, Tensor, Tensor> induce_subgraph_op(
   return {concatenate(parts, &InducedEdge::row),
           concatenate(parts, &InducedEdge::col),
           concatenate(parts, &InducedEdge::edge)};
-}
-
-Tensor negative_sample_op(Tensor id,
-                          int64_t num_nodes,
-                          bool target,
-                          Tensor key,
-                          int64_t call_id,
-                          std::optional<Tensor> cum_weight,
-                          std::optional<Tensor> order,
-                          std::optional<Tensor> order_time,
-                          std::optional<Tensor> max_time,
-                          std::optional<Tensor> anchor,
-                          std::optional<Tensor> indptr,
-                          std::optional<Tensor> indices) {
-  const char* op = "negative_sample";
-  const int64_t n = id.numel();
-  STD_TORCH_CHECK(num_nodes > 0 || n == 0, op,
-                  ": 'num_nodes' must be positive");
-  STD_TORCH_CHECK(order.has_value() == order_time.has_value() &&
-                      order.has_value() == max_time.has_value(),
-                  op, ": 'order', 'order_time' and 'max_time' go together");
-  STD_TORCH_CHECK(anchor.has_value() == indptr.has_value() &&
-                      anchor.has_value() == indices.has_value(),
-                  op, ": 'anchor', 'indptr' and 'indices' go together");
-  const int64_t num_neighbors = indices.has_value() ? indices->numel() : 0;
-  const int64_t anchors = indptr.has_value() ? indptr->numel() - 1 : 0;
-  const NegativeArgs args{
-      int64_vector(op, "id", id, n),
-      int64_vector(op, "cum_weight", cum_weight, cum_weight_size(num_nodes, 1)),
-      int64_vector(op, "order", order, num_nodes),
-      int64_vector(op, "order_time", order_time, num_nodes),
-      int64_vector(op, "max_time", max_time, n),
-      int64_vector(op, "anchor", anchor, n),
-      int64_vector(op, "indptr", indptr, anchors + 1),
-      int64_vector(op, "indices", indices, num_neighbors),
-      n,
-      num_nodes,
-      read_stream(op, key, call_id,
-                  target ? kNegativeTarget : kNegativeSource)};
-  for (int64_t i = 0; i < n && args.anchor != nullptr; ++i) {
-    const int64_t v = args.anchor[i];
-    STD_TORCH_CHECK(v >= 0 && v < anchors && args.indptr[v] >= 0 &&
-                        args.indptr[v] <= args.indptr[v + 1] &&
-                        args.indptr[v + 1] <= num_neighbors,
-                    op, ": 'anchor' must be in [0, ", anchors, ") (got ", v,
-                    ") and 'indptr' must ascend");
-  }
-  Tensor out = empty_vector(n);
-  negative_sample(args, out.mutable_data_ptr<int64_t>());
-  return out;
 }
 
 Tensor configuration_model_op(Tensor indptr, int64_t seed, bool wide_indices) {
@@ -182,7 +130,6 @@ std::tuple<Tensor, Tensor> rmat_edges_op(int64_t scale,
 
 STABLE_TORCH_LIBRARY_IMPL(gsample, CPU, m) {
   m.impl("induce_subgraph", TORCH_BOX(&induce_subgraph_op));
-  m.impl("negative_sample", TORCH_BOX(&negative_sample_op));
   m.impl("configuration_model", TORCH_BOX(&configuration_model_op));
 }
 

@@ -161,7 +161,7 @@ Tensor forest_fire_op(Tensor indptr,
                       int64_t call_id) {
   const char* op = "forest_fire";
   check_matrix(op, indptr, indices);
-  STD_TORCH_CHECK(p >= 0 && p < 1, op, ": 'p' must be in [0, 1) (got ", p, ")");
+  check_burning(op, p);
   const int64_t* seed = read_seeds(op, seeds, indptr.numel() - 1);
   std::vector<int64_t> burnt(seed, seed + seeds.numel());
   std::sort(burnt.begin(), burnt.end());

@@ -20,6 +20,10 @@ inline uint64_t check_restart(const char* op, double restart) {
   return restart_threshold(restart);
 }
 
+inline void check_burning(const char* op, double p) {
+  STD_TORCH_CHECK(p >= 0 && p < 1, op, ": 'p' must be in [0, 1) (got ", p, ")");
+}
+
 inline SecondOrder check_law(const char* op, double p, double q) {
   STD_TORCH_CHECK(p > 0 && std::isfinite(p) && q > 0 && std::isfinite(q), op,
                   ": 'p' and 'q' must be positive and finite (got ", p, " and ",

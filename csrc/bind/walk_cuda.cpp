@@ -4,6 +4,7 @@
 #include <tuple>
 #include <vector>
 
+#include "../cuda/forest_fire.h"
 #include "../cuda/node2vec_walk.h"
 #include "../cuda/random_walk.h"
 #include "device_cuda.h"
@@ -187,12 +188,66 @@ Walks metapath_walk_cuda(std::vector<Tensor> indptr,
                         });
 }
 
+template <typename indptr_t, typename index_t>
+Tensor burn(const char* op,
+            ForestFireCuda<indptr_t, index_t> args,
+            const Tensor& like,
+            const DeviceScope& scope) {
+  const int64_t num_cols = args.graph.num_cols;
+  Tensor burnt = device_vector(like, num_cols), tail = device_vector(like, 1);
+  Tensor caught = device_vector(like, args.words());
+  Tensor burning = device_vector(like, args.words());
+  DeviceReport report(like);
+  args.burnt = burnt.mutable_data_ptr<int64_t>();
+  args.tail = tail.mutable_data_ptr<int64_t>();
+  args.caught = static_cast<uint64_t*>(caught.mutable_data_ptr());
+  args.burning = static_cast<uint64_t*>(burning.mutable_data_ptr());
+  args.report = report.get();
+  const LaunchShape shape = forest_fire_shape(args);
+  Tensor totals = device_vector(like, shape.blocks);
+  args.totals = totals.mutable_data_ptr<int64_t>();
+  forest_fire(args, shape, scope.stream());
+  const Report found = report.read(scope);
+  check_report(op, found, num_cols);
+  return torch::stable::clone(first_items(burnt, found.size));
+}
+
+Tensor forest_fire_cuda(Tensor indptr,
+                        Tensor indices,
+                        Tensor seeds,
+                        double p,
+                        Tensor key,
+                        int64_t call_id) {
+  const char* op = "forest_fire";
+  check_matrix(op, indptr, indices);
+  check_devices(op, indptr, indices, std::nullopt);
+  check_burning(op, p);
+  check_vector(op, "seeds", seeds, ScalarType::Long);
+  check_device(op, "seeds", seeds, indptr);
+  const DeviceScope scope(op, indptr);
+  return dispatch_graph(op, indptr.scalar_type(), indices.scalar_type(),
+                        [&](auto indptr_type, auto index_type) {
+                          using indptr_t = decltype(indptr_type);
+                          using index_t = decltype(index_type);
+                          ForestFireCuda<indptr_t, index_t> args{};
+                          args.graph = walk_graph<indptr_t, index_t>(
+                              op, indptr, indices, std::nullopt);
+                          args.seeds = seeds.const_data_ptr<int64_t>();
+                          args.num_seeds = seeds.numel();
+                          args.p = p;
+                          args.stream =
+                              read_stream(op, key, call_id, kForestFire);
+                          return burn(op, args, seeds, scope);
+                        });
+}
+
 }  // namespace
 
 STABLE_TORCH_LIBRARY_IMPL(GSAMPLE_CUDA_LIBRARY, GSAMPLE_CUDA_KEY, m) {
   m.impl("random_walk", TORCH_BOX(&random_walk_cuda));
   m.impl("node2vec_walk", TORCH_BOX(&node2vec_walk_cuda));
   m.impl("metapath_walk", TORCH_BOX(&metapath_walk_cuda));
+  m.impl("forest_fire", TORCH_BOX(&forest_fire_cuda));
 }
 
 }  // namespace gsample

@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "../core/philox.h"
-
 namespace gsample {
 
 namespace {
@@ -23,9 +21,8 @@ class Fire {
     const indptr_t begin = graph_.indptr[node], end = graph_.indptr[node + 1];
     if (!graph_.holds(begin, end))
       return *fault = {false, 0, node}, false;
-    const Stream draw{stream_, 0, static_cast<uint64_t>(node)};
-    const int64_t width =
-        fire_width(p_, unit_interval(draw(0)), int64_t{end} - begin);
+    const FireDraws draws(stream_, node);
+    const int64_t width = draws.width(p_, int64_t{end} - begin);
     if (width == 0)
       return true;
     fresh_.clear();
@@ -34,7 +31,7 @@ class Fire {
       if (to < 0 || to >= graph_.num_cols)
         return *fault = {true, 0, edge}, false;
       if (state_[to] != kBurning)
-        fresh_.push_back({draw(static_cast<uint32_t>(edge - begin + 1)), edge});
+        fresh_.push_back({draws.entry(edge - begin), edge});
     }
     if (width < static_cast<int64_t>(fresh_.size())) {
       std::nth_element(fresh_.begin(), fresh_.begin() + width, fresh_.end());

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "../args.h"
+#include "../core/search.h"
 #include "../core/weighted.h"
 #include "portable.h"
 
@@ -17,22 +18,6 @@ struct SampleColumn {
   bool all;        // takes all edges (of positive weight), in their order
 };
 
-// The first position in [first, last) whose time is later than `time`, or not
-// earlier; `last` if there is none. Times ascend.
-template <bool kLater>
-__device__ int64_t
-find_time(const int64_t* edge_time, int64_t first, int64_t last, int64_t time) {
-  while (first < last) {
-    const int64_t middle = first + (last - first) / 2;
-    const int64_t t = edge_time[middle];
-    if (kLater ? t <= time : t < time)
-      first = middle + 1;
-    else
-      last = middle;
-  }
-  return first;
-}
-
 // Keeps the edges that are seen at the time of a seed.
 __device__ inline void restrict_column(const int64_t* edge_time,
                                        const SampleOptions& options,
@@ -41,9 +26,9 @@ __device__ inline void restrict_column(const int64_t* edge_time,
                                        SampleColumn* column) {
   int64_t first = column->start;
   const int64_t last =
-      find_time<true>(edge_time, first, first + column->length, time);
+      first_above(edge_time, first, first + column->length, time);
   if (options.has_window && time >= INT64_MIN + options.window)
-    first = find_time<false>(edge_time, first, last, time - options.window);
+    first = first_not_below(edge_time, first, last, time - options.window);
   if (options.last && fanout >= 0 && last - first > fanout)
     first = last - fanout;
   column->start = first;

@@ -5,7 +5,8 @@
 namespace gsample {
 
 LaunchShape sample_nodes_shape(const SampleNodesCuda& args) {
-  const int64_t work = args.replace ? args.room : 4 * int64_t{kNodesThreads};
+  const bool alone = !args.replace && args.cum_weight != nullptr;
+  const int64_t work = alone ? 4 * int64_t{kNodesThreads} : args.room;
   return cooperative_shape(sample_nodes_kernel, kNodesThreads,
                            args.batches * work);
 }

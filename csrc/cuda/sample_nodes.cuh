@@ -1,10 +1,12 @@
-// Selection of nodes for each of some batches, in one cooperative launch. With
-// replacement a thread makes a draw. Without, a block has a batch to itself:
-// weighted draws depend on each other, and its threads share the work of one.
+// Selection of nodes for each of some batches, in one cooperative launch. A
+// thread makes a draw, but for weighted ones without replacement, which depend
+// on each other: there a block has a batch to itself, and its threads share the
+// work of one draw.
 #pragma once
 
 #include "../core/weighted.h"
 #include "columns.cuh"
+#include "node_table.cuh"
 #include "sample_nodes.h"
 #include "select_group.cuh"
 
@@ -34,6 +36,7 @@ class NodeBatch {
   __device__ int64_t count() const {
     return a_.k < n_ || (a_.replace && n_ > 0) ? a_.k : n_;
   }
+  __device__ bool takes_all() const { return count() == n_; }
   __device__ bool weighted() const { return a_.cum_weight != nullptr; }
   __device__ bool has_zero() const {
     return has_zero_weight(a_.cum_weight + a_.num_nodes,
@@ -109,25 +112,80 @@ __device__ inline int64_t select_weighted_nodes(const SampleNodesCuda& args,
   return count;
 }
 
-// Without replacement, by a block.
+// Uniform draws without replacement: Floyd's algorithm (see FloydChain) over
+// all slots of all batches at once. No batches share a node, so that one table
+// finds the first slot of a batch that drew it.
+class FloydSlots {
+ public:
+  __device__ explicit FloydSlots(const SampleNodesCuda& args) : a_(args) {}
+
+  // By all threads of a cooperative launch.
+  __device__ void select() const {
+    clear_table(a_.table);
+    grid_barrier();
+    for_each_slot(
+        [&](const NodeBatch& batch, int64_t slot) { draw(batch, slot); });
+    grid_barrier();
+    for_each_slot([&](const NodeBatch& batch, int64_t slot) {
+      a_.slot[batch.offset() + slot] = choice(batch, slot);
+    });
+  }
+
+ private:
+  template <typename visit_t>
+  __device__ void for_each_slot(const visit_t& visit) const {
+    const int64_t room = a_.batches * a_.room, step = grid_threads();
+    for (int64_t p = global_rank(); p < room; p += step) {
+      const NodeBatch batch(a_, p / a_.room);
+      if (p % a_.room < batch.count())
+        visit(batch, p % a_.room);
+    }
+  }
+
+  // What slots draw from: one of the first to this one.
+  __device__ static uint64_t last(const NodeBatch& batch, int64_t slot) {
+    return batch.size() - static_cast<uint64_t>(batch.count() - slot);
+  }
+
+  __device__ void draw(const NodeBatch& batch, int64_t slot) const {
+    if (batch.takes_all())
+      return;
+    const uint64_t t = bounded(batch.draw()(static_cast<uint32_t>(slot)),
+                               last(batch, slot) + 1);
+    a_.drawn[batch.offset() + slot] = static_cast<int64_t>(t);
+    a_.entry[batch.offset() + slot] = static_cast<int64_t>(
+        insert_min(a_.table, static_cast<uint64_t>(batch.first()) + t,
+                   static_cast<uint32_t>(slot)));
+  }
+
+  __device__ int64_t choice(const NodeBatch& batch, int64_t slot) const {
+    if (batch.takes_all())
+      return slot;
+    const FloydChain chain{last(batch, 0)};
+    const int64_t* drawn = a_.drawn + batch.offset();
+    const int64_t* entry = a_.entry + batch.offset();
+    uint32_t next = static_cast<uint32_t>(slot), at;
+    do {
+      at = next;
+      if (a_.table.value[entry[at]] < at)  // drawn before: it gave way
+        return static_cast<int64_t>(last(batch, slot));
+      next = chain.next(static_cast<uint64_t>(drawn[at]), at);
+    } while (next != at);
+    return drawn[slot];
+  }
+
+  const SampleNodesCuda& a_;
+};
+
+// Weighted draws without replacement, by a block.
 __device__ inline int64_t select_nodes(const SampleNodesCuda& args,
                                        const NodeBatch& batch,
                                        BlockSums& shared) {
-  const int64_t count = batch.count(), offset = batch.offset();
-  const bool all = static_cast<uint64_t>(count) == batch.size();
-  if (batch.weighted() && !(all && !batch.has_zero()))
+  if (!batch.takes_all() || batch.has_zero())
     return select_weighted_nodes(args, batch, shared);
-  const BlockGroup group;
-  const auto take = [&](int64_t slot, uint64_t choice) {
-    args.slot[offset + slot] = static_cast<int64_t>(choice);
-  };
-  if (!all)
-    select_floyd(batch.draw(), batch.size(), static_cast<uint32_t>(count),
-                 group, args.start + offset, args.before + offset, take);
-  else
-    for (int64_t slot = group.rank; slot < count; slot += group.size)
-      take(slot, static_cast<uint64_t>(slot));
-  return count;
+  for (int64_t slot = threadIdx.x; slot < batch.count(); slot += blockDim.x)
+    args.slot[batch.offset() + slot] = slot;
+  return batch.count();
 }
 
 inline __global__ void __launch_bounds__(kNodesThreads)
@@ -147,6 +205,10 @@ inline __global__ void __launch_bounds__(kNodesThreads)
       const bool none = batch.weighted() && batch.weights().total() == 0;
       args.size[b] = none ? 0 : batch.count();
     }
+  } else if (args.cum_weight == nullptr) {
+    FloydSlots(args).select();
+    for (int64_t b = global_rank(); b < args.batches; b += step)
+      args.size[b] = NodeBatch(args, b).count();
   } else {
     for (int64_t b = blockIdx.x; b < args.batches; b += gridDim.x) {
       const int64_t size = select_nodes(args, NodeBatch(args, b), shared.sums);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "device.h"
+#include "node_table.h"
 #include "report.h"
 
 namespace gsample {
@@ -24,10 +25,14 @@ struct SampleNodesCuda {
   int64_t* totals;  // [blocks] scratch
   int64_t* slot;    // [batches * room] scratch: choices
   int64_t* size;    // [batches] scratch
-  // Scratch of draws without replacement, for each slot.
+  // Scratch of weighted draws without replacement, for each slot.
   int64_t* start;   // of the weights taken: where they start,
   int64_t* weight;  // what they are,
   int64_t* before;  // and what was taken before their start
+  // And of uniform ones.
+  int64_t* drawn;  // by the slot
+  int64_t* entry;  // where the table has it
+  NodeTable table;
 };
 
 LaunchShape sample_nodes_shape(const SampleNodesCuda& args);

@@ -16,6 +16,7 @@
 #include "core/select.h"
 #include "core/walk.h"
 #include "core/weighted.h"
+#include "negatives.h"
 #include "sums.h"
 #include "table.h"
 
@@ -312,6 +313,9 @@ FUNCTION void fill(Table& table) {
   put_walks(table, in);
   put_masses(table, in);
   put_sums(table, in);
+  put_searches(table, in);
+  put_negatives(table, in);
+  put_fires(table, in);
 }
 
 void print(const Table& table) {

@@ -41,6 +41,9 @@ enum Name {
   kSelectByMass,
   kSumColumn,
   kLaborScale,
+  kSearch,
+  kNegative,
+  kFire,
 };
 
 const char* const kNames[] = {
@@ -72,6 +75,9 @@ const char* const kNames[] = {
     "select_by_mass",
     "sum_column",
     "labor_scale",
+    "search",
+    "negative",
+    "fire",
 };
 
 // Rows of numbers, one after the other: size, name, inputs, kEquals, outputs.

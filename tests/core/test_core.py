@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests import reference_core as reference
+from tests.reference import negative as pick_negative
 
 ROOT = Path(__file__).resolve().parents[2]
 CORE = ROOT / 'csrc' / 'core'
@@ -20,6 +21,8 @@ MASK64 = reference.MASK64
 # Functions of the core that others call, so that they have no row of their
 # own in the table.
 INNER = {'half', 'block', 'select_floyd', 'operator', 'guess', 'window'}
+INNER |= {'node', 'is_edge', 'weights', 'weight', 'candidate'}
+INNER |= {'count_and_draw', 'fire_width'}
 
 GXX = [os.environ.get('CXX', 'g++'), '-std=c++17', '-Wall', '-Werror']
 NVCC = ['-std=c++17', '-x', 'cu', '-Werror', 'all-warnings'] + [
@@ -148,6 +151,29 @@ def labor_scale(k, *bits):
     return [double_bits(scale)]
 
 
+def search(x, *values):
+    return [sum(v <= x for v in values), sum(v < x for v in values)]
+
+
+def negative(stream, id, time, n, near, *weights):
+    """Nodes stand in descending order, at odd times, if there is a time."""
+    edges = [node for node in range(n) if near >> node & 1]
+    nodes, limit = range(n), n
+    if time > 0:
+        nodes, limit = nodes[::-1], max(1, min(n, (time + 1) // 2))
+    allowed = list(zip(nodes[:limit], weights[:limit], strict=True))
+    draw = reference.Stream(stream, 0, id)
+    return [1, pick_negative(draw, allowed, edges) & MASK64]
+
+
+def fire(p, stream, node, most, entry):
+    p, draw = as_double(p), reference.Stream(stream, 0, node)
+    width, power = 0, p
+    while width < most and reference.unit_interval(draw(0)) < power:
+        width, power = width + 1, power * p
+    return [width, draw(entry + 1)]
+
+
 # What each row of the table must be, from its inputs.
 REFERENCE = {
     'mulhi32': lambda a, b: [a * b >> 32],
@@ -194,6 +220,9 @@ REFERENCE = {
     'select_by_mass': select_by_mass,
     'sum_column': sum_column,
     'labor_scale': labor_scale,
+    'search': search,
+    'negative': negative,
+    'fire': fire,
 }
 
 
@@ -239,7 +268,8 @@ def test_nvcc_compiles_the_core_for_host_and_device(core_table):
 
 
 def test_the_table_has_every_function_of_the_core():
-    sources = SOURCE, SOURCE.with_name('sums.h')
+    headers = map(SOURCE.with_name, ('sums.h', 'negatives.h'))
+    sources = SOURCE, *headers
     program, functions = '\n'.join(map(Path.read_text, sources)), set()
     for header in CORE.glob('*.h'):
         text = re.sub(r'#.*', '', header.read_text())

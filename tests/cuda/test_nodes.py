@@ -29,12 +29,13 @@ def weights_of(kind, ptr):
 
 
 @pytest.mark.parametrize('replace', [False, True])
-@pytest.mark.parametrize('kind', WEIGHTS[1:])
+@pytest.mark.parametrize('kind', WEIGHTS)
 def test_selected_nodes(cuda, kind, replace):
     cum_weight = weights_of(kind, PTR[:2])
     for seed, k in enumerate(COUNTS):
         cuda.configure(seed, *SHAPES[seed % len(SHAPES)])
         options = {'cum_weight': cum_weight, 'replace': replace}
+        options['device_of'] = EMPTY
         args = 'sample_nodes', 130, k, make_key(seed), 3
         assert_same(cuda, *args, **options)
 
@@ -51,6 +52,13 @@ def test_selected_nodes_of_batches(cuda, kind, replace):
         shared = weights_of(kind, torch.tensor([0, 150]))
         if shared is not None:
             assert_same(cuda, *args, **options, cum_weight=shared)
+
+
+def test_uniform_nodes_that_give_way_in_chains(cuda):
+    for seed, (num_nodes, k) in enumerate([(2, 1), (400, 399), (999, 700)]):
+        cuda.configure(seed, 2, 96, 10)
+        args = 'sample_nodes', num_nodes, k, make_key(seed), 3
+        assert_same(cuda, *args, device_of=EMPTY)
 
 
 @pytest.mark.parametrize('dtype', [torch.int32, torch.int64])
@@ -130,6 +138,8 @@ def test_counts_that_do_not_fit_end_in_an_error(cuda):
     cum_weight = weights_of('positive', torch.tensor([0, 2]))
     sample = cuda.operator('sample_nodes')
     options = {'cum_weight': cum_weight}
+    with pytest.raises(RuntimeError, match="'cum_weight' or 'device_of' m"):
+        sample(2, 2, make_key(0))
     with pytest.raises(RuntimeError, match="'num_nodes' must not be neg"):
         sample(-1, 2, make_key(0), **options)
     with pytest.raises(RuntimeError, match=r"'k' must be in \[0, 2\^31\)"):

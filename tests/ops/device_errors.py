@@ -2,7 +2,7 @@
 
 import torch
 
-from tests.ops.fake_cuda import kernels, on_cuda
+from tests.ops.fake_cuda import FAKE, kernels, on_cuda
 from torch_gsample import ops
 from torch_gsample.rng import make_key
 
@@ -29,6 +29,16 @@ def sample(indptr, cols):
         ops.sample_cols(indptr, 1, cols=cols, key=KEY)
 
 
+def fire(indptr, indices, seeds):
+    with kernels():
+        ops.forest_fire(indptr, indices, seeds, 0.5, key=KEY)
+
+
+def sample_nodes_of_no_build():
+    with FAKE, kernels(built=False):
+        ops.sample_nodes(3, 1, key=KEY, device=CUDA[0].device)
+
+
 def gather(input, index):
     with kernels():
         ops.gather_rows(input, index)
@@ -44,6 +54,11 @@ DEVICE_ERRORS = [
         ValueError,
         unique,
         "'id' is on cuda:0, but this torch_gsample was built without CUDA",
+    ),
+    (
+        ValueError,
+        sample_nodes_of_no_build,
+        "sample_nodes: 'device' is on cuda:0, but this torch_gsample was bui",
     ),
     (
         ValueError,
@@ -77,8 +92,8 @@ DEVICE_ERRORS = [
     ),
     (
         ValueError,
-        lambda: ops.forest_fire(*CUDA, SEEDS, 0.5, key=KEY),
-        "'indptr' must be on the CPU (got cuda:0)",
+        lambda: fire(*CUDA, SEEDS),
+        "'seeds' must be on cuda:0, where the graph is (got cpu)",
     ),
     (
         ValueError,

@@ -22,6 +22,7 @@ CALLS = {
     'check_csc': lambda: torch.ops.gsample.check_csc(*GRAPH, 2),
     'coo_to_csc': lambda: ops.coo_to_csc(IDS, IDS, 2, 2),
     'cumulate_weights': lambda: ops.cumulate_weights(GRAPH[0], WEIGHT),
+    'forest_fire': lambda: ops.forest_fire(*GRAPH, IDS, 0.5, key=KEY),
     'gather_rows': lambda: ops.gather_rows(on_cuda(torch.ones(3, 2)), IDS),
     'induce_subgraph': lambda: ops.induce_subgraph(
         *GRAPH, 2, IDS, IDS, IDS, IDS
@@ -35,6 +36,18 @@ CALLS = {
     ],
     'metapath_walk': lambda: ops.metapath_walk(
         [GRAPH[0]], [GRAPH[1]], [0, 0], IDS, key=KEY
+    ),
+    'negative_sample': lambda: ops.negative_sample(
+        IDS,
+        2,
+        key=KEY,
+        anchor=IDS,
+        indptr=GRAPH[0],
+        indices=GRAPH[1],
+        order=IDS,
+        order_time=IDS,
+        max_time=IDS,
+        cum_weight=CUM_WEIGHT,
     ),
     'neighbor_sample': lambda: ops.neighbor_sample(*GRAPH, IDS, [2], key=KEY),
     'neighbor_sample_padded': lambda: ops.neighbor_sample_padded(
@@ -52,12 +65,21 @@ CALLS = {
     'sample_cols': lambda: ops.sample_cols(
         GRAPH[0], 2, key=TWO, cols=IDS, id=IDS, ptr=PTR
     ),
+    'sample_frontier': lambda: ops.sample_frontier(
+        GRAPH[0],
+        IDS,
+        IDS,
+        1,
+        key=KEY,
+        root=IDS,
+        cum_weight=CUM_WEIGHT,
+        edge_time=IDS,
+        column_time=IDS,
+    ),
     'sample_hops': lambda: next(
         iter(ops.sample_hops(*GRAPH, IDS, [2, 2], key=[KEY, KEY]))
     ),
-    'sample_nodes': lambda: ops.sample_nodes(
-        2, 1, key=KEY, cum_weight=CUM_WEIGHT
-    ),
+    'sample_nodes': lambda: ops.sample_nodes(2, 1, key=KEY, device=IDS.device),
     'sample_nodes_segments': lambda: ops.sample_nodes_segments(
         2, 1, key=TWO, ptr=PTR, cum_weight=CUM_WEIGHT
     ),

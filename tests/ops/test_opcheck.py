@@ -149,7 +149,7 @@ SAMPLES = {
     ],
     'sample_nodes': [
         ((40, 3, KEY), {}),
-        ((0, 3, KEY, 2), {'replace': True}),
+        ((0, 3, KEY, 2), {'replace': True, 'device_of': NONE}),
         ((10, 10, KEY), {'cum_weight': torch.arange(11)}),
     ],
     'unique_nodes': [

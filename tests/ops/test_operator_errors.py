@@ -31,7 +31,7 @@ ELSEWHERE = {
     ": 'rows' must have less than 2^31 elements (got ",  # it takes 2^31 rows
     ": 'id' must have less than 2^31 elements (got ",  # it takes 2^31 ids
     # Operators on a GPU, tests/cuda:
-    ": 'cum_weight' must be given on a GPU",
+    ": 'cum_weight' or 'device_of' must be given on a GPU",
     ": 'ptr' or 'cum_weight' must be given on a GPU",
     ": 'row_ptr' and 'col_ptr' must ascend from 0 to the numbers of rows and "
     "columns, of which a batch has all if 'cols' is not given (they do not at "

@@ -53,12 +53,13 @@ def forest_fire(
     op = 'forest_fire'
     if not 0 <= p < 1:
         raise ValueError(f"{op}: 'p' must be in [0, 1) (got {p})")
-    indptr, indices = _check.graph(op, indptr, indices)
+    device = _check.graph_device(op, indptr)
+    indptr, indices = _check.graph(op, indptr, indices, device)
     return _check.call(
         torch.ops.gsample.forest_fire.default,
         indptr,
         indices,
-        _check.node_ids(op, 'seeds', seeds, indptr.numel() - 1),
+        _check.node_ids(op, 'seeds', seeds, indptr.numel() - 1, device),
         float(p),
         _check.random_key(op, key),
         call_id,

@@ -201,14 +201,14 @@ def sample_nodes(
             returned for one column of all nodes; uniform if not given.
         replace (bool, optional): Whether a node may be drawn repeatedly.
         device (torch.device, optional): Where the result is to be; where
-            ``cum_weight`` is if not given. Uniform samples are drawn on the
-            CPU.
+            ``cum_weight`` is if not given. Uniform samples are drawn there.
 
     Returns:
         torch.Tensor: int64, ``[k]`` or less.
 
     Raises:
-        ValueError: If ``k`` is negative, or a length does not fit.
+        ValueError: If ``k`` is negative, a length does not fit, or there are
+            no kernels for the device.
 
     Example:
         >>> from torch_gsample.rng import make_key
@@ -224,6 +224,10 @@ def sample_nodes(
         cum_weight = _check.int64_vector(
             op, 'cum_weight', cum_weight, size, place
         )
+    device_of = None
+    if cum_weight is None and device is not None and device.type == 'cuda':
+        device_of = torch.empty(0, dtype=torch.int64, device=device)
+        _check.graph_device(op, device_of, 'device')
     node = torch.ops.gsample.sample_nodes(
         num_nodes,
         k,
@@ -231,6 +235,7 @@ def sample_nodes(
         call_id,
         cum_weight=cum_weight,
         replace=replace,
+        device_of=device_of,
     )
     return node if device in (None, node.device) else node.to(device)
 
@@ -342,8 +347,9 @@ def _(indptr, k, key, call_id=0, cols=None, **_):
 
 
 @torch.library.register_fake('gsample::sample_nodes')
-def _(num_nodes, k, key, call_id=0, *, cum_weight=None, **_):
-    like = key if cum_weight is None else cum_weight
+def _(num_nodes, k, key, call_id=0, *, cum_weight=None, device_of=None, **_):
+    given = [x for x in (device_of, cum_weight) if x is not None]
+    like = given[0] if given else key
     return like.new_empty(dynamic_size())
 
 

@@ -71,14 +71,15 @@ def negative_sample(
         tensor([0, 1])
     """
     op = 'negative_sample'
-    ids = _check.int64_vector(op, 'ids', ids)
+    device = _check.graph_device(op, ids, 'ids')
+    ids = _check.int64_vector(op, 'ids', ids, device=device)
 
     def optional(
         name: str, value: Tensor | None, size: int | None
     ) -> Tensor | None:
         if value is None:
             return None
-        return _check.int64_vector(op, name, value, size)
+        return _check.int64_vector(op, name, value, size, device)
 
     return torch.ops.gsample.negative_sample(
         ids,

@@ -74,13 +74,18 @@ def sample_frontier(
         (tensor([0, 2, 3]), tensor([70, 71, 10]))
     """
     op = 'sample_frontier'
-    indptr = _check.pointers(op, indptr).to(torch.int64)
-    n, num_edges = indptr.numel() - 1, int(indptr[-1])
+    device = _check.graph_device(op, indptr)
+    indptr = _check.pointers(op, indptr, device).to(torch.int64)
+    n = indptr.numel() - 1
+    # On a GPU the kernel looks how many edges there are.
+    num_edges = None if indptr.is_cuda else int(indptr[-1])
 
-    def vector(name: str, value: Tensor | None, size: int) -> Tensor | None:
+    def vector(
+        name: str, value: Tensor | None, size: int | None
+    ) -> Tensor | None:
         if value is None:
             return None
-        return _check.int64_vector(op, name, value, size)
+        return _check.int64_vector(op, name, value, size, device)
 
     if (edge_time is None) != (column_time is None):
         raise ValueError(
@@ -89,15 +94,17 @@ def sample_frontier(
     return _check.call(
         torch.ops.gsample.sample_frontier.default,
         indptr,
-        _check.int64_vector(op, 'start', start, n),
-        _check.int64_vector(op, 'id', id, n),
+        _check.int64_vector(op, 'start', start, n, device),
+        _check.int64_vector(op, 'id', id, n, device),
         _check.count(op, 'k', k, -1),
         _check.random_key(op, key),
         call_id,
         relation,
         root=vector('root', root, n),
         cum_weight=vector(
-            'cum_weight', cum_weight, cum_weight_size(num_edges, n)
+            'cum_weight',
+            cum_weight,
+            None if num_edges is None else cum_weight_size(num_edges, n),
         ),
         edge_time=vector('edge_time', edge_time, num_edges),
         column_time=vector('column_time', column_time, n),

@@ -164,8 +164,10 @@ class HopOrder {
   const TaskKeys<indptr_t, index_t> keys_;
 };
 
+// How many blocks a processor holds at least: without a word nvcc makes room
+// for four of uniform sampling, and spills registers.
 template <bool kWeighted, typename indptr_t, typename index_t>
-__global__ void __launch_bounds__(kHopThreads)
+__global__ void __launch_bounds__(kHopThreads, kWeighted ? 2 : 3)
     sample_hops_kernel(SampleHopsCuda<indptr_t, index_t> args) {
   GSAMPLE_SHARED(HopShared, shared);
   HopTasks<kWeighted, indptr_t, index_t> tasks(args, shared);

@@ -14,6 +14,7 @@ from tests.codegen.edges import (
     edges,
     only_kernel,
 )
+from torch_gsample.codegen import build
 from torch_gsample.codegen.expression import apply, operand
 from torch_gsample.codegen.kernel import EdgeKernel
 from torch_gsample.codegen.operations import is_exact
@@ -200,8 +201,19 @@ def test_gradients_are_right_and_have_gradients(name):
     ],
 )
 @pytest.mark.parametrize('dtype', NUMBERS)
-@pytest.mark.parametrize('index', [torch.int32, torch.int64])
-def test_each_column_is_reduced_in_order(reduce, function, dtype, index):
+@pytest.mark.parametrize(
+    ('index', 'flags'),
+    [
+        (torch.int32, ()),
+        (torch.int64, ()),
+        (torch.int32, ('-U__AVX2__',)),  # as on other processors
+    ],
+    ids=['int32', 'int64', 'plain'],
+)
+def test_each_column_is_reduced_in_order(
+    reduce, function, dtype, index, flags, monkeypatch
+):
+    monkeypatch.setattr(build, 'FLAGS', (*build.FLAGS, *flags))
     generator = torch.Generator().manual_seed(4)
     degree = torch.randint(40, (9000,), generator=generator)
     degree[[7, 31, 90]] = torch.tensor([512, 513, 700])

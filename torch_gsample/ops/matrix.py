@@ -224,10 +224,10 @@ def sample_nodes(
         cum_weight = _check.int64_vector(
             op, 'cum_weight', cum_weight, size, place
         )
-    device_of = None
+    there = {}
     if cum_weight is None and device is not None and device.type == 'cuda':
-        device_of = torch.empty(0, dtype=torch.int64, device=device)
-        _check.graph_device(op, device_of, 'device')
+        there['device_of'] = torch.empty(0, dtype=torch.int64, device=device)
+        _check.graph_device(op, there['device_of'], 'device')
     node = torch.ops.gsample.sample_nodes(
         num_nodes,
         k,
@@ -235,7 +235,7 @@ def sample_nodes(
         call_id,
         cum_weight=cum_weight,
         replace=replace,
-        device_of=device_of,
+        **there,
     )
     return node if device in (None, node.device) else node.to(device)
 

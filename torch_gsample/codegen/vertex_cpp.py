@@ -71,6 +71,54 @@ bool inside(const index_t* index, int64_t count, int64_t high) {
   return least >= 0 && most < high;
 }
 
+// Checks vertices [begin, end) of an order, with their edges.
+// Returns 1 for an index that is out of range, 2 for pointers that descend.
+template <typename index_t>
+int fault_of(int64_t begin,
+             int64_t end,
+             const int64_t* sizes,
+             const index_t* indptr,
+             const index_t* indices,
+             const index_t* edge_id,
+             const index_t* order) {
+  for (int64_t i = begin; i < end; ++i) {
+    const int64_t v = order == nullptr ? i : order[i];
+    if (v < 0 || v >= sizes[0])
+      return 1;
+    const int64_t first = indptr[v], last = indptr[v + 1];
+    if (first < 0 || last < first || last > sizes[2])
+      return 2;
+    if (!inside(indices + first, last - first, sizes[1]))
+      return 1;
+    if (edge_id != nullptr && !inside(edge_id + first, last - first, sizes[3]))
+      return 1;
+  }
+  return 0;
+}
+
+// Walks over the edges of vertices [i, end) of an order.
+template <typename index_t>
+struct Walk {
+  const index_t *indptr, *order;
+  int64_t i, end;
+  int64_t k = 0, last = 0;  // the edge, and where those of its vertex end
+
+  // Goes on to the next edge, if there is one.
+  bool next() {
+    if (++k < last)
+      return true;
+    while (i < end) {
+      const int64_t v = order == nullptr ? i : order[i];
+      ++i;
+      k = indptr[v];
+      last = indptr[v + 1];
+      if (k < last)
+        return true;
+    }
+    return false;
+  }
+};
+
 }  // namespace
 """
 )
@@ -93,21 +141,17 @@ extern "C" int gsample_vertex(int64_t begin,
   const I* const order = static_cast<const I*>(graph[3]);
 """
 
+_CHECK = """\
+  const int fault =
+      fault_of(begin, end, sizes, indptr, indices, {edge_id}, order);
+  if (fault != 0)
+    return fault;
+"""
+
 _VERTEX = """\
   for (int64_t i = begin; i < end; ++i) {
     const int64_t v = order == nullptr ? i : order[i];
-    if (v < 0 || v >= sizes[0])
-      return 1;
     const int64_t first = indptr[v], last = indptr[v + 1];
-    if (first < 0 || last < first || last > sizes[2])
-      return 2;
-    if (!inside(indices + first, last - first, sizes[1]))
-      return 1;
-"""
-
-_EDGE_IDS = """\
-    if (edge_id != nullptr && !inside(edge_id + first, last - first, sizes[3]))
-      return 1;
 """
 
 _EDGES = """\
@@ -115,8 +159,18 @@ _EDGES = """\
       const int64_t u = indices[k];
 """
 
+_AHEAD = """\
+  Walk<I> walk{level}{{indptr, order, begin, end}};
+  const auto ask{level} = [&] {{
+    if (!walk{level}.next())
+      return;
+    const int64_t k = walk{level}.k;
+"""
+
+_EDGE = 'const int64_t e = edge_id == nullptr ? k : edge_id[k];'
+
 #: Edges whose rows are asked for ahead of time.
-_AHEAD = 8
+_NUM_AHEAD = 16
 _LINE = 64  # bytes of a cache line
 
 
@@ -164,26 +218,27 @@ class Writer:
         self._nodes = ordered(self._roots)
         self._arrays: dict[Expression, str] = {}
         self._lines: list[str] = []
+        self._ahead: list[str] = []
 
     def lines(self) -> list[str]:
         """Returns the statements of the kernel."""
+        lines = []
         for number in self._read:
             kind = CPP_TYPES[self._unit.leaves[number].dtype]
             shared = self._unit.leaves[number].kind == PARAMETER
             name = 'x' if shared else 'p'
-            self._lines.append(
+            lines.append(
                 f'  const {kind}* const {name}{number} = '
                 f'static_cast<const {kind}*>(data[{number}]);'
             )
         for i in range(len(self._unit.outputs)):
-            self._lines.append(
-                f'  T* const out{i} = static_cast<T*>(to[{i}]);'
-            )
-        self._lines.append(_VERTEX.rstrip('\n'))
-        if self._uses_edges(self._roots):
-            self._lines.append(_EDGE_IDS.rstrip('\n'))
+            lines.append(f'  T* const out{i} = static_cast<T*>(to[{i}]);')
+        uses_edges = self._uses_edges(self._roots)
+        edge_id = 'edge_id' if uses_edges else 'static_cast<const I*>(nullptr)'
+        lines.append(_CHECK.format(edge_id=edge_id).rstrip('\n'))
         self._vertex()
-        return [*self._lines, '  }', '  return 0;', '}']
+        lines += [*self._ahead, _VERTEX.rstrip('\n'), *self._lines]
+        return [*lines, '  }', '  return 0;', '}']
 
     def _vertex(self) -> None:
         """Writes what is done for vertex ``v`` and edges [first, last)."""
@@ -235,7 +290,7 @@ class Writer:
             place = f'out{i}[e * {width} + {{0}}] = {{1}};'
             sinks.append(Sink(output.root, output.axes, place))
         read = self._neighbours(bodies)
-        self._open_edges(read)
+        self._open_edges(level, read)
         other = 'S' if self._unit.center == 'D' else 'D'
         self._rows(other, 'u', '      ', read)
         if edges or EDGE in {self._unit.leaves[n].kind for n in read}:
@@ -247,11 +302,21 @@ class Writer:
             self._fill(node)
 
     #: Which row of features an edge has.
-    _edge = '      const int64_t e = edge_id == nullptr ? k : edge_id[k];'
+    _edge = f'      {_EDGE}'
 
-    def _open_edges(self, read: list[int]) -> None:
+    def _open_edges(self, level: int, read: list[int]) -> None:
+        lines = self._prefetch(read)
+        if lines:
+            self._ahead += [
+                _AHEAD.format(level=level).rstrip('\n'),
+                *(f'    {line}' for line in lines),
+                '  };',
+                f'  for (int n = 0; n < {_NUM_AHEAD}; ++n)',
+                f'    ask{level}();',
+            ]
         self._lines.append(_EDGES.rstrip('\n'))
-        self._prefetch(read)
+        if lines:
+            self._lines.append(f'      ask{level}();')
 
     def declare(self, name: str, dtype: torch.dtype, width: int) -> None:
         """Declares an array of the vertex."""
@@ -333,27 +398,24 @@ class Writer:
             visit(body)
         return sorted(found)
 
-    def _prefetch(self, read: list[int]) -> None:
-        """Asks for the rows of a later edge: they lie anywhere."""
-        lines = []
+    def _prefetch(self, read: list[int]) -> list[str]:
+        """Asks for the rows of an edge before its turn: they lie anywhere."""
+        rows = {EDGE: 'e', 'S': 'u', 'D': 'u', PARAMETER: ''}
+        rows[self._unit.center] = ''
+        lines: list[str] = []
         for number in read:
             leaf = self._unit.leaves[number]
-            if leaf.kind in (PARAMETER, EDGE, self._unit.center):
-                continue
-            width = self._unit.width(leaf.axes)
+            width, row = self._unit.width(leaf.axes), rows[leaf.kind]
             size = torch.empty((), dtype=leaf.dtype).element_size()
-            for start in range(0, width * size, _LINE):
-                lines.append(
-                    f'        __builtin_prefetch(p{number} + ahead * {width} '
-                    f'+ {start // size});'
-                )
-        if lines:
-            self._lines += [
-                f'      if (k + {_AHEAD} < last) {{',
-                f'        const int64_t ahead = indices[k + {_AHEAD}];',
-                *lines,
-                '      }',
-            ]
+            for start in range(0, width * size if row else 0, _LINE):
+                place = f'p{number} + {row} * {width} + {start // size}'
+                lines.append(f'__builtin_prefetch({place});')
+        kinds = {self._unit.leaves[number].kind for number in read}
+        if EDGE in kinds:
+            lines.insert(0, _EDGE)
+        if lines and kinds - {EDGE, PARAMETER, self._unit.center}:
+            lines.insert(0, 'const int64_t u = indices[k];')
+        return lines
 
     def _finish(self) -> None:
         """Writes what is known of the vertex."""

@@ -11,6 +11,12 @@ from pathlib import Path
 import torch
 
 from torch_gsample.codegen.expression import CPP_TYPES, Expression
+from torch_gsample.codegen.vertex_ahead import (
+    EDGE_ROW,
+    WALK,
+    ask,
+    ask_to_write,
+)
 from torch_gsample.codegen.vertex_block import Block, Sink
 from torch_gsample.codegen.vertex_unit import (
     AGGREGATES,
@@ -61,30 +67,9 @@ inline T sum_of(const T* x) {
     part[j - kWhole] += x[j];
   return folded<kLanes>(part);
 }
-
-// Walks over the edges of vertices [i, end) of an order.
-template <typename index_t>
-struct Walk {
-  const index_t *indptr, *order;
-  int64_t i, end;
-  int64_t k = 0, last = 0;  // the edge, and where those of its vertex end
-
-  // Goes on to the next edge, if there is one.
-  bool next() {
-    if (++k < last)
-      return true;
-    while (i < end) {
-      const int64_t v = order == nullptr ? i : order[i];
-      ++i;
-      k = indptr[v];
-      last = indptr[v + 1];
-      if (k < last)
-        return true;
-    }
-    return false;
-  }
-};
-
+"""
+    + WALK
+    + """
 }  // namespace
 """
 )
@@ -115,20 +100,6 @@ _EDGES = """\
     for (int64_t k = first; k < last; ++k) {
       const int64_t u = indices[k];
 """
-
-_AHEAD = """\
-  Walk<I> walk{level}{{indptr, order, begin, end}};
-  const auto ask{level} = [&] {{
-    if (!walk{level}.next())
-      return;
-    const int64_t k = walk{level}.k;
-"""
-
-_EDGE = 'const int64_t e = edge_id == nullptr ? k : edge_id[k];'
-
-#: Edges whose rows are asked for ahead of time.
-_NUM_AHEAD = 16
-_LINE = 64  # bytes of a cache line
 
 
 def vertex_cpp_source(unit: Unit, text: str = 'vertex program') -> str:
@@ -191,8 +162,12 @@ class Writer:
         for i in range(len(self._unit.outputs)):
             lines.append(f'  T* const out{i} = static_cast<T*>(to[{i}]);')
         self._vertex()
-        lines += [*self._ahead, _VERTEX.rstrip('\n'), *self._lines]
-        return [*lines, '  }', '}']
+        lines += [*self._ahead, _VERTEX.rstrip('\n')]
+        for i, output in enumerate(self._unit.outputs):
+            if output.kind != EDGE:
+                asked = ask_to_write(self._unit, i, 'v')
+                lines += [f'    {line}' for line in asked]
+        return [*lines, *self._lines, '  }', '}']
 
     def _vertex(self) -> None:
         """Writes what is done for vertex ``v`` and edges [first, last)."""
@@ -239,7 +214,7 @@ class Writer:
             place = f'out{i}[e * {width} + {{0}}] = {{1}};'
             sinks.append(Sink(output.root, output.axes, place))
         read = self._neighbours(bodies)
-        self._open_edges(level, read)
+        self._open_edges(level, read, [i for i, _ in edges])
         other = 'S' if self._unit.center == 'D' else 'D'
         self._rows(other, 'u', '      ', read)
         if edges or EDGE in {self._unit.leaves[n].kind for n in read}:
@@ -251,20 +226,15 @@ class Writer:
             self._fill(node)
 
     #: Which row of features an edge has.
-    _edge = f'      {_EDGE}'
+    _edge = f'      {EDGE_ROW}'
 
-    def _open_edges(self, level: int, read: list[int]) -> None:
-        lines = self._prefetch(read)
-        if lines:
-            self._ahead += [
-                _AHEAD.format(level=level).rstrip('\n'),
-                *(f'    {line}' for line in lines),
-                '  };',
-                f'  for (int n = 0; n < {_NUM_AHEAD}; ++n)',
-                f'    ask{level}();',
-            ]
+    def _open_edges(
+        self, level: int, read: list[int], written: list[int]
+    ) -> None:
+        asked = ask(self._unit, level, read, written)
         self._lines.append(_EDGES.rstrip('\n'))
-        if lines:
+        if asked:
+            self._ahead.append(asked)
             self._lines.append(f'      ask{level}();')
 
     def declare(self, name: str, dtype: torch.dtype, width: int) -> None:
@@ -346,25 +316,6 @@ class Writer:
         for body in bodies:
             visit(body)
         return sorted(found)
-
-    def _prefetch(self, read: list[int]) -> list[str]:
-        """Asks for the rows of an edge before its turn: they lie anywhere."""
-        rows = {EDGE: 'e', 'S': 'u', 'D': 'u', PARAMETER: ''}
-        rows[self._unit.center] = ''
-        lines: list[str] = []
-        for number in read:
-            leaf = self._unit.leaves[number]
-            width, row = self._unit.width(leaf.axes), rows[leaf.kind]
-            size = torch.empty((), dtype=leaf.dtype).element_size()
-            for start in range(0, width * size if row else 0, _LINE):
-                place = f'p{number} + {row} * {width} + {start // size}'
-                lines.append(f'__builtin_prefetch({place});')
-        kinds = {self._unit.leaves[number].kind for number in read}
-        if EDGE in kinds:
-            lines.insert(0, _EDGE)
-        if lines and kinds - {EDGE, PARAMETER, self._unit.center}:
-            lines.insert(0, 'const int64_t u = indices[k];')
-        return lines
 
     def _finish(self) -> None:
         """Writes what is known of the vertex."""

@@ -35,7 +35,7 @@ def rmat() -> Data:
     """Returns 100,000 vertices and 2,500,000 edges."""
     nodes = 100_000
     row, col = ops.rmat_edges(17, 2_500_000, [0.57, 0.19, 0.19, 0.05], 1)
-    edge_index = torch.stack([row % nodes, col % nodes])
+    edge_index = torch.stack([row % nodes, col % nodes]).long()
     return Data(edge_index=edge_index, num_nodes=nodes)
 
 

@@ -172,6 +172,8 @@ def test_few_groups_share_a_block_where_they_need_much_memory(recorded):
     fused, _, _, _ = recorded['gatv2', 'large'][1]
     kernel = vertex_cuda_kernel(fused.unit)
     assert (kernel.groups, kernel.threads) == (4, 128)
+    # Groups that took vertices of others, too, would be as right, and slow.
+    assert 'i += gridDim.x * int64_t{kGroups})' in kernel.source
     widened = replace(fused.unit, sizes=(3, 23 * 40))
     kernel = vertex_cuda_kernel(widened)
     assert kernel.groups < 4

@@ -24,7 +24,7 @@ from torch_gsample.codegen import vertex_cuda
 from torch_gsample.codegen.build import BuildError
 from torch_gsample.codegen.cuda_kernel import run_vertex_unit
 from torch_gsample.codegen.vertex_cuda import vertex_cuda_kernel
-from torch_gsample.vertex.graph import Graph
+from torch_gsample.vertex.graph import Graph, Loops, graph_of
 from torch_gsample.vertex.operator import Fused
 
 ALL = PROGRAMS | EXTRA
@@ -124,6 +124,15 @@ def test_programs_run_on_a_gpu(emulated, kernels, name):
     assert kernels.launches > 0
     for a, b in zip(got, want, strict=True):
         torch.testing.assert_close(held(a), b)
+
+
+def test_loops_are_replaced_on_a_gpu(emulated):
+    want = graph_of([graph()], N, N, Loops.REPLACE).incoming
+    with Simulated(emulated) as simulated:
+        made = graph_of([OnCuda(graph())], N, N, Loops.REPLACE).incoming
+    assert not simulated.on_cpu
+    for name in ('indptr', 'indices', 'edge_id'):
+        assert torch.equal(held(getattr(made, name)), getattr(want, name))
 
 
 @pytest.mark.parametrize(

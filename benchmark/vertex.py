@@ -35,7 +35,7 @@ def rmat() -> Data:
     """Returns 100,000 vertices and 2,500,000 edges."""
     nodes = 100_000
     row, col = ops.rmat_edges(17, 2_500_000, [0.57, 0.19, 0.19, 0.05], 1)
-    edge_index = torch.stack([row % nodes, col % nodes])
+    edge_index = torch.stack([row % nodes, col % nodes]).long()
     return Data(edge_index=edge_index, num_nodes=nodes)
 
 
@@ -235,13 +235,17 @@ def row(
         {key: both(layer, x, given) for key, layer in candidates.items()},
         args.rounds,
     )
-    memory = {key: peak_alone(key, what, args.threads) for key in candidates}
     others = [key for key in candidates if key != 'fused']
     fastest = [
         min(times[key].median for key in others) / times['fused'].median
         for times in (forward, total)
     ]
-    least = min(memory[key] for key in others)
+    memory = {}
+    if not args.no_memory:
+        memory = {
+            key: peak_alone(key, what, args.threads) for key in candidates
+        }
+    least = min((memory[key] for key in others if memory), default=0)
 
     def listed(times: dict) -> str:
         return ' / '.join(
@@ -255,8 +259,8 @@ def row(
         f'{fastest[0]:.1f}x',
         listed(total),
         f'{fastest[1]:.1f}x',
-        ' / '.join(f'{value:.0f}' for value in memory.values()),
-        f'{least / max(memory["fused"], 1):.1f}x',
+        ' / '.join(f'{value:.0f}' for value in memory.values()) or '-',
+        f'{least / max(memory["fused"], 1):.1f}x' if memory else '-',
     )
 
 
@@ -298,6 +302,8 @@ def main() -> None:
     parser.add_argument('--heads', nargs='*', type=int, default=[1, 8])
     parser.add_argument('--rounds', type=int, default=5)
     parser.add_argument('--no-compile', action='store_true')
+    parser.add_argument('--no-memory', action='store_true')
+    parser.add_argument('--no-bandwidth', action='store_true')
     parser.add_argument('--threads', type=int, default=2)
     parser.add_argument('--peak', nargs=6, help=argparse.SUPPRESS)
     parser.add_argument('--markdown', type=Path, help='write the table there')
@@ -306,7 +312,7 @@ def main() -> None:
         return show_peak(*args.peak)
     torch.set_num_threads(args.threads)
     report = Report(
-        f'Fused layers beside PyG, ms and MB (fused / PyG / compiled): '
+        f'Fused layers beside PyG, ms and MB (fused / PyG / SpMM / compiled): '
         f'{machine()}',
         ['graph', 'layer', 'channels', 'heads', 'forward', 'faster']
         + ['with backward', 'faster', 'peak MB', 'less'],
@@ -315,7 +321,8 @@ def main() -> None:
         data = GRAPHS[graph]() if graph in GRAPHS else from_file(graph)
         for name in args.layers:
             measure(report, graph, data, name, args)
-        print(bandwidth(data, 64, args.rounds))
+        if not args.no_bandwidth:
+            print(bandwidth(data, 64, args.rounds))
     report.show()
     if args.markdown:
         args.markdown.write_text(report.markdown())

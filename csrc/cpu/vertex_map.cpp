@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
+#include <type_traits>
 #include <utility>
 
 #include "kernel_registry.h"
@@ -14,7 +16,71 @@ namespace {
 constexpr int64_t kChunk = 64;       // vertices that a thread takes at once
 constexpr int64_t kGrain = 1 << 12;  // vertices and edges that pay for a thread
 
+// Whether numbers are in [0, high): neither x nor high - 1 - x has a sign.
+template <typename index_t>
+bool inside(const index_t* index, int64_t count, int64_t high) {
+  using bits_t = std::make_unsigned_t<index_t>;
+  constexpr int64_t kMost = std::numeric_limits<index_t>::max();
+  const bits_t last = static_cast<bits_t>(std::min(high - 1, kMost));
+  bits_t signs = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const bits_t x = static_cast<bits_t>(index[i]);
+    signs |= x | (last - x);
+  }
+  return static_cast<index_t>(signs) >= 0;
+}
+
+// Whether `indptr` ascends within [0, edges].
+template <typename index_t>
+bool ascends(const index_t* indptr, int64_t vertices, int64_t edges) {
+  bool good = indptr[0] >= 0 && indptr[vertices] <= edges;
+  for (int64_t i = 0; i < vertices; ++i)
+    good &= indptr[i] <= indptr[i + 1];
+  return good;
+}
+
+// Checks what the kernel reads of a graph, as kernels trust it. Returns 1 for
+// an index that is out of range, 2 for pointers that descend.
+template <typename index_t>
+int check_graph(const VertexKernel& kernel,
+                const std::vector<int64_t>& sizes,
+                const std::vector<const void*>& graph,
+                int threads) {
+  const index_t* part[4];
+  for (int i = 0; i < 4; ++i)
+    part[i] = static_cast<const index_t*>(graph[i]);
+  const auto [indptr, indices, edge_id, order] = part;
+  const auto all_inside = [&](const index_t* index, int64_t begin, int64_t end,
+                              int64_t high) {
+    std::atomic<bool> good{true};
+    parallel_ranges(end - begin, kGrain, threads, [&](int64_t i, int64_t j) {
+      if (!inside(index + begin + i, j - i, high))
+        good = false;
+    });
+    return good.load();
+  };
+  if (!ascends(indptr, sizes[0], sizes[2]))
+    return 2;
+  const int64_t first = indptr[0], last = indptr[sizes[0]];
+  if (order != nullptr && !all_inside(order, 0, sizes[0], sizes[0]))
+    return 1;
+  if (!all_inside(indices, first, last, sizes[1]))
+    return 1;
+  if (edge_id != nullptr && kernel.uses_edges() &&
+      !all_inside(edge_id, first, last, sizes[3]))
+    return 1;
+  return 0;
+}
+
 }  // namespace
+
+bool VertexKernel::uses_edges() const {
+  const auto of_edge = [](const VertexOperand& operand) {
+    return operand.rows == VertexRows::kEdge;
+  };
+  return std::any_of(operands.begin(), operands.end(), of_edge) ||
+         std::any_of(outputs.begin(), outputs.end(), of_edge);
+}
 
 VertexKernelFunction open_vertex_kernel(const char* path) {
   return open_function<VertexKernelFunction>(path, "gsample_vertex");
@@ -37,18 +103,19 @@ int run_vertex_kernel(const VertexKernel& kernel,
   const int64_t vertices = sizes[0];
   const int64_t wanted =
       std::min<int64_t>(threads, (vertices + sizes[2]) / kGrain);
-  std::atomic<int> worst{0};
+  const int fault = kernel.is_wide
+                        ? check_graph<int64_t>(kernel, sizes, graph, threads)
+                        : check_graph<int32_t>(kernel, sizes, graph, threads);
+  if (fault != 0)
+    return fault;
   // Vertices come by descending degree: the last chunks are small, so that
   // threads end together.
-  parallel_items(
-      (vertices + kChunk - 1) / kChunk, std::max<int64_t>(1, wanted),
-      [&](int64_t i) {
-        keep_worst(
-            worst,
-            kernel.run(i * kChunk, std::min(vertices, (i + 1) * kChunk),
-                       sizes.data(), graph.data(), data.data(), out.data()));
-      });
-  return worst.load();
+  parallel_items((vertices + kChunk - 1) / kChunk, std::max<int64_t>(1, wanted),
+                 [&](int64_t i) {
+                   kernel.run(i * kChunk, std::min(vertices, (i + 1) * kChunk),
+                              graph.data(), data.data(), out.data());
+                 });
+  return 0;
 }
 
 }  // namespace gsample

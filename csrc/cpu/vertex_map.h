@@ -8,14 +8,12 @@
 namespace gsample {
 
 // A kernel that computes the vertices [begin, end) of an order.
-//   sizes: vertices, neighbours, edges, rows of edge operands
-//   graph: indptr, indices, ids of edges or null, order or null
-using VertexKernelFunction = int (*)(int64_t begin,
-                                     int64_t end,
-                                     const int64_t* sizes,
-                                     const void* const* graph,
-                                     const void* const* data,
-                                     void* const* out);
+//   graph: indptr, indices, ids of edges or null, order or null; all checked
+using VertexKernelFunction = void (*)(int64_t begin,
+                                      int64_t end,
+                                      const void* const* graph,
+                                      const void* const* data,
+                                      void* const* out);
 
 // What an operand or a result has a row for:
 // torch_gsample/ops/vertex_map.py, ROWS.
@@ -33,6 +31,9 @@ struct VertexKernel {
   bool is_wide = false;    // int64 pointers, indices, ids and order
   std::vector<VertexOperand> operands;
   std::vector<VertexOperand> outputs;
+
+  // Whether it reads or writes rows of edges.
+  bool uses_edges() const;
 };
 
 // Opens a library. Returns null if that fails.
@@ -44,7 +45,9 @@ int64_t add_vertex_kernel(VertexKernel kernel);
 // The kernel of a number, null if there is none.
 const VertexKernel* find_vertex_kernel(int64_t number);
 
-// Runs a kernel whose operands were checked. Returns what it returns.
+// Runs a kernel whose operands were checked.
+//   sizes: vertices, neighbours, edges, rows of edge operands
+// Returns 1 for an index that is out of range, 2 for pointers that descend.
 int run_vertex_kernel(const VertexKernel& kernel,
                       const std::vector<int64_t>& sizes,
                       const std::vector<const void*>& graph,

@@ -78,6 +78,10 @@ def fused(function, e):
     """The graph of a function of edges after both passes."""
     module = program(function, *e.inputs)
     fix_numbers(module.graph)
+    return fuse(module)
+
+
+def fuse(module):
     canonicalize(module.graph)
     fuse_edge_map(module.graph)
     fuse_edge_map_reduce(module.graph)

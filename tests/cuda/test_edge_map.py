@@ -2,18 +2,24 @@
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._pytree import tree_leaves, tree_map_only
 
-from tests.codegen.edges import SHAPES, edges, fused
+from tests.codegen.edges import SHAPES, edges, fix_numbers, fuse, fused
 from tests.codegen.test_expressions import ALL
+from tests.compiler import golden
 from tests.cuda.generated import (
     ARCHS,
     Kernels,
     assert_nvcc_compiles,
     assert_nvrtc_compiles,
 )
+from tests.cuda.simulated import OnCuda, Simulated, held
 from torch_gsample.codegen.cuda import cuda_source
 from torch_gsample.codegen.cuda_kernel import run_edge_program
 from torch_gsample.codegen.kernel import EdgeKernel
+from torch_gsample.compiler.ir import ir_text
+from torch_gsample.compiler.lowering import lower
 
 
 def calls(name, shape):
@@ -62,6 +68,36 @@ def test_kernels_for_a_gpu_compute_what_the_cpu_does(kernels, name, shape):
             with kernels.running():
                 got = run_edge_program(program, operands, num_rows)
             assert torch.equal(got.nan_to_num(7), want.nan_to_num(7))
+
+
+def fused_on_cuda(name, e):
+    """The function of edges after both passes, captured on CUDA."""
+    module = golden.program(ALL[name], *e.inputs)
+    fix_numbers(module.graph)
+    with FakeTensorMode():
+        for node in module.graph.nodes:
+            node.meta['example_value'] = tree_map_only(
+                torch.Tensor,
+                lambda x: torch.empty(x.shape, dtype=x.dtype, device='cuda'),
+                node.meta['example_value'],
+            )
+    return fuse(module)
+
+
+@pytest.mark.parametrize('name', ALL)
+def test_passes_make_the_same_kernels_on_a_gpu(kernels, emulated, name):
+    e = edges('hub', torch.float32)
+    want, module = fused(ALL[name], e), fused_on_cuda(name, e)
+    assert ir_text(module.graph) == ir_text(want.graph)
+    emulated.configure(5, 2, 64, 10)
+    launches, function = kernels.launches, lower(module)
+    with Simulated(emulated), kernels.running(), torch.no_grad():
+        inputs = tree_map_only(torch.Tensor, OnCuda, e.inputs)
+        got = function(*inputs)
+    want = want(*e.inputs)
+    for x, y in zip(tree_leaves(got), tree_leaves(want), strict=True):
+        assert torch.equal(held(x).nan_to_num(7), y.nan_to_num(7))
+    assert kernels.launches > launches
 
 
 def test_each_program_has_a_kernel(kernels):

@@ -5,7 +5,9 @@ those of the CPU in the emulator.
 """
 
 from dataclasses import replace
+from functools import partial
 from itertools import chain
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -24,7 +26,7 @@ from torch_gsample.codegen import vertex_cuda
 from torch_gsample.codegen.build import BuildError
 from torch_gsample.codegen.cuda_kernel import run_vertex_unit
 from torch_gsample.codegen.vertex_cuda import vertex_cuda_kernel
-from torch_gsample.vertex.graph import Graph
+from torch_gsample.vertex.graph import Graph, Loops, graph_of
 from torch_gsample.vertex.operator import Fused
 
 ALL = PROGRAMS | EXTRA
@@ -126,6 +128,17 @@ def test_programs_run_on_a_gpu(emulated, kernels, name):
         torch.testing.assert_close(held(a), b)
 
 
+def test_loops_are_replaced_on_a_gpu():
+    # Where tensors are is in question, so kernels of the CPU will do.
+    on_cpu = SimpleNamespace(operator=partial(getattr, torch.ops.gsample))
+    want = graph_of([graph()], N, N, Loops.REPLACE).incoming
+    with Simulated(on_cpu) as simulated:
+        made = graph_of([OnCuda(graph())], N, N, Loops.REPLACE).incoming
+    assert not simulated.on_cpu
+    for name in ('indptr', 'indices', 'edge_id'):
+        assert torch.equal(held(getattr(made, name)), getattr(want, name))
+
+
 @pytest.mark.parametrize(
     ('place', 'value', 'fault'),
     [
@@ -172,6 +185,8 @@ def test_few_groups_share_a_block_where_they_need_much_memory(recorded):
     fused, _, _, _ = recorded['gatv2', 'large'][1]
     kernel = vertex_cuda_kernel(fused.unit)
     assert (kernel.groups, kernel.threads) == (4, 128)
+    # Groups that took vertices of others, too, would be as right, and slow.
+    assert 'i += gridDim.x * int64_t{kGroups})' in kernel.source
     widened = replace(fused.unit, sizes=(3, 23 * 40))
     kernel = vertex_cuda_kernel(widened)
     assert kernel.groups < 4

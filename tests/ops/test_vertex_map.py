@@ -33,3 +33,10 @@ def test_a_kernel_is_its_reference(edge_id, order):
 def test_kernels_read_only_what_is_theirs(call):
     with pytest.raises(RuntimeError, match='vertex_map: '):
         call()
+
+
+def test_edges_of_no_vertex_are_not_read():
+    ints = case.ints
+    got = case.run(ints(1, 2, 2, 3), ints(9, 0, 1), ints(-1, 2, 0))
+    want = case.run(ints(0, 1, 1, 2), ints(0, 1), ints(2, 0))
+    assert [listed(x) for x in got] == [listed(x) for x in want]

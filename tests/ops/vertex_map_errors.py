@@ -76,6 +76,21 @@ def ints(*values):
     return torch.tensor(values, dtype=INT)
 
 
+#: Edges that several threads check.
+MANY = 1 << 14
+
+
+def run_long(place, value):
+    """Runs over a vertex with an index that it may not have."""
+    indices = torch.zeros(MANY + 1, dtype=INT)
+    indices[place] = value
+    return run(
+        *(ints(0, 0, 0, MANY + 1), indices, None),
+        num_edges=MANY + 1,
+        operands=[*OPERANDS[:2], torch.zeros(MANY + 1)],
+    )
+
+
 VERTEX_MAPS = {
     "load_vertex_kernel: 'layout' must have 3 numbers and 3 for each "
     'operand and result': lambda: load(1),
@@ -118,6 +133,10 @@ VERTEX_MAPS = {
 #: Further calls that must raise, not read what is not theirs.
 HOSTILE_VERTICES = [
     lambda: run(indices=ints(1, -1, 0)),
+    lambda: run(indices=ints(1, -(2**31), 0)),
+    lambda: run(indices=ints(1, 2**31 - 1, 0)),
+    lambda: run_long(MANY, -1),
+    lambda: run_long(MANY, 2),
     lambda: run(edge_id=ints(0, 1, 4)),
     lambda: run(edge_id=ints(0, -1, 1)),
     lambda: run(order=ints(0, 1, 3)),

@@ -249,6 +249,11 @@ CALLS = [
     (ValueError, lambda: weighted(graph(), h=H, w=H[:3, 0]), 'must have 24 '),
     (
         ValueError,
+        lambda: weighted(graph(), h=H, w=torch.ones(24, device='meta')),
+        "'w' must be on cpu, as the graph is .got meta",
+    ),
+    (
+        ValueError,
         lambda: sums(graph(), size=(N, 3), h=H, eps=H[0, :1]),
         'must have 3 rows',
     ),

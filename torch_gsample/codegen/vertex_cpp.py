@@ -11,6 +11,12 @@ from pathlib import Path
 import torch
 
 from torch_gsample.codegen.expression import CPP_TYPES, Expression
+from torch_gsample.codegen.vertex_ahead import (
+    EDGE_ROW,
+    WALK,
+    ask,
+    ask_to_write,
+)
 from torch_gsample.codegen.vertex_block import Block, Sink
 from torch_gsample.codegen.vertex_unit import (
     AGGREGATES,
@@ -38,6 +44,9 @@ PREAMBLE = (
 
 #define GSAMPLE_INLINE inline
 
+// Loops that set or copy a row stay loops: calls take longer than short rows.
+#pragma GCC optimize("no-tree-loop-distribute-patterns")
+
 namespace {
 
 using std::memcpy;
@@ -58,19 +67,9 @@ inline T sum_of(const T* x) {
     part[j - kWhole] += x[j];
   return folded<kLanes>(part);
 }
-
-// Whether `count` numbers of an index are in [0, high).
-template <typename index_t>
-bool inside(const index_t* index, int64_t count, int64_t high) {
-  index_t least = 0, most = -1;
-#pragma omp simd reduction(min : least) reduction(max : most)
-  for (int64_t i = 0; i < count; ++i) {
-    least = std::min(least, index[i]);
-    most = std::max(most, index[i]);
-  }
-  return least >= 0 && most < high;
-}
-
+"""
+    + WALK
+    + """
 }  // namespace
 """
 )
@@ -78,13 +77,11 @@ bool inside(const index_t* index, int64_t count, int64_t high) {
 _HEAD = """
 // {text}
 // Runs over vertices [begin, end) of the order.
-// Returns 1 for an index that is out of range, 2 for pointers that descend.
-extern "C" int gsample_vertex(int64_t begin,
-                              int64_t end,
-                              const int64_t* sizes,
-                              const void* const* graph,
-                              const void* const* data,
-                              void* const* to) {{
+extern "C" void gsample_vertex(int64_t begin,
+                               int64_t end,
+                               const void* const* graph,
+                               const void* const* data,
+                               void* const* to) {{
   using T = {type};
   using I = {index};
   const I* const indptr = static_cast<const I*>(graph[0]);
@@ -96,28 +93,13 @@ extern "C" int gsample_vertex(int64_t begin,
 _VERTEX = """\
   for (int64_t i = begin; i < end; ++i) {
     const int64_t v = order == nullptr ? i : order[i];
-    if (v < 0 || v >= sizes[0])
-      return 1;
     const int64_t first = indptr[v], last = indptr[v + 1];
-    if (first < 0 || last < first || last > sizes[2])
-      return 2;
-    if (!inside(indices + first, last - first, sizes[1]))
-      return 1;
-"""
-
-_EDGE_IDS = """\
-    if (edge_id != nullptr && !inside(edge_id + first, last - first, sizes[3]))
-      return 1;
 """
 
 _EDGES = """\
     for (int64_t k = first; k < last; ++k) {
       const int64_t u = indices[k];
 """
-
-#: Edges whose rows are asked for ahead of time.
-_AHEAD = 8
-_LINE = 64  # bytes of a cache line
 
 
 def vertex_cpp_source(unit: Unit, text: str = 'vertex program') -> str:
@@ -164,26 +146,28 @@ class Writer:
         self._nodes = ordered(self._roots)
         self._arrays: dict[Expression, str] = {}
         self._lines: list[str] = []
+        self._ahead: list[str] = []
 
     def lines(self) -> list[str]:
         """Returns the statements of the kernel."""
+        lines = []
         for number in self._read:
             kind = CPP_TYPES[self._unit.leaves[number].dtype]
             shared = self._unit.leaves[number].kind == PARAMETER
             name = 'x' if shared else 'p'
-            self._lines.append(
+            lines.append(
                 f'  const {kind}* const {name}{number} = '
                 f'static_cast<const {kind}*>(data[{number}]);'
             )
         for i in range(len(self._unit.outputs)):
-            self._lines.append(
-                f'  T* const out{i} = static_cast<T*>(to[{i}]);'
-            )
-        self._lines.append(_VERTEX.rstrip('\n'))
-        if self._uses_edges(self._roots):
-            self._lines.append(_EDGE_IDS.rstrip('\n'))
+            lines.append(f'  T* const out{i} = static_cast<T*>(to[{i}]);')
         self._vertex()
-        return [*self._lines, '  }', '  return 0;', '}']
+        lines += [*self._ahead, _VERTEX.rstrip('\n')]
+        for i, output in enumerate(self._unit.outputs):
+            if output.kind != EDGE:
+                asked = ask_to_write(self._unit, i, 'v')
+                lines += [f'    {line}' for line in asked]
+        return [*lines, *self._lines, '  }', '}']
 
     def _vertex(self) -> None:
         """Writes what is done for vertex ``v`` and edges [first, last)."""
@@ -192,11 +176,6 @@ class Writer:
         for level in range(max(levels) + 1):
             self._pass(level)
         self._finish()
-
-    def _uses_edges(self, roots: list[Expression]) -> bool:
-        kinds = {self._unit.leaves[n].kind for n in operands_of(roots)}
-        kinds |= {output.kind for output in self._unit.outputs}
-        return EDGE in kinds
 
     def _rows(
         self, kind: str, row: str, indent: str, numbers: list[int]
@@ -235,7 +214,7 @@ class Writer:
             place = f'out{i}[e * {width} + {{0}}] = {{1}};'
             sinks.append(Sink(output.root, output.axes, place))
         read = self._neighbours(bodies)
-        self._open_edges(read)
+        self._open_edges(level, read, [i for i, _ in edges])
         other = 'S' if self._unit.center == 'D' else 'D'
         self._rows(other, 'u', '      ', read)
         if edges or EDGE in {self._unit.leaves[n].kind for n in read}:
@@ -247,11 +226,16 @@ class Writer:
             self._fill(node)
 
     #: Which row of features an edge has.
-    _edge = '      const int64_t e = edge_id == nullptr ? k : edge_id[k];'
+    _edge = f'      {EDGE_ROW}'
 
-    def _open_edges(self, read: list[int]) -> None:
+    def _open_edges(
+        self, level: int, read: list[int], written: list[int]
+    ) -> None:
+        asked = ask(self._unit, level, read, written)
         self._lines.append(_EDGES.rstrip('\n'))
-        self._prefetch(read)
+        if asked:
+            self._ahead.append(asked)
+            self._lines.append(f'      ask{level}();')
 
     def declare(self, name: str, dtype: torch.dtype, width: int) -> None:
         """Declares an array of the vertex."""
@@ -332,28 +316,6 @@ class Writer:
         for body in bodies:
             visit(body)
         return sorted(found)
-
-    def _prefetch(self, read: list[int]) -> None:
-        """Asks for the rows of a later edge: they lie anywhere."""
-        lines = []
-        for number in read:
-            leaf = self._unit.leaves[number]
-            if leaf.kind in (PARAMETER, EDGE, self._unit.center):
-                continue
-            width = self._unit.width(leaf.axes)
-            size = torch.empty((), dtype=leaf.dtype).element_size()
-            for start in range(0, width * size, _LINE):
-                lines.append(
-                    f'        __builtin_prefetch(p{number} + ahead * {width} '
-                    f'+ {start // size});'
-                )
-        if lines:
-            self._lines += [
-                f'      if (k + {_AHEAD} < last) {{',
-                f'        const int64_t ahead = indices[k + {_AHEAD}];',
-                *lines,
-                '      }',
-            ]
 
     def _finish(self) -> None:
         """Writes what is known of the vertex."""

@@ -321,7 +321,9 @@ class _CudaWriter(Writer):
         parts = self._unit, self._types, self._arrays, prefix, indent
         return _GroupBlock(self, *parts)
 
-    def _open_edges(self, read: list[int]) -> None:
+    def _open_edges(
+        self, level: int, read: list[int], written: list[int]
+    ) -> None:
         self._lines.append(_EDGES.rstrip('\n'))
 
     def _start(self, node: Expression) -> Sink:

@@ -29,6 +29,8 @@ from torch_gsample.compiler.ir import (
 from torch_gsample.compiler.passes.hoist_invariant import invariant_nodes
 
 _FLOATS = (torch.float32, torch.float64)
+#: Where kernels can run.
+DEVICES = ('cpu', 'cuda')
 #: The largest expression that is one kernel.
 _MAX_SIZE = 64
 #: The most features of an edge that is one value's sum.
@@ -39,6 +41,11 @@ def gather(node: Any) -> tuple[Node, Node, bool] | None:
     """The tensor and the index of a gather; whether the index wraps."""
     found = gathered(node)
     return found and (*found, node.target is aten.index.Tensor)
+
+
+def device_of(node: Node) -> torch.device:
+    """The device of a tensor."""
+    return example(node).device
 
 
 def pointers_of(index: Node) -> tuple[Node, Any] | None:
@@ -70,7 +77,7 @@ def is_edge_value(node: Any, dtypes: Any = CPP_TYPES) -> bool:
         isinstance(value, Tensor)
         and value.dim() in (1, 2)
         and value.dtype in dtypes
-        and value.device.type == 'cpu'
+        and value.device.type in DEVICES
         and (value.dim() == 1 or isinstance(value.shape[1], int))
         and (value.dim() == 1 or 1 < value.shape[1] <= _MAX_FEATURES)
     )
@@ -247,7 +254,7 @@ class Reader:
             raise NotFusible
         if arg in self._inlined:
             return self.value(arg)
-        if value.device.type != 'cpu':
+        if value.device.type not in DEVICES:
             raise NotFusible
         if value.dim() == 0:
             return self._read(arg, Role.SCALAR)
@@ -307,6 +314,8 @@ class Reader:
         ):
             if known == (tensor, item):
                 return i
+        if self.tensors and device_of(tensor) != device_of(self.tensors[0]):
+            raise NotFusible
         self.tensors.append(tensor)
         self.operands.append(item)
         return len(self.operands) - 1

@@ -17,6 +17,7 @@ from torch.fx import Graph, GraphModule, Node
 from torch_gsample.codegen.kernel import EdgeKernel
 from torch_gsample.compiler.cache import InvariantCache
 from torch_gsample.compiler.cost import Measured, sites
+from torch_gsample.compiler.edge_work import device_of
 from torch_gsample.compiler.ir import is_operator, placeholders
 from torch_gsample.ops.features import select_rows
 from torch_gsample.rng import current_program
@@ -45,9 +46,15 @@ def _function(
 def lower_kernels(graph: Graph) -> None:
     """Compiles generated kernels, and calls them by their operator.
 
-    Those that need gradients stay functions, of which autograd knows.
+    Those that need gradients stay functions, of which autograd knows, and so
+    do those on a GPU, which are compiled for it where they are called.
     """
-    nodes = [n for n in graph.nodes if isinstance(n.target, EdgeKernel)]
+    nodes = [
+        n
+        for n in graph.nodes
+        if isinstance(n.target, EdgeKernel)
+        and device_of(n.args[0]).type == 'cpu'
+    ]
     jobs: dict[EdgeKernel, set[int]] = {}
     for node in nodes:
         wanted = jobs.setdefault(node.target, set())

@@ -73,12 +73,15 @@ def seed_frame(spark, ids, time=None):
     return spark.createDataFrame(pa.table(columns))
 
 
-def failing(frame, column):
-    """The frame again, but workers that read it die once."""
+def failing(frame, column, folder):
+    """The frame again, but the first worker that reads a partition dies."""
+    folder.mkdir()
 
     @F.arrow_udf('boolean')
     def die_once(values: pa.Array) -> pa.Array:
-        if TaskContext.get().attemptNumber() == 0:
+        died = folder / str(TaskContext.get().partitionId())
+        if not died.exists():
+            died.touch()
             os._exit(1)
         return pa.array([True] * len(values))
 

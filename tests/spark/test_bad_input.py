@@ -67,10 +67,9 @@ def test_their_other_arguments_are_checked(vertices, edges):
         on_spark.random_walk(vertices, edges, 0.5, jump_probability=-1)
 
 
-def test_walks_that_would_not_end_are_refused(frame, edges, monkeypatch):
-    for ids in ([0, 1, 1], [2, 2, 2]):
-        with pytest.raises(ValueError, match=rf'unique .got {ids[1]} twice'):
-            on_spark.random_walk(frame(id=ids), edges, 1.0, seed=0)
+def test_walks_that_would_not_end_are_refused(frame, edges):
+    with pytest.raises(ValueError, match=r'unique .got 1 twice'):
+        on_spark.random_walk(frame(id=[0, 1, 1]), edges, 1.0, seed=0)
     graph = walk._SparkWalkGraph(frame(id=[0, 1]), edges, seed=0)
     graph.num_vertices = 3
     with pytest.raises(ValueError, match='got 3 rows, then 2'):
@@ -79,11 +78,10 @@ def test_walks_that_would_not_end_are_refused(frame, edges, monkeypatch):
 
 
 @pytest.mark.parametrize('operator', OPERATORS)
-def test_samples_of_empty_frames_are_empty(frame, vertices, operator):
+def test_samples_of_empty_frames_are_empty(frame, operator):
     none = pa.array([], pa.int64())
-    for few in (frame(id=none), vertices):
-        sample = operator(few, frame(src=none, dst=none), 0.5, seed=0)
-        assert sample.vertices.collect() == sample.edges.collect() == []
+    sample = operator(frame(id=none), frame(src=none, dst=none), 0.5, seed=0)
+    assert sample.vertices.collect() == sample.edges.collect() == []
 
 
 def test_ids_that_are_none_fail_the_job_in_words(frame, vertices, edges):
@@ -179,7 +177,7 @@ def test_weights_are_numbers(frame):
     sample = functools.partial(
         on_spark.neighbor_sample, batch_size=1, weighted=True
     )
-    with pytest.raises(TypeError, match="'weight'.*hold numbers .got string"):
+    with pytest.raises(TypeError, match=r"'weight'.*hold numbers .got string"):
         sample(edges, seeds, [2])
     weights = pa.array([None], pa.float64())
     bad = frame(src=[0], dst=[1], id=[0], weight=weights)

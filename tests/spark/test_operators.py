@@ -86,6 +86,7 @@ def test_isolated_vertices_stay_on_request(frames, data):
 
 def test_tasks_that_die_change_no_sample(frames, data, tmp_path):
     vertices, edges = frames
+    edges = edges.coalesce(1)  # one death each
     for name, args in (
         ('random_vertex', (0.5,)),
         ('random_edge', (0.5,)),

@@ -310,6 +310,7 @@ def test_batches_are_shared_out_over_ranks(tmp_path):
         return [int(batch.input_id) for batch in loader]
 
     assert ids() == ids(num_workers=2) == [0, 1]
+    assert ids(rank=0, world_size=2) == [0]
     assert ids(rank=1, world_size=2) == [1]
     assert ids(rank=2, world_size=3) == []
     assert ids(rank=0, world_size=3, drop_last=True) == []

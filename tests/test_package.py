@@ -116,8 +116,8 @@ def files_of(part: str) -> list[Path]:
     return [*(PACKAGE / part).rglob('*.py'), *PACKAGE.glob(f'{part}.py')]
 
 
-def imported_parts(path: Path) -> set[str]:
-    """Parts of the package that a file imports."""
+def imported_modules(path: Path) -> list[str]:
+    """Absolute names of modules that a file imports."""
     names = []
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -126,6 +126,12 @@ def imported_parts(path: Path) -> set[str]:
             names.append(node.module)
         elif isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
+    return names
+
+
+def imported_parts(path: Path) -> set[str]:
+    """Parts of the package that a file imports."""
+    names = imported_modules(path)
     parts = [n.split('.') for n in names if n.startswith('torch_gsample.')]
     return {
         p[1]
@@ -151,6 +157,20 @@ def test_every_part_has_a_layer():
     parts = {p.stem for p in PACKAGE.iterdir() if p.suffix == '.py'}
     parts |= {p.parent.name for p in PACKAGE.glob('*/__init__.py')}
     assert parts - {'__init__'} == set(LAYERS)
+
+
+def test_packages_that_are_imported_are_declared():
+    tomllib = pytest.importorskip('tomllib')  # new in Python 3.11
+    project = tomllib.loads((TOP / 'pyproject.toml').read_text())['project']
+    extras = project['optional-dependencies']
+    declared = [*project['dependencies']]
+    declared += [x for name in extras if name != 'dev' for x in extras[name]]
+    declared = {re.match(r'[\w-]+', x)[0].replace('-', '_') for x in declared}
+    declared |= {'dgl', 'pytest'}  # only where a user has them anyway
+    for path in PACKAGE.rglob('*.py'):
+        names = {name.split('.')[0] for name in imported_modules(path)}
+        names -= {*sys.stdlib_module_names, 'torch_gsample'}
+        assert names <= declared, f'{path}: {names - declared}'
 
 
 def test_import_prints_nothing(imports):

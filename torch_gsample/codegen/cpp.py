@@ -25,8 +25,8 @@ bool inside(const index_t* index, int64_t count, int64_t low, int64_t high) {
   index_t most = std::numeric_limits<index_t>::min();
 #pragma omp simd reduction(min : least) reduction(max : most)
   for (int64_t i = 0; i < count; ++i) {
-    least = std::min(least, index[i]);
-    most = std::max(most, index[i]);
+    least = index[i] < least ? index[i] : least;
+    most = index[i] > most ? index[i] : most;
   }
   return count == 0 || (least >= low && most < high);
 }
@@ -86,9 +86,12 @@ _ROWS = """\
   };
 """
 
-_COLUMNS = """\
+_FIRST_POINTER = """\
   if (begin == 0 && P[0] != 0)
     return 2;
+"""
+
+_COLUMNS = """\
   for (int64_t first = begin, last; first < end; first = last) {
     for (last = first; last < end; ++last) {
       if (P[last] < 0 || P[last] > P[last + 1] || P[last + 1] > edges)
@@ -124,20 +127,29 @@ _REDUCE_COLUMN = """\
       for (int f = 0; f < F; ++f)
         out[col * F + f] = P[col] < P[col + 1] ? total[f] : T(FILL);"""
 
-# Values of a block are computed first. A column that is longer than a block is
-# one by itself.
-_REDUCE_BLOCK = """\
-    if (stop - base > kBlock) {
+# Values of a block are computed first.
+_BLOCKS = """\
+  Block<T> block;
+  for (int64_t first = begin, count; first < end; first += count) {
+    count = block.take(POINTERS + first, end - first, edges);
+    if (count == 0)
+      return 2;
+    const int64_t last = first + count, base = P[first], stop = P[last];
+    CHECKS
+    if (!block.fits()) {
       T total = START;
       for (int64_t e = base; e < stop; ++e)
         edge(e, first, [&](T value, int) { total = reduce(total, value); });
       out[first] = total;
       continue;
     }
-    T values[2 * kBlock + kReadAhead];
+    T* const values = block.values();
 VALUES
-    reduce_columns(values, POINTERS + first, last - first, START, T(FILL),
-                   reduce, out + first);"""
+    block.reduce(START, T(FILL), reduce, count, out + first);
+  }
+  return 0;
+}
+"""
 _VALUES_OF_EDGES = """\
 #pragma omp simd
     for (int64_t e = base; e < stop; ++e)
@@ -201,13 +213,14 @@ def _loops(program: Program) -> str:
         each = _MAP_EDGES if program.by is None else _ADD_EDGES
         text += _EDGES.replace('EACH', each)
     else:
-        if program.by is not None:
-            each = _EACH_COLUMN.replace('EACH', _ADD_COLUMN)
-        elif _in_lanes(program):
-            each = _block_text(program)
+        text += _FIRST_POINTER
+        if _in_lanes(program):
+            text += _block_text(program)
         else:
-            each = _EACH_COLUMN.replace('EACH', column_text(program))
-        text += _COLUMNS.replace('EACH', each)
+            adds = program.by is not None
+            each = _ADD_COLUMN if adds else column_text(program)
+            each = _EACH_COLUMN.replace('EACH', each)
+            text += _COLUMNS.replace('EACH', each)
     text = text.replace('P[', f'x{program.pointers}[')
     return text.replace('    CHECKS\n', _checks(program))
 
@@ -231,10 +244,10 @@ def reduction_text(program: Program) -> str:
 
 
 def _block_text(program: Program) -> str:
-    """Returns the statements for the columns of a block."""
+    """Returns the loop over blocks of columns."""
     roles = [operand.role for operand in program.operands]
     by_column = Role.COLUMN in roles
-    text = _REDUCE_BLOCK.replace(
+    text = _BLOCKS.replace(
         'VALUES', _VALUES_OF_COLUMNS if by_column else _VALUES_OF_EDGES
     )
     text = text.replace('POINTERS', f'x{program.pointers}')

@@ -1,52 +1,44 @@
 // Reductions of the values of columns, each column in order.
 //
-// A sum in order waits for an addition at every edge. So several columns are
-// reduced side by side, one in each lane of two vectors: a square of values,
-// some edges of some columns, is loaded and transposed at a time. Lanes that
-// are past the end of their column take `start`, which changes nothing.
-
-// value[ptr[c] - ptr[0]] is the first value of column c. `value` can be read,
-// but means nothing, as far behind its end as the longest column is long, and
-// kReadAhead more.
-constexpr int64_t kReadAhead = 8;
-
-template <typename T, typename index_t, typename Step>
-void reduce_columns(const T* value,
-                    const index_t* ptr,
-                    int64_t cols,
-                    T start,
-                    T fill,
-                    Step step,
-                    T* out) {
-  for (int64_t col = 0; col < cols; ++col) {
-    T total = start;
-    for (int64_t e = ptr[col] - ptr[0]; e < ptr[col + 1] - ptr[0]; ++e)
-      total = step(total, value[e]);
-    out[col] = ptr[col] < ptr[col + 1] ? total : fill;
-  }
-}
+// A sum in order waits for an addition at every value, and a loop over a column
+// ends at a branch that cannot be foreseen. So the columns of a block are dealt
+// out to the lanes of a vector, a run of columns to each. A lane goes through
+// its values without looking for ends: it writes down what it has at every
+// value, and begins anew where a bit marks the first of a column. The result of
+// a column stands at its last value.
 
 #if defined(__AVX2__)
-
 #include <immintrin.h>
+#endif
 
-namespace lanes {
+namespace {
 
-inline __m256 load(const float* data) {
-  return _mm256_loadu_ps(data);
-}
+template <typename T>
+constexpr int kLanes = sizeof(T) <= 4 ? 8 : 4;
 
-inline __m256d load(const double* data) {
-  return _mm256_loadu_pd(data);
-}
+// What the lanes have.
+template <typename T>
+struct Totals {
+  T total[kLanes<T>] = {};
 
-inline __m256 all(float value) {
-  return _mm256_set1_ps(value);
-}
+  // Takes kLanes values of each lane, and writes what it has after each. Bit i
+  // of first[lane] says whether value i is the first of a column.
+  template <typename Step>
+  void take(const T* const* value,
+            const uint8_t* first,
+            T start,
+            Step step,
+            T* to) {
+    for (int i = 0; i < kLanes<T>; ++i)
+      for (int lane = 0; lane < kLanes<T>; ++lane) {
+        const T before = first[lane] >> i & 1 ? start : total[lane];
+        total[lane] = step(before, value[lane][i]);
+        to[i * kLanes<T> + lane] = total[lane];
+      }
+  }
+};
 
-inline __m256d all(double value) {
-  return _mm256_set1_pd(value);
-}
+#if defined(__AVX2__)
 
 inline void transpose(__m256 (&row)[8]) {
   __m256 pair[8], four[8];
@@ -83,80 +75,153 @@ inline void transpose(__m256d (&row)[4]) {
   }
 }
 
-// Columns in lanes: `left` is how many values each still has.
-template <typename T>
-struct Columns {
-  using Vector = decltype(all(T()));
-  static constexpr int kLanes = sizeof(Vector) / sizeof(T);
+inline __m256 starts_or(__m256 total, __m256 start, __m256i bits, int bit) {
+  const __m256i sign = _mm256_slli_epi32(bits, 31 - bit);
+  return _mm256_blendv_ps(total, start, _mm256_castsi256_ps(sign));
+}
 
-  Vector total, left;
-  const T* first[kLanes];
+inline __m256d starts_or(__m256d total, __m256d start, __m256i bits, int bit) {
+  const __m256i sign = _mm256_slli_epi64(bits, 63 - bit);
+  return _mm256_blendv_pd(total, start, _mm256_castsi256_pd(sign));
+}
 
-  // Takes values i, i + 1, ... of each.
+template <>
+struct Totals<float> {
+  __m256 total = _mm256_setzero_ps();
+
   template <typename Step>
-  void take(int64_t i, Vector start, Step step) {
-    Vector row[kLanes];
+  void take(const float* const* value,
+            const uint8_t* first,
+            float start,
+            Step step,
+            float* to) {
+    __m256 row[8];
 #pragma GCC unroll 8
-    for (int lane = 0; lane < kLanes; ++lane)
-      row[lane] = load(first[lane] + i);
+    for (int lane = 0; lane < 8; ++lane)
+      row[lane] = _mm256_loadu_ps(value[lane]);
     transpose(row);
+    int64_t bytes;
+    std::memcpy(&bytes, first, sizeof(bytes));
+    const __m256i bits = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(bytes));
 #pragma GCC unroll 8
-    for (int r = 0; r < kLanes; ++r)
-      total = step(total, left > all(T(r)) ? row[r] : start);
-    left = left - all(T(kLanes));
+    for (int i = 0; i < 8; ++i) {
+      total = step(starts_or(total, _mm256_set1_ps(start), bits, i), row[i]);
+      _mm256_storeu_ps(to + i * 8, total);
+    }
   }
 };
 
-template <typename T, typename index_t, typename Step>
-void reduce(const T* value,
-            const index_t* ptr,
-            int64_t cols,
-            T start,
-            T fill,
+template <>
+struct Totals<double> {
+  __m256d total = _mm256_setzero_pd();
+
+  template <typename Step>
+  void take(const double* const* value,
+            const uint8_t* first,
+            double start,
             Step step,
-            T* out) {
-  constexpr int kLanes = Columns<T>::kLanes, kSets = 2;
-  for (int64_t base = 0; base < cols; base += kSets * kLanes) {
-    Columns<T> set[kSets];
-    T size[kSets][kLanes], result[kSets * kLanes];
-    int64_t longest = 0;
-    for (int i = 0; i < kSets * kLanes; ++i) {
-      const int64_t col = std::min(base + i, cols - 1);
-      const int64_t length = ptr[col + 1] - ptr[col];
-      set[i / kLanes].first[i % kLanes] = value + (ptr[col] - ptr[0]);
-      size[i / kLanes][i % kLanes] = static_cast<T>(length);
-      longest = std::max(longest, length);
+            double* to) {
+    __m256d row[4];
+#pragma GCC unroll 4
+    for (int lane = 0; lane < 4; ++lane)
+      row[lane] = _mm256_loadu_pd(value[lane]);
+    transpose(row);
+    int32_t bytes;
+    std::memcpy(&bytes, first, sizeof(bytes));
+    const __m256i bits = _mm256_cvtepu8_epi64(_mm_cvtsi32_si128(bytes));
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      total = step(starts_or(total, _mm256_set1_pd(start), bits, i), row[i]);
+      _mm256_storeu_pd(to + i * 4, total);
     }
-#pragma GCC unroll 2
-    for (int s = 0; s < kSets; ++s) {
-      set[s].total = all(start);
-      set[s].left = load(size[s]);
-    }
-    for (int64_t i = 0; i < longest; i += kLanes) {
-#pragma GCC unroll 2
-      for (int s = 0; s < kSets; ++s)
-        set[s].take(i, all(start), step);
-    }
-#pragma GCC unroll 2
-    for (int s = 0; s < kSets; ++s) {
-      const auto filled = load(size[s]) > all(T(0)) ? set[s].total : all(fill);
-      std::memcpy(result + s * kLanes, &filled, sizeof(filled));
-    }
-    const int64_t count = std::min<int64_t>(kSets * kLanes, cols - base);
-    std::copy(result, result + count, out + base);
   }
-}
-
-}  // namespace lanes
-
-template <typename... Rest>
-void reduce_columns(const float* value, Rest... rest) {
-  lanes::reduce(value, rest...);
-}
-
-template <typename... Rest>
-void reduce_columns(const double* value, Rest... rest) {
-  lanes::reduce(value, rest...);
-}
+};
 
 #endif
+
+// Columns that are reduced together.
+template <typename T>
+class Block {
+ public:
+  // Takes columns from `ptr` on, at least one, and `cols` at most. Returns how
+  // many, or 0 if their pointers descend or leave [0, edges].
+  template <typename index_t>
+  int64_t take(const index_t* ptr, int64_t cols, int64_t edges) {
+    const int64_t base = ptr[0];
+    if (base < 0 || base > edges)
+      return 0;
+    std::fill(begin_, begin_ + kWidth, 0);
+    int64_t col = 0, lane = 0, end = 0, next = 0;
+    for (; col < cols && col < kColumns; ++col, end = next) {
+      if (ptr[col + 1] < ptr[col] || ptr[col + 1] > edges)
+        return 0;
+      next = ptr[col + 1] - base;
+      if (end - begin_[lane] >= kShare) {
+        if (lane + 1 == kWidth)
+          break;
+        begin_[++lane] = end;
+      }
+      if (next - end > kShare)
+        break;
+      mark(col, lane, end, next);
+    }
+    fits_ = col > 0;
+    longest_ = 0;
+    for (int i = 0; i < lane; ++i)
+      longest_ = std::max(longest_, begin_[i + 1] - begin_[i]);
+    longest_ = std::max(longest_, end - begin_[lane]);
+    return std::max<int64_t>(col, 1);
+  }
+
+  // Whether there is room for the values: not for those of a column that is
+  // longer than a lane, which is taken alone.
+  bool fits() const { return fits_; }
+
+  T* values() { return values_; }
+
+  // A column without values gets `fill`. To be called once after `take`.
+  template <typename Step>
+  void reduce(T start, T fill, Step step, int64_t cols, T* out) {
+    const T* value[kWidth];
+    for (int lane = 0; lane < kWidth; ++lane)
+      value[lane] = values_ + begin_[lane];
+    std::fill(totals_, totals_ + kWidth, fill);
+    Totals<T> lanes;
+    for (int64_t i = 0; i < longest_; i += kWidth) {
+      lanes.take(value, first_ + i, start, step, totals_ + (i + 1) * kWidth);
+      std::memset(first_ + i, 0, kWidth);
+      for (auto& from : value)
+        from += kWidth;
+    }
+    for (int64_t col = 0; col < cols; ++col)
+      out[col] = totals_[last_[col]];
+  }
+
+ private:
+  static constexpr int64_t kWidth = kLanes<T>;
+  static constexpr int64_t kShare =
+      512;  // values of a lane: the cache holds all
+  static constexpr int64_t kRoom =
+      2 * kShare;  // the last column may reach here
+  static constexpr int64_t kColumns = kRoom * kWidth;
+
+  // Column `col` has values begin, ..., end - 1, in `lane`.
+  void mark(int64_t col, int64_t lane, int64_t begin, int64_t end) {
+    const int64_t at = begin - begin_[lane], bit = at % kWidth;
+    const bool filled = begin < end;
+    first_[at - bit + lane] |= filled << bit;
+    last_[col] = filled ? (end - begin_[lane]) * kWidth + lane : 0;
+  }
+
+  // Values of lane l begin at begin_[l]. A lane reads on behind its end.
+  T values_[(kWidth + 1) * kRoom];
+  int64_t begin_[kWidth], longest_ = 0;
+  bool fits_ = false;
+  // Row i has the lanes' bits for their values i * kWidth, i * kWidth + 1, ...
+  uint8_t first_[kRoom + kWidth] = {};
+  // Row i + 1 is what the lanes have after value i of each, row 0 is `fill`.
+  T totals_[(kRoom + kWidth) * kWidth];
+  int32_t last_[kColumns];  // where in totals_ the result of a column stands
+};
+
+}  // namespace

@@ -67,10 +67,12 @@ def feature_frame(spark, store, *names):
 
 
 def seed_frame(spark, ids, time=None):
+    """Seeds with the last one first: only positions say their order."""
     columns = {'position': list(range(len(ids))), 'id': ids}
     if time is not None:
         columns['time'] = time
-    return spark.createDataFrame(pa.table(columns))
+    rows = {name: values[::-1] for name, values in columns.items()}
+    return spark.createDataFrame(pa.table(rows))
 
 
 def failing(frame, column, folder):

@@ -67,18 +67,23 @@ def feature_frame(spark, store, *names):
 
 
 def seed_frame(spark, ids, time=None):
+    """Seeds with the last one first: only positions say their order."""
     columns = {'position': list(range(len(ids))), 'id': ids}
     if time is not None:
         columns['time'] = time
-    return spark.createDataFrame(pa.table(columns))
+    rows = {name: values[::-1] for name, values in columns.items()}
+    return spark.createDataFrame(pa.table(rows))
 
 
-def failing(frame, column):
-    """The frame again, but workers that read it die once."""
+def failing(frame, column, folder):
+    """The frame again, but the first worker that reads a partition dies."""
+    folder.mkdir()
 
     @F.arrow_udf('boolean')
     def die_once(values: pa.Array) -> pa.Array:
-        if TaskContext.get().attemptNumber() == 0:
+        died = folder / str(TaskContext.get().partitionId())
+        if not died.exists():
+            died.touch()
             os._exit(1)
         return pa.array([True] * len(values))
 

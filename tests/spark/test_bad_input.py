@@ -2,19 +2,22 @@
 
 import ast
 import builtins
+import functools
 import inspect
 import json
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.errors import SparkRuntimeException
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PythonException, SparkRuntimeException
 
 from torch_gsample import spark as on_spark
 from torch_gsample.spark import (
     SampledParquetLoader,
     parquet_loader,
     session,
+    walk,
 )
 
 
@@ -64,6 +67,23 @@ def test_their_other_arguments_are_checked(vertices, edges):
         on_spark.random_walk(vertices, edges, 0.5, jump_probability=-1)
 
 
+def test_walks_that_would_not_end_are_refused(frame, edges):
+    with pytest.raises(ValueError, match=r'unique .got 1 twice'):
+        on_spark.random_walk(frame(id=[0, 1, 1]), edges, 1.0, seed=0)
+    graph = walk._SparkWalkGraph(frame(id=[0, 1]), edges, seed=0)
+    graph.num_vertices = 3
+    with pytest.raises(ValueError, match='got 3 rows, then 2'):
+        graph.jump_targets(0, 3)
+    graph.close()
+
+
+@pytest.mark.parametrize('operator', OPERATORS)
+def test_samples_of_empty_frames_are_empty(frame, operator):
+    none = pa.array([], pa.int64())
+    sample = operator(frame(id=none), frame(src=none, dst=none), 0.5, seed=0)
+    assert sample.vertices.collect() == sample.edges.collect() == []
+
+
 def test_ids_that_are_none_fail_the_job_in_words(frame, vertices, edges):
     sample = on_spark.random_vertex_neighborhood
     for ids, words in (([0, None], 'null'), ([0, -4], '-4')):
@@ -90,14 +110,19 @@ def test_nulls_fail_the_job_of_neighbor_sample(frame):
 
 
 def test_graphs_are_looked_through(frame, vertices, edges):
-    on_spark.check_graph(vertices, edges)
+    def numbered(ids):
+        return frame(src=[0, 1], dst=[1, 2], id=ids)
+
+    on_spark.check_graph(vertices, numbered([1, 0]))
     ints = pa.array([], pa.int64())
     for bad_vertices, bad_edges, words in (
         (frame(id=ints), edges, "'vertices' must not be empty"),
         (vertices, frame(src=ints, dst=ints), "'edges' must not be empty"),
         (frame(id=[0, None]), edges, "'id' of 'vertices' must not hold nulls"),
         (vertices, frame(src=[-1], dst=[0]), "'src' of 'edges'"),
-        (frame(id=[0, 1, 1]), edges, 'unique .got 1 2 times'),
+        (frame(id=[0, 1, 1]), edges, "'vertices' must be.*got 1 2 times"),
+        (vertices, numbered([3, 3]), "'edges' must be unique .got 3 2 times"),
+        (vertices, numbered([3, None]), "'id' of 'edges' must not hold nulls"),
         (frame(id=[0, 1]), edges, "ends of 'edges'.*got 2"),
     ):
         with pytest.raises(ValueError, match=words):
@@ -144,6 +169,28 @@ def test_neighbor_sample_checks_before_a_job(frame, edges):
         options = {'batch_size': 2, **options}
         with pytest.raises(ValueError, match=words):
             on_spark.neighbor_sample(*args, **options)
+
+
+def test_weights_are_numbers(frame):
+    seeds = frame(position=[0], id=[1])
+    edges = frame(src=[0], dst=[1], id=[0], weight=['1'])
+    sample = functools.partial(
+        on_spark.neighbor_sample, batch_size=1, weighted=True
+    )
+    with pytest.raises(TypeError, match=r"'weight'.*hold numbers .got string"):
+        sample(edges, seeds, [2])
+    weights = pa.array([None], pa.float64())
+    bad = frame(src=[0], dst=[1], id=[0], weight=weights)
+    with pytest.raises(
+        (PythonException, Py4JJavaError), match='must not hold nulls'
+    ):
+        sample(bad, seeds, [2]).edges.collect()
+
+
+def test_an_old_pyspark_is_named(monkeypatch):
+    monkeypatch.setattr('pyspark.__version__', '4.0.1')
+    with pytest.raises(ImportError, match=r'4\.1 or later.*got 4\.0\.1'):
+        session.require_pyspark()
 
 
 def test_a_missing_package_is_named(monkeypatch):
@@ -211,6 +258,10 @@ def test_folders_that_hold_no_sample_are_refused(tmp_path):
 @pytest.mark.parametrize(
     'changes',
     [
+        {'node_0': [[0, None]]},
+        {'num_nodes_0': [[1, 2]]},
+        {'num_edges_0': [[2]]},
+        {'input_id': [[1, 1]]},
         {'row_0': [[2]]},
         {'col_0': [[-1]]},
         {'row_0': [[0, 1]]},
@@ -224,6 +275,22 @@ def test_damaged_batches_are_refused(tmp_path, changes):
     write_batch(tmp_path, 1, **changes)
     with pytest.raises(ValueError, match=r'batch=1.*is damaged'):
         list(SampledParquetLoader(str(tmp_path)))
+
+
+@pytest.mark.parametrize(
+    'facts', ['{', '{}', '{"num_seeds": 1, "batch_size": 0}', '[]']
+)
+def test_a_damaged_first_batch_is_refused(tmp_path, facts):
+    write_batch(tmp_path, 0, facts=[facts])
+    with pytest.raises(ValueError, match=r'batch=0.*is damaged'):
+        SampledParquetLoader(str(tmp_path))
+
+
+def test_a_number_of_batches_is_not_believed(tmp_path):
+    facts = json.dumps({'num_seeds': 2**60, 'batch_size': 1})
+    write_batch(tmp_path, 0, facts=[facts])
+    with pytest.raises(ValueError, match=rf'{2**60} batches .got 1.'):
+        SampledParquetLoader(str(tmp_path))
 
 
 def test_a_cut_file_is_refused(tmp_path):
@@ -243,6 +310,7 @@ def test_batches_are_shared_out_over_ranks(tmp_path):
         return [int(batch.input_id) for batch in loader]
 
     assert ids() == ids(num_workers=2) == [0, 1]
+    assert ids(rank=0, world_size=2) == [0]
     assert ids(rank=1, world_size=2) == [1]
     assert ids(rank=2, world_size=3) == []
     assert ids(rank=0, world_size=3, drop_last=True) == []

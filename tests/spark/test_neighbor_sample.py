@@ -150,7 +150,9 @@ def rows(sample):
     return sorted(sample.edges.drop('tree').collect())
 
 
-def test_neither_partitions_nor_failures_change_a_sample(spark, edges):
+def test_neither_partitions_nor_failures_change_a_sample(
+    spark, edges, tmp_path
+):
     seeds = seed_frame(spark, SEEDS)
 
     def sampled(frame):
@@ -164,7 +166,9 @@ def test_neither_partitions_nor_failures_change_a_sample(spark, edges):
     expected = sampled(edges.repartition(1))
     assert sampled(edges.repartition(4)) == expected
     assert sampled(edges.repartition(16)) == expected
-    assert sampled(failing(edges, 'src')) == expected
+    died = tmp_path / 'died'
+    assert sampled(failing(edges, 'src', died)) == expected
+    assert [*died.iterdir()]
 
 
 def test_what_has_no_features_is_named(spark, data, edges, tmp_path):

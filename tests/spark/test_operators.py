@@ -84,14 +84,20 @@ def test_isolated_vertices_stay_on_request(frames, data):
     assert found(sample) == expected(local)
 
 
-def test_tasks_that_die_change_no_sample(frames, data):
+def test_tasks_that_die_change_no_sample(frames, data, tmp_path):
     vertices, edges = frames
-    for name in ('random_vertex', 'random_edge'):
-        sample = getattr(on_spark, name)(
-            vertices, failing(edges, 'src'), 0.5, seed=12
-        )
-        local = getattr(graph_sampling, name)(data, 0.5, seed=12)
+    edges = edges.coalesce(1)  # one death each
+    for name, args in (
+        ('random_vertex', (0.5,)),
+        ('random_edge', (0.5,)),
+        ('random_vertex_neighborhood', (0.2, 'out')),
+        ('random_walk', (0.6, 6, 0.2)),
+    ):
+        dying = failing(edges, 'src', tmp_path / name)
+        sample = getattr(on_spark, name)(vertices, dying, *args, seed=12)
+        local = getattr(graph_sampling, name)(data, *args, seed=12)
         assert found(sample) == expected(local)
+        assert [*(tmp_path / name).iterdir()]
 
 
 def test_hubs_are_ranked_in_two_phases(spark, monkeypatch, data, frames):

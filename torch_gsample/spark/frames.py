@@ -99,38 +99,22 @@ def check_graph(vertices: DataFrame, edges: DataFrame) -> None:
 
     Args:
         vertices (DataFrame): With a column ``id``.
-        edges (DataFrame): With columns ``src`` and ``dst``.
+        edges (DataFrame): With columns ``src`` and ``dst``, perhaps ``id``.
 
     Raises:
         TypeError: If ids are no integers.
         ValueError: If a column is missing, there is no vertex or no edge, an
-            id is null or negative, two vertices have one id, or an edge leads
-            to a vertex that does not exist.
+            id is null or negative, two vertices or two edges have one id, or
+            an edge leads to a vertex that does not exist.
     """
     op = 'check_graph'
     vertices, edges = checked_graph(op, vertices, edges, guard=False)
+    numbered = ['id'] if 'id' in edges.columns else []
     for name, frame, columns in (
         ('vertices', vertices, ['id']),
-        ('edges', edges, ['src', 'dst']),
+        ('edges', edges, ['src', 'dst', *numbered]),
     ):
-        bad = [F.col(c).isNull() | (F.col(c) < 0) for c in columns]
-        row = frame.agg(
-            F.count(F.lit(1)), *(F.count(F.when(b, 1)) for b in bad)
-        ).collect()[0]
-        if row[0] == 0:
-            raise ValueError(f"{op}: '{name}' must not be empty")
-        for column, count in zip(columns, row[1:], strict=True):
-            if count:
-                raise ValueError(
-                    f"{op}: column '{column}' of '{name}' must not hold nulls "
-                    f'or negative ids (got {count} of them)'
-                )
-    twice = vertices.groupBy('id').count().where('count > 1').head()
-    if twice is not None:
-        raise ValueError(
-            f"{op}: ids of 'vertices' must be unique (got {twice[0]} "
-            f'{twice[1]} times)'
-        )
+        _check_ids(op, name, frame, columns)
     ids = vertices.select(F.col('id').alias(OWN + 'id'))
     absent = (
         ends_of(edges)
@@ -141,6 +125,31 @@ def check_graph(vertices: DataFrame, edges: DataFrame) -> None:
         raise ValueError(
             f"{op}: the ends of 'edges' must be in 'vertices' (got "
             f'{absent[0]})'
+        )
+
+
+def _check_ids(
+    op: str, name: str, frame: DataFrame, columns: list[str]
+) -> None:
+    bad = [F.col(c).isNull() | (F.col(c) < 0) for c in columns]
+    row = frame.agg(
+        F.count(F.lit(1)), *(F.count(F.when(b, 1)) for b in bad)
+    ).collect()[0]
+    if row[0] == 0:
+        raise ValueError(f"{op}: '{name}' must not be empty")
+    for column, count in zip(columns, row[1:], strict=True):
+        if count:
+            raise ValueError(
+                f"{op}: column '{column}' of '{name}' must not hold nulls "
+                f'or negative ids (got {count} of them)'
+            )
+    if 'id' not in columns:
+        return
+    twice = frame.groupBy('id').count().where('count > 1').head()
+    if twice is not None:
+        raise ValueError(
+            f"{op}: ids of '{name}' must be unique (got {twice[0]} "
+            f'{twice[1]} times)'
         )
 
 

@@ -15,6 +15,7 @@ from torch_gsample.spark.selection import Selection
 EdgeType = tuple[str, str, str]
 
 _OP = 'neighbor_sample'
+_WEIGHTS = ('tinyint', 'smallint', 'int', 'bigint', 'float', 'double')
 #: Edges of a node that one row of the prepared graph holds.
 _LARGEST_COLUMN = 1 << 14
 
@@ -331,6 +332,12 @@ def _checked_relation(frame: DataFrame, columns: list[str]) -> DataFrame:
             raise ValueError(
                 f"{_OP}: 'edges' must have a column 'weight' (it has "
                 f'{frame.columns})'
+            )
+        kind = dict(frame.dtypes)['weight']
+        if kind not in _WEIGHTS and not kind.startswith('decimal'):
+            raise TypeError(
+                f"{_OP}: column 'weight' of 'edges' must hold numbers (got "
+                f'{kind})'
             )
         # As the local sampler: 32-bit numbers are the same in 64 bits.
         frame = frame.withColumn('weight', F.col('weight').cast('double'))

@@ -13,7 +13,10 @@ from torch_geometric.data import Data, HeteroData
 from torch_gsample.ops._check import count
 
 #: What numbers of a file that do not fit raise.
-_DAMAGE = (AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+_DAMAGE = (
+    *(ArithmeticError, AttributeError, LookupError),
+    *(RuntimeError, TypeError, ValueError),
+)
 _FOLDER = re.compile(r'batch=(\d+)$')
 
 
@@ -99,9 +102,8 @@ class SampledBatchFiles(Dataset):
                 f"'SampledBatches.write' wrote, with a file for each batch "
                 f'(got {path!r})'
             )
-        facts = json.loads(self._read(0)['facts'][0].as_py())
-        wanted = -(-facts['num_seeds'] // facts['batch_size'])
-        if sorted(found) != list(range(wanted)):
+        wanted = self._checked(0, _num_batches)
+        if (len(found), max(found)) != (wanted, wanted - 1):
             raise ValueError(
                 f'SampledParquetLoader: {path!r} must hold {wanted} batches '
                 f'(got {len(found)}): did the job that wrote it fail?'
@@ -111,15 +113,18 @@ class SampledBatchFiles(Dataset):
         return len(self.files)
 
     def __getitem__(self, index: int) -> Data | HeteroData:
+        batch = self._checked(index, _to_data)
+        return batch if self.transform is None else self.transform(batch)
+
+    def _checked(self, index: int, make: Callable[[Any], Any]) -> Any:
         table = self._read(index)
         try:
-            batch = _to_data(table)
+            return make(table)
         except _DAMAGE as error:
             raise ValueError(
                 f'SampledParquetLoader: {self.files[index][0]!r} is damaged '
                 f'({error})'
             ) from error
-        return batch if self.transform is None else self.transform(batch)
 
     def _read(self, index: int) -> Any:
         from pyarrow import ArrowInvalid, parquet
@@ -157,9 +162,18 @@ def _local(path: str) -> tuple[Any, str]:
     return fs.LocalFileSystem(), str(path)
 
 
+def _facts(table: Any) -> Any:
+    return json.loads(table['facts'][0].as_py())
+
+
+def _num_batches(table: Any) -> int:
+    facts = _facts(table)
+    return -(-facts['num_seeds'] // facts['batch_size'])
+
+
 def _to_data(table: Any) -> Data | HeteroData:
     """Makes PyG's batch, with the fields of its loaders."""
-    facts = json.loads(table['facts'][0].as_py())
+    facts = _facts(table)
     hetero = facts['nodes'] != [None]
     out = HeteroData() if hetero else Data()
     sizes = []
@@ -171,9 +185,9 @@ def _to_data(table: Any) -> Data | HeteroData:
         store.n_id = node
         if facts['disjoint']:
             store.batch = _numbers(table, f'tree_{t}', node.numel())
-        hops = facts['hops'] + 1
-        counts = _numbers(table, f'num_nodes_{t}', hops).tolist()
-        store.num_sampled_nodes = counts
+        store.num_sampled_nodes = _counts(
+            table, f'num_nodes_{t}', facts['hops'] + 1, node.numel()
+        )
     for r, name in enumerate(facts['edges']):
         store = out[tuple(name)] if hetero else out
         source, target = facts['ends'][r]
@@ -182,13 +196,15 @@ def _to_data(table: Any) -> Data | HeteroData:
         store.edge_index = torch.stack([row, col])
         store.e_id = _numbers(table, f'edge_{r}', row.numel())
         _set_features(table, facts, store, f'edge_{r}_', row.numel())
-        counts = _numbers(table, f'num_edges_{r}', facts['hops']).tolist()
-        store.num_sampled_edges = counts
+        store.num_sampled_edges = _counts(
+            table, f'num_edges_{r}', facts['hops'], row.numel()
+        )
     store = out[facts['nodes'][facts['input_type']]] if hetero else out
-    store.input_id = _numbers(table, 'input_id')
+    num_seeds = store.num_sampled_nodes[0]
+    store.input_id = _numbers(table, 'input_id', num_seeds)
     if facts['timed']:
-        store.seed_time = _numbers(table, 'seed_time')
-    store.batch_size = store.input_id.numel()
+        store.seed_time = _numbers(table, 'seed_time', num_seeds)
+    store.batch_size = num_seeds
     return out
 
 
@@ -199,20 +215,33 @@ def _set_features(
     names = [name for name in facts['widths'] if name.startswith(prefix)]
     for name in names:
         width = facts['widths'][name]
-        values = table[name].combine_chunks().flatten()
-        flat = torch.tensor(values.to_numpy(zero_copy_only=False))
         shape = (size,) if width < 0 else (size, width)
-        store[name.removeprefix(prefix)] = flat.view(shape)
+        store[name.removeprefix(prefix)] = _flat(table, name).view(shape)
     if not names and prefix.startswith('node'):
         store.num_nodes = size
 
 
-def _numbers(table: Any, name: str, size: int | None = None) -> Tensor:
+def _flat(table: Any, name: str) -> Tensor:
+    """The list of a column."""
     values = table[name].combine_chunks().flatten()
-    out = torch.tensor(values.to_numpy(zero_copy_only=False))
+    if values.null_count:
+        raise ValueError(f'{name} has nulls')
+    return torch.tensor(values.to_numpy(zero_copy_only=False))
+
+
+def _numbers(table: Any, name: str, size: int | None = None) -> Tensor:
+    out = _flat(table, name)
     if size is not None and out.numel() != size:
         raise ValueError(f'{name} has {out.numel()} numbers, not {size}')
     return out.long()
+
+
+def _counts(table: Any, name: str, hops: int, total: int) -> list[int]:
+    """What each hop added, which is `total` in all."""
+    counts = _numbers(table, name, hops).tolist()
+    if min(counts, default=0) < 0 or sum(counts) != total:
+        raise ValueError(f'{name} is {counts}, not {total} in all')
+    return counts
 
 
 def _local_ids(

@@ -14,16 +14,22 @@ def require_pyspark() -> None:
     """Checks that PySpark and pyarrow are there.
 
     Raises:
-        ImportError: If one is not installed.
+        ImportError: If one is not installed, or PySpark is too old.
     """
     try:
         import pyarrow  # noqa: F401
-        import pyspark  # noqa: F401
+        import pyspark
     except ImportError as error:
         raise ImportError(
             f'torch_gsample.spark: {error.name} is needed: `pip install '
             f"'torch_gsample[spark]'`"
         ) from error
+    major, minor = pyspark.__version__.split('.')[:2]
+    if (int(major), int(minor)) < (4, 1):
+        raise ImportError(
+            f'torch_gsample.spark: PySpark 4.1 or later is needed (got '
+            f"{pyspark.__version__}): `pip install 'torch_gsample[spark]'`"
+        )
 
 
 def local_session(**conf: str) -> 'SparkSession':

@@ -1,5 +1,7 @@
 """Random walks over a graph in DataFrames."""
 
+from itertools import pairwise
+
 from torch_gsample.graph_sampling import draws
 from torch_gsample.graph_sampling.walkers import visited_vertices
 from torch_gsample.ops._check import count
@@ -48,7 +50,8 @@ def random_walk(
 
     Raises:
         TypeError: If an argument has the wrong type.
-        ValueError: If a column is missing, or an argument out of range.
+        ValueError: If a column is missing, an argument out of range, or a
+            vertex that walkers jump to has the id of another.
 
     Example:
         >>> from torch_gsample.spark import local_session
@@ -143,4 +146,19 @@ class _SparkWalkGraph:
             pairs = sorted((row.draw, row.id) for row in rows)
             self._drawn = [pair[0] for pair in pairs]
             self._known = [pair[1] for pair in pairs]
+            self._check_jumps(bound)
         return self._known[first:last]
+
+    def _check_jumps(self, bound: float) -> None:
+        """What walks to each vertex once would never end otherwise."""
+        for vertex, next_vertex in pairwise(self._known):
+            if vertex == next_vertex:  # equal ids have equal draws
+                raise ValueError(
+                    f"random_walk: ids of 'vertices' must be unique (got "
+                    f'{vertex} twice)'
+                )
+        if bound == 1 and len(self._known) != self.num_vertices:
+            raise ValueError(
+                f"random_walk: 'vertices' must be the same at each read (got "
+                f'{self.num_vertices} rows, then {len(self._known)})'
+            )

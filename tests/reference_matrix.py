@@ -108,7 +108,14 @@ def sample_hops(
 
 
 def sample_nodes(
-    num_nodes, k, key, call_id=0, *, cum_weight=None, replace=False
+    num_nodes,
+    k,
+    key,
+    call_id=0,
+    *,
+    cum_weight=None,
+    replace=False,
+    device_of=None,  # where to draw, which changes nothing
 ):
     draw = Stream(stream_key(key[0], call_id, SAMPLE_NODES), 0, 0)
     if not replace or num_nodes == 0:

@@ -151,25 +151,25 @@ class Block {
     if (base < 0 || base > edges)
       return 0;
     std::fill(begin_, begin_ + kWidth, 0);
-    int64_t col = 0, lane = 0, end = 0, next = 0;
+    longest_ = 0;
+    int64_t col = 0, lane = 0, begin = 0, end = 0, next = 0;
+    const auto close_lane = [&] { longest_ = std::max(longest_, end - begin); };
     for (; col < cols && col < kColumns; ++col, end = next) {
       if (ptr[col + 1] < ptr[col] || ptr[col + 1] > edges)
         return 0;
       next = ptr[col + 1] - base;
-      if (end - begin_[lane] >= kShare) {
-        if (lane + 1 == kWidth)
-          break;
-        begin_[++lane] = end;
-      }
       if (next - end > kShare)
         break;
-      mark(col, lane, end, next);
+      if (end - begin >= kShare) {
+        close_lane();
+        if (++lane == kWidth)
+          break;
+        begin_[lane] = begin = end;
+      }
+      mark(col, lane, end - begin, next - begin);
     }
+    close_lane();
     fits_ = col > 0;
-    longest_ = 0;
-    for (int i = 0; i < lane; ++i)
-      longest_ = std::max(longest_, begin_[i + 1] - begin_[i]);
-    longest_ = std::max(longest_, end - begin_[lane]);
     return std::max<int64_t>(col, 1);
   }
 
@@ -199,18 +199,18 @@ class Block {
 
  private:
   static constexpr int64_t kWidth = kLanes<T>;
-  static constexpr int64_t kShare =
-      512;  // values of a lane: the cache holds all
-  static constexpr int64_t kRoom =
-      2 * kShare;  // the last column may reach here
+  // Values of a lane: the cache holds those of all. Its last column may go on
+  // to kRoom.
+  static constexpr int64_t kShare = 512;
+  static constexpr int64_t kRoom = 2 * kShare;
   static constexpr int64_t kColumns = kRoom * kWidth;
 
-  // Column `col` has values begin, ..., end - 1, in `lane`.
+  // Column `col` has values begin, ..., end - 1 of a lane.
   void mark(int64_t col, int64_t lane, int64_t begin, int64_t end) {
-    const int64_t at = begin - begin_[lane], bit = at % kWidth;
+    const int64_t bit = begin & (kWidth - 1);
     const bool filled = begin < end;
-    first_[at - bit + lane] |= filled << bit;
-    last_[col] = filled ? (end - begin_[lane]) * kWidth + lane : 0;
+    first_[begin - bit + lane] |= filled << bit;
+    last_[col] = filled ? end * kWidth + lane : 0;
   }
 
   // Values of lane l begin at begin_[l]. A lane reads on behind its end.

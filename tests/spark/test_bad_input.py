@@ -68,8 +68,10 @@ def test_their_other_arguments_are_checked(vertices, edges):
 
 
 def test_walks_that_would_not_end_are_refused(frame, edges):
+    graph = walk._SparkWalkGraph(frame(id=[0, 1, 1]), edges, seed=0)
     with pytest.raises(ValueError, match=r'unique .got 1 twice'):
-        on_spark.random_walk(frame(id=[0, 1, 1]), edges, 1.0, seed=0)
+        graph.jump_targets(0, 3)
+    graph.close()
     graph = walk._SparkWalkGraph(frame(id=[0, 1]), edges, seed=0)
     graph.num_vertices = 3
     with pytest.raises(ValueError, match='got 3 rows, then 2'):

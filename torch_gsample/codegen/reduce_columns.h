@@ -75,67 +75,78 @@ inline void transpose(__m256d (&row)[4]) {
   }
 }
 
-inline __m256 starts_or(__m256 total, __m256 start, __m256i bits, int bit) {
+inline __m256 load(const float* data) {
+  return _mm256_loadu_ps(data);
+}
+
+inline __m256d load(const double* data) {
+  return _mm256_loadu_pd(data);
+}
+
+inline void store(float* to, __m256 values) {
+  _mm256_storeu_ps(to, values);
+}
+
+inline void store(double* to, __m256d values) {
+  _mm256_storeu_pd(to, values);
+}
+
+// A byte of each lane, as wide as its values.
+inline __m256i widened(__m128i bytes, __m256) {
+  return _mm256_cvtepu8_epi32(bytes);
+}
+
+inline __m256i widened(__m128i bytes, __m256d) {
+  return _mm256_cvtepu8_epi64(bytes);
+}
+
+inline __m256 starts_or(__m256 total, float start, __m256i bits, int bit) {
   const __m256i sign = _mm256_slli_epi32(bits, 31 - bit);
-  return _mm256_blendv_ps(total, start, _mm256_castsi256_ps(sign));
+  return _mm256_blendv_ps(total, _mm256_set1_ps(start),
+                          _mm256_castsi256_ps(sign));
 }
 
-inline __m256d starts_or(__m256d total, __m256d start, __m256i bits, int bit) {
+inline __m256d starts_or(__m256d total, double start, __m256i bits, int bit) {
   const __m256i sign = _mm256_slli_epi64(bits, 63 - bit);
-  return _mm256_blendv_pd(total, start, _mm256_castsi256_pd(sign));
+  return _mm256_blendv_pd(total, _mm256_set1_pd(start),
+                          _mm256_castsi256_pd(sign));
 }
 
-template <>
-struct Totals<float> {
-  __m256 total = _mm256_setzero_ps();
+// The same, a lane of a vector each.
+template <typename T>
+struct VectorTotals {
+  using Vector = decltype(load(static_cast<const T*>(nullptr)));
+  static constexpr int kWidth = kLanes<T>;
+
+  Vector total = {};
 
   template <typename Step>
-  void take(const float* const* value,
+  void take(const T* const* value,
             const uint8_t* first,
-            float start,
+            T start,
             Step step,
-            float* to) {
-    __m256 row[8];
+            T* to) {
+    Vector row[kWidth];
 #pragma GCC unroll 8
-    for (int lane = 0; lane < 8; ++lane)
-      row[lane] = _mm256_loadu_ps(value[lane]);
+    for (int lane = 0; lane < kWidth; ++lane)
+      row[lane] = load(value[lane]);
     transpose(row);
-    int64_t bytes;
-    std::memcpy(&bytes, first, sizeof(bytes));
-    const __m256i bits = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(bytes));
+    int64_t bytes = 0;
+    std::memcpy(&bytes, first, kWidth);
+    const __m256i bits = widened(_mm_cvtsi64_si128(bytes), total);
 #pragma GCC unroll 8
-    for (int i = 0; i < 8; ++i) {
-      total = step(starts_or(total, _mm256_set1_ps(start), bits, i), row[i]);
-      _mm256_storeu_ps(to + i * 8, total);
+    for (int i = 0; i < kWidth; ++i) {
+      total = step(starts_or(total, start, bits, i), row[i]);
+      store(to + i * kWidth, total);
     }
   }
 };
 
 template <>
-struct Totals<double> {
-  __m256d total = _mm256_setzero_pd();
+struct Totals<float> : VectorTotals<float> {};
 
-  template <typename Step>
-  void take(const double* const* value,
-            const uint8_t* first,
-            double start,
-            Step step,
-            double* to) {
-    __m256d row[4];
-#pragma GCC unroll 4
-    for (int lane = 0; lane < 4; ++lane)
-      row[lane] = _mm256_loadu_pd(value[lane]);
-    transpose(row);
-    int32_t bytes;
-    std::memcpy(&bytes, first, sizeof(bytes));
-    const __m256i bits = _mm256_cvtepu8_epi64(_mm_cvtsi32_si128(bytes));
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) {
-      total = step(starts_or(total, _mm256_set1_pd(start), bits, i), row[i]);
-      _mm256_storeu_pd(to + i * 4, total);
-    }
-  }
-};
+template <>
+struct Totals<double> : VectorTotals<double> {};
 
 #endif
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "radix_sort.h"
 #include "tables.h"
 
 namespace gsample {
@@ -10,6 +11,8 @@ namespace gsample {
 namespace {
 
 constexpr int64_t kPrefetch = 16;  // table accesses in flight
+// With more nodes for each id, sorting is faster than a pass over all nodes.
+constexpr int64_t kNodesPerId = 1024;
 
 template <typename table_t, typename id_t>
 int64_t number(table_t& table,
@@ -67,25 +70,33 @@ class NodeBits {
   std::vector<Word> words_;
 };
 
+// Ids below 2^32 with their places, both in a number, that are sorted.
 template <typename id_t>
-int64_t number_ascending(const id_t* id,
+int64_t number_by_radix(const id_t* id,
+                        int64_t n,
+                        uint64_t highest,
+                        int64_t* node,
+                        id_t* local) {
+  static thread_local std::vector<uint64_t> items, other;
+  items.resize(n);
+  for (int64_t i = 0; i < n; ++i)
+    items[i] = static_cast<uint64_t>(id[i]) << 32 | static_cast<uint64_t>(i);
+  radix_sort(items, other, 32, 64 - __builtin_clzll(highest | 1));
+  int64_t size = 0;
+  for (const uint64_t item : items) {
+    const int64_t next = static_cast<int64_t>(item >> 32);
+    size += size == 0 || node[size - 1] != next;
+    node[size - 1] = next;
+    local[static_cast<uint32_t>(item)] = static_cast<id_t>(size - 1);
+  }
+  return size;
+}
+
+template <typename id_t>
+int64_t number_by_search(const id_t* id,
                          int64_t n,
-                         int64_t num_nodes,
                          int64_t* node,
                          id_t* local) {
-  for (int64_t i = 0; i < n; ++i)
-    if (static_cast<uint64_t>(id[i]) >= static_cast<uint64_t>(num_nodes))
-      return -1;
-  constexpr int64_t kNodesPerId = 1024;  // beyond these, sorting is faster
-  if (num_nodes / kNodesPerId <= n) {
-    NodeBits bits(num_nodes);
-    for (int64_t i = 0; i < n; ++i)
-      bits.insert(id[i]);
-    const int64_t size = bits.number(node);
-    for (int64_t i = 0; i < n; ++i)
-      local[i] = static_cast<id_t>(bits.number_of(id[i]));
-    return size;
-  }
   std::copy(id, id + n, node);
   std::sort(node, node + n);
   const int64_t size = std::unique(node, node + n) - node;
@@ -93,6 +104,39 @@ int64_t number_ascending(const id_t* id,
     local[i] =
         static_cast<id_t>(std::lower_bound(node, node + size, id[i]) - node);
   return size;
+}
+
+template <typename id_t>
+int64_t number_by_bits(const id_t* id,
+                       int64_t n,
+                       int64_t num_nodes,
+                       int64_t* node,
+                       id_t* local) {
+  NodeBits bits(num_nodes);
+  for (int64_t i = 0; i < n; ++i)
+    bits.insert(id[i]);
+  const int64_t size = bits.number(node);
+  for (int64_t i = 0; i < n; ++i)
+    local[i] = static_cast<id_t>(bits.number_of(id[i]));
+  return size;
+}
+
+template <typename id_t>
+int64_t number_ascending(const id_t* id,
+                         int64_t n,
+                         int64_t num_nodes,
+                         int64_t* node,
+                         id_t* local) {
+  uint64_t highest = 0;
+  for (int64_t i = 0; i < n; ++i)  // negative ids are the highest
+    highest = std::max(highest, static_cast<uint64_t>(id[i]));
+  if (n > 0 && highest >= static_cast<uint64_t>(num_nodes))
+    return -1;
+  if (num_nodes / kNodesPerId <= n)
+    return number_by_bits(id, n, num_nodes, node, local);
+  if (highest >> 32 == 0 && n >> 32 == 0)
+    return number_by_radix(id, n, highest, node, local);
+  return number_by_search(id, n, node, local);
 }
 
 }  // namespace

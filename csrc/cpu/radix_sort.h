@@ -1,0 +1,35 @@
+// Sorting by radix.
+#pragma once
+
+#include <stdint.h>
+
+#include <array>
+#include <utility>
+#include <vector>
+
+namespace gsample {
+
+// Sorts by bits [low, low + count) of the items, a digit at a time from the
+// lowest; items whose digits are equal keep their order. `other` is room for as
+// many. Where the result is, is swapped into `items`.
+inline void radix_sort(std::vector<uint64_t>& items,
+                       std::vector<uint64_t>& other,
+                       int low,
+                       int count) {
+  constexpr int kDigit = 11;  // its counts stay in the first cache
+  constexpr uint64_t kMask = (uint64_t{1} << kDigit) - 1;
+  other.resize(items.size());
+  for (int shift = low; shift < low + count; shift += kDigit) {
+    std::array<uint32_t, kMask + 1> place{};
+    for (const uint64_t item : items)
+      ++place[item >> shift & kMask];
+    uint32_t before = 0;
+    for (uint32_t& digit : place)
+      before += std::exchange(digit, before);
+    for (const uint64_t item : items)
+      other[place[item >> shift & kMask]++] = item;
+    items.swap(other);
+  }
+}
+
+}  // namespace gsample

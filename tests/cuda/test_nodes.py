@@ -56,6 +56,20 @@ def test_many_weighted_draws_that_depend_on_each_other(cuda, size, seed):
     assert_same(cuda, 'sample_nodes', size, k, make_key(seed), 3, **options)
 
 
+@pytest.mark.parametrize('seed', range(6))
+@pytest.mark.parametrize('size', [40, 1100])
+def test_draws_that_are_on_the_bounds_of_weights(cuda, size, seed):
+    """Of weights of a few units each draw is on a bound, and some are 0."""
+    cuda.configure(seed, *SHAPES[seed % len(SHAPES)])
+    generator = torch.Generator().manual_seed(seed)
+    weight = torch.randint(seed % 2, 4, (size,), generator=generator)
+    has_zero = torch.tensor([int((weight == 0).any())])
+    cum_weight = torch.cat([weight.cumsum(0), has_zero])
+    options = {'cum_weight': cum_weight}
+    for k in (size // 2, size):
+        assert_same(cuda, 'sample_nodes', size, k, make_key(seed), **options)
+
+
 def test_a_tree_of_many_nodes(cuda):
     cuda.configure(1, 1, 32, 0)
     size = 40_000  # four levels

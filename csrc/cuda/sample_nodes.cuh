@@ -115,9 +115,8 @@ class FloydSlots {
     const uint64_t t = bounded(batch.draw()(static_cast<uint32_t>(slot)),
                                last(batch, slot) + 1);
     a_.drawn[batch.offset() + slot] = static_cast<int64_t>(t);
-    a_.entry[batch.offset() + slot] = static_cast<int64_t>(
-        insert_min(a_.table, batch.first_key() + t,
-                   static_cast<uint32_t>(slot)));
+    a_.entry[batch.offset() + slot] = static_cast<int64_t>(insert_min(
+        a_.table, batch.first_key() + t, static_cast<uint32_t>(slot)));
   }
 
   __device__ int64_t choice(const NodeBatch& batch, int64_t slot) const {

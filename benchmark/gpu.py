@@ -22,7 +22,9 @@ from typing import Any
 
 import torch
 from gpu_bounds import Rates, Row, cuda_seconds, measure_rates
+from gpu_kernels import attention, edge_kernels
 from gpu_launches import graphs, launches, uva
+from gpu_samples import fires, frontiers, negatives, nodes
 from harness import machine
 from neighbor import load_graph
 from torch import Tensor
@@ -253,6 +255,12 @@ def measure(bench: Bench, seconds: float = 1200) -> list[Row]:
         bench.walks,
         bench.layers,
         bench.features,
+        *(
+            partial(part, bench)
+            for part in (negatives, frontiers, fires, nodes)
+        ),
+        partial(edge_kernels, bench),
+        partial(attention, bench),
         partial(uva, bench),
         partial(graphs, bench),
         partial(launches, bench),

@@ -4,11 +4,14 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from torch_gsample import ops
+from torch_gsample import CSC, ops
+
+SECTOR = 32  # bytes that a read moves, at least
 
 
 @dataclass
@@ -47,6 +50,21 @@ class Rates:
     def pin(tensor: Tensor) -> Tensor:
         """Returns a tensor in pinned memory, where there is a GPU."""
         return tensor.pin_memory() if torch.cuda.is_available() else tensor
+
+
+class Bench(Protocol):
+    """What a row needs of the benchmark."""
+
+    host: CSC
+    graph: tuple[Tensor, Tensor]
+    device: torch.device
+    epoch: Tensor
+    rates: Rates
+
+    def batches(self, size: int) -> list[Tensor]: ...
+    def milliseconds(
+        self, call: Callable[[int], object], rounds: int = 25
+    ) -> tuple[float, object]: ...
 
 
 def cuda_seconds(

@@ -5,32 +5,17 @@ nothing is cached, and what would be a CUDA graph is called again.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import torch
-from gpu_bounds import Rates, Row
+from gpu_bounds import SECTOR, Bench, Rates, Row
 from torch import Tensor
 
-from torch_gsample import CSC, ops
+from torch_gsample import ops
 from torch_gsample.list_cache import ListCache
 from torch_gsample.rng import make_key
 
-SECTOR = 32  # bytes that a read of host memory moves, at least
 FANOUTS = [15, 10, 5]
-
-
-class Bench(Protocol):
-    """What a row needs of the benchmark."""
-
-    host: CSC
-    graph: tuple[Tensor, Tensor]
-    device: torch.device
-    rates: Rates
-
-    def batches(self, size: int) -> list[Tensor]: ...
-    def milliseconds(
-        self, call: Callable[[int], object], rounds: int = 25
-    ) -> tuple[float, object]: ...
 
 
 def uva(bench: Bench) -> Iterator[Row]:

@@ -68,10 +68,15 @@ inline Tensor first_items(Tensor tensor, int64_t size) {
   return torch::stable::narrow(tensor, 0, 0, size);
 }
 
+#if defined(GSAMPLE_EMULATE)
+// Tests say which memory is the host's.
+bool on_device_of(const Tensor& tensor, const Tensor& like);
+#else
 inline bool on_device_of(const Tensor& tensor, const Tensor& like) {
   return tensor.is_cuda() == like.is_cuda() &&
          tensor.get_device_index() == like.get_device_index();
 }
+#endif
 
 // All tensors of a call must be on one device.
 inline void check_device(const char* op,

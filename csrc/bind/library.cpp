@@ -111,7 +111,8 @@ STABLE_TORCH_LIBRARY(gsample, m) {
   m.def(
       "sample_nodes_segments(SymInt num_nodes, int k, Tensor key, "
       "SymInt call_id=0, *, Tensor? ptr=None, Tensor? cum_weight=None, "
-      "bool replace=False) -> (Tensor node, Tensor ptr)");
+      "bool replace=False, Tensor? device_of=None) -> "
+      "(Tensor node, Tensor ptr)");
   m.def(
       "unique_nodes_segments(Tensor id, Tensor ptr, SymInt num_nodes, "
       "bool sorted=False) -> (Tensor node, Tensor local, Tensor ptr)");

@@ -8,6 +8,8 @@
 #include "../cuda/random_uniform.h"
 #include "../cuda/sample_cols.h"
 #include "../cuda/slice_cols.h"
+#include "../cuda/taken_tree.h"
+#include "columns_report_cuda.h"
 #include "matrix_cuda.h"
 
 namespace gsample {
@@ -68,22 +70,28 @@ std::tuple<Tensor, Tensor> sample_columns(const char* op,
       " edges");
   Tensor out_indptr = vector_like(indptr, args.num_cols + 1);
   args.out_indptr = out_indptr.template mutable_data_ptr<indptr_t>();
-  DeviceReport report(indptr);
+  ColumnsReport report(indptr);
   args.report = report.get();
+  args.longest = report.longest();
   const LaunchShape shape = sample_cols_shape(args);
   Tensor totals = device_vector(indptr, shape.blocks);
   args.totals = totals.mutable_data_ptr<int64_t>();
   sample_cols_indptr(args, shape, scope.stream());
-  const Report found = report.read(scope);
+  const auto [found, longest] = report.read(scope);
   check_report(op, found, "cols", args.all_cols);
   args.size = found.size;
   Tensor edge = device_vector(indptr, found.size);
   args.edge = edge.mutable_data_ptr<int64_t>();
   Tensor slots = device_vector(indptr, needs_slots(args) ? found.size : 0);
-  args.gave_way = slots.mutable_data_ptr<int64_t>();
+  args.lists = slots.mutable_data_ptr<int64_t>();
   static_assert(sizeof(TakenWeight) == 2 * sizeof(int64_t), "two words");
   Tensor taken = device_vector(indptr, needs_taken(args) ? 2 * found.size : 0);
   args.taken = static_cast<TakenWeight*>(taken.mutable_data_ptr());
+  args.tree_words = taken_tree_words(longest);
+  args.trees = count_trees(args.num_cols, args.tree_words);
+  Tensor tree = device_vector(
+      indptr, needs_trees(args) ? args.trees * args.tree_words : 0);
+  args.tree = static_cast<uint64_t*>(tree.mutable_data_ptr());
   sample_cols_edges(args, scope.stream());
   return {out_indptr, edge};
 }

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "../cuda/sample_nodes.h"
+#include "../cuda/taken_tree.h"
 #include "../cuda/unique_nodes.h"
 #include "aten_cuda.h"
 #include "matrix_cuda.h"
@@ -131,6 +132,17 @@ struct Selected {
   Tensor ptr;
 };
 
+// A tree for the nodes of each batch, or some for all of them.
+void size_trees(SampleNodesCuda* args) {
+  args->tree_words = taken_tree_words(args->num_nodes);
+  args->trees = count_trees(args->batches, args->tree_words);
+  args->tree_size = args->trees * args->tree_words;
+  if (args->ptr == nullptr)
+    return;
+  args->trees = args->batches;
+  args->tree_size = args->tree_words + 16 * args->batches;
+}
+
 // Selects with `args`, which lack outputs and scratch.
 Selected select_nodes(const char* op,
                       SampleNodesCuda args,
@@ -143,17 +155,21 @@ Selected select_nodes(const char* op,
   STD_TORCH_CHECK(args.batches == 0 || args.room <= kMost / args.batches, op,
                   ": ", args.batches, " batches of ", args.room,
                   " nodes are too many");
+  STD_TORCH_CHECK(
+      args.ptr != nullptr || args.batches == 0 ||
+          args.num_nodes <= std::numeric_limits<int64_t>::max() / args.batches,
+      op, ": 'num_nodes' must be less than 2^63 for all batches together");
   const Tensor stream = to_device(like, streams, scope);
   args.streams = static_cast<const uint64_t*>(stream.const_data_ptr());
   const int64_t room = args.batches * args.room;
   const bool weighted = args.cum_weight != nullptr;
-  const int64_t once = args.replace || !weighted ? 0 : room;
+  if (weighted && !args.replace)
+    size_trees(&args);
   const int64_t floyd = args.replace || weighted ? 0 : room;
   Tensor node = device_vector(like, room), slot = device_vector(like, room);
   Tensor out_ptr = device_vector(like, args.batches + 1);
   Tensor size = device_vector(like, args.batches);
-  Tensor start = device_vector(like, once), weight = device_vector(like, once);
-  Tensor before = device_vector(like, once);
+  Tensor tree = device_vector(like, args.tree_size);
   Tensor drawn = device_vector(like, floyd), entry = device_vector(like, floyd);
   args.table.capacity = NodeTable::capacity_for(floyd);
   const int64_t entries = static_cast<int64_t>(args.table.capacity);
@@ -165,9 +181,7 @@ Selected select_nodes(const char* op,
   args.report = report.get();
   args.slot = slot.mutable_data_ptr<int64_t>();
   args.size = size.mutable_data_ptr<int64_t>();
-  args.start = start.mutable_data_ptr<int64_t>();
-  args.weight = weight.mutable_data_ptr<int64_t>();
-  args.before = before.mutable_data_ptr<int64_t>();
+  args.tree = static_cast<uint64_t*>(tree.mutable_data_ptr());
   args.drawn = drawn.mutable_data_ptr<int64_t>();
   args.entry = entry.mutable_data_ptr<int64_t>();
   args.table.key = static_cast<uint64_t*>(keys.mutable_data_ptr());
@@ -222,12 +236,14 @@ std::tuple<Tensor, Tensor> sample_nodes_segments_cuda(
     int64_t call_id,
     std::optional<Tensor> ptr,
     std::optional<Tensor> cum_weight,
-    bool replace) {
+    bool replace,
+    std::optional<Tensor> device_of) {
   const char* op = "sample_nodes_segments";
   SampleNodesCuda args = read_counts(op, num_nodes, k, replace);
-  STD_TORCH_CHECK(ptr.has_value() || cum_weight.has_value(), op,
-                  ": 'ptr' or 'cum_weight' must be given on a GPU");
-  const Tensor& like = ptr ? *ptr : *cum_weight;
+  STD_TORCH_CHECK(
+      ptr.has_value() || cum_weight.has_value() || device_of.has_value(), op,
+      ": 'ptr', 'cum_weight' or 'device_of' must be given on a GPU");
+  const Tensor& like = ptr ? *ptr : cum_weight ? *cum_weight : *device_of;
   const int64_t batches = ptr ? ptr->numel() - 1 : key.size(0);
   args.ptr =
       ptr ? device_ptr(op, "ptr", *ptr, num_nodes, like, "ptr") : nullptr;

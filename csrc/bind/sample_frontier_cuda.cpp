@@ -4,6 +4,8 @@
 #include <tuple>
 
 #include "../cuda/sample_frontier.h"
+#include "../cuda/taken_tree.h"
+#include "columns_report_cuda.h"
 #include "matrix_cuda.h"
 #include "sample_frontier.h"
 
@@ -32,23 +34,29 @@ std::tuple<Tensor, Tensor> select(SampleFrontierCuda args,
                                   const DeviceScope& scope) {
   Tensor out_indptr = device_vector(like, args.n + 1);
   Tensor column = device_vector(like, kFrontierWords * args.n);
-  DeviceReport report(like);
+  ColumnsReport report(like);
   args.out_indptr = out_indptr.mutable_data_ptr<int64_t>();
   args.column = static_cast<SampleColumn*>(column.mutable_data_ptr());
   args.report = report.get();
+  args.longest = report.longest();
   const LaunchShape shape = sample_frontier_shape(args);
   Tensor totals = device_vector(like, shape.blocks);
   args.totals = totals.mutable_data_ptr<int64_t>();
   sample_frontier_indptr(args, shape, scope.stream());
-  const Report found = report.read(scope);
+  const auto [found, longest] = report.read(scope);
   check_report(kFrontierOp, found, "indptr", 0);
   Tensor edge = device_vector(like, found.size);
   Tensor slots = device_vector(like, args.needs_slots() ? found.size : 0);
   static_assert(sizeof(TakenWeight) == 2 * sizeof(int64_t), "two words");
   Tensor taken = device_vector(like, args.needs_taken() ? 2 * found.size : 0);
   args.edge = edge.mutable_data_ptr<int64_t>();
-  args.gave_way = slots.mutable_data_ptr<int64_t>();
+  args.lists = slots.mutable_data_ptr<int64_t>();
   args.taken = static_cast<TakenWeight*>(taken.mutable_data_ptr());
+  args.tree_words = taken_tree_words(longest);
+  args.trees = count_trees(args.n, args.tree_words);
+  Tensor tree = device_vector(
+      like, args.needs_trees() ? args.trees * args.tree_words : 0);
+  args.tree = static_cast<uint64_t*>(tree.mutable_data_ptr());
   sample_frontier_edges(args, scope.stream());
   return {out_indptr, edge};
 }

@@ -144,7 +144,8 @@ std::tuple<Tensor, Tensor> sample_nodes_segments_op(
     int64_t call_id,
     std::optional<Tensor> ptr,
     std::optional<Tensor> cum_weight,
-    bool replace) {
+    bool replace,
+    std::optional<Tensor>) {
   const char* op = "sample_nodes_segments";
   STD_TORCH_CHECK(num_nodes >= 0, op, ": 'num_nodes' must not be negative");
   STD_TORCH_CHECK(k >= 0 && k <= INT32_MAX, op,

@@ -36,6 +36,11 @@ void sample_cols_indptr(const SampleColsCuda<indptr_t>& args,
 template <typename indptr_t>
 void sample_cols_edges(const SampleColsCuda<indptr_t>& args,
                        StreamHandle stream) {
+  if (needs_trees(args)) {
+    launch("sample_weighted_cols", sample_weighted_cols_kernel<indptr_t>,
+           shape_for(kSelectThreads, 32 * args.trees), stream, args);
+    return;
+  }
   const int lanes = lanes_for(args);
   launch("sample_cols_edges", sample_cols_edges_kernel<indptr_t>,
          shape_for(kSelectThreads, args.num_cols * lanes), stream, args, lanes);

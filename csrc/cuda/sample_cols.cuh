@@ -1,12 +1,13 @@
 // Selection of edges of columns. First how many each column gives, in one
 // cooperative launch; then some lanes select in a column, or a block if they
 // are many. Without replacement a weighted draw depends on those before it: a
-// thread makes all of a column.
+// thread makes all of a column, or a warp with a tree if they are many.
 #pragma once
 
 #include "columns.cuh"
 #include "sample_cols.h"
 #include "select_group.cuh"
+#include "taken_tree.cuh"
 
 namespace gsample {
 
@@ -41,12 +42,16 @@ class ColumnsSampler {
     if (c.length == 0)
       return 0;
     const int64_t found = candidates(v, c, a_.k < 0 ? c.length : a_.k);
+    if (needs_trees(a_) && found == a_.k)
+      note_length(c.length);
     return a_.replace && a_.k >= 0 && found > 0 ? a_.k : found;
   }
 
-  // By the threads of a group.
+  // By the threads of a group: a warp, if there is a tree.
   template <typename group_t>
-  __device__ void select(int64_t i, const group_t& group) const {
+  __device__ void select(int64_t i,
+                         const group_t& group,
+                         uint64_t* tree = nullptr) const {
     const int64_t first = a_.out_indptr[i];
     const int64_t count = a_.out_indptr[i + 1] - first;
     if (count == 0)
@@ -61,17 +66,22 @@ class ColumnsSampler {
     if (takes_all(v, c, count))
       take_all(c, count, group, take);
     else if (a_.cum_weight != nullptr)
-      select_weighted(weights(c), first, count, draw, group, take);
+      select_weighted(weights(c), first, count, draw, group, tree, take);
     else if (a_.replace)
       for (int64_t slot = group.rank; slot < count; slot += group.size)
         take(slot, bounded(draw(static_cast<uint32_t>(slot)), c.length));
     else
       select_floyd(draw, static_cast<uint64_t>(c.length),
                    static_cast<uint32_t>(count), group, a_.edge + first,
-                   a_.gave_way + first, take);
+                   a_.lists + first, take);
   }
 
  private:
+  __device__ void note_length(int64_t length) const {
+    const Atomic<int64_t> longest(*a_.longest);
+    if (longest.load(kRelaxed) < length)
+      longest.fetch_max(length, kRelaxed);
+  }
   __device__ int64_t column(int64_t i) const {
     return a_.cols == nullptr ? i : a_.cols[i];
   }
@@ -133,6 +143,7 @@ class ColumnsSampler {
                                   int64_t count,
                                   const Stream& draw,
                                   const group_t& group,
+                                  uint64_t* tree,
                                   const take_t& take) const {
     const EvenGuess guess(w);
     const uint64_t sum = w.total();
@@ -143,6 +154,8 @@ class ColumnsSampler {
       }
       return;
     }
+    if (tree != nullptr)
+      return select_column_by_tree(draw, w, count, tree, take);
     if (group.rank != 0)
       return;
     int64_t* out = a_.edge + first;
@@ -178,6 +191,21 @@ __global__ void __launch_bounds__(kSelectThreads)
   for (int64_t i = global_rank() / lanes; i < args.num_cols; i += step)
     if (args.out_indptr[i + 1] - args.out_indptr[i] <= kManySlots)
       sampler.select(i, group);
+}
+
+// Columns of many weighted draws without replacement, by warps that have a tree
+// each.
+template <typename indptr_t>
+__global__ void __launch_bounds__(kSelectThreads)
+    sample_weighted_cols_kernel(SampleColsCuda<indptr_t> args) {
+  const ColumnsSampler<indptr_t> sampler(args);
+  const LaneGroup group(32);
+  const int64_t warps = grid_threads() / 32, warp = global_rank() / 32;
+  const int64_t step = warps < args.trees ? warps : args.trees;
+  if (warp >= step)
+    return;
+  for (int64_t i = warp; i < args.num_cols; i += step)
+    sampler.select(i, group, args.tree + warp * args.tree_words);
 }
 
 // The other columns, by blocks.

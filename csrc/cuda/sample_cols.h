@@ -31,11 +31,17 @@ struct SampleColsCuda {
   int64_t size;
   Report* report;
   int64_t* totals;     // [blocks] scratch
-  int64_t* gave_way;   // [size] scratch, see needs_slots()
+  int64_t* lists;      // [size] scratch, see needs_slots()
   TakenWeight* taken;  // [size] scratch, see needs_taken()
+  // See needs_trees().
+  int64_t* longest;    // the most edges of a column that is drawn from
+  uint64_t* tree;      // [trees * tree_words] scratch
+  int64_t tree_words;  // of a tree
+  int64_t trees;
 };
 
 constexpr int64_t kLaneSlots = 32;  // slots that lanes hold in registers
+constexpr int64_t kTurnSlots = 32;  // weighted slots that a thread draws
 
 // Which scratch a selection takes.
 template <typename indptr_t>
@@ -44,7 +50,12 @@ bool needs_slots(const SampleColsCuda<indptr_t>& args) {
 }
 template <typename indptr_t>
 bool needs_taken(const SampleColsCuda<indptr_t>& args) {
-  return args.k > 0 && !args.replace && args.cum_weight != nullptr;
+  return args.k > 0 && args.k <= kTurnSlots && !args.replace &&
+         args.cum_weight != nullptr;
+}
+template <typename indptr_t>
+GSAMPLE_HD bool needs_trees(const SampleColsCuda<indptr_t>& args) {
+  return args.k > kTurnSlots && !args.replace && args.cum_weight != nullptr;
 }
 
 template <typename indptr_t>

@@ -18,6 +18,11 @@ void sample_frontier_indptr(const SampleFrontierCuda& args,
 
 void sample_frontier_edges(const SampleFrontierCuda& args,
                            StreamHandle stream) {
+  if (args.needs_trees()) {
+    launch("sample_weighted_frontier", sample_weighted_frontier_kernel,
+           shape_for(kFrontierThreads, 32 * args.trees), stream, args);
+    return;
+  }
   // As many lanes as a column has slots, if they fit in a warp; one where a
   // draw depends on those before it.
   constexpr int kWarp = 32;

@@ -29,14 +29,31 @@ struct SampleFrontierCuda {
   Report* report;
   int64_t* totals;       // [blocks] scratch
   SampleColumn* column;  // [n] scratch
-  int64_t* gave_way;     // [size] scratch, uniform without replacement
-  TakenWeight* taken;    // [size] scratch, weighted without replacement
+  int64_t* lists;        // [size] scratch, uniform without replacement
+  TakenWeight* taken;    // [size] scratch, see needs_taken()
+  // See needs_trees().
+  int64_t* longest;    // the most candidates of a column that is drawn from
+  uint64_t* tree;      // [trees * tree_words] scratch
+  int64_t tree_words;  // of a tree
+  int64_t trees;
 
   GSAMPLE_HD bool needs_slots() const {
     return k >= 0 && !options.replace && columns.cum_weight == nullptr;
   }
+  // Weighted without replacement: few draws of a column are a thread's, and
+  // many are a warp's.
   GSAMPLE_HD bool needs_taken() const {
-    return k >= 0 && !options.replace && columns.cum_weight != nullptr;
+    return in_turn() && k >= 0 && k <= kTurnFrontierSlots;
+  }
+  GSAMPLE_HD bool needs_trees() const {
+    return in_turn() && k > kTurnFrontierSlots;
+  }
+
+ private:
+  static constexpr int64_t kTurnFrontierSlots = 32;
+
+  GSAMPLE_HD bool in_turn() const {
+    return !options.replace && columns.cum_weight != nullptr;
   }
 };
 

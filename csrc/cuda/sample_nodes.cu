@@ -5,10 +5,11 @@
 namespace gsample {
 
 LaunchShape sample_nodes_shape(const SampleNodesCuda& args) {
-  const bool alone = !args.replace && args.cum_weight != nullptr;
-  const int64_t work = alone ? 4 * int64_t{kNodesThreads} : args.room;
-  return cooperative_shape(sample_nodes_kernel, kNodesThreads,
-                           args.batches * work);
+  // A warp for each batch, where trees take turns.
+  const bool in_turn = !args.replace && args.cum_weight != nullptr;
+  const int64_t work = in_turn ? args.tree_size + args.batches * 4 * 32
+                               : args.batches * args.room;
+  return cooperative_shape(sample_nodes_kernel, kNodesThreads, work);
 }
 
 void sample_nodes(const SampleNodesCuda& args,

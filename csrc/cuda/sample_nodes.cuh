@@ -1,7 +1,7 @@
 // Selection of nodes for each of some batches, in one cooperative launch. A
 // thread makes a draw, but for weighted ones without replacement, which depend
-// on each other: there a block has a batch to itself, and its threads share the
-// work of one draw.
+// on each other: there a warp has a batch to itself, and its lanes share the
+// search of one draw.
 #pragma once
 
 #include "../core/weighted.h"
@@ -9,6 +9,7 @@
 #include "node_table.cuh"
 #include "sample_nodes.h"
 #include "select_group.cuh"
+#include "taken_tree.cuh"
 
 namespace gsample {
 
@@ -32,6 +33,11 @@ class NodeBatch {
   }
 
   __device__ int64_t first() const { return first_; }
+  // Of its nodes in a table of all batches.
+  __device__ uint64_t first_key() const {
+    return static_cast<uint64_t>(a_.ptr == nullptr ? b_ * a_.num_nodes
+                                                   : first_);
+  }
   __device__ uint64_t size() const { return static_cast<uint64_t>(n_); }
   __device__ int64_t count() const {
     return a_.k < n_ || (a_.replace && n_ > 0) ? a_.k : n_;
@@ -68,53 +74,9 @@ __device__ inline int64_t draw_with_replacement(const NodeBatch& batch,
   return static_cast<int64_t>(w.find(unit, EvenGuess(w)(0, unit)));
 }
 
-// select_weighted_without_replacement() by a block. A weight that was taken is
-// passed by a draw r in the weight that is left if r >= start - before, where
-// `before` is what was taken of the weights in front of it: whichever they
-// are, no order among them is needed. Returns how many were selected.
-__device__ inline int64_t select_weighted_nodes(const SampleNodesCuda& args,
-                                                const NodeBatch& batch,
-                                                BlockSums& shared) {
-  const CumulativeWeights w = batch.weights();
-  const Stream draw = batch.draw();
-  const EvenGuess guess(w);
-  int64_t* const start = args.start + batch.offset();
-  int64_t* const weight = args.weight + batch.offset();
-  int64_t* const before = args.before + batch.offset();
-  uint64_t left = w.total();
-  const int64_t count = batch.count();
-  for (int64_t slot = 0; slot < count; ++slot) {
-    if (left == 0)
-      return slot;
-    const uint64_t r = bounded(draw(static_cast<uint32_t>(slot)), left);
-    int64_t passed = 0;
-    for (int64_t j = threadIdx.x; j < slot; j += blockDim.x)
-      if (r >=
-          static_cast<uint64_t>(start[j]) - static_cast<uint64_t>(before[j]))
-        passed = add(passed, weight[j]);
-    passed = sum_block(passed, shared);
-    const uint64_t unit = r + static_cast<uint64_t>(passed);
-    const uint64_t i = w.find(unit, guess(0, unit));
-    const int64_t begin = static_cast<int64_t>(w.start(i));
-    const int64_t taken = static_cast<int64_t>(w.through(i) - w.start(i));
-    // Each thread keeps up to date what it alone reads.
-    for (int64_t j = threadIdx.x; j < slot; j += blockDim.x)
-      if (start[j] > begin)
-        before[j] = add(before[j], taken);
-    if (slot % blockDim.x == threadIdx.x) {
-      start[slot] = begin;
-      weight[slot] = taken;
-      before[slot] = passed;
-      args.slot[batch.offset() + slot] = static_cast<int64_t>(i);
-    }
-    left -= static_cast<uint64_t>(taken);
-  }
-  return count;
-}
-
 // Uniform draws without replacement: Floyd's algorithm (see FloydChain) over
-// all slots of all batches at once. No batches share a node, so that one table
-// finds the first slot of a batch that drew it.
+// all slots of all batches at once. One table finds the first slot of a batch
+// that drew a node: no batches share one, or (batch, node) is the key.
 class FloydSlots {
  public:
   __device__ explicit FloydSlots(const SampleNodesCuda& args) : a_(args) {}
@@ -153,9 +115,8 @@ class FloydSlots {
     const uint64_t t = bounded(batch.draw()(static_cast<uint32_t>(slot)),
                                last(batch, slot) + 1);
     a_.drawn[batch.offset() + slot] = static_cast<int64_t>(t);
-    a_.entry[batch.offset() + slot] = static_cast<int64_t>(
-        insert_min(a_.table, static_cast<uint64_t>(batch.first()) + t,
-                   static_cast<uint32_t>(slot)));
+    a_.entry[batch.offset() + slot] = static_cast<int64_t>(insert_min(
+        a_.table, batch.first_key() + t, static_cast<uint32_t>(slot)));
   }
 
   __device__ int64_t choice(const NodeBatch& batch, int64_t slot) const {
@@ -177,15 +138,42 @@ class FloydSlots {
   const SampleNodesCuda& a_;
 };
 
-// Weighted draws without replacement, by a block.
+// Weighted draws without replacement of a batch, by a warp; returns how many.
 __device__ inline int64_t select_nodes(const SampleNodesCuda& args,
-                                       const NodeBatch& batch,
-                                       BlockSums& shared) {
+                                       int64_t b,
+                                       uint64_t* tree,
+                                       bool clean) {
+  const NodeBatch batch(args, b);
+  int64_t* const chosen = args.slot + batch.offset();
   if (!batch.takes_all() || batch.has_zero())
-    return select_weighted_nodes(args, batch, shared);
-  for (int64_t slot = threadIdx.x; slot < batch.count(); slot += blockDim.x)
-    args.slot[batch.offset() + slot] = slot;
+    return select_weighted_by_tree(
+        batch.draw(), batch.weights(), batch.count(), tree, clean,
+        [&](int64_t slot, uint64_t position) {
+          chosen[slot] = static_cast<int64_t>(position);
+        });
+  for (int64_t slot = threadIdx.x % 32; slot < batch.count(); slot += 32)
+    chosen[slot] = slot;
   return batch.count();
+}
+
+// Those of all batches, by all threads of a cooperative launch.
+__device__ inline void select_weighted_nodes(const SampleNodesCuda& args) {
+  for (int64_t i = global_rank(); i < args.tree_size; i += grid_threads())
+    args.tree[i] = 0;
+  grid_barrier();
+  const int64_t warps = grid_threads() / 32, warp = global_rank() / 32;
+  const int64_t step = warps < args.trees ? warps : args.trees;
+  if (warp >= step)
+    return;
+  for (int64_t b = warp; b < args.batches; b += step) {
+    int64_t first = warp * args.tree_words;
+    if (args.ptr != nullptr)
+      first = NodeBatch(args, b).first() / 15 + 16 * b;
+    const bool clean = args.ptr != nullptr || b == warp;
+    const int64_t size = select_nodes(args, b, args.tree + first, clean);
+    if (threadIdx.x % 32 == 0)
+      args.size[b] = size;
+  }
 }
 
 inline __global__ void __launch_bounds__(kNodesThreads)
@@ -210,11 +198,7 @@ inline __global__ void __launch_bounds__(kNodesThreads)
     for (int64_t b = global_rank(); b < args.batches; b += step)
       args.size[b] = NodeBatch(args, b).count();
   } else {
-    for (int64_t b = blockIdx.x; b < args.batches; b += gridDim.x) {
-      const int64_t size = select_nodes(args, NodeBatch(args, b), shared.sums);
-      if (threadIdx.x == 0)
-        args.size[b] = size;
-    }
+    select_weighted_nodes(args);
   }
   grid_barrier();
   write_offsets([&](int64_t b) { return args.size[b]; }, args.batches,

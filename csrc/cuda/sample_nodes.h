@@ -25,11 +25,13 @@ struct SampleNodesCuda {
   int64_t* totals;  // [blocks] scratch
   int64_t* slot;    // [batches * room] scratch: choices
   int64_t* size;    // [batches] scratch
-  // Scratch of weighted draws without replacement, for each slot.
-  int64_t* start;   // of the weights taken: where they start,
-  int64_t* weight;  // what they are,
-  int64_t* before;  // and what was taken before their start
-  // And of uniform ones.
+  // Scratch of weighted draws without replacement: with `ptr` a tree for each
+  // batch, else some that batches share.
+  uint64_t* tree;      // [tree_size]
+  int64_t tree_size;   // in words
+  int64_t tree_words;  // of a tree, without `ptr`
+  int64_t trees;
+  // And of uniform ones, for each slot.
   int64_t* drawn;  // by the slot
   int64_t* entry;  // where the table has it
   NodeTable table;

@@ -2,6 +2,7 @@
 // numbers of core/select.h, in parallel.
 #pragma once
 
+#include "../core/hash.h"
 #include "../core/select.h"
 #include "portable.h"
 
@@ -73,7 +74,50 @@ __device__ inline uint64_t select_floyd_lanes(const Stream& draw,
   return gave_way ? chain.first + j : t;
 }
 
-// The same for any k, with scratch `t` and `gave_way` [k]. Calls
+// Which slots gave way, and which drew the same, for any number of slots: a
+// list for each of k hashes of a draw, whose links are in the slots.
+class FloydLists {
+ public:
+  __device__ FloydLists(int64_t* words, uint32_t k)
+      : k_(k), head_(reinterpret_cast<uint32_t*>(words)), link_(head_ + k) {}
+
+  __device__ void clear(uint32_t j) const { head_[j] = kEnd; }
+
+  // All lists must be clear.
+  __device__ void insert(uint32_t j, int64_t t) const {
+    const uint32_t hash =
+        static_cast<uint32_t>(mix64(static_cast<uint64_t>(t)));
+    link_[j] = Atomic<uint32_t>(head_[mulhi32(hash, k_)]).exchange(j, kRelaxed);
+  }
+
+  // Whether a slot before j drew the same, when all slots are inserted.
+  __device__ bool repeats(uint32_t j, const int64_t* t) const {
+    const uint32_t hash =
+        static_cast<uint32_t>(mix64(static_cast<uint64_t>(t[j])));
+    bool found = false;
+    for (uint32_t i = head_[mulhi32(hash, k_)]; i != kEnd && !found;
+         i = Atomic<uint32_t>(link_[i]).load(kRelaxed) & kEnd)
+      found = i < j && t[i] == t[j];
+    return found;
+  }
+
+  __device__ void give_way(uint32_t j) const {
+    Atomic<uint32_t>(link_[j]).fetch_or(kGaveWay, kRelaxed);
+  }
+  __device__ bool gave_way(uint32_t j) const {
+    return (Atomic<uint32_t>(link_[j]).load(kRelaxed) & kGaveWay) != 0;
+  }
+
+ private:
+  static constexpr uint32_t kGaveWay = uint32_t{1} << 31;
+  static constexpr uint32_t kEnd = kGaveWay - 1;
+
+  const uint32_t k_;
+  uint32_t* const head_;  // [k] a slot, or kEnd
+  uint32_t* const link_;  // [k] the next one, and whether it gave way
+};
+
+// The same for any k < 2^31, with scratch `t` and `words` [k]. Calls
 // emit(slot, choice) for every slot, which may write over the slot's scratch.
 template <typename group_t, typename emit_t>
 __device__ void select_floyd_memory(const Stream& draw,
@@ -81,34 +125,41 @@ __device__ void select_floyd_memory(const Stream& draw,
                                     uint32_t k,
                                     const group_t& group,
                                     int64_t* t,
-                                    int64_t* gave_way,
+                                    int64_t* words,
                                     const emit_t& emit) {
   const FloydChain chain{n - k};
-  for (uint32_t j = group.rank; j < k; j += group.size)
-    t[j] = static_cast<int64_t>(bounded(draw(j), chain.first + j + 1));
-  group.sync();
+  const FloydLists lists(words, k);
   for (uint32_t j = group.rank; j < k; j += group.size) {
-    bool repeats = false;
-    for (uint32_t i = 0; i < j && !repeats; ++i)
-      repeats = t[i] == t[j];
-    gave_way[j] = repeats;
+    t[j] = static_cast<int64_t>(bounded(draw(j), chain.first + j + 1));
+    lists.clear(j);
   }
+  group.sync();
+  for (uint32_t j = group.rank; j < k; j += group.size)
+    lists.insert(j, t[j]);
+  group.sync();
+  for (uint32_t j = group.rank; j < k; j += group.size)
+    if (lists.repeats(j, t))
+      lists.give_way(j);
   group.sync();
   // Others may finish their slots meanwhile, which only makes chains shorter.
   for (uint32_t j = group.rank; j < k; j += group.size) {
     uint32_t at = j, next = j;
-    int64_t found;
+    bool found;
     do {
       at = next;
-      found = Atomic<int64_t>(gave_way[at]).load(kRelaxed);
-      next = chain.next(t[at], at);
-    } while (found == 0 && next != at);
-    if (found != 0)
-      Atomic<int64_t>(gave_way[j]).store(1, kRelaxed);
+      found = lists.gave_way(at);
+      next = chain.next(static_cast<uint64_t>(t[at]), at);
+    } while (!found && next != at);
+    if (found)
+      lists.give_way(j);
   }
   group.sync();
   for (uint32_t j = group.rank; j < k; j += group.size)
-    emit(j, gave_way[j] != 0 ? chain.first + j : static_cast<uint64_t>(t[j]));
+    if (lists.gave_way(j))
+      t[j] = static_cast<int64_t>(chain.first + j);
+  group.sync();  // nobody looks at the lists again
+  for (uint32_t j = group.rank; j < k; j += group.size)
+    emit(j, static_cast<uint64_t>(t[j]));
 }
 
 template <typename emit_t>
@@ -117,10 +168,10 @@ __device__ void select_floyd(const Stream& draw,
                              uint32_t k,
                              const LaneGroup& group,
                              int64_t* t,
-                             int64_t* gave_way,
+                             int64_t* words,
                              const emit_t& emit) {
   if (k > group.size)
-    return select_floyd_memory(draw, n, k, group, t, gave_way, emit);
+    return select_floyd_memory(draw, n, k, group, t, words, emit);
   const uint64_t choice = select_floyd_lanes(draw, n, k, group);
   if (group.rank < k)
     emit(group.rank, choice);
@@ -132,9 +183,9 @@ __device__ void select_floyd(const Stream& draw,
                              uint32_t k,
                              const BlockGroup& group,
                              int64_t* t,
-                             int64_t* gave_way,
+                             int64_t* words,
                              const emit_t& emit) {
-  select_floyd_memory(draw, n, k, group, t, gave_way, emit);
+  select_floyd_memory(draw, n, k, group, t, words, emit);
 }
 
 }  // namespace gsample

@@ -3,12 +3,25 @@
 
 #include <string.h>
 
+#include <map>
 #include <stdexcept>
+#include <vector>
 
 #include "../bind/device_cuda.h"
 #include "emulator.h"
 
 namespace gsample {
+
+namespace {
+
+// Memory of the host, by its address. What kernels see of pinned memory is at
+// another address: here a copy. Of other memory of the host they see nothing.
+std::map<const void*, std::vector<char>>& host_memory() {
+  static std::map<const void*, std::vector<char>> memory;
+  return memory;
+}
+
+}  // namespace
 
 void copy_to_host(void* to, const void* from, size_t bytes, StreamHandle) {
   memcpy(to, from, bytes);
@@ -19,7 +32,14 @@ void copy_to_device(void* to, const void* from, size_t bytes, StreamHandle) {
 }
 
 const void* device_address(const void* host) {
-  return host;
+  const auto found = host_memory().find(host);
+  if (found == host_memory().end())
+    return host;  // of the device, which is emulated by the host, too
+  return found->second.empty() ? nullptr : found->second.data();
+}
+
+bool on_device_of(const Tensor& tensor, const Tensor&) {
+  return host_memory().count(tensor.const_data_ptr()) == 0;
 }
 
 void poison(void* memory, size_t bytes) {
@@ -40,4 +60,16 @@ extern "C" __attribute__((visibility("default"))) void gsample_emulator(
   config.resident_blocks = resident_blocks;
   config.block_threads = block_threads;
   config.yield_percent = yield_percent;
+}
+
+// Says that memory is the host's, pinned or not, or forgets it.
+extern "C" __attribute__((visibility("default"))) void
+gsample_emulator_host(const void* memory, size_t bytes, int pinned) {
+  const char* begin = static_cast<const char*>(memory);
+  gsample::host_memory()[memory].assign(begin, pinned ? begin + bytes : begin);
+}
+
+extern "C" __attribute__((visibility("default"))) void gsample_emulator_forget(
+    const void* memory) {
+  gsample::host_memory().erase(memory);
 }

@@ -126,6 +126,18 @@ ptr=batch_ptr): 2 parts
         assert torch.equal(seeds, SEEDS[batch:][:1])
 
 
+def test_nodes_of_several_batches_are_drawn_where_each_would_be():
+    def f(value, state, seeds):
+        key = gsample.next_key.default(state)
+        place = aten.new_empty.default(value, [0], dtype=torch.int64)
+        return (gsample.sample_nodes.default(9, 2, key, device_of=place),)
+
+    module, notes = rewritten(f, VALUE, STATE, SEEDS)
+    assert notes == ['several batches run together']
+    assert 'sample_nodes_segments(9, 2, ' in ir_text(module.graph)
+    assert 'device_of=%' in ir_text(module.graph)
+
+
 def test_programs_without_a_mark_stay_as_they_are():
     def f(indptr, indices, seeds):
         return (gsample.slice_cols.default(indptr, indices, seeds)[1],)

@@ -7,7 +7,8 @@ import torch
 
 from tests.cuda.emulated import Builder, Emulator
 from tests.cuda.fake_driver import FakeDriver
-from tests.cuda.gpu import Gpu
+from tests.cuda.gpu import Gpu, GpuKernels, OnGpu
+from tests.cuda.simulated import OnSimulated
 from torch_gsample import placement
 
 #: `GSAMPLE_TEST_GPU=1` insists on a GPU.
@@ -37,6 +38,32 @@ def cuda(request):
     if request.param == 'gpu':
         return Gpu()
     return request.getfixturevalue('emulated')
+
+
+@pytest.fixture(scope='session', params=['emulated'] + ['gpu'] * HAS_GPU)
+def kernels_from(request):
+    """Makes what runs generated kernels, of a function that emulates them."""
+
+    def kernels(emulate):
+        return GpuKernels() if request.param == 'gpu' else emulate()
+
+    return kernels
+
+
+@pytest.fixture(params=['emulated'] + ['gpu'] * HAS_GPU)
+def programs(request):
+    """Where whole programs run: on simulated CUDA, and on a GPU if any."""
+    if request.param == 'gpu':
+        return OnGpu()
+    return OnSimulated(request.getfixturevalue('emulated'))
+
+
+@pytest.fixture
+def programs_of_kernels(request, kernels):
+    """The same, with the generated kernels of a test."""
+    if isinstance(kernels, GpuKernels):
+        return kernels.programs
+    return OnSimulated(request.getfixturevalue('emulated'), kernels)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import ctypes
 import hashlib
 import os
 import subprocess
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -108,7 +109,8 @@ class Emulator:
         self.path = path
         self._schemas = torch.library.Library('gsample_emulated', 'FRAGMENT')
         torch.ops.load_library(str(path))
-        self._configure = ctypes.CDLL(str(path)).gsample_emulator
+        self._library = ctypes.CDLL(str(path))
+        self._configure = self._library.gsample_emulator
         self._configure.argtypes = [ctypes.c_uint64, *[ctypes.c_int] * 3]
 
     def operator(self, name):
@@ -121,3 +123,17 @@ class Emulator:
     def configure(self, seed=1, blocks=3, threads=64, yield_percent=20):
         """Chooses the order of execution and the shape of launches."""
         self._configure(seed, blocks, threads, yield_percent)
+
+    def on_host(self, tensor, pinned=True):
+        """A copy of a tensor in memory of the host.
+
+        What kernels see of pinned memory is at another address, and holds
+        what the tensor holds now: nothing is left of that in the tensor.
+        """
+        tensor = tensor.clone()
+        memory = ctypes.c_void_p(tensor.data_ptr())
+        size = ctypes.c_size_t(tensor.nbytes)
+        self._library.gsample_emulator_host(memory, size, int(pinned))
+        forget = self._library.gsample_emulator_forget
+        weakref.finalize(tensor.untyped_storage(), forget, memory)
+        return tensor.fill_(-1) if pinned else tensor

@@ -1,9 +1,26 @@
-"""Operators on a real GPU, in the place of the emulated ones."""
+"""A real GPU, in the place of emulated and simulated ones."""
+
+import re
+from contextlib import contextmanager, nullcontext
+from unittest import mock
 
 import torch
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_map, tree_map_only
 
 import torch_gsample.ops  # noqa: F401  (registers the operators)
+from torch_gsample.codegen.cuda_driver import Driver
+from torch_gsample.codegen.vertex_cpp import MATH
+
+#: Functions of CUDA's library, which may round otherwise than the CPU's; the
+#: `exp_of` of doubles is one.
+LIBRARY = re.compile(
+    r'std::(exp|log|pow|tanh)\(|using T = double.*exp_of', re.S
+)
+
+
+def calls_library(source):
+    """Whether a kernel calls functions of CUDA's library."""
+    return LIBRARY.search(source.replace(MATH, '')) is not None
 
 
 class Gpu:
@@ -27,12 +44,70 @@ class Gpu:
     def configure(self, *args, **kwargs):
         """Nobody chooses the order of execution of a GPU."""
 
+    def on_host(self, tensor, pinned=True):
+        """A copy of a tensor that stays where it is."""
+        tensor = tensor.pin_memory() if pinned else tensor.clone()
+        tensor.stays = True
+        return tensor
+
     def _place(self, value):
         if isinstance(value, list):
             return [self._place(item) for item in value]
-        if not isinstance(value, torch.Tensor):
+        if not isinstance(value, torch.Tensor) or hasattr(value, 'stays'):
             return value
         # Keys stay: they are read when a kernel is started.
         rows = value.dim() == 2 and value.shape[1] == 3
         is_key = value.dtype == torch.int64 and rows
         return value if is_key else value.to(self.device)
+
+
+class OnGpu:
+    """Where whole programs run: on a GPU."""
+
+    def put(self, tree):
+        """Moves tensors there."""
+        return tree_map_only(torch.Tensor, lambda x: x.cuda(), tree)
+
+    def get(self, tree):
+        """Moves tensors back."""
+        return tree_map_only(torch.Tensor, lambda x: x.cpu(), tree)
+
+    def running(self):
+        """A context in which programs run."""
+        return nullcontext()
+
+    def assert_own(self):
+        """Says that nothing ran elsewhere: tensors of two devices do not."""
+
+
+class GpuKernels:
+    """Generated kernels that NVRTC compiles and the driver starts."""
+
+    def __init__(self):
+        self.seed, self.launches, self.last = 1, 0, None
+        self.programs = OnGpu()
+
+    @contextmanager
+    def running(self):
+        """Counts what is started."""
+        launch = Driver.launch
+
+        def counted(driver, device, function, shape, arguments, stream):
+            self.launches += 1
+            self.last = arguments
+            launch(driver, device, function, shape, arguments, stream)
+
+        with mock.patch.object(Driver, 'launch', counted):
+            yield self
+
+    def put(self, tree):
+        """Moves tensors to the GPU."""
+        return self.programs.put(tree)
+
+    def assert_same(self, got, want, source=''):
+        """The same bits, unless CUDA's library took part."""
+        got, want = got.cpu().nan_to_num(7), want.nan_to_num(7)
+        if source is None or calls_library(source):
+            torch.testing.assert_close(got, want)
+        else:
+            assert torch.equal(got, want)

@@ -5,7 +5,7 @@ with tensors of both devices is an error, as it is there, and operators of
 `torch.ops.gsample` run as emulated kernels.
 """
 
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, nullcontext
 from unittest import mock
 
 import torch
@@ -16,7 +16,6 @@ from torch.utils._python_dispatch import (
 from torch.utils._pytree import tree_iter, tree_map
 
 from tests.ops.fake_cuda import kernels
-from torch_gsample import SparseSample
 from torch_gsample.vertex.operator import run_fused
 from torch_gsample.vertex.products import run_outer, run_product
 from torch_gsample.vertex.relations import run_relations
@@ -135,6 +134,36 @@ class Simulated(TorchDispatchMode):
         return tree_map(lambda x: OnCuda(x) if _is_tensor(x) else x, out)
 
 
+class OnSimulated:
+    """Where whole programs run: on simulated CUDA, with kernels, if any."""
+
+    def __init__(self, emulated, kernels=None):
+        emulated.configure(5, 2, 64, 10)
+        self.simulated = Simulated(emulated)
+        self.kernels_running = (
+            nullcontext if kernels is None else (kernels.running)
+        )
+
+    def put(self, tree):
+        """Says of tensors that they are there."""
+        return tree_map(lambda x: OnCuda(x) if _is_tensor(x) else x, tree)
+
+    def get(self, tree):
+        """The numbers of tensors."""
+        return tree_map(held, tree)
+
+    @contextmanager
+    def running(self):
+        """A context in which programs run."""
+        with self.kernels_running(), self.simulated:
+            yield
+
+    def assert_own(self):
+        """Nothing ran on the CPU."""
+        assert not self.simulated.on_cpu
+        assert self.simulated.kernels
+
+
 def _is_tensor(value):
     return isinstance(value, torch.Tensor)
 
@@ -144,17 +173,6 @@ def _held_index(index):
     tensors = [x for x in tree_iter(index) if _is_tensor(x)]
     assert all(isinstance(x, OnCuda) or x.dim() == 0 for x in tensors)
     return tree_map(held, index)
-
-
-def matrix_on_cuda(matrix):
-    """A SparseSample of a graph, on simulated CUDA."""
-    layout = matrix.csc
-    return SparseSample.from_csc(
-        OnCuda(layout.indptr),
-        OnCuda(layout.indices),
-        OnCuda(matrix.value),
-        matrix.num_rows,
-    )
 
 
 def held(value):

@@ -25,7 +25,9 @@ def programs(monkeypatch):
     for name in (
         'gpu',
         'gpu_bounds',
+        'gpu_kernels',
         'gpu_launches',
+        'gpu_samples',
         'harness',
         'neighbor',
     ):
@@ -53,7 +55,9 @@ def test_every_row_is_measured(bench, programs):
     assert [row.note for row in rows if 'failed' in row.note] == []
     assert [row for row in rows if row.ms <= 0] == []
     assert rows[0].note == 'the sample of the CPU'
-    assert len(rows) == 18
+    assert len(rows) == 28
+    unbounded = [row.name for row in rows if row.bound_ms <= 0]
+    assert len(unbounded) == 3, unbounded  # an epoch, and padded samples
     assert 'the same sample' in rows[-1].note
 
 
@@ -68,10 +72,10 @@ def test_a_row_that_fails_says_why(bench, programs):
 
     bench.seconds = seconds
     notes = [row.note for row in gpu.measure(bench)]
-    assert notes.count('failed: RuntimeError: out of memory') == 5
+    assert notes.count('failed: RuntimeError: out of memory') == 6
     assert [row.note for row in gpu.measure(bench, -1)] == [
         'left out: no time was left'
-    ] * 8
+    ] * 14
 
 
 def test_results_become_a_file_and_a_table(bench, programs, tmp_path):

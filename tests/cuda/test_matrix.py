@@ -60,6 +60,21 @@ def test_hubs_are_taken_by_blocks(cuda, replace, k):
         assert_same(cuda, 'sample_cols', *args, **options)
 
 
+@pytest.mark.parametrize('seed', range(12))
+def test_many_draws_of_a_column_depend_on_each_other(cuda, seed):
+    """By a warp with a tree, which columns share; by lists, if uniform."""
+    indptr, indices = skewed_graph(seed, hub=1500, num_nodes=60)
+    weight = some_weights(indptr, indices.numel(), seed)
+    cuda.configure(seed, *SHAPES[seed % len(SHAPES)])
+    options = {'cols': torch.tensor([5, 1, 5, 37, 0, 59, 5])}
+    for k in (32, 33, 38, [700, 1025, 1499][seed % 3]):
+        args = 'sample_cols', indptr, k, make_key(seed), 2
+        assert_same(cuda, *args, **options)
+        assert_same(cuda, *args, **options, cum_weight=weight)
+    narrow = indptr.int(), 40, make_key(seed)
+    assert_same(cuda, 'sample_cols', *narrow, cum_weight=weight)
+
+
 @pytest.mark.parametrize('dtype', [torch.int32, torch.int64])
 def test_selected_edges_of_all_dtypes(cuda, dtype):
     indptr = skewed_graph(1)[0].to(dtype)
@@ -169,10 +184,11 @@ def test_weights_that_are_no_sums_do_no_harm(cuda, cum, replace):
     cum_weight = some_weights(indptr, indices.numel(), 1)
     cum_weight[: indices.numel() : 3] = cum
     cuda.configure()
-    _, edge = cuda.operator('sample_cols')(
-        indptr, 4, make_key(0), cum_weight=cum_weight, replace=replace
-    )
-    assert ((edge >= 0) & (edge < indices.numel())).all()
+    for k in (4, 36):
+        _, edge = cuda.operator('sample_cols')(
+            indptr, k, make_key(0), cum_weight=cum_weight, replace=replace
+        )
+        assert ((edge >= 0) & (edge < indices.numel())).all()
 
 
 def test_more_edges_than_int32_counts_end_in_an_error(cuda):

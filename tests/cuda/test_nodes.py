@@ -40,6 +40,69 @@ def test_selected_nodes(cuda, kind, replace):
         assert_same(cuda, *args, **options)
 
 
+def steep_weights(size):
+    """Of all magnitudes: the heaviest are taken first."""
+    weight = torch.rand(size, generator=torch.Generator().manual_seed(2))
+    return cumulate_weights(torch.tensor([0, size]), weight.pow(-2).double())
+
+
+@pytest.mark.parametrize('seed', range(12))
+@pytest.mark.parametrize('size', [31, 32, 33, 1023, 1024, 1025, 2500])
+def test_many_weighted_draws_that_depend_on_each_other(cuda, size, seed):
+    """Trees of one level, two and three, up to their last positions."""
+    cuda.configure(seed, *SHAPES[seed % len(SHAPES)])
+    k = [1, size // 2, size - 1][seed % 3]
+    options = {'cum_weight': steep_weights(size), 'device_of': EMPTY}
+    assert_same(cuda, 'sample_nodes', size, k, make_key(seed), 3, **options)
+
+
+@pytest.mark.parametrize('seed', range(6))
+@pytest.mark.parametrize('size', [40, 1100])
+def test_draws_that_are_on_the_bounds_of_weights(cuda, size, seed):
+    """Of weights of a few units each draw is on a bound, and some are 0."""
+    cuda.configure(seed, *SHAPES[seed % len(SHAPES)])
+    generator = torch.Generator().manual_seed(seed)
+    weight = torch.randint(seed % 2, 4, (size,), generator=generator)
+    has_zero = torch.tensor([int((weight == 0).any())])
+    cum_weight = torch.cat([weight.cumsum(0), has_zero])
+    options = {'cum_weight': cum_weight}
+    for k in (size // 2, size):
+        assert_same(cuda, 'sample_nodes', size, k, make_key(seed), **options)
+
+
+def test_a_tree_of_many_nodes(cuda):
+    cuda.configure(1, 1, 32, 0)
+    size = 40_000  # four levels
+    options = {'cum_weight': steep_weights(size)}
+    assert_same(cuda, 'sample_nodes', size, 3000, make_key(1), **options)
+
+
+@pytest.mark.parametrize('batches', [1, 5, 13])
+def test_batches_take_turns_with_trees(cuda, batches):
+    """There are as many warps as the shape has, and less batches, or more."""
+    keys = torch.cat([make_key(seed) for seed in range(batches)])
+    sizes = torch.arange(batches) * 37 % 70
+    ptr = torch.cat([torch.zeros(1, dtype=torch.int64), sizes.cumsum(0)])
+    for seed, k in enumerate([1, 20, 60]):
+        cuda.configure(seed, *SHAPES[seed])
+        options = {'cum_weight': steep_weights(64)}
+        args = 'sample_nodes_segments', 64, k, keys, 3
+        assert_same(cuda, *args, **options)
+        size = int(ptr[-1])
+        options = {'ptr': ptr, 'cum_weight': weights_of('some', ptr)}
+        args = 'sample_nodes_segments', size, k, keys, 3
+        assert_same(cuda, *args, **options)
+
+
+@pytest.mark.parametrize('replace', [False, True])
+def test_batches_of_the_same_nodes_in_one_launch(cuda, replace):
+    options = {'replace': replace, 'device_of': EMPTY}
+    for seed, k in enumerate(COUNTS):
+        cuda.configure(seed, *SHAPES[seed % len(SHAPES)])
+        args = 'sample_nodes_segments', 130, k, KEYS, 3
+        assert_same(cuda, *args, **options)
+
+
 @pytest.mark.parametrize('replace', [False, True])
 @pytest.mark.parametrize('kind', WEIGHTS)
 def test_selected_nodes_of_batches(cuda, kind, replace):
@@ -140,12 +203,16 @@ def test_counts_that_do_not_fit_end_in_an_error(cuda):
     options = {'cum_weight': cum_weight}
     with pytest.raises(RuntimeError, match="'cum_weight' or 'device_of' m"):
         sample(2, 2, make_key(0))
+    with pytest.raises(RuntimeError, match="'device_of' must be given on"):
+        cuda.operator('sample_nodes_segments')(2, 2, KEYS)
     with pytest.raises(RuntimeError, match="'num_nodes' must not be neg"):
         sample(-1, 2, make_key(0), **options)
     with pytest.raises(RuntimeError, match=r"'k' must be in \[0, 2\^31\)"):
         sample(2, -1, make_key(0), **options)
     with pytest.raises(RuntimeError, match="'cum_weight' must have 4 elem"):
         sample(3, 1, make_key(0), **options)
+    with pytest.raises(RuntimeError, match=r'less than 2\^63 for all bat'):
+        cuda.operator('sample_nodes_segments')(2**62, 2, KEYS, device_of=EMPTY)
     with pytest.raises(RuntimeError, match='are too many'):
         cuda.operator('sample_nodes_segments')(
             2**60, 2**31 - 1, torch.cat([make_key(0)] * 2**10),

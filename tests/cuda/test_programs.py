@@ -4,8 +4,10 @@ import pytest
 import torch
 
 from tests.algorithms.graphs import skewed_graph
+from tests.compiler import programs as programs_to_compile
 from tests.cuda.conftest import HAS_GPU
-from tests.cuda.simulated import OnCuda, Simulated, held, matrix_on_cuda
+from tests.cuda.gpu import OnGpu
+from tests.cuda.simulated import OnCuda, Simulated, held
 from torch_gsample import SparseSample, algorithms, ops
 from torch_gsample.rng import make_key, program_scope
 
@@ -42,7 +44,7 @@ def simulated(emulated):
 def draw(program, matrix, seeds):
     with program_scope(make_key(4, 1, 2)):
         return [
-            held(part)
+            part
             for S in program(matrix, seeds, [4, 5])
             for part in (*S.coo(), S.row_ids, S.edge_id, S.values())
             if part is not None
@@ -50,26 +52,46 @@ def draw(program, matrix, seeds):
 
 
 @pytest.mark.parametrize('name', PROGRAMS)
-def test_programs_draw_the_samples_of_the_cpu(simulated, name):
+def test_programs_draw_the_samples_of_the_cpu(programs, name):
     program = PROGRAMS[name]
     want = draw(program, A, SEEDS)
-    with simulated:
-        out = draw(program, matrix_on_cuda(A), OnCuda(SEEDS))
-    assert len(out) == len(want)
-    for x, y in zip(out, want, strict=True):
-        assert torch.equal(x, y)
-    assert not simulated.on_cpu
-    assert simulated.kernels
+    with programs.running():
+        matrix = SparseSample.from_csc(*programs.put(A.to_csc()), A.num_rows)
+        out = draw(program, matrix, programs.put(SEEDS))
+    programs.assert_own()
+    for x, y in zip(programs.get(out), want, strict=True):
+        # On a GPU, only values come from sums of torch in another order.
+        same = isinstance(programs, OnGpu) and y.is_floating_point()
+        assert torch.allclose(x, y) if same else torch.equal(x, y)
 
 
-@pytest.mark.skipif(not HAS_GPU, reason='it runs on a GPU')
-@pytest.mark.parametrize('name', PROGRAMS)
-def test_programs_draw_the_samples_of_the_cpu_on_a_gpu(name):
-    program = PROGRAMS[name]
-    matrix = SparseSample.from_csc(*[part.cuda() for part in A.to_csc()])
-    want, out = draw(program, A, SEEDS), draw(program, matrix, SEEDS.cuda())
-    for x, y in zip(out, want, strict=True):
-        # Only values come from other sums of torch, in another order.
+@pytest.fixture(params=['cpu'] + ['gpu'] * HAS_GPU)
+def device(request):
+    return {'cpu': 'cpu', 'gpu': 'cuda'}[request.param]
+
+
+#: Of those in tests/compiler, what takes no other tensors.
+COMPILED = [
+    *('graphsage', 'ladies', 'ladies-trained', 'fastgcn', 'labor', 'labor-1'),
+    *('hgt', 'forest_fire', 'shadow', 'saint_node', 'saint_edge'),
+    *('saint_walk', 'deepwalk', 'node2vec', 'pinsage'),
+]
+
+
+@pytest.mark.parametrize('name', COMPILED)
+def test_compiled_programs_draw_the_samples_of_the_cpu(device, name):
+    """Dynamo cannot trace tensors that only say they are on CUDA."""
+    program = programs_to_compile.PROGRAMS[name]
+    matrix = SparseSample.from_csc(*[x.to(device) for x in A.to_csc()])
+    ids = programs_to_compile.seeds(6)
+    seeds = ids.to(device)
+    torch._dynamo.decorators.mark_unbacked(seeds, 0)
+    with program_scope(make_key(4, 1, 2)):
+        want = programs_to_compile.tensors(program(A, ids))
+    with program_scope(make_key(4, 1, 2)):
+        out = programs_to_compile.compiled(program)(matrix, seeds)
+    for x, y in zip(programs_to_compile.tensors(out), want, strict=True):
+        assert x.device.type == device
         same = torch.allclose if y.is_floating_point() else torch.equal
         assert same(x.cpu(), y)
 

@@ -48,6 +48,30 @@ def test_frontiers(cuda, shape, options):
         )
 
 
+@pytest.mark.parametrize('temporal', [False, True])
+@pytest.mark.parametrize('seed', range(8))
+def test_many_weighted_draws_of_a_column(cuda, seed, temporal):
+    """By a warp with a tree; columns take turns with it."""
+    cuda.configure(seed, *SHAPES[seed % len(SHAPES)])
+    indptr, _ = skewed_graph(seed, hub=1500, num_nodes=50)
+    n = indptr.numel() - 1
+    given = arguments(indptr, weighted=True, temporal=temporal)
+    for k in (33, 39, 700):
+        args = indptr, torch.arange(n) * 1000, torch.arange(n) + 2**33, k
+        assert_same(cuda, 'sample_frontier', *args, make_key(seed), **given)
+
+
+@pytest.mark.parametrize('seed', range(8))
+def test_many_draws_of_a_column_that_repeat(cuda, seed):
+    """Blocks look them up; most draws of a hub give way in chains."""
+    cuda.configure(seed, *SHAPES[seed % len(SHAPES)])
+    indptr, _ = skewed_graph(seed, hub=1500, num_nodes=12)
+    n = indptr.numel() - 1
+    for k in (37, 600, 1499):
+        args = indptr, indptr[:-1], torch.arange(n), k, make_key(seed)
+        assert_same(cuda, 'sample_frontier', *args)
+
+
 def test_no_columns(cuda):
     cuda.configure()
     args = torch.tensor([0]), EMPTY, EMPTY, 2, make_key(0)
@@ -57,12 +81,13 @@ def test_no_columns(cuda):
 
 @pytest.mark.sanitize
 def test_frontiers_under_a_sanitizer(cuda):
-    indptr, _ = skewed_graph(0, hub=20, num_nodes=12)
+    indptr, _ = skewed_graph(0, hub=40, num_nodes=12)
     for seed, options in enumerate(OPTIONS.values()):
         cuda.configure(seed, 2, 64, 30)
         given = arguments(indptr, **options)
-        args = indptr, indptr[:-1], torch.arange(12), 3, make_key(1)
-        assert_same(cuda, 'sample_frontier', *args, **given)
+        for k in (3, 36):
+            args = indptr, indptr[:-1], torch.arange(12), k, make_key(1)
+            assert_same(cuda, 'sample_frontier', *args, **given)
 
 
 @pytest.mark.parametrize('bad', [[1, 2, 3], [0, 3, 2], [0, -1, 3], [0, 5, 3]])

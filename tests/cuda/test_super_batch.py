@@ -10,10 +10,11 @@ import pytest
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
-from tests.compiler.programs import PROGRAMS, graph
+from tests.compiler.programs import PROGRAMS, graph, tensors
 from tests.compiler.test_super_batch import batches, keys
+from tests.cuda.conftest import HAS_GPU
 from tests.cuda.simulated import DEVICE, OnCuda, Simulated, held
-from torch_gsample import super_batch
+from torch_gsample import SparseSample, super_batch
 from torch_gsample.compiler.pipeline import PASSES
 from torch_gsample.compiler.super_batch import captured, segments
 from torch_gsample.rng import program_scope
@@ -83,3 +84,30 @@ def test_batches_together(emulated, lowered, name):
         else:
             assert x == y
     assert simulated.kernels
+
+
+@pytest.fixture(params=['cpu'] + ['gpu'] * HAS_GPU)
+def device(request):
+    return {'cpu': 'cpu', 'gpu': 'cuda'}[request.param]
+
+
+@pytest.mark.parametrize('name', [*NAMED, 'fastgcn', 'saint_node'])
+def test_batches_together_where_their_graph_is(device, name):
+    """The whole way, which takes a GPU: Dynamo traces no simulated tensors."""
+    torch._dynamo.reset()
+    program = super_batch(PROGRAMS[name], 8)
+    parts, seeds = graph().to_csc(), batches(SIZES)
+    A = SparseSample.from_csc(*parts)
+    there = SparseSample.from_csc(*[part.to(device) for part in parts])
+    with program_scope(keys(len(SIZES))):
+        out = program(there, [s.to(device) for s in seeds])
+    assert program.notes == ('several batches run together',)
+    for batch, key, s in zip(
+        out, keys(len(SIZES)).split(1), seeds, strict=True
+    ):
+        with program_scope(key):
+            want = PROGRAMS[name](A, s)
+        for x, y in zip(tensors(batch), tensors(want), strict=True):
+            same = torch.allclose if y.is_floating_point() else torch.equal
+            assert x.device.type == device
+            assert same(x.cpu(), y)

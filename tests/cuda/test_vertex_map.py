@@ -1,7 +1,8 @@
-"""Kernels of vertex programs for a GPU, emulated, against the CPU's.
+"""Kernels of vertex programs for a GPU, against the CPU's.
 
-Bits are the same: functions of CUDA's library, which may round otherwise, are
-those of the CPU in the emulator.
+They are emulated; on a machine with a GPU they run there, too. Bits are the
+same, but for functions of CUDA's library, which may round otherwise; in the
+emulator these are the CPU's.
 """
 
 from dataclasses import replace
@@ -12,6 +13,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from tests.cuda.conftest import HAS_GPU
 from tests.cuda.generated import (
     ARCHS,
     Kernels,
@@ -26,7 +28,7 @@ from torch_gsample.codegen import vertex_cuda
 from torch_gsample.codegen.build import BuildError
 from torch_gsample.codegen.cuda_kernel import run_vertex_unit
 from torch_gsample.codegen.vertex_cuda import vertex_cuda_kernel
-from torch_gsample.vertex.graph import Graph, Loops, graph_of
+from torch_gsample.vertex.graph import Graph, Layout, Loops, graph_of
 from torch_gsample.vertex.operator import Fused
 
 ALL = PROGRAMS | EXTRA
@@ -87,8 +89,26 @@ def sources(recorded):
 
 
 @pytest.fixture(scope='module')
-def kernels(builder, tmp_path_factory, sources):
-    return Kernels(builder, tmp_path_factory.mktemp('vertex_map'), sources)
+def kernels(kernels_from, builder, tmp_path_factory, sources):
+    folder = tmp_path_factory.mktemp('vertex_map')
+    return kernels_from(lambda: Kernels(builder, folder, sources))
+
+
+def placed(kernels, made):
+    """A graph where kernels run, with the layouts that it has here."""
+    layouts = {}
+    for name in ('incoming', 'outgoing'):
+        layout = getattr(made, name)
+        parts = layout.indptr, layout.indices, layout.edge_id
+        layouts[name] = Layout(*kernels.put(parts), layout.num_neighbors)
+    out = Graph(layouts['incoming'], made.num_edges)
+    out.outgoing = layouts['outgoing']
+    return out
+
+
+def source_of(fused, made):
+    unit = replace(fused.unit, index=made.incoming.indptr.dtype)
+    return vertex_cuda_kernel(unit).source
 
 
 def test_nvcc_compiles_each_kernel(sources, tmp_path):
@@ -104,28 +124,52 @@ def test_kernels_for_a_gpu_compute_what_the_cpu_does(kernels, recorded):
     for name, found in recorded.items():
         assert len(found) >= 2, name
         for fused, made, operands, want in found:
+            source = source_of(fused, made)
+            there = placed(kernels, made), kernels.put(operands)
             for kernels.seed in (1, 2):
                 with kernels.running():
-                    got = fused.run_on_gpu(made, operands)
+                    got = fused.run_on_gpu(*there)
                 for a, b in zip(got, want, strict=True):
-                    assert torch.equal(a.nan_to_num(7), b.nan_to_num(7)), name
+                    kernels.assert_same(a, b, source)
     assert kernels.launches > 60
 
 
 @pytest.mark.parametrize('name', PROGRAMS)
-def test_programs_run_on_a_gpu(emulated, kernels, name):
-    # Without gradients: autograd looks for a GPU.
+def test_programs_run_on_a_gpu(kernels, programs_of_kernels, name):
+    # Without gradients: autograd looks for a GPU, which may not be there.
+    on_gpu = programs_of_kernels
     given = {k: x.detach() for k, x in features(name, torch.float32).items()}
     want = run_program(name, graph(), given)
-    emulated.configure(3, 2, 64, 10)
     kernels.launches = 0
-    with kernels.running(), Simulated(emulated) as simulated:
-        on_cuda = {key: OnCuda(x) for key, x in given.items()}
-        got = run_program(name, OnCuda(graph()), on_cuda)
-    assert not simulated.on_cpu
+    with kernels.running(), on_gpu.running():
+        got = run_program(name, on_gpu.put(graph()), on_gpu.put(given))
+    on_gpu.assert_own()
     assert kernels.launches > 0
-    for a, b in zip(got, want, strict=True):
-        torch.testing.assert_close(held(a), b)
+    for a, b in zip(on_gpu.get(got), want, strict=True):
+        torch.testing.assert_close(a, b)
+
+
+@pytest.fixture(params=['cpu'] + ['gpu'] * HAS_GPU)
+def device(request):
+    return {'cpu': 'cpu', 'gpu': 'cuda'}[request.param]
+
+
+@pytest.mark.parametrize('name', ALL)
+def test_programs_are_trained_where_their_graph_is(device, name):
+    def gradients(place):
+        given = features(name, torch.float32)
+        given = {
+            key: x.detach().to(place).requires_grad_(x.requires_grad)
+            for key, x in given.items()
+        }
+        out = ALL[name](graph().to(place), **given)
+        outs = out if isinstance(out, tuple) else (out,)
+        sum(x.square().sum() for x in outs).backward()
+        return [x.grad for x in given.values() if x.requires_grad]
+
+    for ours, theirs in zip(gradients(device), gradients('cpu'), strict=True):
+        assert ours.device.type == device
+        torch.testing.assert_close(ours.cpu(), theirs)
 
 
 def test_loops_are_replaced_on_a_gpu():
@@ -159,11 +203,12 @@ def test_a_malformed_graph_is_noted_and_not_read(
 
     def run():
         with kernels.running():
-            out = run_vertex_unit(unit, parts, N, E, operands)
+            given = kernels.put(parts), N, E, kernels.put(operands)
+            out = run_vertex_unit(unit, *given)
         return out[0], kernels.last[-1].tolist()
 
     out, found = run()
-    assert torch.equal(out, want[0])
+    kernels.assert_same(out, want[0])
     assert found == [0, 0]
     parts[place][3] = value
     assert run()[1] == fault
@@ -205,8 +250,9 @@ def test_edges_that_are_not_in_the_graph_have_no_gradient(kernels, recorded):
     torch.use_deterministic_algorithms(True)  # fills what is not written
     try:
         with kernels.running():
-            [out] = fused.run_on_gpu(Graph(made.incoming, E + 1), more)
+            longer = Graph(placed(kernels, made).incoming, E + 1)
+            [out] = fused.run_on_gpu(longer, kernels.put(more))
     finally:
         torch.use_deterministic_algorithms(False)
-    assert torch.equal(out[:E], want[0])
+    kernels.assert_same(out[:E], want[0])
     assert out[E].item() == 0

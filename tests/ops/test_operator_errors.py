@@ -32,7 +32,8 @@ ELSEWHERE = {
     ": 'id' must have less than 2^31 elements (got ",  # it takes 2^31 ids
     # Operators on a GPU, tests/cuda:
     ": 'cum_weight' or 'device_of' must be given on a GPU",
-    ": 'ptr' or 'cum_weight' must be given on a GPU",
+    ": 'ptr', 'cum_weight' or 'device_of' must be given on a GPU",
+    ": 'num_nodes' must be less than 2^63 for all batches together",
     ": 'row_ptr' and 'col_ptr' must ascend from 0 to the numbers of rows and "
     "columns, of which a batch has all if 'cols' is not given (they do not at "
     'position ',

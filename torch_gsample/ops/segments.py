@@ -91,6 +91,7 @@ def sample_nodes_segments(
     ptr: Tensor | None = None,
     cum_weight: Tensor | None = None,
     replace: bool = False,
+    device: torch.device | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Samples nodes for each batch; see :func:`sample_nodes`.
 
@@ -104,13 +105,16 @@ def sample_nodes_segments(
         cum_weight (torch.Tensor, optional): What :func:`cumulate_weights`
             returned for a column of each batch, or for one column of all.
         replace (bool, optional): Whether a node may be drawn repeatedly.
+        device (torch.device, optional): Where the result is to be, if neither
+            ``ptr`` nor ``cum_weight`` is given, which are there then.
 
     Returns:
         Tuple[torch.Tensor, torch.Tensor]: int64 ``node``, and where the nodes
         of each batch begin.
 
     Raises:
-        ValueError: If ``k`` is negative, or a length does not fit.
+        ValueError: If ``k`` is negative, a length does not fit, or there are
+            no kernels for the device.
 
     Example:
         >>> from torch_gsample.rng import make_key
@@ -124,14 +128,18 @@ def sample_nodes_segments(
     columns, batches = 1, None
     first = cum_weight if ptr is None else ptr
     name = 'cum_weight' if ptr is None else 'ptr'
-    device = _check.graph_device(op, first, name)
+    there = {}
+    if first is None and device is not None and device.type == 'cuda':
+        first = torch.empty(0, dtype=torch.int64, device=device)
+        there['device_of'], name = first, 'device'
+    place = _check.graph_device(op, first, name)
     if ptr is not None:
-        ptr = _check.segment_ptr(op, 'ptr', ptr, num_nodes, device)
+        ptr = _check.segment_ptr(op, 'ptr', ptr, num_nodes, place)
         columns = batches = ptr.numel() - 1
     if cum_weight is not None:
         size = cum_weight_size(num_nodes, columns)
         cum_weight = _check.int64_vector(
-            op, 'cum_weight', cum_weight, size, device
+            op, 'cum_weight', cum_weight, size, place
         )
     return torch.ops.gsample.sample_nodes_segments(
         num_nodes,
@@ -141,6 +149,7 @@ def sample_nodes_segments(
         ptr=ptr,
         cum_weight=cum_weight,
         replace=replace,
+        **there,
     )
 
 
@@ -250,9 +259,19 @@ def _(
 
 
 @torch.library.register_fake('gsample::sample_nodes_segments')
-def _(num_nodes, k, key, call_id=0, ptr=None, cum_weight=None, **_):
+def _(
+    num_nodes,
+    k,
+    key,
+    call_id=0,
+    ptr=None,
+    cum_weight=None,
+    device_of=None,
+    **_,
+):
     batches = key.shape[0] if ptr is None else ptr.shape[0] - 1
-    like = next(x for x in (ptr, cum_weight, key) if x is not None)
+    given = ptr, cum_weight, device_of, key
+    like = next(x for x in given if x is not None)
     return like.new_empty(dynamic_size()), like.new_empty(batches + 1)
 
 

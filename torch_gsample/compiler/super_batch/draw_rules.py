@@ -97,6 +97,10 @@ def _sample_nodes(rewrite: Rewrite, node: Node) -> Value:
     else:
         of, ptr, num_nodes = None, None, rewrite.constant(size)
         rewrite.constant(given['cum_weight'])
+    # Where nothing else says it, this says where nodes are drawn.
+    device_of = None
+    if ptr is None and weight is None:
+        device_of = rewrite.constant(given['device_of'])
     like = example(node), rewrite.pointer_like()
     call = rewrite.call(
         gsample.sample_nodes_segments.default,
@@ -108,6 +112,7 @@ def _sample_nodes(rewrite: Rewrite, node: Node) -> Value:
         ptr=ptr,
         cum_weight=None if weight is None else weight.node,
         replace=given['replace'],
+        device_of=device_of,
     )
     nodes, ptr = parts(rewrite, call)
     return Value(nodes, Axis(ptr), of)

@@ -1,0 +1,77 @@
+"""On a machine with a GPU, all that has a kernel for it runs there."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cuda.emulated import CSRC
+
+HERE = Path(__file__).parent
+#: Tests of what has no operator of its own: generated kernels, whole programs.
+OTHERS = [
+    'test_edge_map.py::test_kernels_for_a_gpu_compute_what_the_cpu_does',
+    'test_edge_map.py::test_passes_make_the_same_kernels_on_a_gpu',
+    'test_vertex_map.py::test_kernels_for_a_gpu_compute_what_the_cpu_does',
+    'test_vertex_map.py::test_programs_run_on_a_gpu',
+    'test_vertex_map.py::test_programs_are_trained_where_their_graph_is',
+    'test_programs.py::test_programs_draw_the_samples_of_the_cpu',
+    'test_programs.py::test_compiled_programs_draw_the_samples_of_the_cpu',
+    'test_super_batch.py::test_batches_together_where_their_graph_is',
+    'test_uva.py::test_graphs_are_read_in_pinned_memory',
+    'test_padded_sample.py::test_a_cuda_graph_samples_anew_for_each_key',
+    'test_flat_memory.py::test_memory_stays_flat',
+    'test_loader.py::test_batches_equal_those_of_the_cpu',
+]
+
+
+def names_in_tests_that_take(fixture):
+    """The strings in functions of these tests that have an argument."""
+    found = set()
+    for path in HERE.glob('test_*.py'):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef) and fixture in [
+                argument.arg for argument in node.args.args
+            ]:
+                found |= {
+                    part.value
+                    for part in ast.walk(node)
+                    if isinstance(part, ast.Constant)
+                }
+    return found
+
+
+def test_each_operator_with_a_kernel_runs_on_a_gpu():
+    text = ''.join(p.read_text() for p in (CSRC / 'bind').glob('*_cuda.cpp'))
+    registered = set(re.findall(r'm\.impl\("(\w+)"', text))
+    assert len(registered) > 25
+    assert registered <= names_in_tests_that_take('cuda')
+
+
+@pytest.fixture(scope='module')
+def collected():
+    """What `make test-cuda` runs."""
+    command = [sys.executable, '-m', 'pytest', '--collect-only', '-q']
+    options = ['-o', 'addopts=', '-p', 'no:cacheprovider']
+    done = subprocess.run(
+        [*command, *options, '-k', 'not emulated', HERE],
+        cwd=HERE.parents[1],
+        env=os.environ | {'GSAMPLE_TEST_GPU': '1'},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize('name', OTHERS)
+def test_generated_kernels_and_programs_run_on_a_gpu(collected, name):
+    begin = f'tests/cuda/{name}['
+    mine = [line for line in collected if line.startswith(begin)]
+    on_gpu = re.compile(r'\[(gpu|cuda)\b')
+    assert any(on_gpu.search(line) for line in mine), mine
+    assert not any('emulated' in line for line in mine)

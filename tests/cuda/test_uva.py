@@ -1,0 +1,114 @@
+"""Operators that read a graph, or features, in pinned memory of the host.
+
+In the emulator kernels see such memory at another address, and the tensor
+itself holds rubbish; on a GPU it is pinned.
+"""
+
+import pytest
+import torch
+
+from tests.cuda.test_neighbor_sample import skewed_graph, some_seeds
+from tests.cuda.test_walk import some_weights
+from torch_gsample.ops.sample_hops import FRONTIERS
+from torch_gsample.rng import make_key
+
+KEY = make_key(3, 1, 2)
+SIZE = 80
+
+
+def hops(indptr, indices, seeds, cum_weight=None, **options):
+    args = indptr, indices, seeds, [4, 3], [KEY] * 2, [0, 1]
+    return args, {'cum_weight': cum_weight, **options}
+
+
+def padded(*graph, **options):
+    seeds, options['cum_weight'] = graph[2], graph[3]
+    return (*graph[:2], seeds, [4, 3], KEY, 400), options
+
+
+def hetero(indptr, indices, seeds, cum_weight=None):
+    weights = [] if cum_weight is None else [cum_weight]
+    types = [0], [0], [SIZE]  # of a relation's rows and columns, and nodes
+    graph = [indptr], [indices], *types, [seeds], [4, 3], weights
+    return (*graph, [], [], KEY), {}
+
+
+CALLS = {
+    'neighbor_sample': lambda *graph: (
+        (*graph[:3], [4, 3], KEY),
+        {'cum_weight': graph[3]},
+    ),
+    'neighbor_sample_padded': padded,
+    'sample_hops': hops,
+    'hetero_neighbor_sample': hetero,
+}
+
+
+def assert_equal(out, want):
+    for x, y in zip(out, want, strict=True):
+        if isinstance(y, (list, tuple)):
+            assert_equal(x, y)
+        else:
+            assert x.dtype == y.dtype
+            assert torch.equal(x, y)
+
+
+def graph_parts(weighted, seed=0):
+    graph = skewed_graph(seed)
+    weight = some_weights(*graph[:1], graph[1].numel(), 1)
+    return (*graph, some_seeds(seed), weight if weighted else None)
+
+
+def on_host(cuda, parts, pinned=True):
+    """The graph on the host, and the seeds where kernels run."""
+    indptr, indices, seeds, weight = parts
+    if weight is not None:
+        weight = cuda.on_host(weight, pinned)
+    return (
+        cuda.on_host(indptr, pinned),
+        cuda.on_host(indices, pinned),
+        seeds,
+        weight,
+    )
+
+
+@pytest.mark.sanitize
+@pytest.mark.parametrize('weighted', [False, True])
+@pytest.mark.parametrize('name', CALLS)
+def test_graphs_are_read_in_pinned_memory(cuda, name, weighted):
+    cuda.configure(3, 2, 64, 20)
+    parts = graph_parts(weighted)
+    args, options = CALLS[name](*parts)
+    want = getattr(torch.ops.gsample, name)(*args, **options)
+    args, options = CALLS[name](*on_host(cuda, parts))
+    assert_equal(cuda.operator(name)(*args, **options), want)
+
+
+@pytest.mark.parametrize('seed', range(6))
+@pytest.mark.parametrize('frontier', FRONTIERS)
+def test_each_frontier_reads_pinned_memory(cuda, frontier, seed):
+    cuda.configure(seed, 3, 64, 20)
+    parts, options = graph_parts(seed % 2 == 1, seed), {'frontier': frontier}
+    args, given = hops(*parts, **options)
+    want = torch.ops.gsample.sample_hops(*args, **given)
+    args, given = hops(*on_host(cuda, parts), **options)
+    assert_equal(cuda.operator('sample_hops')(*args, **given), want)
+
+
+@pytest.mark.parametrize('name', CALLS)
+def test_memory_that_is_not_pinned_is_an_error(cuda, name):
+    cuda.configure()
+    args, options = CALLS[name](*on_host(cuda, graph_parts(False), False))
+    message = "the graph must be on the device of 'seeds' or in pinned host"
+    with pytest.raises(RuntimeError, match=message):
+        cuda.operator(name)(*args, **options)
+
+
+def test_rows_are_read_in_pinned_memory(cuda):
+    cuda.configure()
+    values, index = torch.rand(50, 7), torch.tensor([3, 49, 3, 0])
+    there = cuda.on_host(values)
+    out = cuda.operator('gather_rows')(there, index)
+    assert torch.equal(out, values[index])
+    with pytest.raises(RuntimeError, match='or in pinned host memory'):
+        cuda.operator('gather_rows')(cuda.on_host(values, False), index)

@@ -89,11 +89,14 @@ def _save(ctx: Any, inputs: Sequence[Any], output: Tensor) -> None:
 
 def _product_backward(ctx: Any, grad: Tensor) -> Any:
     x, weight, type = ctx.saved_tensors
+    if hasattr(ctx, 'maybe_clear_saved_tensors'):
+        ctx.maybe_clear_saved_tensors()
     dx = dw = None
-    if ctx.needs_input_grad[0]:
-        dx = product_by_type(grad, weight.transpose(-1, -2), type)
     if ctx.needs_input_grad[1]:
         dw = _weight_gradient(x, grad, type, weight)
+    del x  # its memory may be that of the other gradient
+    if ctx.needs_input_grad[0]:
+        dx = product_by_type(grad, weight.transpose(-1, -2), type)
     return dx, dw, None
 
 

@@ -81,10 +81,8 @@ def test_peaks_are_taken_in_processes_of_their_own(vertex, graph):
     import vertex_memory
 
     data = vertex.graph_of(graph)
-    for first in (False, True):
-        found = vertex_memory.peak_alone(
-            'fused', data, ('GAT', 8, 2), 1, first
-        )
-        assert found is not None
-        assert 0 <= found < 1000
-    assert vertex_memory.peak_alone('none', data, ('?', 8, 2), 1, True) is None
+    what = 'GAT', 8, 2
+    found = vertex_memory.peak_alone('fused', data, what, 1, first=False)
+    assert found is not None
+    assert 0 <= found < 1000
+    assert vertex_memory.peak_alone('none', data, what, -1, True) is None

@@ -108,7 +108,8 @@ def _gradients(
         i = ctx.first[place[part.operand]]
         if part.is_total:
             value = value.sum(0)
-        value = value.reshape(ctx.shapes[i])
+        if value.shape != ctx.shapes[i]:  # autograd adds in place to no view
+            value = value.reshape(ctx.shapes[i])
         known = found[i]
         found[i] = value if known is None else known.add_(value)
     return found

@@ -141,8 +141,8 @@ def test_the_number_of_threads_is_no_mode(compilations):
 # What is compiled ############################################################
 
 
-@pytest.mark.parametrize('program', [two_hops, algorithms.shadow])
-def test_calls_compare_what_may_change(program):
+def compared(program, *args):
+    """What Dynamo compares at each call of a compiled program."""
     noted = []
     real = compiled._may_change
 
@@ -151,10 +151,44 @@ def test_calls_compare_what_may_change(program):
         return real(guards)
 
     with mock.patch.object(compiled, '_may_change', keep):
-        gsample.compile(program)(A, torch.arange(3), (2, 2))
+        gsample.compile(program)(A, *args)
+    return noted
+
+
+@pytest.mark.parametrize('program', [two_hops, algorithms.shadow])
+def test_calls_compare_what_may_change(program):
+    noted = compared(program, torch.arange(3), (2, 2))
     names = {guard.name for guard in noted}
     assert {'A', 'A.value', 'seeds'} <= names
     assert not [n for n in names if 'type(' in n or '__import_torch' in n]
+    # What would be evaluated in Python, and always holds.
+    kinds = {guard.guard_type for guard in noted}
+    assert not kinds & {'SHAPE_ENV', 'AUTOGRAD_SAVED_TENSORS_HOOKS'}
+
+
+def test_relations_of_sizes_are_compared():
+    noted = compared(
+        lambda A, s, t: A[:, s + t].col_ids, torch.arange(3), torch.arange(3)
+    )
+    assert 'SHAPE_ENV' in {guard.guard_type for guard in noted}
+
+
+def test_hooks_of_saved_tensors_are_called():
+    fast, saved = gsample.compile(lambda A, s: (A[:, s] ** 2).sum()), []
+    values = A.values().clone().requires_grad_()
+    matrix = A.with_value(values)
+
+    def pack(tensor):
+        saved.append(tensor)
+        return tensor
+
+    fast(matrix, torch.arange(5)).backward()
+    expected, values.grad = values.grad, None
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+        out = fast(matrix, torch.arange(5))
+    out.backward()
+    assert saved
+    assert torch.equal(values.grad, expected)
 
 
 STEP = 1

@@ -199,7 +199,7 @@ LADIES = text("""
     %11 = getitem(%8, 2): int64[?]
     %12 = !ptr_of_pointers(%9, batch_ptr): int64[2]
     %13 = aten.index_select(l_a_value, 0, %11): float64[?]
-    %14 = aten.index.Tensor(l_a_edge_id, [%11]): int64[?]
+    %14 = aten.index_select(l_a_edge_id, 0, %11): int64[?]
     %15 = gsample.unique_nodes_segments(%10, %12, 40, True): 3 parts
     %16 = getitem(%15, 0): int64[?]
     %17 = getitem(%15, 1): int32[?]
@@ -226,15 +226,15 @@ cum_weight=%25, replace=True): 2 parts
     %37 = getitem(%35, 1): int32[?]
     %38 = getitem(%35, 2): int64[?]
     %39 = !ptr_of_pointers(%36, batch_ptr): int64[2]
-    %40 = aten.index.Tensor(%16, [%34]): int64[?]
+    %40 = aten.index_select(%16, 0, %34): int64[?]
     %41 = aten.index_select(%13, 0, %38): float64[?]
-    %42 = aten.index.Tensor(%14, [%38]): int64[?]
+    %42 = aten.index_select(%14, 0, %38): int64[?]
     %43 = !total(%33): size
     %44 = gsample.unique_nodes_segments(%37, %39, %43, True): 3 parts
     %45 = getitem(%44, 0): int64[?]
     %46 = getitem(%44, 1): int32[?]
     %47 = getitem(%44, 2): int64[2]
-    %48 = aten.index.Tensor(%40, [%45]): int64[?]
+    %48 = aten.index_select(%40, 0, %45): int64[?]
     %49 = aten.pow.Tensor_Scalar(%41, 2): float64[?]
     %50 = !total(%47): size
     %51 = aten.new_full(%49, (%50), 0.0): float64[?]
@@ -257,8 +257,7 @@ cum_weight=%25, replace=True): 2 parts
     %68 = !split(%60, %63): NoneType
     %69 = !split(%42, %63): NoneType
     %70 = !split(%48, %65): NoneType
-    %71 = !split(l_seeds_, %61): NoneType
-    return (%62, %64, %66, %67, %68, %69, %70, %71)
+    return (%62, %64, %66, %67, %68, %69, %70)
 """)
 
 

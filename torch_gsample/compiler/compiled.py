@@ -23,6 +23,7 @@ from torch_gsample.compiler.errors import (
     is_capture_error,
 )
 from torch_gsample.compiler.options import Options
+from torch_gsample.ops._check import INDEX_DTYPES
 from torch_gsample.sparse_sample import SparseSample
 
 _OR = (
@@ -44,6 +45,13 @@ _FIXED = re.compile(
     r'(dict\(|___dataclass_fields\()?'
     r"(type\(|G\['__builtins_dict__|G\['__import_torch(_gsample)?(_dot_|'\]))"
 )
+#: Guards of what :func:`_state_of_thread` compares, and of hooks that autograd
+#: calls by itself.
+_MODES = frozenset(
+    {'GLOBAL_STATE', 'GRAD_MODE', 'AUTOGRAD_SAVED_TENSORS_HOOKS'}
+)
+#: What Dynamo evaluates of a size that it does not know, and what holds.
+_HOLDS = re.compile(r'0 <= .+\.size\(\)\[\d+\]')
 #: Numbers them.
 _COPIES = itertools.count()
 
@@ -245,9 +253,18 @@ def _may_change(guards: Any) -> list[bool]:
     changes: to compare it takes longer than a small sample.
     """
     return [
-        guard.guard_type != 'GLOBAL_STATE' and not _FIXED.match(guard.name)
+        guard.guard_type not in _MODES
+        and not _FIXED.match(guard.name)
+        and not _always_holds(guard)
         for guard in guards
     ]
+
+
+def _always_holds(guard: Any) -> bool:
+    codes = getattr(getattr(guard, 'orig_guard', None), 'code_list', None)
+    return guard.guard_type == 'SHAPE_ENV' and all(
+        _HOLDS.fullmatch(code) for code in codes or ('',)
+    )
 
 
 def _own_copy(program: Callable[..., Any]) -> Callable[..., Any]:
@@ -281,26 +298,30 @@ def _mark_seeds(args: Any, kwargs: Any) -> tuple[Any, Any]:
     """Makes the sizes of seeds unknown to Dynamo, without a change of them."""
     sizes: set[int] = set()
     for value in (*args, *kwargs.values()):
-        matrices = value.values() if isinstance(value, dict) else [value]
-        for A in matrices:
-            if isinstance(A, SparseSample):
-                sizes.update((*A.shape, A.num_edges))
-    return _marked(args, sizes), _marked(kwargs, sizes)
+        if isinstance(value, SparseSample):
+            sizes.update((*value.shape, value.num_edges))
+        elif type(value) is dict:
+            for A in value.values():
+                if isinstance(A, SparseSample):
+                    sizes.update((*A.shape, A.num_edges))
+    args = tuple([_marked(value, sizes) for value in args])
+    return args, _marked(kwargs, sizes) if kwargs else kwargs
 
 
 def _marked(value: Any, sizes: set[int]) -> Any:
-    if isinstance(value, Tensor):
-        vector = value.dim() == 1 and value.shape[0] not in sizes
-        if not vector or value.dtype not in (torch.int32, torch.int64):
+    kind = type(value)
+    if kind is not SparseSample and isinstance(value, Tensor):
+        vector = value.dim() == 1 and value.dtype in INDEX_DTYPES
+        if not vector or value.shape[0] in sizes:
             return value
         value = value.detach()  # the caller's tensor keeps no mark
-        vars(value).update(_mark())
-    elif type(value) is dict:
+        value.__dict__.update(_mark())
+    elif kind is dict:
         marked = {key: _marked(item, sizes) for key, item in value.items()}
         if any(marked[key] is not item for key, item in value.items()):
             return marked
-    elif type(value) is tuple:
-        return tuple(_marked(item, sizes) for item in value)
+    elif kind is tuple:
+        return tuple([_marked(item, sizes) for item in value])
     return value
 
 

@@ -21,6 +21,25 @@ INDEX_DTYPES = (torch.int32, torch.int64)
 CPU = torch.device('cpu')
 
 
+# What changes nothing is not called: Dynamo captures each call, which takes it
+# milliseconds.
+
+
+def contiguous(value: Tensor) -> Tensor:
+    """Returns a tensor that is contiguous."""
+    return value if value.is_contiguous() else value.contiguous()
+
+
+def as_int64(value: Tensor) -> Tensor:
+    """Returns a tensor of int64."""
+    return value if value.dtype == torch.int64 else value.to(torch.int64)
+
+
+def detached(value: Tensor) -> Tensor:
+    """Returns a tensor without its history."""
+    return value.detach() if value.requires_grad else value
+
+
 def is_known(condition: bool) -> bool:
     """Whether a condition on sizes holds, as far as Dynamo can know it.
 
@@ -111,7 +130,7 @@ def integer_vector(
         raise ValueError(
             f"{op}: '{name}' must be on {place(device)} (got {value.device})"
         )
-    return value.contiguous()
+    return contiguous(value)
 
 
 def place(device: torch.device) -> str:
@@ -128,7 +147,7 @@ def int64_vector(
     or_pinned: bool = False,
 ) -> Tensor:
     """Like :func:`integer_vector`, converted to int64, of a given length."""
-    value = integer_vector(op, name, value, device, or_pinned).to(torch.int64)
+    value = as_int64(integer_vector(op, name, value, device, or_pinned))
     if size is not None and value.numel() != size:
         raise ValueError(
             f"{op}: '{name}' must have {size} elements (got {value.numel()})"
@@ -160,7 +179,7 @@ def graph(
     indptr = pointers(op, indptr, device, or_pinned)
     indices = integer_vector(op, 'indices', indices, device, or_pinned)
     if indptr.dtype == torch.int32 and indices.dtype == torch.int64:
-        indptr = indptr.to(torch.int64)
+        indptr = as_int64(indptr)
     return indptr, indices
 
 
@@ -246,7 +265,7 @@ def random_keys(op: str, key: Tensor, batches: int | None) -> Tensor:
         )
     if key.device.type != 'cpu':
         raise ValueError(f"{op}: 'key' must be on the CPU (got {key.device})")
-    return key.contiguous()
+    return contiguous(key)
 
 
 def segment_ptr(

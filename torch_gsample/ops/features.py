@@ -57,7 +57,7 @@ def gather_rows(
         )
     return _check.call(
         torch.ops.gsample.gather_rows.default,
-        input.contiguous(),
+        _check.contiguous(input),
         index,
         num_threads=num_threads,
     )
@@ -67,7 +67,7 @@ def select_rows(input: Tensor, index: Tensor) -> Tensor:
     """Returns ``input.index_select(0, index)``, faster where it is long."""
     if is_compiling() or index.shape[0] < _MANY_ROWS or input.is_cuda:
         return input.index_select(0, index)
-    return torch.ops.gsample.gather_rows(input.contiguous(), index)
+    return torch.ops.gsample.gather_rows(_check.contiguous(input), index)
 
 
 @torch.library.register_fake('gsample::gather_rows')

@@ -47,7 +47,7 @@ tensor([1, 0, 2], dtype=torch.int32), tensor([1, 0, 2]))
     row = _check.integer_vector(op, 'row', row, device)
     col = _check.integer_vector(op, 'col', col, device)
     if row.dtype != col.dtype:
-        row, col = row.to(torch.int64), col.to(torch.int64)
+        row, col = _check.as_int64(row), _check.as_int64(col)
     if row.numel() != col.numel():
         raise ValueError(
             f"{op}: 'row' and 'col' must have the same length (got "
@@ -249,8 +249,9 @@ def real_vector(
         )
     if weight.dtype != torch.float64:
         exact = weight.dtype in (torch.float16, torch.bfloat16, torch.float32)
-        weight = weight.to(torch.float32 if exact else torch.float64)
-    return weight.detach().contiguous()
+        dtype = torch.float32 if exact else torch.float64
+        weight = weight if weight.dtype == dtype else weight.to(dtype)
+    return _check.contiguous(_check.detached(weight))
 
 
 def check_valid(op: str, name: str, weight: Tensor) -> None:

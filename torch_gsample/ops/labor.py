@@ -42,7 +42,9 @@ def labor_scale(indptr: Tensor, weight: Tensor, k: int) -> Tensor:
     if not isinstance(weight, Tensor) or weight.dtype != torch.float64:
         raise TypeError(f"{op}: 'weight' must be a float64 tensor")
     return torch.ops.gsample.labor_scale(
-        indptr, weight.detach().contiguous(), _check.count(op, 'k', k)
+        indptr,
+        _check.contiguous(_check.detached(weight)),
+        _check.count(op, 'k', k),
     )
 
 

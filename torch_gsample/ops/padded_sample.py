@@ -142,7 +142,7 @@ def neighbor_sample_padded(
 def _key(op: str, key: Any, device: torch.device) -> Tensor:
     """Returns a key that is on the CPU or, as it is, on the device."""
     if isinstance(key, Tensor) and key.is_cuda and key.device == device:
-        return key.contiguous()
+        return _check.contiguous(key)
     return _check.random_key(op, key)
 
 

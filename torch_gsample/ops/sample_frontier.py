@@ -75,7 +75,7 @@ def sample_frontier(
     """
     op = 'sample_frontier'
     device = _check.graph_device(op, indptr)
-    indptr = _check.pointers(op, indptr, device).to(torch.int64)
+    indptr = _check.as_int64(_check.pointers(op, indptr, device))
     n = indptr.numel() - 1
     # On a GPU the kernel looks how many edges there are.
     num_edges = None if indptr.is_cuda else int(indptr[-1])

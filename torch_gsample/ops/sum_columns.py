@@ -50,7 +50,9 @@ def sum_columns(
         )
     if perm is not None:
         perm = _check.int64_vector(op, 'perm', perm, value.shape[0], device)
-    return torch.ops.gsample.sum_columns(indptr, value.contiguous(), perm)
+    return torch.ops.gsample.sum_columns(
+        indptr, _check.contiguous(value), perm
+    )
 
 
 @torch.library.register_fake('gsample::sum_columns')

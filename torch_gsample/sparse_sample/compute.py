@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from torch_gsample import ops
-from torch_gsample.ops._check import is_known
+from torch_gsample.ops._check import as_int64, detached, is_known
 from torch_gsample.sparse_sample.errors import check_device, check_dim
 from torch_gsample.sparse_sample.layout import Layout
 
@@ -64,7 +64,7 @@ class Compute:
         if cols is None:
             return dense[:, 0].index_select(0, rows)
         flat = dense.reshape(m * n, *dense.shape[2:])
-        return flat.index_select(0, rows.to(torch.int64) * n + cols)
+        return flat.index_select(0, as_int64(rows) * n + cols)
 
     def _same_order(self: Any, other: 'SparseSample') -> bool:
         """Whether two matrices hold the same edges, stored alike."""
@@ -111,7 +111,7 @@ class Compute:
         value, operand = self.values(), self._operand(name, other)
         if isinstance(operand, Tensor) and operand.dim() > 0:
             value, operand = same_dims(value, operand)
-        return self.with_value(
+        return self._of_value(
             function(operand, value) if swap else function(value, operand)
         )
 
@@ -140,7 +140,7 @@ class Compute:
             )
         check_device(name, self.device, other)
         operand = other.index_select(0, self._index(dim))
-        return self.with_value(function(*same_dims(self.values(), operand)))
+        return self._of_value(function(*same_dims(self.values(), operand)))
 
     def add(
         self,
@@ -226,7 +226,7 @@ class Compute:
         return self._binary('pow', torch.pow, other, swap=True)
 
     def __neg__(self: Any) -> 'SparseSample':
-        return self.with_value(-self.values())
+        return self._of_value(-self.values())
 
     def apply(
         self: Any, function: Callable[[Tensor], Tensor]
@@ -254,9 +254,7 @@ class Compute:
         self: Any, name: str, reduce: str, dim: int, fill: float
     ) -> Tensor:
         value = self.values()
-        index = (
-            self._index(dim).to(torch.int64).view(-1, *[1] * (value.dim() - 1))
-        )
+        index = as_int64(self._index(dim)).view(-1, *[1] * (value.dim() - 1))
         return self._zeros(dim, fill).scatter_reduce_(
             0, index.expand_as(value), value, reduce, include_self=False
         )
@@ -295,7 +293,7 @@ class Compute:
         dim = check_dim('degree', dim)
         layout, by_column = self._primary
         if by_column == (dim == 0):
-            return layout.indptr.diff().to(torch.int64)
+            return as_int64(layout.indptr.diff())
         return torch.bincount(self._index(dim), minlength=self.shape[1 - dim])
 
     def mean(
@@ -366,9 +364,9 @@ class Compute:
         """
         dim = self._reduced('softmax', dim, axis) or 0
         index = self._index(dim)
-        shift = self.with_value(self.values().detach()).max(dim)
+        shift = self._of_value(detached(self.values())).max(dim)
         shifted = self.values() - shift.index_select(0, index)
-        out = self.with_value(shifted.exp())
+        out = self._of_value(shifted.exp())
         return out.div(out.sum(dim), dim)
 
 

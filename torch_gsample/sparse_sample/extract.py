@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.compiler import is_dynamo_compiling as is_compiling
 
 from torch_gsample import ops
+from torch_gsample.ops._check import as_int64
 from torch_gsample.ops.features import select_rows
 from torch_gsample.sparse_sample.errors import check_device, check_dim
 from torch_gsample.sparse_sample.layout import Layout
@@ -54,7 +55,7 @@ class Extract:
             (self.num_rows, cols.shape[0]),
             edge,
             self.row_ids,
-            cols if self.col_ids is None else self.col_ids[cols],
+            _ids_at(self.col_ids, cols),
         )
 
     def _take_rows(
@@ -70,12 +71,12 @@ class Extract:
         )
         col_ids = self.col_ids
         if cols is not None:
-            col_ids = cols if col_ids is None else col_ids[cols]
+            col_ids = _ids_at(col_ids, cols)
         return self._of_csc(
             Layout(indptr, indices),
             (rows.shape[0], indptr.shape[0] - 1),
             edge,
-            rows if self.row_ids is None else self.row_ids[rows],
+            _ids_at(self.row_ids, rows),
             col_ids,
         )
 
@@ -89,21 +90,14 @@ class Extract:
     ) -> 'SparseSample':
         """Makes a matrix of some edges, at positions ``edge`` of the CSC."""
         perm = self.csc.perm
-        edge = edge if perm is None else perm[edge]
+        edge = _ids_at(perm, edge)
         value = None if self.value is None else select_rows(self.value, edge)
-        edge_id = edge
-        if self._edge_id is not None:
-            edge_id = (
-                self._edge_id[edge]
-                if is_compiling()
-                else select_rows(self._edge_id, edge)
-            )
         return type(self)(
             layout,
             None,
             shape,
             value,
-            edge_id,
+            _ids_at(self._edge_id, edge),
             row_ids,
             col_ids,
         )
@@ -130,9 +124,9 @@ class Extract:
         edge = mask.nonzero().view(-1)
         first = torch.zeros(1, dtype=torch.int64, device=self.device)
         before = torch.cat([first, mask.cumsum(0)])
-        indptr = before[layout.indptr.to(torch.int64)].to(layout.indptr.dtype)
+        indptr = before[as_int64(layout.indptr)].to(layout.indptr.dtype)
         return self._of_csc(
-            Layout(indptr, layout.indices[edge]),
+            Layout(indptr, select_rows(layout.indices, edge)),
             self.shape,
             edge,
             self.row_ids,
@@ -164,7 +158,7 @@ class Extract:
             (rows.shape[0], out.num_cols),
             out.value,
             out._edge_id,
-            rows if out.row_ids is None else out.row_ids[rows],
+            _ids_at(out.row_ids, rows),
             out.col_ids,
         )
 
@@ -182,6 +176,11 @@ class Extract:
         )
 
 
+def _ids_at(ids: Tensor | None, place: Tensor) -> Tensor:
+    """The ids at some places, which are the ids where there are none."""
+    return place if ids is None else select_rows(ids, place)
+
+
 def _positions(name: str, index: Index, size: int) -> Tensor | None:
     """Spells an index as positions; :obj:`None` for all."""
     if isinstance(index, slice):
@@ -193,7 +192,8 @@ def _positions(name: str, index: Index, size: int) -> Tensor | None:
     if isinstance(index, list) and not index:
         return torch.empty(0, dtype=torch.int64)
     try:
-        index = torch.as_tensor(index)
+        if not isinstance(index, Tensor):
+            index = torch.as_tensor(index)
     except (RuntimeError, TypeError, ValueError):
         raise IndexError(
             f"SparseSample: '{name}' must be positions, a mask or a slice "
@@ -213,7 +213,7 @@ def _positions(name: str, index: Index, size: int) -> Tensor | None:
             f"SparseSample: '{name}' must be a vector of integers (got "
             f'{index.dtype} of shape {list(index.shape)})'
         )
-    index = index.to(torch.int64)
+    index = as_int64(index)
     if index.is_cuda:  # kernels check, so that nothing waits here
         return torch.where(index < 0, index + size, index)
     if not is_compiling() and index.numel() > 0:

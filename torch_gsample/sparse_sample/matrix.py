@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.compiler import is_dynamo_compiling as is_compiling
 
 from torch_gsample import ops, placement
+from torch_gsample.ops._check import as_int64
 from torch_gsample.sparse_sample.build import Build
 from torch_gsample.sparse_sample.compute import Compute
 from torch_gsample.sparse_sample.convert import Convert
@@ -163,7 +164,7 @@ class SparseSample(
             positions in the matrix, in the order of :attr:`value`.
         """
         layout, by_column = self._primary
-        minor, major = layout.indices.to(torch.int64), layout.major()
+        minor, major = as_int64(layout.indices), layout.major()
         return (minor, major) if by_column else (major, minor)
 
     def _index(self, dim: int) -> Tensor:
@@ -199,21 +200,21 @@ class SparseSample(
         if ids is None:
             return ops.unique_nodes(index, size)[0]
         held = torch.zeros(size, dtype=torch.bool, device=index.device)
-        held.index_fill_(0, index.to(torch.int64), True)
+        held.index_fill_(0, as_int64(index), True)
         return ids[held]
 
     def row_of_edge(self) -> Tensor:
         """Returns the id of the row of each edge, int64 ``[num_edges]``."""
         index = self._index(1)
         if self.row_ids is None:
-            return index.to(torch.int64)
+            return as_int64(index)
         return self.row_ids.index_select(0, index)
 
     def column_of_edge(self) -> Tensor:
         """Returns the id of the column of each edge."""
         index = self._index(0)
         if self.col_ids is None:
-            return index.to(torch.int64)
+            return as_int64(index)
         return self.col_ids.index_select(0, index)
 
     def nodes(self) -> Tensor:
@@ -280,6 +281,10 @@ class SparseSample(
                 f"with_value: 'value' must have {self.num_edges} rows, one "
                 f'for each edge (got shape {list(value.shape)})'
             )
+        return self._of_value(value)
+
+    def _of_value(self, value: Tensor | None) -> 'SparseSample':
+        """Is :meth:`with_value` for values that are known to fit."""
         return SparseSample(
             self._csc,
             self._csr,

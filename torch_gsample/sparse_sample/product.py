@@ -81,4 +81,4 @@ class Product:
         check_device('sddmm', self.device, x, y)
         left = x.index_select(0, self._index(1))
         right = y.index_select(0, self._index(0))
-        return self.with_value((left * right).sum(-1))
+        return self._of_value((left * right).sum(-1))

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from torch_gsample import ops
+from torch_gsample.ops._check import detached
 from torch_gsample.rng import current_program
 from torch_gsample.sparse_sample.errors import call_as
 
@@ -36,7 +37,7 @@ class RowProbs:
 
     def __init__(self, probs: Tensor):
         self.rows, self.cum_weight = call_as(
-            'RowProbs', ops.positive_weights, probs.detach(), 'probs'
+            'RowProbs', ops.positive_weights, detached(probs), 'probs'
         )
         total = probs.sum()
         self.probs = probs / torch.where(total > 0, total, 1)

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.compiler import is_dynamo_compiling as is_compiling
 
 from torch_gsample import ops
-from torch_gsample.ops._check import is_known
+from torch_gsample.ops._check import as_int64, detached, is_known
 from torch_gsample.ops.features import select_rows
 from torch_gsample.rng import current_program
 from torch_gsample.sparse_sample.errors import call_as, check_device
@@ -104,7 +104,7 @@ class Select:
                 f'for each edge (got shape {list(probs.shape)})'
             )
         check_device(name, self.device, probs)
-        return probs.detach()
+        return detached(probs)
 
     def collective_sample(
         self: Any,
@@ -153,7 +153,7 @@ class Select:
         rows, cum_weight = call_as(
             'collective_sample',
             ops.positive_weights,
-            probs.detach(),
+            detached(probs),
             'node_probs',
         )
         if not is_compiling() and rows.numel() == 0 and self.num_edges > 0:
@@ -205,7 +205,7 @@ class Select:
         """
         matrix = self
         if probs is not None:
-            matrix = self.with_value(
+            matrix = self._of_value(
                 self._edge_probs('random_walk_step', probs)
             )
         steps = matrix[:, nodes]
@@ -213,5 +213,5 @@ class Select:
         weights = None if probs is None else steps.value
         steps = steps.individual_sample(1, weights)
         out = nodes.to(torch.int64, copy=True)
-        out[steps._index(0)] = steps._index(1).to(torch.int64)
+        out[steps._index(0)] = as_int64(steps._index(1))
         return out

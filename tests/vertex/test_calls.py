@@ -241,6 +241,11 @@ def test_errors_name_the_line_and_the_reason(program, given, message):
         program(graph(), h=H, **given)
 
 
+@vertex_program
+def counts(v):
+    return sum(1.0 for u in v.innbs)
+
+
 CALLS = [
     (TypeError, lambda: sums([1], h=H, eps=H[0, :1]), 'must be a SparseSampl'),
     (ValueError, lambda: sums(H, h=H, eps=H[0, :1]), 'edge_index of shape'),
@@ -260,6 +265,7 @@ CALLS = [
     (IndexError, lambda: sums(graph(), h=H[:3], eps=H[0, :1]), ''),
     (TypeError, lambda: vertex_program(lambda: 0), 'must take the vertex'),
     (RuntimeError, lambda: mean([1]), 'vertex programs only'),
+    (ValueError, lambda: counts(graph()), 'no features say their dtype'),
 ]
 
 

@@ -32,6 +32,7 @@ from torch_gsample.codegen.vertex_unit import (
     Unit,
     ordered,
 )
+from torch_gsample.vertex.factors import Factors
 
 #: Of an element-wise operation: work that an edge may do again.
 CHEAP = frozenset({'add', 'sub', 'mul', 'neg'})
@@ -229,6 +230,7 @@ class _Reverse:
             number = len(self._unit.leaves) + i
             self._add(root, root, operand(number, root.dtype), DESTINATION)
         found = {}
+        factors = Factors(self._roots, self.types)
         for node in reversed(nodes):
             if node not in needed or node not in self._parts:
                 continue
@@ -240,7 +242,7 @@ class _Reverse:
                 if grad is None:
                     continue
                 if node.op == 'operand':
-                    found[int(node.value or 0), kind] = grad
+                    found[int(node.value or 0), kind] = factors.first(grad)
                     continue
                 parts = self._derivatives(node, grad)
                 for arg, part in zip(node.args, parts, strict=True):

@@ -239,9 +239,11 @@ def _make(
         (row, col), edge_id = tensors[0], None
         num_edges = row.numel()
     if loops != Loops.KEEP:
+        row, col = _narrow(row, col, num_sources, num_dst)
         kept = (row != col).nonzero().view(-1)
-        edge_id = kept if edge_id is None else edge_id.long()[kept]
         row, col = row[kept], col[kept]
+        edge_id = kept if edge_id is None else edge_id.long()[kept]
+        del kept
     if loops == Loops.REPLACE:
         vertices = torch.arange(
             min(num_sources, num_dst), dtype=row.dtype, device=row.device
@@ -254,6 +256,23 @@ def _make(
     assert csc.perm is not None
     edge_id = csc.perm if edge_id is None else edge_id[csc.perm]
     return Graph(_layout(csc, edge_id), num_edges)
+
+
+def _narrow(
+    row: Tensor, col: Tensor, num_sources: int, num_dst: int
+) -> tuple[Tensor, Tensor]:
+    """Returns ends of edges as int32, if all are vertices and can be.
+
+    Half the memory is taken while a layout is made. What is out of range stays
+    so, for the error that names it.
+    """
+    for index, size in ((row, num_sources), (col, num_dst)):
+        if index.dtype == torch.int32 or not index.numel():
+            return row, col
+        low, high = (int(x) for x in index.aminmax())
+        if low < 0 or high >= min(size, torch.iinfo(torch.int32).max):
+            return row, col
+    return row.int(), col.int()
 
 
 def _layout(csc: CSC, edge_id: Tensor | None) -> Layout:

@@ -50,7 +50,7 @@ class Fused:
             i for i, leaf in enumerate(unit.leaves) if leaf.name != DEGREE
         ]
         self.number = unit_number(unit, wanted)
-        _fused[self.number] = self
+        fused_units[self.number] = self
 
     def source(self, index: torch.dtype = torch.int32) -> str:
         """Returns its C++ text."""
@@ -133,7 +133,7 @@ class Fused:
 
 
 #: All units of this process, by their numbers.
-_fused: dict[int, Fused] = {}
+fused_units: dict[int, Fused] = {}
 
 
 @lru_cache(maxsize=1024)
@@ -174,7 +174,8 @@ class Gradients:
     Args:
         wanted (Tuple[int, ...]): The operands that want gradients.
         plan (Backward): What they compute.
-        saved (Tuple[int, ...]): The outputs of the unit that they read.
+        saved (Tuple[int, ...]): The outputs of the unit that they read; none
+            where they do not.
         num_results (int): Outputs of the unit that have gradients.
         parts (Tuple): Of each of the two units, the operator, if there is
             one, and which of all operands it reads.
@@ -182,9 +183,19 @@ class Gradients:
 
     wanted: tuple[int, ...]
     plan: Backward
-    saved: tuple[int, ...]
+    saved: tuple[int | None, ...]
     num_results: int
     parts: tuple[tuple[Fused | None, list[int]], ...]
+
+    @property
+    def read(self) -> set[int]:
+        """The operands of the unit, and what follows, that they read."""
+        return {
+            kept[i]
+            for part, kept in self.parts
+            if part is not None
+            for i in part.given
+        }
 
 
 def training(unit: Unit, wanted: Sequence[int]) -> Fused:
@@ -206,10 +217,10 @@ def _training(unit: Unit, wanted: tuple[int, ...]) -> Fused:
     outputs = list(unit.outputs)
     roots: list[Expression] = [output.root for output in outputs]
     used = _used(plan)
-    saved = []
+    saved: list[int | None] = []
     for i, node in enumerate(plan.saved):
         if first + i not in used:
-            saved.append(0)  # is not read
+            saved.append(None)  # is not read
             continue
         if node not in roots:
             roots.append(node)
@@ -243,7 +254,7 @@ def inference(unit: Unit) -> Fused:
 @torch._dynamo.assume_constant_result
 def _variant(number: int, wanted: tuple[int, ...]) -> int:
     """Returns the operator of a unit that gives some gradients."""
-    fused = _fused[number]
+    fused = fused_units[number]
     return training(fused.unit, [fused.given[i] for i in wanted]).number
 
 
@@ -280,7 +291,8 @@ def run_unit(
     )
 
 
-def _rows(sizes: Sequence[Any], level: int) -> dict[str, Any]:
+def rows_of(sizes: Sequence[Any], level: int) -> dict[str, Any]:
+    """Returns how many rows features of each graph type have."""
     rows = level_sizes(sizes, level)
     return dict(zip(('S', DESTINATION, EDGE), rows, strict=True))
 
@@ -296,13 +308,13 @@ def run_fused(
 ) -> list[Tensor]:
     """Is ``gsample::vertex_unit`` on any device."""
     made = graph_at(graph, types, sizes, Loops(loops), Level(level))
-    num_edges = _rows(sizes, level)[EDGE]
+    num_edges = rows_of(sizes, level)[EDGE]
     if made.num_edges != num_edges:
         raise ValueError(
             f'vertex_program: features of edges must have {made.num_edges} '
             f'rows (got {num_edges})'
         )
-    return _fused[unit].run(made, operands)
+    return fused_units[unit].run(made, operands)
 
 
 torch.library.impl('gsample::vertex_unit', ('cpu', 'cuda'))(run_fused)
@@ -318,81 +330,4 @@ def _fake(
     level: int,
     operands: Sequence[Tensor],
 ) -> list[Tensor]:
-    return _fused[unit].fake(_rows(sizes, level), graph[0])
-
-
-def _save(ctx: Any, inputs: Any, output: Any) -> None:
-    unit, graph, types, *ctx.edges, operands = inputs
-    ctx.fused = _fused[unit]
-    ctx.count = len(graph), len(operands)
-    backward = ctx.fused.backward
-    kept = [] if backward is None else [output[i] for i in backward.saved]
-    ctx.save_for_backward(types, *graph, *operands, *kept)
-
-
-def _backward(ctx: Any, grads: Sequence[Tensor | None]) -> Any:
-    backward = ctx.fused.backward
-    if backward is None:
-        raise RuntimeError(
-            'vertex_program: gradients of gradients are not supported: '
-            'differentiate once, without create_graph=True'
-        )
-    graphs, count = ctx.count
-    types, *saved = ctx.saved_tensors
-    sizes, _, level = ctx.edges
-    graph, operands = saved[:graphs], saved[graphs : graphs + count]
-    unit, plan = ctx.fused.unit, backward.plan
-    known = dict(zip(ctx.fused.given, operands, strict=True))
-    place = len(unit.leaves)
-    for tensor in (*saved[graphs + count :], *grads[: backward.num_results]):
-        known[place] = tensor
-        place += 1
-    rows = _rows(sizes, level)
-    for i, output in enumerate(unit.outputs[: backward.num_results]):
-        number = len(unit.leaves) + len(plan.saved) + i
-        if known[number] is None:
-            shape = rows[output.kind], unit.width(output.axes)
-            known[number] = graph[0].new_zeros(shape, dtype=unit.dtype)
-    outputs: list[list[Tensor]] = []
-    for part, kept in backward.parts:
-        found: list[Tensor] = []
-        if part is not None:
-            found = torch.ops.gsample.vertex_unit(
-                part.number,
-                graph,
-                types,
-                *ctx.edges,
-                [known[kept[i]] for i in part.given],
-            )
-        if not outputs:
-            for tensor in found[plan.given :]:
-                known[place] = tensor
-                place += 1
-        outputs.append(found)
-    total = _gradients(ctx.fused, plan, operands, outputs)
-    return None, [None] * graphs, None, None, None, None, total
-
-
-def _gradients(
-    fused: Fused,
-    plan: Backward,
-    operands: Sequence[Tensor],
-    outputs: list[list[Tensor]],
-) -> list[Tensor | None]:
-    """Puts the gradients of operands together."""
-    place = {number: i for i, number in enumerate(fused.given)}
-    found: list[Tensor | None] = [None] * len(operands)
-    for part in plan.gradients:
-        value = outputs[part.unit][part.output]
-        i = place[part.operand]
-        if part.is_total:
-            value = value.sum(0)
-        value = value.reshape(operands[i].shape)
-        known = found[i]
-        found[i] = value if known is None else known + value
-    return found
-
-
-torch.library.register_autograd(
-    'gsample::vertex_unit', _backward, setup_context=_save
-)
+    return fused_units[unit].fake(rows_of(sizes, level), graph[0])

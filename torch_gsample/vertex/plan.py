@@ -14,7 +14,12 @@ from math import prod
 import torch
 from torch import Tensor
 
-from torch_gsample.codegen.expression import Expression, operand
+from torch_gsample.codegen.expression import (
+    Expression,
+    apply,
+    constant,
+    operand,
+)
 from torch_gsample.codegen.vertex_unit import (
     AGGREGATES,
     DESTINATION,
@@ -30,6 +35,7 @@ from torch_gsample.codegen.vertex_unit import (
 from torch_gsample.vertex.evaluate import evaluate
 from torch_gsample.vertex.operator import inference
 from torch_gsample.vertex.trace import (
+    DEGREE,
     RELATION,
     Nested,
     Operand,
@@ -254,7 +260,14 @@ class Plan:
             for leaf in self.leaves
         ]
         axes = tuple(sorted(self.types.axes(root)))
-        total = Expression(f'{origin.op}_in', root.dtype, (root,))
+        if origin.op == 'mean':
+            degree = operand(len(leaves), root.dtype)
+            leaves.append(Leaf(DEGREE, DESTINATION, root.dtype))
+            one = constant(1, root.dtype)
+            count = apply('clamp_min', degree, one)
+            total = apply('div', apply('sum_in', root), count)
+        else:
+            total = apply(f'{origin.op}_in', root)
         output = Output(total, DESTINATION, axes)
         return unit_of(DESTINATION, leaves, self.sizes, [output])
 

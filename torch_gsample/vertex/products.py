@@ -24,13 +24,11 @@ def product_by_type(x: Tensor, weight: Tensor, type: Tensor) -> Tensor:
 def run_product(x: Tensor, weight: Tensor, type: Tensor) -> Tensor:
     """Is ``gsample::product_by_type`` on any device."""
     sections = _sections(type, weight.shape[0])
-    shape = *x.shape[:-1], weight.shape[-1]
-    parts = [
-        part.reshape(-1, x.shape[-1]) @ matrix
-        for part, matrix in zip(x.split(sections), weight, strict=True)
-    ]
-    # The empty one is for no types at all.
-    return torch.cat([x.new_empty(0, shape[-1]), *parts]).reshape(shape)
+    out = x.new_empty((*x.shape[:-1], weight.shape[-1]))
+    parts = zip(x.split(sections), weight, out.split(sections), strict=True)
+    for part, matrix, place in parts:
+        torch.mm(part.flatten(0, -2), matrix, out=place.flatten(0, -2))
+    return out
 
 
 def run_outer(x: Tensor, y: Tensor, type: Tensor, num_types: int) -> Tensor:
@@ -47,12 +45,12 @@ def run_outer(x: Tensor, y: Tensor, type: Tensor, num_types: int) -> Tensor:
         the sum of the outer products of its rows.
     """
     sections = _sections(type, num_types)
-    sizes = x.shape[-1], y.shape[-1]
-    parts = [
-        a.reshape(-1, sizes[0]).t() @ b.reshape(-1, sizes[1])
-        for a, b in zip(x.split(sections), y.split(sections), strict=True)
-    ]
-    return torch.cat([x.new_empty(0, sizes[1]), *parts]).reshape(-1, *sizes)
+    out = x.new_empty((num_types, x.shape[-1], y.shape[-1]))
+    for a, b, place in zip(
+        x.split(sections), y.split(sections), out, strict=True
+    ):
+        torch.mm(a.flatten(0, -2).t(), b.flatten(0, -2), out=place)
+    return out
 
 
 def _sections(type: Tensor, num_types: int) -> list[int]:
@@ -89,11 +87,14 @@ def _save(ctx: Any, inputs: Sequence[Any], output: Tensor) -> None:
 
 def _product_backward(ctx: Any, grad: Tensor) -> Any:
     x, weight, type = ctx.saved_tensors
+    if hasattr(ctx, 'maybe_clear_saved_tensors'):
+        ctx.maybe_clear_saved_tensors()
     dx = dw = None
-    if ctx.needs_input_grad[0]:
-        dx = product_by_type(grad, weight.transpose(-1, -2), type)
     if ctx.needs_input_grad[1]:
         dw = _weight_gradient(x, grad, type, weight)
+    del x  # its memory may be that of the other gradient
+    if ctx.needs_input_grad[0]:
+        dx = product_by_type(grad, weight.transpose(-1, -2), type)
     return dx, dw, None
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+import torch_gsample.vertex.autograd  # noqa: F401  # gradients of units
 from torch_gsample.codegen.vertex_unit import (
     DESTINATION,
     EDGE,

@@ -139,7 +139,11 @@ def _aggregation(tracer: Tracer, name: str) -> Callable[..., Any]:
             )
         if not isinstance(item, Value):
             dtypes = [x.dtype for x in tracer.signature.values()]
-            dtype = next(d for d in dtypes if d.is_floating_point)
+            dtype = next((d for d in dtypes if d.is_floating_point), None)
+            if dtype is None:
+                raise Unsupported(
+                    f'{name} of numbers, where no features say their dtype'
+                )
             item = Value(tracer, constant(item, dtype), PARAMETER, ())
         return tracer.aggregate(name, item)
 

@@ -250,10 +250,10 @@ class Tracer:
 
     def aggregate(self, op: str, body: Value) -> Value:
         """Records an aggregation of edges, edges of a type, or types."""
-        if op == 'mean':
+        if op == 'mean' and body.kind != RELATION and self.group is None:
             total = self.aggregate('sum', body)
             # A vertex without edges has 0.
-            count = self.degree(total.kind, body)
+            count = self.degree(body.dtype)
             one = constant(1, body.dtype)
             below = apply('clamp_min', count.expr, one)
             expr = apply('div', total.expr, below)
@@ -281,21 +281,11 @@ class Tracer:
         name = f'{op} of {"types" if kind == DESTINATION else "a type"}'
         return self.add(name, kind, dims, body.dtype, Nested(op, body))
 
-    def degree(self, kind: str, body: Value) -> Value:
-        """Returns how many edges, or types, are aggregated."""
-        key = 'degree', kind, body.kind == RELATION, body.dtype
+    def degree(self, dtype: torch.dtype) -> Value:
+        """Returns how many edges are aggregated."""
+        key = 'degree', dtype
         if key not in self._known:
-            if kind == DESTINATION and body.kind != RELATION:
-                origin: Origin = Degree()
-                value = self.add(DEGREE, kind, (), body.dtype, origin)
-            else:
-                one = Value(
-                    self,
-                    constant(1, body.dtype),
-                    body.kind if body.kind == RELATION else EDGE,
-                    (),
-                )
-                value = self._nested('sum', kind, one)
+            value = self.add(DEGREE, DESTINATION, (), dtype, Degree())
             self._known[key] = value
         return self._known[key]
 

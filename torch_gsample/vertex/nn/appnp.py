@@ -52,5 +52,5 @@ class APPNP(nn.APPNP):
         )
         out = x
         for _ in range(self.K):
-            out = propagate(out) * (1 - self.alpha) + self.alpha * x
+            out = propagate(out, x, self.alpha)
         return out

@@ -118,8 +118,9 @@ class GATConv(nn.GATConv):
             )
         source, target = self._projected(x)
         loops = min(source.shape[0], target.shape[0]) * self.add_self_loops
+        shape = -1, self.heads, self.out_channels
         features: dict[str, Any] = {
-            'x': (source, None),
+            'x': (source.view(shape), None),
             'score': self._scores(source, target),
         }
         if edge_attr is not None and self.lin_edge is not None:
@@ -148,7 +149,8 @@ class GATConv(nn.GATConv):
 
         They are products with matrices of a column for each head, which is
         ``att`` at the features of the head: no memory as large as the
-        features is taken, forward or backward.
+        features is taken forward. Backward, features are no view of anything
+        here, so that autograd adds their gradients in place.
         """
         one = torch.eye(self.heads, dtype=source.dtype, device=source.device)
         matrices = [
@@ -156,28 +158,24 @@ class GATConv(nn.GATConv):
             for att in (self.att_src, self.att_dst)
         ]
         if source is target:
-            both = source.flatten(1) @ torch.cat(matrices, dim=1)
+            both = source @ torch.cat(matrices, dim=1)
             first, second = both.split(self.heads, dim=1)
             return first, second
         first, second = (
-            x.flatten(1) @ matrix
+            x @ matrix
             for x, matrix in zip((source, target), matrices, strict=True)
         )
         return first, second
 
     def _projected(self, x: Any) -> tuple[Tensor, Tensor]:
-        """Returns ``[num_nodes, heads, out_channels]`` of both ends."""
-        shape = -1, self.heads, self.out_channels
+        """Returns ``[num_nodes, heads * out_channels]`` of both ends."""
         if self.lin is not None:
             if isinstance(x, Tensor):
-                out = self.lin(x).view(shape)
+                out = self.lin(x)
                 return out, out
-            return self.lin(x[0]).view(shape), self.lin(x[1]).view(shape)
+            return self.lin(x[0]), self.lin(x[1])
         source, target = (x, x) if isinstance(x, Tensor) else x
-        return (
-            self.lin_src(source).view(shape),
-            self.lin_dst(target).view(shape),
-        )
+        return self.lin_src(source), self.lin_dst(target)
 
     def _edge_scores(
         self, graph: Any, edge_attr: Tensor, loops: int

@@ -12,19 +12,13 @@ from torch_gsample.vertex.nn.fusible import (
     is_fusible,
     left_to_pyg,
 )
-from torch_gsample.vertex.program import vertex_program
+from torch_gsample.vertex.program import VertexProgram, vertex_program
 
 
 @vertex_program
 def degree(v):  # type: ignore
-    """Counts the in-neighbours of a vertex."""
-    return sum(1.0 for u in v.innbs) + v.loop
-
-
-@vertex_program
-def gcn(v):  # type: ignore
-    """Adds up neighbours and the vertex itself, normalised."""
-    return (sum(u.x * u.norm for u in v.innbs) + v.x * v.own) * v.norm
+    """Counts the in-edges of a vertex, in the dtype of a one."""
+    return sum(1.0 for u in v.innbs) * v.one
 
 
 @vertex_program
@@ -34,32 +28,62 @@ def weighted_degree(v):  # type: ignore
 
 
 @vertex_program
-def weighted_gcn(v):  # type: ignore
-    """Adds up neighbours by the weights of edges, normalised."""
-    return sum(e.w * e.src.norm * e.src.x for e in v.inedges) * v.norm
-
-
-@vertex_program
-def weighted_sum(v):  # type: ignore
-    """Adds up neighbours by the weights of edges."""
-    return sum(e.w * e.src.x for e in v.inedges)
-
-
-@vertex_program
 def neighbor_sum(v):  # type: ignore
     """Adds up neighbours."""
     return sum(u.x for u in v.innbs)
 
 
+def propagation(
+    weighted: bool, normalized: bool, alpha: float
+) -> VertexProgram:
+    """Returns the program of one step.
+
+    Args:
+        weighted (bool): Whether edges have weights.
+        normalized (bool): Whether vertices have factors ``norm``.
+        alpha (float): The part of ``restart`` in the result.
+    """
+    key = weighted, normalized, alpha
+    if key not in _programs:
+        _programs[key] = _propagation(*key)
+    return _programs[key]
+
+
+_programs: dict[tuple, VertexProgram] = {}
+
+
+def _propagation(
+    weighted: bool, normalized: bool, alpha: float
+) -> VertexProgram:
+    @vertex_program
+    def gcn(v):  # type: ignore
+        out = [e.src.x for e in v.inedges]
+        if normalized:
+            out = [x * e.src.norm for x, e in zip(out, v.inedges, strict=True)]
+        if weighted:
+            out = [x * e.w for x, e in zip(out, v.inedges, strict=True)]
+        total: Any = sum(out)
+        if normalized:
+            total = total * v.norm
+        if alpha:
+            total = total * (1 - alpha) + v.restart * alpha
+        return total
+
+    return gcn
+
+
 class Propagation:
     """Multiplies features by the adjacency that GCN normalises.
+
+    Loops are edges as others, so that features have gradients as sources only.
 
     Args:
         graph (Any): The graph.
         weight (torch.Tensor, optional): ``[num_edges]``.
         x (torch.Tensor): Features, for their number and dtype.
         normalize (bool): Whether it is normalised.
-        loop (float): The weight of the loops that vertices get; 0 for none.
+        loop (float): The weight of the loops that vertices get; 0 for none, 1
+            where edges have none.
     """
 
     def __init__(
@@ -73,46 +97,50 @@ class Propagation:
         self._graph, self._norm = graph, None
         self._size = x.shape[0], x.shape[0]
         self._loops = Loops.KEEP
-        self._loop: Tensor | None = None
+        if loop and (normalize or weight is not None):
+            self._loops = Loops.REPLACE
         if weight is not None:
             if loop:
-                self._loops = Loops.REPLACE
                 weight = _with_loops(graph, weight, loop, x.shape[0])
             weight = weight.to(x.dtype)
-        elif normalize:
-            if loop:
-                self._loops = Loops.REMOVE
-            self._loop = x.new_full((x.shape[0],), loop)
         self._weight = weight
         if normalize:
-            self._norm = self._factors()
+            self._norm = self._factors(x)
 
     def _run(self, program: Any, **features: Any) -> Tensor:
         return program(
             self._graph, size=self._size, loops=self._loops, **features
         )
 
-    def _factors(self) -> Tensor:
+    def _factors(self, x: Tensor) -> Tensor:
         if self._weight is None:
-            total = self._run(degree, loop=self._loop)
+            total = self._run(degree, one=x.new_ones(x.shape[0]))
         else:
             total = self._run(weighted_degree, w=self._weight)
         factor = total.pow(-0.5)
         return factor.masked_fill(factor == torch.inf, 0.0)
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """Returns the product with features."""
-        if self._weight is None and self._norm is None:
-            return self._run(neighbor_sum, x=x)
-        if self._norm is None:
-            return self._run(weighted_sum, x=x, w=self._weight)
+    def __call__(
+        self, x: Tensor, restart: Tensor | None = None, alpha: float = 0.0
+    ) -> Tensor:
+        """Returns the product with features, and a part of others.
+
+        Args:
+            x (torch.Tensor): The features.
+            restart (torch.Tensor, optional): The others.
+            alpha (float, optional): Their part.
+        """
+        features: dict[str, Any] = {'x': (x, None)}
         if self._weight is not None:
-            return self._run(
-                weighted_gcn, x=x, w=self._weight, norm=self._norm
-            )
-        assert self._loop is not None
-        own = self._loop * self._norm
-        return self._run(gcn, x=x, norm=self._norm, own=own)
+            features['w'] = self._weight
+        if self._norm is not None:
+            features['norm'] = self._norm
+        if alpha:
+            features['restart'] = None, restart
+        program = propagation(
+            self._weight is not None, self._norm is not None, alpha
+        )
+        return self._run(program, **features)
 
 
 def _with_loops(graph: Any, weight: Tensor, fill: float, size: int) -> Tensor:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import torch
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 from torch import Tensor
 
@@ -115,7 +116,7 @@ class Report:
         for column in self.columns:
             table.add_column(column)
         for row in self.rows:
-            table.add_row(*row)
+            table.add_row(*map(escape, row))
         Console().print(table)
 
     def markdown(self) -> str:

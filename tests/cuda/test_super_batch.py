@@ -19,7 +19,7 @@ from torch_gsample.compiler.pipeline import PASSES
 from torch_gsample.compiler.super_batch import captured, segments
 from torch_gsample.rng import program_scope
 
-#: On a GPU nothing is fused into generated kernels of edges.
+#: Without generated kernels of edges, which are compiled where they run.
 NAMES = [p.name for p in PASSES if 'edge_map' not in p.name]
 SIZES = [5, 9, 3]
 #: One of each kind, as captures take a while; all of them were seen to pass.

@@ -245,7 +245,7 @@ def test_unique_nodes_forget_calls_that_failed():
             assert local.tolist() == [0, 1, 2, 1]
 
 
-@pytest.mark.parametrize('num_nodes', [9_000, 2**40])
+@pytest.mark.parametrize('num_nodes', [9_000, 2**26, 2**32, 2**33, 2**40])
 def test_ascending_nodes_are_those_of_torch(num_nodes):
     ids = some_ids(num_nodes, 4_000, seed=1)
     node, local = ops.unique_nodes(ids, num_nodes, sorted=True)

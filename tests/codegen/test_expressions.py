@@ -215,13 +215,14 @@ def test_each_column_is_reduced_in_order(
     reduce, function, dtype, index, flags
 ):
     generator = torch.Generator().manual_seed(4)
-    degree = torch.randint(40, (9000,), generator=generator)
-    degree[[7, 31, 90]] = torch.tensor([512, 513, 700])
-    degree[500:-20] = 0  # more than a block has room for
+    degree = torch.randint(40, (18000,), generator=generator)
+    degree[[7, 31, 90, 95]] = torch.tensor([1024, 1025, 1400, 1400])
+    degree[91:95], degree[96] = 3, 30  # few in a block, many in the next
+    degree[1500:-20] = 0  # more than a block has room for
     indptr = torch.cat([torch.zeros(1, dtype=torch.int64), degree.cumsum(0)])
     x = torch.rand(int(indptr[-1]), generator=generator, dtype=dtype) + 0.4
     x[5::97], x[50::970] = torch.inf, torch.nan
-    want = torch.full((9000,), -3, dtype=dtype)  # of columns without edges
+    want = torch.full((18000,), -3, dtype=dtype)  # of columns without edges
     for col, values in enumerate(np.split((x * x).numpy(), indptr[1:-1])):
         for total in function.accumulate(values)[-1:]:
             want[col] = total.item()
@@ -233,7 +234,7 @@ def test_each_column_is_reduced_in_order(
     )
     path = build(cpp_source(program), flags)
     kernel = load_edge_kernel(str(path), layout_of(program))
-    for end in (9000, 401, 129, 16, 9, 1):
+    for end in (18000, 1401, 401, 129, 16, 9, 1):
         got = edge_map(kernel, [x[: indptr[end]], indptr[: end + 1].to(index)])
         assert torch.equal(got.nan_to_num(7), want[:end].nan_to_num(7))
 

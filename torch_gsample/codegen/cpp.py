@@ -13,6 +13,7 @@ PREAMBLE = """\
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 namespace {
 
@@ -127,7 +128,6 @@ _REDUCE_COLUMN = """\
       for (int f = 0; f < F; ++f)
         out[col * F + f] = P[col] < P[col + 1] ? total[f] : T(FILL);"""
 
-# Values of a block are computed first.
 _BLOCKS = """\
   Block<T> block;
   for (int64_t first = begin, count; first < end; first += count) {
@@ -143,12 +143,28 @@ _BLOCKS = """\
       out[first] = total;
       continue;
     }
+DIRECT
     T* const values = block.values();
 VALUES
     block.reduce(START, T(FILL), reduce, count, out + first);
   }
   return 0;
 }
+"""
+# Values of consecutive edges are computed where lanes take them. Gathers wait
+# less if all values of a block are computed first, as are those of the last
+# block: lanes read on behind its end.
+_DIRECT = """\
+    if (base + block.reach() <= edges) {
+      const auto read = [&](int64_t i, T* to) {
+        ahead(base + i + block.kAhead);
+#pragma omp simd
+        for (int j = 0; j < block.kWidth; ++j)
+          edge(base + i + j, 0, [&](T value, int) { to[j] = value; });
+      };
+      block.reduce(START, T(FILL), reduce, count, read, out + first);
+      continue;
+    }
 """
 _VALUES_OF_EDGES = """\
 #pragma omp simd
@@ -245,13 +261,27 @@ def reduction_text(program: Program) -> str:
 
 def _block_text(program: Program) -> str:
     """Returns the loop over blocks of columns."""
-    roles = [operand.role for operand in program.operands]
-    by_column = Role.COLUMN in roles
+    roles = {operand.role for operand in program.operands}
     text = _BLOCKS.replace(
-        'VALUES', _VALUES_OF_COLUMNS if by_column else _VALUES_OF_EDGES
+        'VALUES',
+        _VALUES_OF_COLUMNS if Role.COLUMN in roles else _VALUES_OF_EDGES,
     )
+    direct = not roles & {Role.COLUMN, Role.GATHER}
+    text = text.replace('DIRECT\n', _DIRECT if direct else '')
+    if direct:
+        text = _ahead_text(program) + text
     text = text.replace('POINTERS', f'x{program.pointers}')
     return _filled(program, text)
+
+
+def _ahead_text(program: Program) -> str:
+    """Returns the function that requests what an edge reads."""
+    lines = ['  const auto ahead = [&](int64_t e) {']
+    for i, operand in enumerate(program.operands):
+        if operand.role == Role.EDGE:
+            width = f' * {program.features}' if operand.wide else ''
+            lines.append(f'    __builtin_prefetch(x{i} + e{width});')
+    return '\n'.join([*lines, '  };']) + '\n'
 
 
 def column_text(program: Program) -> str:

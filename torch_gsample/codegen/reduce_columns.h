@@ -21,14 +21,14 @@ template <typename T>
 struct Totals {
   T total[kLanes<T>] = {};
 
-  // Takes kLanes values of each lane, and writes what it has after each. Bit i
-  // of first[lane] says whether value i is the first of a column.
-  template <typename Step>
-  void take(const T* const* value,
-            const uint8_t* first,
-            T start,
-            Step step,
-            T* to) {
+  // Takes kLanes values of each lane, as read(lane, to) gives them, and writes
+  // what it has after each. Bit i of first[lane] says whether value i is the
+  // first of a column.
+  template <typename Step, typename Read>
+  void take(const Read& read, const uint8_t* first, T start, Step step, T* to) {
+    T value[kLanes<T>][kLanes<T>];
+    for (int lane = 0; lane < kLanes<T>; ++lane)
+      read(lane, value[lane]);
     for (int i = 0; i < kLanes<T>; ++i)
       for (int lane = 0; lane < kLanes<T>; ++lane) {
         const T before = first[lane] >> i & 1 ? start : total[lane];
@@ -120,16 +120,15 @@ struct VectorTotals {
 
   Vector total = {};
 
-  template <typename Step>
-  void take(const T* const* value,
-            const uint8_t* first,
-            T start,
-            Step step,
-            T* to) {
+  template <typename Step, typename Read>
+  void take(const Read& read, const uint8_t* first, T start, Step step, T* to) {
     Vector row[kWidth];
 #pragma GCC unroll 8
-    for (int lane = 0; lane < kWidth; ++lane)
-      row[lane] = load(value[lane]);
+    for (int lane = 0; lane < kWidth; ++lane) {
+      T value[kWidth];  // stays in a register
+      read(lane, value);
+      row[lane] = load(value);
+    }
     transpose(row);
     int64_t bytes = 0;
     std::memcpy(&bytes, first, kWidth);
@@ -154,74 +153,93 @@ struct Totals<double> : VectorTotals<double> {};
 template <typename T>
 class Block {
  public:
+  static constexpr int64_t kWidth = kLanes<T>;
+  // Values of a lane, to which its last column may add as many: the cache holds
+  // what all have. So far ahead are those of the next block.
+  static constexpr int64_t kShare = 1024;
+  static constexpr int64_t kAhead = kWidth * kShare;
+
   // Takes columns from `ptr` on, at least one, and `cols` at most. Returns how
   // many, or 0 if their pointers descend or leave [0, edges].
   template <typename index_t>
   int64_t take(const index_t* ptr, int64_t cols, int64_t edges) {
-    const int64_t base = ptr[0];
+    using Place = std::make_unsigned_t<index_t>;  // pointers may be anything
+    const int64_t base = ptr[0], most = std::min(cols, kColumns);
     if (base < 0 || base > edges)
       return 0;
-    std::fill(begin_, begin_ + kWidth, 0);
+    Place end = static_cast<Place>(base);
+    int64_t col = 0;
     longest_ = 0;
-    int64_t col = 0, lane = 0, begin = 0, end = 0, next = 0;
-    const auto close_lane = [&] { longest_ = std::max(longest_, end - begin); };
-    for (; col < cols && col < kColumns; ++col, end = next) {
-      if (ptr[col + 1] < ptr[col] || ptr[col + 1] > edges)
-        return 0;
-      next = ptr[col + 1] - base;
-      if (next - end > kShare)
-        break;
-      if (end - begin >= kShare) {
-        close_lane();
-        if (++lane == kWidth)
+    for (int64_t lane = 0; lane < kWidth; ++lane) {
+      const Place from = end;
+      begin_[lane] = static_cast<int64_t>(from) - base;
+      Place at = 0;
+      for (; col < most && at < kShare; ++col) {
+        const Place next = static_cast<Place>(ptr[col + 1]) - from;
+        if (static_cast<Place>(next - at) > kShare)
           break;
-        begin_[lane] = begin = end;
+        mark(lane, at);
+        last_[col] = next == at ? 0 : next * kWidth + lane;
+        at = next;
       }
-      mark(col, lane, end - begin, next - begin);
+      end = from + at;
+      longest_ = std::max<int64_t>(longest_, at);
     }
-    close_lane();
+    if (static_cast<int64_t>(end) > edges)
+      return 0;
     fits_ = col > 0;
-    return std::max<int64_t>(col, 1);
+    if (fits_)
+      return col;
+    return ptr[1] < ptr[0] || ptr[1] > edges ? 0 : 1;
   }
 
-  // Whether there is room for the values: not for those of a column that is
-  // longer than a lane, which is taken alone.
+  // Whether columns are short enough: one that is longer than kShare is taken
+  // alone, and not reduced here.
   bool fits() const { return fits_; }
 
+  // How many values from the first one on are read: some behind the last.
+  int64_t reach() const { return begin_[kWidth - 1] + longest_ + kWidth; }
+
+  // Room for as many values.
   T* values() { return values_; }
 
-  // A column without values gets `fill`. To be called once after `take`.
-  template <typename Step>
-  void reduce(T start, T fill, Step step, int64_t cols, T* out) {
-    const T* value[kWidth];
-    for (int lane = 0; lane < kWidth; ++lane)
-      value[lane] = values_ + begin_[lane];
+  // A column without values gets `fill`. read(i, to) gives values i, i + 1 and
+  // so on, kWidth of them. To be called once after `take`.
+  template <typename Step, typename Read>
+  void reduce(T start,
+              T fill,
+              Step step,
+              int64_t cols,
+              const Read& read,
+              T* out) {
     std::fill(totals_, totals_ + kWidth, fill);
     Totals<T> lanes;
-    for (int64_t i = 0; i < longest_; i += kWidth) {
-      lanes.take(value, first_ + i, start, step, totals_ + (i + 1) * kWidth);
-      std::memset(first_ + i, 0, kWidth);
-      for (auto& from : value)
-        from += kWidth;
-    }
+    for (int64_t i = 0; i < longest_; i += kWidth)
+      lanes.take([&](int lane, T* to) { read(begin_[lane] + i, to); },
+                 first_ + i, start, step, totals_ + (i + 1) * kWidth);
+    std::memset(first_, 0, longest_ / kWidth * kWidth + kWidth);
     for (int64_t col = 0; col < cols; ++col)
       out[col] = totals_[last_[col]];
   }
 
+  // The same, of values().
+  template <typename Step>
+  void reduce(T start, T fill, Step step, int64_t cols, T* out) {
+    const auto read = [&](int64_t i, T* to) {
+      std::memcpy(to, values_ + i, kWidth * sizeof(T));
+    };
+    reduce(start, fill, step, cols, read, out);
+  }
+
  private:
-  static constexpr int64_t kWidth = kLanes<T>;
-  // Values of a lane: the cache holds those of all. Its last column may go on
-  // to kRoom.
-  static constexpr int64_t kShare = 512;
   static constexpr int64_t kRoom = 2 * kShare;
   static constexpr int64_t kColumns = kRoom * kWidth;
 
-  // Column `col` has values begin, ..., end - 1 of a lane.
-  void mark(int64_t col, int64_t lane, int64_t begin, int64_t end) {
-    const int64_t bit = begin & (kWidth - 1);
-    const bool filled = begin < end;
-    first_[begin - bit + lane] |= filled << bit;
-    last_[col] = filled ? end * kWidth + lane : 0;
+  // A column begins at value `at` of a lane. Where it has none, the next one
+  // that has begins there, or the lane ends.
+  void mark(int64_t lane, int64_t at) {
+    const int64_t bit = at & (kWidth - 1);
+    first_[at - bit + lane] |= static_cast<uint8_t>(1 << bit);
   }
 
   // Values of lane l begin at begin_[l]. A lane reads on behind its end.

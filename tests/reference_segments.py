@@ -45,7 +45,15 @@ def slice_rows_segments(
 
 
 def sample_nodes_segments(
-    num_nodes, k, key, call_id=0, *, ptr=None, cum_weight=None, replace=False
+    num_nodes,
+    k,
+    key,
+    call_id=0,
+    *,
+    ptr=None,
+    cum_weight=None,
+    replace=False,
+    device_of=None,
 ):
     parts = []
     for batch, row in enumerate(key):

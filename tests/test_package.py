@@ -71,7 +71,10 @@ LAYERS = {
 
 
 IMPORT = """
-import json, sys, time, torch, torch_geometric, torch_geometric.loader
+import json, sys, time
+start = time.process_time()
+import torch, torch_geometric, torch_geometric.loader
+needed = time.process_time() - start
 started = []
 def hook(event, args):
     names = 'subprocess.', 'os.exec', 'os.fork', 'os.posix_spawn', 'os.system'
@@ -81,9 +84,9 @@ sys.addaudithook(hook)
 print('|')
 start = time.process_time()
 import torch_gsample
-seconds = time.process_time() - start
+part = (time.process_time() - start) / needed
 print('|')
-print(json.dumps([seconds, started, sorted(sys.modules)]))
+print(json.dumps([part, started, sorted(sys.modules)]))
 """
 
 
@@ -100,11 +103,11 @@ def imports() -> list[dict]:
             check=True,
         )
         _, printed, report = done.stdout.split('|')
-        seconds, started, modules = json.loads(report)
+        part, started, modules = json.loads(report)
         reports.append(
             {
                 'printed': printed.strip() + done.stderr,
-                'seconds': seconds,
+                'part': part,
                 'started': started,
                 'modules': set(modules),
             }
@@ -193,9 +196,9 @@ def test_import_starts_no_program(imports):
 
 
 def test_import_is_quick(imports):
-    # The bound is 0.3 s; processor time does not see the other programs of a
-    # busy machine, but its caches do.
-    assert statistics.median(r['seconds'] for r in imports) < 0.6
+    # The bound is 0.3 s on an idle machine where what it needs, torch and PyG,
+    # takes 2.7 s. Both slow down alike where other programs run.
+    assert statistics.median(r['part'] for r in imports) < 0.22
 
 
 # Those of Spark run in its session, see tests/spark.

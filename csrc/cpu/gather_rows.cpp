@@ -9,7 +9,8 @@ namespace gsample {
 
 namespace {
 
-constexpr size_t kGrainBytes = size_t{1} << 18;  // rows copied by one task
+constexpr size_t kGrainBytes = size_t{1} << 18;  // copied by one task
+constexpr size_t kLine = 64;                     // least that a read costs
 constexpr int64_t kBlock = 1024;                 // rows between two polls
 constexpr int64_t kPrefetch = 256;               // how far ahead
 constexpr int64_t kStride = 16;
@@ -79,7 +80,7 @@ Status gather_rows(const char* input,
                    char* out,
                    int threads,
                    int64_t* where) {
-  const int64_t grain = kGrainBytes / std::max<size_t>(row_bytes, 1) + 1;
+  const int64_t grain = kGrainBytes / (row_bytes + kLine) + 1;
   std::atomic<int64_t> fault{size};
   Interrupt interrupt;
   parallel_ranges(size, grain, threads, [&](int64_t begin, int64_t end) {

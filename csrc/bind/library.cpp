@@ -145,6 +145,12 @@ STABLE_TORCH_LIBRARY(gsample, m) {
   m.def(
       "sum_outer_by_type(Tensor x, Tensor y, Tensor type, SymInt num_types) "
       "-> Tensor");
+  m.def(
+      "project_edges(Tensor[] graph, Tensor types, SymInt[] sizes, int loops, "
+      "bool mean, bool reverse, Tensor x, Tensor weight) -> Tensor");
+  m.def(
+      "sum_outer_edges(Tensor[] graph, Tensor types, SymInt[] sizes, "
+      "int loops, bool mean, Tensor x, Tensor y, SymInt num_types) -> Tensor");
 
   // Walks.
   m.def(

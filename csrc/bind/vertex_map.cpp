@@ -34,7 +34,7 @@ VertexKernel read_layout(const char* op, const std::vector<int64_t>& layout) {
                   " operands)");
   for (int64_t i = 0; i < count; ++i) {
     const int64_t* part = layout.data() + 3 * i + 3;
-    STD_TORCH_CHECK(part[0] >= 0 && part[0] < 4, op, ": 'layout' has no rows ",
+    STD_TORCH_CHECK(part[0] >= 0 && part[0] < 5, op, ": 'layout' has no rows ",
                     part[0]);
     STD_TORCH_CHECK(part[2] >= 1 && part[2] <= kMaxWidth, op,
                     ": 'layout' must have widths in [1, ", kMaxWidth, "]");
@@ -86,7 +86,11 @@ void check_operands(const char* op,
                         operands[i].is_cpu(),
                     op, ": operand ", i,
                     " must be on the CPU and of the kernel's dtype");
-    const int64_t size = rows[static_cast<int>(wanted.rows)] * wanted.width;
+    const int64_t given = operands[i].numel() / wanted.width;
+    const int64_t count = wanted.rows == VertexRows::kAny
+                              ? given
+                              : rows[static_cast<int>(wanted.rows)];
+    const int64_t size = count * wanted.width;
     STD_TORCH_CHECK(operands[i].numel() == size, op, ": operand ", i,
                     " must have ", size, " values (got ", operands[i].numel(),
                     ")");

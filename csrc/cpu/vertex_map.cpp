@@ -13,7 +13,8 @@ namespace gsample {
 
 namespace {
 
-constexpr int64_t kChunk = 64;       // vertices that a thread takes at once
+constexpr int64_t kChunk = 64;       // most vertices a thread takes at once
+constexpr int64_t kTurns = 16;       // chunks for each thread, if there can be
 constexpr int64_t kGrain = 1 << 12;  // vertices and edges that pay for a thread
 
 // Whether numbers are in [0, high): neither x nor high - 1 - x has a sign.
@@ -101,8 +102,10 @@ int run_vertex_kernel(const VertexKernel& kernel,
                       const std::vector<void*>& out,
                       int threads) {
   const int64_t vertices = sizes[0];
-  const int64_t wanted =
-      std::min<int64_t>(threads, (vertices + sizes[2]) / kGrain);
+  const int64_t wanted = std::max<int64_t>(
+      1, std::min<int64_t>(threads, (vertices + sizes[2]) / kGrain));
+  const int64_t chunk =
+      std::max<int64_t>(1, std::min(kChunk, vertices / (kTurns * wanted)));
   const int fault = kernel.is_wide
                         ? check_graph<int64_t>(kernel, sizes, graph, threads)
                         : check_graph<int32_t>(kernel, sizes, graph, threads);
@@ -110,11 +113,10 @@ int run_vertex_kernel(const VertexKernel& kernel,
     return fault;
   // Vertices come by descending degree: the last chunks are small, so that
   // threads end together.
-  parallel_items((vertices + kChunk - 1) / kChunk, std::max<int64_t>(1, wanted),
-                 [&](int64_t i) {
-                   kernel.run(i * kChunk, std::min(vertices, (i + 1) * kChunk),
-                              graph.data(), data.data(), out.data());
-                 });
+  parallel_items((vertices + chunk - 1) / chunk, wanted, [&](int64_t i) {
+    kernel.run(i * chunk, std::min(vertices, (i + 1) * chunk), graph.data(),
+               data.data(), out.data());
+  });
   return 0;
 }
 

@@ -16,8 +16,9 @@ using VertexKernelFunction = void (*)(int64_t begin,
                                       void* const* out);
 
 // What an operand or a result has a row for:
-// torch_gsample/ops/vertex_map.py, ROWS.
-enum class VertexRows { kCenter, kNeighbor, kEdge, kOne };
+// torch_gsample/ops/vertex_map.py, ROWS. kAny are as many as there are, which
+// the kernel finds by ids of edges: whoever gives these answers for them.
+enum class VertexRows { kCenter, kNeighbor, kEdge, kOne, kAny };
 
 struct VertexOperand {
   VertexRows rows;

@@ -97,8 +97,8 @@ VERTEX_MAPS = {
     "'layout' has 0 operands and results (got 1 operands)": lambda: load(
         0, 0, 1
     ),
-    "load_vertex_kernel: 'layout' has no rows 4": lambda: load(
-        0, 0, 1, 4, 0, 1
+    "load_vertex_kernel: 'layout' has no rows 5": lambda: load(
+        0, 0, 1, 5, 0, 1
     ),
     "load_vertex_kernel: 'layout' must have widths in [1, 65536]": (
         lambda: load(0, 0, 1, 0, 0, 0)

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch_gsample.ops import _check
 
 #: What an operand or a result of a kernel has a row for, by number.
-ROWS = ('center', 'neighbor', 'edge', 'one')
+ROWS = ('center', 'neighbor', 'edge', 'one', 'any')
 _layouts: dict[int, tuple[int, ...]] = {}
 
 

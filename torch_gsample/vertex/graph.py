@@ -92,8 +92,8 @@ class Graph:
 
     def __init__(self, incoming: Layout, num_edges: int):
         self.incoming, self.num_edges = incoming, num_edges
-        #: Those of the last types of edges.
-        self.relations: Any = None
+        #: What was made of the last types of edges, by what makes it.
+        self.by_type: dict[Any, Any] = {}
 
     @property
     def num_sources(self) -> int:

@@ -34,6 +34,7 @@ from torch_gsample.codegen.vertex_unit import (
 )
 from torch_gsample.vertex.evaluate import evaluate
 from torch_gsample.vertex.operator import inference
+from torch_gsample.vertex.order import projection_of
 from torch_gsample.vertex.trace import (
     DEGREE,
     RELATION,
@@ -120,6 +121,12 @@ class Plan:
             number: _operator(*self.nested(origin))
             for number, origin in enumerate(self.origins)
             if isinstance(origin, Nested)
+        }
+        #: Of sums over types that one operator computes: how.
+        self.projections = {
+            number: found
+            for number, origin in enumerate(self.origins)
+            if (found := projection_of(origin, self.operands))
         }
         #: Of operands that others make: how these come to be.
         self.inputs = {

@@ -1,7 +1,7 @@
 """The edges of each type of each vertex: what nested aggregation runs over."""
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from torch_gsample.ops._fake import dynamic_size
 from torch_gsample.vertex.graph import Graph, Layout, Loops, graph_of
+from torch_gsample.vertex.tiles import Tiles
 
 
 class Level(IntEnum):
@@ -63,15 +64,22 @@ class Relations:
             TypeError: If types are no integers.
             ValueError: If there is no type for each edge, or one is negative.
         """
-        if types.is_inference():  # has no version
-            return _make(graph, types)
-        known = graph.relations
-        state = types._version
-        if known is None or known[0]() is not types or known[1] != state:
-            made = _make(graph, types)
-            graph.relations = weakref.ref(types), state, made
-            return made
-        return known[2]
+        return _once(graph, types, _make)
+
+
+def _once(
+    graph: Graph, types: Tensor, make: Callable[[Graph, Tensor], Any]
+) -> Any:
+    """Returns what is made of a graph and types, once for these."""
+    if types.is_inference():  # has no version
+        return make(graph, types)
+    known = graph.by_type.get(make)
+    state = types._version
+    if known is None or known[0]() is not types or known[1] != state:
+        made = make(graph, types)
+        graph.by_type[make] = weakref.ref(types), state, made
+        return made
+    return known[2]
 
 
 def graph_at(
@@ -98,7 +106,30 @@ def graph_at(
     return relations.outer if level == Level.OUTER else relations.inner
 
 
-def _make(graph: Graph, types: Tensor) -> Relations:
+def tiles_at(
+    tensors: Sequence[Tensor],
+    types: Tensor,
+    sizes: Sequence[int],
+    loops: Loops,
+) -> Tiles:
+    """Returns the edges of a graph for products by type.
+
+    Args:
+        tensors (Sequence[torch.Tensor]): Of the graph.
+        types (torch.Tensor): The type of each edge.
+        sizes (Sequence[int]): Sources and destinations.
+        loops (Loops): What is done with loops.
+    """
+    graph = graph_of(tensors, sizes[0], sizes[1], loops)
+    return _once(graph, types, _tiles)
+
+
+def _tiles(graph: Graph, types: Tensor) -> Tiles:
+    return Tiles(graph, _each(graph, types))
+
+
+def _each(graph: Graph, types: Tensor) -> Tensor:
+    """Returns the type of each in-edge, checked."""
     if types.is_floating_point() or types.dtype == torch.bool:
         raise TypeError(
             f"vertex_program: 'type' must hold integers (got {types.dtype})"
@@ -117,6 +148,12 @@ def _make(graph: Graph, types: Tensor) -> Relations:
             f"vertex_program: 'type' must not be negative (got "
             f'{int(each.min())})'
         )
+    return each
+
+
+def _make(graph: Graph, types: Tensor) -> Relations:
+    each = _each(graph, types)
+    layout = graph.incoming
     vertices = graph.num_destinations
     # By type, then by vertex; edges of a pair keep their order.
     key = each * vertices + layout.vertex()

@@ -14,6 +14,7 @@ from torch_gsample.codegen.vertex_unit import (
 )
 from torch_gsample.vertex.graph import Loops, graph_of
 from torch_gsample.vertex.operator import run_unit
+from torch_gsample.vertex.order import Projection
 from torch_gsample.vertex.plan import Computed, Plan, Step, evaluate_step
 from torch_gsample.vertex.products import product_by_type
 from torch_gsample.vertex.relations import Level
@@ -181,6 +182,9 @@ class Run:
 
     def _nested(self, number: int, origin: Nested) -> Tensor:
         """Aggregates the edges of each type, or the types."""
+        known = self._plan.projections.get(number)
+        if known is not None and self._graph[0].device.type == 'cpu':
+            return self._projected(known)
         unit, given = self._plan.levels[number]
         _, vertex = self._of_types()
         outer = origin.body.kind == RELATION
@@ -195,3 +199,13 @@ class Run:
             *(unit, self._graph, self._types, sizes, self._loops),
             *(Level.OUTER if outer else Level.INNER, operands),
         )[0]
+
+    def _projected(self, what: Projection) -> Tensor:
+        """Aggregates and multiplies at once."""
+        weight = self._operand(what.weight)
+        if what.transposed:
+            weight = weight.transpose(-1, -2)
+        return torch.ops.gsample.project_edges(
+            *(self._graph, self._types, self._sizes, int(self._loops)),
+            *(what.mean, False, self._operand(what.x), weight),
+        )

@@ -40,7 +40,9 @@ from tests.reference_segments import (  # noqa: F401
 )
 from tests.reference_vertex_map import (  # noqa: F401
     product_by_type,
+    project_edges,
     sum_outer_by_type,
+    sum_outer_edges,
     vertex_map,
     vertex_relations,
     vertex_unit,

@@ -92,6 +92,37 @@ def sum_outer_by_type(x, y, type, num_types):
     return out
 
 
+def project_edges(graph, types, sizes, loops, mean, reverse, x, weight):
+    """Of edges in any order, and loops as they are."""
+    assert loops == Loops.KEEP
+    row, col = graph[0][::-1] if reverse else graph[0]
+    out = [[0.0] * len(weight[0][0]) for _ in range(sizes[not reverse])]
+    factors = _factors(graph, types, mean)
+    for u, v, t, factor in zip(row, col, types, factors, strict=True):
+        for i, a in enumerate(x[u]):
+            for j, b in enumerate(weight[t][i]):
+                out[v][j] += factor * a * b
+    return out
+
+
+def sum_outer_edges(graph, types, sizes, loops, mean, x, y, num_types):
+    assert loops == Loops.KEEP
+    row, col = graph[0]
+    factors = _factors(graph, types, mean)
+    left = [
+        [factor * a for a in x[u]]
+        for u, factor in zip(row, factors, strict=True)
+    ]
+    right = [y[v] for v in col]
+    return sum_outer_by_type(left, right, types, num_types)
+
+
+def _factors(graph, types, mean):
+    """One by the in-edges that the destination has of the edge's type."""
+    pairs = list(zip(graph[0][1], types, strict=True))
+    return [1 / pairs.count(pair) if mean else 1.0 for pair in pairs]
+
+
 def _places(unit, axes):
     """Every index of some axes."""
     ranges = [range(unit.sizes[axis]) for axis in axes]

@@ -44,6 +44,8 @@ ROWS = torch.arange(12.0).view(3, 4).requires_grad_()
 MATRICES = torch.arange(60.0).view(5, 4, 3).requires_grad_()
 TURNED = MATRICES.detach()[:, 2:].transpose(1, 2).requires_grad_()
 TYPE = torch.tensor([1, 1, 4])
+#: Edges from three sources to two destinations.
+BY_TYPE = [torch.tensor([[0, 2, 2], [1, 0, 0]])], TYPE, [3, 2], 0
 
 # Arguments of each operator: several sets of (positional, by name).
 SAMPLES = {
@@ -265,6 +267,14 @@ SAMPLES = {
     'sum_outer_by_type': [
         ((ROWS, ROWS[:, :3], TYPE, 5), {}),
         ((ROWS[:0], ROWS[:0], NONE, 0), {}),
+    ],
+    'project_edges': [
+        ((*BY_TYPE, mean, reverse, ROWS[:rows], MATRICES), {})
+        for mean in (False, True)
+        for reverse, rows in ((False, 3), (True, 2))
+    ],
+    'sum_outer_edges': [
+        ((*BY_TYPE, mean, ROWS, ROWS[:2], 5), {}) for mean in (False, True)
     ],
     'configuration_model': [
         ((G.indptr, 3, False), {}),

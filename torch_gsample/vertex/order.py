@@ -45,12 +45,8 @@ def projection_of(
     given = product.origin
     total = _operand(given.x.expr, RELATION, operands)
     weight = _operand(given.weight.expr, PARAMETER, operands)
-    if (
-        *(total is None, weight is None),
-        *(not given.by_type, given.x.dtype != given.weight.dtype),
-    ) != (False,) * 4:
+    if total is None or weight is None:
         return None
-    assert total is not None and weight is not None
     inner = total.origin
     if not isinstance(inner, Nested) or inner.op not in ('sum', 'mean'):
         return None

@@ -122,11 +122,10 @@ class Plan:
             for number, origin in enumerate(self.origins)
             if isinstance(origin, Nested)
         }
-        #: Of sums over types that one operator computes: how.
+        #: Of these, what one operator computes for both levels.
         self.projections = {
-            number: found
-            for number, origin in enumerate(self.origins)
-            if (found := projection_of(origin, self.operands))
+            number: projection_of(self.origins[number], self.operands)
+            for number in self.levels
         }
         #: Of operands that others make: how these come to be.
         self.inputs = {

@@ -182,7 +182,7 @@ class Run:
 
     def _nested(self, number: int, origin: Nested) -> Tensor:
         """Aggregates the edges of each type, or the types."""
-        known = self._plan.projections.get(number)
+        known = self._plan.projections[number]
         if known is not None and self._graph[0].device.type == 'cpu':
             return self._projected(known)
         unit, given = self._plan.levels[number]

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch_geometric import nn
 
@@ -83,6 +84,9 @@ class RGCNConv(nn.RGCNConv):
             weight=weight,
             type=edge_type,
         )
+        if self.root is not None and self.bias is not None:
+            # In place: products are what no gradient reads.
+            return torch.addmm(self.bias, pair[1], self.root).add_(out)
         if self.root is not None:
-            out = out + pair[1] @ self.root
+            return (pair[1] @ self.root).add_(out)
         return out if self.bias is None else out + self.bias

@@ -129,5 +129,7 @@ class Tiles:
         type_: Tensor,
     ) -> Grouped:
         order = torch.argsort(indptr.diff(), descending=True, stable=True)
-        parts = (x.to(self._dtype) for x in (indptr, indices, code, order))
-        return Grouped(*parts, count, groups, type_)
+        indptr, indices, code, order = (
+            x.to(self._dtype) for x in (indptr, indices, code, order)
+        )
+        return Grouped(indptr, indices, code, order, count, groups, type_)

@@ -120,9 +120,10 @@ $(VENV)/wheel: $(VENV)/torch
 	touch $@
 
 # The extension is the one that is built already: one binary for all versions.
+# An older torch wants an older setuptools.
 $(VENV)-torch211/dev: $(VENV)/package
 	$(PYTHON) -m venv $(VENV)-torch211
-	grep --invert-match '^torch==' constraints.txt \
+	grep --invert-match -E '^(torch|setuptools)==' constraints.txt \
 		> $(VENV)-torch211/constraints.txt
 	$(VENV)-torch211/bin/python -m pip -qq --disable-pip-version-check \
 		install --constraint $(VENV)-torch211/constraints.txt torch==2.11.0 \

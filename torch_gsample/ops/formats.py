@@ -122,7 +122,7 @@ def check_csc(
     indptr, indices = _check.graph(op, indptr, indices, device)
     if is_compiling():  # operators check what they read
         return
-    checked = torch.ops.gsample.check_csc.default
+    checked = torch.ops.gsample.check_csc
     found = _check.call(checked, indptr, indices, num_rows)
     rule, where, value = found.cpu().tolist()
     if rule == 1:
@@ -182,7 +182,7 @@ def cumulate_weights(
     if indptr.is_cuda:  # the kernel checks, so that nothing waits here
         try:
             return _check.call(
-                torch.ops.gsample.cumulate_weights.default, indptr, weight
+                torch.ops.gsample.cumulate_weights, indptr, weight
             )
         except torch.OutOfMemoryError:
             raise
@@ -231,7 +231,7 @@ def positive_weights(
     device = _check.graph_device(op, weight, name)
     weight = real_vector(op, name, weight, device)
     try:
-        return _check.call(torch.ops.gsample.positive_weights.default, weight)
+        return _check.call(torch.ops.gsample.positive_weights, weight)
     except torch.OutOfMemoryError:
         raise
     except RuntimeError:

@@ -42,7 +42,7 @@ def labor_scale(indptr: Tensor, weight: Tensor, k: int) -> Tensor:
     if not isinstance(weight, Tensor) or weight.dtype != torch.float64:
         raise TypeError(f"{op}: 'weight' must be a float64 tensor")
     return _check.call(
-        torch.ops.gsample.labor_scale.default,
+        torch.ops.gsample.labor_scale,
         indptr,
         _check.contiguous(_check.detached(weight)),
         _check.count(op, 'k', k),

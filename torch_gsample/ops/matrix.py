@@ -229,7 +229,7 @@ def sample_nodes(
         there['device_of'] = torch.empty(0, dtype=torch.int64, device=device)
         _check.graph_device(op, there['device_of'], 'device')
     node = _check.call(
-        torch.ops.gsample.sample_nodes.default,
+        torch.ops.gsample.sample_nodes,
         num_nodes,
         k,
         _check.random_key(op, key),

@@ -82,7 +82,7 @@ def negative_sample(
         return _check.int64_vector(op, name, value, size, device)
 
     return _check.call(
-        torch.ops.gsample.negative_sample.default,
+        torch.ops.gsample.negative_sample,
         ids,
         num_nodes,
         target,

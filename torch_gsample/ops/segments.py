@@ -142,7 +142,7 @@ def sample_nodes_segments(
             op, 'cum_weight', cum_weight, size, place
         )
     return _check.call(
-        torch.ops.gsample.sample_nodes_segments.default,
+        torch.ops.gsample.sample_nodes_segments,
         num_nodes,
         k,
         _check.random_keys(op, key, batches),
@@ -229,7 +229,7 @@ def positive_weights_segments(
     ptr = _check.segment_ptr(op, 'ptr', ptr, weight.numel(), device)
     try:
         return _check.call(
-            torch.ops.gsample.positive_weights_segments.default, weight, ptr
+            torch.ops.gsample.positive_weights_segments, weight, ptr
         )
     except torch.OutOfMemoryError:
         raise

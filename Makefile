@@ -44,7 +44,8 @@ test-cuda:
 
 # With the oldest torch: for a schedule, as it is a download of its own.
 test-torch211: $(VENV)-torch211/dev
-	PYTHONPATH=. $(VENV)-torch211/bin/python -m pytest tests/compiler tests/ops
+	PYTHONPATH=.:$(VENV)-torch211 \
+		$(VENV)-torch211/bin/python -m pytest tests/compiler tests/ops
 
 bench: $(VENV)/dev
 	$(BIN)/python benchmark/neighbor.py
@@ -120,13 +121,18 @@ $(VENV)/wheel: $(VENV)/torch
 	touch $@
 
 # The extension is the one that is built already: one binary for all versions.
+# An older torch wants an older setuptools. Entry points are found beside the
+# environment.
 $(VENV)-torch211/dev: $(VENV)/package
 	$(PYTHON) -m venv $(VENV)-torch211
-	grep --invert-match '^torch==' constraints.txt \
+	grep --invert-match -E '^(torch|setuptools)==' constraints.txt \
 		> $(VENV)-torch211/constraints.txt
 	$(VENV)-torch211/bin/python -m pip -qq --disable-pip-version-check \
 		install --constraint $(VENV)-torch211/constraints.txt torch==2.11.0 \
-		torch-geometric setuptools hypothesis pytest pytest-timeout scipy
+		torch-geometric 'setuptools>=77' hypothesis pytest pytest-timeout \
+		scipy
+	$(VENV)-torch211/bin/python setup.py --quiet egg_info \
+		--egg-base $(VENV)-torch211
 	touch $@
 
 $(VENV)/interop: $(VENV)/dev

@@ -5,8 +5,8 @@ Columns add passes: ``plain`` runs the captured program in its canonical form,
 samples all hops at once, alone and with the gather of the values of the edges,
 which the program returns, too (``by hand``). ``overhead`` is what a call takes
 before and after the function that the backend made, of
-:func:`torch_gsample.compile` for four seeds of a tiny graph; the first
-compilation is Dynamo's but for the part of the backend.
+:func:`torch_gsample.compile` for four seeds of a tiny graph, eight nodes a
+layer; the first compilation is Dynamo's but for the part of the backend.
 
     python benchmark/compile.py --graphs small
     python benchmark/compile.py --graphs large --markdown results.md
@@ -54,16 +54,18 @@ class Backend:
         return call
 
 
-def programs(A: SparseSample) -> dict[str, Callable[..., Any]]:
+def programs(
+    A: SparseSample, few: int = 512, many: int = 4000
+) -> dict[str, Callable[..., Any]]:
     """The samplers, as functions of the graph and of seeds."""
     x = torch.rand(A.num_cols, 32)
     as_gcn, learned = algorithms.AsGCN(32), algorithms.PassSampler(32, 16)
     return {
         'GraphSAGE': lambda A, s: algorithms.graphsage(A, s, [25, 10]),
-        'LADIES 512': lambda A, s: algorithms.ladies(A, s, [512] * 3),
-        'LADIES 4000': lambda A, s: algorithms.ladies(A, s, [4000] * 3),
-        'FastGCN': lambda A, s: algorithms.fastgcn(A, s, [4000] * 3),
-        'AS-GCN': lambda A, s: as_gcn(A, s, [512] * 3, x),
+        'LADIES 512': lambda A, s: algorithms.ladies(A, s, [few] * 3),
+        'LADIES 4000': lambda A, s: algorithms.ladies(A, s, [many] * 3),
+        'FastGCN': lambda A, s: algorithms.fastgcn(A, s, [many] * 3),
+        'AS-GCN': lambda A, s: as_gcn(A, s, [few] * 3, x),
         'PASS': lambda A, s: learned(A, s, [10, 10], x),
         'ShaDow': lambda A, s: algorithms.shadow(A, s, [10, 5]),
         'GraphSAINT': lambda A, s: algorithms.saint_walk(A, s, 3),
@@ -123,7 +125,7 @@ def overhead(name: str) -> tuple[float, float]:
     """Returns seconds of a call beside its operators, and of the backend."""
     row, col = torch.arange(64).repeat(4), torch.randint(64, (256,))
     A = SparseSample.from_coo(row, col, torch.rand(256), (64, 64)).by_column()
-    compiled, made = gsample.compile(programs(A)[name]), Backend()
+    compiled, made = gsample.compile(programs(A, 8, 8)[name]), Backend()
     seeds, beside = torch.arange(4), []
     with (
         mock.patch('torch_gsample.compiler.compiled.backend', made),

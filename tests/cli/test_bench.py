@@ -95,12 +95,20 @@ def test_folders_are_checked_before_minutes_go_by(
 
 
 def test_candidates_take_turns():
-    calls = []
+    calls = []  # two rounds are untimed
     candidates = {n: lambda i, n=n: calls.append((n, i)) for n in 'ab'}
     timings = compare(candidates, rounds=2)
-    turns = [(n, i) for i in (0, 0, 0, 1) for n in 'ab']  # two are untimed
-    assert calls == turns
+    rounds = zip((0, 0, 0, 1), ('ba', 'ab', 'ab', 'ba'), strict=True)
+    assert calls == [(n, i) for i, order in rounds for n in order]
     assert [len(t.seconds) for t in timings.values()] == [2, 2]
     calls.clear()
     compare(candidates, rounds=9, max_seconds=0)
     assert len(calls) == 2 * (2 + 3)
+
+
+def test_all_are_as_often_first():
+    called = []
+    candidates = {name: lambda i, n=name: called.append(n) for name in 'abc'}
+    compare(candidates, rounds=6)
+    rounds = [''.join(called[i : i + 3]) for i in range(6, 24, 3)]
+    assert rounds == ['abc', 'cba', 'bca', 'acb', 'cab', 'bac']

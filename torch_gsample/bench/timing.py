@@ -34,6 +34,9 @@ def compare(
 ) -> dict[str, Timing]:
     """Times candidates in turns, so that a noisy machine disturbs all alike.
 
+    Who is first of a round finds nothing of it in the caches, and the others
+    what was left there: the order changes from round to round.
+
     Args:
         candidates (Dict[str, Callable]): Functions of the number of a round.
         rounds (int): How often each is timed, after two untimed rounds.
@@ -50,8 +53,8 @@ def compare(
     for i in range(-2, rounds):
         if i >= _LEAST_ROUNDS and time.monotonic() > end:
             break
-        for name, call in candidates.items():
-            start = clock()
+        for name in _order(list(candidates), i):
+            call, start = candidates[name], clock()
             for _ in range(repeats[name]):
                 call(max(i, 0))
             seconds = (clock() - start) / repeats[name]
@@ -60,3 +63,10 @@ def compare(
             else:
                 timings[name].seconds.append(seconds)
     return timings
+
+
+def _order(names: list[str], i: int) -> list[str]:
+    """Who is timed when: in 2n rounds, each of n is twice at each place."""
+    first = i // 2 % len(names)
+    turned = names[first:] + names[:first]
+    return turned[::-1] if i % 2 else turned

@@ -14,9 +14,8 @@ class ColumnsReport {
   };
 
   explicit ColumnsReport(const Tensor& like)
-      : memory_(torch::stable::new_zeros(like,
-                                         {sizeof(Found) / sizeof(int64_t)},
-                                         ScalarType::Long)) {}
+      : memory_(device_zeros("report", like, sizeof(Found) / sizeof(int64_t))) {
+  }
 
   Report* get() { return &found()->report; }
   int64_t* longest() { return &found()->longest; }

@@ -21,7 +21,7 @@ CurrentStream find_current_stream() {
 
 }  // namespace
 
-DeviceScope::DeviceScope(const char* op, const Tensor& like) {
+DeviceScope::DeviceScope(const char* op, const Tensor& like) : memory_(op) {
   static const CurrentStream current_stream = find_current_stream();
   STD_TORCH_CHECK(current_stream != nullptr, op,
                   ": torch's CUDA library was not found; is this a build of "

@@ -9,6 +9,7 @@
 #include "../cuda/device.h"
 #include "../cuda/report.h"
 #include "check.h"
+#include "device_memory_cuda.h"
 
 // The emulator runs the same operators on tensors of the CPU, under a name of
 // its own, for tests.
@@ -23,30 +24,23 @@
 namespace gsample {
 
 // Makes the device of a tensor the current one, with torch's current stream.
+// What is allocated is the operator's, from then on.
 class DeviceScope {
  public:
   DeviceScope(const char* op, const Tensor& like);
   StreamHandle stream() const { return stream_; }
 
  private:
+  const MemoryScope memory_;
   std::unique_ptr<torch::stable::accelerator::DeviceGuard> guard_;
   StreamHandle stream_;
 };
-
-// A vector on the device of `like`, not initialised.
-inline Tensor device_vector(const Tensor& like,
-                            int64_t size,
-                            ScalarType dtype = ScalarType::Long) {
-  Tensor out = torch::stable::new_empty(like, {size}, dtype);
-  poison(out.mutable_data_ptr(), size * out.element_size());
-  return out;
-}
 
 // A kernel's report, on the device.
 class DeviceReport {
  public:
   explicit DeviceReport(const Tensor& like)
-      : memory_(torch::stable::new_zeros(like, {kItems}, ScalarType::Long)) {}
+      : memory_(device_zeros("report", like, kItems)) {}
 
   Report* get() {
     return reinterpret_cast<Report*>(memory_.mutable_data_ptr<int64_t>());

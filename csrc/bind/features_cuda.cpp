@@ -30,7 +30,8 @@ Tensor gather_rows_cuda(Tensor input, Tensor index, int64_t) {
   int64_t row_bytes = static_cast<int64_t>(input.element_size());
   for (size_t i = 1; i < sizes.size(); ++i)
     row_bytes *= sizes[i];
-  Tensor out = torch::stable::new_empty(index, sizes, input.scalar_type());
+  Tensor out = device_tensor("rows", index, sizes, input.scalar_type(),
+                             static_cast<int64_t>(input.element_size()));
   DeviceReport device_report(index);
   gather_rows({static_cast<const char*>(data), input.size(0), row_bytes,
                index.const_data_ptr<int64_t>(), index.numel(),

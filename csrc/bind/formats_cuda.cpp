@@ -37,8 +37,10 @@ std::tuple<Tensor, Tensor, Tensor> coo_to_csc_cuda(
   const DeviceScope scope(op, row);
   const std::pair<Tensor, Tensor> sorted = stable_sort(col);
   const Tensor& perm = sorted.second;
-  Tensor indptr = device_vector(row, num_cols + 1, index_type(wide_indptr));
-  Tensor indices = device_vector(row, row.numel(), index_type(wide_indices));
+  Tensor indptr =
+      device_vector("indptr", row, num_cols + 1, index_type(wide_indptr));
+  Tensor indices =
+      device_vector("indices", row, row.numel(), index_type(wide_indices));
   DeviceReport report(row);
   const auto call = [&](auto input_type, auto indptr_type, auto index_type) {
     using input_t = decltype(input_type);
@@ -73,7 +75,7 @@ Tensor check_csc_cuda(Tensor indptr, Tensor indices, int64_t num_rows) {
   STD_TORCH_CHECK(num_rows >= 0, op, ": 'num_rows' must not be negative (got ",
                   num_rows, ")");
   const DeviceScope scope(op, indptr);
-  Tensor out = device_vector(indptr, 3);
+  Tensor out = device_vector("out", indptr, 3);
   Tensor lowest = to_device(indptr, {INT64_MAX, INT64_MAX}, scope);
   dispatch_graph(op, indptr.scalar_type(), indices.scalar_type(),
                  [&](auto indptr_type, auto index_type) {
@@ -103,7 +105,7 @@ Tensor labor_scale_cuda(Tensor indptr, Tensor weight, int64_t k) {
   STD_TORCH_CHECK(k > 0, op, ": 'k' must be positive (got ", k, ")");
   const DeviceScope scope(op, indptr);
   const int64_t n = indptr.numel() - 1;
-  Tensor scale = device_vector(indptr, n, ScalarType::Double);
+  Tensor scale = device_vector("scale", indptr, n, ScalarType::Double);
   DeviceReport report(indptr);
   const auto call = [&](auto indptr_type) {
     using indptr_t = decltype(indptr_type);

@@ -64,7 +64,7 @@ std::pair<Tensor, Tensor> sort_rows(const RowList& list,
                                     DeviceReport& report,
                                     const DeviceScope& scope) {
   const int64_t n = list.rows.numel();
-  Tensor key = device_vector(list.rows, n);
+  Tensor key = device_vector("key", list.rows, n);
   row_keys({list.rows.const_data_ptr<int64_t>(), n, num_rows, list.of.batch,
             list.of.ptr, list.of.batches, key.mutable_data_ptr<int64_t>(),
             report.get()},
@@ -101,10 +101,10 @@ void match_rows(const Columns& columns,
   args.repeats = repeats;
   args.out_indptr = out_indptr;
   args.report = report.get();
-  Tensor begin = device_vector(like, columns.num_cols + 1);
+  Tensor begin = device_vector("begin", like, columns.num_cols + 1);
   args.begin = begin.mutable_data_ptr<int64_t>();
   const LaunchShape shape = match_rows_shape(args);
-  Tensor totals = device_vector(like, shape.blocks);
+  Tensor totals = device_vector("totals", like, shape.blocks);
   args.totals = totals.mutable_data_ptr<int64_t>();
   match_rows_count(args, shape, scope.stream());
   const Report found = report.read(scope);
@@ -120,7 +120,8 @@ Slice slice(const Columns& columns, const RowList& list) {
   STD_TORCH_CHECK(list.rows.numel() <= INT32_MAX, list.op,
                   ": 'rows' must have less than 2^31 elements (got ",
                   list.rows.numel(), ")");
-  Tensor out_indptr = vector_like(indptr, columns.num_cols + 1), row, edge;
+  Tensor out_indptr = vector_like("indptr", indptr, columns.num_cols + 1), row,
+         edge;
   dispatch_graph(list.op, indptr.scalar_type(), indices.scalar_type(),
                  [&](auto indptr_type, auto index_type) {
                    using indptr_t = decltype(indptr_type);
@@ -129,8 +130,8 @@ Slice slice(const Columns& columns, const RowList& list) {
                        columns, list, true,
                        out_indptr.mutable_data_ptr<indptr_t>(), scope,
                        [&](auto& args, int64_t size) {
-                         row = vector_like(indices, size);
-                         edge = device_vector(indptr, size);
+                         row = vector_like("row", indices, size);
+                         edge = device_vector("edge", indptr, size);
                          args.row = row.template mutable_data_ptr<index_t>();
                          args.edge = edge.template mutable_data_ptr<int64_t>();
                        });
@@ -216,9 +217,9 @@ Slice induce_subgraph_cuda(Tensor indptr,
                    match_rows<indptr_t, index_t, int64_t>(
                        columns, list, false, none, scope,
                        [&](auto& args, int64_t size) {
-                         row = device_vector(indptr, size);
-                         col = device_vector(indptr, size);
-                         edge = device_vector(indptr, size);
+                         row = device_vector("row", indptr, size);
+                         col = device_vector("col", indptr, size);
+                         edge = device_vector("edge", indptr, size);
                          args.row = row.template mutable_data_ptr<int64_t>();
                          args.col = col.template mutable_data_ptr<int64_t>();
                          args.edge = edge.template mutable_data_ptr<int64_t>();

@@ -26,7 +26,7 @@ std::tuple<Tensor, Tensor, Tensor> slice_cols_cuda(Tensor indptr,
   const int64_t n = cols.numel(), num_cols = indptr.numel() - 1;
   const int64_t* wanted = device_int64(op, "cols", cols, n, indptr);
   const DeviceScope scope(op, indptr);
-  Tensor out_indptr = vector_like(indptr, n + 1), out_indices, edge;
+  Tensor out_indptr = vector_like("indptr", indptr, n + 1), out_indices, edge;
   dispatch_graph(op, indptr.scalar_type(), indices.scalar_type(),
                  [&](auto indptr_type, auto index_type) {
                    using indptr_t = decltype(indptr_type);
@@ -42,14 +42,15 @@ std::tuple<Tensor, Tensor, Tensor> slice_cols_cuda(Tensor indptr,
                    DeviceReport report(indptr);
                    args.report = report.get();
                    const LaunchShape shape = slice_cols_shape(args);
-                   Tensor totals = device_vector(indptr, shape.blocks);
+                   Tensor totals =
+                       device_vector("totals", indptr, shape.blocks);
                    args.totals = totals.mutable_data_ptr<int64_t>();
                    slice_cols_indptr(args, shape, scope.stream());
                    const Report found = report.read(scope);
                    check_report(op, found, "cols", num_cols);
                    args.size = found.size;
-                   out_indices = vector_like(indices, found.size);
-                   edge = device_vector(indptr, found.size);
+                   out_indices = vector_like("indices", indices, found.size);
+                   edge = device_vector("edge", indptr, found.size);
                    args.out_indices = out_indices.mutable_data_ptr<index_t>();
                    args.edge = edge.mutable_data_ptr<int64_t>();
                    slice_cols_edges(args, scope.stream());
@@ -68,29 +69,31 @@ std::tuple<Tensor, Tensor> sample_columns(const char* op,
       !args.replace || args.k <= 0 || args.num_cols <= kMost / args.k, op,
       ": 'indptr' must be int64 for ", args.num_cols, " columns of ", args.k,
       " edges");
-  Tensor out_indptr = vector_like(indptr, args.num_cols + 1);
+  Tensor out_indptr = vector_like("indptr", indptr, args.num_cols + 1);
   args.out_indptr = out_indptr.template mutable_data_ptr<indptr_t>();
   ColumnsReport report(indptr);
   args.report = report.get();
   args.longest = report.longest();
   const LaunchShape shape = sample_cols_shape(args);
-  Tensor totals = device_vector(indptr, shape.blocks);
+  Tensor totals = device_vector("totals", indptr, shape.blocks);
   args.totals = totals.mutable_data_ptr<int64_t>();
   sample_cols_indptr(args, shape, scope.stream());
   const auto [found, longest] = report.read(scope);
   check_report(op, found, "cols", args.all_cols);
   args.size = found.size;
-  Tensor edge = device_vector(indptr, found.size);
+  Tensor edge = device_vector("edge", indptr, found.size);
   args.edge = edge.mutable_data_ptr<int64_t>();
-  Tensor slots = device_vector(indptr, needs_slots(args) ? found.size : 0);
+  Tensor slots =
+      device_vector("slots", indptr, needs_slots(args) ? found.size : 0);
   args.lists = slots.mutable_data_ptr<int64_t>();
   static_assert(sizeof(TakenWeight) == 2 * sizeof(int64_t), "two words");
-  Tensor taken = device_vector(indptr, needs_taken(args) ? 2 * found.size : 0);
+  Tensor taken =
+      device_vector("taken", indptr, needs_taken(args) ? 2 * found.size : 0);
   args.taken = static_cast<TakenWeight*>(taken.mutable_data_ptr());
   args.tree_words = taken_tree_words(longest);
   args.trees = count_trees(args.num_cols, args.tree_words);
   Tensor tree = device_vector(
-      indptr, needs_trees(args) ? args.trees * args.tree_words : 0);
+      "tree", indptr, needs_trees(args) ? args.trees * args.tree_words : 0);
   args.tree = static_cast<uint64_t*>(tree.mutable_data_ptr());
   sample_cols_edges(args, scope.stream());
   return {out_indptr, edge};
@@ -163,7 +166,7 @@ Tensor random_uniform_cuda(Tensor id, Tensor key, int64_t call_id) {
   const int64_t n = id.numel();
   const int64_t* ids = int64_vector(op, "id", id, n);
   const DeviceScope scope(op, id);
-  Tensor out = device_vector(id, n, ScalarType::Double);
+  Tensor out = device_vector("out", id, n, ScalarType::Double);
   random_uniform({ids, n, read_stream(op, key, call_id, kRandomUniform),
                   out.mutable_data_ptr<double>()},
                  scope.stream());

@@ -62,15 +62,18 @@ inline const int64_t* device_ptr(const char* op,
   return device_int64(op, name, ptr, ptr.numel(), like, like_name);
 }
 
-inline Tensor vector_like(const Tensor& tensor, int64_t size) {
-  return device_vector(tensor, size, tensor.scalar_type());
+inline Tensor vector_like(const char* what,
+                          const Tensor& tensor,
+                          int64_t size) {
+  return device_vector(what, tensor, size, tensor.scalar_type());
 }
 
 // Numbers of the host on the device.
 inline Tensor to_device(const Tensor& like,
                         const std::vector<uint64_t>& numbers,
                         const DeviceScope& scope) {
-  Tensor out = device_vector(like, static_cast<int64_t>(numbers.size()));
+  Tensor out =
+      device_vector("arguments", like, static_cast<int64_t>(numbers.size()));
   if (!numbers.empty())
     copy_to_device(out.mutable_data_ptr(), numbers.data(),
                    numbers.size() * sizeof(uint64_t), scope.stream());

@@ -40,7 +40,7 @@ Tensor negative_sample_cuda(Tensor id,
       {cum_weight, order, order_time, max_time, anchor, indptr, indices},
       negative_stream(op, key, call_id, target));
   const DeviceScope scope(op, id);
-  Tensor out = device_vector(id, args.args.n);
+  Tensor out = device_vector("out", id, args.args.n);
   args.out = out.mutable_data_ptr<int64_t>();
   if (!anchor.has_value()) {
     negative_sample(args, scope.stream());

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <exception>
 #include <vector>
 
 #include "../cuda/pad_sample.h"
@@ -110,9 +109,9 @@ class Call {
                             sampled_[0].node,
                             sampled_[0].batch,
                             node_[0].numel(),
-                            vector(&num_nodes, hops + 1),
-                            vector(&num_edges, hops),
-                            vector(&fault, 3)};
+                            vector("num_nodes", &num_nodes, hops + 1),
+                            vector("num_edges", &num_edges, hops),
+                            vector("fault", &fault, 3)};
     pad_sample(pad, scope_.stream());
     return {row_,      col_,      node_[0],  edge_,
             batch_[0], num_nodes, num_edges, fault};
@@ -161,8 +160,8 @@ class Call {
   }
 
   // Memory that is null if it has no elements.
-  int64_t* vector(Tensor* tensor, int64_t size) const {
-    *tensor = device_vector(like_, size);
+  int64_t* vector(const char* what, Tensor* tensor, int64_t size) const {
+    *tensor = device_vector(what, like_, size);
     return size == 0 ? nullptr : tensor->mutable_data_ptr<int64_t>();
   }
 
@@ -174,13 +173,14 @@ class Call {
   void start(const Capacity& capacity) {
     try {
       allocate(capacity);
-    } catch (const std::exception&) {
-      raise_no_memory(capacity);
+    } catch (const NoMemory& error) {
+      throw in_all(error, capacity);
     }
     const LaunchShape shape = neighbor_sample_shape(args_);
-    args_.totals = vector(&totals_, 2 * relations_.size() * shape.blocks);
+    args_.totals =
+        vector("totals", &totals_, 2 * relations_.size() * shape.blocks);
     store_graph(&arguments_);
-    int64_t* counts = vector(&counts_, kReportWords + num_ends());
+    int64_t* counts = vector("counts", &counts_, kReportWords + num_ends());
     args_.report = reinterpret_cast<Report*>(counts);
     args_.node_end = counts + kReportWords;
     args_.edge_end = args_.node_end + num_node_ends();
@@ -193,38 +193,37 @@ class Call {
     batch_ = node_;
     const bool disjoint = args_.options.disjoint;
     args_.max_edges = capacity.edges;
-    args_.row = vector(&row_, capacity.edges);
-    args_.col = vector(&col_, capacity.edges);
-    args_.edge = vector(&edge_, in_.return_edge_id ? capacity.edges : 0);
+    args_.row = vector("row", &row_, capacity.edges);
+    args_.col = vector("col", &col_, capacity.edges);
+    args_.edge =
+        vector("edge", &edge_, in_.return_edge_id ? capacity.edges : 0);
     for (size_t t = 0; t < types_.size(); ++t) {
       const int64_t size = capacity.nodes[t];
-      sampled_[t].node = vector(&node_[t], size);
-      sampled_[t].batch = vector(&batch_[t], disjoint ? size : 0);
+      sampled_[t].node = vector("node", &node_[t], size);
+      sampled_[t].batch = vector("batch", &batch_[t], disjoint ? size : 0);
     }
     const uint64_t entries = NodeTable::capacity_for(capacity.all_nodes());
     args_.table.capacity = entries;
-    args_.table.key = reinterpret_cast<uint64_t*>(vector(&table_key_, entries));
-    table_value_ = device_vector(like_, entries, ScalarType::Int);
+    args_.table.key =
+        reinterpret_cast<uint64_t*>(vector("table_key", &table_key_, entries));
+    table_value_ =
+        device_vector("table_value", like_, entries, ScalarType::Int);
     args_.table.value =
         reinterpret_cast<uint32_t*>(table_value_.mutable_data_ptr<int32_t>());
     const bool in_turn = args_.weighted && !args_.options.replace;
     args_.taken = reinterpret_cast<TakenWeight*>(
-        vector(&taken_, in_turn ? 2 * capacity.edges : 0));
-    args_.tree_time =
-        vector(&tree_time_, in_.edge_time.empty() ? 0 : num_trees_);
+        vector("taken", &taken_, in_turn ? 2 * capacity.edges : 0));
+    args_.tree_time = vector("tree_time", &tree_time_,
+                             in_.edge_time.empty() ? 0 : num_trees_);
   }
 
-  [[noreturn]] void raise_no_memory(const Capacity& capacity) const {
+  NoMemory in_all(const NoMemory& error, const Capacity& capacity) const {
     const int64_t nodes = capacity.all_nodes();
     const int64_t of_edge = 2 + in_.return_edge_id + 2 * args_.weighted;
     const int64_t of_node = 1 + args_.options.disjoint;
     const int64_t words = capacity.edges * of_edge + nodes * of_node +
                           NodeTable::capacity_for(nodes) * 3 / 2;
-    STD_TORCH_CHECK(false, in_.op, ": out of memory on the device for up to ",
-                    capacity.edges, " edges and ", nodes, " nodes, about ",
-                    words * int64_t{sizeof(int64_t)} >> 20,
-                    " MiB; use fewer seeds or smaller fan-outs");
-    throw 0;  // not reached
+    return error.in_all(capacity.edges, "edges", nodes, "nodes", words);
   }
 
   std::vector<SampledRelation<indptr_t, index_t>> relations() const {
@@ -246,7 +245,7 @@ class Call {
     std::vector<SampledRelation<indptr_t, index_t>> placed = relations();
     const size_t relations = words.add(placed);
     const size_t types = words.add(sampled_);
-    int64_t* to = vector(memory, words.size());
+    int64_t* to = vector("arguments", memory, words.size());
     for (size_t r = 0; r < placed.size(); ++r)
       placed[r].fanouts = to + fanouts + r * args_.options.num_hops;
     words.set(relations, placed);
@@ -316,13 +315,14 @@ class Call {
       }
       for (Tensors* tensors : {&out->row, &out->col, &out->edge})
         tensors->emplace_back();
-      edges.push_back({vector(&out->row[r], size), vector(&out->col[r], size),
-                       vector(&out->edge[r], in_.return_edge_id ? size : 0)});
+      edges.push_back(
+          {vector("row", &out->row[r], size), vector("col", &out->col[r], size),
+           vector("edge", &out->edge[r], in_.return_edge_id ? size : 0)});
     }
     Words words;
     const size_t parts = words.add(before), relations = words.add(edges);
     Tensor memory;
-    int64_t* to = vector(&memory, words.size());
+    int64_t* to = vector("arguments", &memory, words.size());
     words.store(to, scope_.stream());
     split_edges(
         {args_.row, args_.col, args_.edge, edge_end_.back(), args_.edge_end,

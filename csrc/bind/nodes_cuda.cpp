@@ -28,11 +28,11 @@ Unique number_nodes(const char* op,
                     const Tensor& id,
                     const std::optional<Tensor>& ptr,
                     int64_t num_nodes,
-                    bool sorted) {
-  const DeviceScope scope(op, id);
+                    bool sorted,
+                    const DeviceScope& scope) {
   const int64_t n = id.numel();
-  Unique out{device_vector(id, n), vector_like(id, n),
-             device_vector(id, ptr ? ptr->numel() : 0)};
+  Unique out{device_vector("node", id, n), vector_like("local", id, n),
+             device_vector("ptr", id, ptr ? ptr->numel() : 0)};
   DeviceReport report(id);
   UniqueNodesCuda<id_t> args{};
   args.id = id.const_data_ptr<id_t>();
@@ -45,16 +45,16 @@ Unique number_nodes(const char* op,
   args.out_ptr = out.ptr.mutable_data_ptr<int64_t>();
   args.report = report.get();
   const LaunchShape shape = unique_nodes_shape(args, sorted);
-  Tensor totals = device_vector(id, shape.blocks);
+  Tensor totals = device_vector("totals", id, shape.blocks);
   args.totals = totals.mutable_data_ptr<int64_t>();
   // A word and a number for each entry of the table, or for each word of bits.
   args.table.capacity = NodeTable::capacity_for(sorted ? 0 : n);
   const int64_t size =
       sorted ? args.num_words() : static_cast<int64_t>(args.table.capacity);
-  Tensor words = device_vector(id, size);
-  Tensor numbers = sorted ? device_vector(id, size)
-                          : device_vector(id, size, ScalarType::Int);
-  Tensor entry = device_vector(id, sorted ? 0 : n);
+  Tensor words = device_vector("words", id, size);
+  Tensor numbers = sorted ? device_vector("numbers", id, size)
+                          : device_vector("numbers", id, size, ScalarType::Int);
+  Tensor entry = device_vector("entry", id, sorted ? 0 : n);
   args.bits = static_cast<uint64_t*>(words.mutable_data_ptr());
   args.table.key = args.bits;
   args.before = static_cast<int64_t*>(numbers.mutable_data_ptr());
@@ -63,7 +63,7 @@ Unique number_nodes(const char* op,
   unique_nodes(args, sorted, shape, scope.stream());
   const Report found = report.read(scope);
   check_report(op, found, "id", num_nodes);
-  out.node = torch::stable::clone(first_items(out.node, found.size));
+  out.node = device_clone("node", out.node, found.size);
   return out;
 }
 
@@ -71,15 +71,16 @@ Unique number_nodes(const char* op,
                     const Tensor& id,
                     const std::optional<Tensor>& ptr,
                     int64_t num_nodes,
-                    bool sorted) {
+                    bool sorted,
+                    const DeviceScope& scope) {
   const bool narrow = id.scalar_type() == ScalarType::Int;
   check_vector(op, "id", id, narrow ? ScalarType::Int : ScalarType::Long);
   STD_TORCH_CHECK(id.numel() <= INT32_MAX, op,
                   ": 'id' must have less than 2^31 elements (got ", id.numel(),
                   ")");
   STD_TORCH_CHECK(num_nodes >= 0, op, ": 'num_nodes' must not be negative");
-  return narrow ? number_nodes<int32_t>(op, id, ptr, num_nodes, sorted)
-                : number_nodes<int64_t>(op, id, ptr, num_nodes, sorted);
+  return narrow ? number_nodes<int32_t>(op, id, ptr, num_nodes, sorted, scope)
+                : number_nodes<int64_t>(op, id, ptr, num_nodes, sorted, scope);
 }
 
 // Whether a bit for each of so many nodes is little memory.
@@ -89,9 +90,13 @@ bool has_few_bits(int64_t num_nodes) {
 
 // In ascending order, of any number of nodes: by first occurrence in what is
 // sorted.
-Unique number_sorted(const char* op, const Tensor& id, int64_t num_nodes) {
+Unique number_sorted(const char* op,
+                     const Tensor& id,
+                     int64_t num_nodes,
+                     const DeviceScope& scope) {
   const auto [ascending, from] = stable_sort(id);
-  Unique out = number_nodes(op, ascending, std::nullopt, num_nodes, false);
+  Unique out =
+      number_nodes(op, ascending, std::nullopt, num_nodes, false, scope);
   out.local = index_select(out.local, stable_sort(from).second);
   return out;
 }
@@ -100,10 +105,11 @@ std::tuple<Tensor, Tensor> unique_nodes_cuda(Tensor id,
                                              int64_t num_nodes,
                                              bool sorted) {
   const char* op = "unique_nodes";
+  const DeviceScope scope(op, id);
   const Unique out =
       sorted && !has_few_bits(num_nodes)
-          ? number_sorted(op, id, num_nodes)
-          : number_nodes(op, id, std::nullopt, num_nodes, sorted);
+          ? number_sorted(op, id, num_nodes, scope)
+          : number_nodes(op, id, std::nullopt, num_nodes, sorted, scope);
   return {out.node, out.local};
 }
 
@@ -112,18 +118,20 @@ std::tuple<Tensor, Tensor, Tensor> unique_nodes_segments_cuda(Tensor id,
                                                               int64_t num_nodes,
                                                               bool sorted) {
   const char* op = "unique_nodes_segments";
+  const DeviceScope scope(op, id);
   const int64_t batches = std::max<int64_t>(ptr.numel() - 1, 1);
   if (num_nodes <= std::numeric_limits<int64_t>::max() / batches &&
       (!sorted || has_few_bits(num_nodes * batches))) {
-    const Unique out = number_nodes(op, id, ptr, num_nodes, sorted);
+    const Unique out = number_nodes(op, id, ptr, num_nodes, sorted, scope);
     return {out.node, out.local, out.ptr};
   }
   // (batch, node) is no 64-bit number, or a bit for each is too much: nodes are
   // numbered over all batches first, and so are their numbers in each batch.
-  const Unique all = sorted
-                         ? number_sorted(op, id, num_nodes)
-                         : number_nodes(op, id, std::nullopt, num_nodes, false);
-  const Unique out = number_nodes(op, all.local, ptr, all.node.numel(), sorted);
+  const Unique all =
+      sorted ? number_sorted(op, id, num_nodes, scope)
+             : number_nodes(op, id, std::nullopt, num_nodes, false, scope);
+  const Unique out =
+      number_nodes(op, all.local, ptr, all.node.numel(), sorted, scope);
   return {index_select(all.node, out.node), out.local, out.ptr};
 }
 
@@ -166,15 +174,17 @@ Selected select_nodes(const char* op,
   if (weighted && !args.replace)
     size_trees(&args);
   const int64_t floyd = args.replace || weighted ? 0 : room;
-  Tensor node = device_vector(like, room), slot = device_vector(like, room);
-  Tensor out_ptr = device_vector(like, args.batches + 1);
-  Tensor size = device_vector(like, args.batches);
-  Tensor tree = device_vector(like, args.tree_size);
-  Tensor drawn = device_vector(like, floyd), entry = device_vector(like, floyd);
+  Tensor node = device_vector("node", like, room),
+         slot = device_vector("slot", like, room);
+  Tensor out_ptr = device_vector("ptr", like, args.batches + 1);
+  Tensor size = device_vector("size", like, args.batches);
+  Tensor tree = device_vector("tree", like, args.tree_size);
+  Tensor drawn = device_vector("drawn", like, floyd),
+         entry = device_vector("entry", like, floyd);
   args.table.capacity = NodeTable::capacity_for(floyd);
   const int64_t entries = static_cast<int64_t>(args.table.capacity);
-  Tensor keys = device_vector(like, entries);
-  Tensor values = device_vector(like, entries, ScalarType::Int);
+  Tensor keys = device_vector("keys", like, entries);
+  Tensor values = device_vector("values", like, entries, ScalarType::Int);
   DeviceReport report(like);
   args.node = node.mutable_data_ptr<int64_t>();
   args.out_ptr = out_ptr.mutable_data_ptr<int64_t>();
@@ -187,7 +197,7 @@ Selected select_nodes(const char* op,
   args.table.key = static_cast<uint64_t*>(keys.mutable_data_ptr());
   args.table.value = static_cast<uint32_t*>(values.mutable_data_ptr());
   const LaunchShape shape = sample_nodes_shape(args);
-  Tensor totals = device_vector(like, shape.blocks);
+  Tensor totals = device_vector("totals", like, shape.blocks);
   args.totals = totals.mutable_data_ptr<int64_t>();
   sample_nodes(args, shape, scope.stream());
   const Report found = report.read(scope);

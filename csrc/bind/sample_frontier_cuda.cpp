@@ -32,30 +32,32 @@ int64_t known_edges(const std::optional<Tensor>& cum_weight,
 std::tuple<Tensor, Tensor> select(SampleFrontierCuda args,
                                   const Tensor& like,
                                   const DeviceScope& scope) {
-  Tensor out_indptr = device_vector(like, args.n + 1);
-  Tensor column = device_vector(like, kFrontierWords * args.n);
+  Tensor out_indptr = device_vector("indptr", like, args.n + 1);
+  Tensor column = device_vector("column", like, kFrontierWords * args.n);
   ColumnsReport report(like);
   args.out_indptr = out_indptr.mutable_data_ptr<int64_t>();
   args.column = static_cast<SampleColumn*>(column.mutable_data_ptr());
   args.report = report.get();
   args.longest = report.longest();
   const LaunchShape shape = sample_frontier_shape(args);
-  Tensor totals = device_vector(like, shape.blocks);
+  Tensor totals = device_vector("totals", like, shape.blocks);
   args.totals = totals.mutable_data_ptr<int64_t>();
   sample_frontier_indptr(args, shape, scope.stream());
   const auto [found, longest] = report.read(scope);
   check_report(kFrontierOp, found, "indptr", 0);
-  Tensor edge = device_vector(like, found.size);
-  Tensor slots = device_vector(like, args.needs_slots() ? found.size : 0);
+  Tensor edge = device_vector("edge", like, found.size);
+  Tensor slots =
+      device_vector("slots", like, args.needs_slots() ? found.size : 0);
   static_assert(sizeof(TakenWeight) == 2 * sizeof(int64_t), "two words");
-  Tensor taken = device_vector(like, args.needs_taken() ? 2 * found.size : 0);
+  Tensor taken =
+      device_vector("taken", like, args.needs_taken() ? 2 * found.size : 0);
   args.edge = edge.mutable_data_ptr<int64_t>();
   args.lists = slots.mutable_data_ptr<int64_t>();
   args.taken = static_cast<TakenWeight*>(taken.mutable_data_ptr());
   args.tree_words = taken_tree_words(longest);
   args.trees = count_trees(args.n, args.tree_words);
   Tensor tree = device_vector(
-      like, args.needs_trees() ? args.trees * args.tree_words : 0);
+      "tree", like, args.needs_trees() ? args.trees * args.tree_words : 0);
   args.tree = static_cast<uint64_t*>(tree.mutable_data_ptr());
   sample_frontier_edges(args, scope.stream());
   return {out_indptr, edge};

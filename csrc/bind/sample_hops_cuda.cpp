@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <exception>
 
 #include "device_cuda.h"
 #include "sample_hops.h"
@@ -78,7 +77,7 @@ class HopCall {
     Words words;
     const size_t fanouts = words.add(in_.fanouts);
     const size_t streams = words.add(in_.streams);
-    int64_t* to = words_of(&arguments_, words.size());
+    int64_t* to = words_of("arguments", &arguments_, words.size());
     words.store(to, scope_.stream());
     args_.graph.fanouts = to + fanouts;
     args_.streams = reinterpret_cast<const uint64_t*>(to + streams);
@@ -141,22 +140,20 @@ class HopCall {
   }
 
   // Memory that is null if it has no elements.
-  int64_t* words_of(Tensor* tensor, int64_t size) const {
-    *tensor = device_vector(in_.seeds, size);
+  int64_t* words_of(const char* what, Tensor* tensor, int64_t size) const {
+    *tensor = device_vector(what, in_.seeds, size);
     return size == 0 ? nullptr : tensor->mutable_data_ptr<int64_t>();
   }
 
   void sample(const HopCapacity& capacity) {
     try {
       allocate(capacity);
-    } catch (const std::exception&) {
-      STD_TORCH_CHECK(false, kOp, ": out of memory on the device for up to ",
-                      capacity.edges, " edges and ", capacity.columns,
-                      " columns, about ", num_words(capacity) >> 17,
-                      " MiB; use fewer seeds or smaller fan-outs");
+    } catch (const NoMemory& error) {
+      throw error.in_all(capacity.edges, "edges", capacity.columns, "columns",
+                         num_words(capacity));
     }
     const LaunchShape shape = sample_hops_shape(args_);
-    args_.totals = words_of(&totals_, shape.blocks);
+    args_.totals = words_of("totals", &totals_, shape.blocks);
     sample_hops(args_, shape, scope_.stream());
     read_back();
   }
@@ -174,31 +171,34 @@ class HopCall {
     const int64_t columns = capacity.columns, edges = capacity.edges;
     const int64_t entries = NodeTable::capacity_for(columns);
     memory_.clear();  // before there is more
-    const auto words = [&](int64_t size) {
+    const auto words = [&](const char* what, int64_t size) {
       memory_.emplace_back();
-      return words_of(&memory_.back(), size);
+      return words_of(what, &memory_.back(), size);
     };
-    const auto half_words = [&](int64_t size) {
-      return reinterpret_cast<uint32_t*>(words((size + 1) / 2));
+    const auto half_words = [&](const char* what, int64_t size) {
+      return reinterpret_cast<uint32_t*>(words(what, (size + 1) / 2));
     };
     args_.max_columns = columns;
     args_.max_edges = edges;
-    args_.column = words(columns);
-    args_.begin = words(columns + hops_);
-    args_.place = words(edges);
-    args_.drawn_edge = words(edges);
-    args_.drawn_row = words(edges);
-    args_.candidate = words(columns + edges);
-    args_.bits = reinterpret_cast<uint64_t*>(words(args_.num_nodes / 64 + 1));
-    args_.taken =
-        reinterpret_cast<TakenWeight*>(words(draws_in_turn() ? 2 * edges : 0));
-    args_.table = {reinterpret_cast<uint64_t*>(words(entries)),
-                   half_words(entries), static_cast<uint64_t>(entries)};
+    args_.column = words("column", columns);
+    args_.begin = words("begin", columns + hops_);
+    args_.place = words("place", edges);
+    args_.drawn_edge = words("drawn_edge", edges);
+    args_.drawn_row = words("drawn_row", edges);
+    args_.candidate = words("candidate", columns + edges);
+    args_.bits =
+        reinterpret_cast<uint64_t*>(words("bits", args_.num_nodes / 64 + 1));
+    args_.taken = reinterpret_cast<TakenWeight*>(
+        words("taken", draws_in_turn() ? 2 * edges : 0));
+    args_.table = {reinterpret_cast<uint64_t*>(words("table", entries)),
+                   half_words("table_value", entries),
+                   static_cast<uint64_t>(entries)};
     static_assert(sizeof(TaskEdges) == sizeof(int64_t), "one word");
-    args_.task_edges = reinterpret_cast<TaskEdges*>(words(entries));
-    uint64_t* task = reinterpret_cast<uint64_t*>(words(columns));
-    uint32_t* ready = half_words(columns);
-    uint32_t* state = half_words(4);
+    args_.task_edges =
+        reinterpret_cast<TaskEdges*>(words("task_edges", entries));
+    uint64_t* task = reinterpret_cast<uint64_t*>(words("task", columns));
+    uint32_t* ready = half_words("ready", columns);
+    uint32_t* state = half_words("state", 4);
     args_.queue = {task,
                    ready,
                    state,
@@ -206,11 +206,11 @@ class HopCall {
                    state + 2,
                    state + 3,
                    static_cast<uint32_t>(columns)};
-    int64_t* counts = words(num_counts());
+    int64_t* counts = words("counts", num_counts());
     args_.report = reinterpret_cast<Report*>(counts);
     args_.column_end = counts + kReportWords;
     args_.edge_end = args_.column_end + hops_ + 2;
-    args_.num_drawn = words(1);
+    args_.num_drawn = words("num_drawn", 1);
   }
 
   int64_t num_counts() const { return kReportWords + 2 * hops_ + 3; }
@@ -235,17 +235,17 @@ class HopCall {
       out.num_columns = column_end[hop + 1] - column_end[hop];
       out.first_edge = edge_end[hop];
       out.num_edges = edge_end[hop + 1] - edge_end[hop];
-      indptrs.push_back(device_vector(in_.seeds, out.num_columns + 1,
+      indptrs.push_back(device_vector("indptr", in_.seeds, out.num_columns + 1,
                                       in_.indptr.scalar_type()));
-      rows.push_back(
-          device_vector(in_.seeds, out.num_edges, in_.indices.scalar_type()));
-      edges.push_back(device_vector(in_.seeds, out.num_edges));
+      rows.push_back(device_vector("row", in_.seeds, out.num_edges,
+                                   in_.indices.scalar_type()));
+      edges.push_back(device_vector("edge", in_.seeds, out.num_edges));
       out.indptr = indptrs.back().template mutable_data_ptr<indptr_t>();
       out.row = rows.back().template mutable_data_ptr<index_t>();
       out.edge = edges.back().template mutable_data_ptr<int64_t>();
       if (next) {
         out.num_nodes = column_end[hop + 2] - column_end[hop + 1];
-        nodes.push_back(device_vector(in_.seeds, out.num_nodes));
+        nodes.push_back(device_vector("node", in_.seeds, out.num_nodes));
         out.node = nodes.back().template mutable_data_ptr<int64_t>();
       }
       write_hop(args_, out, scope_.stream());

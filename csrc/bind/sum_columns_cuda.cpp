@@ -19,7 +19,8 @@ Tensor sum_columns_cuda(Tensor indptr,
   const int64_t n = indptr.numel() - 1, num_edges = value.size(0);
   const int64_t* place = device_int64(op, "perm", perm, num_edges, indptr);
   const DeviceScope scope(op, indptr);
-  Tensor out = torch::stable::new_empty(value, {n, width});
+  Tensor out = device_tensor("sums", value, {n, width}, value.scalar_type(),
+                             static_cast<int64_t>(value.element_size()));
   DeviceReport report(indptr);
   dispatch_sum(indptr, value, [&](auto indptr_type, auto value_type) {
     using indptr_t = decltype(indptr_type);

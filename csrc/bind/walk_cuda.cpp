@@ -34,8 +34,9 @@ Walks empty_walks(const char* op,
   check_vector(op, "seeds", seeds, ScalarType::Long);
   check_device(op, "seeds", seeds, indptr);
   const int64_t n = seeds.numel();
-  return {torch::stable::new_empty(seeds, {n, length + 1}),
-          torch::stable::new_empty(seeds, {n, length})};
+  const ScalarType dtype = ScalarType::Long;
+  return {device_tensor("nodes", seeds, {n, length + 1}, dtype, 8),
+          device_tensor("edges", seeds, {n, length}, dtype, 8)};
 }
 
 void check_report(const char* op, const Report& report, int64_t num_cols) {
@@ -140,7 +141,8 @@ Tensor to_device(const std::vector<item_t>& items,
                  const DeviceScope& scope) {
   static_assert(sizeof(item_t) % sizeof(int64_t) == 0, "whole words");
   const int64_t words = sizeof(item_t) / sizeof(int64_t);
-  Tensor out = device_vector(like, words * static_cast<int64_t>(items.size()));
+  Tensor out = device_vector("arguments", like,
+                             words * static_cast<int64_t>(items.size()));
   copy_to_device(out.mutable_data_ptr(), items.data(),
                  items.size() * sizeof(item_t), scope.stream());
   return out;
@@ -194,9 +196,10 @@ Tensor burn(const char* op,
             const Tensor& like,
             const DeviceScope& scope) {
   const int64_t num_cols = args.graph.num_cols;
-  Tensor burnt = device_vector(like, num_cols), tail = device_vector(like, 1);
-  Tensor caught = device_vector(like, args.words());
-  Tensor burning = device_vector(like, args.words());
+  Tensor burnt = device_vector("burnt", like, num_cols),
+         tail = device_vector("tail", like, 1);
+  Tensor caught = device_vector("caught", like, args.words());
+  Tensor burning = device_vector("burning", like, args.words());
   DeviceReport report(like);
   args.burnt = burnt.mutable_data_ptr<int64_t>();
   args.tail = tail.mutable_data_ptr<int64_t>();
@@ -204,12 +207,12 @@ Tensor burn(const char* op,
   args.burning = static_cast<uint64_t*>(burning.mutable_data_ptr());
   args.report = report.get();
   const LaunchShape shape = forest_fire_shape(args);
-  Tensor totals = device_vector(like, shape.blocks);
+  Tensor totals = device_vector("totals", like, shape.blocks);
   args.totals = totals.mutable_data_ptr<int64_t>();
   forest_fire(args, shape, scope.stream());
   const Report found = report.read(scope);
   check_report(op, found, num_cols);
-  return torch::stable::clone(first_items(burnt, found.size));
+  return device_clone("burnt", burnt, found.size);
 }
 
 Tensor forest_fire_cuda(Tensor indptr,

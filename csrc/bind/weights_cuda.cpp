@@ -19,12 +19,12 @@ Report run(const char* op,
            const DeviceScope& scope) {
   DeviceReport report(like);
   args.report = report.get();
-  Tensor max_bits = device_vector(like, columns);
-  Tensor before = device_vector(like, columns);
+  Tensor max_bits = device_vector("max_bits", like, columns);
+  Tensor before = device_vector("before", like, columns);
   args.max_bits = static_cast<uint64_t*>(max_bits.mutable_data_ptr());
   args.before = before.mutable_data_ptr<int64_t>();
   const LaunchShape shape = weights_shape(args);
-  Tensor totals = device_vector(like, shape.blocks);
+  Tensor totals = device_vector("totals", like, shape.blocks);
   args.totals = totals.mutable_data_ptr<int64_t>();
   sum_weights(args, shape, scope.stream());
   const Report found = report.read(scope);
@@ -49,7 +49,8 @@ Tensor cumulate_weights_cuda(Tensor indptr, Tensor weight) {
   const bool wide = is_double(op, weight);
   const DeviceScope scope(op, indptr);
   const int64_t n = weight.numel(), num_cols = indptr.numel() - 1;
-  Tensor out = device_vector(indptr, cum_weight_size(n, num_cols));
+  Tensor out =
+      device_vector("cum_weight", indptr, cum_weight_size(n, num_cols));
   const auto call = [&](auto indptr_type, auto weight_type) {
     CumulateWeightsCuda<decltype(indptr_type), decltype(weight_type)> args{};
     args.indptr = indptr.const_data_ptr<decltype(indptr_type)>();
@@ -74,9 +75,10 @@ std::tuple<Tensor, Tensor, Tensor> positive_weights_of(const char* op,
   const int64_t* begin = device_ptr(op, "ptr", ptr, n, weight, "weight");
   const int64_t batches = ptr.numel() - 1;
   const DeviceScope scope(op, weight);
-  Tensor index = device_vector(weight, n);
-  Tensor cum_weight = device_vector(weight, cum_weight_size(n, batches));
-  Tensor out_ptr = device_vector(weight, batches + 1);
+  Tensor index = device_vector("index", weight, n);
+  Tensor cum_weight =
+      device_vector("cum_weight", weight, cum_weight_size(n, batches));
+  Tensor out_ptr = device_vector("ptr", weight, batches + 1);
   const auto call = [&](auto weight_type) {
     PositiveWeightsCuda<decltype(weight_type)> args{};
     args.weight = weight.const_data_ptr<decltype(weight_type)>();

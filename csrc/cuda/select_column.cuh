@@ -6,6 +6,7 @@
 #include "../core/weighted.h"
 #include "sample_column.cuh"
 #include "select_group.cuh"
+#include "taken_list.cuh"
 
 namespace gsample {
 
@@ -32,24 +33,38 @@ __device__ void select_uniform(const Stream& draw,
     take(slot, column.all ? slot : bounded(draw(slot), n));
 }
 
-// What one thread chooses for all slots, when each depends on those before.
-__device__ inline void choose_weighted(const Stream& draw,
-                                       const SampleColumn& column,
-                                       const CumulativeWeights& weights,
-                                       const SelectScratch& scratch) {
+// Slots that one thread draws when each depends on those before: k slots take
+// it O(k^2) steps.
+constexpr uint32_t kSlotsInTurn = 16;
+
+// What the first warp of a group, or its first thread, chooses for all slots,
+// when each depends on those before.
+template <typename group_t>
+__device__ void choose_weighted(const Stream& draw,
+                                const SampleColumn& column,
+                                const CumulativeWeights& weights,
+                                const group_t& group,
+                                const SelectScratch& scratch) {
   const uint32_t k = static_cast<uint32_t>(column.count);
+  const bool by_warp = !column.all && k > kSlotsInTurn && group.size >= 32;
+  if (group.rank >= (by_warp ? 32u : 1u))
+    return;
   uint32_t slot = 0;
   if (column.all) {
     for (uint64_t i = 0; i < weights.n && slot < k; ++i)
       if (weights.through(i) > weights.start(i))
         scratch.choice[slot++] = static_cast<int64_t>(i);
+  } else if (by_warp) {
+    slot = select_weighted_by_list(draw, weights, k, scratch.choice,
+                                   scratch.taken);
   } else {
     slot = select_weighted_without_replacement(
         draw, EvenGuess(weights), weights, k, scratch.choice, scratch.taken);
   }
   // Only weights that are no cumulative sums leave slots without a choice.
-  for (; slot < k; ++slot)
-    scratch.choice[slot] = 0;
+  if (group.rank == 0)
+    for (; slot < k; ++slot)
+      scratch.choice[slot] = 0;
 }
 
 template <typename group_t, typename take_t>
@@ -63,8 +78,8 @@ __device__ void select_weighted(const Stream& draw,
   const uint32_t k = static_cast<uint32_t>(column.count);
   const bool plain = column.all && column.count == column.length;
   const bool serial = !plain && (column.all || !replace);
-  if (serial && group.rank == 0)
-    choose_weighted(draw, column, weights, scratch);
+  if (serial)
+    choose_weighted(draw, column, weights, group, scratch);
   group.sync();
   const uint64_t sum = weights.total();
   const EvenGuess guess(weights);

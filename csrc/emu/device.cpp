@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <map>
+#include <new>
 #include <stdexcept>
 #include <vector>
 
@@ -19,6 +20,12 @@ namespace {
 std::map<const void*, std::vector<char>>& host_memory() {
   static std::map<const void*, std::vector<char>> memory;
   return memory;
+}
+
+// How many allocations succeed before one fails; negative: all do.
+int64_t& allocations_left() {
+  static int64_t left = -1;
+  return left;
 }
 
 }  // namespace
@@ -46,7 +53,14 @@ void poison(void* memory, size_t bytes) {
   memset(memory, 0xCD, bytes);
 }
 
-DeviceScope::DeviceScope(const char*, const Tensor&) : stream_(nullptr) {}
+void take_memory(int64_t) {
+  if (allocations_left() == 0)
+    throw std::bad_alloc();
+  allocations_left() -= allocations_left() > 0;
+}
+
+DeviceScope::DeviceScope(const char* op, const Tensor&)
+    : memory_(op), stream_(nullptr) {}
 
 }  // namespace gsample
 
@@ -60,6 +74,13 @@ extern "C" __attribute__((visibility("default"))) void gsample_emulator(
   config.resident_blocks = resident_blocks;
   config.block_threads = block_threads;
   config.yield_percent = yield_percent;
+}
+
+// Lets the device run out of memory after some allocations, or never if the
+// number is negative.
+extern "C" __attribute__((visibility("default"))) void gsample_emulator_memory(
+    int64_t allocations) {
+  gsample::allocations_left() = allocations;
 }
 
 // Says that memory is the host's, pinned or not, or forgets it.

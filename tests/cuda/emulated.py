@@ -124,6 +124,10 @@ class Emulator:
         """Chooses the order of execution and the shape of launches."""
         self._configure(seed, blocks, threads, yield_percent)
 
+    def allow_allocations(self, number):
+        """Lets the one after so many allocations fail; -1: none fails."""
+        self._library.gsample_emulator_memory(ctypes.c_int64(number))
+
     def on_host(self, tensor, pinned=True):
         """A copy of a tensor in memory of the host.
 

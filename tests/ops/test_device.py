@@ -11,96 +11,116 @@ from torch_gsample import ops
 from torch_gsample.rng import make_key
 
 CSRC = Path(__file__).resolve().parents[2] / 'csrc'
-GRAPH = on_cuda(torch.tensor([0, 1, 2])), on_cuda(torch.tensor([1, 0]))
-IDS = on_cuda(torch.tensor([0, 1]))
 KEY = make_key(0)
-WEIGHT = on_cuda(torch.ones(2))
-CUM_WEIGHT = on_cuda(torch.ones(3, dtype=torch.int64))
-PTR = GRAPH[0]
 TWO = KEY.repeat(2, 1)
+
+
+class Operands:
+    """What operators are called with, where `on_cuda` puts it."""
+
+    def __init__(self, on_cuda):
+        self.graph = (
+            on_cuda(torch.tensor([0, 1, 2])),
+            on_cuda(torch.tensor([1, 0])),
+        )
+        self.ptr = self.graph[0]
+        self.ids = on_cuda(torch.tensor([0, 1]))
+        self.weight = on_cuda(torch.ones(2))
+        self.cum_weight = on_cuda(torch.ones(3, dtype=torch.int64))
+        self.rows = on_cuda(torch.ones(3, 2))
+        self.key = on_cuda(KEY)
+
+
+#: Calls each operator that has a CUDA kernel.
 CALLS = {
-    'check_csc': lambda: torch.ops.gsample.check_csc(*GRAPH, 2),
-    'coo_to_csc': lambda: ops.coo_to_csc(IDS, IDS, 2, 2),
-    'cumulate_weights': lambda: ops.cumulate_weights(GRAPH[0], WEIGHT),
-    'forest_fire': lambda: ops.forest_fire(*GRAPH, IDS, 0.5, key=KEY),
-    'gather_rows': lambda: ops.gather_rows(on_cuda(torch.ones(3, 2)), IDS),
-    'induce_subgraph': lambda: ops.induce_subgraph(
-        *GRAPH, 2, IDS, IDS, IDS, IDS
+    'check_csc': lambda t: torch.ops.gsample.check_csc(*t.graph, 2),
+    'coo_to_csc': lambda t: ops.coo_to_csc(t.ids, t.ids, 2, 2),
+    'cumulate_weights': lambda t: ops.cumulate_weights(t.graph[0], t.weight),
+    'forest_fire': lambda t: ops.forest_fire(*t.graph, t.ids, 0.5, key=KEY),
+    'gather_rows': lambda t: ops.gather_rows(t.rows, t.ids),
+    'induce_subgraph': lambda t: ops.induce_subgraph(
+        *t.graph, 2, t.ids, t.ids, t.ids, t.ids
     ),
-    'labor_scale': lambda: ops.labor_scale(GRAPH[0], WEIGHT.double(), 1),
-    'hetero_neighbor_sample': lambda: [
+    'labor_scale': lambda t: ops.labor_scale(t.graph[0], t.weight.double(), 1),
+    'hetero_neighbor_sample': lambda t: [
         tensors[0]
         for tensors in ops.hetero_neighbor_sample(
-            [GRAPH[0]], [GRAPH[1]], [(0, 0)], [2], [IDS], [[2]], key=KEY
+            [t.graph[0]], [t.graph[1]], [(0, 0)], [2], [t.ids], [[2]], key=KEY
         )
     ],
-    'metapath_walk': lambda: ops.metapath_walk(
-        [GRAPH[0]], [GRAPH[1]], [0, 0], IDS, key=KEY
+    'metapath_walk': lambda t: ops.metapath_walk(
+        [t.graph[0]], [t.graph[1]], [0, 0], t.ids, key=KEY
     ),
-    'negative_sample': lambda: ops.negative_sample(
-        IDS,
+    'negative_sample': lambda t: ops.negative_sample(
+        t.ids,
         2,
         key=KEY,
-        anchor=IDS,
-        indptr=GRAPH[0],
-        indices=GRAPH[1],
-        order=IDS,
-        order_time=IDS,
-        max_time=IDS,
-        cum_weight=CUM_WEIGHT,
+        anchor=t.ids,
+        indptr=t.graph[0],
+        indices=t.graph[1],
+        order=t.ids,
+        order_time=t.ids,
+        max_time=t.ids,
+        cum_weight=t.cum_weight,
     ),
-    'neighbor_sample': lambda: ops.neighbor_sample(*GRAPH, IDS, [2], key=KEY),
-    'neighbor_sample_padded': lambda: ops.neighbor_sample_padded(
-        *GRAPH, IDS, [2], key=on_cuda(KEY), max_edges=3
+    'neighbor_sample': lambda t: ops.neighbor_sample(
+        *t.graph, t.ids, [2], key=KEY
     ),
-    'node2vec_walk': lambda: ops.node2vec_walk(
-        *GRAPH, IDS, 3, 1.0, 2.0, key=KEY
+    'neighbor_sample_padded': lambda t: ops.neighbor_sample_padded(
+        *t.graph, t.ids, [2], key=t.key, max_edges=3
     ),
-    'positive_weights': lambda: ops.positive_weights(WEIGHT),
-    'positive_weights_segments': lambda: ops.positive_weights_segments(
-        WEIGHT, PTR
+    'node2vec_walk': lambda t: ops.node2vec_walk(
+        *t.graph, t.ids, 3, 1.0, 2.0, key=KEY
     ),
-    'random_uniform': lambda: ops.random_uniform(IDS, key=KEY),
-    'random_walk': lambda: ops.random_walk(*GRAPH, IDS, 3, key=KEY),
-    'sample_cols': lambda: ops.sample_cols(
-        GRAPH[0], 2, key=TWO, cols=IDS, id=IDS, ptr=PTR
+    'positive_weights': lambda t: ops.positive_weights(t.weight),
+    'positive_weights_segments': lambda t: ops.positive_weights_segments(
+        t.weight, t.ptr
     ),
-    'sample_frontier': lambda: ops.sample_frontier(
-        GRAPH[0],
-        IDS,
-        IDS,
+    'random_uniform': lambda t: ops.random_uniform(t.ids, key=KEY),
+    'random_walk': lambda t: ops.random_walk(*t.graph, t.ids, 3, key=KEY),
+    'sample_cols': lambda t: ops.sample_cols(
+        t.graph[0], 2, key=TWO, cols=t.ids, id=t.ids, ptr=t.ptr
+    ),
+    'sample_frontier': lambda t: ops.sample_frontier(
+        t.graph[0],
+        t.ids,
+        t.ids,
         1,
         key=KEY,
-        root=IDS,
-        cum_weight=CUM_WEIGHT,
-        edge_time=IDS,
-        column_time=IDS,
+        root=t.ids,
+        cum_weight=t.cum_weight,
+        edge_time=t.ids,
+        column_time=t.ids,
     ),
-    'sample_hops': lambda: next(
-        iter(ops.sample_hops(*GRAPH, IDS, [2, 2], key=[KEY, KEY]))
+    'sample_hops': lambda t: next(
+        iter(ops.sample_hops(*t.graph, t.ids, [2, 2], key=[KEY, KEY]))
     ),
-    'sample_nodes': lambda: ops.sample_nodes(2, 1, key=KEY, device=IDS.device),
-    'sample_nodes_segments': lambda: ops.sample_nodes_segments(
-        2, 1, key=TWO, ptr=PTR, cum_weight=CUM_WEIGHT
+    'sample_nodes': lambda t: ops.sample_nodes(
+        2, 1, key=KEY, device=t.ids.device
     ),
-    'sample_nodes_segments of the same nodes': lambda: (
-        ops.sample_nodes_segments(2, 1, key=TWO, device=IDS.device)
+    'sample_nodes_segments': lambda t: ops.sample_nodes_segments(
+        2, 1, key=TWO, ptr=t.ptr, cum_weight=t.cum_weight
     ),
-    'slice_cols': lambda: ops.slice_cols(*GRAPH, IDS),
-    'slice_rows': lambda: ops.slice_rows(*GRAPH, 2, IDS, IDS),
-    'slice_rows_segments': lambda: ops.slice_rows_segments(
-        *GRAPH, 2, IDS, PTR, IDS, PTR
+    'sample_nodes_segments of the same nodes': lambda t: (
+        ops.sample_nodes_segments(2, 1, key=TWO, device=t.ids.device)
     ),
-    'sum_columns': lambda: ops.sum_columns(GRAPH[0], WEIGHT, IDS),
-    'unique_nodes': lambda: ops.unique_nodes(IDS, 9),
-    'unique_nodes_segments': lambda: ops.unique_nodes_segments(IDS, PTR, 9),
+    'slice_cols': lambda t: ops.slice_cols(*t.graph, t.ids),
+    'slice_rows': lambda t: ops.slice_rows(*t.graph, 2, t.ids, t.ids),
+    'slice_rows_segments': lambda t: ops.slice_rows_segments(
+        *t.graph, 2, t.ids, t.ptr, t.ids, t.ptr
+    ),
+    'sum_columns': lambda t: ops.sum_columns(t.graph[0], t.weight, t.ids),
+    'unique_nodes': lambda t: ops.unique_nodes(t.ids, 9),
+    'unique_nodes_segments': lambda t: ops.unique_nodes_segments(
+        t.ids, t.ptr, 9
+    ),
 }
 
 
 @pytest.mark.parametrize('name', CALLS)
 def test_nothing_waits_for_the_gpu(name):
     with FAKE, kernels():
-        out = CALLS[name]()
+        out = CALLS[name](Operands(on_cuda))
     first = out if isinstance(out, torch.Tensor) else next(iter(out))
     assert first.device == torch.device('cuda:0')
 
@@ -111,6 +131,7 @@ def test_every_operator_on_cuda_is_called():
     assert registered == {name.split()[0] for name in CALLS}
 
 
+IDS = on_cuda(torch.tensor([0, 1]))
 HOST = torch.tensor([0, 1, 2]), torch.tensor([1, 0])
 OF_HOST = {
     'neighbor_sample': lambda: ops.neighbor_sample(*HOST, IDS, [2], key=KEY),

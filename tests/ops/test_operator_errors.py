@@ -43,7 +43,6 @@ ELSEWHERE = {
     ": 'indptr' must be int64 to count ",
     ": 'cum_weight' must have at least ",
     ': hops must have less than ',  # it takes 2^31 columns
-    ': out of memory on the device for up to ',
     # Those take 2^31 edges, or a torch that is broken, or a GPU:
     ': a sample must have less than 2^31 edges (this one has ',
     ": torch's CUDA library was not found; is this a build of torch for CUDA?",

@@ -17,6 +17,9 @@ _NOT_A_NODE = re.compile(
     r'\[0, \d+\) \(got .* at position'
 )
 
+#: How an operator says that a GPU has no memory left for it.
+_NO_MEMORY = re.compile(r'\w+: out of memory on the device for ')
+
 INDEX_DTYPES = (torch.int32, torch.int64)
 CPU = torch.device('cpu')
 
@@ -318,6 +321,7 @@ def call(operator: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     Raises:
         IndexError: If it found an id that is not in the graph.
         KeyboardInterrupt: If it did.
+        torch.OutOfMemoryError: If there is no memory for it on the GPU.
     """
     try:
         return operator(*args, **kwargs)
@@ -327,4 +331,7 @@ def call(operator: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         if _NOT_A_NODE.search(str(error)):
             not_a_node = IndexError(str(error).splitlines()[0])
             raise not_a_node from None
+        if _NO_MEMORY.match(str(error)):
+            lack = torch.OutOfMemoryError(str(error).splitlines()[0])
+            raise lack from None
         raise

@@ -122,9 +122,9 @@ def check_csc(
     indptr, indices = _check.graph(op, indptr, indices, device)
     if is_compiling():  # operators check what they read
         return
-    rule, where, value = (
-        torch.ops.gsample.check_csc(indptr, indices, num_rows).cpu().tolist()
-    )
+    checked = torch.ops.gsample.check_csc
+    found = _check.call(checked, indptr, indices, num_rows)
+    rule, where, value = found.cpu().tolist()
     if rule == 1:
         raise ValueError(
             f"{op}: 'indptr' of {name} must start at 0 (got {value})"
@@ -181,7 +181,11 @@ def cumulate_weights(
     weight = real_vector(op, name, weight, device)
     if indptr.is_cuda:  # the kernel checks, so that nothing waits here
         try:
-            return torch.ops.gsample.cumulate_weights(indptr, weight)
+            return _check.call(
+                torch.ops.gsample.cumulate_weights, indptr, weight
+            )
+        except torch.OutOfMemoryError:
+            raise
         except RuntimeError:
             check_weights(op, name, indptr, weight)
             raise
@@ -227,7 +231,9 @@ def positive_weights(
     device = _check.graph_device(op, weight, name)
     weight = real_vector(op, name, weight, device)
     try:
-        return torch.ops.gsample.positive_weights(weight)
+        return _check.call(torch.ops.gsample.positive_weights, weight)
+    except torch.OutOfMemoryError:
+        raise
     except RuntimeError:
         check_valid(op, name, weight)
         raise

@@ -41,7 +41,8 @@ def labor_scale(indptr: Tensor, weight: Tensor, k: int) -> Tensor:
     indptr = _check.pointers(op, indptr, _check.graph_device(op, indptr))
     if not isinstance(weight, Tensor) or weight.dtype != torch.float64:
         raise TypeError(f"{op}: 'weight' must be a float64 tensor")
-    return torch.ops.gsample.labor_scale(
+    return _check.call(
+        torch.ops.gsample.labor_scale,
         indptr,
         _check.contiguous(_check.detached(weight)),
         _check.count(op, 'k', k),

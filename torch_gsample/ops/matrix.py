@@ -228,7 +228,8 @@ def sample_nodes(
     if cum_weight is None and device is not None and device.type == 'cuda':
         there['device_of'] = torch.empty(0, dtype=torch.int64, device=device)
         _check.graph_device(op, there['device_of'], 'device')
-    node = torch.ops.gsample.sample_nodes(
+    node = _check.call(
+        torch.ops.gsample.sample_nodes,
         num_nodes,
         k,
         _check.random_key(op, key),

@@ -81,7 +81,8 @@ def negative_sample(
             return None
         return _check.int64_vector(op, name, value, size, device)
 
-    return torch.ops.gsample.negative_sample(
+    return _check.call(
+        torch.ops.gsample.negative_sample,
         ids,
         num_nodes,
         target,

@@ -141,7 +141,8 @@ def sample_nodes_segments(
         cum_weight = _check.int64_vector(
             op, 'cum_weight', cum_weight, size, place
         )
-    return torch.ops.gsample.sample_nodes_segments(
+    return _check.call(
+        torch.ops.gsample.sample_nodes_segments,
         num_nodes,
         k,
         _check.random_keys(op, key, batches),
@@ -227,7 +228,11 @@ def positive_weights_segments(
     weight = real_vector(op, name, weight, device)
     ptr = _check.segment_ptr(op, 'ptr', ptr, weight.numel(), device)
     try:
-        return torch.ops.gsample.positive_weights_segments(weight, ptr)
+        return _check.call(
+            torch.ops.gsample.positive_weights_segments, weight, ptr
+        )
+    except torch.OutOfMemoryError:
+        raise
     except RuntimeError:
         check_valid(op, name, weight)
         raise

@@ -50,8 +50,11 @@ def sum_columns(
         )
     if perm is not None:
         perm = _check.int64_vector(op, 'perm', perm, value.shape[0], device)
-    return torch.ops.gsample.sum_columns(
-        indptr, _check.contiguous(value), perm
+    return _check.call(
+        torch.ops.gsample.sum_columns,
+        indptr,
+        _check.contiguous(value),
+        perm,
     )
 
 

@@ -1,0 +1,136 @@
+#include "device_memory_cuda.h"
+
+#include <new>
+#include <sstream>
+
+#include "../cuda/device.h"
+
+// What torch's last error in this thread said: from torch 2.13 on, and where
+// there is none this is null.
+extern "C" __attribute__((weak)) const char*
+torch_exception_get_what_without_backtrace();
+
+namespace gsample {
+
+namespace {
+
+thread_local MemoryScope* scope_of_thread = nullptr;
+
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
+// What torch said, or nothing.
+std::string torch_error() {
+  if (torch_exception_get_what_without_backtrace == nullptr)
+    return "";
+  const char* text = torch_exception_get_what_without_backtrace();
+  return text == nullptr ? "" : first_line(text);
+}
+
+// Of torch's allocators; other errors of CUDA name memory, too.
+bool is_lack(const std::string& cause) {
+  return cause.find("out of memory") != std::string::npos ||
+         cause.find("allocate") != std::string::npos;
+}
+
+std::string with_cause(const std::string& cause) {
+  return cause.empty() ? "" : "; torch says: " + cause;
+}
+
+}  // namespace
+
+NoMemory::NoMemory(std::string op, std::string asked, std::string cause)
+    : std::runtime_error(op + ": out of memory on the device for " + asked +
+                         with_cause(cause)),
+      op_(std::move(op)),
+      asked_(std::move(asked)),
+      cause_(std::move(cause)) {}
+
+NoMemory::NoMemory(const std::string& text, const NoMemory& of)
+    : std::runtime_error(text),
+      op_(of.op_),
+      asked_(of.asked_),
+      cause_(of.cause_) {}
+
+NoMemory NoMemory::in_all(int64_t m,
+                          const char* of_m,
+                          int64_t n,
+                          const char* of_n,
+                          int64_t words) const {
+  std::ostringstream text;
+  text << op_ << ": out of memory on the device for up to " << m << " " << of_m
+       << " and " << n << " " << of_n << ", about "
+       << (words * int64_t{sizeof(int64_t)} >> 20) << " MiB, at " << asked_
+       << "; use fewer seeds or smaller fan-outs" << with_cause(cause_);
+  return NoMemory(text.str(), *this);
+}
+
+MemoryScope::MemoryScope(const char* op) : op_(op), outer_(scope_of_thread) {
+  scope_of_thread = this;
+}
+
+MemoryScope::~MemoryScope() {
+  scope_of_thread = outer_;
+}
+
+MemoryScope* MemoryScope::current() {
+  return scope_of_thread;
+}
+
+// A torch that does not say what was wrong is taken to lack memory: nothing
+// else is wrong with sizes that operators ask for.
+void raise_lack(const char* what,
+                int64_t elements,
+                int64_t bytes,
+                const std::exception& error) {
+  const bool simulated = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
+  const std::string cause = simulated ? "" : torch_error();
+  if (!cause.empty() && !is_lack(cause))
+    throw std::runtime_error(first_line(error.what()) + with_cause(cause));
+  const MemoryScope* scope = MemoryScope::current();
+  throw NoMemory(scope == nullptr ? "torch_gsample" : scope->op(),
+                 std::string("'") + what + "' (" + std::to_string(elements) +
+                     " elements, " + std::to_string(bytes) + " bytes, after " +
+                     std::to_string(scope == nullptr ? 0 : scope->bytes()) +
+                     " bytes that this call asked for)",
+                 cause);
+}
+
+Tensor device_tensor(const char* what,
+                     const Tensor& like,
+                     const std::vector<int64_t>& sizes,
+                     ScalarType dtype,
+                     int64_t element_bytes) {
+  int64_t elements = 1;
+  for (const int64_t size : sizes)
+    elements *= size;
+  Tensor out = allocate(what, elements, element_bytes, [&] {
+    return torch::stable::new_empty(like, sizes, dtype);
+  });
+  poison(out.mutable_data_ptr(), elements * element_bytes);
+  return out;
+}
+
+Tensor device_vector(const char* what,
+                     const Tensor& like,
+                     int64_t size,
+                     ScalarType dtype) {
+  const bool narrow = dtype == ScalarType::Int || dtype == ScalarType::Float;
+  return device_tensor(what, like, {size}, dtype, narrow ? 4 : 8);
+}
+
+Tensor device_zeros(const char* what, const Tensor& like, int64_t size) {
+  return allocate(what, size, sizeof(int64_t), [&] {
+    return torch::stable::new_zeros(like, {size}, ScalarType::Long);
+  });
+}
+
+Tensor device_clone(const char* what, const Tensor& tensor, int64_t size) {
+  Tensor all = tensor;
+  const Tensor part = torch::stable::narrow(all, 0, 0, size);
+  return allocate(what, size, part.element_size(),
+                  [&] { return torch::stable::clone(part); });
+}
+
+}  // namespace gsample

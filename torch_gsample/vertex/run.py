@@ -183,7 +183,7 @@ class Run:
     def _nested(self, number: int, origin: Nested) -> Tensor:
         """Aggregates the edges of each type, or the types."""
         known = self._plan.projections[number]
-        if known is not None and self._graph[0].device.type == 'cpu':
+        if known is not None and _joins_levels(self._graph[0].device):
             return self._projected(known)
         unit, given = self._plan.levels[number]
         _, vertex = self._of_types()
@@ -209,3 +209,8 @@ class Run:
             *(self._graph, self._types, self._sizes, int(self._loops)),
             *(what.mean, False, self._operand(what.x), weight),
         )
+
+
+def _joins_levels(device: torch.device) -> bool:
+    """Whether sums over types are one operator where there is a kernel."""
+    return device.type == 'cpu'

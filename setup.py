@@ -13,6 +13,7 @@ Environment variables:
     CXX, CUDA_HOME, MAX_JOBS: as usual.
 """
 
+import functools
 import hashlib
 import importlib.machinery
 import os
@@ -29,9 +30,10 @@ from setuptools import Extension, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 
-CSRC = Path(__file__).resolve().parent / 'csrc'
+ROOT = Path(__file__).resolve().parent
+CSRC = ROOT / 'csrc'
 # Object files are kept, and made again when what they are made of changes.
-OBJECTS = CSRC.parent / 'build' / 'objects'
+OBJECTS = ROOT / 'build' / 'objects'
 STABLE_ABI = '0x020b000000000000'  # torch 2.11
 MIN_TORCH = (2, 11)
 # What every x86-64 processor has since 2009: a bit count is one instruction.
@@ -149,9 +151,10 @@ class BuildExtension(build_ext):
         ]
         jobs = []
         for source in host_sources(with_cuda):
-            jobs.append([compiler, *flags, '-c', str(source)])
+            jobs.append([compiler, *flags, '-c', from_root(source)])
         for source in sorted(CSRC.rglob('*.cu')) if with_cuda else []:
-            jobs.append([str(nvcc), *cuda_flags(compiler), '-c', str(source)])
+            command = [str(nvcc), *cuda_flags(compiler), '-c']
+            jobs.append([*command, from_root(source)])
         output = Path(self.get_ext_fullpath(ext.name)).resolve()
         output.parent.mkdir(parents=True, exist_ok=True)
         link = ['-ltorch_cpu', '-lc10', '-ldl', '-lpthread']
@@ -175,9 +178,9 @@ class BuildExtension(build_ext):
         """Runs the jobs whose object files are not there already."""
         objects, needed = [], []
         for job in jobs:
-            source = Path(job[-1])
+            source = ROOT / job[-1]
             target = OBJECTS / f'{source.relative_to(CSRC)}.o'
-            job += ['-o', str(target)]
+            job += ['-o', from_root(target)]
             made_of = fingerprint(source, job)
             note = target.with_suffix('.sha256')
             found = target.exists() and note.exists()
@@ -196,13 +199,24 @@ class BuildWheel(bdist_wheel):
         return 'py3', 'none', super().get_tag()[2]
 
 
+def from_root(path: Path) -> str:
+    """A path that is the same in any checkout."""
+    return str(path.relative_to(ROOT))
+
+
+@functools.cache
+def included(path: Path) -> frozenset[Path]:
+    """What a file of csrc/ is made of there: itself and what it includes."""
+    names = re.findall(r'(?m)^ *# *include +"(.+)"', path.read_text())
+    found = [(path.parent / name).resolve() for name in names]
+    inner = [included(file) for file in found if file.exists()]
+    return frozenset({path}).union(*inner)
+
+
 def fingerprint(source: Path, job: list[str]) -> str:
     """A hash of what an object file is made of."""
-    headers = set(CSRC.rglob('*.h')) - set((CSRC / 'emu').rglob('*'))
-    if source.suffix == '.cu':
-        headers |= set(CSRC.rglob('*.cuh'))
     torch, _ = find_torch()
-    files = [torch / 'version.py', source, *sorted(headers)]
+    files = [torch / 'version.py', *sorted(included(source))]
     parts = [repr(job).encode(), *[path.read_bytes() for path in files]]
     return hashlib.sha256(b'\0'.join(parts)).hexdigest()
 
@@ -210,7 +224,7 @@ def fingerprint(source: Path, job: list[str]) -> str:
 def run_job(job: list[str], note: Path, made_of: str) -> None:
     note.parent.mkdir(parents=True, exist_ok=True)
     note.unlink(missing_ok=True)
-    subprocess.check_call(job)
+    subprocess.check_call(job, cwd=ROOT)
     note.write_text(made_of)
 
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+import runpy
 import struct
 import subprocess
 import sys
@@ -87,3 +88,24 @@ def architectures(path):
 
 def test_it_holds_code_for_each_architecture(extension):
     assert architectures(extension) == set(map(int, ARCHS))
+
+
+@pytest.mark.parametrize(
+    'source',
+    ['cpu/neighbor_sample.cpp', 'cpu/draws.cpp', 'storage/io_uring.cpp'],
+)
+def test_objects_are_made_again_for_what_the_compiler_reads(
+    source, monkeypatch
+):
+    monkeypatch.setattr('setuptools.setup', lambda **_: None)
+    build = runpy.run_path(str(ROOT / 'setup.py'))
+    path = ROOT / 'csrc' / source
+    read = subprocess.run(
+        [os.environ.get('CXX', 'g++'), '-std=c++17', '-MM', path],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    names = read.stdout.split(':')[1].replace('\\\n', ' ').split()
+    want = {Path(name).resolve() for name in names}
+    assert build['included'](path) == want

@@ -9,7 +9,7 @@ read.
 import itertools
 import math
 
-from tests.reference_columns import Options, Relation, sample_column
+from tests.reference_columns import Options, make_relations, sample_column
 from tests.reference_core import (
     Stream,
     bounded,
@@ -20,6 +20,7 @@ from tests.reference_core import (
 )
 from tests.reference_edge_map import edge_map  # noqa: F401
 from tests.reference_frontier import sample_frontier  # noqa: F401
+from tests.reference_layers import hetero_sample_hops  # noqa: F401
 from tests.reference_matrix import (  # noqa: F401
     labor_scale,
     next_key,
@@ -143,15 +144,9 @@ def hetero_neighbor_sample(
 ):
     options = Options(**options)
     hops = len(fanouts) // len(indptr) if indptr else 0
-    none = [None] * len(indptr)
-    fanouts = [fanouts[r * hops : (r + 1) * hops] for r in range(len(indptr))]
-    columns = (indptr, indices, src, dst, fanouts)
-    relations = [
-        Relation(*fields)
-        for fields in zip(
-            *columns, cum_weight or none, edge_time or none, strict=True
-        )
-    ]
+    relations = make_relations(
+        indptr, indices, src, dst, fanouts, cum_weight, edge_time
+    )
     nodes = [Nodes() for _ in num_nodes]
     tree_time = []  # a tree for each seed of any type
     for t, sample in enumerate(nodes):

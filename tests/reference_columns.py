@@ -31,6 +31,18 @@ class Relation:
     edge_time: list
 
 
+def make_relations(indptr, indices, src, dst, fanouts, cum_weight, edge_time):
+    """A `Relation` each, of lists by relation that may be empty."""
+    n = len(indptr)
+    hops = len(fanouts) // n if n else 0
+    fanouts = [fanouts[r * hops : (r + 1) * hops] for r in range(n)]
+    columns = indptr, indices, src, dst, fanouts
+    optional = cum_weight or [None] * n, edge_time or [None] * n
+    return [
+        Relation(*fields) for fields in zip(*columns, *optional, strict=True)
+    ]
+
+
 def candidate_edges(relation, v, fanout, seed_time, options):
     """The edges of column `v` that a tree of this time may take."""
     edges = list(range(relation.indptr[v], relation.indptr[v + 1]))

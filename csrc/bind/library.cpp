@@ -80,6 +80,15 @@ STABLE_TORCH_LIBRARY(gsample, m) {
       "bool replace=False, bool return_frontier=False, int num_threads=0) -> "
       "(Tensor[] indptr, Tensor[] row, Tensor[] edge, Tensor[] node)");
   m.def(
+      "hetero_sample_hops(Tensor[] indptr, Tensor[] indices, int[] src, "
+      "int[] dst, SymInt[] num_nodes, Tensor[] seeds, int[] fanouts, "
+      "Tensor[] cum_weight, Tensor[] edge_time, Tensor[] seed_time, "
+      "Tensor[] key, SymInt[] call_id, *, int? time_window=None, "
+      "str temporal_strategy='uniform', str frontier='nodes', "
+      "bool replace=False, bool disjoint=False, bool return_frontier=False, "
+      "int num_threads=0) -> (Tensor[] indptr, Tensor[] row, Tensor[] edge, "
+      "Tensor[] node, Tensor[] batch)");
+  m.def(
       "sample_frontier(Tensor indptr, Tensor start, Tensor id, int k, "
       "Tensor key, SymInt call_id=0, int relation=0, *, Tensor? root=None, "
       "Tensor? cum_weight=None, Tensor? edge_time=None, "

@@ -7,35 +7,13 @@
 #include <algorithm>
 #include <vector>
 
+#include "fault.h"
 #include "neighbor_sample.h"
 #include "output_pool.h"
 
 namespace gsample {
 
 namespace {
-
-[[noreturn]] void raise(const HeteroInputs& in, const Fault& fault) {
-  switch (fault.kind.load()) {
-    case Fault::kSeed:
-      STD_TORCH_CHECK(false, in.op, ": 'seeds' must be in [0, ",
-                      in.num_nodes[fault.type_or_relation], ") (got ",
-                      fault.value, " at position ", fault.node, ")");
-    case Fault::kIndptr:
-      STD_TORCH_CHECK(false, in.op, ": 'indptr' must ascend from 0 to the ",
-                      fault.value, " edges (it does not at a column near ",
-                      fault.node, " of relation ", fault.type_or_relation, ")");
-    case Fault::kIndices:
-      STD_TORCH_CHECK(false, in.op, ": 'indices' must be in [0, ", fault.value,
-                      ") (they are not near edge ", fault.node, " of relation ",
-                      fault.type_or_relation, ")");
-    default:
-      STD_TORCH_CHECK(false, in.op,
-                      ": a sample must have less than 2^31 nodes of a type "
-                      "(this one may have ",
-                      fault.value, "); use fewer seeds or smaller fan-outs");
-  }
-  throw 0;  // not reached
-}
 
 int64_t append_counts(const std::vector<int64_t>& counts,
                       std::vector<int64_t>* all) {
@@ -89,9 +67,7 @@ HeteroOutputs sample(const HeteroInputs& in,
             static_cast<int>(types.size()), options};
         const auto sample = make_neighbor_sample(args);
         const Status status = sample->run();
-        if (status == Status::kFault)
-          raise(in, sample->fault());
-        STD_TORCH_CHECK(status != Status::kInterrupted, in.op, ": interrupted");
+        check_status(in, status, sample->fault());
         return write_outputs(in, *sample, options.disjoint);
       });
 }

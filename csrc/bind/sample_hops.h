@@ -43,6 +43,24 @@ struct HopInputs {
   }
 };
 
+// Each hop has a key, and the number of its draw.
+inline void check_keys(const char* op,
+                       const Tensors& key,
+                       const std::vector<int64_t>& call_id,
+                       size_t hops) {
+  STD_TORCH_CHECK(key.size() == hops && call_id.size() == hops, op,
+                  ": 'key' and 'call_id' must have one item for each of ", hops,
+                  " hops (got ", key.size(), " and ", call_id.size(), ")");
+}
+
+inline void check_fanout(const char* op, int64_t fanout, bool replace) {
+  STD_TORCH_CHECK(
+      fanout >= -1 && (!replace || fanout <= INT32_MAX), op,
+      ": 'fanouts' must be -1 or more, and less than 2^31 with replacement "
+      "(got ",
+      fanout, ")");
+}
+
 inline Frontier read_frontier(const std::string& name) {
   const std::array<const char*, 4> names{"row", "nodes", "new", "unseen"};
   for (size_t i = 0; i < names.size(); ++i)
@@ -72,16 +90,10 @@ Hops sample_hops(Tensor indptr,
   check_matrix(op, indptr, indices);
   check_vector(op, "seeds", seeds, ScalarType::Long);
   const size_t hops = fanouts.size();
-  STD_TORCH_CHECK(key.size() == hops && call_id.size() == hops, op,
-                  ": 'key' and 'call_id' must have one item for each of ", hops,
-                  " hops (got ", key.size(), " and ", call_id.size(), ")");
+  check_keys(op, key, call_id, hops);
   std::vector<uint64_t> streams;
   for (size_t hop = 0; hop < hops; ++hop) {
-    STD_TORCH_CHECK(
-        fanouts[hop] >= -1 && (!replace || fanouts[hop] <= INT32_MAX), op,
-        ": 'fanouts' must be -1 or more, and less than 2^31 with replacement "
-        "(got ",
-        fanouts[hop], ")");
+    check_fanout(op, fanouts[hop], replace);
     streams.push_back(read_stream(op, key[hop], call_id[hop], 0));
   }
   int64_vector(op, "cum_weight", cum_weight,

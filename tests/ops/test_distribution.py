@@ -246,6 +246,29 @@ def test_heterogeneous_hubs_are_sampled_uniformly(weighted, threads):
         assert_uniform_positions(positions, degree, 5, replace=False)
 
 
+@pytest.mark.parametrize('weighted', [False, True])
+def test_layers_of_hubs_are_sampled_uniformly(weighted, threads):
+    # Types 0 and 1 feed each other: 2,000 columns of 50 edges at each hop.
+    num_nodes, degree = 2_000, 50
+    indptr = torch.arange(num_nodes + 1) * degree
+    indices = torch.arange(num_nodes * degree) % num_nodes
+    weight = ops.cumulate_weights(indptr, torch.ones(num_nodes * degree))
+    out = ops.hetero_sample_hops(
+        [indptr] * 2,
+        [indices] * 2,
+        [(1, 0), (0, 1)],
+        [num_nodes, num_nodes],
+        [torch.arange(num_nodes), torch.arange(num_nodes)],
+        [[5, 4], [3, 5]],
+        key=[make_key(7), make_key(7)],
+        cum_weight=[weight] * 2 if weighted else None,
+    )
+    for hop, fanouts in enumerate([[5, 3], [4, 5]]):
+        for edge, fanout in zip(out.edge[hop], fanouts, strict=True):
+            positions = (edge % degree).view(-1, fanout)
+            assert_uniform_positions(positions, degree, fanout, replace=False)
+
+
 def test_two_hops_of_a_tree_are_independent():
     # 0 is fed by 1 ... 8, each of which is fed by 9 ... 14.
     first, second = list(range(1, 9)), list(range(9, 15))
@@ -291,6 +314,21 @@ def draw_relation(relation):
     return out.edge[relation] % 8
 
 
+def draw_layers():
+    """The same columns at two hops."""
+    num_nodes = 20_001
+    out = ops.hetero_sample_hops(
+        [torch.arange(num_nodes + 1) * 8],
+        [torch.zeros(num_nodes * 8, dtype=torch.int64)],
+        [(0, 0)],
+        [num_nodes],
+        [torch.arange(num_nodes)],
+        [[1, 1]],
+        key=[make_key(4)] * 2,
+    )
+    return [edge % 8 for (edge,) in out.edge]
+
+
 PAIRS = {
     'next node': lambda: (draw_nodes()[:-1], draw_nodes()[1:]),
     'next seed': lambda: (draw_nodes(seed=1), draw_nodes(seed=2)),
@@ -301,6 +339,7 @@ PAIRS = {
     'seed, batch': lambda: (draw_nodes(seed=1), draw_nodes(batch=1)),
     'far batch': lambda: (draw_nodes(batch=0), draw_nodes(batch=2**32)),
     'next hop': lambda: (draw_nodes(call=1), draw_nodes(call=2)),
+    'next layer': draw_layers,
     'next relation': lambda: (draw_relation(0), draw_relation(1)),
     'call, relation': lambda: (draw_nodes(9, call=1), draw_relation(1)),
     'next tree': lambda: draw_trees(8, 1, make_key(2)).view(-1, 2).T,

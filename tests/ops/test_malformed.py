@@ -50,6 +50,38 @@ def test_samples_of_malformed_graphs_are_refused_or_true(disjoint):
     assert 100 < refused < 390
 
 
+@pytest.mark.parametrize('disjoint', [False, True])
+def test_layers_of_malformed_graphs_are_refused_or_true(disjoint):
+    """The rows of the last hop are no columns, and may be anything."""
+    refused = 0
+    for seed in TRIALS:
+        indptr, indices = malformed_graph(seed)
+        seeds = torch.arange(4)
+        try:
+            out = ops.hetero_sample_hops(
+                [indptr] * 2,
+                [indices] * 2,
+                [(0, 0), (0, 0)],
+                [4],
+                [seeds],
+                [[3, 2], [[-1, 1], [2, 2]][seed % 2]],
+                key=[make_key(seed)] * 2,
+                disjoint=disjoint,
+            )
+        except RuntimeError:
+            refused += 1
+            continue
+        for hop, columns in enumerate([seeds, out.node[0][0]]):
+            assert ((columns >= 0) & (columns < 4)).all()
+            for r in range(2):
+                edge = out.edge[hop][r]
+                col = columns.repeat_interleave(out.indptr[hop][r].diff())
+                assert torch.equal(indices[edge], out.row[hop][r])
+                assert (indptr[col] <= edge).all()
+                assert (edge < indptr[col + 1]).all()
+    assert 100 < refused < 390
+
+
 def test_subgraphs_of_malformed_graphs_are_refused_or_true():
     refused, nodes = 0, torch.arange(4)
     for seed in TRIALS:

@@ -38,6 +38,7 @@ HETERO = (
     [SEEDS, torch.tensor([0])],
     [2, 1, 3, 3],
 )
+TWO_HOPS = [KEY, KEY], [0, 1]
 NEGATIVE = (SEEDS, 10, True, KEY)
 CSC = G.indptr, G.indices
 ROWS = torch.arange(12.0).view(3, 4).requires_grad_()
@@ -86,6 +87,18 @@ SAMPLES = {
             {'disjoint': True},
         ),
         (([], [], [], [], [5], [SEEDS * 0], [], [], [], [], KEY), {}),
+    ],
+    'hetero_sample_hops': [
+        ((*HETERO, [], [], [], *TWO_HOPS), {}),
+        (
+            (*HETERO, [WEIGHT, NONE], [], [], [KEY, KEY], [2, 2]),
+            {'disjoint': True, 'return_frontier': True, 'frontier': 'row'},
+        ),
+        (
+            (*HETERO, [], [TIME, NONE], [SEED_TIME, SEEDS[:1]], *TWO_HOPS),
+            {'disjoint': True, 'replace': True},
+        ),
+        (([], [], [], [], [5], [SEEDS * 0], [], [], [], [], [], []), {}),
     ],
     'induce_subgraph': [
         ((G.indptr, G.indices, 40, SEEDS, SEEDS), {}),

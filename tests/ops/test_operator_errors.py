@@ -8,6 +8,7 @@ import torch
 
 from tests.ops.edge_map_errors import EDGE_MAPS, HOSTILE
 from tests.ops.frontier_errors import FRONTIERS
+from tests.ops.hops_errors import LAYERS
 from tests.ops.matrix_errors import MATRICES
 from tests.ops.vertex_map_errors import VERTEX_MAPS
 from tests.ops.walk_errors import WALK_OPERATOR_ERRORS
@@ -305,7 +306,7 @@ OTHERS = {
 }
 
 CASES = SAMPLING | HETERO | FORMATS | OTHERS | MATRICES | WALK_OPERATOR_ERRORS
-CASES |= EDGE_MAPS | FRONTIERS | VERTEX_MAPS
+CASES |= EDGE_MAPS | FRONTIERS | LAYERS | VERTEX_MAPS
 
 
 @pytest.mark.parametrize('message', CASES)

@@ -1,7 +1,7 @@
 """Random small graphs and options against the reference."""
 
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.ops.compare import assert_equals_reference
@@ -126,9 +126,8 @@ def test_any_sample_is_valid_and_equals_the_reference(data):
     )
 
 
-@settings(OPS)
-@given(st.data())
-def test_any_heterogeneous_sample_equals_the_reference(data):
+def draw_heterogeneous(data):
+    """What operators of node and edge types take, the hops, and options."""
     num_types = data.draw(st.sampled_from([2, 1, 3, 0]))
     num_nodes = [data.draw(SIZE) for _ in range(num_types)]
     types = st.integers(0, max(num_types - 1, 0))
@@ -161,8 +160,7 @@ def test_any_heterogeneous_sample_equals_the_reference(data):
         seed_time = [data.draw(seed_times_of(s)) for s in seeds]
     dtypes = data.draw(st.sampled_from(INDEX_DTYPES))
     parts = [to_dtypes(g, dtypes) for g in parts]
-    assert_equals_reference(
-        'hetero_neighbor_sample',
+    args = [
         [g.indptr for g in parts],
         [g.indices for g in parts],
         [src for src, _ in relations],
@@ -173,7 +171,31 @@ def test_any_heterogeneous_sample_equals_the_reference(data):
         cum_weight,
         edge_time,
         seed_time,
-        data.draw(KEYS),
+    ]
+    return args, hops if parts else 0, options
+
+
+@settings(OPS)
+@given(st.data())
+def test_any_heterogeneous_sample_equals_the_reference(data):
+    args, _, options = draw_heterogeneous(data)
+    key = data.draw(KEYS)
+    assert_equals_reference('hetero_neighbor_sample', *args, key, **options)
+
+
+@settings(OPS)
+@given(st.data())
+def test_any_heterogeneous_layers_equal_the_reference(data):
+    args, hops, options = draw_heterogeneous(data)
+    assume(args[0] or args[5])  # a tensor tells the device
+    calls = st.integers(0, 65535)
+    assert_equals_reference(
+        'hetero_sample_hops',
+        *args,
+        data.draw(st.lists(KEYS, min_size=hops, max_size=hops)),
+        data.draw(st.lists(calls, min_size=hops, max_size=hops)),
+        frontier=data.draw(st.sampled_from(['nodes', 'row'])),
+        return_frontier=data.draw(st.booleans()),
         **options,
     )
 

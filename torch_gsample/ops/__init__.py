@@ -18,6 +18,10 @@ from torch_gsample.ops.hetero_neighbor_sample import (
     HeteroNeighborSample,
     hetero_neighbor_sample,
 )
+from torch_gsample.ops.hetero_sample_hops import (
+    HeteroHops,
+    hetero_sample_hops,
+)
 from torch_gsample.ops.labor import labor_scale
 from torch_gsample.ops.matrix import (
     next_key,
@@ -54,6 +58,7 @@ from torch_gsample.ops.walk import (
 )
 
 __all__ = [
+    'HeteroHops',
     'HeteroNeighborSample',
     'Hops',
     'NeighborSample',
@@ -67,6 +72,7 @@ __all__ = [
     'forest_fire',
     'gather_rows',
     'hetero_neighbor_sample',
+    'hetero_sample_hops',
     'index_widths',
     'induce_subgraph',
     'labor_scale',

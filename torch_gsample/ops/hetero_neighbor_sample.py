@@ -1,7 +1,7 @@
 """Multi-hop neighbour sampling in graphs with node and edge types."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -90,6 +90,54 @@ def hetero_neighbor_sample(
         RuntimeError: If the graph is malformed where the sample met it.
     """
     op = 'hetero_neighbor_sample'
+    graph = hetero_graph(
+        op,
+        indptr,
+        indices,
+        relations,
+        num_nodes,
+        seeds,
+        fanouts,
+        cum_weight,
+        edge_time,
+        seed_time,
+        disjoint,
+    )
+    out = _check.call(
+        torch.ops.gsample.hetero_neighbor_sample.default,
+        *graph,
+        _check.random_key(op, key),
+        call_id,
+        time_window=_check.time_window(op, time_window),
+        temporal_strategy=_check.strategy(op, temporal_strategy),
+        replace=replace,
+        disjoint=disjoint,
+        return_edge_id=return_edge_id,
+        num_threads=num_threads,
+    )
+    return HeteroNeighborSample(*out)
+
+
+def hetero_graph(
+    op: str,
+    indptr: Sequence[Tensor],
+    indices: Sequence[Tensor],
+    relations: Sequence[tuple[int, int]],
+    num_nodes: Sequence[int],
+    seeds: Sequence[Tensor],
+    fanouts: Sequence[Sequence[int]],
+    cum_weight: Sequence[Tensor | None] | None,
+    edge_time: Sequence[Tensor | None] | None,
+    seed_time: Sequence[Tensor | None] | None,
+    disjoint: bool,
+) -> list[Any]:
+    """Returns what operators of node and edge types take first, checked.
+
+    Raises:
+        IndexError: If a seed is not in the graph.
+        TypeError: If a tensor has the wrong dtype.
+        ValueError: If an argument breaks a rule that is named.
+    """
     if not len(indptr) == len(indices) == len(relations) == len(fanouts):
         raise ValueError(
             f"{op}: 'indptr', 'indices', 'relations' and 'fanouts' must have "
@@ -121,8 +169,7 @@ def hetero_neighbor_sample(
     weight_sizes = [
         cum_weight_size(g[1].numel(), g[0].numel() - 1) for g in graphs
     ]
-    out = _check.call(
-        torch.ops.gsample.hetero_neighbor_sample.default,
+    return [
         [g[0] for g in graphs],
         [g[1] for g in graphs],
         [r[0] for r in relations],
@@ -139,16 +186,7 @@ def hetero_neighbor_sample(
         _optional_vectors(
             op, 'seed_time', seed_time, [s.numel() for s in seeds], device
         ),
-        _check.random_key(op, key),
-        call_id,
-        time_window=_check.time_window(op, time_window),
-        temporal_strategy=_check.strategy(op, temporal_strategy),
-        replace=replace,
-        disjoint=disjoint,
-        return_edge_id=return_edge_id,
-        num_threads=num_threads,
-    )
-    return HeteroNeighborSample(*out)
+    ]
 
 
 def _sampling_device(

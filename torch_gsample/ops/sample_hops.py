@@ -100,13 +100,7 @@ def sample_hops(
     indptr, indices = _check.graph(op, indptr, indices, device, True)
     num_nodes = indptr.numel() - 1
     fanouts = _check.fanouts(op, 'fanouts', fanouts)
-    call_id = list(range(len(fanouts))) if call_id is None else list(call_id)
-    for name, items in (('key', key), ('call_id', call_id)):
-        if len(items) != len(fanouts):
-            raise ValueError(
-                f"{op}: '{name}' must have {len(fanouts)} items, one for "
-                f'each hop (got {len(items)})'
-            )
+    key, call_id = hop_keys(op, key, call_id, len(fanouts))
     if frontier not in FRONTIERS:
         raise ValueError(
             f"{op}: 'frontier' must be one of {', '.join(FRONTIERS)} "
@@ -127,7 +121,7 @@ def sample_hops(
         indices,
         _check.node_ids(op, 'seeds', seeds, num_nodes, device),
         fanouts,
-        [_check.random_key(op, item) for item in key],
+        key,
         call_id,
         cum_weight=cum_weight,
         frontier=frontier,
@@ -137,6 +131,28 @@ def sample_hops(
         num_threads=num_threads,
     )
     return Hops(*out)
+
+
+def hop_keys(
+    op: str,
+    key: Sequence[Tensor],
+    call_id: Sequence[int] | None,
+    hops: int,
+) -> tuple[list[Tensor], list[int]]:
+    """Returns the key of each hop, and the number of its draw.
+
+    Raises:
+        TypeError: If a key is no int64 tensor.
+        ValueError: If there is not one for each hop.
+    """
+    call_id = list(range(hops)) if call_id is None else list(call_id)
+    for name, items in (('key', key), ('call_id', call_id)):
+        if len(items) != hops:
+            raise ValueError(
+                f"{op}: '{name}' must have {hops} items, one for "
+                f'each hop (got {len(items)})'
+            )
+    return [_check.random_key(op, item) for item in key], call_id
 
 
 @torch.library.register_fake('gsample::sample_hops')

@@ -1,0 +1,77 @@
+// The operator hetero_sample_hops: what its kernels on the CPU and on a GPU
+// share. Lists of its outputs have the relations (or types) of the first hop,
+// then those of the next one, and so on.
+#pragma once
+
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "neighbor_sample.h"
+#include "sample_hops.h"
+
+namespace gsample {
+
+using HeteroHops = std::tuple<Tensors, Tensors, Tensors, Tensors, Tensors>;
+
+// The arguments, checked but for what read_types() and read_relations() check.
+struct LayerInputs {
+  const HeteroInputs& graph;
+  SampleOptions options;  // without a key
+  std::vector<Key> keys;  // [hops]
+  const std::vector<int64_t>& call_id;
+  Frontier frontier;
+  bool return_frontier;
+
+  int num_hops() const { return options.num_hops; }
+  bool has_frontier(int hop) const {
+    return return_frontier || hop + 1 < options.num_hops;
+  }
+};
+
+template <HeteroHops (*sample)(const LayerInputs&)>
+HeteroHops hetero_sample_hops(Tensors indptr,
+                              Tensors indices,
+                              std::vector<int64_t> src,
+                              std::vector<int64_t> dst,
+                              std::vector<int64_t> num_nodes,
+                              Tensors seeds,
+                              std::vector<int64_t> fanouts,
+                              Tensors cum_weight,
+                              Tensors edge_time,
+                              Tensors seed_time,
+                              Tensors key,
+                              std::vector<int64_t> call_id,
+                              std::optional<int64_t> time_window,
+                              std::string temporal_strategy,
+                              std::string frontier,
+                              bool replace,
+                              bool disjoint,
+                              bool return_frontier,
+                              int64_t num_threads) {
+  const char* op = "hetero_sample_hops";
+  const HeteroInputs graph{op,        indptr,    indices, cum_weight,
+                           edge_time, src,       dst,     num_nodes,
+                           seeds,     seed_time, fanouts, true};
+  check_lists(graph);
+  STD_TORCH_CHECK(frontier == "row" || frontier == "nodes", op,
+                  ": 'frontier' must be 'row' or 'nodes' (got '", frontier,
+                  "'); hetero_neighbor_sample samples each node once");
+  LayerInputs in{graph,
+                 read_options(graph, 0, time_window, temporal_strategy, replace,
+                              disjoint, num_threads),
+                 {},
+                 call_id,
+                 frontier == "row" ? Frontier::kRow : Frontier::kNodes,
+                 return_frontier};
+  check_keys(op, key, call_id, in.num_hops());
+  for (const int64_t fanout : fanouts)
+    check_fanout(op, fanout, replace);
+  for (int hop = 0; hop < in.num_hops(); ++hop) {
+    check_call_id(op, call_id[hop]);
+    in.keys.push_back(read_key(op, key[hop]));
+  }
+  return sample(in);
+}
+
+}  // namespace gsample

@@ -5,7 +5,7 @@
 #include <torch/csrc/stable/library.h>
 
 #include "../cpu/hetero_sample_hops.h"
-#include "fault.h"
+#include "neighbor_fault.h"
 #include "output_pool.h"
 
 namespace gsample {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "fault.h"
+#include "neighbor_fault.h"
 #include "neighbor_sample.h"
 #include "output_pool.h"
 

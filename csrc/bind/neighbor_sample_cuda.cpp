@@ -11,6 +11,7 @@
 #include "../cuda/pad_sample.h"
 #include "device_cuda.h"
 #include "list_cache_cuda.h"
+#include "neighbor_fault_cuda.h"
 #include "neighbor_sample.h"
 #include "sample_memory_cuda.h"
 
@@ -21,27 +22,10 @@ namespace {
 constexpr int64_t kReportWords = sizeof(Report) / sizeof(int64_t);
 
 [[noreturn]] void raise(const HeteroInputs& in, const Report& report) {
-  const int64_t value = report.value, where = report.where;
-  const int64_t relation = report.relation;  // or a type
-  switch (report.fault) {
-    case Report::kId:
-      STD_TORCH_CHECK(false, in.op, ": 'seeds' must be in [0, ",
-                      in.num_nodes[relation], ") (got ", value, " at position ",
-                      where, ")");
-    case Report::kIndptr:
-      STD_TORCH_CHECK(false, in.op, ": 'indptr' must ascend from 0 to the ",
-                      value, " edges (it does not at column ", where,
-                      " of relation ", relation, ")");
-    case Report::kIndices:
-      STD_TORCH_CHECK(false, in.op, ": 'indices' must be in [0, ", value,
-                      ") (it is not at edge ", where, " of relation ", relation,
-                      ")");
-    default:
-      STD_TORCH_CHECK(false, in.op,
-                      ": a sample must have less than 2^31 edges "
-                      "(this one has ",
-                      value, "); use fewer seeds or smaller fan-outs");
-  }
+  raise_input(in, report);
+  STD_TORCH_CHECK(false, in.op,
+                  ": a sample must have less than 2^31 edges (this one has ",
+                  report.value, "); use fewer seeds or smaller fan-outs");
   throw 0;  // not reached
 }
 

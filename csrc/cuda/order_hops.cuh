@@ -6,90 +6,164 @@
 //   bring    a table keeps the least position of each candidate of the next
 //            frontier: columns first, where they may be in it, then rows;
 //   number   candidates at their least positions are the frontier.
+//
+// Each takes one relation, or type, after the other between two barriers.
 #pragma once
 
 #include "sample_hops.cuh"
 
 namespace gsample {
 
-template <typename indptr_t, typename index_t>
+// The columns of a relation at a hop, and how many edges each has.
+template <typename args_t>
+class RelationColumns {
+ public:
+  __device__ RelationColumns(const args_t& args, int hop, int r)
+      : a_(args), slot_(args.slot_of(r)) {
+    const int64_t place =
+        int64_t{hop} * args.num_types() + args.relation(r).dst;
+    const int64_t first = args.column_end[place];
+    const int64_t hops = args.options.num_hops;
+    size = args.column_end[place + 1] - first;
+    column_ = args.column + first;
+    begin = args.begin + place + first +
+            slot_ * (args.max_columns + hops * args.num_types());
+  }
+  __device__ const TaskEdges& edges(int64_t i) const {
+    return a_.task_edges[column_[i] * a_.slots() + slot_];
+  }
+  __device__ int64_t operator()(int64_t i) const { return edges(i).count; }
+
+  int64_t size;
+  int64_t* begin;  // [size + 1] edges before a column
+
+ private:
+  const args_t& a_;
+  const int slot_;
+  const int64_t* column_;
+};
+
+template <typename args_t>
 class HopOrder {
  public:
-  using Args = SampleHopsCuda<indptr_t, index_t>;
-
-  __device__ HopOrder(const Args& args, BlockSums& sums)
-      : a_(args), sums_(sums), keys_{args} {}
+  __device__ HopOrder(const args_t& args, BlockSums& sums)
+      : a_(args), sums_(sums), tasks_{args} {}
 
   // False if there is no room for the hop.
   __device__ bool run(int hop) const {
-    const Span columns{a_.column_end[hop], a_.column_end[hop + 1]};
-    const int64_t first_edge = a_.edge_end[hop];
-    const int64_t edges = place_edges(hop, columns, first_edge);
-    if (edges < 0)
+    if (!count_edges(hop))
       return false;
+    for (int r = 0; r < a_.num_relations(); ++r)
+      place_edges(hop, r);
     if (!a_.has_frontier(hop))
       return true;
-    // Nodes of `unseen` are in the table from the first hop that met them on.
-    const bool brings = a_.frontier == Frontier::kUnseen
-                            ? hop == 0
-                            : a_.frontier != Frontier::kRow;
-    const int64_t carried = brings ? columns.size() : 0;
-    const bool drops =
-        a_.frontier == Frontier::kNew || a_.frontier == Frontier::kUnseen;
-    for (int64_t i = global_rank(); i < carried; i += grid_threads())
-      bring(i, carried_entry(hop, columns.begin + i));
-    for (int64_t p = global_rank(); p < edges; p += grid_threads())
-      bring(carried + p,
-            static_cast<uint64_t>(a_.drawn_row[a_.place[first_edge + p]]));
+    int64_t first = 0;
+    for (int t = 0; t < a_.num_types(); ++t)
+      first = bring_all(hop, t, first);
     grid_barrier();
-    return number(hop, columns.end, carried + edges, drops ? carried : 0);
+    return number(hop);
   }
 
  private:
+  using Columns = RelationColumns<args_t>;
   struct Span {
     int64_t begin;
     int64_t end;
     __device__ int64_t size() const { return end - begin; }
   };
 
-  // Returns how many edges the hop has, or -1 if there is no room: columns may
-  // share edges where seeds repeat. No barrier follows.
-  __device__ int64_t place_edges(int hop,
-                                 const Span& columns,
-                                 int64_t first_edge) const {
-    const int64_t n = columns.size();
-    const int64_t* column = a_.column + columns.begin;
-    int64_t* begin = a_.begin + columns.begin + hop;
-    const auto count = [&](int64_t i) -> int64_t {
-      return a_.task_edges[column[i]].count;
-    };
-    const auto write = [&](int64_t i, int64_t before) { begin[i] = before; };
-    const int64_t edges = number_items(count, write, n, a_.totals, sums_);
-    if (global_rank() == 0) {
-      begin[n] = edges;
-      a_.edge_end[hop + 1] = first_edge + edges;
+  __device__ Span columns(int hop, int t) const {
+    const int64_t* end = a_.column_end + hop * a_.num_types() + t;
+    return {end[0], end[1]};
+  }
+  __device__ Span edges(int hop, int r) const {
+    const int64_t* end = a_.edge_end + hop * a_.num_relations() + r;
+    return {end[0], end[1]};
+  }
+  // What each block counted of a relation or type [blocks].
+  __device__ int64_t* totals(int i) const {
+    return a_.totals + int64_t{i} * gridDim.x;
+  }
+
+  // False if there is no room: columns may share edges where seeds repeat.
+  __device__ bool count_edges(int hop) const {
+    const int relations = a_.num_relations();
+    for (int r = 0; r < relations; ++r) {
+      const Columns columns(a_, hop, r);
+      count_items(columns, columns.size, totals(r), sums_);
     }
     grid_barrier();
-    if (first_edge + edges > a_.max_edges) {
-      if (global_rank() == 0)
-        note_fault(a_.report, Report::kOverflow, hop, first_edge + edges);
-      return -1;
+    int64_t end = a_.edge_end[hop * relations];
+    for (int r = 0; r < relations; ++r) {
+      const Columns columns(a_, hop, r);
+      const auto write = [&](int64_t i, int64_t before) {
+        columns.begin[i] = before;
+      };
+      const int64_t edges =
+          emit_items(columns, write, columns.size, totals(r), sums_);
+      end += edges;
+      if (global_rank() == 0) {
+        columns.begin[columns.size] = edges;
+        a_.edge_end[hop * relations + r + 1] = end;
+      }
     }
-    for (int64_t p = global_rank(); p < edges; p += grid_threads()) {
-      const int64_t i = column_of(begin, n, p);
-      a_.place[first_edge + p] =
-          a_.task_edges[column[i]].first + (p - begin[i]);
+    grid_barrier();
+    if (end > a_.max_edges && global_rank() == 0)
+      note_fault(a_.report, Report::kOverflow, hop, end);
+    return end <= a_.max_edges;
+  }
+
+  // No barrier follows.
+  __device__ void place_edges(int hop, int r) const {
+    const Columns columns(a_, hop, r);
+    const Span span = edges(hop, r);
+    for (int64_t p = global_rank(); p < span.size(); p += grid_threads()) {
+      const int64_t i = column_of(columns.begin, columns.size, p);
+      a_.place[span.begin + p] =
+          columns.edges(i).first + (p - columns.begin[i]);
     }
-    return edges;
+  }
+
+  // The columns of a hop that are candidates of the next frontier. Nodes of
+  // `unseen` are in the table from the first hop that met them on.
+  __device__ int64_t num_carried(int hop, int t) const {
+    const bool brings = a_.frontier == Frontier::kUnseen
+                            ? hop == 0
+                            : a_.frontier != Frontier::kRow;
+    return brings ? columns(hop, t).size() : 0;
+  }
+
+  // Brings the candidates of a type, in order, at positions from `first` on.
+  // Returns the position after them.
+  __device__ int64_t bring_all(int hop, int t, int64_t first) const {
+    const int64_t carried = num_carried(hop, t);
+    const int64_t* column = a_.column + columns(hop, t).begin;
+    for (int64_t i = global_rank(); i < carried; i += grid_threads())
+      bring(first + i, carried_entry(static_cast<uint64_t>(column[i])));
+    first += carried;
+    for (int k = 0; k < a_.num_from(t); ++k) {
+      const Span span = edges(hop, a_.relation_from(t, k));
+      for (int64_t p = global_rank(); p < span.size(); p += grid_threads())
+        bring(first + p,
+              static_cast<uint64_t>(a_.drawn_row[a_.place[span.begin + p]]));
+      first += span.size();
+    }
+    return first;
+  }
+
+  __device__ int64_t num_candidates(int hop, int t) const {
+    int64_t size = num_carried(hop, t);
+    for (int k = 0; k < a_.num_from(t); ++k)
+      size += edges(hop, a_.relation_from(t, k)).size();
+    return size;
   }
 
   // The entry of a column among the nodes of the next hop.
-  __device__ uint64_t carried_entry(int hop, int64_t i) const {
-    const uint64_t entry = static_cast<uint64_t>(a_.column[i]);
+  __device__ uint64_t carried_entry(uint64_t entry) const {
     bool added;
     return a_.frontier == Frontier::kUnseen
                ? entry
-               : keys_.entry(hop + 1, keys_.node(entry), &added);
+               : tasks_.entry(a_.next_key(tasks_.key(entry)), &added);
   }
 
   __device__ void bring(int64_t position, uint64_t entry) const {
@@ -98,49 +172,81 @@ class HopOrder {
               NodeTable::kNew + static_cast<uint32_t>(position));
   }
 
-  // Numbers the candidates, and leaves the first `dropped` of them out.
-  __device__ bool number(int hop,
-                         int64_t end,
-                         int64_t candidates,
-                         int64_t dropped) const {
-    const auto position_of = [&](int64_t j) {
-      return Atomic<uint32_t>(a_.table.value[a_.candidate[j]]);
-    };
-    const auto is_first = [&](int64_t j) -> int64_t {
-      return position_of(j).load(kRelaxed) ==
-             NodeTable::kNew + static_cast<uint32_t>(j);
-    };
-    count_items(is_first, candidates, a_.totals, sums_);
+  __device__ Atomic<uint32_t> position_of(int64_t candidate) const {
+    return Atomic<uint32_t>(a_.table.value[a_.candidate[candidate]]);
+  }
+  __device__ bool is_first(int64_t candidate) const {
+    return position_of(candidate).load(kRelaxed) ==
+           NodeTable::kNew + static_cast<uint32_t>(candidate);
+  }
+
+  // Numbers the candidates of each type.
+  __device__ bool number(int hop) const {
+    int64_t first = 0;
+    for (int t = 0; t < a_.num_types(); ++t) {
+      const auto count = [&](int64_t j) -> int64_t {
+        return is_first(first + j);
+      };
+      const int64_t size = num_candidates(hop, t);
+      count_items(count, size, totals(t), sums_);
+      first += size;
+    }
     grid_barrier();
+    first = 0;
+    int64_t end = a_.column_end[(hop + 1) * a_.num_types()];
+    for (int t = 0; t < a_.num_types() && end >= 0; ++t)
+      end = number_type(hop, t, &first, end);
+    if (end < 0)
+      return false;
+    grid_barrier();
+    if constexpr (args_t::kOneType)
+      if (a_.sorted)
+        sort(hop + 1, columns(hop + 1, 0));
+    return true;
+  }
+
+  // The columns of type t, from `end` on, of candidates from `*first` on.
+  // Returns where they end, or -1 if there is no room.
+  __device__ int64_t number_type(int hop,
+                                 int t,
+                                 int64_t* first,
+                                 int64_t end) const {
+    const int64_t candidates = num_candidates(hop, t);
+    const bool drops =
+        a_.frontier == Frontier::kNew || a_.frontier == Frontier::kUnseen;
+    const int64_t dropped = drops ? num_carried(hop, t) : 0;
     int64_t all;
-    sum_blocks_before(a_.totals, sums_, &all);
+    sum_blocks_before(totals(t), sums_, &all);
     const int64_t size = all > dropped ? all - dropped : 0;
     if (end + size > a_.max_columns) {
       if (global_rank() == 0)
         note_fault(a_.report, Report::kOverflow, hop, end + size);
-      return false;
+      return -1;
     }
+    const auto count = [&](int64_t j) -> int64_t {
+      return is_first(*first + j);
+    };
     const auto write = [&](int64_t j, int64_t rank) {
-      if (!is_first(j))
+      if (!is_first(*first + j))
         return;
       if (rank >= dropped)
-        a_.column[end + rank - dropped] = a_.candidate[j];
-      if (a_.frontier == Frontier::kUnseen)
-        position_of(j).store(0, kRelaxed);  // seen: never the first again
+        a_.column[end + rank - dropped] = a_.candidate[*first + j];
+      if (a_.frontier == Frontier::kUnseen)  // seen: never the first again
+        position_of(*first + j).store(0, kRelaxed);
     };
-    emit_items(is_first, write, candidates, a_.totals, sums_);
+    emit_items(count, write, candidates, totals(t), sums_);
     if (global_rank() == 0)
-      a_.column_end[hop + 2] = end + size;
-    grid_barrier();
-    if (a_.sorted)
-      sort(hop + 1, a_.column + end, size);
-    return true;
+      a_.column_end[(hop + 1) * a_.num_types() + t + 1] = end + size;
+    *first += candidates;
+    return end + size;
   }
 
   // By a bit for each node.
-  __device__ void sort(int hop, int64_t* column, int64_t size) const {
-    for (int64_t i = global_rank(); i < size; i += grid_threads()) {
-      const int64_t node = keys_.node(static_cast<uint64_t>(column[i]));
+  __device__ void sort(int hop, const Span& span) const {
+    int64_t* column = a_.column + span.begin;
+    for (int64_t i = global_rank(); i < span.size(); i += grid_threads()) {
+      const int64_t node =
+          a_.task(tasks_.key(static_cast<uint64_t>(column[i]))).node;
       Atomic<uint64_t>(a_.bits[node / 64])
           .fetch_or(uint64_t{1} << node % 64, kRelaxed);
     }
@@ -150,28 +256,30 @@ class HopOrder {
     };
     const auto write = [&](int64_t w, int64_t next) {
       bool added;
-      for (uint64_t left = a_.bits[w]; left != 0; left &= left - 1)
-        column[next++] = static_cast<int64_t>(keys_.entry(
-            hop, 64 * w + __popcll((left & (~left + 1)) - 1), &added));
+      for (uint64_t left = a_.bits[w]; left != 0; left &= left - 1) {
+        const int64_t node = 64 * w + __popcll((left & (~left + 1)) - 1);
+        column[next++] =
+            static_cast<int64_t>(tasks_.entry(a_.key(hop, 0, 0, node), &added));
+      }
       a_.bits[w] = 0;
     };
     number_items(count, write, a_.num_nodes / 64 + 1, a_.totals, sums_);
     grid_barrier();
   }
 
-  const Args& a_;
+  const args_t& a_;
   BlockSums& sums_;
-  const TaskKeys<indptr_t, index_t> keys_;
+  const TaskTable<args_t> tasks_;
 };
 
 // How many blocks a processor holds at least: without a word nvcc makes room
 // for four of uniform sampling, and spills registers.
-template <bool kWeighted, typename indptr_t, typename index_t>
+template <bool kWeighted, typename args_t>
 __global__ void __launch_bounds__(kHopThreads, kWeighted ? 2 : 3)
-    sample_hops_kernel(SampleHopsCuda<indptr_t, index_t> args) {
+    sample_hops_kernel(args_t args) {
   GSAMPLE_SHARED(HopShared, shared);
-  HopTasks<kWeighted, indptr_t, index_t> tasks(args, shared);
-  const HopOrder<indptr_t, index_t> order(args, shared.sums);
+  HopTasks<kWeighted, args_t> tasks(args, shared);
+  const HopOrder<args_t> order(args, shared.sums);
   tasks.begin();
   grid_barrier();
   tasks.add_seeds();
@@ -183,36 +291,49 @@ __global__ void __launch_bounds__(kHopThreads, kWeighted ? 2 : 3)
       tasks.draw_hop(hop);
       grid_barrier();
     }
-    // Every thread reads the same: overflows are noted on other sides of
-    // barriers.
-    if (Atomic<int64_t>(args.report->fault).load(kRelaxed) ==
-            Report::kOverflow ||
+    // Every thread reads the same: faults are noted on other sides of barriers.
+    if (Atomic<int64_t>(args.report->fault).load(kRelaxed) != Report::kNone ||
         !order.run(hop))
       return;
   }
 }
 
-// The outputs of a hop, when their sizes are known.
-template <typename indptr_t, typename index_t>
-__global__ void __launch_bounds__(kHopThreads)
-    write_hop_kernel(SampleHopsCuda<indptr_t, index_t> args,
-                     HopOutput<indptr_t, index_t> out) {
-  const TaskKeys<indptr_t, index_t> keys{args};
-  const int64_t* begin = args.begin + out.first_column + out.hop;
-  for (int64_t i = global_rank(); i <= out.num_columns; i += grid_threads())
-    out.indptr[i] = static_cast<indptr_t>(begin[i]);
-  for (int64_t p = global_rank(); p < out.num_edges; p += grid_threads()) {
-    const int64_t drawn = args.place[out.first_edge + p];
-    const int64_t edge = args.drawn_edge[drawn];
-    out.edge[p] = edge;
-    out.row[p] = args.has_frontier(out.hop)
-                     ? static_cast<index_t>(keys.node(
-                           static_cast<uint64_t>(args.drawn_row[drawn])))
-                     : args.graph.indices[edge];
+// The outputs, when their sizes are known.
+template <typename args_t>
+__global__ void __launch_bounds__(kHopThreads) write_hops_kernel(
+    args_t args,
+    HopOutputs<typename args_t::Indptr, typename args_t::Index> out) {
+  using indptr_t = typename args_t::Indptr;
+  using index_t = typename args_t::Index;
+  const TaskTable<args_t> tasks{args};
+  const auto task = [&](int64_t entry) {
+    return args.task(tasks.key(static_cast<uint64_t>(entry)));
+  };
+  for (int64_t part = 0; part < out.num_edges; ++part) {
+    const HopEdges<indptr_t, index_t> to = out.edges[part];
+    const int hop = static_cast<int>(to.hop), r = static_cast<int>(to.relation);
+    const RelationColumns<args_t> columns(args, hop, r);
+    for (int64_t i = global_rank(); i <= columns.size; i += grid_threads())
+      to.indptr[i] = static_cast<indptr_t>(columns.begin[i]);
+    for (int64_t p = global_rank(); p < to.num_edges; p += grid_threads()) {
+      const int64_t drawn = args.place[to.first_edge + p];
+      const int64_t edge = args.drawn_edge[drawn];
+      to.edge[p] = edge;
+      to.row[p] = args.has_frontier(hop)
+                      ? static_cast<index_t>(task(args.drawn_row[drawn]).node)
+                      : args.relation(r).indices[edge];
+    }
   }
-  const int64_t* next = args.column + out.first_column + out.num_columns;
-  for (int64_t i = global_rank(); i < out.num_nodes; i += grid_threads())
-    out.node[i] = keys.node(static_cast<uint64_t>(next[i]));
+  for (int64_t part = 0; part < out.num_nodes; ++part) {
+    const HopNodes to = out.nodes[part];
+    const int64_t* column = args.column + to.first_column;
+    for (int64_t i = global_rank(); i < to.num_columns; i += grid_threads()) {
+      const HopTask at = task(column[i]);
+      to.node[i] = at.node;
+      if (to.tree != nullptr)
+        to.tree[i] = at.tree;
+    }
+  }
 }
 
 }  // namespace gsample

@@ -1,11 +1,12 @@
 // Several hops of column sampling in one cooperative launch.
 //
-// A task is a node at a hop: an entry of a table, whose edges are drawn once,
-// whoever asks for them. Where the next frontier takes in all that a hop meets
-// (`row`, `nodes`), the set of tasks depends on no order, and no block waits
-// for the end of a hop: tasks make tasks through a queue (after PGSampler,
-// task_queue.cuh). Where a frontier leaves out what was met before (`new`,
-// `unseen`), a grid barrier ends each hop.
+// A task is a node (of a type, in a tree) at a hop: an entry of a table, whose
+// edges are drawn once, whoever asks for them. It has a slot for each relation
+// that samples from columns of its type. Where the next frontier takes in all
+// that a hop meets (`row`, `nodes`), the set of tasks depends on no order, and
+// no block waits for the end of a hop: tasks make tasks through a queue (after
+// PGSampler, task_queue.cuh). Where a frontier leaves out what was met before
+// (`new`, `unseen`), a grid barrier ends each hop.
 //
 // Edges lie as they were drawn. order_hops.cuh puts them in order afterwards.
 #pragma once
@@ -35,71 +36,58 @@ struct HopShared {
   bool room;
 };
 
-// A node at a hop, as a key of the table. A node that is in one hop at most
-// needs no number of it.
-template <typename indptr_t, typename index_t>
-struct TaskKeys {
-  const SampleHopsCuda<indptr_t, index_t>& a;
+// Tasks as entries of the table.
+template <typename args_t>
+struct TaskTable {
+  const args_t& a;
 
-  __device__ uint64_t key(int hop, int64_t node) const {
-    const bool once = a.frontier == Frontier::kUnseen;
-    return static_cast<uint64_t>((once ? 0 : hop * a.num_nodes) + node);
+  __device__ uint64_t key(uint64_t entry) const {
+    return Atomic<uint64_t>(a.table.key[entry]).load(kRelaxed);
   }
-  __device__ int64_t node(uint64_t entry) const {
-    const uint64_t key = Atomic<uint64_t>(a.table.key[entry]).load(kRelaxed);
-    return static_cast<int64_t>(key % static_cast<uint64_t>(a.num_nodes));
-  }
-  // The entry of a node at a hop, and whether it is new. Entry 0 if there is
-  // no room, which is reported.
-  __device__ uint64_t entry(int hop, int64_t node, bool* added) const {
-    const uint64_t found =
-        find_or_insert(a.table, key(hop, node), kMostSteps, added);
+  // The entry of a key, and whether it is new. Entry 0 if there is no room,
+  // which is reported.
+  __device__ uint64_t entry(uint64_t key, bool* added) const {
+    const uint64_t found = find_or_insert(a.table, key, kMostSteps, added);
     if (found != NodeTable::kNoEntry)
       return found;
-    note_fault(a.report, Report::kOverflow, hop, a.max_columns);
+    note_fault(a.report, Report::kOverflow, 0, a.max_columns);
     return 0;
   }
 };
 
-template <bool kWeighted, typename indptr_t, typename index_t>
+template <bool kWeighted, typename args_t>
 class HopTasks {
  public:
-  using Args = SampleHopsCuda<indptr_t, index_t>;
-
-  __device__ HopTasks(const Args& args, HopShared& shared)
-      : a_(args), shared_(shared), keys_{args}, group_(lanes_for(args)) {}
+  __device__ HopTasks(const args_t& args, HopShared& shared)
+      : a_(args), shared_(shared), tasks_{args}, group_(lanes_for(args)) {}
 
   __device__ void begin() const {
     clear_table(a_.table);
     for (int64_t i = global_rank(); i < a_.queue.capacity; i += grid_threads())
       a_.queue.ready[i] = 0;
-    const int64_t words = a_.sorted ? a_.num_nodes / 64 + 1 : 0;
-    for (int64_t w = global_rank(); w < words; w += grid_threads())
-      a_.bits[w] = 0;
+    if constexpr (args_t::kOneType) {
+      const int64_t words = a_.sorted ? a_.num_nodes / 64 + 1 : 0;
+      for (int64_t w = global_rank(); w < words; w += grid_threads())
+        a_.bits[w] = 0;
+    } else {
+      keep_times();
+    }
     if (global_rank() != 0)
       return;
     a_.report->fault = Report::kNone;
     a_.column_end[0] = a_.edge_end[0] = *a_.num_drawn = 0;
-    a_.column_end[1] = a_.num_seeds;
+    for (int t = 0; t < a_.num_types(); ++t)
+      a_.column_end[t + 1] = a_.first_seed(t) + a_.num_seeds_of(t);
     *a_.queue.head = *a_.queue.tail = *a_.queue.full = 0;
     *a_.queue.pending = gridDim.x;  // each block has seeds to announce
   }
 
-  // The seeds are the columns of the first hop. Duplicates share a task.
+  // The seeds are the columns of the first hop. Duplicates share a task, if
+  // they share a tree.
   __device__ void add_seeds() {
-    const bool by_queue = a_.takes_queue();
-    const BlockRange range(a_.num_seeds);
-    for (int64_t tile = range.begin; tile < range.end; tile += blockDim.x) {
-      const int64_t i = tile + threadIdx.x;
-      uint64_t entry = 0;
-      if (i < range.end) {
-        entry = add_seed(i);
-        a_.column[i] = static_cast<int64_t>(by_queue ? entry & ~kMade : entry);
-      }
-      if (by_queue)
-        push(entry, 0, 0);
-    }
-    if (by_queue && threadIdx.x == 0)
+    for (int t = 0; t < a_.num_types(); ++t)
+      add_seeds(t);
+    if (a_.takes_queue() && threadIdx.x == 0)
       retire_tasks(a_.queue, 1);
   }
 
@@ -122,8 +110,11 @@ class HopTasks {
       __syncthreads();  // fetched
       if (count == 0)
         continue;
-      const int64_t edges = draw(-1, count);
-      push(carry(count), shared_.first_edge, edges);
+      for (int slot = 0; slot < a_.slots(); ++slot) {
+        const int64_t edges = draw(-1, slot, count);
+        if (slot == 0 || edges > 0)
+          push(slot == 0 ? carry(count) : 0, shared_.first_edge, edges);
+      }
       if (threadIdx.x == 0)
         retire_tasks(a_.queue, count);
     }
@@ -145,20 +136,21 @@ class HopTasks {
       shared_.task[threadIdx.x] = task;
       __syncthreads();  // fetched
       const int64_t left = range.end - tile;
-      draw(hop, static_cast<int>(left < blockDim.x ? left : blockDim.x));
+      draw(hop, 0, static_cast<int>(left < blockDim.x ? left : blockDim.x));
       __syncthreads();  // the tasks of the tile are done
     }
   }
 
  private:
   // As many lanes as a task has slots, if they fit in a warp.
-  __device__ static uint32_t lanes_for(const Args& args) {
+  __device__ static uint32_t lanes_for(const args_t& args) {
     uint32_t lanes = 4;
-    for (int hop = 0; hop < args.options.num_hops; ++hop) {
-      const int64_t fanout = args.graph.fanouts[hop];
-      while (lanes < 32 && (fanout < 0 || lanes < fanout))
-        lanes *= 2;
-    }
+    for (int r = 0; r < args.num_relations(); ++r)
+      for (int hop = 0; hop < args.options.num_hops; ++hop) {
+        const int64_t fanout = args.relation(r).fanouts[hop];
+        while (lanes < 32 && (fanout < 0 || lanes < fanout))
+          lanes *= 2;
+      }
     return lanes;
   }
 
@@ -166,40 +158,66 @@ class HopTasks {
     return (entry & kMade) != 0;
   }
 
-  __device__ uint64_t add_seed(int64_t i) const {
-    int64_t seed = a_.seeds[i];
-    if (seed < 0 || seed >= a_.num_nodes) {
-      note_fault(a_.report, Report::kId, i, seed);
-      seed = 0;
-    }
-    return make_task(0, seed);
+  // The times of trees, which are told by type.
+  __device__ void keep_times() const {
+    for (int t = 0; a_.tree_time() != nullptr && t < a_.num_types(); ++t)
+      for (int64_t i = global_rank(); i < a_.num_seeds_of(t);
+           i += grid_threads())
+        a_.tree_time()[a_.first_seed(t) + i] = a_.types[t].of.seed_time[i];
   }
 
-  // The entry of a node at a hop, marked if it is a task that this made.
-  __device__ uint64_t make_task(int hop, int64_t node) const {
+  __device__ void add_seeds(int type) {
+    const bool by_queue = a_.takes_queue();
+    int64_t* column = a_.column + a_.first_seed(type);
+    const BlockRange range(a_.num_seeds_of(type));
+    for (int64_t tile = range.begin; tile < range.end; tile += blockDim.x) {
+      const int64_t i = tile + threadIdx.x;
+      uint64_t entry = 0;
+      if (i < range.end) {
+        entry = add_seed(type, i);
+        column[i] = static_cast<int64_t>(by_queue ? entry & ~kMade : entry);
+      }
+      if (by_queue)
+        push(entry, 0, 0);
+    }
+  }
+
+  // What is at fault makes no task: nothing is put in order then.
+  __device__ uint64_t add_seed(int type, int64_t i) const {
+    const int64_t seed = a_.seeds_of(type)[i];
+    if (seed < 0 || seed >= a_.num_nodes_of(type)) {
+      note_fault(a_.report, Report::kId, i, seed, type);
+      return 0;
+    }
+    return make_task(0, a_.key(0, type, a_.first_seed(type) + i, seed));
+  }
+
+  // The entry of a key of a hop, marked if it is a task that this made.
+  __device__ uint64_t make_task(int hop, uint64_t key) const {
     bool added;
-    const uint64_t entry = keys_.entry(hop, node, &added);
+    const uint64_t entry = tasks_.entry(key, &added);
     return entry | (added && hop < a_.options.num_hops ? kMade : 0);
   }
 
-  __device__ int hop_of(uint64_t key) const {
-    return static_cast<int>(key / static_cast<uint64_t>(a_.num_nodes));
-  }
-
-  // Draws the edges of the first `count` of shared_.task, of a hop or of the
-  // hops that their keys tell. Returns how many there are, from
+  // Draws what the first `count` of shared_.task have in a slot, of a hop or of
+  // the hops that their keys tell. Returns how many edges there are, from
   // shared_.first_edge on.
-  __device__ int64_t draw(int hop, int count) {
+  __device__ int64_t draw(int hop, int slot, int count) {
     const int t = threadIdx.x;
     SampleColumn column{0, 0, 0, 0, true};
     const uint64_t task = t < count ? shared_.task[t] : kNoTask;
     if (task != kNoTask) {
-      const uint64_t key = Atomic<uint64_t>(a_.table.key[task]).load(kRelaxed);
-      shared_.key[t] = key;
-      column = column_of_key(hop < 0 ? hop_of(key) : hop, key);
+      shared_.key[t] = tasks_.key(task);
+      column = column_of_key(hop, slot, shared_.key[t]);
     }
     int64_t edges;
     column.offset = sum_before(column.count, shared_.sums, &edges);
+    TaskEdges* const to = a_.task_edges + task * a_.slots() + slot;
+    if (slot > 0 && edges == 0) {
+      if (task != kNoTask)
+        *to = {0, 0};
+      return 0;
+    }
     if (t == 0)
       shared_.first_edge = reserve(edges);
     __syncthreads();  // reserved
@@ -208,26 +226,30 @@ class HopTasks {
     column.offset += shared_.first_edge;
     shared_.column[t] = column;
     if (task != kNoTask)
-      a_.task_edges[task] = {static_cast<uint32_t>(column.offset),
-                             static_cast<uint32_t>(column.count)};
+      *to = {static_cast<uint32_t>(column.offset),
+             static_cast<uint32_t>(column.count)};
     const int any_long = __syncthreads_or(column.count > kLongTask);
     for (int i = t / group_.size; i < count; i += blockDim.x / group_.size)
       if (shared_.column[i].count <= kLongTask)
-        draw_task(hop, i, group_);
+        draw_task(hop, slot, i, group_);
     for (int i = 0; any_long && i < count; ++i)
       if (shared_.column[i].count > kLongTask)
-        draw_task(hop, i, BlockGroup());
+        draw_task(hop, slot, i, BlockGroup());
     __syncthreads();  // drawn
     return edges;
   }
 
-  __device__ SampleColumn column_of_key(int hop, uint64_t key) const {
-    SampleColumn column;
-    const int64_t v =
-        static_cast<int64_t>(key % static_cast<uint64_t>(a_.num_nodes));
-    if (!read_column<kWeighted>(a_.graph, a_.options, a_.graph.fanouts[hop], v,
-                                nullptr, 0, &column))
-      note_fault(a_.report, Report::kIndptr, v, a_.graph.num_edges);
+  __device__ SampleColumn column_of_key(int hop, int slot, uint64_t key) const {
+    SampleColumn column{0, 0, 0, 0, true};
+    const HopTask at = a_.task(key);
+    const int r = a_.relation_into(at.type, slot);
+    if (r < 0)
+      return column;
+    const auto& graph = a_.relation(r);
+    if (!read_column<kWeighted>(graph, a_.options,
+                                graph.fanouts[hop < 0 ? at.hop : hop], at.node,
+                                a_.tree_time(), at.tree, &column))
+      note_fault(a_.report, Report::kIndptr, at.node, graph.num_edges, r);
     return column;
   }
 
@@ -243,41 +265,49 @@ class HopTasks {
 
   // By the threads of a group.
   template <typename group_t>
-  __device__ void draw_task(int hop, int i, const group_t& group) const {
+  __device__ void draw_task(int hop,
+                            int slot,
+                            int i,
+                            const group_t& group) const {
     const SampleColumn& column = shared_.column[i];
     if (column.count == 0)
       return;
-    const uint64_t key = shared_.key[i];
+    const HopTask at = a_.task(shared_.key[i]);
     if (hop < 0)
-      hop = hop_of(key);
-    const uint64_t v = key % static_cast<uint64_t>(a_.num_nodes);
-    const Stream stream{a_.streams[hop], 0, v};
-    const auto take = [&](uint32_t slot, uint64_t choice) {
+      hop = at.hop;
+    const int r = a_.relation_into(at.type, slot);
+    const auto& graph = a_.relation(r);
+    const Stream stream = a_.stream(hop, r, at);
+    const uint64_t rows = a_.key(hop + 1, graph.src, at.tree, 0);
+    const auto take = [&](uint32_t draw, uint64_t choice) {
       const int64_t edge = column.start + static_cast<int64_t>(choice);
-      a_.drawn_edge[column.offset + slot] = edge;
-      a_.drawn_row[column.offset + slot] =
-          a_.has_frontier(hop) ? static_cast<int64_t>(meet(hop, edge)) : 0;
+      a_.drawn_edge[column.offset + draw] = edge;
+      a_.drawn_row[column.offset + draw] =
+          a_.has_frontier(hop) ? static_cast<int64_t>(meet(hop, r, rows, edge))
+                               : 0;
     };
     const int64_t first = column.offset;
     const SelectScratch scratch{
         a_.drawn_edge + first, a_.drawn_row + first,
         a_.taken == nullptr ? nullptr : a_.taken + first};
-    if (kWeighted)
-      select_weighted(stream, column,
-                      column_weights(a_.graph, static_cast<int64_t>(v), column),
+    if (kWeighted && args_t::is_weighted(graph))
+      select_weighted(stream, column, column_weights(graph, at.node, column),
                       a_.options.replace, group, scratch, take);
     else
       select_uniform(stream, column, a_.options.replace, group, scratch, take);
   }
 
-  // The row of an edge at the next hop.
-  __device__ uint64_t meet(int hop, int64_t edge) const {
-    int64_t row = a_.graph.indices[edge];
-    if (row < 0 || row >= a_.num_nodes) {
-      note_fault(a_.report, Report::kIndices, edge, a_.num_nodes);
-      row = 0;
+  // The row of an edge at the next hop, where `rows` is the key of row 0.
+  __device__ uint64_t meet(int hop, int r, uint64_t rows, int64_t edge) const {
+    const auto& graph = a_.relation(r);
+    const int64_t row = graph.indices[edge];
+    const int64_t num_rows = a_.num_nodes_of(graph.src);
+    if (row < 0 || row >= num_rows) {
+      note_fault(a_.report, Report::kIndices, edge, num_rows, r);
+      return 0;
     }
-    const uint64_t entry = make_task(hop + 1, row);
+    const uint64_t entry =
+        make_task(hop + 1, rows + static_cast<uint64_t>(row));
     return a_.takes_queue() ? entry : entry & ~kMade;
   }
 
@@ -288,11 +318,8 @@ class HopTasks {
         a_.frontier != Frontier::kNodes)
       return 0;
     const uint64_t key = shared_.key[threadIdx.x];
-    const int hop = hop_of(key) + 1;
-    return hop == a_.options.num_hops
-               ? 0
-               : make_task(hop, static_cast<int64_t>(
-                                    key % static_cast<uint64_t>(a_.num_nodes)));
+    const int hop = a_.task(key).hop + 1;
+    return hop == a_.options.num_hops ? 0 : make_task(hop, a_.next_key(key));
   }
 
   // Publishes the new tasks among some drawn edges of the block, and those
@@ -324,9 +351,9 @@ class HopTasks {
     __syncthreads();  // published
   }
 
-  const Args& a_;
+  const args_t& a_;
   HopShared& shared_;
-  const TaskKeys<indptr_t, index_t> keys_;
+  const TaskTable<args_t> tasks_;
   const LaneGroup group_;
 };
 

@@ -1,10 +1,11 @@
 // Several hops of column sampling on a GPU: what bind/ fills in, and what
 // sample_hops.cuh and order_hops.cuh read. All pointers are to the device's
-// memory.
+// memory, or to pinned memory of the host.
 #pragma once
 
 #include "../args.h"
 #include "../core/hd.h"
+#include "../core/select.h"
 #include "device.h"
 #include "node_table.h"
 #include "report.h"
@@ -18,27 +19,32 @@ struct TaskEdges {
   uint32_t count;
 };
 
-template <typename indptr_t, typename index_t>
-struct SampleHopsCuda {
-  Relation<indptr_t, index_t> graph;
-  int64_t num_nodes;  // positive
-  const int64_t* seeds;
-  int64_t num_seeds;
-  const uint64_t* streams;  // [num_hops] keys of the draws
-  SampleOptions options;    // `num_hops` and `replace`
+// A task: a node of a type, in a tree, at a hop.
+struct HopTask {
+  int hop;
+  int type;
+  int64_t tree;
+  int64_t node;
+};
+
+// What layers need beside their graph. Columns of a hop are those of type
+// after type, its edges those of relation after relation.
+struct HopState {
+  SampleOptions options;  // without a key
   Frontier frontier;
-  bool sorted;          // frontiers ascend
   bool next;            // there is a frontier after the last hop
+  bool weighted;        // some relation is
   int64_t max_columns;  // of all hops, and of the frontier after them
   int64_t max_edges;    // of all hops
 
   // The columns of hop after hop, as entries of the table, and how many there
-  // are before a hop.
+  // are before [hop][type].
   int64_t* column;      // [max_columns]
-  int64_t* column_end;  // [num_hops + 2]
-  // Edges of a hop before each column of it, and of all hops before.
-  int64_t* begin;     // [max_columns + num_hops]
-  int64_t* edge_end;  // [num_hops + 1]
+  int64_t* column_end;  // [(num_hops + 1) * num_types + 1]
+  // Edges of a relation at a hop before each column of it; relations of the
+  // same columns have a part each. And edges before [hop][relation].
+  int64_t* begin;     // [slots * (max_columns + num_hops * num_types)]
+  int64_t* edge_end;  // [num_hops * num_relations + 1]
   int64_t* place;     // [max_edges] of each edge among those that were drawn
   Report* report;
 
@@ -47,13 +53,12 @@ struct SampleHopsCuda {
   int64_t* drawn_row;   // [max_edges], rubbish where no frontier follows
   int64_t* num_drawn;   // [1]
 
-  // Scratch. A task is an entry of the table, a node at a hop.
+  // Scratch. A task is an entry of the table.
   NodeTable table;
-  TaskEdges* task_edges;  // [table.capacity]
+  TaskEdges* task_edges;  // [table.capacity][slots]
   TaskQueue queue;
   int64_t* candidate;  // [max_columns + max_edges] entries
-  uint64_t* bits;      // [num_nodes / 64 + 1] of nodes, if `sorted`
-  int64_t* totals;     // [blocks]
+  int64_t* totals;     // [max(num_types, num_relations) * blocks]
   TakenWeight* taken;  // [max_edges] for weights without replacement
 
   // Whether a frontier takes in all that a hop meets.
@@ -65,34 +70,102 @@ struct SampleHopsCuda {
   }
 };
 
+// A graph of one type and one relation. HeteroHopsCuda has any number of them,
+// and the same functions: kernels see the graph through these.
 template <typename indptr_t, typename index_t>
-LaunchShape sample_hops_shape(const SampleHopsCuda<indptr_t, index_t>& args);
+struct SampleHopsCuda : HopState {
+  using Indptr = indptr_t;
+  using Index = index_t;
+  using Graph = Relation<indptr_t, index_t>;
+
+  Graph graph;
+  int64_t num_nodes;  // positive
+  const int64_t* seeds;
+  int64_t num_seeds;
+  const uint64_t* streams;  // [num_hops] keys of the draws
+  bool sorted;              // frontiers ascend
+  uint64_t* bits;           // [num_nodes / 64 + 1] of nodes, if `sorted`
+
+  static constexpr bool kOneType = true;
+  GSAMPLE_HD static constexpr int num_types() { return 1; }
+  GSAMPLE_HD static constexpr int num_relations() { return 1; }
+  GSAMPLE_HD const Graph& relation(int) const { return graph; }
+  GSAMPLE_HD static constexpr bool is_weighted(const Graph&) { return true; }
+  GSAMPLE_HD int64_t num_nodes_of(int) const { return num_nodes; }
+  GSAMPLE_HD const int64_t* seeds_of(int) const { return seeds; }
+  GSAMPLE_HD int64_t num_seeds_of(int) const { return num_seeds; }
+  GSAMPLE_HD static constexpr int64_t first_seed(int) { return 0; }
+  GSAMPLE_HD static constexpr int64_t* tree_time() { return nullptr; }
+
+  // The relations that sample from columns of a type have slots 0, 1, ...;
+  // those whose rows are of a type are counted, too.
+  GSAMPLE_HD static constexpr int slots() { return 1; }
+  GSAMPLE_HD static constexpr int slot_of(int) { return 0; }
+  GSAMPLE_HD static constexpr int relation_into(int, int) { return 0; }
+  GSAMPLE_HD static constexpr int num_from(int) { return 1; }
+  GSAMPLE_HD static constexpr int relation_from(int, int) { return 0; }
+
+  // A task as a key of the table. A node that is in one hop at most needs no
+  // number of it.
+  GSAMPLE_HD uint64_t key(int hop, int, int64_t, int64_t node) const {
+    const bool once = frontier == Frontier::kUnseen;
+    return static_cast<uint64_t>((once ? 0 : hop * num_nodes) + node);
+  }
+  GSAMPLE_HD HopTask task(uint64_t key) const {
+    const uint64_t nodes = static_cast<uint64_t>(num_nodes);
+    return {static_cast<int>(key / nodes), 0, 0,
+            static_cast<int64_t>(key % nodes)};
+  }
+  // The same task at the next hop.
+  GSAMPLE_HD uint64_t next_key(uint64_t key) const {
+    return key + static_cast<uint64_t>(num_nodes);
+  }
+  GSAMPLE_HD Stream stream(int hop, int, const HopTask& at) const {
+    return {streams[hop], 0, static_cast<uint64_t>(at.node)};
+  }
+};
+
+template <typename args_t>
+LaunchShape sample_hops_shape(const args_t& args);
 
 // Starts the sampling of all hops. Nothing waits for it: its report tells how
 // it went once the stream gets there.
-template <typename indptr_t, typename index_t>
-void sample_hops(const SampleHopsCuda<indptr_t, index_t>& args,
-                 LaunchShape shape,
-                 StreamHandle stream);
+template <typename args_t>
+void sample_hops(const args_t& args, LaunchShape shape, StreamHandle stream);
 
-// What becomes of a hop.
+// What becomes of a relation at a hop.
 template <typename indptr_t, typename index_t>
-struct HopOutput {
-  int hop;
-  int64_t first_column;
-  int64_t num_columns;
+struct HopEdges {
+  int64_t hop;
+  int64_t relation;
   int64_t first_edge;
   int64_t num_edges;
-  int64_t num_nodes;  // 0, or the columns of the next hop
-  indptr_t* indptr;   // [num_columns + 1]
-  index_t* row;       // [num_edges]
-  int64_t* edge;      // [num_edges]
-  int64_t* node;      // [num_nodes]
+  indptr_t* indptr;  // [number of columns + 1]
+  index_t* row;      // [num_edges]
+  int64_t* edge;     // [num_edges]
+};
+
+// The columns of a type, at a hop after the first.
+struct HopNodes {
+  int64_t first_column;
+  int64_t num_columns;
+  int64_t* node;  // [num_columns]
+  int64_t* tree;  // [num_columns] or null
 };
 
 template <typename indptr_t, typename index_t>
-void write_hop(const SampleHopsCuda<indptr_t, index_t>& args,
-               const HopOutput<indptr_t, index_t>& out,
-               StreamHandle stream);
+struct HopOutputs {
+  const HopEdges<indptr_t, index_t>* edges;  // [num_edges]
+  const HopNodes* nodes;                     // [num_nodes]
+  int64_t num_edges;
+  int64_t num_nodes;
+  int64_t items;  // of all, about
+};
+
+template <typename args_t>
+void write_hops(
+    const args_t& args,
+    const HopOutputs<typename args_t::Indptr, typename args_t::Index>& out,
+    StreamHandle stream);
 
 }  // namespace gsample

@@ -1,0 +1,32 @@
+// What a kernel reports of graphs with node and edge types, in the words of
+// their operators.
+#pragma once
+
+#include "../cuda/report.h"
+#include "neighbor_sample.h"
+
+namespace gsample {
+
+// Raises what is wrong with the input, if that is what was found.
+inline void raise_input(const HeteroInputs& in, const Report& report) {
+  const int64_t value = report.value, where = report.where;
+  const int64_t relation = report.relation;  // or a type
+  switch (report.fault) {
+    case Report::kId:
+      STD_TORCH_CHECK(false, in.op, ": 'seeds' must be in [0, ",
+                      in.num_nodes[relation], ") (got ", value, " at position ",
+                      where, ")");
+    case Report::kIndptr:
+      STD_TORCH_CHECK(false, in.op, ": 'indptr' must ascend from 0 to the ",
+                      value, " edges (it does not at column ", where,
+                      " of relation ", relation, ")");
+    case Report::kIndices:
+      STD_TORCH_CHECK(false, in.op, ": 'indices' must be in [0, ", value,
+                      ") (it is not at edge ", where, " of relation ", relation,
+                      ")");
+    default:
+      break;
+  }
+}
+
+}  // namespace gsample

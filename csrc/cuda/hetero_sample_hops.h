@@ -1,0 +1,103 @@
+// Layers of graphs with node and edge types on a GPU, by the kernels of
+// sample_hops.cuh.
+#pragma once
+
+#include "sample_hops.h"
+
+namespace gsample {
+
+// A node type, and the relations that sample from its columns, or whose rows
+// are of it.
+struct HopType {
+  NodeType of;
+  int64_t first_tree;  // seeds of the types before
+  int64_t first_node;  // nodes of the types before
+  const int64_t* into;
+  const int64_t* from;
+  int64_t num_into;
+  int64_t num_from;
+};
+
+template <typename indptr_t, typename index_t>
+struct HopRelation : Relation<indptr_t, index_t> {
+  int64_t slot;  // among the relations into its columns
+};
+
+template <typename indptr_t, typename index_t>
+struct HeteroHopsCuda : HopState {
+  using Indptr = indptr_t;
+  using Index = index_t;
+  using Graph = HopRelation<indptr_t, index_t>;
+
+  const Graph* all_relations;  // [relation_count]
+  const HopType* types;        // [type_count]
+  int relation_count;
+  int type_count;
+  int most_into;                // relations into a type
+  int64_t num_nodes;            // of all types
+  int64_t num_keys;             // of a hop: num_nodes for each tree
+  const uint64_t* streams;      // [num_hops][relation_count] keys of the draws
+  const int64_t* draw_by_tree;  // [num_hops] whether trees draw by themselves
+  int64_t* time_of_tree;        // [trees] or null, which the kernel writes
+
+  static constexpr bool kOneType = false;
+  GSAMPLE_HD int num_types() const { return type_count; }
+  GSAMPLE_HD int num_relations() const { return relation_count; }
+  GSAMPLE_HD const Graph& relation(int r) const { return all_relations[r]; }
+  GSAMPLE_HD static bool is_weighted(const Graph& graph) {
+    return graph.cum_weight != nullptr;
+  }
+  GSAMPLE_HD int64_t num_nodes_of(int t) const { return types[t].of.num_nodes; }
+  GSAMPLE_HD const int64_t* seeds_of(int t) const { return types[t].of.seeds; }
+  GSAMPLE_HD int64_t num_seeds_of(int t) const { return types[t].of.num_seeds; }
+  GSAMPLE_HD int64_t first_seed(int t) const { return types[t].first_tree; }
+  GSAMPLE_HD int64_t* tree_time() const { return time_of_tree; }
+
+  GSAMPLE_HD int slots() const { return most_into; }
+  GSAMPLE_HD int slot_of(int r) const {
+    return static_cast<int>(all_relations[r].slot);
+  }
+  // Or -1, if the type has fewer.
+  GSAMPLE_HD int relation_into(int t, int slot) const {
+    return slot < types[t].num_into ? static_cast<int>(types[t].into[slot])
+                                    : -1;
+  }
+  GSAMPLE_HD int num_from(int t) const {
+    return static_cast<int>(types[t].num_from);
+  }
+  GSAMPLE_HD int relation_from(int t, int k) const {
+    return static_cast<int>(types[t].from[k]);
+  }
+
+  // Less than 2^63, as the host has checked.
+  GSAMPLE_HD uint64_t key(int hop, int t, int64_t tree, int64_t node) const {
+    const int64_t tree_key = options.disjoint ? tree * num_nodes : 0;
+    return static_cast<uint64_t>(hop * num_keys + tree_key +
+                                 types[t].first_node + node);
+  }
+  GSAMPLE_HD HopTask task(uint64_t key) const {
+    const uint64_t keys = static_cast<uint64_t>(num_keys);
+    const uint64_t nodes = static_cast<uint64_t>(num_nodes);
+    const uint64_t of_hop = key % keys;
+    const int64_t tree =
+        options.disjoint ? static_cast<int64_t>(of_hop / nodes) : 0;
+    const int64_t id = static_cast<int64_t>(of_hop) - tree * num_nodes;
+    int first = 0, end = type_count;  // the last type that begins at `id`
+    while (end - first > 1) {
+      const int middle = (first + end) / 2;
+      (types[middle].first_node <= id ? first : end) = middle;
+    }
+    return {static_cast<int>(key / keys), first, tree,
+            id - types[first].first_node};
+  }
+  GSAMPLE_HD uint64_t next_key(uint64_t key) const {
+    return key + static_cast<uint64_t>(num_keys);
+  }
+  GSAMPLE_HD Stream stream(int hop, int r, const HopTask& at) const {
+    return {streams[hop * relation_count + r],
+            draw_by_tree[hop] != 0 ? static_cast<uint32_t>(at.tree) : 0,
+            static_cast<uint64_t>(at.node)};
+  }
+};
+
+}  // namespace gsample

@@ -157,8 +157,7 @@ def hetero_graph(
         )
     device = _sampling_device(op, indptr, seeds)
     graphs = [
-        _check.graph(op, *g, device, True)
-        for g in zip(indptr, indices, strict=True)
+        _check.graph(op, *g, device) for g in zip(indptr, indices, strict=True)
     ]
     seeds = [
         _check.node_ids(op, 'seeds', s, n, device)

@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from gpu_bounds import Rates, Row, cuda_seconds, measure_rates
 from gpu_kernels import attention, edge_kernels
-from gpu_launches import graphs, launches, uva
+from gpu_launches import graphs, launches, typed_layers, uva
 from gpu_samples import fires, frontiers, negatives, nodes
 from harness import machine
 from neighbor import load_graph
@@ -263,6 +263,7 @@ def measure(bench: Bench, seconds: float = 1200) -> list[Row]:
         partial(attention, bench),
         partial(uva, bench),
         partial(graphs, bench),
+        partial(typed_layers, bench),
         partial(launches, bench),
     ):
         name = getattr(part, 'func', part).__name__

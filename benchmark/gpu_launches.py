@@ -131,9 +131,7 @@ def launches(bench: Bench) -> Iterator[Row]:
     many, rows = bench.milliseconds(hop_by_hop)
     same = all(map(torch.equal, out.row, rows))
     edges = sum(row.numel() for row in out.row)
-    # An offset a column; of an edge its neighbour and the table's entry.
-    reads = 2 * edges + sum(ptr.numel() for ptr in out.indptr)
-    bound = 1e3 * (reads / bench.rates.reads + 32 * edges / bench.rates.copy)
+    bound = layers_bound(bench, out.indptr, edges)
     yield Row('layers of [15, 10, 5], one launch', one, bound)
     yield Row(
         'the same, a launch a hop',
@@ -142,3 +140,38 @@ def launches(bench: Bench) -> Iterator[Row]:
         note=f'{many / one:.2f} times as long, '
         f'{"the" if same else "NOT THE"} same sample',
     )
+
+
+def typed_layers(bench: Bench) -> Iterator[Row]:
+    """Layers of a graph that is both of two relations, in one launch."""
+    batches, keys = bench.batches(1024), [make_key(0)] * len(FANOUTS)
+    indptr, indices = bench.graph
+    graph = [indptr] * 2, [indices] * 2, [(0, 0)] * 2, [indptr.numel() - 1]
+    for title, disjoint in (('', False), (', in trees', True)):
+
+        def call(i: int, disjoint: bool = disjoint) -> Any:
+            return ops.hetero_sample_hops(
+                *graph,
+                [batches[i % len(batches)]],
+                [[8, 5, 3]] * 2,
+                key=keys,
+                disjoint=disjoint,
+            )
+
+        ms, out = bench.milliseconds(call)
+        edges = sum(row.numel() for hop in out.row for row in hop)
+        yield Row(
+            f'layers of [8, 5, 3] of two relations{title}',
+            ms,
+            layers_bound(bench, [p for hop in out.indptr for p in hop], edges),
+            note=f'{edges:,} edges',
+        )
+
+
+def layers_bound(bench: Bench, indptr: list[Tensor], edges: int) -> float:
+    """Milliseconds of an offset a column, and 32 bytes that an edge writes.
+
+    Of an edge it reads its neighbour and the table's entry.
+    """
+    reads = 2 * edges + sum(ptr.numel() for ptr in indptr)
+    return 1e3 * (reads / bench.rates.reads + 32 * edges / bench.rates.copy)

@@ -212,10 +212,9 @@ class HopTasks {
     }
     int64_t edges;
     column.offset = sum_before(column.count, shared_.sums, &edges);
-    TaskEdges* const to = a_.task_edges + task * a_.slots() + slot;
     if (slot > 0 && edges == 0) {
       if (task != kNoTask)
-        *to = {0, 0};
+        edges_of(task, slot) = {0, 0};
       return 0;
     }
     if (t == 0)
@@ -226,8 +225,8 @@ class HopTasks {
     column.offset += shared_.first_edge;
     shared_.column[t] = column;
     if (task != kNoTask)
-      *to = {static_cast<uint32_t>(column.offset),
-             static_cast<uint32_t>(column.count)};
+      edges_of(task, slot) = {static_cast<uint32_t>(column.offset),
+                              static_cast<uint32_t>(column.count)};
     const int any_long = __syncthreads_or(column.count > kLongTask);
     for (int i = t / group_.size; i < count; i += blockDim.x / group_.size)
       if (shared_.column[i].count <= kLongTask)
@@ -237,6 +236,10 @@ class HopTasks {
         draw_task(hop, slot, i, BlockGroup());
     __syncthreads();  // drawn
     return edges;
+  }
+
+  __device__ TaskEdges& edges_of(uint64_t task, int slot) const {
+    return a_.task_edges[task * a_.slots() + slot];
   }
 
   __device__ SampleColumn column_of_key(int hop, int slot, uint64_t key) const {

@@ -19,8 +19,12 @@ def calls(cuda):
     graph, seeds = skewed_graph(0), some_seeds(0)[:4]
     sample = cuda.operator('neighbor_sample')
     hops = cuda.operator('sample_hops')
+    layers = cuda.operator('hetero_sample_hops')
+    typed = [graph[0]], [graph[1]], [0], [0], [80], [seeds], [3, 2]
+    none = [], [], []
     yield lambda key: sample(*graph, seeds, [3, 2], key)
     yield lambda key: hops(*graph, seeds, [3, 2], [key] * 2, [0, 1])
+    yield lambda key: layers(*typed, *none, [key] * 2, [0, 1], disjoint=True)
 
 
 def used(cuda):
@@ -31,7 +35,9 @@ def used(cuda):
     return pages * resource.getpagesize()
 
 
-@pytest.mark.parametrize('operator', [0, 1], ids=['neighbors', 'hops'])
+@pytest.mark.parametrize(
+    'operator', [0, 1, 2], ids=['neighbors', 'hops', 'layers']
+)
 def test_memory_stays_flat(cuda, operator):
     cuda.configure(1, 1, 32, 0)
     call = list(calls(cuda))[operator]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch.utils._pytree import tree_leaves
 
 from tests.ops.fake_cuda import FAKE, kernels, on_cuda
 from torch_gsample import ops
@@ -48,6 +49,17 @@ CALLS = {
             [t.graph[0]], [t.graph[1]], [(0, 0)], [2], [t.ids], [[2]], key=KEY
         )
     ],
+    'hetero_sample_hops': lambda t: tree_leaves(
+        ops.hetero_sample_hops(
+            *([t.graph[0]] * 2, [t.graph[1]] * 2, [(0, 0)] * 2, [2]),
+            *([t.ids], [[2, 2]] * 2),
+            key=[KEY, KEY],
+            cum_weight=[t.cum_weight, None],
+            edge_time=[t.ids, None],
+            seed_time=[t.ids],
+            disjoint=True,
+        )
+    ),
     'metapath_walk': lambda t: ops.metapath_walk(
         [t.graph[0]], [t.graph[1]], [0, 0], t.ids, key=KEY
     ),
@@ -143,6 +155,9 @@ OF_HOST = {
             *[[HOST[0]], [HOST[1]], [(0, 0)], [2], [IDS], [[2]]], key=KEY
         ).row
     ),
+    'hetero_sample_hops': lambda: ops.hetero_sample_hops(
+        *[[HOST[0]], [HOST[1]], [(0, 0)], [2], [IDS], [[2]]], key=[KEY]
+    ).row[0],
 }
 
 

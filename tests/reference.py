@@ -9,7 +9,7 @@ read.
 import itertools
 import math
 
-from tests.reference_columns import Options, make_relations, sample_column
+from tests.reference_columns import Options, Relation, sample_column
 from tests.reference_core import (
     Stream,
     bounded,
@@ -144,9 +144,15 @@ def hetero_neighbor_sample(
 ):
     options = Options(**options)
     hops = len(fanouts) // len(indptr) if indptr else 0
-    relations = make_relations(
-        indptr, indices, src, dst, fanouts, cum_weight, edge_time
-    )
+    none = [None] * len(indptr)
+    fanouts = [fanouts[r * hops : (r + 1) * hops] for r in range(len(indptr))]
+    columns = (indptr, indices, src, dst, fanouts)
+    relations = [
+        Relation(*fields)
+        for fields in zip(
+            *columns, cum_weight or none, edge_time or none, strict=True
+        )
+    ]
     nodes = [Nodes() for _ in num_nodes]
     tree_time = []  # a tree for each seed of any type
     for t, sample in enumerate(nodes):

@@ -90,7 +90,7 @@ def hetero_neighbor_sample(
         RuntimeError: If the graph is malformed where the sample met it.
     """
     op = 'hetero_neighbor_sample'
-    graph = hetero_graph(
+    arguments = checked_graphs(
         op,
         indptr,
         indices,
@@ -105,7 +105,7 @@ def hetero_neighbor_sample(
     )
     out = _check.call(
         torch.ops.gsample.hetero_neighbor_sample.default,
-        *graph,
+        *arguments,
         _check.random_key(op, key),
         call_id,
         time_window=_check.time_window(op, time_window),
@@ -118,7 +118,7 @@ def hetero_neighbor_sample(
     return HeteroNeighborSample(*out)
 
 
-def hetero_graph(
+def checked_graphs(
     op: str,
     indptr: Sequence[Tensor],
     indices: Sequence[Tensor],
@@ -130,13 +130,11 @@ def hetero_graph(
     edge_time: Sequence[Tensor | None] | None,
     seed_time: Sequence[Tensor | None] | None,
     disjoint: bool,
-) -> list[Any]:
-    """Returns what operators of node and edge types take first, checked.
+) -> tuple[Any, ...]:
+    """Returns what the operators take before the key.
 
     Raises:
-        IndexError: If a seed is not in the graph.
-        TypeError: If a tensor has the wrong dtype.
-        ValueError: If an argument breaks a rule that is named.
+        As :func:`hetero_neighbor_sample`.
     """
     if not len(indptr) == len(indices) == len(relations) == len(fanouts):
         raise ValueError(
@@ -168,24 +166,19 @@ def hetero_graph(
     weight_sizes = [
         cum_weight_size(g[1].numel(), g[0].numel() - 1) for g in graphs
     ]
-    return [
+    seed_counts = [s.numel() for s in seeds]
+    return (
         [g[0] for g in graphs],
         [g[1] for g in graphs],
         [r[0] for r in relations],
         [r[1] for r in relations],
         list(num_nodes),
         seeds,
-        [
-            k
-            for relation in fanouts
-            for k in _check.fanouts(op, 'fanouts', relation)
-        ],
+        [k for of in fanouts for k in _check.fanouts(op, 'fanouts', of)],
         _optional_vectors(op, 'cum_weight', cum_weight, weight_sizes, device),
         _optional_vectors(op, 'edge_time', edge_time, edge_counts, device),
-        _optional_vectors(
-            op, 'seed_time', seed_time, [s.numel() for s in seeds], device
-        ),
-    ]
+        _optional_vectors(op, 'seed_time', seed_time, seed_counts, device),
+    )
 
 
 def _sampling_device(

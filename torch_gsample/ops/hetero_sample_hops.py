@@ -8,7 +8,7 @@ from torch import Tensor
 
 from torch_gsample.ops import _check
 from torch_gsample.ops._fake import dynamic_size
-from torch_gsample.ops.hetero_neighbor_sample import hetero_graph
+from torch_gsample.ops.hetero_neighbor_sample import checked_graphs
 from torch_gsample.ops.sample_hops import hop_keys
 
 FRONTIERS = ('row', 'nodes')
@@ -124,7 +124,7 @@ def hetero_sample_hops(
         [[tensor([0]), tensor([0, 1])]]
     """
     op = 'hetero_sample_hops'
-    graph = hetero_graph(
+    graph = checked_graphs(
         op,
         indptr,
         indices,

@@ -12,8 +12,13 @@ from torch_gsample import ops
 from torch_gsample.ops import HeteroPaddedSample
 from torch_gsample.rng import EPOCH_SCOPE, make_key
 
-NAME = 'hetero_neighbor_sample_padded'
+ON_CPU = torch.ops.gsample.hetero_neighbor_sample_padded
 KEY = make_key(2, 1, 3)
+
+
+def on_device(cuda, *args, **options):
+    operator = cuda.operator('hetero_neighbor_sample_padded')
+    return operator(*args, **options)
 
 
 def assert_same(cuda, fanouts, key=KEY, more=0, **options):
@@ -25,8 +30,8 @@ def assert_same(cuda, fanouts, key=KEY, more=0, **options):
     small = hetero.sample(graphs, seeds, fanouts, key, **options)
     edges = [row.numel() + more * r for r, row in enumerate(small.row)]
     args = *before, key, edges
-    want = getattr(torch.ops.gsample, NAME)(*args, **given)
-    assert_equal_tensors(cuda.operator(NAME)(*args, **given), want)
+    want = ON_CPU(*args, **given)
+    assert_equal_tensors(on_device(cuda, *args, **given), want)
     assert small.row[0].tolist() == want[0][0][: len(small.row[0])].tolist()
 
 
@@ -62,8 +67,8 @@ def test_graphs_without_relations_or_types(cuda):
     seeds = torch.tensor([1, 0, 1])
     for sizes, given in (([], []), ([2], [seeds]), ([2, 3], [seeds, seeds])):
         args = [], [], [], [], sizes, given, [], [], [], [], KEY, []
-        want = getattr(torch.ops.gsample, NAME)(*args)
-        assert_equal_tensors(cuda.operator(NAME)(*args), want)
+        want = ON_CPU(*args)
+        assert_equal_tensors(on_device(cuda, *args), want)
 
 
 def test_one_relation_between_two_types(cuda):
@@ -74,15 +79,16 @@ def test_one_relation_between_two_types(cuda):
     for most in (4, 6):
         args = [graph[0]], [graph[1]], [1], [0], [3, 5], [*seeds], [-1, 2]
         args = *args, [], [], [], KEY, [most]
-        want = getattr(torch.ops.gsample, NAME)(*args)
-        assert_equal_tensors(cuda.operator(NAME)(*args), want)
+        want = ON_CPU(*args)
+        assert_equal_tensors(on_device(cuda, *args), want)
 
 
 def faulty(cuda, seeds=(0, 1), indptr=(0, 2, 4), indices=(0, 1, 1, 0)):
     """Two relations into type 0; the second one is what is given."""
     cuda.configure()
     good = torch.tensor([0, 1, 2]), torch.tensor([1, 2])
-    out = cuda.operator(NAME)(
+    out = on_device(
+        cuda,
         [good[0], torch.tensor(indptr)],
         [good[1], torch.tensor(indices)],
         *[[1, 0], [0, 0], [2, 3], [torch.tensor(seeds), torch.tensor([2])]],
@@ -124,7 +130,7 @@ def test_a_relation_takes_no_room_of_others(cuda, relation):
     for more in (0, 50):
         room = [n + more for n in edges]
         room[relation] = edges[relation] - 1
-        out = checked(cuda.operator(NAME)(*before, KEY, room))
+        out = checked(on_device(cuda, *before, KEY, room))
         said = f'at least {edges[relation]} of relation {relation}'
         with pytest.raises(RuntimeError, match=said):
             out.check()

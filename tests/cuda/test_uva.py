@@ -33,6 +33,11 @@ def hetero(indptr, indices, seeds, cum_weight=None):
     return (*graph, [], [], KEY), {}
 
 
+def hetero_padded(*graph):
+    args, options = hetero(*graph)
+    return (*args, [400]), options
+
+
 CALLS = {
     'neighbor_sample': lambda *graph: (
         (*graph[:3], [4, 3], KEY),
@@ -41,6 +46,7 @@ CALLS = {
     'neighbor_sample_padded': padded,
     'sample_hops': hops,
     'hetero_neighbor_sample': hetero,
+    'hetero_neighbor_sample_padded': hetero_padded,
 }
 
 

@@ -32,7 +32,6 @@ def assert_same(cuda, fanouts, key=KEY, more=0, **options):
     args = *before, key, edges
     want = ON_CPU(*args, **given)
     assert_equal_tensors(on_device(cuda, *args, **given), want)
-    assert small.row[0].tolist() == want[0][0][: len(small.row[0])].tolist()
 
 
 @pytest.mark.parametrize('options', OPTIONS)

@@ -118,7 +118,7 @@ def hetero_neighbor_sample_padded(
         ...     max_edges=[3],
         ... )
         >>> out.row, out.node
-        ([tensor([ 0,  1, -1])], [tensor([ 0, -1]), tensor([1, 0])])
+        ([tensor([ 0,  1, -1])], [tensor([0]), tensor([1, 0])])
     """
     op = 'hetero_neighbor_sample_padded'
     arguments = checked_graphs(

@@ -118,6 +118,17 @@ def test_faults_are_noted_and_the_sample_is_empty(cuda):
 
 
 @pytest.mark.sanitize
+def test_an_edge_from_a_type_without_nodes_has_a_place(cuda):
+    cuda.configure()
+    graph = [torch.tensor([0, 1])], [torch.tensor([0])]
+    types = [1], [0], [1, 0], [torch.tensor([0]), graph[0][0][:0]]
+    out = on_device(cuda, *graph, *types, [1], [], [], [], KEY, [9])
+    with pytest.raises(RuntimeError, match='edge 0 of relation 0'):
+        checked(out).check()
+    assert len(out[2][1]) == 1
+
+
+@pytest.mark.sanitize
 @pytest.mark.parametrize('relation', [0, 1, 2, 3, 5])
 def test_a_relation_takes_no_room_of_others(cuda, relation):
     """One edge is too many, whatever the others have left."""

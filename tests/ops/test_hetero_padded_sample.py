@@ -53,6 +53,24 @@ def test_graphs_without_relations_or_types():
         assert out.num_edges.shape == (0, 0)
 
 
+@pytest.mark.parametrize(
+    ('disjoint', 'sizes'), [(False, [3, 1, 2]), (True, [10, 3, 2])]
+)
+def test_there_are_places_for_all_nodes_that_edges_may_meet(disjoint, sizes):
+    """The second type has no node, but a place for an edge at fault."""
+    none = torch.zeros(3, dtype=torch.int64), NONE
+    out = ops.hetero_neighbor_sample_padded(
+        *[[none[0]] * 3, [none[1]] * 3, [(0, 0), (1, 0), (0, 0)], [2, 0, 9]],
+        *[[torch.tensor([1]), NONE, torch.tensor([8, 7])], [[1, 1]] * 3],
+        key=make_key(0),
+        max_edges=[5, 3, 4],
+        disjoint=disjoint,
+    )
+    assert [len(node) for node in out.node] == sizes
+    assert [len(batch) for batch in out.batch] == [n * disjoint for n in sizes]
+    assert [len(row) for row in out.row] == [5, 3, 4]
+
+
 def padded(fault, max_edges=(2, 0)):
     """A sample of the CPU, with the fault of a GPU."""
     graph = torch.tensor([0, 1]), torch.tensor([0])

@@ -61,10 +61,11 @@ inline const int64_t* int64_vector(const char* op,
 inline std::vector<Key> read_keys(const char* op,
                                   const Tensor& key,
                                   int64_t num_batches) {
-  STD_TORCH_CHECK(
-      key.scalar_type() == ScalarType::Long && key.dim() == 2 &&
-          key.size(0) == num_batches && key.size(1) == 3 && key.is_contiguous(),
-      op, ": 'key' must be a contiguous int64 tensor [", num_batches, ", 3]");
+  STD_TORCH_CHECK(key.scalar_type() == ScalarType::Long && key.dim() == 2 &&
+                      key.size(0) == num_batches && key.size(1) == 3 &&
+                      key.is_contiguous() && !key.is_cuda(),
+                  op, ": 'key' must be a contiguous int64 tensor [",
+                  num_batches, ", 3] on the CPU");
   const int64_t* data = key.const_data_ptr<int64_t>();
   std::vector<Key> keys;
   for (int64_t i = 0; i < num_batches; ++i, data += 3)

@@ -82,4 +82,22 @@ inline void check_device(const char* op,
                   "' must be on the device of '", like_name, "'");
 }
 
+// Where kernels find a tensor of the graph: on the device of `like`, or in
+// pinned memory of the host (UVA).
+template <typename item_t>
+const item_t* readable(const char* op,
+                       const Tensor& tensor,
+                       const Tensor& like,
+                       const char* like_name) {
+  const item_t* data = tensor.const_data_ptr<item_t>();
+  if (on_device_of(tensor, like) || tensor.numel() == 0)
+    return data;
+  const void* found = tensor.is_cuda() ? nullptr : device_address(data);
+  STD_TORCH_CHECK(found != nullptr, op,
+                  ": the graph must be on the device of '", like_name,
+                  "' or in pinned host memory (see "
+                  "torch_gsample.placement.pin)");
+  return static_cast<const item_t*>(found);
+}
+
 }  // namespace gsample

@@ -80,12 +80,12 @@ void match_rows(const Columns& columns,
                 indptr_t* out_indptr,
                 const DeviceScope& scope,
                 const write_t& write) {
-  const Tensor& like = columns.indptr;
+  const Tensor& like = list.rows;
   DeviceReport report(like);
   const auto [key, place] = sort_rows(list, columns.num_rows, report, scope);
   MatchRowsCuda<indptr_t, index_t, row_t> args{};
-  args.indptr = columns.indptr.const_data_ptr<indptr_t>();
-  args.indices = columns.indices.const_data_ptr<index_t>();
+  args.indptr = readable<indptr_t>(list.op, columns.indptr, like, list.name);
+  args.indices = readable<index_t>(list.op, columns.indices, like, list.name);
   args.num_rows = columns.num_rows;
   args.all_cols = columns.indptr.numel() - 1;
   args.num_edges = columns.indices.numel();
@@ -114,28 +114,30 @@ void match_rows(const Columns& columns,
 }
 
 Slice slice(const Columns& columns, const RowList& list) {
-  const DeviceScope scope(list.op, columns.indptr);
+  const Tensor& like = list.rows;
+  const DeviceScope scope(list.op, like);
   const Tensor& indptr = columns.indptr;
   const Tensor& indices = columns.indices;
   STD_TORCH_CHECK(list.rows.numel() <= INT32_MAX, list.op,
                   ": 'rows' must have less than 2^31 elements (got ",
                   list.rows.numel(), ")");
-  Tensor out_indptr = vector_like("indptr", indptr, columns.num_cols + 1), row,
-         edge;
-  dispatch_graph(list.op, indptr.scalar_type(), indices.scalar_type(),
-                 [&](auto indptr_type, auto index_type) {
-                   using indptr_t = decltype(indptr_type);
-                   using index_t = decltype(index_type);
-                   match_rows<indptr_t, index_t, index_t>(
-                       columns, list, true,
-                       out_indptr.mutable_data_ptr<indptr_t>(), scope,
-                       [&](auto& args, int64_t size) {
-                         row = vector_like("row", indices, size);
-                         edge = device_vector("edge", indptr, size);
-                         args.row = row.template mutable_data_ptr<index_t>();
-                         args.edge = edge.template mutable_data_ptr<int64_t>();
-                       });
-                 });
+  Tensor out_indptr =
+      device_vector("indptr", like, columns.num_cols + 1, indptr.scalar_type());
+  Tensor row, edge;
+  dispatch_graph(
+      list.op, indptr.scalar_type(), indices.scalar_type(),
+      [&](auto indptr_type, auto index_type) {
+        using indptr_t = decltype(indptr_type);
+        using index_t = decltype(index_type);
+        match_rows<indptr_t, index_t, index_t>(
+            columns, list, true, out_indptr.mutable_data_ptr<indptr_t>(), scope,
+            [&](auto& args, int64_t size) {
+              row = device_vector("row", like, size, indices.scalar_type());
+              edge = device_vector("edge", like, size);
+              args.row = row.template mutable_data_ptr<index_t>();
+              args.edge = edge.template mutable_data_ptr<int64_t>();
+            });
+      });
   return {out_indptr, row, edge};
 }
 
@@ -147,10 +149,9 @@ Slice slice_rows_cuda(Tensor indptr,
                       int64_t) {
   const char* op = "slice_rows";
   check_matrix(op, indptr, indices);
-  check_device(op, "indices", indices, indptr);
-  device_int64(op, "rows", rows, rows.numel(), indptr);
+  int64_vector(op, "rows", rows, rows.numel());
   const int64_t n = cols ? cols->numel() : indptr.numel() - 1;
-  const int64_t* wanted = device_int64(op, "cols", cols, n, indptr);
+  const int64_t* wanted = device_int64(op, "cols", cols, n, rows, "rows");
   return slice({indptr, indices, num_rows, wanted, n, {}},
                {op, "rows", "cols", rows, {}});
 }
@@ -166,9 +167,8 @@ Slice slice_rows_segments_cuda(Tensor indptr,
                                int64_t) {
   const char* op = "slice_rows_segments";
   check_matrix(op, indptr, indices);
-  check_device(op, "indices", indices, indptr);
   const int64_t n = rows.numel(), batches = row_ptr.numel() - 1;
-  device_int64(op, "rows", rows, n, indptr);
+  int64_vector(op, "rows", rows, n);
   STD_TORCH_CHECK(col_ptr.numel() == batches + 1, op,
                   ": 'col_ptr' must have as many elements as 'row_ptr'");
   STD_TORCH_CHECK(whole || !cols.has_value(), op,
@@ -177,11 +177,13 @@ Slice slice_rows_segments_cuda(Tensor indptr,
   const int64_t num_cols = cols    ? cols->numel()
                            : whole ? all_cols * batches
                                    : all_cols;
-  const int64_t* wanted = device_int64(op, "cols", cols, num_cols, indptr);
-  const Batches row_of{nullptr, device_ptr(op, "row_ptr", row_ptr, n, indptr),
-                       batches};
+  const int64_t* wanted =
+      device_int64(op, "cols", cols, num_cols, rows, "rows");
+  const Batches row_of{
+      nullptr, device_ptr(op, "row_ptr", row_ptr, n, rows, "rows"), batches};
   const Batches col_of{
-      nullptr, device_ptr(op, "col_ptr", col_ptr, num_cols, indptr), batches};
+      nullptr, device_ptr(op, "col_ptr", col_ptr, num_cols, rows, "rows"),
+      batches};
   return slice({indptr, indices, num_rows, wanted, num_cols, col_of,
                 whole && !cols.has_value()},
                {op, "rows", "cols", rows, row_of});
@@ -197,17 +199,19 @@ Slice induce_subgraph_cuda(Tensor indptr,
                            int64_t) {
   const char* op = "induce_subgraph";
   check_matrix(op, indptr, indices);
-  check_device(op, "indices", indices, indptr);
   STD_TORCH_CHECK(row_batch.has_value() == col_batch.has_value(), op,
                   ": 'row_batch' and 'col_batch' must be given together");
   const int64_t n = row_nodes.numel(), m = col_nodes.numel();
-  device_int64(op, "row_nodes", row_nodes, n, indptr);
-  const int64_t* wanted = device_int64(op, "col_nodes", col_nodes, m, indptr);
-  const Batches row_of{device_int64(op, "row_batch", row_batch, n, indptr)};
-  const Batches col_of{device_int64(op, "col_batch", col_batch, m, indptr)};
+  int64_vector(op, "row_nodes", row_nodes, n);
+  const auto there = [&](const char* name, const auto& tensor, int64_t size) {
+    return device_int64(op, name, tensor, size, row_nodes, "row_nodes");
+  };
+  const int64_t* wanted = there("col_nodes", col_nodes, m);
+  const Batches row_of{there("row_batch", row_batch, n)};
+  const Batches col_of{there("col_batch", col_batch, m)};
   const RowList list{op, "row_nodes", "col_nodes", row_nodes, row_of};
   const Columns columns{indptr, indices, num_rows, wanted, m, col_of};
-  const DeviceScope scope(op, indptr);
+  const DeviceScope scope(op, row_nodes);
   Tensor row, col, edge;
   dispatch_graph(op, indptr.scalar_type(), indices.scalar_type(),
                  [&](auto indptr_type, auto index_type) {
@@ -217,9 +221,9 @@ Slice induce_subgraph_cuda(Tensor indptr,
                    match_rows<indptr_t, index_t, int64_t>(
                        columns, list, false, none, scope,
                        [&](auto& args, int64_t size) {
-                         row = device_vector("row", indptr, size);
-                         col = device_vector("col", indptr, size);
-                         edge = device_vector("edge", indptr, size);
+                         row = device_vector("row", row_nodes, size);
+                         col = device_vector("col", row_nodes, size);
+                         edge = device_vector("edge", row_nodes, size);
                          args.row = row.template mutable_data_ptr<int64_t>();
                          args.col = col.template mutable_data_ptr<int64_t>();
                          args.edge = edge.template mutable_data_ptr<int64_t>();

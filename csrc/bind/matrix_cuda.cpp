@@ -22,35 +22,36 @@ std::tuple<Tensor, Tensor, Tensor> slice_cols_cuda(Tensor indptr,
                                                    int64_t) {
   const char* op = "slice_cols";
   check_matrix(op, indptr, indices);
-  check_device(op, "indices", indices, indptr);
   const int64_t n = cols.numel(), num_cols = indptr.numel() - 1;
-  const int64_t* wanted = device_int64(op, "cols", cols, n, indptr);
-  const DeviceScope scope(op, indptr);
-  Tensor out_indptr = vector_like("indptr", indptr, n + 1), out_indices, edge;
+  const int64_t* wanted = int64_vector(op, "cols", cols, n);
+  const DeviceScope scope(op, cols);
+  Tensor out_indptr =
+      device_vector("indptr", cols, n + 1, indptr.scalar_type());
+  Tensor out_indices, edge;
   dispatch_graph(op, indptr.scalar_type(), indices.scalar_type(),
                  [&](auto indptr_type, auto index_type) {
                    using indptr_t = decltype(indptr_type);
                    using index_t = decltype(index_type);
                    SliceColsCuda<indptr_t, index_t> args{};
-                   args.indptr = indptr.const_data_ptr<indptr_t>();
-                   args.indices = indices.const_data_ptr<index_t>();
+                   args.indptr = readable<indptr_t>(op, indptr, cols, "cols");
+                   args.indices = readable<index_t>(op, indices, cols, "cols");
                    args.num_cols = num_cols;
                    args.num_edges = indices.numel();
                    args.cols = wanted;
                    args.n = n;
                    args.out_indptr = out_indptr.mutable_data_ptr<indptr_t>();
-                   DeviceReport report(indptr);
+                   DeviceReport report(cols);
                    args.report = report.get();
                    const LaunchShape shape = slice_cols_shape(args);
-                   Tensor totals =
-                       device_vector("totals", indptr, shape.blocks);
+                   Tensor totals = device_vector("totals", cols, shape.blocks);
                    args.totals = totals.mutable_data_ptr<int64_t>();
                    slice_cols_indptr(args, shape, scope.stream());
                    const Report found = report.read(scope);
                    check_report(op, found, "cols", num_cols);
                    args.size = found.size;
-                   out_indices = vector_like("indices", indices, found.size);
-                   edge = device_vector("edge", indptr, found.size);
+                   out_indices = device_vector("indices", cols, found.size,
+                                               indices.scalar_type());
+                   edge = device_vector("edge", cols, found.size);
                    args.out_indices = out_indices.mutable_data_ptr<index_t>();
                    args.edge = edge.mutable_data_ptr<int64_t>();
                    slice_cols_edges(args, scope.stream());
@@ -58,42 +59,43 @@ std::tuple<Tensor, Tensor, Tensor> slice_cols_cuda(Tensor indptr,
   return {out_indptr, out_indices, edge};
 }
 
-// Selects with `args`, which lack outputs and scratch.
+// Selects with `args`, which lack outputs and scratch, where `like` is.
 template <typename indptr_t>
 std::tuple<Tensor, Tensor> sample_columns(const char* op,
                                           SampleColsCuda<indptr_t> args,
-                                          const Tensor& indptr,
+                                          ScalarType dtype,
+                                          const Tensor& like,
                                           const DeviceScope& scope) {
   constexpr int64_t kMost = std::numeric_limits<indptr_t>::max();
   STD_TORCH_CHECK(
       !args.replace || args.k <= 0 || args.num_cols <= kMost / args.k, op,
       ": 'indptr' must be int64 for ", args.num_cols, " columns of ", args.k,
       " edges");
-  Tensor out_indptr = vector_like("indptr", indptr, args.num_cols + 1);
+  Tensor out_indptr = device_vector("indptr", like, args.num_cols + 1, dtype);
   args.out_indptr = out_indptr.template mutable_data_ptr<indptr_t>();
-  ColumnsReport report(indptr);
+  ColumnsReport report(like);
   args.report = report.get();
   args.longest = report.longest();
   const LaunchShape shape = sample_cols_shape(args);
-  Tensor totals = device_vector("totals", indptr, shape.blocks);
+  Tensor totals = device_vector("totals", like, shape.blocks);
   args.totals = totals.mutable_data_ptr<int64_t>();
   sample_cols_indptr(args, shape, scope.stream());
   const auto [found, longest] = report.read(scope);
   check_report(op, found, "cols", args.all_cols);
   args.size = found.size;
-  Tensor edge = device_vector("edge", indptr, found.size);
+  Tensor edge = device_vector("edge", like, found.size);
   args.edge = edge.mutable_data_ptr<int64_t>();
   Tensor slots =
-      device_vector("slots", indptr, needs_slots(args) ? found.size : 0);
+      device_vector("slots", like, needs_slots(args) ? found.size : 0);
   args.lists = slots.mutable_data_ptr<int64_t>();
   static_assert(sizeof(TakenWeight) == 2 * sizeof(int64_t), "two words");
   Tensor taken =
-      device_vector("taken", indptr, needs_taken(args) ? 2 * found.size : 0);
+      device_vector("taken", like, needs_taken(args) ? 2 * found.size : 0);
   args.taken = static_cast<TakenWeight*>(taken.mutable_data_ptr());
   args.tree_words = taken_tree_words(longest);
   args.trees = count_trees(args.num_cols, args.tree_words);
   Tensor tree = device_vector(
-      "tree", indptr, needs_trees(args) ? args.trees * args.tree_words : 0);
+      "tree", like, needs_trees(args) ? args.trees * args.tree_words : 0);
   args.tree = static_cast<uint64_t*>(tree.mutable_data_ptr());
   sample_cols_edges(args, scope.stream());
   return {out_indptr, edge};
@@ -131,31 +133,34 @@ std::tuple<Tensor, Tensor> sample_cols_cuda(Tensor indptr,
                   ")");
   const int64_t all_cols = indptr.numel() - 1;
   const int64_t n = cols.has_value() ? cols->numel() : all_cols;
-  const DeviceScope scope(op, indptr);
+  const Tensor& like = cols.has_value() ? *cols : indptr;
+  const char* like_name = cols.has_value() ? "cols" : "indptr";
+  const DeviceScope scope(op, like);
   const auto call = [&](auto indptr_type) {
     using indptr_t = decltype(indptr_type);
     SampleColsCuda<indptr_t> args{};
-    args.indptr = indptr.const_data_ptr<indptr_t>();
-    args.cols = device_int64(op, "cols", cols, n, indptr);
-    args.id = device_int64(op, "id", id, n, indptr);
+    args.indptr = readable<indptr_t>(op, indptr, like, like_name);
+    args.cols = int64_vector(op, "cols", cols, n);
+    args.id = device_int64(op, "id", id, n, like, like_name);
     args.num_edges = weighted_edges(op, cum_weight, all_cols);
-    args.cum_weight =
-        device_int64(op, "cum_weight", cum_weight,
-                     cum_weight_size(args.num_edges, all_cols), indptr);
+    if (cum_weight.has_value()) {
+      check_vector(op, "cum_weight", *cum_weight, ScalarType::Long);
+      args.cum_weight = readable<int64_t>(op, *cum_weight, like, like_name);
+    }
     args.num_cols = n;
     args.all_cols = all_cols;
     args.k = k;
     args.replace = replace;
     if (!ptr) {
       args.stream = read_stream(op, key, call_id, 0);
-      return sample_columns(op, args, indptr, scope);
+      return sample_columns(op, args, indptr.scalar_type(), like, scope);
     }
-    args.ptr = device_ptr(op, "ptr", *ptr, n, indptr);
+    args.ptr = device_ptr(op, "ptr", *ptr, n, like, like_name);
     args.batches = ptr->numel() - 1;
-    const Tensor streams = to_device(
-        indptr, read_streams(op, key, args.batches, call_id, 0), scope);
+    const Tensor streams =
+        to_device(like, read_streams(op, key, args.batches, call_id, 0), scope);
     args.streams = static_cast<const uint64_t*>(streams.const_data_ptr());
-    return sample_columns(op, args, indptr, scope);
+    return sample_columns(op, args, indptr.scalar_type(), like, scope);
   };
   return indptr.scalar_type() == ScalarType::Int ? call(int32_t{})
                                                  : call(int64_t{});

@@ -32,13 +32,15 @@ Tensor negative_sample_cuda(Tensor id,
   check("order_time", order_time);
   check("max_time", max_time);
   check("anchor", anchor);
-  check("indptr", indptr);
-  check("indices", indices);
   NegativeSampleCuda args{};
   args.args = read_negative_args(
       op, id, num_nodes,
       {cum_weight, order, order_time, max_time, anchor, indptr, indices},
       negative_stream(op, key, call_id, target));
+  if (anchor.has_value()) {
+    args.args.indptr = readable<int64_t>(op, *indptr, id, "id");
+    args.args.indices = readable<int64_t>(op, *indices, id, "id");
+  }
   const DeviceScope scope(op, id);
   Tensor out = device_vector("out", id, args.args.n);
   args.out = out.mutable_data_ptr<int64_t>();

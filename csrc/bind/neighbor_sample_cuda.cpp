@@ -135,26 +135,18 @@ class Call {
                      "seeds[0]");
     for (size_t r = 0; r < relations_.size(); ++r) {
       auto& relation = relations_[r];
-      readable(in_.indptr[r], &relation.indptr);
-      readable(in_.indices[r], &relation.indices);
+      relation.indptr = graph_data<indptr_t>(in_.indptr[r]);
+      relation.indices = graph_data<index_t>(in_.indices[r]);
       if (relation.cum_weight != nullptr)
-        readable(in_.cum_weight[r], &relation.cum_weight);
+        relation.cum_weight = graph_data<int64_t>(in_.cum_weight[r]);
       if (relation.edge_time != nullptr)
-        readable(in_.edge_time[r], &relation.edge_time);
+        relation.edge_time = graph_data<int64_t>(in_.edge_time[r]);
     }
   }
 
-  // Where the device finds a tensor of the graph.
   template <typename item_t>
-  void readable(const Tensor& tensor, const item_t** data) const {
-    if (on_device_of(tensor, like_) || tensor.numel() == 0)
-      return;
-    const void* found =
-        tensor.is_cuda() ? nullptr : device_address(tensor.const_data_ptr());
-    STD_TORCH_CHECK(found != nullptr, in_.op,
-                    ": the graph must be on the device of 'seeds' or in pinned "
-                    "host memory (see torch_gsample.placement.pin)");
-    *data = static_cast<const item_t*>(found);
+  const item_t* graph_data(const Tensor& tensor) const {
+    return readable<item_t>(in_.op, tensor, like_, "seeds");
   }
 
   // A key that the kernel reads when it runs: in a CUDA graph, each replay may

@@ -57,10 +57,10 @@ class HopCall {
   explicit HopCall(const HopInputs& in)
       : in_(in), scope_(kOp, in.seeds), hops_(in.fanouts.size()) {
     args_.graph = in.relation<indptr_t, index_t>();
-    readable(in.indptr, &args_.graph.indptr);
-    readable(in.indices, &args_.graph.indices);
+    args_.graph.indptr = graph_data<indptr_t>(in.indptr);
+    args_.graph.indices = graph_data<index_t>(in.indices);
     if (in.cum_weight)
-      readable(*in.cum_weight, &args_.graph.cum_weight);
+      args_.graph.cum_weight = graph_data<int64_t>(*in.cum_weight);
     args_.num_nodes = in.num_nodes();
     args_.seeds = in.seeds.const_data_ptr<int64_t>();
     args_.num_seeds = in.seeds.numel();
@@ -95,17 +95,9 @@ class HopCall {
   }
 
  private:
-  // Where the device finds a tensor of the graph: on it, or pinned.
   template <typename item_t>
-  void readable(const Tensor& tensor, const item_t** data) const {
-    if (on_device_of(tensor, in_.seeds) || tensor.numel() == 0)
-      return;
-    const void* found =
-        tensor.is_cuda() ? nullptr : device_address(tensor.const_data_ptr());
-    STD_TORCH_CHECK(found != nullptr, kOp,
-                    ": the graph must be on the device of 'seeds' or in pinned "
-                    "host memory (see torch_gsample.placement.pin)");
-    *data = static_cast<const item_t*>(found);
+  const item_t* graph_data(const Tensor& tensor) const {
+    return readable<item_t>(kOp, tensor, in_.seeds, "seeds");
   }
 
   [[noreturn]] void raise_seed(int64_t where, int64_t value) const {

@@ -16,23 +16,26 @@ namespace {
 
 using Walks = std::tuple<Tensor, Tensor>;
 
-void check_devices(const char* op,
-                   const Tensor& indptr,
-                   const Tensor& indices,
-                   const std::optional<Tensor>& cum_weight) {
-  check_device(op, "indices", indices, indptr);
+// The graph as the device of the seeds finds it.
+template <typename indptr_t, typename index_t>
+WalkGraph<indptr_t, index_t> readable_graph(
+    const char* op,
+    const Tensor& indptr,
+    const Tensor& indices,
+    const std::optional<Tensor>& cum_weight,
+    const Tensor& seeds) {
+  auto graph = walk_graph<indptr_t, index_t>(op, indptr, indices, cum_weight);
+  graph.indptr = readable<indptr_t>(op, indptr, seeds, "seeds");
+  graph.indices = readable<index_t>(op, indices, seeds, "seeds");
   if (cum_weight.has_value())
-    check_device(op, "cum_weight", *cum_weight, indptr);
+    graph.cum_weight = readable<int64_t>(op, *cum_weight, seeds, "seeds");
+  return graph;
 }
 
 // Checks what all walks share, and allocates their nodes and edges.
-Walks empty_walks(const char* op,
-                  const Tensor& seeds,
-                  int64_t length,
-                  const Tensor& indptr) {
+Walks empty_walks(const char* op, const Tensor& seeds, int64_t length) {
   check_length(op, length);
   check_vector(op, "seeds", seeds, ScalarType::Long);
-  check_device(op, "seeds", seeds, indptr);
   const int64_t n = seeds.numel();
   const ScalarType dtype = ScalarType::Long;
   return {device_tensor("nodes", seeds, {n, length + 1}, dtype, 8),
@@ -83,16 +86,15 @@ Walks random_walk_cuda(Tensor indptr,
                        int64_t) {
   const char* op = "random_walk";
   check_matrix(op, indptr, indices);
-  check_devices(op, indptr, indices, cum_weight);
-  const DeviceScope scope(op, indptr);
-  const Walks out = empty_walks(op, seeds, length, indptr);
+  const DeviceScope scope(op, seeds);
+  const Walks out = empty_walks(op, seeds, length);
   return dispatch_graph(op, indptr.scalar_type(), indices.scalar_type(),
                         [&](auto indptr_type, auto index_type) {
                           using indptr_t = decltype(indptr_type);
                           using index_t = decltype(index_type);
                           RandomWalkCuda<indptr_t, index_t> args{};
-                          args.graph = walk_graph<indptr_t, index_t>(
-                              op, indptr, indices, cum_weight);
+                          args.graph = readable_graph<indptr_t, index_t>(
+                              op, indptr, indices, cum_weight, seeds);
                           args.num_cols = args.graph.num_cols;
                           args.length = length;
                           args.stream = read_stream(op, key, call_id, kWalk);
@@ -115,16 +117,15 @@ Walks node2vec_walk_cuda(Tensor indptr,
                          int64_t) {
   const char* op = "node2vec_walk";
   check_matrix(op, indptr, indices);
-  check_devices(op, indptr, indices, cum_weight);
-  const DeviceScope scope(op, indptr);
-  const Walks out = empty_walks(op, seeds, length, indptr);
+  const DeviceScope scope(op, seeds);
+  const Walks out = empty_walks(op, seeds, length);
   return dispatch_graph(op, indptr.scalar_type(), indices.scalar_type(),
                         [&](auto indptr_type, auto index_type) {
                           using indptr_t = decltype(indptr_type);
                           using index_t = decltype(index_type);
                           Node2vecCuda<indptr_t, index_t> args{};
-                          args.graph = walk_graph<indptr_t, index_t>(
-                              op, indptr, indices, cum_weight);
+                          args.graph = readable_graph<indptr_t, index_t>(
+                              op, indptr, indices, cum_weight, seeds);
                           args.is_sorted = is_sorted;
                           args.length = length;
                           args.stream = read_stream(op, key, call_id, kWalk);
@@ -158,36 +159,31 @@ Walks metapath_walk_cuda(std::vector<Tensor> indptr,
                          int64_t) {
   const char* op = "metapath_walk";
   const int64_t num_cols = check_path(op, indptr, indices, path);
-  const Tensor& like = indptr[path[0]];
-  for (size_t i = 0; i < indptr.size(); ++i) {
-    check_device(op, "indptr", indptr[i], like);
-    check_device(op, "indices", indices[i], like);
-  }
-  const DeviceScope scope(op, like);
+  const DeviceScope scope(op, seeds);
   const int64_t length = static_cast<int64_t>(path.size());
-  const Walks out = empty_walks(op, seeds, length, like);
-  return dispatch_graph(op, like.scalar_type(), indices[0].scalar_type(),
-                        [&](auto indptr_type, auto index_type) {
-                          using indptr_t = decltype(indptr_type);
-                          using index_t = decltype(index_type);
-                          using Graph = WalkGraph<indptr_t, index_t>;
-                          std::vector<Graph> graphs;
-                          for (size_t i = 0; i < indptr.size(); ++i)
-                            graphs.push_back(walk_graph<indptr_t, index_t>(
-                                op, indptr[i], indices[i], std::nullopt));
-                          const Tensor graph = to_device(graphs, seeds, scope);
-                          const Tensor steps = to_device(path, seeds, scope);
-                          RandomWalkCuda<indptr_t, index_t> args{};
-                          args.graphs =
-                              static_cast<const Graph*>(graph.const_data_ptr());
-                          args.path = steps.const_data_ptr<int64_t>();
-                          args.num_cols = num_cols;
-                          args.length = length;
-                          args.stream = read_stream(op, key, call_id, kWalk);
-                          args.restart = check_restart(op, restart);
-                          return run(op, args, seeds, num_cols, out, scope,
-                                     &random_walk<indptr_t, index_t>);
-                        });
+  const Walks out = empty_walks(op, seeds, length);
+  return dispatch_graph(
+      op, indptr[0].scalar_type(), indices[0].scalar_type(),
+      [&](auto indptr_type, auto index_type) {
+        using indptr_t = decltype(indptr_type);
+        using index_t = decltype(index_type);
+        using Graph = WalkGraph<indptr_t, index_t>;
+        std::vector<Graph> graphs;
+        for (size_t i = 0; i < indptr.size(); ++i)
+          graphs.push_back(readable_graph<indptr_t, index_t>(
+              op, indptr[i], indices[i], std::nullopt, seeds));
+        const Tensor graph = to_device(graphs, seeds, scope);
+        const Tensor steps = to_device(path, seeds, scope);
+        RandomWalkCuda<indptr_t, index_t> args{};
+        args.graphs = static_cast<const Graph*>(graph.const_data_ptr());
+        args.path = steps.const_data_ptr<int64_t>();
+        args.num_cols = num_cols;
+        args.length = length;
+        args.stream = read_stream(op, key, call_id, kWalk);
+        args.restart = check_restart(op, restart);
+        return run(op, args, seeds, num_cols, out, scope,
+                   &random_walk<indptr_t, index_t>);
+      });
 }
 
 template <typename indptr_t, typename index_t>
@@ -223,18 +219,16 @@ Tensor forest_fire_cuda(Tensor indptr,
                         int64_t call_id) {
   const char* op = "forest_fire";
   check_matrix(op, indptr, indices);
-  check_devices(op, indptr, indices, std::nullopt);
   check_burning(op, p);
   check_vector(op, "seeds", seeds, ScalarType::Long);
-  check_device(op, "seeds", seeds, indptr);
-  const DeviceScope scope(op, indptr);
+  const DeviceScope scope(op, seeds);
   return dispatch_graph(op, indptr.scalar_type(), indices.scalar_type(),
                         [&](auto indptr_type, auto index_type) {
                           using indptr_t = decltype(indptr_type);
                           using index_t = decltype(index_type);
                           ForestFireCuda<indptr_t, index_t> args{};
-                          args.graph = walk_graph<indptr_t, index_t>(
-                              op, indptr, indices, std::nullopt);
+                          args.graph = readable_graph<indptr_t, index_t>(
+                              op, indptr, indices, std::nullopt, seeds);
                           args.seeds = seeds.const_data_ptr<int64_t>();
                           args.num_seeds = seeds.numel();
                           args.p = p;

@@ -59,6 +59,18 @@ def test_what_returns_its_argument_is_it():
     """)
 
 
+def test_what_has_another_shape_is_kept():
+    def function(x, y):
+        return x.view(-1).view_as(y)
+
+    out = after(canonicalize, function, VALUE, VALUE.view(3, 3))
+    assert out == text("""
+        %2 = aten.view(x, (-1)): float32[9]
+        %3 = aten.view_as(%2, y): float32[3, 3]
+        return %3
+    """)
+
+
 def test_arguments_are_positional_and_defaults_go():
     def function(indptr, indices, seeds):
         return gsample.slice_cols(indptr, indices, cols=seeds, num_threads=0)

@@ -64,6 +64,10 @@ class Gpu:
 class OnGpu:
     """Where whole programs run: on a GPU."""
 
+    def pin(self, matrix):
+        """The matrix in pinned memory."""
+        return matrix.pin()
+
     def put(self, tree):
         """Moves tensors there."""
         return tree_map_only(torch.Tensor, lambda x: x.cuda(), tree)

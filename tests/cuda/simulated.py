@@ -90,6 +90,10 @@ class Simulated(TorchDispatchMode):
         patches = ExitStack()
         patches.enter_context(mock.patch('torch.cuda._lazy_init'))
         patches.enter_context(kernels())
+        # What is on the CPU was put there by `pin`.
+        patches.enter_context(
+            mock.patch('torch.Tensor.is_pinned', return_value=True)
+        )
         self.patches.append(patches)
         return super().__enter__()
 
@@ -147,6 +151,12 @@ class OnSimulated:
     def put(self, tree):
         """Says of tensors that they are there."""
         return tree_map(lambda x: OnCuda(x) if _is_tensor(x) else x, tree)
+
+    def pin(self, matrix):
+        """A copy of a matrix in pinned memory, which holds rubbish here."""
+        on_host = self.simulated.emulated.on_host
+        with mock.patch('torch_gsample.placement.pin', on_host):
+            return matrix.pin()
 
     def get(self, tree):
         """The numbers of tensors."""

@@ -10,6 +10,7 @@ from tests.cuda.gpu import OnGpu
 from tests.cuda.simulated import OnCuda, Simulated, held
 from torch_gsample import SparseSample, algorithms, ops
 from torch_gsample.rng import make_key, program_scope
+from torch_gsample.sparse_sample import RowProbs
 
 A = SparseSample.from_csc(*skewed_graph().to_csc())
 SEEDS = torch.tensor([0, 3, 17])
@@ -58,11 +59,43 @@ def test_programs_draw_the_samples_of_the_cpu(programs, name):
     with programs.running():
         matrix = SparseSample.from_csc(*programs.put(A.to_csc()), A.num_rows)
         out = draw(program, matrix, programs.put(SEEDS))
+    assert_same(programs, out, want)
+
+
+def assert_same(programs, out, want):
     programs.assert_own()
     for x, y in zip(programs.get(out), want, strict=True):
         # On a GPU, only values come from sums of torch in another order.
         same = isinstance(programs, OnGpu) and y.is_floating_point()
         assert torch.allclose(x, y) if same else torch.equal(x, y)
+
+
+#: Of a whole matrix in pinned memory the CPU computes, which in the emulator
+#: sees rubbish there: probabilities of rows are prepared.
+Q = (A**2).sum(dim=1)
+PINNED = {
+    **PROGRAMS,
+    'fastgcn': lambda *args: algorithms.fastgcn(
+        *args, RowProbs(Q.to(args[1].device))
+    ),
+    'walks': lambda A, seeds, fanouts: [
+        A.visit_count(seeds, 3, length) for length in fanouts
+    ],
+}
+
+
+@pytest.mark.parametrize('layout', ['csc', 'both'])
+@pytest.mark.parametrize('name', PINNED)
+def test_programs_read_a_graph_in_pinned_memory(programs, name, layout):
+    program, value = PINNED[name], torch.rand(A.num_edges)
+    matrix = SparseSample.from_csc(*A.to_csc()[:2], value, A.num_rows)
+    matrix._edge_id = torch.randperm(A.num_edges)
+    want = draw(program, matrix, SEEDS)
+    if layout == 'both' or name in ('rows of a transpose', 'walks'):
+        assert matrix.csr is matrix.csr
+    with programs.running():
+        out = draw(program, programs.pin(matrix), programs.put(SEEDS))
+    assert_same(programs, out, want)
 
 
 @pytest.fixture(params=['cpu'] + ['gpu'] * HAS_GPU)

@@ -14,6 +14,7 @@ from torch_gsample.rng import make_key
 
 KEY = make_key(3, 1, 2)
 SIZE = 80
+PTR = torch.tensor([0, 4, some_seeds(0).numel()])  # of two batches
 
 
 def hops(indptr, indices, seeds, cum_weight=None, **options):
@@ -38,7 +39,45 @@ def hetero_padded(*graph):
     return (*args, [400]), options
 
 
+def walk(indptr, indices, seeds, cum_weight=None):
+    return (indptr, indices, seeds, 5, KEY), {'cum_weight': cum_weight}
+
+
+def node2vec(indptr, indices, seeds, cum_weight=None):
+    args = indptr, indices, seeds, 5, 0.5, 2.0, KEY
+    return args, {'cum_weight': cum_weight}
+
+
+def metapath(indptr, indices, seeds, cum_weight=None):
+    return ([indptr] * 2, [indices] * 2, [0, 1, 0], seeds, KEY), {}
+
+
+def negatives(indptr, indices, seeds, cum_weight=None):
+    args = torch.arange(seeds.numel()), SIZE, True, KEY
+    graph = {'indptr': indptr, 'indices': indices}
+    return args, {'anchor': seeds, **graph}
+
+
 CALLS = {
+    'slice_cols': lambda *graph: (graph[:3], {}),
+    'sample_cols': lambda *graph: (
+        (graph[0], 3, KEY),
+        {'cols': graph[2], 'cum_weight': graph[3]},
+    ),
+    'slice_rows': lambda *graph: ((*graph[:2], SIZE, graph[2]), {}),
+    'slice_rows_segments': lambda *graph: (
+        (*graph[:2], SIZE, graph[2], PTR, graph[2], PTR),
+        {},
+    ),
+    'induce_subgraph': lambda *graph: (
+        (*graph[:2], SIZE, graph[2].unique(), graph[2]),
+        {},
+    ),
+    'random_walk': walk,
+    'node2vec_walk': node2vec,
+    'metapath_walk': metapath,
+    'forest_fire': lambda *graph: ((*graph[:3], 0.3, KEY), {}),
+    'negative_sample': negatives,
     'neighbor_sample': lambda *graph: (
         (*graph[:3], [4, 3], KEY),
         {'cum_weight': graph[3]},
@@ -105,7 +144,7 @@ def test_each_frontier_reads_pinned_memory(cuda, frontier, seed):
 def test_memory_that_is_not_pinned_is_an_error(cuda, name):
     cuda.configure()
     args, options = CALLS[name](*on_host(cuda, graph_parts(False), False))
-    message = "the graph must be on the device of 'seeds' or in pinned host"
+    message = 'the graph must be on the device of .* or in pinned host memory'
     with pytest.raises(RuntimeError, match=message):
         cuda.operator(name)(*args, **options)
 

@@ -63,7 +63,7 @@ DEVICE_ERRORS = [
     (
         ValueError,
         lambda: walk(INDPTR, INDICES, on_cuda(SEEDS)),
-        "'seeds' must be on the CPU (got cuda:0)",
+        "random_walk: 'indptr' must be on cuda:0 or in pinned memory (got ",
     ),
     (
         ValueError,
@@ -73,7 +73,7 @@ DEVICE_ERRORS = [
     (
         ValueError,
         lambda: walk(CUDA[0], OTHER[1], SEEDS),
-        "'indices' must be on cuda:0, where the graph is (got cuda:1)",
+        "'indices' must be on cuda:0 or in pinned memory (got cuda:1, not pin",
     ),
     (
         ValueError,
@@ -83,7 +83,7 @@ DEVICE_ERRORS = [
     (
         ValueError,
         lambda: metapath(*zip(CUDA, OTHER, strict=True), on_cuda(SEEDS)),
-        "'indptr' must be on cuda:0, where the graph is (got cuda:1)",
+        "'indptr' must be on cuda:0 or in pinned memory (got cuda:1, not pin",
     ),
     (
         ValueError,

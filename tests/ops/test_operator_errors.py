@@ -49,8 +49,7 @@ ELSEWHERE = {
     ': torch has no current stream on device ',
     ": 'input' must be on the device of 'index' or in pinned host memory "
     '(see Tensor.pin_memory)',
-    ": the graph must be on the device of 'seeds' or in pinned host memory "
-    '(see torch_gsample.placement.pin)',
+    ": the graph must be on the device of '",
 }
 
 

@@ -48,10 +48,11 @@ def fastgcn(
         tensor([[0.5000, 0.5000],
                 [0.5000, 0.5000]])
     """
-    q = RowProbs((A**2).sum(dim=1)) if probs is None else probs
+    if probs is None:  # a graph in pinned memory is summed by the CPU
+        probs = RowProbs((A**2).sum(dim=1).to(seeds.device))
     layers = []
     for k in fanouts:
-        S = A[q.sample(k, replace=True), seeds].compact()
-        layers.append(S.div(k * q.probs[S.row()], dim=1))
+        S = A[probs.sample(k, replace=True), seeds].compact()
+        layers.append(S.div(k * probs.probs[S.row()], dim=1))
         seeds = S.row().unique()
     return layers

@@ -68,7 +68,8 @@ def hgt(
         >>> out['paper', 'cites', 'paper'].row_ids
         tensor([0, 1, 2])
     """
-    size, none = {}, torch.empty(0, dtype=torch.int64)
+    size, device = {}, next((s.device for s in seeds.values()), None)
+    none = torch.empty(0, dtype=torch.int64, device=device)
     for (src, _, dst), matrix in A.items():
         size[src], size[dst] = matrix.shape
     if not isinstance(fanouts, Mapping):
@@ -102,6 +103,6 @@ def _add(
 
 def _draw(ids: Tensor, budget: Tensor, k: int, size: int) -> Tensor:
     """Draws nodes by their squared budget, without replacement."""
-    pointers = torch.tensor([0, ids.numel()])
+    pointers = torch.tensor([0, ids.numel()], device=ids.device)
     column = SparseSample.from_csc(pointers, ids, budget**2, size)
     return column.individual_sample(k, column).row()

@@ -76,7 +76,10 @@ def graph_device(
 
 
 def sampling_device(
-    op: str, indptr: Tensor | None, seeds: Tensor | None
+    op: str,
+    indptr: Tensor | None,
+    seeds: Tensor | None,
+    name: str = 'seeds',
 ) -> torch.device:
     """Returns where to sample: on a GPU if the graph or the seeds are there.
 
@@ -85,7 +88,7 @@ def sampling_device(
     """
     on_gpu = isinstance(seeds, Tensor) and seeds.device.type == 'cuda'
     if on_gpu and isinstance(indptr, Tensor) and indptr.device == CPU:
-        return graph_device(op, seeds, 'seeds')
+        return graph_device(op, seeds, name)
     return graph_device(op, indptr)
 
 
@@ -125,15 +128,20 @@ def integer_vector(
     or_pinned = or_pinned and device != CPU
     if or_pinned and not is_readable(value, device):
         raise ValueError(
-            f"{op}: '{name}' must be on {device}, where the seeds are, or in "
-            f'pinned memory (got {value.device}, not pinned): move the graph '
-            f'there, or pin it with torch_gsample.placement.pin'
+            f"{op}: '{name}' must be on {device} or in pinned memory (got "
+            f'{value.device}, not pinned): move the graph there, or pin it '
+            f'with torch_gsample.placement.pin'
         )
     if not or_pinned and value.device != device:
         raise ValueError(
             f"{op}: '{name}' must be on {place(device)} (got {value.device})"
         )
     return contiguous(value)
+
+
+def widened(value: Tensor, device: torch.device) -> Tensor:
+    """Returns a tensor of int64; a copy of pinned memory is on the GPU."""
+    return value if value.dtype == torch.int64 else value.to(device).long()
 
 
 def place(device: torch.device) -> str:
@@ -150,7 +158,8 @@ def int64_vector(
     or_pinned: bool = False,
 ) -> Tensor:
     """Like :func:`integer_vector`, converted to int64, of a given length."""
-    value = as_int64(integer_vector(op, name, value, device, or_pinned))
+    value = integer_vector(op, name, value, device, or_pinned)
+    value = widened(value, device)
     if size is not None and value.numel() != size:
         raise ValueError(
             f"{op}: '{name}' must have {size} elements (got {value.numel()})"
@@ -176,13 +185,13 @@ def graph(
     indptr: Tensor,
     indices: Tensor,
     device: torch.device = CPU,
-    or_pinned: bool = False,
+    or_pinned: bool = True,
 ) -> tuple[Tensor, Tensor]:
     """Returns the pointers and indices of a graph in supported dtypes."""
     indptr = pointers(op, indptr, device, or_pinned)
     indices = integer_vector(op, 'indices', indices, device, or_pinned)
     if indptr.dtype == torch.int32 and indices.dtype == torch.int64:
-        indptr = as_int64(indptr)
+        indptr = widened(indptr, device)
     return indptr, indices
 
 

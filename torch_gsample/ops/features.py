@@ -64,15 +64,21 @@ def gather_rows(
 
 
 def select_rows(input: Tensor, index: Tensor) -> Tensor:
-    """Returns ``input.index_select(0, index)``, faster where it is long."""
-    if is_compiling() or index.shape[0] < _MANY_ROWS or input.is_cuda:
+    """Returns ``input.index_select(0, index)``, faster where it is long.
+
+    A GPU takes rows of memory that is pinned on the host, too.
+    """
+    if input.is_cuda == index.is_cuda and (
+        is_compiling() or index.shape[0] < _MANY_ROWS or input.is_cuda
+    ):
         return input.index_select(0, index)
     return torch.ops.gsample.gather_rows(_check.contiguous(input), index)
 
 
 @torch.library.register_fake('gsample::gather_rows')
 def _(input, index, num_threads=0):
-    return input.new_empty(index.shape[0], *input.shape[1:])
+    size = index.shape[0], *input.shape[1:]
+    return index.new_empty(size, dtype=input.dtype)
 
 
 def _setup_context(
@@ -83,12 +89,13 @@ def _setup_context(
 ) -> None:
     input, index = inputs
     ctx.save_for_backward(index)
-    ctx.shape = input.shape
+    ctx.shape, ctx.device = input.shape, input.device
 
 
 def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
     (index,) = ctx.saved_tensors
-    return grad.new_zeros(ctx.shape).index_add(0, index, grad), None
+    sums = grad.new_zeros(ctx.shape).index_add(0, index, grad)
+    return sums.to(ctx.device), None
 
 
 torch.library.register_autograd(

@@ -53,7 +53,7 @@ def forest_fire(
     op = 'forest_fire'
     if not 0 <= p < 1:
         raise ValueError(f"{op}: 'p' must be in [0, 1) (got {p})")
-    device = _check.graph_device(op, indptr)
+    device = _check.sampling_device(op, indptr, seeds)
     indptr, indices = _check.graph(op, indptr, indices, device)
     return _check.call(
         torch.ops.gsample.forest_fire.default,

@@ -155,8 +155,7 @@ def checked_graphs(
         )
     device = _sampling_device(op, indptr, seeds)
     graphs = [
-        _check.graph(op, *g, device, True)
-        for g in zip(indptr, indices, strict=True)
+        _check.graph(op, *g, device) for g in zip(indptr, indices, strict=True)
     ]
     seeds = [
         _check.node_ids(op, 'seeds', s, n, device)

@@ -13,6 +13,10 @@ def slice_cols(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Returns ``A[:, cols]`` of a matrix in compressed columns.
 
+    On a GPU, where ``cols`` then is, the matrix is there, too, or in pinned
+    memory (:func:`torch_gsample.placement.pin`). So it is for all operators
+    that take parts of a graph, by what says which parts.
+
     Args:
         indptr (torch.Tensor): int32 or int64 ``[num_cols + 1]``.
         indices (torch.Tensor): int32 or int64 ``[num_edges]``.
@@ -34,7 +38,7 @@ def slice_cols(
         (tensor([0, 1, 2]), tensor([6, 6]), tensor([2, 2]))
     """
     op = 'slice_cols'
-    device = _check.graph_device(op, indptr)
+    device = _check.sampling_device(op, indptr, cols, 'cols')
     indptr, indices = _check.graph(op, indptr, indices, device)
     cols = _check.node_ids(op, 'cols', cols, indptr.numel() - 1, device)
     return _check.call(
@@ -81,7 +85,7 @@ def slice_rows(
         (tensor([0, 1, 2]), tensor([0, 0]), tensor([1, 2]))
     """
     op = 'slice_rows'
-    device = _check.graph_device(op, indptr)
+    device = _check.sampling_device(op, indptr, rows, 'rows')
     indptr, indices = _check.graph(op, indptr, indices, device)
     rows = _check.node_ids(op, 'rows', rows, num_rows, device)
     if cols is not None:
@@ -145,8 +149,8 @@ def sample_cols(
         (tensor([0, 2, 3]), tensor([0, 1, 2]))
     """
     op = 'sample_cols'
-    device = _check.graph_device(op, indptr)
-    indptr = _check.pointers(op, indptr, device)
+    device = _check.sampling_device(op, indptr, cols, 'cols')
+    indptr = _check.pointers(op, indptr, device, or_pinned=True)
     num_cols = indptr.numel() - 1
     if cols is not None:
         cols = _check.node_ids(op, 'cols', cols, num_cols, device)
@@ -159,7 +163,7 @@ def sample_cols(
         id = _check.int64_vector(op, 'id', id, num_cols, device)
     if cum_weight is not None:
         cum_weight = _check.int64_vector(
-            op, 'cum_weight', cum_weight, device=device
+            op, 'cum_weight', cum_weight, device=device, or_pinned=True
         )
     if ptr is not None:
         ptr = _check.segment_ptr(op, 'ptr', ptr, num_cols, device)
@@ -323,8 +327,8 @@ def next_key() -> Tensor:
 def _(indptr, indices, cols, num_threads=0):
     size = dynamic_size()
     return (
-        indptr.new_empty(cols.shape[0] + 1),
-        indices.new_empty(size),
+        cols.new_empty(cols.shape[0] + 1, dtype=indptr.dtype),
+        cols.new_empty(size, dtype=indices.dtype),
         cols.new_empty(size),
     )
 
@@ -334,8 +338,8 @@ def _(indptr, indices, num_rows, rows, cols=None, num_threads=0):
     size = dynamic_size()
     num_cols = indptr.shape[0] - 1 if cols is None else cols.shape[0]
     return (
-        indptr.new_empty(num_cols + 1),
-        indices.new_empty(size),
+        rows.new_empty(num_cols + 1, dtype=indptr.dtype),
+        rows.new_empty(size, dtype=indices.dtype),
         rows.new_empty(size),
     )
 
@@ -343,8 +347,9 @@ def _(indptr, indices, num_rows, rows, cols=None, num_threads=0):
 @torch.library.register_fake('gsample::sample_cols')
 def _(indptr, k, key, call_id=0, cols=None, **_):
     num_cols = indptr.shape[0] - 1 if cols is None else cols.shape[0]
-    edge = indptr.new_empty(dynamic_size(), dtype=torch.int64)
-    return indptr.new_empty(num_cols + 1), edge
+    like = indptr if cols is None else cols
+    edge = like.new_empty(dynamic_size(), dtype=torch.int64)
+    return like.new_empty(num_cols + 1, dtype=indptr.dtype), edge
 
 
 @torch.library.register_fake('gsample::sample_nodes')

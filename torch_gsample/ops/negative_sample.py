@@ -75,11 +75,14 @@ def negative_sample(
     ids = _check.int64_vector(op, 'ids', ids, device=device)
 
     def optional(
-        name: str, value: Tensor | None, size: int | None
+        name: str,
+        value: Tensor | None,
+        size: int | None,
+        or_pinned: bool = False,
     ) -> Tensor | None:
         if value is None:
             return None
-        return _check.int64_vector(op, name, value, size, device)
+        return _check.int64_vector(op, name, value, size, device, or_pinned)
 
     return _check.call(
         torch.ops.gsample.negative_sample,
@@ -95,8 +98,8 @@ def negative_sample(
         order_time=optional('order_time', order_time, num_nodes),
         max_time=optional('max_time', max_time, ids.numel()),
         anchor=optional('anchor', anchor, ids.numel()),
-        indptr=optional('indptr', indptr, None),
-        indices=optional('indices', indices, None),
+        indptr=optional('indptr', indptr, None, or_pinned=True),
+        indices=optional('indices', indices, None, or_pinned=True),
     )
 
 

@@ -148,7 +148,7 @@ def checked_graph(
         As :func:`neighbor_sample`.
     """
     device = _check.sampling_device(op, indptr, seeds)
-    indptr, indices = _check.graph(op, indptr, indices, device, True)
+    indptr, indices = _check.graph(op, indptr, indices, device)
     seeds = _check.node_ids(op, 'seeds', seeds, indptr.numel() - 1, device)
     num_edges = indices.numel()
     if cum_weight is not None:

@@ -97,7 +97,7 @@ def sample_hops(
     """
     op = 'sample_hops'
     device = _check.sampling_device(op, indptr, seeds)
-    indptr, indices = _check.graph(op, indptr, indices, device, True)
+    indptr, indices = _check.graph(op, indptr, indices, device)
     num_nodes = indptr.numel() - 1
     fanouts = _check.fanouts(op, 'fanouts', fanouts)
     call_id = list(range(len(fanouts))) if call_id is None else list(call_id)

@@ -63,7 +63,7 @@ def slice_rows_segments(
         (tensor([0, 1, 2, 3]), tensor([0, 0, 1]), tensor([1, 2, 0]))
     """
     op = 'slice_rows_segments'
-    device = _check.graph_device(op, indptr)
+    device = _check.sampling_device(op, indptr, rows, 'rows')
     indptr, indices = _check.graph(op, indptr, indices, device)
     rows = _check.node_ids(op, 'rows', rows, num_rows, device)
     if cols is not None:
@@ -257,8 +257,8 @@ def _(
     elif whole:
         num_cols = num_cols * (row_ptr.shape[0] - 1)
     return (
-        indptr.new_empty(num_cols + 1),
-        indices.new_empty(size),
+        rows.new_empty(num_cols + 1, dtype=indptr.dtype),
+        rows.new_empty(size, dtype=indices.dtype),
         rows.new_empty(size),
     )
 

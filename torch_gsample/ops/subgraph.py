@@ -50,7 +50,7 @@ def induce_subgraph(
         (tensor([0]), tensor([1]), tensor([1]))
     """
     op = 'induce_subgraph'
-    device = _check.graph_device(op, indptr)
+    device = _check.sampling_device(op, indptr, row_nodes, 'row_nodes')
     indptr, indices = _check.graph(op, indptr, indices, device)
     row_nodes = _check.node_ids(op, 'row_nodes', row_nodes, num_rows, device)
     num_cols = indptr.numel() - 1

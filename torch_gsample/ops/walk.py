@@ -100,7 +100,7 @@ def random_walk(
                 [ 2, -1, -1]])
     """
     op = 'random_walk'
-    device = _check.graph_device(op, indptr)
+    device = _check.sampling_device(op, indptr, seeds)
     indptr, indices = _check.graph(op, indptr, indices, device)
     out = _check.call(
         torch.ops.gsample.random_walk.default,
@@ -111,7 +111,7 @@ def random_walk(
         _check.random_key(op, key),
         _call_id(op, call_id),
         restart=_restart(op, restart),
-        cum_weight=_weights(op, cum_weight, indptr, indices),
+        cum_weight=_weights(op, cum_weight, indptr, indices, device),
         num_threads=num_threads,
     )
     return Walks(*out)
@@ -196,7 +196,7 @@ def node2vec_walk(
         False
     """
     op = 'node2vec_walk'
-    device = _check.graph_device(op, indptr)
+    device = _check.sampling_device(op, indptr, seeds)
     indptr, indices = _check.graph(op, indptr, indices, device)
     for name, value in (('p', p), ('q', q)):
         if not (value > 0 and math.isfinite(value)):
@@ -214,7 +214,7 @@ def node2vec_walk(
         _check.random_key(op, key),
         _call_id(op, call_id),
         is_sorted=is_sorted,
-        cum_weight=_weights(op, cum_weight, indptr, indices),
+        cum_weight=_weights(op, cum_weight, indptr, indices, device),
         num_threads=num_threads,
     )
     return Walks(*out)
@@ -289,21 +289,23 @@ def metapath_walk(
             f"{op}: 'indptr' and 'indices' must have one item for each "
             f'relation (got {len(indptr)} and {len(indices)})'
         )
-    device = _check.graph_device(op, indptr[0] if indptr else None)
+    first = indptr[0] if indptr else None
+    device = _check.sampling_device(op, first, seeds)
     graphs = _one_dtype(
         [
             _check.graph(op, *graph, device)
             for graph in zip(indptr, indices, strict=True)
-        ]
+        ],
+        device,
     )
     path = _path(op, path, len(graphs))
-    first = graphs[path[0]][0]
+    num_cols = graphs[path[0]][0].numel() - 1
     out = _check.call(
         torch.ops.gsample.metapath_walk.default,
         [graph[0] for graph in graphs],
         [graph[1] for graph in graphs],
         path,
-        _check.node_ids(op, 'seeds', seeds, first.numel() - 1, device),
+        _check.node_ids(op, 'seeds', seeds, num_cols, device),
         _check.random_key(op, key),
         _call_id(op, call_id),
         restart=_restart(op, restart),
@@ -337,13 +339,17 @@ def _restart(op: str, restart: float) -> float:
 
 
 def _weights(
-    op: str, cum_weight: Tensor | None, indptr: Tensor, indices: Tensor
+    op: str,
+    cum_weight: Tensor | None,
+    indptr: Tensor,
+    indices: Tensor,
+    device: torch.device,
 ) -> Tensor | None:
     if cum_weight is None:
         return None
     size = cum_weight_size(indices.numel(), indptr.numel() - 1)
     return _check.int64_vector(
-        op, 'cum_weight', cum_weight, size, indptr.device
+        op, 'cum_weight', cum_weight, size, device, or_pinned=True
     )
 
 
@@ -366,17 +372,16 @@ def _path(op: str, path: Sequence[int], num_relations: int) -> list[int]:
 
 
 def _one_dtype(
-    graphs: list[tuple[Tensor, Tensor]],
+    graphs: list[tuple[Tensor, Tensor]], device: torch.device
 ) -> list[tuple[Tensor, Tensor]]:
     """The widest dtype of each part: the kernel has one type for all."""
-    wide = [
-        any(graph[i].dtype == torch.int64 for graph in graphs) for i in (0, 1)
-    ]
-    dtypes = [torch.int64 if w else torch.int32 for w in wide]
-    return [
-        (indptr.to(dtypes[0]), indices.to(dtypes[1]))
-        for indptr, indices in graphs
-    ]
+
+    def alike(parts: list[Tensor]) -> list[Tensor]:
+        wide = any(part.dtype == torch.int64 for part in parts)
+        return [_check.widened(p, device) for p in parts] if wide else parts
+
+    indptr, indices = zip(*graphs, strict=True) if graphs else ((), ())
+    return list(zip(alike(list(indptr)), alike(list(indices)), strict=True))
 
 
 @torch.library.register_fake('gsample::random_walk')

@@ -55,7 +55,7 @@ class Extract:
             (self.num_rows, cols.shape[0]),
             edge,
             self.row_ids,
-            _ids_at(self.col_ids, cols),
+            ids_at(self.col_ids, cols),
         )
 
     def _take_rows(
@@ -71,12 +71,12 @@ class Extract:
         )
         col_ids = self.col_ids
         if cols is not None:
-            col_ids = _ids_at(col_ids, cols)
+            col_ids = ids_at(col_ids, cols)
         return self._of_csc(
             Layout(indptr, indices),
             (rows.shape[0], indptr.shape[0] - 1),
             edge,
-            _ids_at(self.row_ids, rows),
+            ids_at(self.row_ids, rows),
             col_ids,
         )
 
@@ -90,14 +90,14 @@ class Extract:
     ) -> 'SparseSample':
         """Makes a matrix of some edges, at positions ``edge`` of the CSC."""
         perm = self.csc.perm
-        edge = _ids_at(perm, edge)
+        edge = ids_at(perm, edge)
         value = None if self.value is None else select_rows(self.value, edge)
         return type(self)(
             layout,
             None,
             shape,
             value,
-            _ids_at(self._edge_id, edge),
+            ids_at(self._edge_id, edge),
             row_ids,
             col_ids,
         )
@@ -158,7 +158,7 @@ class Extract:
             (rows.shape[0], out.num_cols),
             out.value,
             out._edge_id,
-            _ids_at(out.row_ids, rows),
+            ids_at(out.row_ids, rows),
             out.col_ids,
         )
 
@@ -176,7 +176,7 @@ class Extract:
         )
 
 
-def _ids_at(ids: Tensor | None, place: Tensor) -> Tensor:
+def ids_at(ids: Tensor | None, place: Tensor) -> Tensor:
     """The ids at some places, which are the ids where there are none."""
     return place if ids is None else select_rows(ids, place)
 

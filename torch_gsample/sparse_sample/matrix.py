@@ -240,8 +240,10 @@ class SparseSample(
         """Returns the matrix in pinned memory, which GPUs read themselves.
 
         Memory is registered with CUDA where it is, and stays so as long as
-        the result lives, see :func:`torch_gsample.placement.pin`. Operators
-        that read pinned memory say so, as :func:`ops.neighbor_sample` does.
+        the result lives, see :func:`torch_gsample.placement.pin`. Seeds (or
+        other positions) on a GPU then extract, sample and walk there, from
+        the graph where it is: only what they touch crosses the bus. What is
+        computed of the whole matrix is computed by the CPU.
 
         Raises:
             RuntimeError: If there is no GPU with a driver.

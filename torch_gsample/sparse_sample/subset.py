@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from torch_gsample import ops
+from torch_gsample.sparse_sample.extract import ids_at
 from torch_gsample.sparse_sample.layout import Layout
 
 if TYPE_CHECKING:
@@ -108,6 +109,6 @@ class Subset:
             Layout(indptr, row),
             (nodes.numel(), nodes.numel()),
             edge,
-            nodes if self.row_ids is None else self.row_ids[nodes],
-            nodes if self.col_ids is None else self.col_ids[nodes],
+            ids_at(self.row_ids, nodes),
+            ids_at(self.col_ids, nodes),
         )

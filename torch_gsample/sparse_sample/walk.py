@@ -8,6 +8,7 @@ from torch import Tensor
 from torch_gsample import ops
 from torch_gsample.ops import Walks
 from torch_gsample.rng import current_program
+from torch_gsample.sparse_sample.extract import ids_at
 
 if TYPE_CHECKING:
     from torch_gsample.sparse_sample.matrix import SparseSample
@@ -71,7 +72,7 @@ class Walk:
             key=key,
             call_id=call_id,
             restart=restart,
-            cum_weight=self._walk_weights('random_walk', probs),
+            cum_weight=self._walk_weights('random_walk', probs, seeds),
         )
         return self._with_edge_ids(walks)
 
@@ -115,7 +116,7 @@ class Walk:
             call_id=call_id,
             # A layout that was made of the other one ascends.
             is_sorted=layout.perm is not None,
-            cum_weight=self._walk_weights('node2vec_walk', probs),
+            cum_weight=self._walk_weights('node2vec_walk', probs, seeds),
         )
         return self._with_edge_ids(walks)
 
@@ -174,21 +175,26 @@ class Walk:
             )
         return self
 
-    def _walk_weights(self: Any, name: str, probs: Any) -> Tensor | None:
+    def _walk_weights(
+        self: Any, name: str, probs: Any, seeds: Tensor
+    ) -> Tensor | None:
         if probs is None:
             return None
         layout, weight = self.csr, self._edge_probs(name, probs)
         if layout.perm is not None:
             weight = weight[layout.perm]
-        return ops.cumulate_weights(layout.indptr, weight, 'probs')
+        cum_weight = ops.cumulate_weights(layout.indptr, weight, 'probs')
+        return (
+            cum_weight
+            if seeds.is_cuda == cum_weight.is_cuda
+            else cum_weight.to(seeds.device)
+        )
 
     def _with_edge_ids(self: Any, walks: Walks) -> Walks:
         ids, perm = self._edge_id, self.csr.perm
-        if perm is not None:
-            ids = perm if ids is None else ids[perm]
-        if ids is None or ids.numel() == 0:
+        if self.num_edges == 0 or ids is perm is None:
             return walks
-        edges = torch.where(
-            walks.edges < 0, walks.edges, ids[walks.edges.clamp(min=0)]
-        )
-        return Walks(walks.nodes, edges)
+        edges = walks.edges
+        taken = ids_at(ids, ids_at(perm, edges.clamp(min=0).view(-1)))
+        taken = taken.view(edges.shape)
+        return Walks(walks.nodes, torch.where(edges < 0, edges, taken))

@@ -65,7 +65,7 @@ _OF_SIZES = frozenset(
     | {'new_empty', 'new_full', 'new_ones', 'new_zeros'}
 )
 #: Methods that may return their argument.
-_CASTS = frozenset({'to', 'contiguous', 'detach', 'as_tensor', 'view_as'})
+_CASTS = frozenset({'to', 'contiguous', 'detach', 'as_tensor'})
 
 
 def canonicalize(graph: Graph) -> None:

@@ -34,6 +34,11 @@ def hetero(indptr, indices, seeds, cum_weight=None):
     return (*graph, [], [], KEY), {}
 
 
+def hetero_padded(*graph):
+    args, options = hetero(*graph)
+    return (*args, [400]), options
+
+
 def walk(indptr, indices, seeds, cum_weight=None):
     return (indptr, indices, seeds, 5, KEY), {'cum_weight': cum_weight}
 
@@ -80,6 +85,7 @@ CALLS = {
     'neighbor_sample_padded': padded,
     'sample_hops': hops,
     'hetero_neighbor_sample': hetero,
+    'hetero_neighbor_sample_padded': hetero_padded,
 }
 
 

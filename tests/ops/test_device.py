@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch.utils._pytree import tree_leaves
 
 from tests.ops.fake_cuda import FAKE, kernels, on_cuda
 from torch_gsample import ops
@@ -48,6 +49,14 @@ CALLS = {
             [t.graph[0]], [t.graph[1]], [(0, 0)], [2], [t.ids], [[2]], key=KEY
         )
     ],
+    'hetero_neighbor_sample_padded': lambda t: tree_leaves(
+        ops.hetero_neighbor_sample_padded(
+            *[[t.graph[0]] * 2, [t.graph[1]] * 2, [(0, 0)] * 2, [2], [t.ids]],
+            [[2], [1]],
+            key=t.key,
+            max_edges=[3, 2],
+        )
+    ),
     'metapath_walk': lambda t: ops.metapath_walk(
         [t.graph[0]], [t.graph[1]], [0, 0], t.ids, key=KEY
     ),
@@ -141,6 +150,13 @@ OF_HOST = {
     'hetero_neighbor_sample': lambda: (
         ops.hetero_neighbor_sample(
             *[[HOST[0]], [HOST[1]], [(0, 0)], [2], [IDS], [[2]]], key=KEY
+        ).row
+    ),
+    'hetero_neighbor_sample_padded': lambda: (
+        ops.hetero_neighbor_sample_padded(
+            *[[HOST[0]], [HOST[1]], [(0, 0)], [2], [IDS], [[2]]],
+            key=KEY,
+            max_edges=[4],
         ).row
     ),
 }

@@ -18,6 +18,10 @@ from torch_gsample.ops.hetero_neighbor_sample import (
     HeteroNeighborSample,
     hetero_neighbor_sample,
 )
+from torch_gsample.ops.hetero_padded_sample import (
+    HeteroPaddedSample,
+    hetero_neighbor_sample_padded,
+)
 from torch_gsample.ops.labor import labor_scale
 from torch_gsample.ops.matrix import (
     next_key,
@@ -55,6 +59,7 @@ from torch_gsample.ops.walk import (
 
 __all__ = [
     'HeteroNeighborSample',
+    'HeteroPaddedSample',
     'Hops',
     'NeighborSample',
     'PaddedSample',
@@ -67,6 +72,7 @@ __all__ = [
     'forest_fire',
     'gather_rows',
     'hetero_neighbor_sample',
+    'hetero_neighbor_sample_padded',
     'index_widths',
     'induce_subgraph',
     'labor_scale',

@@ -1,7 +1,7 @@
 """Multi-hop neighbour sampling in graphs with node and edge types."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -90,6 +90,52 @@ def hetero_neighbor_sample(
         RuntimeError: If the graph is malformed where the sample met it.
     """
     op = 'hetero_neighbor_sample'
+    arguments = checked_graphs(
+        op,
+        indptr,
+        indices,
+        relations,
+        num_nodes,
+        seeds,
+        fanouts,
+        cum_weight,
+        edge_time,
+        seed_time,
+        disjoint,
+    )
+    out = _check.call(
+        torch.ops.gsample.hetero_neighbor_sample.default,
+        *arguments,
+        _check.random_key(op, key),
+        call_id,
+        time_window=_check.time_window(op, time_window),
+        temporal_strategy=_check.strategy(op, temporal_strategy),
+        replace=replace,
+        disjoint=disjoint,
+        return_edge_id=return_edge_id,
+        num_threads=num_threads,
+    )
+    return HeteroNeighborSample(*out)
+
+
+def checked_graphs(
+    op: str,
+    indptr: Sequence[Tensor],
+    indices: Sequence[Tensor],
+    relations: Sequence[tuple[int, int]],
+    num_nodes: Sequence[int],
+    seeds: Sequence[Tensor],
+    fanouts: Sequence[Sequence[int]],
+    cum_weight: Sequence[Tensor | None] | None,
+    edge_time: Sequence[Tensor | None] | None,
+    seed_time: Sequence[Tensor | None] | None,
+    disjoint: bool,
+) -> tuple[Any, ...]:
+    """Returns what the operators take before the key.
+
+    Raises:
+        As :func:`hetero_neighbor_sample`.
+    """
     if not len(indptr) == len(indices) == len(relations) == len(fanouts):
         raise ValueError(
             f"{op}: 'indptr', 'indices', 'relations' and 'fanouts' must have "
@@ -120,34 +166,19 @@ def hetero_neighbor_sample(
     weight_sizes = [
         cum_weight_size(g[1].numel(), g[0].numel() - 1) for g in graphs
     ]
-    out = _check.call(
-        torch.ops.gsample.hetero_neighbor_sample.default,
+    seed_counts = [s.numel() for s in seeds]
+    return (
         [g[0] for g in graphs],
         [g[1] for g in graphs],
         [r[0] for r in relations],
         [r[1] for r in relations],
         list(num_nodes),
         seeds,
-        [
-            k
-            for relation in fanouts
-            for k in _check.fanouts(op, 'fanouts', relation)
-        ],
+        [k for of in fanouts for k in _check.fanouts(op, 'fanouts', of)],
         _optional_vectors(op, 'cum_weight', cum_weight, weight_sizes, device),
         _optional_vectors(op, 'edge_time', edge_time, edge_counts, device),
-        _optional_vectors(
-            op, 'seed_time', seed_time, [s.numel() for s in seeds], device
-        ),
-        _check.random_key(op, key),
-        call_id,
-        time_window=_check.time_window(op, time_window),
-        temporal_strategy=_check.strategy(op, temporal_strategy),
-        replace=replace,
-        disjoint=disjoint,
-        return_edge_id=return_edge_id,
-        num_threads=num_threads,
+        _optional_vectors(op, 'seed_time', seed_time, seed_counts, device),
     )
-    return HeteroNeighborSample(*out)
 
 
 def _sampling_device(

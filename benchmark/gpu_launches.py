@@ -16,6 +16,7 @@ from torch_gsample.list_cache import ListCache
 from torch_gsample.rng import make_key
 
 FANOUTS = [15, 10, 5]
+FANOUTS_OF_TWO = [8, 5, 3]
 
 
 def uva(bench: Bench) -> Iterator[Row]:
@@ -61,32 +62,69 @@ def cached(bench: Bench, indices: Tensor) -> ListCache | None:
 
 
 def graphs(bench: Bench) -> Iterator[Row]:
-    """Padded samples of 1,024 seeds, launched and replayed."""
-    seeds = bench.batches(1024)[0]
-    key = make_key(0).to(bench.device)
-    most, layer = 0, seeds.numel()
-    for fanout in FANOUTS:
-        layer *= fanout
-        most += layer
+    """Padded samples of 1,024 seeds, launched and replayed.
 
-    def call(i: int) -> Any:
-        key[0, 2] = i
+    Of one relation, and of two of the same edges.
+    """
+    seeds = bench.batches(1024)[0]
+    indptr, indices = bench.graph
+    key = make_key(0).to(bench.device)
+
+    def sample() -> Any:
         return ops.neighbor_sample_padded(
-            *bench.graph, seeds, FANOUTS, key=key, max_edges=most
+            indptr,
+            indices,
+            seeds,
+            FANOUTS,
+            key=key,
+            max_edges=most_edges(seeds.numel(), FANOUTS),
         )
 
-    ms, _ = bench.milliseconds(call)
-    yield Row('padded [15, 10, 5], launched', ms)
-    replay, out = captured(lambda: call(0))
+    def sample_two() -> Any:
+        most = most_edges(seeds.numel(), FANOUTS_OF_TWO, relations=2)
+        return ops.hetero_neighbor_sample_padded(
+            [indptr] * 2,
+            [indices] * 2,
+            [(0, 0)] * 2,
+            [indptr.numel() - 1],
+            [seeds],
+            [FANOUTS_OF_TWO] * 2,
+            key=key,
+            max_edges=[most] * 2,
+        )
 
-    def replayed(i: int) -> object:
-        key[0, 2] = i
-        return replay()
+    yield from replays(bench, f'padded {FANOUTS}', key, sample)
+    name = f'padded, two relations of {FANOUTS_OF_TWO}'
+    yield from replays(bench, name, key, sample_two)
 
-    ms, _ = bench.milliseconds(replayed)
-    out = out.check()
-    edges = int(out.num_edges.sum())
-    yield Row('padded [15, 10, 5], replayed', ms, note=f'{edges:,} edges')
+
+def most_edges(seeds: int, fanouts: list[int], relations: int = 1) -> int:
+    """The most edges of each of some relations of one node type."""
+    most, layer = 0, seeds
+    for fanout in fanouts:
+        most += layer * fanout
+        layer *= fanout * relations
+    return most
+
+
+def replays(
+    bench: Bench, name: str, key: Tensor, sample: Callable[[], Any]
+) -> Iterator[Row]:
+    """A padded sample with a key of each round, launched and replayed."""
+
+    def of_round(call: Callable[[], object]) -> Callable[[int], object]:
+        def run(i: int) -> object:
+            key[0, 2] = i
+            return call()
+
+        return run
+
+    ms, _ = bench.milliseconds(of_round(sample))
+    yield Row(f'{name}, launched', ms)
+    replay, out = captured(sample)
+    ms, _ = bench.milliseconds(of_round(replay))
+    edges = int(out.check().num_edges.sum())
+    yield Row(f'{name}, replayed', ms, note=f'{edges:,} edges')
 
 
 def captured(call: Callable[[], Any]) -> tuple[Callable[[], object], Any]:

@@ -49,6 +49,16 @@ STABLE_TORCH_LIBRARY(gsample, m) {
       "(Tensor[] row, Tensor[] col, Tensor[] node, Tensor[] edge, "
       "Tensor[] batch, Tensor num_nodes, Tensor num_edges)");
   m.def(
+      "hetero_neighbor_sample_padded(Tensor[] indptr, Tensor[] indices, "
+      "int[] src, int[] dst, SymInt[] num_nodes, Tensor[] seeds, "
+      "int[] fanouts, Tensor[] cum_weight, Tensor[] edge_time, "
+      "Tensor[] seed_time, Tensor key, SymInt[] max_edges, "
+      "SymInt call_id=0, *, int? time_window=None, "
+      "str temporal_strategy='uniform', bool replace=False, "
+      "bool disjoint=False, bool return_edge_id=True, int num_threads=0) -> "
+      "(Tensor[] row, Tensor[] col, Tensor[] node, Tensor[] edge, "
+      "Tensor[] batch, Tensor num_nodes, Tensor num_edges, Tensor fault)");
+  m.def(
       "induce_subgraph(Tensor indptr, Tensor indices, SymInt num_rows, "
       "Tensor row_nodes, Tensor col_nodes, Tensor? row_batch=None, "
       "Tensor? col_batch=None, *, int num_threads=0) -> "

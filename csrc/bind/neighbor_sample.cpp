@@ -1,5 +1,5 @@
-// The operators neighbor_sample and hetero_neighbor_sample on the CPU:
-// arguments and allocation around cpu/neighbor_sample.h.
+// The operators neighbor_sample and hetero_neighbor_sample on the CPU, padded
+// or not: arguments and allocation around cpu/neighbor_sample.h.
 #include "../cpu/neighbor_sample.h"
 
 #include <torch/csrc/stable/library.h>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "neighbor_fault.h"
-#include "neighbor_sample.h"
+#include "neighbor_sample_padded.h"
 #include "output_pool.h"
 
 namespace gsample {
@@ -81,28 +81,39 @@ Tensor padded(const Tensor& items, int64_t size) {
   return out;
 }
 
-PaddedSample sample_padded(const HeteroInputs& in,
-                           const Tensor& key,
-                           SampleOptions options,
-                           int64_t max_edges) {
-  const NodeType type = read_types(in, options)[0];
-  const auto [row, col, node, edge, batch, num_nodes, num_edges] =
-      first_of_each(sample(in, key, options));
-  STD_TORCH_CHECK(row.numel() <= max_edges, in.op,
-                  ": a sample has more than 'max_edges' = ", max_edges,
-                  " edges (at least ", row.numel(), ")");
-  const int64_t max_nodes = most_nodes(type, options.disjoint, max_edges);
-  const int64_t none[3] = {0, 0, 0};
-  Tensor fault = empty_vector(3);
-  std::copy(none, none + 3, fault.mutable_data_ptr<int64_t>());
-  return {padded(row, max_edges),
-          padded(col, max_edges),
-          padded(node, max_nodes),
-          padded(edge, in.return_edge_id ? max_edges : 0),
-          padded(batch, options.disjoint ? max_nodes : 0),
-          num_nodes,
-          num_edges,
-          fault};
+PaddedOutputs sample_padded(const HeteroInputs& in,
+                            const Tensor& key,
+                            SampleOptions options,
+                            const std::vector<int64_t>& max_edges) {
+  const HeteroOutputs from = sample(in, key, options);
+  const std::vector<int64_t> max_nodes =
+      most_nodes(in, read_types(in, options), options.disjoint, max_edges);
+  const int64_t types = max_nodes.size(), relations = max_edges.size();
+  constexpr int64_t kNone[4] = {0, 0, 0, 0};
+  PaddedOutputs out{
+      {},
+      {},
+      {},
+      {},
+      {},
+      to_tensor(from.num_nodes.data(), types, options.num_hops + 1),
+      to_tensor(from.num_edges.data(), relations, options.num_hops),
+      torch::stable::select(to_tensor(kNone, 1, 4), 0, 0)};
+  for (int64_t r = 0; r < relations; ++r) {
+    const int64_t size = from.row[r].numel(), most = max_edges[r];
+    STD_TORCH_CHECK(size <= most, in.op,
+                    ": a sample has more than 'max_edges' = ", most,
+                    " edges (at least ", size, ") of relation ", r);
+    out.row.push_back(padded(from.row[r], most));
+    out.col.push_back(padded(from.col[r], most));
+    out.edge.push_back(padded(from.edge[r], in.return_edge_id ? most : 0));
+  }
+  for (int64_t t = 0; t < types; ++t) {
+    const int64_t most = max_nodes[t];
+    out.node.push_back(padded(from.node[t], most));
+    out.batch.push_back(padded(from.batch[t], options.disjoint ? most : 0));
+  }
+  return out;
 }
 
 }  // namespace
@@ -112,6 +123,8 @@ STABLE_TORCH_LIBRARY_IMPL(gsample, CPU, m) {
   m.impl("neighbor_sample_padded",
          TORCH_BOX(&neighbor_sample_padded<sample_padded>));
   m.impl("hetero_neighbor_sample", TORCH_BOX(&hetero_neighbor_sample<sample>));
+  m.impl("hetero_neighbor_sample_padded",
+         TORCH_BOX(&hetero_neighbor_sample_padded<sample_padded>));
 }
 
 }  // namespace gsample

@@ -265,45 +265,6 @@ Sample neighbor_sample(Tensor indptr,
       });
 }
 
-// Samples into tensors of fixed sizes. The last one is the fault, [3].
-using PaddedSample =
-    std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor>;
-using PaddedFunction = PaddedSample (*)(const HeteroInputs& in,
-                                        const Tensor& key,
-                                        SampleOptions options,
-                                        int64_t max_edges);
-
-template <PaddedFunction sample>
-PaddedSample neighbor_sample_padded(Tensor indptr,
-                                    Tensor indices,
-                                    Tensor seeds,
-                                    std::vector<int64_t> fanouts,
-                                    Tensor key,
-                                    int64_t max_edges,
-                                    int64_t call_id,
-                                    std::optional<Tensor> cum_weight,
-                                    std::optional<Tensor> edge_time,
-                                    std::optional<Tensor> seed_time,
-                                    std::optional<int64_t> time_window,
-                                    std::string temporal_strategy,
-                                    bool replace,
-                                    bool disjoint,
-                                    bool return_edge_id,
-                                    int64_t num_threads) {
-  const char* op = "neighbor_sample_padded";
-  STD_TORCH_CHECK(0 <= max_edges && max_edges < INT32_MAX, op,
-                  ": 'max_edges' must be in [0, 2^31 - 1) (got ", max_edges,
-                  ")");
-  return with_one_relation(
-      op, indptr, indices, seeds, fanouts, cum_weight, edge_time, seed_time,
-      return_edge_id, [&](const HeteroInputs& in) {
-        return sample(in, key,
-                      read_options(in, call_id, time_window, temporal_strategy,
-                                   replace, disjoint, num_threads),
-                      max_edges);
-      });
-}
-
 // The most nodes of a type in a sample of so many edges. A faulty edge has a
 // place, too.
 inline int64_t most_nodes(const NodeType& type, bool disjoint, int64_t edges) {

@@ -1,18 +1,20 @@
-// The operators neighbor_sample and hetero_neighbor_sample on a GPU: arguments,
-// capacities and memory around cuda/neighbor_sample.h.
+// The operators neighbor_sample and hetero_neighbor_sample on a GPU, padded or
+// not: arguments, capacities and memory around cuda/neighbor_sample.h.
 #include "../cuda/neighbor_sample.h"
 
 #include <torch/csrc/stable/library.h>
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <vector>
 
 #include "../cuda/pad_sample.h"
 #include "device_cuda.h"
 #include "list_cache_cuda.h"
 #include "neighbor_fault_cuda.h"
-#include "neighbor_sample.h"
+#include "neighbor_sample_padded.h"
+#include "relation_edges_cuda.h"
 #include "sample_memory_cuda.h"
 
 namespace gsample {
@@ -49,7 +51,8 @@ class Call {
     check_devices();
     int64_t num_trees = 0;
     for (const NodeType& type : types_) {
-      sampled_.push_back({type, num_trees, args_.num_nodes, nullptr, nullptr});
+      sampled_.push_back(
+          {type, num_trees, args_.num_nodes, nullptr, nullptr, 0});
       num_trees += type.num_seeds;
       args_.num_nodes += type.num_nodes;
     }
@@ -78,27 +81,32 @@ class Call {
   }
 
   // Nothing waits: a CUDA graph may hold it.
-  PaddedSample run_padded(int64_t max_edges) {
-    start(capacity_for(types_, args_.options.disjoint, max_edges));
-    const int hops = args_.options.num_hops;
-    Tensor num_nodes, num_edges, fault;
-    const PadSampleCuda pad{args_.report,
-                            args_.node_end,
-                            args_.edge_end,
-                            hops,
-                            args_.row,
-                            args_.col,
-                            args_.edge,
-                            max_edges,
-                            sampled_[0].node,
-                            sampled_[0].batch,
-                            node_[0].numel(),
-                            vector("num_nodes", &num_nodes, hops + 1),
-                            vector("num_edges", &num_edges, hops),
-                            vector("fault", &fault, 3)};
-    pad_sample(pad, scope_.stream());
-    return {row_,      col_,      node_[0],  edge_,
-            batch_[0], num_nodes, num_edges, fault};
+  PaddedOutputs run_padded(const std::vector<int64_t>& max_edges) {
+    max_edges_ = max_edges;
+    start({sum(max_edges),
+           most_nodes(in_, types_, args_.options.disjoint, max_edges)});
+    RelationOutputs edges;
+    for (const int64_t most : max_edges)
+      if (args_.num_relations == 1)
+        edges.add(row_, col_, edge_);
+      else
+        edges.add(like_, most, in_.return_edge_id);
+    const auto matrix = [&](const char* what, int64_t rows, int64_t cols) {
+      return device_tensor(what, like_, {rows, cols}, ScalarType::Long, 8);
+    };
+    const int hops = args_.options.num_hops, types = args_.num_types;
+    Tensor num_nodes = matrix("num_nodes", types, hops + 1);
+    Tensor num_edges = matrix("num_edges", args_.num_relations, hops);
+    Tensor fault = device_vector("fault", like_, 4), arguments;
+    pad_sample(
+        {args_.report, edges.split(args_, like_, &arguments, scope_.stream()),
+         args_.node_end, args_.types, types,
+         num_nodes.mutable_data_ptr<int64_t>(),
+         num_edges.mutable_data_ptr<int64_t>(),
+         fault.mutable_data_ptr<int64_t>()},
+        scope_.stream());
+    return {edges.row, edges.col, node_,     edges.edge,
+            batch_,    num_nodes, num_edges, fault};
   }
 
  private:
@@ -177,6 +185,7 @@ class Call {
       const int64_t size = capacity.nodes[t];
       sampled_[t].node = vector("node", &node_[t], size);
       sampled_[t].batch = vector("batch", &batch_[t], disjoint ? size : 0);
+      sampled_[t].max_nodes = size;
     }
     const uint64_t entries = NodeTable::capacity_for(capacity.all_nodes());
     args_.table.capacity = entries;
@@ -209,7 +218,8 @@ class Call {
           find_cached_lists(in_.indices[r].const_data_ptr(),
                             in_.indptr[r].numel() - 1, relations_[r].num_edges);
       out.push_back({relations_[r], static_cast<const index_t*>(lists.indices),
-                     lists.start, lists.reads});
+                     lists.start, lists.reads,
+                     max_edges_.empty() ? -1 : max_edges_[r]});
     }
     return out;
   }
@@ -281,31 +291,18 @@ class Call {
 
   void split(HeteroOutputs* out) const {
     const int hops = args_.options.num_hops;
-    std::vector<RelationEdges> edges;
-    std::vector<int64_t> before(edge_end_.size() - 1);
+    RelationOutputs edges;
     for (int r = 0; r < args_.num_relations; ++r) {
-      int64_t size = 0;
-      for (int hop = 0; hop < hops; ++hop) {
-        before[int64_t{hop} * args_.num_relations + r] = size;
-        size += out->num_edges[int64_t{r} * hops + hop];
-      }
-      for (Tensors* tensors : {&out->row, &out->col, &out->edge})
-        tensors->emplace_back();
-      edges.push_back(
-          {vector("row", &out->row[r], size), vector("col", &out->col[r], size),
-           vector("edge", &out->edge[r], in_.return_edge_id ? size : 0)});
+      const auto of_hops = out->num_edges.begin() + int64_t{r} * hops;
+      edges.add(like_, std::accumulate(of_hops, of_hops + hops, int64_t{0}),
+                in_.return_edge_id);
     }
-    Words words;
-    const size_t parts = words.add(before), relations = words.add(edges);
-    Tensor memory;
-    int64_t* to = vector("arguments", &memory, words.size());
-    words.store(to, scope_.stream());
-    split_edges(
-        {args_.row, args_.col, args_.edge, edge_end_.back(), args_.edge_end,
-         to + parts, static_cast<int64_t>(before.size()),
-         reinterpret_cast<const RelationEdges*>(to + relations),
-         args_.num_relations},
-        scope_.stream());
+    Tensor arguments;
+    split_edges(edges.split(args_, like_, &arguments, scope_.stream()),
+                scope_.stream());
+    out->row = edges.row;
+    out->col = edges.col;
+    out->edge = edges.edge;
   }
 
   const HeteroInputs& in_;
@@ -314,6 +311,7 @@ class Call {
   const std::vector<NodeType> types_;
   std::vector<Relation<indptr_t, index_t>> relations_;
   std::vector<SampledType> sampled_;
+  std::vector<int64_t> max_edges_;  // of each relation, or empty
   int64_t num_trees_ = 0;
   NeighborSampleCuda<indptr_t, index_t> args_{};
   Tensor row_, col_, edge_, counts_;
@@ -346,10 +344,10 @@ HeteroOutputs sample_cuda(const HeteroInputs& in,
   return with_call(in, key, options, [](auto& call) { return call.run(); });
 }
 
-PaddedSample sample_padded_cuda(const HeteroInputs& in,
-                                const Tensor& key,
-                                SampleOptions options,
-                                int64_t max_edges) {
+PaddedOutputs sample_padded_cuda(const HeteroInputs& in,
+                                 const Tensor& key,
+                                 SampleOptions options,
+                                 const std::vector<int64_t>& max_edges) {
   return with_call(in, key, options,
                    [&](auto& call) { return call.run_padded(max_edges); });
 }
@@ -362,6 +360,8 @@ STABLE_TORCH_LIBRARY_IMPL(GSAMPLE_CUDA_LIBRARY, GSAMPLE_CUDA_KEY, m) {
          TORCH_BOX(&neighbor_sample_padded<sample_padded_cuda>));
   m.impl("hetero_neighbor_sample",
          TORCH_BOX(&hetero_neighbor_sample<sample_cuda>));
+  m.impl("hetero_neighbor_sample_padded",
+         TORCH_BOX(&hetero_neighbor_sample_padded<sample_padded_cuda>));
 }
 
 }  // namespace gsample

@@ -180,11 +180,8 @@ class NeighborSampler {
     for (int r = 0; r < a_.num_relations; ++r) {
       int64_t added;
       const int64_t before = sum_blocks_before(counts(r), shared_.sums, &added);
-      if (next + added > a_.max_edges) {
-        if (is_first_thread())
-          note_fault(a_.report, Report::kOverflow, hop, next + added, r);
+      if (!has_room(hop, r, next, added))
         return false;
-      }
       if (added > 0)
         select_columns(hop, r, next + before);
       next += added;
@@ -196,6 +193,19 @@ class NeighborSampler {
             .fetch_add(added, kRelaxed);
     }
     return true;
+  }
+
+  // Whether so many edges of relation r may follow the edges below `next`.
+  __device__ bool has_room(int hop, int r, int64_t next, int64_t added) const {
+    const int64_t own = a_.relations[r].max_edges;
+    int64_t before = own < 0 ? next : 0;
+    for (int h = 0; own >= 0 && h < hop; ++h)
+      before += edges(h, r).end - edges(h, r).begin;
+    if (before + added <= (own < 0 ? a_.max_edges : own))
+      return true;
+    if (is_first_thread())
+      note_fault(a_.report, Report::kOverflow, hop, before + added, r);
+    return false;
   }
 
   // The columns of a block, in tiles of one a thread. `next` is the position

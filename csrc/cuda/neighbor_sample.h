@@ -16,8 +16,9 @@ struct SampledType {
   NodeType of;
   int64_t first_tree;  // seeds of the types before
   int64_t first_node;  // nodes of the types before
-  int64_t* node;       // [its most nodes]
+  int64_t* node;       // [max_nodes]
   int64_t* batch;      // or null
+  int64_t max_nodes;
 };
 
 // A relation, and those of its columns that are in the device's memory, too.
@@ -26,6 +27,7 @@ struct SampledRelation : Relation<indptr_t, index_t> {
   const index_t* cache;        // or null
   const int64_t* cache_start;  // [num_cols] of a column in `cache`, or -1
   int64_t* cache_reads;        // [2] edges that were read there, and in all
+  int64_t max_edges;           // of a sample, or -1: any part of all
 };
 
 template <typename indptr_t, typename index_t>
@@ -69,24 +71,25 @@ void neighbor_sample(const NeighborSampleCuda<indptr_t, index_t>& args,
                      LaunchShape shape,
                      StreamHandle stream);
 
-// The edges of a relation, by themselves. `edge` may be null.
+// Places for the edges of a relation, by themselves. `edge` may be null.
 struct RelationEdges {
   int64_t* row;
   int64_t* col;
   int64_t* edge;
+  int64_t first;  // places of the relations before
 };
 
-// Takes the edges of a sample apart, by relation.
+// Takes the edges of a sample apart, by relation. Places that are left over
+// hold -1.
 struct SplitEdgesCuda {
-  const int64_t* row;  // [num_edges], as sampled
+  const int64_t* row;  // as sampled; those of the only relation may stay there
   const int64_t* col;
   const int64_t* edge;
-  int64_t num_edges;
-  const int64_t* edge_end;   // [num_parts + 1]
-  const int64_t* before;     // [num_parts] edges of the relation before a part
-  int64_t num_parts;         // num_hops * num_relations
+  const int64_t* edge_end;  // [num_hops * num_relations + 1]
+  int num_hops;
+  int num_relations;
   const RelationEdges* out;  // [num_relations]
-  int64_t num_relations;
+  int64_t num_places;
 };
 
 void split_edges(const SplitEdgesCuda& args, StreamHandle stream);

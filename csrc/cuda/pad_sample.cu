@@ -6,9 +6,8 @@ namespace gsample {
 
 void pad_sample(const PadSampleCuda& args, StreamHandle stream) {
   constexpr int kThreads = 256;
-  const int64_t most = args.max_edges + args.max_nodes;
-  launch("pad_sample", pad_sample_kernel, shape_for(kThreads, most), stream,
-         args);
+  launch("pad_sample", pad_sample_kernel,
+         shape_for(kThreads, args.edges.num_places), stream, args);
 }
 
 }  // namespace gsample

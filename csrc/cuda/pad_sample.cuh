@@ -1,7 +1,9 @@
-// A thread for each place that may be left over.
+// A thread for each place of an edge, and for each place of a node that is left
+// over.
 #pragma once
 
 #include "pad_sample.h"
+#include "place_edges.cuh"
 #include "portable.h"
 #include "report.cuh"
 
@@ -13,28 +15,43 @@ __device__ inline void pad(int64_t* items, int64_t size, int64_t max) {
     items[i] = -1;
 }
 
-__global__ void pad_sample_kernel(PadSampleCuda args) {
-  const bool good = args.report->fault == Report::kNone;
-  const int64_t nodes = good ? args.node_end[args.num_hops + 1] : 0;
-  const int64_t edges = good ? args.edge_end[args.num_hops] : 0;
-  pad(args.row, edges, args.max_edges);
-  pad(args.col, edges, args.max_edges);
-  pad(args.edge, edges, args.max_edges);
-  pad(args.node, nodes, args.max_nodes);
-  pad(args.batch, nodes, args.max_nodes);
-  for (int64_t hop = global_rank(); hop <= args.num_hops;
-       hop += grid_threads()) {
-    args.num_nodes[hop] =
-        good ? args.node_end[hop + 1] - args.node_end[hop] : 0;
-    if (hop < args.num_hops)
-      args.num_edges[hop] =
-          good ? args.edge_end[hop + 1] - args.edge_end[hop] : 0;
+// From where the items of each kind end at each hop, [num_hops, num_kinds]: how
+// many there are, [num_kinds, num_hops]. They begin `before` ends earlier.
+__device__ inline void count_hops(const int64_t* end,
+                                  int before,
+                                  int num_hops,
+                                  int num_kinds,
+                                  bool good,
+                                  int64_t* counts) {
+  const int64_t size = int64_t{num_hops} * num_kinds;
+  for (int64_t i = global_rank(); i < size; i += grid_threads()) {
+    const int64_t at = i % num_hops * num_kinds + i / num_hops;
+    counts[i] = good ? end[at] - end[at - before] : 0;
   }
+}
+
+__global__ void pad_sample_kernel(PadSampleCuda args) {
+  const Report& report = *args.report;
+  const bool good = report.fault == Report::kNone;
+  const int hops = args.edges.num_hops, types = args.num_types;
+  place_edges(args.edges, good ? hops : 0);
+  const int64_t* sizes = args.node_end + int64_t{hops + 1} * types;
+  for (int t = 0; t < types; ++t) {
+    const SampledType& type = args.types[t];
+    const int64_t size = good ? sizes[t] : 0;
+    pad(type.node, size, type.max_nodes);
+    pad(type.batch, size, type.max_nodes);
+  }
+  count_hops(args.node_end + types, types, hops + 1, types, good,
+             args.num_nodes);
+  count_hops(args.edges.edge_end + 1, 1, hops, args.edges.num_relations, good,
+             args.num_edges);
   if (global_rank() != 0)
     return;
-  args.fault[0] = args.report->fault;
-  args.fault[1] = good ? 0 : args.report->where;
-  args.fault[2] = good ? 0 : args.report->value;
+  args.fault[0] = report.fault;
+  args.fault[1] = good ? 0 : report.where;
+  args.fault[2] = good ? 0 : report.value;
+  args.fault[3] = good ? 0 : report.relation;
 }
 
 }  // namespace gsample

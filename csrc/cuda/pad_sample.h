@@ -1,27 +1,19 @@
-// Makes the rest of a sample's tensors tell that nothing is there.
+// Brings a sample into tensors of fixed sizes.
 #pragma once
 
-#include "device.h"
-#include "report.h"
+#include "neighbor_sample.h"
 
 namespace gsample {
 
 struct PadSampleCuda {
   const Report* report;
-  const int64_t* node_end;  // [num_hops + 2]
-  const int64_t* edge_end;  // [num_hops + 1]
-  int num_hops;
-
-  int64_t* row;  // [max_edges]
-  int64_t* col;
-  int64_t* edge;  // or null
-  int64_t max_edges;
-  int64_t* node;   // [max_nodes]
-  int64_t* batch;  // or null
-  int64_t max_nodes;
-  int64_t* num_nodes;  // [num_hops + 1] new nodes a hop
-  int64_t* num_edges;  // [num_hops]
-  int64_t* fault;      // [3] kind, where, value
+  SplitEdgesCuda edges;
+  const int64_t* node_end;   // [(num_hops + 2) * num_types]
+  const SampledType* types;  // [num_types] places that are left over hold -1
+  int num_types;
+  int64_t* num_nodes;  // [num_types, num_hops + 1] new nodes a hop
+  int64_t* num_edges;  // [num_relations, num_hops]
+  int64_t* fault;      // [4] kind, where, value, relation or node type
 };
 
 // A sample with a fault has neither nodes nor edges.

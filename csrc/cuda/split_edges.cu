@@ -6,8 +6,8 @@ namespace gsample {
 
 void split_edges(const SplitEdgesCuda& args, StreamHandle stream) {
   constexpr int kThreads = 256;
-  launch("split_edges", split_edges_kernel, shape_for(kThreads, args.num_edges),
-         stream, args);
+  launch("split_edges", split_edges_kernel,
+         shape_for(kThreads, args.num_places), stream, args);
 }
 
 }  // namespace gsample

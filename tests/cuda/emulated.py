@@ -128,11 +128,12 @@ class Emulator:
         """Lets the one after so many allocations fail; -1: none fails."""
         self._library.gsample_emulator_memory(ctypes.c_int64(number))
 
-    def on_host(self, tensor, pinned=True):
+    def on_host(self, tensor, pinned=True, hidden=True):
         """A copy of a tensor in memory of the host.
 
         What kernels see of pinned memory is at another address, and holds
-        what the tensor holds now: nothing is left of that in the tensor.
+        what the tensor holds now: nothing is left of that in the tensor, if
+        it is to be hidden from the CPU.
         """
         tensor = tensor.clone()
         memory = ctypes.c_void_p(tensor.data_ptr())
@@ -140,4 +141,4 @@ class Emulator:
         self._library.gsample_emulator_host(memory, size, int(pinned))
         forget = self._library.gsample_emulator_forget
         weakref.finalize(tensor.untyped_storage(), forget, memory)
-        return tensor.fill_(-1) if pinned else tensor
+        return tensor.fill_(-1) if pinned and hidden else tensor

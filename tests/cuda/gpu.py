@@ -8,6 +8,7 @@ import torch
 from torch.utils._pytree import tree_map, tree_map_only
 
 import torch_gsample.ops  # noqa: F401  (registers the operators)
+from tests.compiler.programs import compiled
 from torch_gsample.codegen.cuda_driver import Driver
 from torch_gsample.codegen.vertex_cpp import MATH
 
@@ -64,7 +65,17 @@ class Gpu:
 class OnGpu:
     """Where whole programs run: on a GPU."""
 
-    def pin(self, matrix):
+    def put_matrix(self, matrix):
+        """Moves a matrix there."""
+        with mock.patch('torch_gsample.placement.pin', torch.Tensor.cuda):
+            return matrix.pin()
+
+    def call_compiled(self, function, matrix, seeds):
+        """Compiles a function, and calls it."""
+        torch._dynamo.decorators.mark_unbacked(seeds, 0)
+        return compiled(function)(matrix, seeds)
+
+    def pin(self, matrix, hidden=True):
         """The matrix in pinned memory."""
         return matrix.pin()
 

@@ -6,6 +6,7 @@ with tensors of both devices is an error, as it is there, and operators of
 """
 
 from contextlib import ExitStack, contextmanager, nullcontext
+from functools import partial
 from unittest import mock
 
 import torch
@@ -63,6 +64,9 @@ class OnCuda(torch.Tensor):
     # These look for a driver before they are dispatched.
     def nonzero(self):
         return OnCuda(self.held.nonzero())
+
+    def __invert__(self):
+        return OnCuda(~self.held)
 
     def __getitem__(self, index):
         return OnCuda(self.held[_held_index(index)])
@@ -152,9 +156,15 @@ class OnSimulated:
         """Says of tensors that they are there."""
         return tree_map(lambda x: OnCuda(x) if _is_tensor(x) else x, tree)
 
-    def pin(self, matrix):
+    def put_matrix(self, matrix):
+        """Says of a matrix that it is there."""
+        with mock.patch('torch_gsample.placement.pin', self.put):
+            return matrix.pin()
+
+    def pin(self, matrix, hidden=True):
         """A copy of a matrix in pinned memory, which holds rubbish here."""
-        on_host = self.simulated.emulated.on_host
+        emulated = self.simulated.emulated
+        on_host = partial(emulated.on_host, hidden=hidden)
         with mock.patch('torch_gsample.placement.pin', on_host):
             return matrix.pin()
 

@@ -24,6 +24,8 @@ OTHERS = [
     'test_super_batch.py::test_batches_together_where_their_graph_is',
     'test_uva.py::test_graphs_are_read_in_pinned_memory',
     'test_padded_sample.py::test_a_cuda_graph_samples_anew_for_each_key',
+    'test_hetero_padded_sample.py::'
+    'test_a_cuda_graph_samples_anew_for_each_key',
     'test_flat_memory.py::test_memory_stays_flat',
     'test_loader.py::test_batches_equal_those_of_the_cpu',
 ]

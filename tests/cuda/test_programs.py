@@ -4,8 +4,6 @@ import pytest
 import torch
 
 from tests.algorithms.graphs import skewed_graph
-from tests.compiler import programs as programs_to_compile
-from tests.cuda.conftest import HAS_GPU
 from tests.cuda.gpu import OnGpu
 from tests.cuda.simulated import OnCuda, Simulated, held
 from torch_gsample import SparseSample, algorithms, ops
@@ -96,37 +94,6 @@ def test_programs_read_a_graph_in_pinned_memory(programs, name, layout):
     with programs.running():
         out = draw(program, programs.pin(matrix), programs.put(SEEDS))
     assert_same(programs, out, want)
-
-
-@pytest.fixture(params=['cpu'] + ['gpu'] * HAS_GPU)
-def device(request):
-    return {'cpu': 'cpu', 'gpu': 'cuda'}[request.param]
-
-
-#: Of those in tests/compiler, what takes no other tensors.
-COMPILED = [
-    *('graphsage', 'ladies', 'ladies-trained', 'fastgcn', 'labor', 'labor-1'),
-    *('hgt', 'forest_fire', 'shadow', 'saint_node', 'saint_edge'),
-    *('saint_walk', 'deepwalk', 'node2vec', 'pinsage'),
-]
-
-
-@pytest.mark.parametrize('name', COMPILED)
-def test_compiled_programs_draw_the_samples_of_the_cpu(device, name):
-    """Dynamo cannot trace tensors that only say they are on CUDA."""
-    program = programs_to_compile.PROGRAMS[name]
-    matrix = SparseSample.from_csc(*[x.to(device) for x in A.to_csc()])
-    ids = programs_to_compile.seeds(6)
-    seeds = ids.to(device)
-    torch._dynamo.decorators.mark_unbacked(seeds, 0)
-    with program_scope(make_key(4, 1, 2)):
-        want = programs_to_compile.tensors(program(A, ids))
-    with program_scope(make_key(4, 1, 2)):
-        out = programs_to_compile.compiled(program)(matrix, seeds)
-    for x, y in zip(programs_to_compile.tensors(out), want, strict=True):
-        assert x.device.type == device
-        same = torch.allclose if y.is_floating_point() else torch.equal
-        assert same(x.cpu(), y)
 
 
 def test_matrices_are_built_on_a_gpu(simulated):

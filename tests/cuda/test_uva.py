@@ -34,6 +34,11 @@ def hetero(indptr, indices, seeds, cum_weight=None):
     return (*graph, [], [], KEY), {}
 
 
+def hetero_padded(*graph):
+    args, options = hetero(*graph)
+    return (*args, [400]), options
+
+
 def layers(*graph):
     (*parts, _), options = hetero(*graph)
     return (*parts, [KEY] * 2, [0, 1]), options
@@ -85,6 +90,7 @@ CALLS = {
     'neighbor_sample_padded': padded,
     'sample_hops': hops,
     'hetero_neighbor_sample': hetero,
+    'hetero_neighbor_sample_padded': hetero_padded,
     'hetero_sample_hops': layers,
 }
 

@@ -1,4 +1,4 @@
-"""Errors of graphs on a GPU, which need none."""
+"""Errors of graphs on a GPU and of padded samples, which need none."""
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -43,7 +43,34 @@ def padded(fault):
     out._replace(fault=torch.tensor(fault)).check()
 
 
+def hetero_padded(fault=(0, 0, 0, 0), max_edges=(2,)):
+    """The same, of two node types and a relation."""
+    out = ops.hetero_neighbor_sample_padded(
+        *[[on_cpu(4)], [on_cpu(0)], [(1, 0)], [3, 9]],
+        *[[on_cpu(2), on_cpu(2)], [[1]]],
+        key=make_key(0),
+        max_edges=max_edges,
+    )
+    out._replace(fault=torch.tensor(fault)).check()
+
+
 CUDA_ERRORS = [
+    (
+        IndexError,
+        lambda: hetero_padded([1, 2, 7, 1]),
+        "hetero_neighbor_sample_padded: 'seeds' must be in the graph "
+        '(got 7 at position 2 of node type 1)',
+    ),
+    (
+        ValueError,
+        lambda: hetero_padded(max_edges=[1, 1]),
+        "'max_edges' must have one item for each of 1 relations (got 2)",
+    ),
+    (
+        ValueError,
+        lambda: hetero_padded(max_edges=[-1]),
+        "hetero_neighbor_sample_padded: 'max_edges' must be at least 0 (got -",
+    ),
     (
         IndexError,
         lambda: padded([1, 2, 7]),

@@ -49,6 +49,14 @@ CALLS = {
             [t.graph[0]], [t.graph[1]], [(0, 0)], [2], [t.ids], [[2]], key=KEY
         )
     ],
+    'hetero_neighbor_sample_padded': lambda t: tree_leaves(
+        ops.hetero_neighbor_sample_padded(
+            *[[t.graph[0]] * 2, [t.graph[1]] * 2, [(0, 0)] * 2, [2], [t.ids]],
+            [[2], [1]],
+            key=t.key,
+            max_edges=[3, 2],
+        )
+    ),
     'hetero_sample_hops': lambda t: tree_leaves(
         ops.hetero_sample_hops(
             *([t.graph[0]] * 2, [t.graph[1]] * 2, [(0, 0)] * 2, [2]),
@@ -153,6 +161,13 @@ OF_HOST = {
     'hetero_neighbor_sample': lambda: (
         ops.hetero_neighbor_sample(
             *[[HOST[0]], [HOST[1]], [(0, 0)], [2], [IDS], [[2]]], key=KEY
+        ).row
+    ),
+    'hetero_neighbor_sample_padded': lambda: (
+        ops.hetero_neighbor_sample_padded(
+            *[[HOST[0]], [HOST[1]], [(0, 0)], [2], [IDS], [[2]]],
+            key=KEY,
+            max_edges=[4],
         ).row
     ),
     'hetero_sample_hops': lambda: ops.hetero_sample_hops(

@@ -82,8 +82,8 @@ def sample(graphs, seeds, fanouts, key, scale=1, num_threads=0, **options):
     )
 
 
-def sample_checked(graphs, seeds, fanouts, key, **options):
-    """Samples, and compares with the operator's reference."""
+def operator_arguments(graphs, seeds, fanouts, **options):
+    """What the operator takes before its key, and what it takes by name."""
     given = arguments(graphs, seeds, **options)
 
     def optional(name):
@@ -91,8 +91,7 @@ def sample_checked(graphs, seeds, fanouts, key, **options):
         values = given.pop(name, [])
         return [none if value is None else value for value in values]
 
-    want = assert_equals_reference(
-        'hetero_neighbor_sample',
+    before = (
         [g.indptr for g in graphs],
         [g.indices for g in graphs],
         [src for src, _ in RELATIONS],
@@ -103,8 +102,15 @@ def sample_checked(graphs, seeds, fanouts, key, **options):
         optional('cum_weight'),
         optional('edge_time'),
         optional('seed_time'),
-        key,
-        **given,
+    )
+    return before, given
+
+
+def sample_checked(graphs, seeds, fanouts, key, **options):
+    """Samples, and compares with the operator's reference."""
+    before, given = operator_arguments(graphs, seeds, fanouts, **options)
+    want = assert_equals_reference(
+        'hetero_neighbor_sample', *before, key, **given
     )
     out = sample(graphs, seeds, fanouts, key, **options)
     assert_equal_tensors(out, want)

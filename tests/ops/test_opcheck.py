@@ -88,6 +88,14 @@ SAMPLES = {
         ),
         (([], [], [], [], [5], [SEEDS * 0], [], [], [], [], KEY), {}),
     ],
+    'hetero_neighbor_sample_padded': [
+        ((*HETERO, [], [], [], KEY, [60, 50]), {}),
+        (
+            (*HETERO, [WEIGHT, NONE], [], [], KEY, [50, 40], 2),
+            {'disjoint': True, 'return_edge_id': False},
+        ),
+        (([], [], [], [], [5], [SEEDS * 0], [], [], [], [], KEY, []), {}),
+    ],
     'hetero_sample_hops': [
         ((*HETERO, [], [], [], *TWO_HOPS), {}),
         (

@@ -79,6 +79,14 @@ def hetero(
     )  # fmt: skip
 
 
+def hetero_padded(*max_edges, relations=2):
+    graphs = [INDPTR] * relations, [INDICES] * relations
+    types = [0] * relations, [0] * relations, [3], [SEEDS]
+    return GSAMPLE.hetero_neighbor_sample_padded(
+        *graphs, *types, [2] * relations, [], [], [], KEY, max_edges
+    )
+
+
 def hub_of_trees():
     """3,000 trees of a hub with a million edges: too many nodes."""
     indptr = torch.full((1_000_001,), 1_000_000)
@@ -198,6 +206,18 @@ HETERO = {
         edge_time=[TIME],
         seed_time=[NONE, SEEDS],
         disjoint=True,
+    ),
+    "'max_edges' must have one item for each of 2 relations (got 1)": lambda: (
+        hetero_padded(9)
+    ),
+    "'max_edges' must be in [0, 2^31 - 1) (got 2147483647)": lambda: (
+        hetero_padded(9, 2**31 - 1)
+    ),
+    "'max_edges' must sum to less than 2^31 - 1 (got 2147483647)": lambda: (
+        hetero_padded(2**30, 2**30 - 1)
+    ),
+    "'max_edges' = 1 edges (at least 2) of relation 1": lambda: hetero_padded(
+        9, 1
     ),
     'too many seeds (2)': lambda: hetero(
         num_nodes=[3, 2**62], seeds=[SEEDS, NONE], disjoint=True

@@ -63,8 +63,9 @@ def saint_edge(A: SparseSample, k: int) -> SparseSample:
     """
     u, v = A.coo()
     probs = 1 / A.degree(1)[u] + 1 / A.degree(0)[v]
-    one_column = torch.arange(u.numel()), torch.zeros_like(u)
-    drawn = SparseSample.from_coo(*one_column, shape=(u.numel(), 1))
+    row = torch.arange(u.numel(), device=u.device)
+    one_column = torch.zeros_like(u)
+    drawn = SparseSample.from_coo(row, one_column, shape=(u.numel(), 1))
     edge = drawn.individual_sample(k, probs, replace=True).edge_id
     return A.induce(torch.cat([u[edge], v[edge]]).unique())
 
@@ -158,8 +159,8 @@ def saint_norm(
         )
     if coverage is not None:
         bound *= A.num_cols
-    node_count = torch.zeros(A.num_cols)
-    edge_count = torch.zeros(A.num_edges)
+    node_count = torch.zeros(A.num_cols, device=A.device)
+    edge_count = torch.zeros(A.num_edges, device=A.device)
     drawn = covered = 0
     while (drawn if coverage is None else covered) < bound:
         with nullcontext() if seed is None else _keyed(seed, drawn):

@@ -103,6 +103,6 @@ def _add(
 
 def _draw(ids: Tensor, budget: Tensor, k: int, size: int) -> Tensor:
     """Draws nodes by their squared budget, without replacement."""
-    pointers = torch.tensor([0, ids.numel()], device=ids.device)
+    pointers = torch.arange(2, device=ids.device) * ids.numel()
     column = SparseSample.from_csc(pointers, ids, budget**2, size)
     return column.individual_sample(k, column).row()

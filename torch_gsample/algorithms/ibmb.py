@@ -117,8 +117,9 @@ def ibmb_partition(
         raise ValueError(
             f"ibmb_partition: 'batch_size' must be positive (got {batch_size})"
         )
-    position = torch.full((scores.num_rows,), -1)
-    position[outputs] = torch.arange(outputs.numel())
+    device = outputs.device
+    position = torch.full((scores.num_rows,), -1, device=device)
+    position[outputs] = torch.arange(outputs.numel(), device=device)
     row, col = scores.coo()
     order = scores.values().argsort(descending=True, stable=True)
     order = order[position[row[order]] >= 0]
@@ -137,7 +138,8 @@ def ibmb_partition(
             members[a] += members[b]
             members[b] = []
     parts = _merge_leftovers([m for m in members if m], batch_size)
-    return [torch.tensor(sorted(part)) for part in sorted(parts)]
+    parts = sorted(map(sorted, parts))
+    return [torch.tensor(part, device=device) for part in parts]
 
 
 def _merge_leftovers(

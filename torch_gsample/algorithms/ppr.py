@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from torch_gsample.sparse_sample import SparseSample
+from torch_gsample.sparse_sample.extract import ids_at
 
 
 def approximate_ppr(
@@ -56,8 +57,9 @@ def approximate_ppr(
         )
     n, total = A.num_cols, A.sum(dim=0).detach().to(torch.float64)
     # A pair of a seed's position and a node is one number.
-    pair = torch.arange(seeds.numel()) * n + seeds
-    residue = torch.ones(pair.numel(), dtype=torch.float64)
+    total = total.to(seeds.device)
+    pair = torch.arange(seeds.numel(), device=seeds.device) * n + seeds
+    residue = torch.ones_like(pair, dtype=torch.float64)
     pushed, amounts = [pair[:0]], [residue[:0]]
     while pair.numel() > 0:
         active = (residue >= eps * total[pair % n]) & (residue > 0)
@@ -79,7 +81,7 @@ def approximate_ppr(
     pair, value = _sum_by_pair(torch.cat(pushed), torch.cat(amounts))
     out = SparseSample.from_coo(pair % n, pair // n, value, (n, seeds.numel()))
     out.row_ids = A.row_ids
-    out.col_ids = seeds if A.col_ids is None else A.col_ids[seeds]
+    out.col_ids = ids_at(A.col_ids, seeds)
     return out
 
 

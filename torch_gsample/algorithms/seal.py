@@ -56,7 +56,7 @@ def seal(A: SparseSample, links: Tensor, num_hops: int) -> LinkSubgraphs:
     if bool((links[0] == links[1]).any()):
         raise ValueError("seal: 'links' must connect different nodes")
     n = A.num_cols
-    ends = torch.arange(links.shape[1]) * n + links
+    ends = torch.arange(links.shape[1], device=links.device) * n + links
     pairs = [ends.view(-1)]
     for _ in range(num_hops):
         row, col = A[:, pairs[-1] % n].coo()
@@ -104,7 +104,7 @@ def drnl(A: SparseSample, x: Tensor, y: Tensor) -> Tensor:
 def _distances(A: SparseSample, source: Tensor, without: Tensor) -> Tensor:
     """Hops from the source of each block; -1 where no path leads."""
     row, col = A.coo()
-    distance = torch.full((A.num_cols,), -1)
+    distance = torch.full((A.num_cols,), -1, device=A.device)
     distance[source] = 0
     distance[without] = -2  # no path goes through these
     hops = 0

@@ -126,7 +126,8 @@ def shadow_ppr(
     row, col = scores.coo()
     others = scores.masked(row != seeds[col])
     row, col = others.top(k).coo()
-    batch = torch.cat([torch.arange(seeds.numel()), col])
+    roots = torch.arange(seeds.numel(), device=seeds.device)
+    batch = torch.cat([roots, col])
     nodes, batch, root = _by_block(
         torch.cat([seeds, row]), batch, seeds.numel()
     )
@@ -138,7 +139,6 @@ def _by_block(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Sorts by block, stably and in linear time: seeds stay first."""
     size = nodes.numel()
-    start, _, order = ops.coo_to_csc(
-        torch.arange(size), batch, size, num_seeds
-    )
+    place = torch.arange(size, device=batch.device)
+    start, _, order = ops.coo_to_csc(place, batch, size, num_seeds)
     return nodes[order], batch[order], start[:-1].to(torch.int64)

@@ -18,6 +18,10 @@ from torch_gsample.ops.hetero_neighbor_sample import (
     HeteroNeighborSample,
     hetero_neighbor_sample,
 )
+from torch_gsample.ops.hetero_padded_sample import (
+    HeteroPaddedSample,
+    hetero_neighbor_sample_padded,
+)
 from torch_gsample.ops.hetero_sample_hops import (
     HeteroHops,
     hetero_sample_hops,
@@ -60,6 +64,7 @@ from torch_gsample.ops.walk import (
 __all__ = [
     'HeteroHops',
     'HeteroNeighborSample',
+    'HeteroPaddedSample',
     'Hops',
     'NeighborSample',
     'PaddedSample',
@@ -72,6 +77,7 @@ __all__ = [
     'forest_fire',
     'gather_rows',
     'hetero_neighbor_sample',
+    'hetero_neighbor_sample_padded',
     'hetero_sample_hops',
     'index_widths',
     'induce_subgraph',

@@ -10,10 +10,10 @@ from torch_gsample.ops import _check
 from torch_gsample.ops.neighbor_sample import checked_graph
 
 _FAULTS = {
-    1: "'seeds' must be in the graph (got {value} at position {where})",
-    2: "'indptr' must ascend to the edges (it does not at column {where})",
-    3: "'indices' must be nodes (it is not at edge {where})",
-    4: "a sample has more edges than 'max_edges' (at least {value})",
+    1: "'seeds' must be in the graph (got {value} at position {where}{of})",
+    2: "'indptr' must ascend to the edges (it does not at column {where}{of})",
+    3: "'indices' must be nodes (it is not at edge {where}{of})",
+    4: "a sample has more edges than 'max_edges' (at least {value}{of})",
 }
 
 
@@ -42,12 +42,30 @@ class PaddedSample(NamedTuple):
             RuntimeError: If there were more edges than ``max_edges``, or the
                 graph is malformed where the sample met it.
         """
-        kind, where, value = self.fault.tolist()
-        if kind == 0:
-            return self
-        rule = _FAULTS[kind].format(where=where, value=value)
-        error = IndexError if kind == 1 else RuntimeError
-        raise error(f'neighbor_sample_padded: {rule}')
+        check_fault('neighbor_sample_padded', self.fault)
+        return self
+
+
+def check_fault(op: str, fault: Tensor) -> None:
+    """Raises an error of what is wrong; waits for it.
+
+    Args:
+        op (str): The operator.
+        fault (torch.Tensor): 0, or what is wrong, where, with which value
+            and, of several graphs, in which relation (or node type).
+
+    Raises:
+        IndexError: If a seed was not in the graph.
+        RuntimeError: If something else was wrong.
+    """
+    kind, where, value, *relation = fault.tolist()
+    if kind == 0:
+        return
+    graph = 'node type' if kind == 1 else 'relation'
+    of = ''.join(f' of {graph} {number}' for number in relation)
+    error = IndexError if kind == 1 else RuntimeError
+    rule = _FAULTS[kind].format(where=where, value=value, of=of)
+    raise error(f'{op}: {rule}')
 
 
 def neighbor_sample_padded(
@@ -125,7 +143,7 @@ def neighbor_sample_padded(
         torch.ops.gsample.neighbor_sample_padded.default,
         *graph,
         _check.fanouts(op, 'fanouts', fanouts),
-        _key(op, key, graph[2].device),
+        padded_key(op, key, graph[2].device),
         _check.count(op, 'max_edges', max_edges, least=0),
         call_id,
         **optional,
@@ -139,11 +157,21 @@ def neighbor_sample_padded(
     return PaddedSample(*out)
 
 
-def _key(op: str, key: Any, device: torch.device) -> Tensor:
+def padded_key(op: str, key: Any, device: torch.device) -> Tensor:
     """Returns a key that is on the CPU or, as it is, on the device."""
     if isinstance(key, Tensor) and key.is_cuda and key.device == device:
         return _check.contiguous(key)
     return _check.random_key(op, key)
+
+
+def most_nodes(
+    seeds: Tensor, num_nodes: int, max_edges: int, disjoint: bool
+) -> int:
+    """Returns the most nodes of a type in a sample of so many edges."""
+    # One node at least, where a faulty edge is.
+    known = torch.sym_max(num_nodes, 1)
+    more = max_edges if disjoint else torch.sym_min(max_edges, known)
+    return seeds.shape[0] + more
 
 
 @torch.library.register_fake('gsample::neighbor_sample_padded')
@@ -160,10 +188,7 @@ def _(
     return_edge_id=True,
     **_,
 ):
-    # One node at least, where a faulty edge is.
-    known = torch.sym_max(indptr.shape[0] - 1, 1)
-    more = max_edges if disjoint else torch.sym_min(max_edges, known)
-    num_nodes = seeds.shape[0] + more
+    num_nodes = most_nodes(seeds, indptr.shape[0] - 1, max_edges, disjoint)
     return (
         seeds.new_empty(max_edges),
         seeds.new_empty(max_edges),

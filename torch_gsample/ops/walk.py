@@ -385,12 +385,8 @@ def _one_dtype(
 
 
 @torch.library.register_fake('gsample::random_walk')
-def _(indptr, indices, seeds, length, key, call_id=0, **_):
-    return _empty_walks(seeds, length)
-
-
 @torch.library.register_fake('gsample::node2vec_walk')
-def _(indptr, indices, seeds, length, p, q, key, call_id=0, **_):
+def _(indptr, indices, seeds, length, *_, **__):
     return _empty_walks(seeds, length)
 
 

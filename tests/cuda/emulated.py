@@ -112,6 +112,7 @@ class Emulator:
         self._library = ctypes.CDLL(str(path))
         self._configure = self._library.gsample_emulator
         self._configure.argtypes = [ctypes.c_uint64, *[ctypes.c_int] * 3]
+        self._on_host = set()
 
     def operator(self, name):
         """The operator that has the schema of `torch.ops.gsample.<name>`."""
@@ -139,6 +140,14 @@ class Emulator:
         memory = ctypes.c_void_p(tensor.data_ptr())
         size = ctypes.c_size_t(tensor.nbytes)
         self._library.gsample_emulator_host(memory, size, int(pinned))
-        forget = self._library.gsample_emulator_forget
-        weakref.finalize(tensor.untyped_storage(), forget, memory)
+        self._on_host.add(tensor.data_ptr())
+        weakref.finalize(tensor.untyped_storage(), self._forget, memory)
         return tensor.fill_(-1) if pinned and hidden else tensor
+
+    def _forget(self, memory):
+        self._on_host.discard(memory.value)
+        self._library.gsample_emulator_forget(memory)
+
+    def is_on_host(self, tensor):
+        """Whether a tensor is one of :meth:`on_host`."""
+        return tensor.data_ptr() in self._on_host

@@ -98,12 +98,26 @@ class Simulated(TorchDispatchMode):
         patches.enter_context(
             mock.patch('torch.Tensor.is_pinned', return_value=True)
         )
+        patches.enter_context(
+            mock.patch('torch_gsample.placement.pin', self._pin)
+        )
         self.patches.append(patches)
         return super().__enter__()
 
     def __exit__(self, *error):
         super().__exit__(*error)
         self.patches.pop().close()
+
+    def _pin(self, tensor):
+        if isinstance(tensor, OnCuda):
+            return tensor
+        return self.emulated.on_host(tensor, hidden=False)
+
+    def _is_readable(self, tensor):
+        """Whether an operator may read a tensor; keys are on the CPU."""
+        is_key = tensor.dim() == 2 and tensor.shape[1] == 3
+        there = isinstance(tensor, OnCuda) or tensor.numel() == 0
+        return there or is_key or self.emulated.is_on_host(tensor)
 
     def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
         if operator is torch.ops.prim.device.default:
@@ -123,6 +137,8 @@ class Simulated(TorchDispatchMode):
                 with self:
                     return COMPOSED[name](*args, **kwargs)
             if cuda:
+                here = [x for x in given if not self._is_readable(x)]
+                assert not here, (operator, here)
                 operator = self.emulated.operator(name)
         else:
             copies = operator in (

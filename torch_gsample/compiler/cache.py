@@ -8,6 +8,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_map_only
+
+from torch_gsample import placement
 
 #: Graphs whose values are kept at a time, in each program.
 _GRAPHS = 8
@@ -50,6 +53,9 @@ class InvariantCache:
         # Not as inference tensors: later calls may need gradients.
         with torch.inference_mode(False), torch.no_grad():
             values = self._function(*tensors)
+        if any(tensor.is_pinned() for tensor in tensors):
+            # A GPU reads the tensors, and so it is to read these.
+            values = tree_map_only(Tensor, placement.pin, values)
 
         def forget(_: Any) -> None:
             self._kept.pop(key, None)

@@ -20,7 +20,12 @@ OTHERS = [
     'test_vertex_map.py::test_programs_run_on_a_gpu',
     'test_vertex_map.py::test_programs_are_trained_where_their_graph_is',
     'test_programs.py::test_programs_draw_the_samples_of_the_cpu',
-    'test_programs.py::test_compiled_programs_draw_the_samples_of_the_cpu',
+    'test_programs.py::test_programs_read_a_graph_in_pinned_memory',
+    'test_algorithms.py::test_algorithms_run_where_their_graph_is',
+    'test_algorithms.py::test_algorithms_read_a_graph_in_pinned_memory',
+    'test_algorithms.py::test_compiled_algorithms_run_where_their_graph_is',
+    'test_algorithms.py::'
+    'test_compiled_algorithms_read_a_graph_in_pinned_memory',
     'test_super_batch.py::test_batches_together_where_their_graph_is',
     'test_uva.py::test_graphs_are_read_in_pinned_memory',
     'test_padded_sample.py::test_a_cuda_graph_samples_anew_for_each_key',

@@ -63,9 +63,8 @@ def saint_edge(A: SparseSample, k: int) -> SparseSample:
     """
     u, v = A.coo()
     probs = 1 / A.degree(1)[u] + 1 / A.degree(0)[v]
-    row = torch.arange(u.numel(), device=u.device)
-    one_column = torch.zeros_like(u)
-    drawn = SparseSample.from_coo(row, one_column, shape=(u.numel(), 1))
+    one_column = torch.arange(u.numel(), device=u.device), torch.zeros_like(u)
+    drawn = SparseSample.from_coo(*one_column, shape=(u.numel(), 1))
     edge = drawn.individual_sample(k, probs, replace=True).edge_id
     return A.induce(torch.cat([u[edge], v[edge]]).unique())
 

@@ -44,9 +44,10 @@ LAYERS = {
     'ops': {'_library', 'ops'},
     'formats': {'ops'},
     'placement': {'_library'},
-    'list_cache': {'_library', 'ops'},
+    'list_cache': {'_library', 'ops', 'placement'},
     'sparse_sample': {
-        *('_axes', 'formats', 'ops', 'placement', 'rng', 'sparse_sample'),
+        *('_axes', 'formats', 'list_cache', 'ops', 'placement', 'rng'),
+        'sparse_sample',
     },
     'algorithms': {'algorithms', 'ops', 'rng', 'sparse_sample'},
     'samplers': {
@@ -59,7 +60,10 @@ LAYERS = {
     },
     'nn': {'loader', 'nn', 'ops', 'rng', 'sparse_sample'},
     'codegen': {'codegen', 'ops'},
-    'compiler': {'codegen', 'compiler', 'ops', 'rng', 'sparse_sample'},
+    'compiler': {
+        *('codegen', 'compiler', 'ops', 'placement', 'rng'),
+        'sparse_sample',
+    },
     'datasets': {'datasets', 'formats', 'ops'},
     'storage': {'_library', 'formats', 'ops', 'rng', 'samplers', 'storage'},
     'graph_sampling': {'graph_sampling', 'ops', 'rng'},

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torch_gsample import _library, ops
+from torch_gsample import _library, ops, placement
 
 #: Edges of a list that a visit is taken to read: it is worth its memory by
 #: reads a byte, and long lists are read in part.
@@ -73,6 +73,21 @@ class ListCache:
         """
         cached, both = self._reads.tolist()
         return cached, both
+
+
+def keep_lists(indptr: Tensor, indices: Tensor, num_bytes: int) -> None:
+    """Makes a cache on the current GPU that lasts as long as ``indices``.
+
+    Args:
+        indptr (torch.Tensor): ``[num_nodes + 1]``, on the CPU.
+        indices (torch.Tensor): ``[num_edges]``, pinned: nodes are met as often
+            as they are in it.
+        num_bytes (int): Memory for it.
+    """
+    met = torch.bincount(indices, minlength=indptr.numel() - 1)
+    device = placement.read_device('pin', 'cuda')
+    cache = ListCache(indptr, indices, met, num_bytes, device)
+    weakref.finalize(indices, lambda kept: None, cache).atexit = False
 
 
 def choose_lists(

@@ -5,6 +5,7 @@
 
 #include "hetero_sample_hops.h"
 #include "hop_call_cuda.h"
+#include "list_cache_cuda.h"
 #include "neighbor_fault_cuda.h"
 
 namespace gsample {
@@ -140,8 +141,9 @@ class LayerCall {
   // Everything that has a length of its own, as the kernel finds it.
   void store_graph(const Hops& call, Tensor* memory) {
     std::vector<HopGraph> graphs;
-    for (const auto& relation : relations_)
-      graphs.push_back({relation, 0});
+    for (size_t r = 0; r < relations_.size(); ++r)
+      graphs.push_back(
+          {with_cache(relations_[r], graph_.indptr[r], graph_.indices[r]), 0});
     std::vector<HopType> types(types_.size());
     std::vector<int64_t> lists(2 * relations_.size());
     Words words;

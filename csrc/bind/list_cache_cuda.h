@@ -2,7 +2,8 @@
 // They change how fast a sample is made, never what it is.
 #pragma once
 
-#include <stdint.h>
+#include "../cuda/cached_relation.h"
+#include "check.h"
 
 namespace gsample {
 
@@ -16,5 +17,16 @@ struct CachedLists {
 CachedLists find_cached_lists(const void* indices,
                               int64_t num_cols,
                               int64_t num_edges);
+
+template <typename indptr_t, typename index_t>
+CachedRelation<indptr_t, index_t> with_cache(
+    const Relation<indptr_t, index_t>& relation,
+    const Tensor& indptr,
+    const Tensor& indices) {
+  const CachedLists lists = find_cached_lists(
+      indices.const_data_ptr(), indptr.numel() - 1, indices.numel());
+  return {relation, static_cast<const index_t*>(lists.indices), lists.start,
+          lists.reads};
+}
 
 }  // namespace gsample

@@ -214,11 +214,7 @@ class Call {
   std::vector<SampledRelation<indptr_t, index_t>> relations() const {
     std::vector<SampledRelation<indptr_t, index_t>> out;
     for (size_t r = 0; r < relations_.size(); ++r) {
-      const CachedLists lists =
-          find_cached_lists(in_.indices[r].const_data_ptr(),
-                            in_.indptr[r].numel() - 1, relations_[r].num_edges);
-      out.push_back({relations_[r], static_cast<const index_t*>(lists.indices),
-                     lists.start, lists.reads,
+      out.push_back({with_cache(relations_[r], in_.indptr[r], in_.indices[r]),
                      max_edges_.empty() ? -1 : max_edges_[r]});
     }
     return out;

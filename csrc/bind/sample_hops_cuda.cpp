@@ -2,6 +2,7 @@
 #include <torch/csrc/stable/library.h>
 
 #include "hop_call_cuda.h"
+#include "list_cache_cuda.h"
 #include "sample_hops.h"
 
 namespace gsample {
@@ -38,7 +39,8 @@ void raise_input(const HopInputs& in, const Report& report) {
 template <typename indptr_t, typename index_t>
 SampleHopsCuda<indptr_t, index_t> read_arguments(const HopInputs& in) {
   SampleHopsCuda<indptr_t, index_t> args{};
-  args.graph = in.relation<indptr_t, index_t>();
+  args.graph =
+      with_cache(in.relation<indptr_t, index_t>(), in.indptr, in.indices);
   args.graph.indptr = readable<indptr_t>(kOp, in.indptr, in.seeds, "seeds");
   args.graph.indices = readable<index_t>(kOp, in.indices, in.seeds, "seeds");
   if (in.cum_weight)

@@ -19,7 +19,7 @@ struct HopType {
 };
 
 template <typename indptr_t, typename index_t>
-struct HopRelation : Relation<indptr_t, index_t> {
+struct HopRelation : CachedRelation<indptr_t, index_t> {
   int64_t slot;  // among the relations into its columns
 };
 

@@ -17,6 +17,7 @@
 #pragma once
 
 #include "block.cuh"
+#include "cached_relation.cuh"
 #include "neighbor_sample.h"
 #include "node_table.cuh"
 #include "report.cuh"
@@ -188,9 +189,7 @@ class NeighborSampler {
       if (!is_first_thread())
         continue;
       a_.edge_end[int64_t{hop} * a_.num_relations + r + 1] = next;
-      if (a_.relations[r].cache != nullptr)
-        Atomic<int64_t>(a_.relations[r].cache_reads[1])
-            .fetch_add(added, kRelaxed);
+      count_reads(a_.relations[r], added);
     }
     return true;
   }
@@ -281,19 +280,6 @@ class NeighborSampler {
                       a_.options.replace, group, scratch, take);
     else
       select_uniform(draw, column, a_.options.replace, group, scratch, take);
-  }
-
-  // The neighbours of the candidates of a column. One thread counts.
-  __device__ static const index_t* read_list(const Graph& graph,
-                                             int64_t v,
-                                             const SampleColumn& column,
-                                             bool counts) {
-    const int64_t start = graph.cache == nullptr ? -1 : graph.cache_start[v];
-    if (start < 0)
-      return graph.indices + column.start;
-    if (counts)
-      Atomic<int64_t>(graph.cache_reads[0]).fetch_add(column.count, kRelaxed);
-    return graph.cache + start + (column.start - graph.indptr[v]);
   }
 
   // The row of an edge holds the table's entry until it is relabelled.

@@ -5,6 +5,7 @@
 
 #include "../args.h"
 #include "../core/weighted.h"
+#include "cached_relation.h"
 #include "device.h"
 #include "node_table.h"
 #include "report.h"
@@ -21,13 +22,9 @@ struct SampledType {
   int64_t max_nodes;
 };
 
-// A relation, and those of its columns that are in the device's memory, too.
 template <typename indptr_t, typename index_t>
-struct SampledRelation : Relation<indptr_t, index_t> {
-  const index_t* cache;        // or null
-  const int64_t* cache_start;  // [num_cols] of a column in `cache`, or -1
-  int64_t* cache_reads;        // [2] edges that were read there, and in all
-  int64_t max_edges;           // of a sample, or -1: any part of all
+struct SampledRelation : CachedRelation<indptr_t, index_t> {
+  int64_t max_edges;  // of a sample, or -1: any part of all
 };
 
 template <typename indptr_t, typename index_t>

@@ -319,9 +319,9 @@ __global__ void __launch_bounds__(kHopThreads) write_hops_kernel(
       const int64_t drawn = args.place[to.first_edge + p];
       const int64_t edge = args.drawn_edge[drawn];
       to.edge[p] = edge;
-      to.row[p] = args.has_frontier(hop)
-                      ? static_cast<index_t>(task(args.drawn_row[drawn]).node)
-                      : args.relation(r).indices[edge];
+      const int64_t row = args.drawn_row[drawn];
+      to.row[p] = static_cast<index_t>(
+          args.has_frontier(hop) ? task(row).node : unmarked_row(row));
     }
   }
   for (int64_t part = 0; part < out.num_nodes; ++part) {

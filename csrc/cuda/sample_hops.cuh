@@ -11,6 +11,7 @@
 // Edges lie as they were drawn. order_hops.cuh puts them in order afterwards.
 #pragma once
 
+#include "cached_relation.cuh"
 #include "columns.cuh"
 #include "node_table.cuh"
 #include "sample_hops.h"
@@ -24,6 +25,11 @@ constexpr int64_t kLongTask = 512;     // edges of a task that a block draws
 constexpr uint64_t kMostSteps = 1024;  // of a table that is half full
 constexpr uint64_t kMade = uint64_t{1} << 63;  // marks an entry as a new task
 constexpr uint64_t kNoTask = ~uint64_t{0};
+
+// A row that is in place of an entry, without the mark: any number of 63 bits.
+__device__ inline int64_t unmarked_row(int64_t row) {
+  return static_cast<int64_t>(static_cast<uint64_t>(row) << 1) >> 1;
+}
 
 struct HopShared {
   BlockSums sums;
@@ -282,12 +288,16 @@ class HopTasks {
     const auto& graph = a_.relation(r);
     const Stream stream = a_.stream(hop, r, at);
     const uint64_t rows = a_.key(hop + 1, graph.src, at.tree, 0);
+    const auto* list = read_list(graph, at.node, column, group.rank == 0);
+    if (group.rank == 0)
+      count_reads(graph, column.count);
     const auto take = [&](uint32_t draw, uint64_t choice) {
       const int64_t edge = column.start + static_cast<int64_t>(choice);
+      const int64_t row = list[choice];
       a_.drawn_edge[column.offset + draw] = edge;
-      a_.drawn_row[column.offset + draw] =
-          a_.has_frontier(hop) ? static_cast<int64_t>(meet(hop, r, rows, edge))
-                               : 0;
+      a_.drawn_row[column.offset + draw] = static_cast<int64_t>(
+          a_.has_frontier(hop) ? meet(hop, r, rows, edge, row)
+                               : static_cast<uint64_t>(row) & ~kMade);
     };
     const int64_t first = column.offset;
     const SelectScratch scratch{
@@ -301,10 +311,9 @@ class HopTasks {
   }
 
   // The row of an edge at the next hop, where `rows` is the key of row 0.
-  __device__ uint64_t meet(int hop, int r, uint64_t rows, int64_t edge) const {
-    const auto& graph = a_.relation(r);
-    const int64_t row = graph.indices[edge];
-    const int64_t num_rows = a_.num_nodes_of(graph.src);
+  __device__ uint64_t
+  meet(int hop, int r, uint64_t rows, int64_t edge, int64_t row) const {
+    const int64_t num_rows = a_.num_nodes_of(a_.relation(r).src);
     if (row < 0 || row >= num_rows) {
       note_fault(a_.report, Report::kIndices, edge, num_rows, r);
       return 0;

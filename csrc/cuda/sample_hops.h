@@ -6,6 +6,7 @@
 #include "../args.h"
 #include "../core/hd.h"
 #include "../core/select.h"
+#include "cached_relation.h"
 #include "device.h"
 #include "node_table.h"
 #include "report.h"
@@ -48,9 +49,10 @@ struct HopState {
   int64_t* place;     // [max_edges] of each edge among those that were drawn
   Report* report;
 
-  // Edges as they were drawn, and their rows as entries of the table.
+  // Edges as they were drawn, and their rows: entries of the table or, where
+  // no frontier follows, nodes.
   int64_t* drawn_edge;  // [max_edges]
-  int64_t* drawn_row;   // [max_edges], rubbish where no frontier follows
+  int64_t* drawn_row;   // [max_edges]
   int64_t* num_drawn;   // [1]
 
   // Scratch. A task is an entry of the table.
@@ -76,7 +78,7 @@ template <typename indptr_t, typename index_t>
 struct SampleHopsCuda : HopState {
   using Indptr = indptr_t;
   using Index = index_t;
-  using Graph = Relation<indptr_t, index_t>;
+  using Graph = CachedRelation<indptr_t, index_t>;
 
   Graph graph;
   int64_t num_nodes;  // positive

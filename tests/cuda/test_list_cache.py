@@ -1,6 +1,8 @@
 """Neighbour lists of the host that a GPU holds, too, under the emulator."""
 
 import ctypes
+import gc
+import weakref
 
 import pytest
 import torch
@@ -8,7 +10,7 @@ from torch_geometric.sampler import NodeSamplerInput
 
 from tests.cuda import test_neighbor_sample as cases
 from tests.cuda.test_loader import some_data
-from torch_gsample import list_cache, placement
+from torch_gsample import SparseSample, list_cache, placement
 from torch_gsample.list_cache import ListCache, choose_lists
 from torch_gsample.ops import _check
 from torch_gsample.rng import make_key
@@ -68,6 +70,79 @@ def test_samples_stay_the_same_and_come_from_the_cache(extension, options):
     indices[:] = -1
     with pytest.raises(RuntimeError, match="'indices' must be in"):
         sample(extension, indptr, indices, **options)
+
+
+def layers(indptr, indices, frontier='nodes'):
+    seeds, keys = cases.some_seeds(3), [make_key(0), make_key(1)]
+    args = indptr, indices, seeds, [5, -1], keys, [0, 1]
+    return args, {'frontier': frontier}
+
+
+def typed_layers(indptr, indices):
+    seeds, keys = cases.some_seeds(3), [make_key(0), make_key(1)]
+    graph = [indptr], [indices], [0], [0], [80], [seeds], [5, -1]
+    return (*graph, [], [], [], keys, [0, 1]), {}
+
+
+LAYERS = {
+    'nodes': ('sample_hops', layers),
+    'unseen': ('sample_hops', lambda *graph: layers(*graph, 'unseen')),
+    'typed': ('hetero_sample_hops', typed_layers),
+}
+
+
+@pytest.mark.sanitize
+@pytest.mark.parametrize('name', LAYERS)
+def test_layers_come_from_the_cache(extension, emulated, name):
+    operator, arguments = LAYERS[name]
+    indptr, indices = cases.skewed_graph(0)
+    args, options = arguments(indptr, indices)
+    want = getattr(torch.ops.gsample, operator)(*args, **options)
+    met = torch.bincount(indices, minlength=80)
+    cache = ListCache(indptr, indices, met, 8 * (80 + 150), CPU)
+    cached = choose_lists(indptr, 8, met, 8 * (80 + 150))
+    for v in cached.tolist():  # nothing but the cache has them
+        indices[indptr[v] : indptr[v + 1]] = -1
+    out = emulated.operator(operator)(*args, **options)
+    for ours, theirs in zip(out, want, strict=True):
+        for a, b in zip(ours, theirs, strict=True):
+            assert torch.equal(a, b)
+    # Columns that are met again at a hop share the edges of one draw.
+    hits, both = cache.reads()
+    assert 0 < hits < both <= sum(edge.numel() for edge in want[2])
+
+
+def test_a_pinned_matrix_has_its_own_cache(extension, emulated, monkeypatch):
+    monkeypatch.setattr(placement, 'read_device', lambda *_: CPU)
+    monkeypatch.setattr(
+        placement, 'pin', lambda t: emulated.on_host(t, hidden=False)
+    )
+    indptr, indices = cases.skewed_graph(0)
+    matrix = SparseSample.from_csc(indptr, indices).pin(8 * (80 + 150))
+    args, options = layers(matrix.csc.indptr, matrix.csc.indices)
+    want = torch.ops.gsample.sample_hops(*args, **options)
+    [cache] = [o for o in gc.get_objects() if isinstance(o, ListCache)]
+    out = emulated.operator('sample_hops')(*args, **options)
+    assert all(map(torch.equal, out[2], want[2]))
+    assert cache.reads()[0] > 0
+    gone = weakref.ref(cache)
+    del cache, matrix, args
+    gc.collect()
+    assert gone() is None
+    with pytest.raises(ValueError, match="pin: 'cache_bytes' needs a square"):
+        SparseSample.from_csc(indptr, indices, num_rows=99).pin(1)
+
+
+def test_rows_of_the_last_layer_are_what_the_graph_has(emulated):
+    """Which need be no columns."""
+    emulated.configure()
+    operator = emulated.operator('sample_hops')
+    for indices in ([5, -3, 2**62 - 1], [-1, -(2**62), 7]):
+        graph = torch.tensor([0, 3]), torch.tensor(indices)
+        args = *graph, torch.tensor([0]), [-1], [make_key(0)], [0]
+        assert operator(*args)[1][0].tolist() == indices
+        narrow = graph[0].int(), graph[1].clamp(-9, 9).int(), *args[2:]
+        assert operator(*narrow)[1][0].tolist() == narrow[1].tolist()
 
 
 def test_other_graphs_at_the_address_have_no_cache(extension):

@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.compiler import is_dynamo_compiling as is_compiling
 
 from torch_gsample import ops, placement
+from torch_gsample.list_cache import keep_lists
 from torch_gsample.ops._check import as_int64
 from torch_gsample.sparse_sample.build import Build
 from torch_gsample.sparse_sample.compute import Compute
@@ -236,7 +237,7 @@ class SparseSample(
                 tensor.share_memory_()
         return self
 
-    def pin(self) -> 'SparseSample':
+    def pin(self, cache_bytes: int = 0) -> 'SparseSample':
         """Returns the matrix in pinned memory, which GPUs read themselves.
 
         Memory is registered with CUDA where it is, and stays so as long as
@@ -245,9 +246,16 @@ class SparseSample(
         the graph where it is: only what they touch crosses the bus. What is
         computed of the whole matrix is computed by the CPU.
 
+        Args:
+            cache_bytes (int, optional): Memory of the current GPU for the
+                columns that are met most: :func:`ops.neighbor_sample` and
+                :func:`ops.sample_hops`, to which compiled layers are fused,
+                read them there. Columns are met as rows are.
+
         Raises:
             RuntimeError: If there is no GPU with a driver.
-            ValueError: If this package was built without CUDA.
+            ValueError: If this package was built without CUDA, or there is a
+                cache of a matrix that is not square or on a GPU.
         """
 
         def pinned(tensor: Tensor | None) -> Tensor | None:
@@ -256,7 +264,7 @@ class SparseSample(
         def layout(part: Layout | None) -> Layout | None:
             return None if part is None else part.map(placement.pin)
 
-        return SparseSample(
+        out = SparseSample(
             layout(self._csc),
             layout(self._csr),
             self.shape,
@@ -265,6 +273,14 @@ class SparseSample(
             pinned(self.row_ids),
             pinned(self.col_ids),
         )
+        if cache_bytes > 0:
+            if self.num_rows != self.num_cols or self.device.type != 'cpu':
+                raise ValueError(
+                    "pin: 'cache_bytes' needs a square matrix on the CPU (got "
+                    f'shape {list(self.shape)} on {self.device})'
+                )
+            keep_lists(out.csc.indptr, out.csc.indices, cache_bytes)
+        return out
 
     # Matrices of the same edges.
 

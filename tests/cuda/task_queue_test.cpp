@@ -24,8 +24,8 @@ constexpr int kNodes = 60;
 
 __global__ void sample(Args args, uint32_t* early) {
   GSAMPLE_SHARED(HopShared, shared);
-  HopTasks<false, int32_t, int32_t> tasks(args, shared);
-  const HopOrder<int32_t, int32_t> order(args, shared.sums);
+  HopTasks<false, Args> tasks(args, shared);
+  const HopOrder<Args> order(args, shared.sums);
   tasks.begin();
   grid_barrier();
   tasks.add_seeds();
@@ -94,14 +94,10 @@ std::string run(uint64_t seed, uint32_t tasks, int64_t edges) {
   uint32_t early = 0;
   Report report{};
   Args args{};
-  args.graph = {indptr.data(),
-                indices.data(),
-                nullptr,
-                nullptr,
-                fanouts.data(),
-                static_cast<int64_t>(indices.size()),
-                0,
-                0};
+  args.graph.indptr = indptr.data();
+  args.graph.indices = indices.data();
+  args.graph.fanouts = fanouts.data();
+  args.graph.num_edges = static_cast<int64_t>(indices.size());
   args.num_nodes = kNodes;
   args.seeds = seeds.data();
   args.num_seeds = static_cast<int64_t>(seeds.size());

@@ -20,7 +20,12 @@ SEEDS = 40
 RETIRE = """      if (threadIdx.x == 0)
         retire_tasks(a_.queue, count);
 """
-PUSH = '      push(carry(count), shared_.first_edge, edges);\n'
+PUSH = """      for (int slot = 0; slot < a_.slots(); ++slot) {
+        const int64_t edges = draw(-1, slot, count);
+        if (slot == 0 || edges > 0)
+          push(slot == 0 ? carry(count) : 0, shared_.first_edge, edges);
+      }
+"""
 
 #: The text that is changed, and by what.
 MISTAKES = {

@@ -58,3 +58,20 @@ def test_values_of_inference_serve_training():
         doubled.cache(inside)
         doubled.cache(inside)
     assert doubled.calls == 3
+
+
+def test_what_is_kept_of_pinned_tensors_is_pinned(monkeypatch):
+    pinned = []
+
+    def pin(tensor):
+        pinned.append(tensor)
+        return tensor
+
+    monkeypatch.setattr('torch_gsample.placement.pin', pin)
+    x = torch.ones(3)
+    InvariantCache(lambda x: (x + 1, 7))(x)
+    assert not pinned
+    monkeypatch.setattr('torch.Tensor.is_pinned', lambda _: True)
+    kept = InvariantCache(lambda x: (x + 1, 7))(x)
+    assert kept[0] is pinned[0]
+    assert kept[1] == 7

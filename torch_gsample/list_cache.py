@@ -87,7 +87,8 @@ def keep_lists(indptr: Tensor, indices: Tensor, num_bytes: int) -> None:
     met = torch.bincount(indices, minlength=indptr.numel() - 1)
     device = placement.read_device('pin', 'cuda')
     cache = ListCache(indptr, indices, met, num_bytes, device)
-    weakref.finalize(indices, lambda kept: None, cache).atexit = False
+    # The finalizer holds it.
+    weakref.finalize(indices, lambda held: None, cache).atexit = False
 
 
 def choose_lists(

@@ -221,6 +221,15 @@ def pin(tensor: Tensor) -> Tensor:
     return tensor
 
 
+def is_pinned(tensor: Tensor) -> bool:
+    """Whether a tensor is in pinned memory.
+
+    Where this process did not use CUDA nothing asks the driver, which would
+    make a context, and fail in workers that were forked.
+    """
+    return torch.cuda.is_initialized() and tensor.is_pinned()
+
+
 def _release(address: int) -> None:
     with _lock:
         known = _registered[address]

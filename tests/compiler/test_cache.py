@@ -71,6 +71,7 @@ def test_what_is_kept_of_pinned_tensors_is_pinned(monkeypatch):
     x = torch.ones(3)
     InvariantCache(lambda x: (x + 1, 7))(x)
     assert not pinned
+    monkeypatch.setattr('torch.cuda.is_initialized', lambda: True)
     monkeypatch.setattr('torch.Tensor.is_pinned', lambda _: True)
     kept = InvariantCache(lambda x: (x + 1, 7))(x)
     assert kept[0] is pinned[0]

@@ -99,6 +99,9 @@ class Simulated(TorchDispatchMode):
             mock.patch('torch.Tensor.is_pinned', return_value=True)
         )
         patches.enter_context(
+            mock.patch('torch.cuda.is_initialized', return_value=True)
+        )
+        patches.enter_context(
             mock.patch('torch_gsample.placement.pin', self._pin)
         )
         self.patches.append(patches)

@@ -136,6 +136,8 @@ def test_a_pinned_matrix_has_its_own_cache(extension, emulated, monkeypatch):
     assert gone() is None
     with pytest.raises(ValueError, match="pin: 'cache_bytes' needs a square"):
         SparseSample.from_csc(indptr, indices, num_rows=99).pin(1)
+    with pytest.raises(ValueError, match=r'not be negative \(got -1\)'):
+        SparseSample.from_csc(indptr, indices).pin(-1)
 
 
 def test_rows_of_the_last_layer_are_what_the_graph_has(emulated):

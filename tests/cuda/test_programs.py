@@ -90,6 +90,7 @@ def test_programs_read_a_graph_in_pinned_memory(programs, name, layout):
     matrix._edge_id = torch.randperm(A.num_edges)
     want = draw(program, matrix, SEEDS)
     if layout == 'both' or name in ('rows of a transpose', 'walks'):
+        # Made here: the CPU cannot read the simulated pinned memory.
         assert matrix.csr is matrix.csr
     with programs.running():
         out = draw(program, programs.pin(matrix), programs.put(SEEDS))

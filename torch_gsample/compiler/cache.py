@@ -53,7 +53,7 @@ class InvariantCache:
         # Not as inference tensors: later calls may need gradients.
         with torch.inference_mode(False), torch.no_grad():
             values = self._function(*tensors)
-        if any(tensor.is_pinned() for tensor in tensors):
+        if any(map(placement.is_pinned, tensors)):
             # A GPU reads the tensors, and so it is to read these.
             values = tree_map_only(Tensor, placement.pin, values)
 

@@ -99,7 +99,7 @@ class SparseSample(
         assert self._csr is not None
         layout = self._csr.transpose(self.shape[1])
         if not is_compiling():  # a captured program changes no matrix
-            self._csc = layout
+            layout = self._csc = _where(self._csr, layout)
         return layout
 
     @property
@@ -110,7 +110,7 @@ class SparseSample(
         assert self._csc is not None
         layout = self._csc.transpose(self.shape[0])
         if not is_compiling():
-            self._csr = layout
+            layout = self._csr = _where(self._csc, layout)
         return layout
 
     @property
@@ -254,9 +254,21 @@ class SparseSample(
 
         Raises:
             RuntimeError: If there is no GPU with a driver.
-            ValueError: If this package was built without CUDA, or there is a
-                cache of a matrix that is not square or on a GPU.
+            ValueError: If this package was built without CUDA, or
+                ``cache_bytes`` is negative, or given for a matrix that is not
+                square or on a GPU.
         """
+
+        if cache_bytes < 0:
+            raise ValueError(
+                f"pin: 'cache_bytes' must not be negative (got {cache_bytes})"
+            )
+        on_cpu = self.device.type == 'cpu'
+        if cache_bytes and not (on_cpu and self.num_rows == self.num_cols):
+            raise ValueError(
+                "pin: 'cache_bytes' needs a square matrix on the CPU (got "
+                f'shape {list(self.shape)} on {self.device})'
+            )
 
         def pinned(tensor: Tensor | None) -> Tensor | None:
             return None if tensor is None else placement.pin(tensor)
@@ -273,12 +285,7 @@ class SparseSample(
             pinned(self.row_ids),
             pinned(self.col_ids),
         )
-        if cache_bytes > 0:
-            if self.num_rows != self.num_cols or self.device.type != 'cpu':
-                raise ValueError(
-                    "pin: 'cache_bytes' needs a square matrix on the CPU (got "
-                    f'shape {list(self.shape)} on {self.device})'
-                )
+        if cache_bytes:
             keep_lists(out.csc.indptr, out.csc.indices, cache_bytes)
         return out
 
@@ -345,3 +352,10 @@ class SparseSample(
         if handler is None:
             return NotImplemented
         return handler(*args, **(kwargs or {}))
+
+
+def _where(given: Layout, made: Layout) -> Layout:
+    """What was made of a layout in pinned memory is there, too."""
+    if not placement.is_pinned(given.indices):
+        return made
+    return made.map(placement.pin)

@@ -7,8 +7,8 @@ from torch import Tensor
 
 from torch_gsample import ops
 from torch_gsample.ops import Walks
-from torch_gsample.ops.features import select_rows
 from torch_gsample.rng import current_program
+from torch_gsample.sparse_sample.extract import ids_at
 
 if TYPE_CHECKING:
     from torch_gsample.sparse_sample.matrix import SparseSample
@@ -195,14 +195,5 @@ class Walk:
         if self.num_edges == 0 or ids is perm is None:
             return walks
         edges = walks.edges
-        taken = _ids_of(ids, _ids_of(perm, edges.clamp(min=0)))
+        taken = ids_at(ids, ids_at(perm, edges.clamp(min=0)))
         return Walks(walks.nodes, torch.where(edges < 0, edges, taken))
-
-
-def _ids_of(ids: Tensor | None, place: Tensor) -> Tensor:
-    """The ids at places of any shape."""
-    if ids is None:
-        return place
-    if ids.is_cuda == place.is_cuda:
-        return ids[place]
-    return select_rows(ids, place.view(-1)).view(place.shape)

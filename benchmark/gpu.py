@@ -30,6 +30,7 @@ from neighbor import load_graph
 from torch import Tensor
 
 from torch_gsample import CSC, SparseSample, algorithms, ops
+from torch_gsample.compiler.backend import backend
 from torch_gsample.rng import make_key, program_scope
 
 RESULTS = Path(__file__).with_name('results')
@@ -142,7 +143,7 @@ class Bench:
             program = getattr(algorithms, name)
             for kind, run in (
                 ('eager', program),
-                ('compiled', torch.compile(program, backend='gsample')),
+                ('compiled', torch.compile(program, backend=backend)),
             ):
 
                 def call(i: int, run: Callable[..., object] = run) -> object:

@@ -1,6 +1,7 @@
 """`benchmark/gpu.py` runs to its end, here on the CPU with its clock."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -12,12 +13,17 @@ from torch_gsample.datasets import power_law
 TOP = Path(__file__).resolve().parents[2]
 
 
+def not_compiled(program, backend):
+    """The program: compiled ones have tests of their own."""
+    assert callable(backend), 'its name is known only where it is installed'
+    return program
+
+
 @pytest.fixture
 def programs(monkeypatch):
     """The modules of the benchmark."""
     monkeypatch.syspath_prepend(str(TOP / 'benchmark'))
-    # Compiled programs have tests of their own.
-    monkeypatch.setattr(torch, 'compile', lambda program, backend: program)
+    monkeypatch.setattr(torch, 'compile', not_compiled)
     import gpu
     import gpu_bounds
 
@@ -59,6 +65,16 @@ def test_every_row_is_measured(bench, programs):
     unbounded = [row.name for row in rows if row.bound_ms <= 0]
     assert len(unbounded) == 5, unbounded  # an epoch, and padded samples
     assert 'the same sample' in rows[-1].note
+
+
+@pytest.mark.parametrize(
+    'path', list(TOP.glob('benchmark/*.py')), ids=lambda path: path.name
+)
+def test_benchmarks_run_where_the_package_is_not_installed(path):
+    """No entry point finds the backend then, and rich may be missing."""
+    text = path.read_text()
+    assert not re.search(r'backend=[\'"]', text)
+    assert not re.search(r'^(from|import) rich', text, re.MULTILINE)
 
 
 def test_a_row_that_fails_says_why(bench, programs):

@@ -1,7 +1,9 @@
 """`benchmark/gpu.py` runs to its end, here on the CPU with its clock."""
 
 import json
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -57,7 +59,9 @@ def once(bounds):
 
 def test_every_row_is_measured(bench, programs):
     gpu, _ = programs
-    rows = gpu.measure(bench)
+    written = []
+    rows = gpu.measure(bench, write=written.append)
+    assert written == rows
     assert [row.note for row in rows if 'failed' in row.note] == []
     assert [row for row in rows if row.ms <= 0] == []
     assert rows[0].note == 'the sample of the CPU'
@@ -97,6 +101,10 @@ def test_a_row_that_fails_says_why(bench, programs):
 def test_results_become_a_file_and_a_table(bench, programs, tmp_path):
     gpu, _ = programs
     rows = [gpu.Row('walks', 2.0, 0.5, 2.5, 'x'), gpu.Row('bad', note='y')]
+    for row in rows:
+        gpu.write_row(tmp_path, row)
+    lines = (tmp_path / 'rows.jsonl').read_text().splitlines()
+    assert [json.loads(line)['name'] for line in lines] == ['walks', 'bad']
     path = gpu.write_json(tmp_path, 'NVIDIA H200', 'tiny', bench.rates, rows)
     assert path.name.startswith('cuda-nvidia-h200-20')
     assert json.loads(path.read_text())['rows'][0]['bound_ms'] == 0.5
@@ -109,6 +117,20 @@ def test_results_become_a_file_and_a_table(bench, programs, tmp_path):
     assert 'What is to be reached' in text
     gpu.write_page(page, 'again')  # what was measured before goes
     assert '| walks |' not in page.read_text()
+
+
+def test_the_profile_of_kernels_runs(tmp_path):
+    command = [sys.executable, 'benchmark/gpu_profile.py', '--graph', 'tiny']
+    out = tmp_path / 'kernels.jsonl'
+    subprocess.run(
+        [*command, '--device', 'cpu', '--out', out],
+        cwd=TOP,
+        env=os.environ | {'PYTHONPATH': str(TOP)},
+        check=True,
+    )
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert len({row['call'] for row in rows}) == 5
+    assert 'gsample::random_walk' in {row['kernel'] for row in rows}
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason='it would measure')

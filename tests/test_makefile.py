@@ -25,8 +25,8 @@ NOT_IN_CI = {
     },
 }
 
-#: In the place of Python and all programs of its environment: makes the files
-#: that they would make, and none of their folders unless they do.
+#: Replaces Python and all programs of its environment: writes their files, and
+#: no folder that they would not make.
 STUB = """\
 #!/usr/bin/env bash
 set -eu

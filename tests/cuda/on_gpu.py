@@ -1,4 +1,4 @@
-"""What is to be seen on a GPU, stage by stage.
+"""Checks a GPU, stage by stage.
 
     python tests/cuda/on_gpu.py --out DIR build smoke parity bench sanitize
 
@@ -6,10 +6,10 @@ It needs torch for CUDA, torch-geometric, nvcc, pytest, and no installed
 package of ours. Every stage ends after `--minutes` and writes its results to
 `DIR/<stage>.jsonl` as they come, a line a case.
 
-    build     the versions of everything; the extension, for this GPU; it loads
+    build     versions; the extension for this GPU; the first call of CUDA
     smoke     every operator, loaders, a CUDA graph, generated kernels
     parity    the tests with the marker `gpu`
-    bench     benchmark/gpu.py, gpu_profile.py, and that under ncu
+    bench     benchmark/gpu.py, and gpu_profile.py with and without ncu
     sanitize  tests with the marker `sanitize` under compute-sanitizer
 """
 
@@ -87,7 +87,7 @@ def smoke(stage, args):
 
 
 def parity(stage, args):
-    """All tests that run on a GPU, in processes of some of a file."""
+    """All tests that run on a GPU, up to 60 of a file in a process."""
     tests = args.only or collect(stage, 'gpu')
     parts = []
     for _, part in groupby(tests, lambda test: test.split('::')[0]):
@@ -101,7 +101,7 @@ def parity(stage, args):
 
 
 def bench(stage, args):
-    """Goals, times of kernels, and what ncu says of them."""
+    """The benchmark, times of kernels, and metrics by ncu."""
     graph = ['--graph', args.graph]
     profile = [PYTHON, 'benchmark/gpu_profile.py', *graph]
     goals = [PYTHON, 'benchmark/gpu.py', *graph, '--minutes', '3.5']
@@ -120,7 +120,7 @@ def bench(stage, args):
 
 
 def sanitize(stage, args):
-    """Tests of a file under a tool that sees a planted bug."""
+    """Small tests of each kernel, under each tool that works here."""
     for tool in ('compute-sanitizer', 'nvcc'):
         if shutil.which(tool) is None:
             stage.write(tool, 'FAILED: it was not found')
@@ -144,12 +144,12 @@ def sanitize(stage, args):
 
 
 def sanitizer(tool):
-    """The beginning of a command that a tool watches."""
+    """The start of a command under a tool of compute-sanitizer."""
     return ['compute-sanitizer', '--tool', tool, '--error-exitcode', '9']
 
 
 def sees_bug(stage, tool, planted):
-    """Whether a tool works here: a debugger may not be let in."""
+    """Whether a tool finds a planted bug: some machines admit no tool."""
     case = f'{tool}: a planted bug'
     process = stage.process([*sanitizer(tool), planted, tool], 60)
     if process.status == 9:
@@ -164,11 +164,11 @@ def collect(stage, marker):
     """The ids of the tests with a marker."""
     command = pytest('--collect-only', '-q', '-m', marker, 'tests/cuda')
     lines = printed(stage, f'the tests of {marker}', command)
-    return [line for line in lines if '::' in line]
+    return [line for line in lines if line.startswith('tests/cuda/')]
 
 
 def printed(stage, case, command):
-    """The lines that a process prints; they must be some."""
+    """The lines that a process prints; none is a failure."""
     done = subprocess.run(
         command,
         cwd=TOP,

@@ -1,4 +1,4 @@
-"""Where an operator reads each of its arguments: by its schema."""
+"""Moves the arguments of an operator, by the names of its schema."""
 
 from torch.utils._pytree import tree_map
 

@@ -41,7 +41,7 @@ def pytest_runtest_logreport(report):
 
 
 def kind(message, works):
-    """What a failure is called, and the first line of its message."""
+    """The kind of a failure, and the first line of its message."""
     wrong = message.startswith(('assert ', 'AssertionError'))
     name = 'WRONG' if wrong else 'ERROR'
     first = message.splitlines()[0] if message else ''

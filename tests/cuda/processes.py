@@ -17,7 +17,7 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
 TAIL = 4000  # characters that are kept of what a process printed
-#: What a case said that is no fault.
+#: How outcomes begin that are no fault.
 WELL = 'ok', 'skipped', 'left out'
 
 
@@ -27,13 +27,13 @@ def is_well(record):
 
 
 class Stage:
-    """A part of the tests: where its results go, and until when it runs.
+    """A part of the checks, with a file of results and a limit of time.
 
     Args:
         name (str): Its name; results go to `<name>.jsonl`, a line a case.
-        folder (Path): Where.
-        minutes (float): What is not begun then is left out, and what runs is
-            ended.
+        folder (Path): The folder of that file.
+        minutes (float): At the end of this time running cases are killed, and
+            no case begins.
     """
 
     def __init__(self, name, folder, minutes):
@@ -49,7 +49,7 @@ class Stage:
         return self._end - time.monotonic()
 
     def write(self, case, said, seconds=0.0, **more):
-        """Writes how a case ended, and says so."""
+        """Writes and prints how a case ended."""
         record = {'case': case, 'said': said, 's': round(seconds, 2), **more}
         with self._lock:
             self.records.append(record)
@@ -60,7 +60,7 @@ class Stage:
         return record
 
     def run(self, case, command, limit, keep_text=False, **environment):
-        """Runs a process, at most so many seconds, and writes its end."""
+        """Runs a process for up to `limit` seconds, and writes how it ended."""
         if self.left() <= 0:
             return self.write(case, 'left out: no time was left')
         process = self.process(command, limit, **environment)
@@ -78,7 +78,7 @@ class Stage:
         return process
 
     def close(self):
-        """Says how many cases are well, and returns whether all are."""
+        """Prints a summary; returns whether no case found a fault."""
         bad = [record for record in self.records if not is_well(record)]
         kinds = Counter(r['said'].split(':')[0] for r in self.records)
         print(f'{self.name}: {dict(kinds)}', flush=True)
@@ -92,7 +92,7 @@ class Process:
 
     Args:
         command (list): What runs, in the folder of the checkout.
-        environment (dict): What is added to the environment.
+        environment (dict): Variables in addition to the environment.
     """
 
     def __init__(self, command, environment):
@@ -109,7 +109,7 @@ class Process:
         )
 
     def wait(self, limit):
-        """Waits, and ends a process that takes longer."""
+        """Waits, and kills the process after `limit` seconds."""
         try:
             self._process.wait(limit)
         except subprocess.TimeoutExpired:
@@ -120,7 +120,7 @@ class Process:
         return self._process.poll() is None
 
     def kill(self):
-        """Ends it, and what it started."""
+        """Ends the process and its children."""
         self._hung = self.is_running()
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -144,14 +144,14 @@ class Process:
         return f'FAILED: status {self.status}' if self.status else 'ok'
 
     def text(self):
-        """The end of what it printed."""
+        """The end of its output."""
         size = self._output.seek(0, os.SEEK_END)
         self._output.seek(max(0, size - TAIL))
         return self._output.read().decode(errors='replace')
 
 
 def clean_environment():
-    """What a process needs to run from a checkout, and no sanitizer."""
+    """The environment of a process in a checkout, without a sanitizer."""
     environment = dict(os.environ)
     environment.pop('LD_PRELOAD', None)
     paths = [str(TOP), *filter(None, [environment.get('PYTHONPATH')])]
@@ -162,17 +162,17 @@ def clean_environment():
     }
 
 
-#: The status of tests that end, as the device does not work any more.
+#: Status of a process of tests that ends as the device has a fault.
 DEVICE_FAULT = 99
 
 
 def run_tests(stage, tests, limit):
-    """Runs tests in one process, and goes on after one that ends it.
+    """Runs tests in one process, and the rest in another one after a crash.
 
     Args:
         stage (Stage): Where results are written.
         tests (list): Ids of pytest.
-        limit (float): Seconds without a word after which a test hangs.
+        limit (float): A test that takes more seconds hangs.
     """
     while tests and stage.left() > 0:
         with tempfile.NamedTemporaryFile('r') as outcomes:
@@ -194,12 +194,13 @@ def run_tests(stage, tests, limit):
             tests = [test for test in tests if test != name]
         if not culprits:
             break
+    why = 'it was not begun' if stage.left() > 0 else 'no time was left'
     for test in tests:
-        stage.write(test, 'left out: it was not begun')
+        stage.write(test, f'left out: {why}')
 
 
 def follow(stage, process, outcomes, limit):
-    """Writes what tests say while they run; returns those begun and done."""
+    """Writes outcomes while tests run; returns the tests begun and done."""
     begun, done, rest = set(), set(), ''
     last = time.monotonic()
     while True:

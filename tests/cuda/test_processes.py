@@ -1,4 +1,4 @@
-"""What `on_gpu.py` makes of processes that end well, badly, or not."""
+"""`on_gpu.py` tells right, wrong, crashed and hung processes apart."""
 
 import json
 import os

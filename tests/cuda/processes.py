@@ -60,7 +60,7 @@ class Stage:
         return record
 
     def run(self, case, command, limit, keep_text=False, **environment):
-        """Runs a process for up to `limit` seconds, and writes how it ended."""
+        """Runs a process for `limit` seconds at most; writes how it ended."""
         if self.left() <= 0:
             return self.write(case, 'left out: no time was left')
         process = self.process(command, limit, **environment)

@@ -84,7 +84,7 @@ wheel: $(VENV)/wheel
 	rm -rf build/lib build/bdist.* build/wheel dist/*.whl
 	$(BIN)/python -m build --wheel --no-isolation --outdir build/wheel . \
 		> build/wheel.log 2>&1 || { cat build/wheel.log; exit 1; }
-	PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/auditwheel repair \
+	PATH=$(abspath $(BIN)):$$PATH $(BIN)/auditwheel repair \
 		--exclude 'libtorch*.so' --exclude 'libc10*.so' --wheel-dir dist \
 		build/wheel/*.whl
 	ls -l dist/*.whl

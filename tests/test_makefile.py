@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.cuda.on_gpu import STAGES
+
 TOP = Path(__file__).resolve().parent.parent
+CUDA_TARGETS = ['test-cuda', *(f'test-cuda-{stage}' for stage in STAGES)]
 #: Targets that `.ci/run` does not run, and why.
 NOT_IN_CI = {
     'bench': 'measures for minutes',
@@ -17,12 +20,7 @@ NOT_IN_CI = {
     'test-sanitize': '.ci/run runs its first half; the second takes longer',
     'test-torch211': 'downloads gigabytes',
     'test-wheels': 'downloads gigabytes; test-wheel does the last of them',
-    **{
-        f'test-cuda{stage}': 'takes a GPU'
-        for stage in (
-            *('', '-build', '-smoke', '-parity', '-bench', '-sanitize'),
-        )
-    },
+    **dict.fromkeys(CUDA_TARGETS, 'takes a GPU'),
 }
 
 #: Replaces Python and all programs of its environment: writes their files, and

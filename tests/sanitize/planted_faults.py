@@ -1,4 +1,4 @@
-"""Tests that end in every way that one can; `test_processes.py` runs them."""
+"""Tests that end in every way; `tests/cuda/test_processes.py` runs them."""
 
 import os
 import time

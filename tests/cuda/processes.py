@@ -66,7 +66,7 @@ class Stage:
         process = self.process(command, limit, **environment)
         said, text = process.said(), process.text()
         last = text.rstrip().rpartition('\n')[2]
-        if process.status is not None and last.startswith('{"said": '):
+        if process.status in (0, 1) and last.startswith('{"said": '):
             said = json.loads(last)['said']
         more = {} if said == 'ok' and not keep_text else {'text': text}
         return self.write(case, said, process.seconds, **more)

@@ -82,7 +82,7 @@ def calls(
     for name, options in (('plain', {'passes': []}), ('compiled', {})):
         candidates[name] = torch.compile(
             lambda A, s: program(A, s),
-            backend='gsample',
+            backend=backend,
             fullgraph=True,
             options=options,
         )

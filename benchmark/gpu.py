@@ -5,8 +5,9 @@
 Times are medians by CUDA events, of calls that end with their results on the
 GPU; de-duplication and relabelling are part of them. The bound of a row is the
 time that its reads and writes take alone, at rates that the same run measures.
-Writes `results/cuda-<gpu>-<date>.json` and the table of the page. A row that
-fails says why, and the others go on.
+Writes `cuda-<gpu>-<date>.json` and the table of the page, and with `--out`
+each row as it comes to `rows.jsonl`. A row that fails says why, and the others
+go on.
 """
 
 import argparse
@@ -30,6 +31,7 @@ from neighbor import load_graph
 from torch import Tensor
 
 from torch_gsample import CSC, SparseSample, algorithms, ops
+from torch_gsample.compiler.backend import backend
 from torch_gsample.rng import make_key, program_scope
 
 RESULTS = Path(__file__).with_name('results')
@@ -142,7 +144,7 @@ class Bench:
             program = getattr(algorithms, name)
             for kind, run in (
                 ('eager', program),
-                ('compiled', torch.compile(program, backend='gsample')),
+                ('compiled', torch.compile(program, backend=backend)),
             ):
 
                 def call(i: int, run: Callable[..., object] = run) -> object:
@@ -246,9 +248,20 @@ def reason(error: Exception) -> str:
     return f'failed: {type(error).__name__}: {str(error).splitlines()[0]}'
 
 
-def measure(bench: Bench, seconds: float = 1200) -> list[Row]:
-    """Returns all rows that the time allows."""
-    rows, end = [], time.monotonic() + seconds
+def measure(
+    bench: Bench,
+    seconds: float = 1200,
+    write: Callable[[Row], object] = lambda row: None,
+) -> list[Row]:
+    """Returns all rows that the time allows; `write` gets each at once."""
+    rows: list[Row] = []
+    end = time.monotonic() + seconds
+
+    def add(row: Row) -> None:
+        rows.append(row)
+        write(row)
+        print(' | '.join(row.cells()), flush=True)
+
     for part in (
         bench.neighbor_batches,
         bench.neighbor_epoch,
@@ -268,16 +281,21 @@ def measure(bench: Bench, seconds: float = 1200) -> list[Row]:
     ):
         name = getattr(part, 'func', part).__name__
         if time.monotonic() > end:
-            rows.append(Row(name, note='left out: no time was left'))
+            add(Row(name, note='left out: no time was left'))
             continue
         try:
             for row in part():
-                rows.append(row)
-                print(' | '.join(row.cells()), flush=True)
+                add(row)
         except Exception as error:
-            rows.append(Row(name, note=reason(error)))
-            print(' | '.join(rows[-1].cells()), flush=True)
+            add(Row(name, note=reason(error)))
     return rows
+
+
+def write_row(folder: Path | None, row: Row) -> None:
+    """Adds a row to `rows.jsonl` of a folder, if any."""
+    if folder is not None:
+        with (folder / 'rows.jsonl').open('a') as file:
+            file.write(json.dumps(asdict(row)) + '\n')
 
 
 def write_json(
@@ -319,6 +337,7 @@ def main() -> None:
     parser.add_argument('--graph', default='large')
     parser.add_argument('--minutes', type=float, default=15)
     parser.add_argument('--page', type=Path, help='write the table there')
+    parser.add_argument('--out', type=Path, help='write results there')
     args = parser.parse_args()
     if not torch.cuda.is_available():
         parser.exit(1, 'benchmark/gpu.py: there is no GPU\n')
@@ -327,8 +346,9 @@ def main() -> None:
     rates = measure_rates(device)
     print(rates)
     bench = Bench(load_graph(args.graph), device, rates)
-    rows = measure(bench, 60 * args.minutes)
-    print(write_json(RESULTS, gpu, args.graph, rates, rows))
+    folder = args.out or RESULTS
+    rows = measure(bench, 60 * args.minutes, partial(write_row, args.out))
+    print(write_json(folder, gpu, args.graph, rates, rows))
     if args.page:
         write_page(args.page, table(gpu, rates, rows))
 

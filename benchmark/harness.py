@@ -11,9 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 from torch import Tensor
 
 from torch_gsample.bench.machine import machine
@@ -112,6 +109,11 @@ class Report:
 
     def show(self) -> None:
         """Prints the table."""
+        # Machines that measure may lack rich.
+        from rich.console import Console
+        from rich.markup import escape
+        from rich.table import Table
+
         table = Table(title=self.title)
         for column in self.columns:
             table.add_column(column)

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "../cuda/device.h"
+#include "../cuda/device_state.h"
 
 // What torch's last error in this thread said: from torch 2.13 on, and where
 // there is none this is null.
@@ -36,6 +37,22 @@ bool is_lack(const std::string& cause) {
 
 std::string with_cause(const std::string& cause) {
   return cause.empty() ? "" : "; torch says: " + cause;
+}
+
+// What was wrong, if it was no lack of memory. Torch keeps the text of its
+// error from 2.13 on; before, CUDA's runtime decides.
+std::string other_fault(const std::string& torch_said, int64_t bytes) {
+  const DeviceState state = device_state();
+  if (!state.fault.empty())
+    return "; CUDA says: " + state.fault;
+  if (!torch_said.empty())
+    return is_lack(torch_said) ? "" : with_cause(torch_said);
+  // Torch rounds up, and its sort needs memory of its own.
+  constexpr int64_t kRoom = 8, kBlock = int64_t{64} << 20;
+  if (bytes > (state.free_bytes - kBlock) / kRoom)
+    return "";
+  return "; CUDA reports no fault, and " + std::to_string(state.free_bytes) +
+         " bytes are free: torch's log has the cause";
 }
 
 }  // namespace
@@ -78,18 +95,19 @@ MemoryScope* MemoryScope::current() {
   return scope_of_thread;
 }
 
-// A torch that does not say what was wrong is taken to lack memory: nothing
-// else is wrong with sizes that operators ask for.
 void raise_lack(const char* what,
                 int64_t elements,
                 int64_t bytes,
                 const std::exception& error) {
   const bool simulated = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
   const std::string cause = simulated ? "" : torch_error();
-  if (!cause.empty() && !is_lack(cause))
-    throw std::runtime_error(first_line(error.what()) + with_cause(cause));
+  const std::string fault = simulated ? "" : other_fault(cause, bytes);
   const MemoryScope* scope = MemoryScope::current();
-  throw NoMemory(scope == nullptr ? "torch_gsample" : scope->op(),
+  const std::string op = scope == nullptr ? "torch_gsample" : scope->op();
+  if (!fault.empty())
+    throw std::runtime_error(op + ": no memory was allocated for '" + what +
+                             "' (" + std::to_string(bytes) + " bytes)" + fault);
+  throw NoMemory(op,
                  std::string("'") + what + "' (" + std::to_string(elements) +
                      " elements, " + std::to_string(bytes) + " bytes, after " +
                      std::to_string(scope == nullptr ? 0 : scope->bytes()) +

@@ -56,8 +56,8 @@ class MemoryScope {
   int64_t bytes_ = 0;
 };
 
-// Raises NoMemory if that is what `error`, which came of a call that allocates,
-// is about; the error itself if not.
+// Raises NoMemory if a lack of memory made a call fail that allocates, which
+// threw `error`; an error that names the fault if not.
 [[noreturn]] void raise_lack(const char* what,
                              int64_t elements,
                              int64_t bytes,

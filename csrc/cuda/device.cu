@@ -5,9 +5,19 @@
 #include <stdexcept>
 #include <string>
 
+#include "device_state.h"
 #include "launch.cuh"
 
 namespace gsample {
+
+namespace {
+
+std::string name_of(cudaError_t error) {
+  return std::string(cudaGetErrorString(error)) + " (" +
+         cudaGetErrorName(error) + ")";
+}
+
+}  // namespace
 
 void copy_to_host(void* to,
                   const void* from,
@@ -39,9 +49,20 @@ const void* device_address(const void* host) {
 void poison(void*, size_t) {}
 
 void throw_cuda_error(const char* what, int error) {
-  const auto code = static_cast<cudaError_t>(error);
-  throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(code) +
-                           " (" + cudaGetErrorName(code) + ")");
+  throw std::runtime_error(std::string(what) + ": " +
+                           name_of(static_cast<cudaError_t>(error)));
+}
+
+// Not cudaPeekAtLastError: torch clears the error that it throws, and the last
+// error of this runtime, which is linked statically, is not that of torch's. An
+// error that ended the device's context is the result of every later call.
+DeviceState device_state() {
+  size_t free_bytes = 0, all_bytes = 0;
+  const cudaError_t error = cudaMemGetInfo(&free_bytes, &all_bytes);
+  cudaGetLastError();  // no error of a later call
+  if (error == cudaSuccess || error == cudaErrorMemoryAllocation)
+    return {"", static_cast<int64_t>(free_bytes)};
+  return {name_of(error), 0};
 }
 
 }  // namespace gsample

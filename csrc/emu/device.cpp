@@ -5,10 +5,13 @@
 
 #include <map>
 #include <new>
+#include <optional>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "../bind/device_cuda.h"
+#include "../cuda/device_state.h"
 #include "emulator.h"
 
 namespace gsample {
@@ -26,6 +29,13 @@ std::map<const void*, std::vector<char>>& host_memory() {
 int64_t& allocations_left() {
   static int64_t left = -1;
   return left;
+}
+
+// What the runtime reports when an allocation failed for another reason than a
+// lack of memory; nothing where memory is lacking.
+std::optional<DeviceState>& state_at_fault() {
+  static std::optional<DeviceState> state;
+  return state;
 }
 
 }  // namespace
@@ -54,9 +64,15 @@ void poison(void* memory, size_t bytes) {
 }
 
 void take_memory(int64_t) {
+  if (allocations_left() == 0 && state_at_fault())
+    throw std::runtime_error("an error of torch");
   if (allocations_left() == 0)
     throw std::bad_alloc();
   allocations_left() -= allocations_left() > 0;
+}
+
+DeviceState device_state() {
+  return state_at_fault().value_or(DeviceState{"", 0});
 }
 
 DeviceScope::DeviceScope(const char* op, const Tensor&)
@@ -81,6 +97,16 @@ extern "C" __attribute__((visibility("default"))) void gsample_emulator(
 extern "C" __attribute__((visibility("default"))) void gsample_emulator_memory(
     int64_t allocations) {
   gsample::allocations_left() = allocations;
+}
+
+// Lets that allocation fail for another reason: a fault of the device, or one
+// that CUDA does not know while this many bytes are free. Null: it is a lack.
+extern "C" __attribute__((visibility("default"))) void gsample_emulator_fault(
+    const char* fault,
+    int64_t free_bytes) {
+  gsample::state_at_fault().reset();
+  if (fault != nullptr)
+    gsample::state_at_fault() = gsample::DeviceState{fault, free_bytes};
 }
 
 // Says that memory is the host's, pinned or not, or forgets it.

@@ -13,6 +13,9 @@ from torch_gsample import placement
 
 #: `GSAMPLE_TEST_GPU=1` insists on a GPU.
 HAS_GPU = torch.cuda.is_available() or 'GSAMPLE_TEST_GPU' in os.environ
+#: Parameters of tests that run on a GPU, as a name and as a device.
+ON_GPU = [pytest.param('gpu', marks=pytest.mark.gpu)] * HAS_GPU
+ON_CUDA = [pytest.param('cuda', marks=pytest.mark.gpu)] * HAS_GPU
 
 
 @pytest.fixture(scope='session')
@@ -32,7 +35,7 @@ def emulated(builder):
     return Emulator(built or builder.operators())
 
 
-@pytest.fixture(scope='session', params=['emulated'] + ['gpu'] * HAS_GPU)
+@pytest.fixture(scope='session', params=['emulated'] + ON_GPU)
 def cuda(request):
     """The CUDA operators on CPU tensors: emulated, and on a GPU if any."""
     if request.param == 'gpu':
@@ -40,7 +43,7 @@ def cuda(request):
     return request.getfixturevalue('emulated')
 
 
-@pytest.fixture(scope='session', params=['emulated'] + ['gpu'] * HAS_GPU)
+@pytest.fixture(scope='session', params=['emulated'] + ON_GPU)
 def kernels_from(request):
     """Makes what runs generated kernels, of a function that emulates them."""
 
@@ -50,7 +53,7 @@ def kernels_from(request):
     return kernels
 
 
-@pytest.fixture(params=['emulated'] + ['gpu'] * HAS_GPU)
+@pytest.fixture(params=['emulated'] + ON_GPU)
 def programs(request):
     """Where whole programs run: on simulated CUDA, and on a GPU if any."""
     if request.param == 'gpu':

@@ -125,9 +125,17 @@ class Emulator:
         """Chooses the order of execution and the shape of launches."""
         self._configure(seed, blocks, threads, yield_percent)
 
-    def allow_allocations(self, number):
-        """Lets the one after so many allocations fail; -1: none fails."""
+    def allow_allocations(self, number, fault=None, free_bytes=0):
+        """Lets the one after so many allocations fail; -1: none fails.
+
+        It fails for a lack of memory, or for a fault: CUDA's error, or an
+        empty text for one that CUDA does not know, with some memory free.
+        """
         self._library.gsample_emulator_memory(ctypes.c_int64(number))
+        self._library.gsample_emulator_fault(
+            None if fault is None else fault.encode(),
+            ctypes.c_int64(free_bytes),
+        )
 
     def on_host(self, tensor, pinned=True, hidden=True):
         """A copy of a tensor in memory of the host.

@@ -9,6 +9,7 @@ from torch.utils._pytree import tree_map, tree_map_only
 
 import torch_gsample.ops  # noqa: F401  (registers the operators)
 from tests.compiler.programs import compiled
+from tests.cuda.operands import placed
 from torch_gsample.codegen.cuda_driver import Driver
 from torch_gsample.codegen.vertex_cpp import MATH
 
@@ -33,12 +34,11 @@ class Gpu:
     def operator(self, name):
         """The operator, which takes and returns CPU tensors."""
 
+        operator = getattr(torch.ops.gsample, name).default
+
         def call(*args, **kwargs):
-            out = getattr(torch.ops.gsample, name)(
-                *[self._place(value) for value in args],
-                **{key: self._place(kwargs[key]) for key in kwargs},
-            )
-            return tree_map(torch.Tensor.cpu, out)
+            args, kwargs = placed(operator, args, kwargs, self._place)
+            return tree_map(torch.Tensor.cpu, operator(*args, **kwargs))
 
         return call
 
@@ -52,14 +52,9 @@ class Gpu:
         return tensor
 
     def _place(self, value):
-        if isinstance(value, list):
-            return [self._place(item) for item in value]
         if not isinstance(value, torch.Tensor) or hasattr(value, 'stays'):
             return value
-        # Keys stay: they are read when a kernel is started.
-        rows = value.dim() == 2 and value.shape[1] == 3
-        is_key = value.dtype == torch.int64 and rows
-        return value if is_key else value.to(self.device)
+        return value.to(self.device)
 
 
 class OnGpu:

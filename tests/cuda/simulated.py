@@ -16,6 +16,7 @@ from torch.utils._python_dispatch import (
 )
 from torch.utils._pytree import tree_iter, tree_map
 
+from tests.cuda.operands import without_keys
 from tests.ops.fake_cuda import kernels
 from torch_gsample.vertex.operator import run_fused
 from torch_gsample.vertex.products import run_outer, run_product
@@ -117,10 +118,9 @@ class Simulated(TorchDispatchMode):
         return self.emulated.on_host(tensor, hidden=False)
 
     def _is_readable(self, tensor):
-        """Whether an operator may read a tensor; keys are on the CPU."""
-        is_key = tensor.dim() == 2 and tensor.shape[1] == 3
+        """Whether an operator may read a tensor."""
         there = isinstance(tensor, OnCuda) or tensor.numel() == 0
-        return there or is_key or self.emulated.is_on_host(tensor)
+        return there or self.emulated.is_on_host(tensor)
 
     def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
         if operator is torch.ops.prim.device.default:
@@ -140,7 +140,12 @@ class Simulated(TorchDispatchMode):
                 with self:
                     return COMPOSED[name](*args, **kwargs)
             if cuda:
-                here = [x for x in given if not self._is_readable(x)]
+                read = without_keys(operator, args, kwargs)
+                here = [
+                    x
+                    for x in read
+                    if _is_tensor(x) and not self._is_readable(x)
+                ]
                 assert not here, (operator, here)
                 operator = self.emulated.operator(name)
         else:

@@ -1,6 +1,9 @@
 """`benchmark/gpu.py` runs to its end, here on the CPU with its clock."""
 
 import json
+import os
+import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,12 +15,17 @@ from torch_gsample.datasets import power_law
 TOP = Path(__file__).resolve().parents[2]
 
 
+def not_compiled(program, backend):
+    """The program: compiled ones have tests of their own."""
+    assert callable(backend), 'its name is known only where it is installed'
+    return program
+
+
 @pytest.fixture
 def programs(monkeypatch):
     """The modules of the benchmark."""
     monkeypatch.syspath_prepend(str(TOP / 'benchmark'))
-    # Compiled programs have tests of their own.
-    monkeypatch.setattr(torch, 'compile', lambda program, backend: program)
+    monkeypatch.setattr(torch, 'compile', not_compiled)
     import gpu
     import gpu_bounds
 
@@ -51,7 +59,9 @@ def once(bounds):
 
 def test_every_row_is_measured(bench, programs):
     gpu, _ = programs
-    rows = gpu.measure(bench)
+    written = []
+    rows = gpu.measure(bench, write=written.append)
+    assert written == rows
     assert [row.note for row in rows if 'failed' in row.note] == []
     assert [row for row in rows if row.ms <= 0] == []
     assert rows[0].note == 'the sample of the CPU'
@@ -59,6 +69,16 @@ def test_every_row_is_measured(bench, programs):
     unbounded = [row.name for row in rows if row.bound_ms <= 0]
     assert len(unbounded) == 5, unbounded  # an epoch, and padded samples
     assert 'the same sample' in rows[-1].note
+
+
+@pytest.mark.parametrize(
+    'path', list(TOP.glob('benchmark/*.py')), ids=lambda path: path.name
+)
+def test_benchmarks_run_where_the_package_is_not_installed(path):
+    """No entry point finds the backend then, and rich may be missing."""
+    text = path.read_text()
+    assert not re.search(r'backend=[\'"]', text)
+    assert not re.search(r'^(from|import) rich', text, re.MULTILINE)
 
 
 def test_a_row_that_fails_says_why(bench, programs):
@@ -81,6 +101,10 @@ def test_a_row_that_fails_says_why(bench, programs):
 def test_results_become_a_file_and_a_table(bench, programs, tmp_path):
     gpu, _ = programs
     rows = [gpu.Row('walks', 2.0, 0.5, 2.5, 'x'), gpu.Row('bad', note='y')]
+    for row in rows:
+        gpu.write_row(tmp_path, row)
+    lines = (tmp_path / 'rows.jsonl').read_text().splitlines()
+    assert [json.loads(line)['name'] for line in lines] == ['walks', 'bad']
     path = gpu.write_json(tmp_path, 'NVIDIA H200', 'tiny', bench.rates, rows)
     assert path.name.startswith('cuda-nvidia-h200-20')
     assert json.loads(path.read_text())['rows'][0]['bound_ms'] == 0.5
@@ -93,6 +117,20 @@ def test_results_become_a_file_and_a_table(bench, programs, tmp_path):
     assert 'What is to be reached' in text
     gpu.write_page(page, 'again')  # what was measured before goes
     assert '| walks |' not in page.read_text()
+
+
+def test_the_profile_of_kernels_runs(tmp_path):
+    command = [sys.executable, 'benchmark/gpu_profile.py', '--graph', 'tiny']
+    out = tmp_path / 'kernels.jsonl'
+    subprocess.run(
+        [*command, '--device', 'cpu', '--out', out],
+        cwd=TOP,
+        env=os.environ | {'PYTHONPATH': str(TOP)},
+        check=True,
+    )
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert len({row['call'] for row in rows}) == 5
+    assert 'gsample::random_walk' in {row['kernel'] for row in rows}
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason='it would measure')

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tests.cuda.conftest import HAS_GPU
+from tests.cuda.conftest import ON_CUDA
 from tests.cuda.test_hetero_neighbor_sample import SHAPES, some_seeds
 from tests.ops import test_hetero_neighbor_sample as hetero
 from tests.ops.cases import OPTIONS
@@ -146,7 +146,7 @@ def test_a_relation_takes_no_room_of_others(cuda, relation):
             out.check()
 
 
-@pytest.mark.parametrize('device', ['cuda'] * HAS_GPU)
+@pytest.mark.parametrize('device', ON_CUDA)
 def test_a_cuda_graph_samples_anew_for_each_key(device):
     """It takes a GPU: the key is read, and the seeds, at each replay."""
     host = hetero.some_graphs(), some_seeds()

@@ -13,7 +13,7 @@ import torch
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.sampler import NodeSamplerInput
 
-from tests.cuda.conftest import HAS_GPU
+from tests.cuda.conftest import ON_GPU
 from torch_gsample import placement
 from torch_gsample.loader import (
     LinkNeighborLoader,
@@ -78,7 +78,7 @@ def in_place(monkeypatch, driver):
     return fake
 
 
-@pytest.fixture(params=['in-place'] + ['gpu'] * HAS_GPU)
+@pytest.fixture(params=['in-place'] + ON_GPU)
 def gpu(request):
     """Where batches are when they are made on the device `'cuda'`."""
     if request.param == 'gpu':

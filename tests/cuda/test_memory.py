@@ -64,6 +64,36 @@ def test_every_allocation_of_an_operator_may_fail(name, simulated, emulated):
     assert all(map(torch.equal, again, want))
 
 
+@pytest.mark.parametrize(
+    ('fault', 'free_bytes', 'said'),
+    [
+        (
+            'an illegal memory access was encountered',
+            0,
+            'CUDA says: an illegal memory access was encountered',
+        ),
+        ('', 2**40, f'CUDA reports no fault, and {2**40} bytes are free: '),
+    ],
+    ids=['of-the-device', 'unknown'],
+)
+def test_a_fault_is_not_called_a_lack_of_memory(
+    simulated, emulated, fault, free_bytes, said
+):
+    """Torch before 2.13 tells an operator only that it failed."""
+    with simulated.running():
+        call = partial(CALLS['slice_cols'], Operands(simulated.put))
+        emulated.allow_allocations(1, fault, free_bytes)
+        with pytest.raises(RuntimeError) as raised:
+            call()
+        emulated.allow_allocations(1, '', free_bytes=100)
+        with pytest.raises(torch.OutOfMemoryError):
+            call()
+    assert type(raised.value) is RuntimeError
+    text = str(raised.value).splitlines()[0]
+    assert text.startswith('slice_cols: no memory was allocated for ')
+    assert said in text
+
+
 @pytest.mark.parametrize('name', ['neighbor_sample', 'sample_hops'])
 @pytest.mark.parametrize('last', [False, True])
 def test_calls_that_fail_leave_nothing(name, last, simulated, emulated):

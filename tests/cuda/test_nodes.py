@@ -197,14 +197,18 @@ def test_a_node_beyond_the_graph_ends_in_an_error(cuda, bad):
                 operator(id, ptr, num_nodes)
 
 
+def test_a_draw_needs_a_tensor_of_its_device(emulated):
+    """With none the dispatcher of torch takes the operator of the CPU."""
+    with pytest.raises(RuntimeError, match="'cum_weight' or 'device_of' m"):
+        emulated.operator('sample_nodes')(2, 2, make_key(0))
+    with pytest.raises(RuntimeError, match="'device_of' must be given on"):
+        emulated.operator('sample_nodes_segments')(2, 2, KEYS)
+
+
 def test_counts_that_do_not_fit_end_in_an_error(cuda):
     cum_weight = weights_of('positive', torch.tensor([0, 2]))
     sample = cuda.operator('sample_nodes')
     options = {'cum_weight': cum_weight}
-    with pytest.raises(RuntimeError, match="'cum_weight' or 'device_of' m"):
-        sample(2, 2, make_key(0))
-    with pytest.raises(RuntimeError, match="'device_of' must be given on"):
-        cuda.operator('sample_nodes_segments')(2, 2, KEYS)
     with pytest.raises(RuntimeError, match="'num_nodes' must not be neg"):
         sample(-1, 2, make_key(0), **options)
     with pytest.raises(RuntimeError, match=r"'k' must be in \[0, 2\^31\)"):

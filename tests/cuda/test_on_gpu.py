@@ -8,8 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
+import torch_gsample.ops  # noqa: F401  (registers the operators)
 from tests.cuda.emulated import CSRC
+from tests.cuda.operands import placed
 
 HERE = Path(__file__).parent
 #: Tests of what has no operator of its own: generated kernels, whole programs.
@@ -61,11 +64,11 @@ def test_each_operator_with_a_kernel_runs_on_a_gpu():
 
 @pytest.fixture(scope='module')
 def collected():
-    """What `make test-cuda` runs."""
+    """What `make test-cuda-parity` runs."""
     command = [sys.executable, '-m', 'pytest', '--collect-only', '-q']
     options = ['-o', 'addopts=', '-p', 'no:cacheprovider']
     done = subprocess.run(
-        [*command, *options, '-k', 'not emulated', HERE],
+        [*command, *options, '-m', 'gpu', HERE],
         cwd=HERE.parents[1],
         env=os.environ | {'GSAMPLE_TEST_GPU': '1'},
         capture_output=True,
@@ -73,6 +76,38 @@ def collected():
     )
     assert done.returncode == 0, done.stdout
     return done.stdout.splitlines()
+
+
+def test_nothing_else_is_selected_for_a_gpu(collected):
+    tests = [line for line in collected if '::' in line]
+    assert len(tests) > 500
+    on_gpu = re.compile(r'\[(.*-)?(gpu|cuda)\b')
+    assert [line for line in tests if not on_gpu.search(line)] == []
+
+
+class Moved:
+    """A tensor that was moved to a GPU."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+
+def test_operands_are_moved_unless_the_schema_calls_them_keys():
+    rows = torch.arange(12).view(4, 3)  # of the shape of a key
+    index, ids = torch.tensor([1]), torch.tensor([0, 1])
+    gather = torch.ops.gsample.gather_rows.default
+    args, _ = placed(gather, [rows, index], {}, Moved)
+    assert args[0].tensor is rows
+    assert args[1].tensor is index
+    args, kwargs = placed(
+        torch.ops.gsample.sample_hops.default,
+        [rows, rows, ids, [2], [rows]],
+        {'call_id': [0], 'cum_weight': rows},
+        lambda x: Moved(x) if isinstance(x, torch.Tensor) else x,
+    )
+    assert [type(x) for x in args[:3]] == [Moved] * 3
+    assert args[3:] == [[2], [rows]]
+    assert type(kwargs['cum_weight']) is Moved
 
 
 @pytest.mark.parametrize('name', OTHERS)

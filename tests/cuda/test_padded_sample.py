@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tests.cuda import test_neighbor_sample as cases
-from tests.cuda.conftest import HAS_GPU
+from tests.cuda.conftest import ON_CUDA
 from tests.ops.cases import arguments
 from tests.ops.compare import assert_equal_tensors
 from torch_gsample import ops
@@ -57,7 +57,7 @@ def test_faults_are_noted_and_the_sample_is_empty(cuda):
             faulty(cuda, most=most).check()
 
 
-@pytest.mark.parametrize('device', ['cuda'] * HAS_GPU)
+@pytest.mark.parametrize('device', ON_CUDA)
 def test_a_cuda_graph_samples_anew_for_each_key(device):
     """It takes a GPU: the key is read, and the seeds, at each replay."""
     graph = [tensor.to(device) for tensor in cases.skewed_graph(0)]

@@ -19,6 +19,27 @@ def runtime(name):
     return done.stdout.strip()
 
 
+def without_gpu(environment):
+    """An environment in which no part of CUDA is loaded below a sanitizer."""
+    environment = dict(environment, CUDA_VISIBLE_DEVICES='')
+    environment.pop('GSAMPLE_TEST_GPU', None)
+    return environment
+
+
+def test_sanitizers_start_no_test_on_a_gpu(monkeypatch):
+    monkeypatch.setenv('GSAMPLE_TEST_GPU', '1')
+    code = 'from tests.cuda.conftest import HAS_GPU; print(HAS_GPU)'
+    done = subprocess.run(
+        [sys.executable, '-c', code],
+        capture_output=True,
+        text=True,
+        cwd=TESTS.parents[1],
+        env=without_gpu(os.environ),
+        check=True,
+    )
+    assert done.stdout == 'False\n'
+
+
 @pytest.mark.parametrize(
     ('sanitizer', 'libraries'),
     [('thread', ['tsan']), ('address', ['asan', 'ubsan'])],
@@ -27,7 +48,7 @@ def test_kernels_are_clean(builder, sanitizer, libraries):
     """The tests that are marked so, in a process of their own."""
     supp = TESTS.parent / 'sanitize' / 'tsan.supp'
     environment = {
-        **os.environ,
+        **without_gpu(os.environ),
         'GSAMPLE_EMULATED': str(builder.operators(sanitizer)),
         'LD_PRELOAD': ' '.join(map(runtime, libraries)),
         'ASAN_OPTIONS': 'detect_leaks=0',

@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from tests.compiler.programs import PROGRAMS, graph, tensors
 from tests.compiler.test_super_batch import batches, keys
-from tests.cuda.conftest import HAS_GPU
+from tests.cuda.conftest import ON_GPU
 from tests.cuda.simulated import DEVICE, OnCuda, Simulated, held
 from torch_gsample import SparseSample, super_batch
 from torch_gsample.compiler.pipeline import PASSES
@@ -86,7 +86,7 @@ def test_batches_together(emulated, lowered, name):
     assert simulated.kernels
 
 
-@pytest.fixture(params=['cpu'] + ['gpu'] * HAS_GPU)
+@pytest.fixture(params=['cpu'] + ON_GPU)
 def device(request):
     return {'cpu': 'cpu', 'gpu': 'cuda'}[request.param]
 

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from tests.cuda.conftest import HAS_GPU
+from tests.cuda.conftest import ON_GPU
 from tests.cuda.generated import (
     ARCHS,
     Kernels,
@@ -160,7 +160,7 @@ def test_programs_run_on_a_gpu(kernels, programs_of_kernels, name):
         torch.testing.assert_close(a, b)
 
 
-@pytest.fixture(params=['cpu'] + ['gpu'] * HAS_GPU)
+@pytest.fixture(params=['cpu'] + ON_GPU)
 def device(request):
     return {'cpu': 'cpu', 'gpu': 'cuda'}[request.param]
 

@@ -258,7 +258,6 @@ class SparseSample(
                 ``cache_bytes`` is negative, or given for a matrix that is not
                 square or on a GPU.
         """
-
         if cache_bytes < 0:
             raise ValueError(
                 f"pin: 'cache_bytes' must not be negative (got {cache_bytes})"

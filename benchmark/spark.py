@@ -34,7 +34,10 @@ from torch_gsample.datasets import power_law
 OPERATORS: dict[str, dict[str, Any]] = {
     'random_vertex': {},
     'random_edge': {},
-    'random_vertex_neighborhood': {'direction': 'out'},
+    'random_vertex_neighborhood': {  # as the peer does it
+        'direction': 'out',
+        'keep_edges': 'induced',
+    },
     'random_walk': {'walkers': 10_000},
 }
 SHARE = {'random_vertex_neighborhood': 0.02, 'random_walk': 0.05}

@@ -1,3 +1,4 @@
+import pytest
 import torch
 
 from tests.algorithms.graphs import (
@@ -6,6 +7,7 @@ from tests.algorithms.graphs import (
     features,
     runs,
     skewed_graph,
+    star,
 )
 from torch_gsample.algorithms import AsGCN
 from torch_gsample.rng import make_key, program_scope
@@ -84,12 +86,48 @@ def test_variance_loss_estimates_the_variance_and_its_gradient():
         [S] = sampler(A, SEEDS, [30], x)
         value = sampler.variance(S, h[S.row()])
         [slope] = torch.autograd.grad(value, sampler.weight)
-        # The mean of the draws stands for mu: 1 / k of the variance is missing
-        return torch.cat([value.view(1) * 30 / 29, slope])
+        return torch.cat([value.view(1), slope])
 
     samples = runs(loss, 1000)
     assert_mean(samples[:, 0], exact.detach())
     assert_mean(samples[:, 1:], gradient)
+
+
+def test_variance_and_gradient_of_two_draws_are_unbiased():
+    """With few draws, what stands for the mean matters most."""
+    A, (x, h) = skewed_graph(), planted()
+    sampler = AsGCN(3).double()
+    exact = exact_variance(sampler, A, x, h, 2)
+    [gradient] = torch.autograd.grad(exact, sampler.weight)
+
+    def loss():
+        [S] = sampler(A, SEEDS, [2], x)
+        value = sampler.variance(S, h[S.row()])
+        [slope] = torch.autograd.grad(value, sampler.weight)
+        return torch.cat([value.view(1), slope])
+
+    samples = runs(loss, 1000)
+    assert_mean(samples[:, 0], exact.detach())
+    assert_mean(samples[:, 1:], gradient)
+
+
+def test_one_draw_has_no_variance():
+    A, x = skewed_graph(), features(40)
+    sampler = AsGCN(3).double()
+    [S] = sampler(A, SEEDS, [1], x)
+    with pytest.raises(ValueError, match=r"'S' must have at least 2.*got 1"):
+        sampler.variance(S, x[S.row()])
+
+
+def test_nodes_without_neighbours_have_no_variance():
+    A, x = star(8), features(9)
+    sampler = AsGCN(3).double()
+    leaves = torch.tensor([3, 4])
+    layers = sampler(A, leaves, [5, 5], x)  # of columns, then of none
+    losses = [sampler.variance(S, x[S.row()]) for S in layers]
+    assert losses == [0, 0]
+    sum(losses).backward()
+    assert sampler.weight.grad.abs().sum() == 0
 
 
 def test_variance_falls_when_its_loss_is_optimised():

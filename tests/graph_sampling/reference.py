@@ -46,16 +46,25 @@ def random_edge(edges, size, fraction, seed, ids=None):
 
 
 def random_vertex_neighborhood(
-    edges, size, fraction, direction, seed, keep_isolated=False
+    edges,
+    size,
+    fraction,
+    direction,
+    seed,
+    keep_edges='incident',
+    keep_isolated=False,
 ):
     drawn = {v for v in range(size) if uniform(v, seed, KEEP) < fraction}
-    kept = set(drawn)
-    for u, v in edges:
-        if direction != 'in' and u in drawn:
-            kept.add(v)
-        if direction != 'out' and v in drawn:
-            kept.add(u)
-    return induced(edges, kept, keep_isolated)
+    touched = [
+        e
+        for e, (u, v) in enumerate(edges)
+        if (direction != 'in' and u in drawn)
+        or (direction != 'out' and v in drawn)
+    ]
+    ends = {v for e in touched for v in edges[e]}
+    if keep_edges == 'induced':
+        return induced(edges, drawn | ends, keep_isolated)
+    return sorted(drawn | ends if keep_isolated else ends), touched
 
 
 def random_walk(

@@ -1,5 +1,7 @@
 """The operators give what plain loops give, and keep what they promise."""
 
+from itertools import product
+
 import pytest
 import torch
 from scipy.stats import binomtest
@@ -35,13 +37,16 @@ def operators(data, fraction, seed, **kwargs):
         gs.random_vertex(data, fraction, seed=seed, **kwargs),
         reference.random_vertex(edges, size, fraction, seed, **kwargs),
     )
-    for direction in ('in', 'out', 'both'):
+    for direction, keep_edges in product(
+        ('in', 'out', 'both'), ('incident', 'induced')
+    ):
+        kept = kwargs | {'keep_edges': keep_edges}
         yield (
             gs.random_vertex_neighborhood(
-                data, fraction, direction, seed=seed, **kwargs
+                data, fraction, direction, seed=seed, **kept
             ),
             reference.random_vertex_neighborhood(
-                edges, size, fraction, direction, seed, **kwargs
+                edges, size, fraction, direction, seed, **kept
             ),
         )
     for walkers, p in ((1, 0.1), (4, 0.0), (7, 1.0), (50, 0.3)):
@@ -62,6 +67,47 @@ def test_operators_give_what_the_reference_gives(fraction, keep_isolated):
             data, fraction, seed, keep_isolated=keep_isolated
         ):
             assert reference.as_lists(got) == expected
+
+
+def test_a_neighborhood_has_the_edges_that_touch_a_drawn_vertex():
+    """Vertex 0 alone is drawn: 1 -> 2 joins two of its neighbours."""
+    data = Data(
+        edge_index=torch.tensor([[0, 0, 1, 2, 3], [1, 2, 2, 0, 1]]),
+        num_nodes=4,
+    )
+    seed = next(
+        seed
+        for seed in range(1000)
+        if gs.random_vertex(
+            data, 0.1, seed=seed, keep_isolated=True
+        ).n_id.tolist()
+        == [0]
+    )
+    for direction, keep_edges, expected in (
+        ('out', 'incident', [0, 1]),
+        ('in', 'incident', [3]),
+        ('both', 'incident', [0, 1, 3]),
+        ('out', 'induced', [0, 1, 2, 3]),
+        ('in', 'induced', [1, 3]),
+        ('both', 'induced', [0, 1, 2, 3]),
+    ):
+        sample = gs.random_vertex_neighborhood(
+            data, 0.1, direction, seed=seed, keep_edges=keep_edges
+        )
+        assert sample.e_id.tolist() == expected
+
+
+def test_a_neighborhood_of_a_few_vertices_has_a_few_edges():
+    """A share f touches 1 - (1 - f)^2 of the edges; induced ones are most."""
+    graph = power_law(20_000, 320_000, 2000)
+    edge_index = torch.stack([graph.indices, graph.col()]).long()
+    data = Data(edge_index=edge_index, num_nodes=20_000)
+    sample = gs.random_vertex_neighborhood(data, 0.02, seed=1)
+    assert abs(sample.num_edges / 320_000 - 0.04) < 0.02
+    whole = gs.random_vertex_neighborhood(
+        data, 0.02, seed=1, keep_edges='induced'
+    )
+    assert whole.num_edges / 320_000 > 0.3
 
 
 @pytest.mark.parametrize('fraction', [0, 0.3, 1.0])
@@ -147,6 +193,12 @@ BAD = [
         dict(fraction=1, direction='up'),
         ValueError,
         'direction',
+    ),
+    (
+        gs.random_vertex_neighborhood,
+        dict(fraction=1, keep_edges='all'),
+        ValueError,
+        'keep_edges',
     ),
     (gs.random_walk, dict(fraction=1, walkers=0), ValueError, 'walkers'),
     (

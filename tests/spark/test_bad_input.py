@@ -61,6 +61,10 @@ def test_operators_check_before_a_job(frame, vertices, edges, operator):
 def test_their_other_arguments_are_checked(vertices, edges):
     with pytest.raises(ValueError, match=r"'direction'.*up"):
         on_spark.random_vertex_neighborhood(vertices, edges, 0.5, 'up')
+    with pytest.raises(ValueError, match=r"'keep_edges'.*all"):
+        on_spark.random_vertex_neighborhood(
+            vertices, edges, 0.5, keep_edges='all'
+        )
     with pytest.raises(ValueError, match="'walkers' must be at least 1"):
         on_spark.random_walk(vertices, edges, 0.5, walkers=0)
     with pytest.raises(ValueError, match="'jump_probability'"):

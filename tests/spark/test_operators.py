@@ -66,6 +66,33 @@ def test_samples_are_those_of_tensors(frames, data, name, args, partitions):
         assert found(sample) == expected(local)
 
 
+@pytest.mark.parametrize(
+    ('direction', 'keep_edges', 'keep_isolated'),
+    [
+        ('in', 'induced', False),
+        ('both', 'induced', True),
+        ('out', 'incident', True),
+    ],
+)
+def test_neighborhoods_have_the_edges_of_tensors(
+    frames, data, direction, keep_edges, keep_isolated
+):
+    options = dict(seed=5, keep_edges=keep_edges, keep_isolated=keep_isolated)
+    name = 'random_vertex_neighborhood'
+    local = getattr(graph_sampling, name)(data, 0.2, direction, **options)
+    sample = getattr(on_spark, name)(*frames, 0.2, direction, **options)
+    assert 0 < local.num_edges < data.num_edges
+    assert found(sample) == expected(local)
+
+
+def test_edges_that_touch_a_drawn_vertex_are_not_joined(frames):
+    """Their two ends say it: nothing is shuffled."""
+    sample = on_spark.random_vertex_neighborhood(*frames, 0.2, seed=12)
+    plan = sample.edges._jdf.queryExecution().toString()
+    assert 'Join' not in plan
+    assert 'Exchange' not in plan
+
+
 def test_draws_of_edges_belong_to_their_ids(frames, data):
     vertices, edges = frames
     edges = edges.withColumn('id', edges.e * 3)

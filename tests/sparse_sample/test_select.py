@@ -121,6 +121,22 @@ def test_collective_frequencies_follow_their_probabilities():
     assert bool(((count / size - probs).abs() < 4 * error).all())
 
 
+def test_collective_samples_are_uniform_and_by_degree_on_request():
+    """gSampler's paper draws by degree where no probabilities are given."""
+    row = torch.tensor([0, 1, 1, 1, 3, 3])  # row 2 holds no edge
+    A = SparseSample.from_coo(row, torch.tensor([0, 0, 1, 2, 1, 2]))
+    size = 20_000
+    for probs, expected in (
+        (None, [1 / 3, 1 / 3, 0, 1 / 3]),
+        (A.degree(dim=1), [1 / 6, 3 / 6, 0, 2 / 6]),
+    ):
+        S = A.collective_sample(size, probs, replace=True)
+        count = torch.bincount(S.row_ids, minlength=4)
+        expected = torch.tensor(expected).double()
+        error = (expected * (1 - expected) / size).sqrt()
+        assert bool(((count / size - expected).abs() <= 4 * error).all())
+
+
 def test_nothing_is_sampled_of_nothing():
     A = SparseSample.from_coo(
         torch.empty(0).long(), torch.empty(0).long(), shape=(3, 3)

@@ -81,16 +81,30 @@ class AsGCN(torch.nn.Module):
                 \mathbb{E}_q \Big\| \frac{A[u, v]}{q(u)} h_u \Big\|^2
                 - \|\mu_v\|^2 \Big)
 
-        estimated from the draws; so is its gradient, without bias, up to the
-        :math:`\mu_v` of the draws.
+        estimated from the :math:`k` draws: the value is their sample variance
+        (with :math:`k - 1`) over :math:`k`. The value and its gradient are
+        without bias. A layer without rows, of columns without neighbours, has
+        a variance of 0.
 
         Args:
             S (SparseSample): A layer, ``[k, num_cols]``.
             h (torch.Tensor): ``[k, F]``, the features of its rows.
+
+        Raises:
+            ValueError: If ``S`` has one row: one draw says nothing about the
+                variance.
         """
         k, h = S.num_rows, h.detach()
+        if k == 1:
+            raise ValueError(
+                "AsGCN.variance: 'S' must have at least 2 rows, as one draw "
+                'has no variance (got 1)'
+            )
+        if S.num_cols == 0:
+            return S.values().sum()  # 0
         fixed = S.with_value(S.values().detach())
         # E_q'[f^2 / (q q')] = sum_u f^2 / q, differentiated by q alone
         second = ((S * fixed).T @ h.square().sum(dim=1)).mean()
-        mean = fixed.T @ h
-        return second - mean.square().sum(dim=1).mean() / k
+        square = (fixed.T @ h).square().sum(dim=1).mean()
+        # E[square] = |mu|^2 + variance. No gradient: mu does not depend on q.
+        return second - (square - second.detach()) / max(k - 1, 1)

@@ -78,3 +78,17 @@ def checked_direction(op: str, direction: str) -> str:
             f'(got {direction!r})'
         )
     return direction
+
+
+def checked_keep_edges(op: str, keep_edges: str) -> str:
+    """Returns which edges of a neighbourhood are kept.
+
+    Raises:
+        ValueError: If it is not known.
+    """
+    if keep_edges not in ('incident', 'induced'):
+        raise ValueError(
+            f"{op}: 'keep_edges' must be 'incident' or 'induced' (got "
+            f'{keep_edges!r})'
+        )
+    return keep_edges

@@ -1,8 +1,8 @@
-"""Four ways to sample a graph, after Gradoop's.
+"""Four ways to sample a graph: those of Gradoop.
 
-They are those of `"Distributed Graph Sampling"
-<https://doi.org/10.1007/978-3-030-38961-1_1>`_ (Gomez et al.), and each gives
-the subgraph of what it kept.
+They are those of "Graph Sampling with Distributed In-Memory Dataflow Systems"
+(Gomez et al., BTW 2021). ``docs/spark.md`` compares them with `Gradoop
+<https://github.com/dbs-leipzig/gradoop>`_, one by one.
 """
 
 import torch
@@ -101,9 +101,10 @@ def random_vertex_neighborhood(
     direction: str = 'both',
     *,
     seed: int | None = None,
+    keep_edges: str = 'incident',
     keep_isolated: bool = False,
 ) -> Data:
-    """Keeps random vertices, their neighbours, and all edges between them.
+    """Keeps random vertices, their neighbours, and the edges that join them.
 
     Args:
         data (Data): See :func:`random_vertex`.
@@ -112,6 +113,11 @@ def random_vertex_neighborhood(
             drawn one leads to, ``'in'`` those with an edge to a drawn one,
             ``'both'`` adds both.
         seed (int, optional): See :func:`random_vertex`.
+        keep_edges (str, optional): ``'incident'`` keeps the edges that leave
+            a drawn vertex, enter one, or both, as ``direction`` says.
+            ``'induced'`` keeps all edges between drawn vertices and their
+            neighbours: most of a graph with hubs, even for a small
+            ``fraction``.
         keep_isolated (bool, optional): See :func:`random_vertex`.
 
     Returns:
@@ -120,8 +126,8 @@ def random_vertex_neighborhood(
     Raises:
         IndexError: If an edge has a vertex that does not exist.
         TypeError: If ``fraction`` is no number.
-        ValueError: If ``fraction`` is outside [0, 1], or ``direction`` is
-            none.
+        ValueError: If ``fraction`` is outside [0, 1], or ``direction`` or
+            ``keep_edges`` is not known.
 
     Example:
         >>> edge_index = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])
@@ -132,13 +138,15 @@ def random_vertex_neighborhood(
     op = 'random_vertex_neighborhood'
     src, dst, size = _graph(op, data)
     direction = draws.checked_direction(op, direction)
-    drawn = _kept_vertices(op, size, fraction, draws.checked_seed(seed))
-    kept = drawn.clone()
-    if direction in ('out', 'both'):
-        kept[dst[drawn[src]]] = True
-    if direction in ('in', 'both'):
-        kept[src[drawn[dst]]] = True
-    return _sampled(data, kept, kept[src] & kept[dst], keep_isolated)
+    keep_edges = draws.checked_keep_edges(op, keep_edges)
+    kept = _kept_vertices(op, size, fraction, draws.checked_seed(seed))
+    leave, enter = kept[src], kept[dst]
+    touched = {'out': leave, 'in': enter, 'both': leave | enter}[direction]
+    if keep_edges == 'induced':
+        kept[src[touched]] = True
+        kept[dst[touched]] = True
+        touched = kept[src] & kept[dst]
+    return _sampled(data, kept, touched, keep_isolated)
 
 
 def random_walk(

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from torch.utils.data import get_worker_info
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.loader.base import DataLoaderIterator
 from torch_geometric.sampler import BaseSampler
@@ -35,6 +36,7 @@ from torch_gsample.loader.watch import BatchWatch, Watched
 from torch_gsample.rng import batch_scope
 from torch_gsample.samplers.base import KeyedSampler
 from torch_gsample.samplers.counts import Counts
+from torch_gsample.samplers.gradients import check_no_gradients, is_trainable
 from torch_gsample.samplers.node_wise import NeighborSampler
 from torch_gsample.samplers.program import ProgramSampler
 
@@ -96,11 +98,14 @@ class KeyedLoader:
             self.static_shapes = StaticShapes(name, static_shapes, sampler)
         if kwargs.get('filter_per_worker') is None:
             kwargs['filter_per_worker'] = _filter_per_worker(data, kwargs)
+        if isinstance(sampler, ProgramSampler) and is_trainable(sampler):
+            _check_nothing_ahead(name, sampler, prefetch, kwargs)
+            prefetch = 0
+        elif isinstance(sampler, ProgramSampler) and sampler.compile:
+            self._ahead_of = sampler
         if prefetch is None:
             keyed = isinstance(sampler, KeyedSampler)
             prefetch = DEFAULT_PREFETCH if keyed else 0
-        if isinstance(sampler, ProgramSampler) and sampler.compile:
-            self._ahead_of = sampler
         # Samplers without a seed have none that all processes must share.
         seed: int | None = 0
         if isinstance(sampler, KeyedSampler):
@@ -258,12 +263,16 @@ class KeyedLoader:
             self._shard,
         )
 
-    def _keyed_sampler(self) -> KeyedSampler | None:
+    def _graph_sampler(self) -> BaseSampler | None:
         for name in ('node_sampler', 'link_sampler'):
-            sampler = getattr(self, name, None)
-            if isinstance(sampler, KeyedSampler):
+            sampler: BaseSampler | None = getattr(self, name, None)
+            if sampler is not None:
                 return sampler
         return None
+
+    def _keyed_sampler(self) -> KeyedSampler | None:
+        sampler = self._graph_sampler()
+        return sampler if isinstance(sampler, KeyedSampler) else None
 
     def filter_fn(self, out: Any) -> Any:
         """Makes a batch of a sample."""
@@ -273,7 +282,19 @@ class KeyedLoader:
         return join_features(self, filter_fn.__func__, out)
 
     def collate_fn(self, index: Any) -> Any:
-        """Samples a batch under its number, or a group of them."""
+        """Samples a batch under its number, or a group of them.
+
+        Raises:
+            ValueError: If a sample requires gradients, and is made in a
+                worker, which cannot send them, or ahead of its step.
+        """
+        out = self._collate(index)
+        ahead = in_prefetch_thread() and self._graph_sampler() is not None
+        if ahead or get_worker_info() is not None:
+            check_no_gradients(type(self).__name__, out)
+        return out
+
+    def _collate(self, index: Any) -> Any:
         if isinstance(index, Group):
             assert self._ahead_of is not None
             return sample_group(self, self._ahead_of, index)
@@ -289,6 +310,33 @@ class KeyedLoader:
         if name == 'dataset' and isinstance(value, range):
             value = IndexRange(len(value))
         super().__setattr__(name, value)
+
+
+def _check_nothing_ahead(
+    name: str,
+    sampler: ProgramSampler,
+    prefetch: int | None,
+    kwargs: dict[str, Any],
+) -> None:
+    """Checks that a sampler that trains draws by the parameters of each step.
+
+    Workers would draw by a copy of its parameters, and a thread by what they
+    were some steps before, for a sample that depends on time.
+
+    Raises:
+        ValueError: If there are workers, or batches are made ahead.
+    """
+    counts = {
+        'num_workers': kwargs.get('num_workers', 0),
+        'prefetch': prefetch or 0,
+    }
+    for option, value in counts.items():
+        if value > 0:
+            raise ValueError(
+                f"{name}: '{option}' must be 0 with a sampler that trains, "
+                f'{sampler!r}, which draws by the parameters of each step; '
+                f"or freeze it by 'requires_grad_(False)' (got {value})"
+            )
 
 
 def _filter_per_worker(data: Any, kwargs: dict[str, Any]) -> bool | None:

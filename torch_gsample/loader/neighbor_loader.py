@@ -95,7 +95,8 @@ class NeighborLoader(KeyedLoader, pyg_loader.NeighborLoader):
         prefetch (int, optional): Batches that a thread makes ahead, or, with
             workers, joins the features to. Only ``transform`` stays in the
             caller's thread. (default: 2, but 0 for a ``sampler`` that is no
-            :class:`KeyedSampler`, whose draws may depend on where it runs)
+            :class:`KeyedSampler`, whose draws may depend on where it runs, or
+            that trains)
         rank (int, optional): The number of this process in distributed
             training, with ``world_size`` and ``seed``.
         world_size (int, optional): How many processes there are: each gets
@@ -112,7 +113,8 @@ class NeighborLoader(KeyedLoader, pyg_loader.NeighborLoader):
 
     Raises:
         ImportError: If there is no rich for ``progress``.
-        ValueError: If arguments contradict each other.
+        ValueError: If arguments contradict each other, or a ``sampler`` that
+            trains gets workers or a ``prefetch``.
 
     Example:
         >>> import torch

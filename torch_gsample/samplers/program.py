@@ -68,8 +68,8 @@ class ProgramSampler(KeyedSampler):
     attributes, to the batch; PyG's own loaders have no place for what a
     sampler computes and leave them out.
 
-    What the matrices draw is a function of (seed, epoch, batch): the same for
-    any number of workers and threads. Draws from torch's generator are not.
+    What the matrices draw is a function of (seed, epoch, batch), and of the
+    parameters of a program that trains. Draws from torch's generator are not.
 
     Args:
         data (Data or HeteroData or (FeatureStore, GraphStore)): The graph.

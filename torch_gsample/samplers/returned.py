@@ -6,8 +6,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils.data import get_worker_info
 
 from torch_gsample.algorithms.shadow import Subgraphs
+from torch_gsample.samplers.gradients import check_no_gradients
 from torch_gsample.samplers.graph_input import SamplerGraph
 from torch_gsample.samplers.layers import Relations
 from torch_gsample.sparse_sample import SparseSample
@@ -48,8 +50,11 @@ def read_returned(
 
     Raises:
         TypeError: If it is something else.
-        ValueError: If a matrix or an attribute does not fit the graph.
+        ValueError: If a matrix or an attribute does not fit the graph, or a
+            worker would have to send gradients.
     """
+    if get_worker_info() is not None:
+        check_no_gradients(name, returned)
     sample, attributes = returned, None
     if isinstance(returned, tuple) and len(returned) == 2:
         first, second = returned

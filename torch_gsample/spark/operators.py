@@ -6,13 +6,14 @@ comes back is lazy, and is what :mod:`torch_gsample.graph_sampling` gives for
 the same seed, whatever the partitions are.
 """
 
+from functools import reduce
+from operator import or_
 from typing import NamedTuple
 
 from torch_gsample.graph_sampling import draws
 from torch_gsample.spark.frames import (
     Column,
     DataFrame,
-    F,
     checked_graph,
     draw,
     draw_edges,
@@ -126,11 +127,15 @@ def random_vertex_neighborhood(
     direction: str = 'both',
     *,
     seed: int | None = None,
+    keep_edges: str = 'incident',
     keep_isolated: bool = False,
 ) -> SampledGraph:
-    """Keeps random vertices, their neighbours, and all edges between them.
+    """Keeps random vertices, their neighbours, and the edges that join them.
 
     See :func:`torch_gsample.graph_sampling.random_vertex_neighborhood`.
+    Whether an edge touches a drawn vertex is known from its ends: nothing is
+    shuffled, but for the vertices. ``keep_edges='induced'`` joins the edges
+    with the kept vertices, twice.
 
     Args:
         vertices (DataFrame): See :func:`random_vertex`.
@@ -138,12 +143,13 @@ def random_vertex_neighborhood(
         fraction (float): The probability that a vertex is drawn, in [0, 1].
         direction (str, optional): ``'out'``, ``'in'`` or ``'both'``.
         seed (int, optional): See :func:`random_vertex`.
+        keep_edges (str, optional): ``'incident'`` or ``'induced'``.
         keep_isolated (bool, optional): See :func:`random_vertex`.
 
     Raises:
         TypeError: If an argument has the wrong type.
         ValueError: If a column is missing, ``fraction`` is outside [0, 1], or
-            ``direction`` is none.
+            ``direction`` or ``keep_edges`` is not known.
 
     Example:
         >>> from torch_gsample.spark import local_session
@@ -161,18 +167,21 @@ def random_vertex_neighborhood(
     op = 'random_vertex_neighborhood'
     vertices, edges = checked_graph(op, vertices, edges)
     direction = draws.checked_direction(op, direction)
+    keep_edges = draws.checked_keep_edges(op, keep_edges)
     fraction = draws.checked_fraction(op, 'fraction', fraction)
     seed = draws.checked_seed(seed)
 
     def drawn(column: str) -> Column:
         return draw(column, seed, draws.KEEP) < fraction
 
-    kept = vertices.where(drawn('id')).select('id')
-    ends = [('src', 'dst'), ('dst', 'src')]
-    for near, far in {'out': ends[:1], 'in': ends[1:]}.get(direction, ends):
-        neighbours = edges.where(drawn(near)).select(F.col(far).alias('id'))
-        kept = kept.union(neighbours)
-    return induced(vertices, edges, kept.distinct(), keep_isolated)
+    near = {'out': ['src'], 'in': ['dst']}.get(direction, ['src', 'dst'])
+    touched = edges.where(reduce(or_, map(drawn, near)))
+    kept = ends_of(touched)
+    if keep_edges == 'induced' or keep_isolated:
+        kept = kept.union(vertices.where(drawn('id')).select('id'))
+    if keep_edges == 'induced':
+        return induced(vertices, edges, kept, keep_isolated)
+    return SampledGraph(members(vertices, 'id', kept), touched)
 
 
 def induced(

@@ -114,6 +114,11 @@ class Select:
     ) -> 'SparseSample':
         """Samples ``k`` rows for all columns together.
 
+        Without ``node_probs`` this differs from gSampler's paper (SOSP 2023),
+        whose default is the sum of ones along a row: there a row is drawn in
+        proportion to its edges, which is
+        ``A.collective_sample(k, A.degree(dim=1))`` here.
+
         Args:
             k (int): How many rows; all candidates where there are not more.
             node_probs (torch.Tensor, optional): Not normalised probabilities

@@ -1,5 +1,6 @@
 """PyG's ``NeighborLoader`` and ``LinkNeighborLoader`` on our sampler."""
 
+from inspect import signature
 from typing import Any
 
 from torch_geometric import loader as pyg_loader
@@ -11,30 +12,9 @@ from torch_gsample.samplers.graph_input import GraphData
 from torch_gsample.samplers.node_wise import NeighborSampler, NumNeighborsType
 from torch_gsample.samplers.program import ProgramSampler
 
-#: Arguments of PyG's loaders that describe the sampler.
-_PYG_OPTIONS = (
-    'replace',
-    'subgraph_type',
-    'disjoint',
-    'temporal_strategy',
-    'time_attr',
-    'weight_attr',
-    'is_sorted',
-    'directed',
-)
-#: Arguments that our sampler has beside them.
-_OWN_OPTIONS = (
-    'sample_direction',
-    'seed',
-    'rng_scope',
-    'time_window',
-    'index_dtype',
-    'num_threads',
-    'exclude_seed_edges',
-    'true_negatives',
-    'device',
-    'graph_placement',
-)
+#: Arguments of the sampler that loaders pass on: all but the graph and the
+#: fan-outs, which are theirs as well.
+_SAMPLER_OPTIONS = tuple(signature(NeighborSampler).parameters)[2:]
 
 
 def _make_sampler(
@@ -48,20 +28,14 @@ def _make_sampler(
             f"{name}: 'num_neighbors' is needed where no 'sampler' is given"
         )
     options = {
-        key: kwargs.pop(key)
-        for key in _PYG_OPTIONS + _OWN_OPTIONS
-        if key in kwargs
+        key: kwargs.pop(key) for key in _SAMPLER_OPTIONS if key in kwargs
     }
-    return NeighborSampler(
-        data,
-        num_neighbors,
-        share_memory=kwargs.get('num_workers', 0) > 0,
-        **options,
-    )
+    options.setdefault('share_memory', kwargs.get('num_workers', 0) > 0)
+    return NeighborSampler(data, num_neighbors, **options)
 
 
 def _check_no_options(name: str, kwargs: dict[str, Any]) -> None:
-    given = [k for k in _PYG_OPTIONS + _OWN_OPTIONS if k in kwargs]
+    given = [key for key in _SAMPLER_OPTIONS if key in kwargs]
     if given:
         raise ValueError(
             f"{name}: {given} must be given to the 'sampler', which is "

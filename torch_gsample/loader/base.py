@@ -1,6 +1,8 @@
 """What our loaders add to PyG's: epochs, batch numbers and prefetching."""
 
+import os
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from torch_geometric.data import Data, HeteroData
@@ -31,7 +33,7 @@ from torch_gsample.loader.prefetch import (
 from torch_gsample.loader.progress import check_progress, shown
 from torch_gsample.loader.sharding import Shard, read_shard
 from torch_gsample.loader.static_shapes import Shapes, StaticShapes
-from torch_gsample.loader.watch import BatchWatch, Watched
+from torch_gsample.loader.watch import BatchWatch, Watched, check_process
 from torch_gsample.rng import batch_scope
 from torch_gsample.samplers.base import KeyedSampler
 from torch_gsample.samplers.counts import Counts
@@ -59,6 +61,8 @@ class KeyedLoader:
     prefetch: int
     _feed: Feed | None = None
     _pass_epoch: int = 0
+    #: Who created the latest iterator.
+    _process: int = -1
     _shard: Shard | None = None
     _transform: Any = None
     #: The sampler that may sample several batches in one run.
@@ -161,7 +165,17 @@ class KeyedLoader:
         return self._watch.stats()
 
     def __iter__(self) -> Iterator[Any]:
-        batches: Any = Watched(self._begin_pass(), self._watch.see)
+        loader: Any = self
+        check = partial(check_process, type(self).__name__)
+        if loader._iterator is not None:
+            check(self._process)  # its workers persist
+        self._process = os.getpid()
+        waits = self.prefetch > 0 or loader.num_workers > 0
+        batches: Any = Watched(
+            self._begin_pass(),
+            self._watch.see,
+            partial(check, self._process) if waits else None,
+        )
         return shown(batches, self) if self.progress else batches
 
     def _begin_pass(self) -> Iterator[Any]:

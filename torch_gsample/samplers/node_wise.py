@@ -15,6 +15,7 @@ from torch_geometric.sampler import (
 from torch_geometric.sampler.base import DataType, SubgraphType
 from torch_geometric.typing import EdgeType, NodeType
 
+from torch_gsample import rng
 from torch_gsample.ops._check import node_ids
 from torch_gsample.placement import (
     GraphPlacement,
@@ -277,7 +278,7 @@ class NeighborSampler(KeyedSampler):
         seeds: SeedDict = {inputs.input_type: inputs.node}
         times = {inputs.input_type: inputs.time}
         key = self.batch_key(inputs.node, inputs.time)
-        out = self._sample(seeds, times, key)
+        out = self._draw(seeds, times, key)
         out.metadata = (inputs.input_id, inputs.time)
         return self._finish(out)
 
@@ -311,7 +312,7 @@ class NeighborSampler(KeyedSampler):
         with self.counts.phase('negatives'):
             ends.add_negatives(self._negatives, self._times, key)
         seeds, times = ends.seeds(self.disjoint)
-        out = self._sample(seeds, times, key)
+        out = self._draw(seeds, times, key)
         if self.exclude_seed_edges:
             # Both directions of an edge come back if one of them stays.
             both = self.subgraph_type == SubgraphType.bidirectional
@@ -354,6 +355,27 @@ class NeighborSampler(KeyedSampler):
             )
 
     def _sample(
+        self,
+        seed: Tensor | SeedDict,
+        seed_time: Tensor | SeedDict | None = None,
+        **kwargs: Any,
+    ) -> SamplerOutput | HeteroSamplerOutput:
+        """Samples around nodes, for samplers of PyG that call it by name."""
+        seeds = seed if isinstance(seed, dict) else {None: seed}
+        # An empty list of seeds is float32, as PyG makes it.
+        seeds = {t: s if s.numel() else s.long() for t, s in seeds.items()}
+        times: dict[Any, Tensor | None] = dict.fromkeys(seeds)
+        if seed_time is not None:
+            one_type = isinstance(seed_time, Tensor)
+            times |= {None: seed_time} if one_type else seed_time
+        ids = *seeds.values(), *times.values()
+        key = self.batch_key(*ids)
+        if self.rng_scope == 'batch':  # a batch may call it several times
+            number, epoch, batch = key[0].tolist()
+            key = rng.make_key(number, epoch, rng.hash_ids(batch, *ids))
+        return self._draw(seeds, times, key)
+
+    def _draw(
         self, seeds: SeedDict, times: dict[Any, Tensor | None], key: Tensor
     ) -> Any:
         if self.is_on_gpu:

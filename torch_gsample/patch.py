@@ -101,12 +101,12 @@ def patch_pyg() -> Patch:
     From here on, or within a ``with`` statement, ``NeighborLoader``,
     ``LinkNeighborLoader``, ``HGTLoader``, ``ShaDowKHopSampler``, the
     ``GraphSAINT`` samplers, ``Node2Vec``, and the samplers behind PyG's
-    Lightning data modules and GraphRAG store are ours wherever a module holds them: one of PyG,
-    or one that imported the name before; so scripts run without pyg-lib and
-    torch-sparse. What a module imports meanwhile it keeps. Classes that were
-    derived from PyG's before, and objects, are what they were, and so is
-    ``torch_geometric.distributed``, which runs on pyg-lib alone. The command
-    ``gsample run script.py`` does so for a whole script.
+    Lightning data modules and GraphRAG store are ours wherever a module holds
+    them: one of PyG, or one that imported the name before; so scripts run
+    without pyg-lib and torch-sparse. What a module imports meanwhile it keeps.
+    Classes that were derived from PyG's before, and objects, are what they
+    were, and so is ``torch_geometric.distributed``, which needs pyg-lib
+    itself. The command ``gsample run script.py`` does so for a whole script.
 
     All threads of the process see it. Patches may be nested, or overlap in
     several threads: PyG gets its classes back with the last one.

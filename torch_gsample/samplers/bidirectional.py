@@ -54,15 +54,12 @@ class BidirectionalNeighborSampler(PyGSampler):
                 f"{type(self).__name__}: 'num_neighbors' must be a list (got "
                 f'{values})'
             )
-        self.forward_sampler, self.backward_sampler = (
-            _OneDirection(
-                data,
-                num_neighbors,
-                *args,
-                sample_direction=direction,
-                **kwargs,
-            )
-            for direction in ('forward', 'backward')
+        self.forward_sampler = _OneDirection(
+            data, num_neighbors, *args, **kwargs
+        )
+        kwargs['sample_direction'] = 'backward'
+        self.backward_sampler = _OneDirection(
+            data, num_neighbors, *args, **kwargs
         )
         self.num_neighbors = num_neighbors
         self.subgraph_type = self.forward_sampler.subgraph_type

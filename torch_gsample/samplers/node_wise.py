@@ -364,10 +364,11 @@ class NeighborSampler(KeyedSampler):
         seeds = seed if isinstance(seed, dict) else {None: seed}
         # An empty list of seeds is float32, as PyG makes it.
         seeds = {t: s if s.numel() else s.long() for t, s in seeds.items()}
-        times: dict[Any, Tensor | None] = dict.fromkeys(seeds)
-        if seed_time is not None:
-            one_type = isinstance(seed_time, Tensor)
-            times |= {None: seed_time} if one_type else seed_time
+        times: dict[Any, Any] = dict.fromkeys(seeds)
+        if isinstance(seed_time, dict):
+            times |= seed_time
+        elif seed_time is not None:
+            times[None] = seed_time
         ids = *seeds.values(), *times.values()
         key = self.batch_key(*ids)
         if self.rng_scope == 'batch':  # a batch may call it several times

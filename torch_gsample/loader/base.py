@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from functools import partial
+from numbers import Integral
 from typing import Any
 
 from torch_geometric.data import Data, HeteroData
@@ -34,6 +35,7 @@ from torch_gsample.loader.progress import check_progress, shown
 from torch_gsample.loader.sharding import Shard, read_shard
 from torch_gsample.loader.static_shapes import Shapes, StaticShapes
 from torch_gsample.loader.watch import BatchWatch, Watched, check_process
+from torch_gsample.ops import _check
 from torch_gsample.rng import batch_scope
 from torch_gsample.samplers.base import KeyedSampler
 from torch_gsample.samplers.counts import Counts
@@ -60,6 +62,7 @@ class KeyedLoader:
     epoch: int
     prefetch: int
     _feed: Feed | None = None
+    _watch: BatchWatch
     _pass_epoch: int = 0
     #: Who created the latest iterator.
     _process: int = -1
@@ -93,12 +96,14 @@ class KeyedLoader:
             check_loader(name, data, kwargs)
             device = sampler.placement.device
             self.gpu_batches = GpuBatches(with_edge_index(data), device)
+        self.progress = _check.flag(name, 'progress', progress)
         if progress:
             check_progress(name)
-            self.progress = True
         if static_shapes is not False:
             self.static_shapes = StaticShapes(name, static_shapes, sampler)
-        if kwargs.get('filter_per_worker') is None:
+        if kwargs.get('filter_per_worker') is not None:
+            _check.flag(name, 'filter_per_worker', kwargs['filter_per_worker'])
+        else:
             kwargs['filter_per_worker'] = _filter_per_worker(data, kwargs)
         if prefetch is None:
             keyed = isinstance(sampler, KeyedSampler)
@@ -114,6 +119,11 @@ class KeyedLoader:
     def _init_epochs(
         self, prefetch: int, kwargs: dict[str, Any], seed: int | None
     ) -> None:
+        if not isinstance(prefetch, Integral) or isinstance(prefetch, bool):
+            raise TypeError(
+                f"{type(self).__name__}: 'prefetch' must be an integer (got "
+                f'{prefetch!r})'
+            )
         if prefetch < 0:
             raise ValueError(
                 f"{type(self).__name__}: 'prefetch' must not be negative "

@@ -7,10 +7,11 @@ from torch_geometric import loader as pyg_loader
 
 from torch_gsample.loader.adjacency import with_edge_index
 from torch_gsample.loader.base import KeyedLoader, split_sampler
+from torch_gsample.loader.seeds import link_seeds, node_seeds
 from torch_gsample.loader.static_shapes import Shapes
+from torch_gsample.samplers.base import KeyedSampler
 from torch_gsample.samplers.graph_input import GraphData
 from torch_gsample.samplers.node_wise import NeighborSampler, NumNeighborsType
-from torch_gsample.samplers.program import ProgramSampler
 
 #: Arguments of the sampler that loaders pass on: all but the graph and the
 #: fan-outs, which are theirs as well.
@@ -123,12 +124,21 @@ class NeighborLoader(KeyedLoader, pyg_loader.NeighborLoader):
             )
         else:
             _check_no_options('NeighborLoader', kwargs)
+        data = with_edge_index(data)
+        input_nodes = node_seeds(
+            'NeighborLoader',
+            data,
+            graph_sampler,
+            input_nodes,
+            input_time,
+            kwargs.get('input_id'),
+        )
         self._init_keyed(
             data, prefetch, graph_sampler, kwargs, static_shapes, progress
         )
         pyg_loader.NodeLoader.__init__(
             self,
-            data=with_edge_index(data),
+            data=data,
             node_sampler=graph_sampler,
             input_nodes=input_nodes,
             input_time=input_time,
@@ -193,17 +203,29 @@ class LinkNeighborLoader(KeyedLoader, pyg_loader.LinkNeighborLoader):
             )
         else:
             _check_no_options('LinkNeighborLoader', kwargs)
+        data = with_edge_index(data)
+        link_seeds(
+            'LinkNeighborLoader',
+            data,
+            graph_sampler,
+            edge_label_index,
+            edge_label,
+            edge_label_time,
+            kwargs.get('input_id'),
+        )
         self._init_keyed(
             data, prefetch, graph_sampler, kwargs, static_shapes, progress
         )
         pyg_loader.LinkLoader.__init__(
             self,
-            data=with_edge_index(data),
+            data=data,
             link_sampler=graph_sampler,
             edge_label_index=edge_label_index,
             edge_label=edge_label,
             edge_label_time=edge_label_time,
             **kwargs,
         )
-        if isinstance(graph_sampler, (NeighborSampler, ProgramSampler)):
-            graph_sampler.prepare_negatives(self.input_data.input_type)
+        if isinstance(graph_sampler, KeyedSampler):
+            graph_sampler.prepare_negatives(
+                self.input_data.input_type, self.neg_sampling
+            )

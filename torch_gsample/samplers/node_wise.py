@@ -15,7 +15,6 @@ from torch_geometric.sampler import (
 from torch_geometric.sampler.base import DataType, SubgraphType
 from torch_geometric.typing import EdgeType, NodeType
 
-from torch_gsample import rng
 from torch_gsample.ops._check import node_ids
 from torch_gsample.placement import (
     GraphPlacement,
@@ -24,8 +23,10 @@ from torch_gsample.placement import (
     read_device,
 )
 from torch_gsample.samplers.arguments import (
+    by_type,
     check_choices,
     check_count,
+    check_flags,
     check_window,
     read_fanouts,
 )
@@ -147,6 +148,15 @@ class NeighborSampler(KeyedSampler):
     ):
         super().__init__(seed, rng_scope)
         check_choices(sample_direction, temporal_strategy, exclude_seed_edges)
+        check_flags(
+            type(self).__name__,
+            replace=replace,
+            disjoint=disjoint,
+            is_sorted=is_sorted,
+            share_memory=share_memory,
+            directed=directed,
+            true_negatives=true_negatives,
+        )
         check_window(time_window, time_attr)
         check_count('num_threads', num_threads)
         check_count('cache_bytes', cache_bytes)
@@ -215,6 +225,10 @@ class NeighborSampler(KeyedSampler):
         """Whether there are times."""
         return self._times.given
 
+    def knows_time(self, node_type: NodeType | None) -> bool:
+        """Whether seeds of a type need no times of a user."""
+        return not self.is_temporal or node_type in self._times.node
+
     @property
     def is_on_gpu(self) -> bool:
         """Whether samples are made on a GPU, and stay there."""
@@ -251,13 +265,7 @@ class NeighborSampler(KeyedSampler):
 
         None where sampled edges are original ones, as on a GPU.
         """
-        all_types = set(self.graph.edge_types)
-        original = all_types if self.is_on_gpu else self.graph.compressed
-        perm = {
-            key: None if key in original else csc.perm
-            for key, csc in self.graph.csc.items()
-        }
-        return perm if self.is_hetero else perm[None]
+        return self._neighborhood.edge_permutation()
 
     # Sampling ################################################################
 
@@ -325,13 +333,6 @@ class NeighborSampler(KeyedSampler):
         ends.label(out, self.graph, self.disjoint)
         return self._finish(out)
 
-    def prepare_negatives(self, edge_type: EdgeType | None) -> None:
-        """Builds what ``true_negatives`` needs for an edge type.
-
-        Otherwise it is built at the first draw, in each worker for itself.
-        """
-        self._negatives.prepare(edge_type)
-
     def __repr__(self) -> str:
         return (
             f'{type(self).__name__}({self._num_neighbors.values}, '
@@ -361,19 +362,8 @@ class NeighborSampler(KeyedSampler):
         **kwargs: Any,
     ) -> SamplerOutput | HeteroSamplerOutput:
         """Samples around nodes, for samplers of PyG that call it by name."""
-        seeds = seed if isinstance(seed, dict) else {None: seed}
-        # An empty list of seeds is float32, as PyG makes it.
-        seeds = {t: s if s.numel() else s.long() for t, s in seeds.items()}
-        times: dict[Any, Any] = dict.fromkeys(seeds)
-        if isinstance(seed_time, dict):
-            times |= seed_time
-        elif seed_time is not None:
-            times[None] = seed_time
-        ids = *seeds.values(), *times.values()
-        key = self.batch_key(*ids)
-        if self.rng_scope == 'batch':  # a batch may call it several times
-            number, epoch, batch = key[0].tolist()
-            key = rng.make_key(number, epoch, rng.hash_ids(batch, *ids))
+        seeds, times = by_type(seed, seed_time)
+        key = self.call_key(*seeds.values(), *times.values())
         return self._draw(seeds, times, key)
 
     def _draw(

@@ -5,10 +5,14 @@ from threading import Event, Thread
 from types import ModuleType
 
 import pytest
+import torch
 import torch_geometric
 from torch_geometric import loader as pyg_loader
+from torch_geometric import sampler as pyg_sampler
+from torch_geometric.sampler import NegativeSampling
 
 import torch_gsample
+from tests.samplers import graphs
 from torch_gsample import loader, nn, patch_pyg
 
 
@@ -145,3 +149,151 @@ def test_versions_of_pyg_are_checked(monkeypatch):
     monkeypatch.setattr(torch_geometric, '__version__', '2.9.0')
     with pytest.warns(UserWarning, match=r'torch-geometric 2\.9\.0 was not'):
         patch_pyg().undo()
+
+
+def test_pygs_modules_have_ours_by_their_full_names():
+    from torch_geometric.loader import neighbor_loader
+    from torch_geometric.sampler import neighbor_sampler
+
+    with patch_pyg():
+        ours = torch_gsample.NeighborSampler
+        assert neighbor_sampler.NeighborSampler is ours
+        assert neighbor_loader.NeighborSampler is ours
+        assert isinstance(
+            neighbor_sampler.NeighborSampler(graphs.homogeneous(), [2]), ours
+        )
+
+
+def test_pygs_distributed_samplers_keep_theirs():
+    """They read its arrays and call pyg-lib themselves."""
+    with patch_pyg():
+        distributed = sys.modules['torch_geometric.distributed']
+        module = distributed.dist_neighbor_sampler
+        assert not issubclass(
+            module.NeighborSampler, torch_gsample.NeighborSampler
+        )
+
+
+def both_directions(data, num_neighbors, **options):
+    with patch_pyg():
+        from torch_geometric.sampler import neighbor_sampler
+
+        return neighbor_sampler.BidirectionalNeighborSampler(
+            data, num_neighbors, **options
+        )
+
+
+@pytest.mark.parametrize('disjoint', [False, True])
+@pytest.mark.parametrize('stores', [False, True])
+def test_both_directions_give_edges_of_the_graph(stores, disjoint):
+    data = graphs.homogeneous()
+    index = data.edge_index
+    graph = graphs.as_stores(data) if stores else data
+    hops = [3] if disjoint else [3, 2]
+    sampler = both_directions(graph, hops, disjoint=disjoint)
+    assert sampler.edge_permutation is None
+    out = sampler.sample_from_nodes(graphs.nodes([3, 9, 0]))
+    ends = torch.stack([out.node[out.row], out.node[out.col]])
+    assert torch.equal(ends, index[:, out.edge])
+    assert out.node[:3].tolist() == [3, 9, 0]
+    if disjoint:
+        assert torch.equal(out.batch[out.row], out.batch[out.col])
+    for direction in index:  # some edges lead to a seed, some from one
+        assert torch.isin(direction[out.edge], torch.tensor([3, 9])).any()
+
+
+def test_all_neighbours_of_both_directions_are_all_edges_of_the_seeds():
+    data = graphs.homogeneous()
+    seeds = torch.tensor([5, 7, 11])
+    out = both_directions(data, [-1]).sample_from_nodes(graphs.nodes(seeds))
+    touches = torch.isin(data.edge_index, seeds).any(dim=0)
+    assert (
+        out.edge.sort().values.tolist() == touches.nonzero().view(-1).tolist()
+    )
+
+
+def test_a_loader_joins_attributes_to_samples_of_both_directions():
+    data = graphs.homogeneous()
+    loader_of_both = loader.NeighborLoader(
+        data, sampler=both_directions(data, [2, 2]), batch_size=7
+    )
+    total = 0
+    for batch in loader_of_both:
+        assert torch.equal(batch.x, data.x[batch.n_id])
+        assert torch.equal(batch.edge_attr, data.edge_attr[batch.e_id])
+        ends = data.edge_index[:, batch.e_id]
+        assert torch.equal(batch.n_id[batch.edge_index], ends)
+        total += batch.input_id.numel()
+    assert total == 30
+
+
+def test_samples_of_both_directions_go_by_torchs_seed():
+    def sample():
+        torch.manual_seed(4)
+        sampler = both_directions(graphs.homogeneous(), [2, 2])
+        return sampler.sample_from_nodes(graphs.nodes([3, 9])).edge.tolist()
+
+    assert sample() == sample()
+
+
+def test_both_directions_take_links_and_refuse_what_pyg_refuses():
+    data = graphs.homogeneous()
+    sampler = both_directions(data, [2])
+    inputs = graphs.links([(3, 4), (5, 6)])
+    out = sampler.sample_from_edges(inputs)
+    assert torch.equal(
+        out.node[out.metadata[1]], torch.stack([inputs.row, inputs.col])
+    )
+    with pytest.raises(RuntimeError, match='negative sampling'):
+        sampler.sample_from_edges(inputs, NegativeSampling('binary'))
+    typed = graphs.heterogeneous()
+    with pytest.raises(RuntimeError, match="'num_neighbors' must be a list"):
+        both_directions(typed, graphs.each(typed, [2]))
+    with pytest.raises(NotImplementedError, match='heterogeneous'):
+        both_directions(typed, [2]).sample_from_nodes(
+            graphs.nodes([1], 'user')
+        )
+    with pytest.raises(NotImplementedError, match='temporal'):
+        sampler.sample_from_nodes(graphs.nodes([1], time=[3]))
+
+
+def test_weights_that_stores_do_not_have_are_not_implemented():
+    stores = graphs.as_stores(graphs.homogeneous())
+    text = r"NeighborSampler: 'weight_attr' must name .* \(got 'weight'\)"
+    for direction in ('forward', 'backward'):
+        with pytest.raises(NotImplementedError, match=text):
+            torch_gsample.NeighborSampler(
+                stores,
+                [1, 1],
+                weight_attr='weight',
+                sample_direction=direction,
+            )
+
+
+def test_a_class_that_was_derived_from_pygs_before_runs_on_ours():
+    class Derived(pyg_sampler.BidirectionalNeighborSampler):
+        pass
+
+    with patch_pyg():
+        sampler = Derived(graphs.homogeneous(), [2, 2])
+        out = sampler.sample_from_nodes(graphs.nodes([3, 9]))
+    assert isinstance(sampler.forward_sampler, torch_gsample.NeighborSampler)
+    assert out.node[:2].tolist() == [3, 9]
+
+
+def test_pygs_store_for_graph_rag_samples():
+    from torch_geometric.llm.utils.graph_store import (
+        NeighborSamplingRAGGraphStore,
+    )
+
+    data = graphs.homogeneous()
+    with patch_pyg():
+        store = NeighborSamplingRAGGraphStore(
+            replace=False, feature_store=graphs.as_stores(data)[0]
+        )
+        store.config = {'num_neighbors': [3, 2]}
+        store.edge_index = data.edge_index
+        out = store.sample_subgraph(torch.tensor([9, 3]))
+    ends = torch.stack([out.node[out.row], out.node[out.col]])
+    assert torch.equal(ends, data.edge_index[:, out.edge])
+    assert out.edge.numel() > 6

@@ -1,5 +1,6 @@
 """Our samplers in the place of PyG's, for scripts that stay as they are."""
 
+import importlib
 import re
 import sys
 import threading
@@ -14,9 +15,13 @@ from torch_geometric import nn as pyg_nn
 from torch_geometric import sampler as pyg_sampler
 
 from torch_gsample import loader, nn, samplers
+from torch_gsample.samplers import bidirectional
 
 #: Versions of PyG: the first that is supported, the first that was not tried.
 _VERSIONS = (2, 7), (2, 9)
+
+#: A package that reads the arrays of PyG's sampler, for pyg-lib.
+_LEFT_ALONE = 'torch_geometric.distributed'
 
 #: PyG's modules, and the classes of them that are replaced by ours.
 _REPLACED: tuple[tuple[ModuleType, Any, tuple[str, ...]], ...] = (
@@ -35,6 +40,7 @@ _REPLACED: tuple[tuple[ModuleType, Any, tuple[str, ...]], ...] = (
         ),
     ),
     (pyg_sampler, samplers, ('NeighborSampler', 'HGTSampler')),
+    (pyg_sampler, bidirectional, ('BidirectionalNeighborSampler',)),
     (pyg_nn, nn, ('Node2Vec',)),
 )
 #: Our class for each of PyG's.
@@ -95,11 +101,12 @@ def patch_pyg() -> Patch:
     From here on, or within a ``with`` statement, ``NeighborLoader``,
     ``LinkNeighborLoader``, ``HGTLoader``, ``ShaDowKHopSampler``, the
     ``GraphSAINT`` samplers, ``Node2Vec``, and the samplers behind PyG's
-    Lightning data modules are ours wherever a module holds them: one of PyG,
-    or one that imported the name before; so scripts run without pyg-lib and
-    torch-sparse. What a module imports meanwhile it keeps. Classes that were
-    derived from PyG's before, and objects, are what they were. The command
-    ``gsample run script.py`` does so for a whole script.
+    Lightning data modules and GraphRAG store are ours wherever a module holds
+    them: one of PyG, or one that imported the name before; so scripts run
+    without pyg-lib and torch-sparse. What a module imports meanwhile it keeps.
+    Classes that were derived from PyG's before, and objects, are what they
+    were, and so is ``torch_geometric.distributed``, which needs pyg-lib
+    itself. The command ``gsample run script.py`` does so for a whole script.
 
     All threads of the process see it. Patches may be nested, or overlap in
     several threads: PyG gets its classes back with the last one.
@@ -120,6 +127,8 @@ def patch_pyg() -> Patch:
         'torch_geometric.loader.neighbor_loader'
     """
     _check_version()
+    # Imported later, it would find our samplers without their inner arrays.
+    importlib.import_module(_LEFT_ALONE)
     with _lock:
         places = list(_places(_OURS))
         for module, name, _, ours in places:
@@ -156,6 +165,7 @@ def _places(
         top = key.partition('.')[0]
         if (
             top == 'torch_gsample'
+            or key.startswith(_LEFT_ALONE)
             or (package and top != package)
             or not isinstance(module, ModuleType)
         ):

@@ -213,8 +213,13 @@ def test_an_edge_index_of_pyg_is_filtered():
 
 
 def test_graphs_without_edges_give_their_seeds():
-    loader = NeighborLoader(Data(num_nodes=5), [2], batch_size=2)
-    assert [b.n_id.tolist() for b in loader] == [[0, 1], [2, 3], [4]]
+    none = torch.empty(2, 0, dtype=torch.long)
+    for data, hops in (
+        (Data(num_nodes=5), []),
+        (Data(edge_index=none, num_nodes=5), [2]),
+    ):
+        loader = NeighborLoader(data, hops, batch_size=2)
+        assert [b.n_id.tolist() for b in loader] == [[0, 1], [2, 3], [4]]
 
 
 def test_full_neighbourhoods_give_the_output_of_the_whole_graph():

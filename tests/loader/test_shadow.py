@@ -227,7 +227,7 @@ DATA = graph()
             ValueError,
             "a mask 'node_idx' must have 50 elements",
         ),
-        ((1, 2, [1, 2]), {}, TypeError, "'node_idx' must be a tensor"),
+        ((1, 2, 'ab'), {}, TypeError, "'node_idx' must be a tensor"),
         ((1, 2), {'prefetch': -1}, ValueError, "'prefetch' must not be"),
         ((1, 2), {'batch_size': None}, ValueError, "'batch_size' must be"),
         ((1, 2), {'seed': 2**70}, ValueError, "'seed' must fit in 64 bits"),

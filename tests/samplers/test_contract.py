@@ -81,7 +81,7 @@ def test_a_typed_output_has_every_type():
 @settings(deadline=None, max_examples=60)
 @given(
     seeds=st.lists(st.integers(0, 29), max_size=8),
-    fanouts=st.lists(st.integers(-1, 6), max_size=3),
+    fanouts=st.lists(st.integers(-1, 6), min_size=1, max_size=3),
     replace=st.booleans(),
     disjoint=st.booleans(),
     backward=st.booleans(),
@@ -163,14 +163,22 @@ def test_seeds_of_both_integer_dtypes_draw_the_same(dtype):
     assert out.node.dtype == torch.int64
 
 
-def test_no_hops_and_no_seeds_give_empty_samples():
-    sampler = NeighborSampler(graphs.homogeneous(), [])
+def test_a_graph_without_edges_gives_its_seeds():
+    sampler = NeighborSampler(Data(num_nodes=5), [])
     out = sampler.sample_from_nodes(graphs.nodes([4, 2]))
     assert out.node.tolist() == [4, 2]
     assert out.num_sampled_nodes == [2]
     assert out.num_sampled_edges == []
+
+
+def test_no_seeds_give_empty_samples():
     none = graphs.nodes(torch.empty(0, dtype=torch.long))
-    for data in (graphs.homogeneous(), Data(num_nodes=0), Data(num_nodes=3)):
+    empty = torch.empty(2, 0, dtype=torch.long)
+    for data in (
+        graphs.homogeneous(),
+        Data(edge_index=empty, num_nodes=0),
+        Data(edge_index=empty, num_nodes=3),
+    ):
         out = NeighborSampler(data, [2, 2]).sample_from_nodes(none)
         assert out.node.numel() == out.row.numel() == out.edge.numel() == 0
         assert out.num_sampled_nodes == [0, 0, 0]

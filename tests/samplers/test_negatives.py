@@ -43,7 +43,7 @@ def assert_uniform(nodes, among, size):
 
 @pytest.mark.parametrize('mode', ['binary', 'triplet'])
 def test_negatives_are_uniform(mode):
-    sampler = NeighborSampler(graphs.homogeneous(), [], seed=0)
+    sampler = NeighborSampler(graphs.homogeneous(), [0], seed=0)
     src, dst = draw(sampler, many(), NegativeSampling(mode, 3), 4)
     assert_uniform(dst, range(30), 30)
     if mode == 'binary':
@@ -55,7 +55,7 @@ def test_negatives_are_uniform(mode):
 
 
 def test_typed_negatives_are_uniform_over_their_types():
-    sampler = NeighborSampler(graphs.heterogeneous(), [], seed=0)
+    sampler = NeighborSampler(graphs.heterogeneous(), [0], seed=0)
     inputs = many(edge_type=RATES)
     src, dst = draw(sampler, inputs, NegativeSampling('binary', 4))
     assert_uniform(src, range(12), 12)
@@ -63,7 +63,7 @@ def test_typed_negatives_are_uniform_over_their_types():
 
 
 def test_the_negatives_of_a_seed_edge_are_independent():
-    sampler = NeighborSampler(graphs.homogeneous(), [], seed=0)
+    sampler = NeighborSampler(graphs.homogeneous(), [0], seed=0)
     dst = draw(sampler, many(count=3000), NegativeSampling('triplet', 2))[1]
     first, second = dst.view(-1, 2).t()
     assert_fits(torch.bincount(first // 5 * 6 + second // 5, minlength=36))
@@ -74,7 +74,7 @@ def test_negatives_go_by_weight(mode):
     src_weight = torch.zeros(30)
     src_weight[:3] = torch.tensor([1.0, 2.0, 5.0])
     dst_weight = torch.arange(30.0)
-    sampler = NeighborSampler(graphs.homogeneous(), [], seed=0)
+    sampler = NeighborSampler(graphs.homogeneous(), [0], seed=0)
     sampling = NegativeSampling(mode, 4, src_weight, dst_weight)
     src, dst = draw(sampler, many(), sampling)
     assert_fits(torch.bincount(dst, minlength=30), dst_weight)
@@ -85,7 +85,7 @@ def test_negatives_go_by_weight(mode):
 def test_a_changed_weight_is_seen():
     weight = torch.zeros(30)
     weight[4] = 1
-    sampler = NeighborSampler(graphs.homogeneous(), [], seed=0)
+    sampler = NeighborSampler(graphs.homogeneous(), [0], seed=0)
     sampling = NegativeSampling('triplet', 1, dst_weight=weight)
     assert set(draw(sampler, many(), sampling)[1].tolist()) == {4}
     weight[4], weight[9] = 0, 1
@@ -95,7 +95,7 @@ def test_a_changed_weight_is_seen():
 def test_weights_hold_among_the_nodes_that_are_early_enough():
     data = graphs.homogeneous(time=torch.arange(30))
     weight = torch.arange(30.0)
-    sampler = NeighborSampler(data, [], time_attr='time', seed=0)
+    sampler = NeighborSampler(data, [0], time_attr='time', seed=0)
     sampling = NegativeSampling('triplet', 4, dst_weight=weight)
     inputs = many(pair=(0, 0), count=500, time=[9] * 500)
     counts = torch.bincount(draw(sampler, inputs, sampling)[1], minlength=30)
@@ -108,12 +108,12 @@ def test_true_negatives_are_never_edges(mode, direction):
     data = graphs.homogeneous(num_nodes=12, num_edges=70)
     edges = set(map(tuple, data.edge_index.t().tolist()))
     sampler = NeighborSampler(
-        data, [], true_negatives=True, sample_direction=direction, seed=0
+        data, [0], true_negatives=True, sample_direction=direction, seed=0
     )
     inputs = graphs.links([(i, 1) for i in range(12)] * 20)
     pairs = draw(sampler, inputs, NegativeSampling(mode, 3))
     assert not edges & set(map(tuple, pairs.t().tolist()))
-    plain = NeighborSampler(data, [], seed=0)
+    plain = NeighborSampler(data, [0], seed=0)
     pairs = draw(plain, inputs, NegativeSampling(mode, 3))
     assert edges & set(map(tuple, pairs.t().tolist()))
 
@@ -121,7 +121,7 @@ def test_true_negatives_are_never_edges(mode, direction):
 def test_typed_true_negatives_are_no_edges_of_their_type():
     data = graphs.heterogeneous()
     edges = set(map(tuple, data[RATES].edge_index.t().tolist()))
-    sampler = NeighborSampler(data, [], true_negatives=True, seed=0)
+    sampler = NeighborSampler(data, [0], true_negatives=True, seed=0)
     inputs = graphs.links([(i, 1) for i in range(12)] * 20, RATES)
     pairs = draw(sampler, inputs, NegativeSampling('triplet', 3))
     drawn = set(map(tuple, pairs.t().tolist()))
@@ -131,7 +131,7 @@ def test_typed_true_negatives_are_no_edges_of_their_type():
 
 def test_an_edge_type_without_edges_has_only_negatives():
     data = graphs.heterogeneous()
-    sampler = NeighborSampler(data, [], true_negatives=True)
+    sampler = NeighborSampler(data, [0], true_negatives=True)
     inputs = many(edge_type=('tag', 'new', 'user'))
     dst = draw(sampler, inputs, NegativeSampling('triplet', 4))[1]
     assert_uniform(dst, range(12), 12)
@@ -150,7 +150,7 @@ def nearly_saturated(num_nodes, left):
 def test_true_negatives_are_uniform_over_what_is_left(left):
     """Also where all tries of rejection sampling fail."""
     data = nearly_saturated(200, left)
-    sampler = NeighborSampler(data, [], true_negatives=True, seed=0)
+    sampler = NeighborSampler(data, [0], true_negatives=True, seed=0)
     dst = draw(sampler, many(), NegativeSampling('triplet', 4), 3)[1]
     assert_uniform(dst, list(left), 200)
 
@@ -159,7 +159,7 @@ def test_true_negatives_go_by_weight_over_what_is_left():
     data = nearly_saturated(200, [3, 5, 8])
     weight = torch.full((200,), 1e6)
     weight[[3, 5, 8]] = torch.tensor([1.0, 2.0, 0.0])
-    sampler = NeighborSampler(data, [], true_negatives=True, seed=0)
+    sampler = NeighborSampler(data, [0], true_negatives=True, seed=0)
     sampling = NegativeSampling('triplet', 4, dst_weight=weight)
     counts = torch.bincount(draw(sampler, many(), sampling)[1], minlength=200)
     assert_fits(counts, torch.where(weight < 1e6, weight, 0.0))
@@ -169,7 +169,7 @@ def test_true_negatives_hold_among_the_nodes_that_are_early_enough():
     data = nearly_saturated(40, [3, 5, 30])
     data.time = torch.arange(40)
     sampler = NeighborSampler(
-        data, [], true_negatives=True, time_attr='time', seed=0
+        data, [0], true_negatives=True, time_attr='time', seed=0
     )
     inputs = many(time=[20] * 500)
     dst = draw(sampler, inputs, NegativeSampling('triplet', 2))[1]
@@ -180,14 +180,14 @@ def test_true_negatives_hold_among_the_nodes_that_are_early_enough():
 
 def test_a_source_that_is_linked_to_all_is_named():
     data = nearly_saturated(20, [])
-    sampler = NeighborSampler(data, [], true_negatives=True)
+    sampler = NeighborSampler(data, [0], true_negatives=True)
     with pytest.raises(ValueError, match=r'for source 0 of edge type None'):
         draw(sampler, many(), NegativeSampling('triplet'))
 
 
 def test_binary_negatives_avoid_a_source_that_is_linked_to_all():
     data = nearly_saturated(20, [])
-    sampler = NeighborSampler(data, [], true_negatives=True, seed=0)
+    sampler = NeighborSampler(data, [0], true_negatives=True, seed=0)
     src, dst = draw(sampler, many(), NegativeSampling('binary', 4))
     assert_uniform(src, range(1, 20), 20)
     assert_uniform(dst, range(20), 20)
@@ -196,7 +196,7 @@ def test_binary_negatives_avoid_a_source_that_is_linked_to_all():
 def test_a_complete_graph_has_no_negatives():
     pairs = torch.cartesian_prod(torch.arange(4), torch.arange(4)).t()
     data = Data(edge_index=pairs, num_nodes=4)
-    sampler = NeighborSampler(data, [], true_negatives=True)
+    sampler = NeighborSampler(data, [0], true_negatives=True)
     with pytest.raises(ValueError, match='no negative destination'):
         draw(sampler, many(), NegativeSampling('binary'))
 
@@ -204,7 +204,7 @@ def test_a_complete_graph_has_no_negatives():
 def test_negatives_do_not_depend_on_the_rest_of_a_batch():
     """With one key an epoch, a seed edge has its negatives to itself."""
     sampler = NeighborSampler(
-        graphs.homogeneous(), [], rng_scope='epoch', seed=0
+        graphs.homogeneous(), [0], rng_scope='epoch', seed=0
     )
     sampling = NegativeSampling('binary', 2)
     pairs = [(i, 1) for i in range(8)]
@@ -227,7 +227,7 @@ def test_negatives_do_not_depend_on_the_rest_of_a_batch():
     ],
 )
 def test_bad_weights_are_named(weight, text):
-    sampler = NeighborSampler(graphs.homogeneous(), [])
+    sampler = NeighborSampler(graphs.homogeneous(), [0])
     sampling = NegativeSampling('triplet', 1, dst_weight=weight)
     with pytest.raises(ValueError, match=text):
         draw(sampler, many(), sampling)

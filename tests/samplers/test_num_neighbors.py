@@ -65,7 +65,7 @@ def test_fan_outs_can_be_set_later(data):
     hetero = isinstance(data, HeteroData)
     inputs = graphs.nodes([3, 5], 'item' if hetero else None)
     sampler = NeighborSampler(data, [1], seed=0)
-    for value in ([3, 2], NumNeighbors([-1]), []):
+    for value in ([3, 2], NumNeighbors([-1]), [0]):
         sampler.num_neighbors = value
         expected = NeighborSampler(data, value, seed=0)
         out = sampler.sample_from_nodes(inputs)

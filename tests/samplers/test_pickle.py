@@ -78,7 +78,8 @@ def test_share_memory_shares_every_tensor():
 
 
 def test_an_empty_graph_can_be_shared():
-    data = graphs.Data(num_nodes=3)
+    none = torch.empty(2, 0, dtype=torch.long)
+    data = graphs.Data(edge_index=none, num_nodes=3)
     NeighborSampler(data, [2], share_memory=True)
 
 

@@ -52,7 +52,7 @@ def visible_from(data, level, e, backward=False):
     seeds=st.lists(st.integers(0, 29), min_size=1, max_size=5),
     shift=st.integers(-1, 12),
     window=st.none() | st.integers(0, 6),
-    fanouts=st.lists(st.integers(-1, 3), max_size=3),
+    fanouts=st.lists(st.integers(-1, 3), min_size=1, max_size=3),
     replace=st.booleans(),
     backward=st.booleans(),
 )

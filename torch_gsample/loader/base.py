@@ -1,6 +1,9 @@
 """What our loaders add to PyG's: epochs, batch numbers and prefetching."""
 
+import os
 from collections.abc import Iterator
+from functools import partial
+from numbers import Integral
 from typing import Any
 
 from torch.utils.data import get_worker_info
@@ -32,7 +35,8 @@ from torch_gsample.loader.prefetch import (
 from torch_gsample.loader.progress import check_progress, shown
 from torch_gsample.loader.sharding import Shard, read_shard
 from torch_gsample.loader.static_shapes import Shapes, StaticShapes
-from torch_gsample.loader.watch import BatchWatch, Watched
+from torch_gsample.loader.watch import BatchWatch, Watched, check_process
+from torch_gsample.ops import _check
 from torch_gsample.rng import batch_scope
 from torch_gsample.samplers.base import KeyedSampler
 from torch_gsample.samplers.counts import Counts
@@ -60,7 +64,10 @@ class KeyedLoader:
     epoch: int
     prefetch: int
     _feed: Feed | None = None
+    _watch: BatchWatch
     _pass_epoch: int = 0
+    #: Who created the latest iterator.
+    _process: int = -1
     _shard: Shard | None = None
     _transform: Any = None
     #: The sampler that may sample several batches in one run.
@@ -91,12 +98,14 @@ class KeyedLoader:
             check_loader(name, data, kwargs)
             device = sampler.placement.device
             self.gpu_batches = GpuBatches(with_edge_index(data), device)
+        self.progress = _check.flag(name, 'progress', progress)
         if progress:
             check_progress(name)
-            self.progress = True
         if static_shapes is not False:
             self.static_shapes = StaticShapes(name, static_shapes, sampler)
-        if kwargs.get('filter_per_worker') is None:
+        if kwargs.get('filter_per_worker') is not None:
+            _check.flag(name, 'filter_per_worker', kwargs['filter_per_worker'])
+        else:
             kwargs['filter_per_worker'] = _filter_per_worker(data, kwargs)
         if isinstance(sampler, ProgramSampler) and is_trainable(sampler):
             _check_nothing_ahead(name, sampler, prefetch, kwargs)
@@ -115,6 +124,11 @@ class KeyedLoader:
     def _init_epochs(
         self, prefetch: int, kwargs: dict[str, Any], seed: int | None
     ) -> None:
+        if not isinstance(prefetch, Integral) or isinstance(prefetch, bool):
+            raise TypeError(
+                f"{type(self).__name__}: 'prefetch' must be an integer (got "
+                f'{prefetch!r})'
+            )
         if prefetch < 0:
             raise ValueError(
                 f"{type(self).__name__}: 'prefetch' must not be negative "
@@ -166,7 +180,17 @@ class KeyedLoader:
         return self._watch.stats()
 
     def __iter__(self) -> Iterator[Any]:
-        batches: Any = Watched(self._begin_pass(), self._watch.see)
+        loader: Any = self
+        check = partial(check_process, type(self).__name__)
+        if loader._iterator is not None:
+            check(self._process)  # its workers persist
+        self._process = os.getpid()
+        waits = self.prefetch > 0 or loader.num_workers > 0
+        batches: Any = Watched(
+            self._begin_pass(),
+            self._watch.see,
+            partial(check, self._process) if waits else None,
+        )
         return shown(batches, self) if self.progress else batches
 
     def _begin_pass(self) -> Iterator[Any]:

@@ -85,7 +85,7 @@ class GraphSAINTSampler(SubgraphLoader):
         self.sample_coverage = _check.count(
             name, 'sample_coverage', sample_coverage, least=0
         )
-        self.save_dir, self.log = save_dir, log
+        self.save_dir, self.log = save_dir, _check.flag(name, 'log', log)
         super().__init__(
             data, num_steps, seed=seed, prefetch=prefetch, **kwargs
         )

@@ -7,6 +7,7 @@ from torch_geometric import loader as pyg_loader
 
 from torch_gsample.loader.adjacency import with_edge_index
 from torch_gsample.loader.base import KeyedLoader
+from torch_gsample.loader.seeds import node_seeds
 from torch_gsample.samplers.graph_input import GraphData
 from torch_gsample.samplers.hgt import HGTSampler, NumSamples
 
@@ -82,10 +83,19 @@ class HGTLoader(KeyedLoader, pyg_loader.HGTLoader):
             'transform_sampler_output': transform_sampler_output,
             'filter_per_worker': filter_per_worker,
         }
+        data = with_edge_index(data)
+        input_nodes = node_seeds(
+            'HGTLoader',
+            data,
+            sampler,
+            input_nodes,
+            kwargs.get('input_time'),
+            kwargs.get('input_id'),
+        )
         self._init_keyed(data, prefetch, sampler, kwargs)
         pyg_loader.NodeLoader.__init__(
             self,
-            data=with_edge_index(data),
+            data=data,
             node_sampler=sampler,
             input_nodes=input_nodes,
             **kwargs,

@@ -1,40 +1,21 @@
 """PyG's ``NeighborLoader`` and ``LinkNeighborLoader`` on our sampler."""
 
+from inspect import signature
 from typing import Any
 
 from torch_geometric import loader as pyg_loader
 
 from torch_gsample.loader.adjacency import with_edge_index
 from torch_gsample.loader.base import KeyedLoader, split_sampler
+from torch_gsample.loader.seeds import link_seeds, node_seeds
 from torch_gsample.loader.static_shapes import Shapes
+from torch_gsample.samplers.base import KeyedSampler
 from torch_gsample.samplers.graph_input import GraphData
 from torch_gsample.samplers.node_wise import NeighborSampler, NumNeighborsType
-from torch_gsample.samplers.program import ProgramSampler
 
-#: Arguments of PyG's loaders that describe the sampler.
-_PYG_OPTIONS = (
-    'replace',
-    'subgraph_type',
-    'disjoint',
-    'temporal_strategy',
-    'time_attr',
-    'weight_attr',
-    'is_sorted',
-    'directed',
-)
-#: Arguments that our sampler has beside them.
-_OWN_OPTIONS = (
-    'sample_direction',
-    'seed',
-    'rng_scope',
-    'time_window',
-    'index_dtype',
-    'num_threads',
-    'exclude_seed_edges',
-    'true_negatives',
-    'device',
-    'graph_placement',
-)
+#: Arguments of the sampler that loaders pass on: all but the graph and the
+#: fan-outs, which are theirs as well.
+_SAMPLER_OPTIONS = tuple(signature(NeighborSampler).parameters)[2:]
 
 
 def _make_sampler(
@@ -48,20 +29,14 @@ def _make_sampler(
             f"{name}: 'num_neighbors' is needed where no 'sampler' is given"
         )
     options = {
-        key: kwargs.pop(key)
-        for key in _PYG_OPTIONS + _OWN_OPTIONS
-        if key in kwargs
+        key: kwargs.pop(key) for key in _SAMPLER_OPTIONS if key in kwargs
     }
-    return NeighborSampler(
-        data,
-        num_neighbors,
-        share_memory=kwargs.get('num_workers', 0) > 0,
-        **options,
-    )
+    options.setdefault('share_memory', kwargs.get('num_workers', 0) > 0)
+    return NeighborSampler(data, num_neighbors, **options)
 
 
 def _check_no_options(name: str, kwargs: dict[str, Any]) -> None:
-    given = [k for k in _PYG_OPTIONS + _OWN_OPTIONS if k in kwargs]
+    given = [key for key in _SAMPLER_OPTIONS if key in kwargs]
     if given:
         raise ValueError(
             f"{name}: {given} must be given to the 'sampler', which is "
@@ -151,12 +126,21 @@ class NeighborLoader(KeyedLoader, pyg_loader.NeighborLoader):
             )
         else:
             _check_no_options('NeighborLoader', kwargs)
+        data = with_edge_index(data)
+        input_nodes = node_seeds(
+            'NeighborLoader',
+            data,
+            graph_sampler,
+            input_nodes,
+            input_time,
+            kwargs.get('input_id'),
+        )
         self._init_keyed(
             data, prefetch, graph_sampler, kwargs, static_shapes, progress
         )
         pyg_loader.NodeLoader.__init__(
             self,
-            data=with_edge_index(data),
+            data=data,
             node_sampler=graph_sampler,
             input_nodes=input_nodes,
             input_time=input_time,
@@ -221,17 +205,29 @@ class LinkNeighborLoader(KeyedLoader, pyg_loader.LinkNeighborLoader):
             )
         else:
             _check_no_options('LinkNeighborLoader', kwargs)
+        data = with_edge_index(data)
+        link_seeds(
+            'LinkNeighborLoader',
+            data,
+            graph_sampler,
+            edge_label_index,
+            edge_label,
+            edge_label_time,
+            kwargs.get('input_id'),
+        )
         self._init_keyed(
             data, prefetch, graph_sampler, kwargs, static_shapes, progress
         )
         pyg_loader.LinkLoader.__init__(
             self,
-            data=with_edge_index(data),
+            data=data,
             link_sampler=graph_sampler,
             edge_label_index=edge_label_index,
             edge_label=edge_label,
             edge_label_time=edge_label_time,
             **kwargs,
         )
-        if isinstance(graph_sampler, (NeighborSampler, ProgramSampler)):
-            graph_sampler.prepare_negatives(self.input_data.input_type)
+        if isinstance(graph_sampler, KeyedSampler):
+            graph_sampler.prepare_negatives(
+                self.input_data.input_type, self.neg_sampling
+            )

@@ -9,6 +9,7 @@ from torch_geometric.data import Batch, Data
 from torch_gsample.algorithms.shadow import shadow_nodes
 from torch_gsample.loader.subgraph_loader import SubgraphLoader
 from torch_gsample.ops import _check
+from torch_gsample.samplers.seeds import read_nodes
 
 
 class ShaDowKHopSampler(SubgraphLoader):
@@ -79,7 +80,7 @@ class ShaDowKHopSampler(SubgraphLoader):
         self.num_neighbors = _check.fanouts(
             name, 'num_neighbors', [num_neighbors]
         )[0]
-        self.replace = replace
+        self.replace = _check.flag(name, 'replace', replace)
         self.node_idx = _seeds(name, data, node_idx)
         super().__init__(
             data,
@@ -115,11 +116,7 @@ def _seeds(name: str, data: Any, node_idx: Any) -> Tensor:
     size = data.num_nodes or 0
     if node_idx is None:
         return torch.arange(size)
-    if isinstance(node_idx, Tensor) and node_idx.dtype == torch.bool:
-        if node_idx.shape != (size,):
-            raise ValueError(
-                f"{name}: a mask 'node_idx' must have {size} elements (got "
-                f'shape {list(node_idx.shape)})'
-            )
-        return node_idx.nonzero().view(-1)
-    return _check.node_ids(name, 'node_idx', node_idx, size)
+    seeds = read_nodes(name, 'node_idx', node_idx, size)
+    if seeds.dtype == torch.bool:
+        return seeds.nonzero().view(-1)
+    return seeds.long()

@@ -6,6 +6,7 @@ from typing import Any
 from torch.utils.data import DataLoader
 
 from torch_gsample.loader.base import DEFAULT_PREFETCH, KeyedLoader
+from torch_gsample.ops import _check
 
 
 class _NodeBatches(DataLoader):
@@ -49,8 +50,9 @@ class WalkLoader(KeyedLoader, _NodeBatches):  # type: ignore[misc]
             :class:`torch.utils.data.DataLoader`.
 
     Raises:
-        ValueError: If ``prefetch`` is negative, or ``batch_size`` is
-            :obj:`None`.
+        TypeError: If an argument has the wrong type.
+        ValueError: If ``num_nodes`` or ``prefetch`` is negative, or
+            ``batch_size`` is :obj:`None`.
 
     Example:
         >>> from torch_gsample.rng import current_batch
@@ -67,5 +69,11 @@ class WalkLoader(KeyedLoader, _NodeBatches):  # type: ignore[misc]
         seed: int | None = None,
         **kwargs: Any,
     ):
+        _check.count('WalkLoader', 'num_nodes', num_nodes, least=0)
+        if not callable(sample):
+            raise TypeError(
+                f"WalkLoader: 'sample' must be a function of a list of nodes "
+                f'(got {sample!r})'
+            )
         self._init_epochs(prefetch, kwargs, seed)
         super().__init__(num_nodes, sample, **kwargs)

@@ -4,6 +4,7 @@ The batches of a pass come in and go out as they are, in the caller's thread,
 whichever worker made them.
 """
 
+import os
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -89,20 +90,27 @@ class Watched:
         batches (Iterator): The batches.
         see (Callable): Called with each, and the seconds that it took;
             returns its edges.
+        check (Callable, optional): Called before each; raises if this
+            process cannot have it.
     """
 
     #: Edges of the batch that was handed out last.
     num_edges = 0
 
     def __init__(
-        self, batches: Iterator[Any], see: Callable[[Any, float], int]
+        self,
+        batches: Iterator[Any],
+        see: Callable[[Any, float], int],
+        check: Callable[[], None] | None = None,
     ):
-        self._batches, self._see = batches, see
+        self._batches, self._see, self._check = batches, see, check
 
     def __iter__(self) -> 'Watched':
         return self
 
     def __next__(self) -> Any:
+        if self._check is not None:
+            self._check()
         start = perf_counter()
         batch = next(self._batches)
         self.num_edges = self._see(batch, perf_counter() - start)
@@ -110,6 +118,26 @@ class Watched:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._batches, name)
+
+
+def check_process(name: str, process: int) -> None:
+    """Checks that this process has the threads and workers of an iterator.
+
+    A forked child has neither, and would wait for ever.
+
+    Args:
+        name (str): The loader, for messages.
+        process (int): The process that created the iterator.
+
+    Raises:
+        RuntimeError: If this is another process.
+    """
+    if os.getpid() != process:
+        raise RuntimeError(
+            f'{name}: an iterator must be used in the process that created '
+            f'it ({process}) (got {os.getpid()}); a forked process needs a '
+            f'loader of its own'
+        )
 
 
 def _hops(store: Any, level: str) -> Sequence[int]:

@@ -3,10 +3,11 @@
 import copy
 from typing import Any
 
+from torch import Tensor
 from torch_geometric.sampler import NumNeighbors
 
-from torch_gsample.ops._check import fanouts as check_fanouts
-from torch_gsample.samplers.graph_input import SamplerGraph
+from torch_gsample.ops import _check
+from torch_gsample.samplers.graph_input import SamplerGraph, check_edges
 
 _CHOICES = {
     'sample_direction': ('forward', 'backward'),
@@ -27,6 +28,33 @@ def check_choices(*values: Any) -> None:
                 f"NeighborSampler: '{name}' must be one of {choices} "
                 f'(got {value!r})'
             )
+
+
+def check_flags(op: str, **flags: Any) -> None:
+    """Checks arguments that are true or false.
+
+    Raises:
+        TypeError: If one is neither.
+    """
+    for name, value in flags.items():
+        _check.flag(op, name, value)
+
+
+def by_type(
+    seed: Any, seed_time: Any = None
+) -> tuple[dict[Any, Tensor], dict[Any, Tensor | None]]:
+    """Returns seeds and their times by node type, from PyG's forms of both.
+
+    Args:
+        seed (torch.Tensor or Dict[NodeType, torch.Tensor]): The seeds.
+        seed_time (torch.Tensor or Dict, optional): Their times.
+    """
+    seeds = seed if isinstance(seed, dict) else {None: seed}
+    # PyG makes a list of no seeds float32.
+    seeds = {t: s if s.numel() else s.long() for t, s in seeds.items()}
+    if not isinstance(seed_time, dict):
+        seed_time = {None: seed_time}
+    return seeds, {t: seed_time.get(t) for t in seeds}
 
 
 def check_count(name: str, value: int | None) -> None:
@@ -79,6 +107,7 @@ def read_fanouts(
             "NeighborSampler: 'num_neighbors' must be a list, a "
             f'dictionary or NumNeighbors (got {value.values!r})'
         )
+    _check_hops(value, graph)
     if not graph.is_hetero:
         if isinstance(value.values, dict):
             raise ValueError(
@@ -92,6 +121,26 @@ def read_fanouts(
         by_type = own.get_values(graph.edge_types)
         fanouts = [by_type[t] for t in graph.edge_types]
     return value, [
-        check_fanouts('NeighborSampler', 'num_neighbors', fanout)
+        _check.fanouts('NeighborSampler', 'num_neighbors', fanout)
         for fanout in fanouts
     ]
+
+
+def _check_hops(value: NumNeighbors, graph: SamplerGraph) -> None:
+    """Checks that there are hops where there are edges, and nowhere else."""
+    lists = value.values
+    if isinstance(lists, dict):
+        lists = [*lists.values(), value.default or []]
+        for fanouts in lists:
+            if not isinstance(fanouts, (list, tuple)):
+                raise TypeError(
+                    "NeighborSampler: 'num_neighbors' must have a list for "
+                    f'each edge type (got {fanouts!r})'
+                )
+    if value.num_hops > 0:
+        check_edges('NeighborSampler', graph)
+    elif graph.has_edges:
+        raise ValueError(
+            "NeighborSampler: 'num_neighbors' must have a number for each "
+            f'hop, and at least one (got {value.values!r})'
+        )

@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch_geometric.sampler.base import DataType
 
 from torch_gsample import ops
 from torch_gsample.ops._check import node_ids
@@ -158,12 +159,19 @@ def read_weights(
     """Collects the weights of edges, cumulated along each column.
 
     Raises:
+        NotImplementedError: If a feature store does not have the attribute;
+            PyG knows no weights of stores, and raises the same.
         ValueError: If the attribute is missing, has the wrong length, or
             holds negative or infinite numbers.
     """
     if weight_attr is None:
         return {}
     weights = edge_attributes(data, graph, weight_attr)
+    if not weights and graph.data_type == DataType.remote:
+        raise NotImplementedError(
+            f"NeighborSampler: 'weight_attr' must name an edge-level tensor "
+            f'of the feature store (got {weight_attr!r})'
+        )
     if not weights:
         raise ValueError(
             f"NeighborSampler: the weight attribute '{weight_attr}' is no "

@@ -4,6 +4,7 @@ from typing import Any
 
 from torch import Tensor
 from torch_geometric.sampler import BaseSampler
+from torch_geometric.typing import EdgeType
 
 from torch_gsample import rng
 from torch_gsample.samplers.counts import Counts
@@ -25,6 +26,8 @@ class KeyedSampler(BaseSampler):
             with ``'epoch'`` a node at a hop draws the same neighbours in all
             batches of an epoch.
     """
+
+    _negatives: Any = None
 
     def __init__(self, seed: int | None = None, rng_scope: str = 'batch'):
         if rng_scope not in ('batch', 'epoch'):
@@ -55,6 +58,22 @@ class KeyedSampler(BaseSampler):
             epoch (int): The number of the pass.
             inputs (NodeSamplerInput or EdgeSamplerInput): All seeds.
         """
+
+    def prepare_negatives(
+        self, edge_type: EdgeType | None, sampling: Any = None
+    ) -> None:
+        """Builds what negatives of an edge type need, before workers start.
+
+        Args:
+            edge_type (Tuple[str, str, str], optional): The edge type.
+            sampling (NegativeSampling, optional): How they are sampled.
+
+        Raises:
+            ValueError: If there is not one weight for each node.
+        """
+        if self._negatives is not None:
+            self._negatives.check_weights(edge_type, sampling)
+            self._negatives.prepare(edge_type)
 
     def hand_out(self, epoch: int, part: float) -> None:
         """Is told by our loaders which part of a pass they handed out.
@@ -99,3 +118,16 @@ class KeyedSampler(BaseSampler):
         elif self.rng_scope == 'epoch':
             place = place.epoch, rng.EPOCH_SCOPE
         return rng.make_key(self.seed, *place)
+
+    def call_key(self, *ids: Tensor | int | None) -> Tensor:
+        """Returns the key of one of several calls for the current batch.
+
+        Args:
+            *ids (torch.Tensor or int, optional): What tells the call from the
+                others.
+        """
+        key = self.batch_key(*ids)
+        if self.rng_scope == 'epoch':
+            return key
+        seed, epoch, batch = key[0].tolist()
+        return rng.make_key(seed, epoch, rng.hash_ids(batch, *ids))

@@ -43,6 +43,8 @@ class SamplerGraph:
     csc: dict[EdgeType | None, CSC]
     #: Edge types whose ids refer to compressed columns, not to edge lists.
     compressed: set[EdgeType | None] = field(default_factory=set)
+    #: Whether the data holds edges, if only an ``edge_index`` of none.
+    has_edges: bool = True
 
     @property
     def is_hetero(self) -> bool:
@@ -106,6 +108,11 @@ def read_graph(
                     f'read_graph: edge type {edge_type} connects nodes of '
                     f'type {node_type!r}, which the data does not have'
                 )
+        if edge_type is not None and not _has_edges(store):
+            raise ValueError(
+                f"read_graph: {edge_type} must have an 'edge_index', 'adj_t' "
+                f"or 'adj' (got {list(store.keys())})"
+            )
         csc, compressed = _read_store(
             store,
             (num_nodes[src], num_nodes[dst]),
@@ -116,8 +123,13 @@ def read_graph(
         graph.csc[edge_type] = csc
         if compressed:
             graph.compressed.add(edge_type)
+    graph.has_edges = any(map(_has_edges, stores.values()))
     _unify_dtypes(graph)
     return graph
+
+
+def _has_edges(store: Any) -> bool:
+    return any(key in store for key in ('edge_index', 'adj', 'adj_t'))
 
 
 def _unify_dtypes(graph: SamplerGraph) -> None:
@@ -135,6 +147,23 @@ def _unify_dtypes(graph: SamplerGraph) -> None:
 
 def _widest(dtypes: set[torch.dtype]) -> torch.dtype:
     return torch.int64 if torch.int64 in dtypes else torch.int32
+
+
+def check_edges(name: str, graph: SamplerGraph) -> None:
+    """Checks that there are edges to sample.
+
+    Args:
+        name (str): The sampler, for messages.
+        graph (SamplerGraph): Its graph.
+
+    Raises:
+        ValueError: If the data has none; an ``edge_index`` may be empty.
+    """
+    if not graph.has_edges:
+        raise ValueError(
+            f"{name}: 'data' must have edges, as 'edge_index', 'adj_t' or "
+            f"'adj' (got none)"
+        )
 
 
 def _name(edge_type: EdgeType | None) -> str:
@@ -234,6 +263,7 @@ def _read_stores(
     graph = SamplerGraph(
         DataType.remote, list(counts), list(attrs), counts, {}
     )
+    graph.has_edges = len(attrs) > 0
     for edge_type, given in attrs.items():
         src, dst = graph.end_types(edge_type)
         attr = min(given, key=lambda a: _LAYOUT_ORDER.index(a.layout))

@@ -7,6 +7,7 @@ from torch_gsample.algorithms.fastgcn import fastgcn
 from torch_gsample.algorithms.labor import labor
 from torch_gsample.algorithms.ladies import ladies
 from torch_gsample.ops._check import count
+from torch_gsample.samplers.arguments import check_flags
 from torch_gsample.samplers.graph_input import GraphData
 from torch_gsample.samplers.weighted import WeightedSampler
 from torch_gsample.sparse_sample import RowProbs
@@ -94,6 +95,7 @@ class LadiesSampler(WeightedSampler):
         seed: int | None = None,
         **kwargs: Any,
     ):
+        check_flags(self._name, replace=replace, normalize=normalize)
         super().__init__(
             data,
             ladies,
@@ -222,6 +224,7 @@ class LaborSampler(WeightedSampler):
         **kwargs: Any,
     ):
         count(self._name, 'steps', steps, least=0)
+        check_flags(self._name, normalize=normalize)
         super().__init__(
             data,
             labor,

@@ -53,6 +53,28 @@ class Negatives:
             by_source.indptr.long(), by_source.indices.long(), csc.num_cols
         )
 
+    def check_weights(
+        self, edge_type: Any, sampling: NegativeSampling | None
+    ) -> None:
+        """Checks that there is one weight for each node.
+
+        Raises:
+            ValueError: If there is another number of weights.
+        """
+        if sampling is None:
+            return
+        src, dst = self.graph.end_types(edge_type)
+        for end, node_type, weight in (
+            ('src', src, sampling.src_weight),
+            ('dst', dst, sampling.dst_weight),
+        ):
+            size = self.graph.num_nodes[node_type]
+            if weight is not None and weight.numel() != size:
+                raise ValueError(
+                    f"NegativeSampling: '{end}_weight' must have {size} "
+                    f'elements, one for each node (got {weight.numel()})'
+                )
+
     def share_memory_(self) -> None:
         """Moves tensors to shared memory."""
         for csc in self._neighbors.values():
@@ -158,12 +180,8 @@ class Negatives:
         src, dst = self.graph.end_types(edge_type)
         node_type = src if end == 'src' else dst
         num_nodes = self.graph.num_nodes[node_type]
+        self.check_weights(edge_type, sampling)
         weight = sampling.src_weight if end == 'src' else sampling.dst_weight
-        if weight is not None and weight.numel() != num_nodes:
-            raise ValueError(
-                f"NegativeSampling: '{end}_weight' must have {num_nodes} "
-                f'elements, one for each node (got {weight.numel()})'
-            )
         order = order_time = None
         if max_time is not None and node_type in times.node:
             order, order_time = self._order_by_time(node_type, times)

@@ -305,6 +305,18 @@ class Neighborhood:
             else:
                 out.edge = lookup(csc.perm, out.edge)
 
+    def edge_permutation(self) -> Any:
+        """Returns the original edge at each position, as PyG's samplers do.
+
+        None for types whose edge ids :meth:`restore_edge_ids` spells out.
+        """
+        on_gpu = self.placement is not None
+        perm = {
+            t: None if on_gpu or t in self.graph.compressed else csc.perm
+            for t, csc in self.graph.csc.items()
+        }
+        return perm if self.graph.is_hetero else perm[None]
+
     def share_memory_(self) -> None:
         """Moves all tensors to shared memory."""
         for csc in self.graph.csc.values():

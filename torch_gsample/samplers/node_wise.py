@@ -23,8 +23,10 @@ from torch_gsample.placement import (
     read_device,
 )
 from torch_gsample.samplers.arguments import (
+    by_type,
     check_choices,
     check_count,
+    check_flags,
     check_window,
     read_fanouts,
 )
@@ -146,6 +148,15 @@ class NeighborSampler(KeyedSampler):
     ):
         super().__init__(seed, rng_scope)
         check_choices(sample_direction, temporal_strategy, exclude_seed_edges)
+        check_flags(
+            type(self).__name__,
+            replace=replace,
+            disjoint=disjoint,
+            is_sorted=is_sorted,
+            share_memory=share_memory,
+            directed=directed,
+            true_negatives=true_negatives,
+        )
         check_window(time_window, time_attr)
         check_count('num_threads', num_threads)
         check_count('cache_bytes', cache_bytes)
@@ -214,6 +225,10 @@ class NeighborSampler(KeyedSampler):
         """Whether there are times."""
         return self._times.given
 
+    def knows_time(self, node_type: NodeType | None) -> bool:
+        """Whether seeds of a type need no times of a user."""
+        return not self.is_temporal or node_type in self._times.node
+
     @property
     def is_on_gpu(self) -> bool:
         """Whether samples are made on a GPU, and stay there."""
@@ -250,13 +265,7 @@ class NeighborSampler(KeyedSampler):
 
         None where sampled edges are original ones, as on a GPU.
         """
-        all_types = set(self.graph.edge_types)
-        original = all_types if self.is_on_gpu else self.graph.compressed
-        perm = {
-            key: None if key in original else csc.perm
-            for key, csc in self.graph.csc.items()
-        }
-        return perm if self.is_hetero else perm[None]
+        return self._neighborhood.edge_permutation()
 
     # Sampling ################################################################
 
@@ -277,7 +286,7 @@ class NeighborSampler(KeyedSampler):
         seeds: SeedDict = {inputs.input_type: inputs.node}
         times = {inputs.input_type: inputs.time}
         key = self.batch_key(inputs.node, inputs.time)
-        out = self._sample(seeds, times, key)
+        out = self._draw(seeds, times, key)
         out.metadata = (inputs.input_id, inputs.time)
         return self._finish(out)
 
@@ -311,7 +320,7 @@ class NeighborSampler(KeyedSampler):
         with self.counts.phase('negatives'):
             ends.add_negatives(self._negatives, self._times, key)
         seeds, times = ends.seeds(self.disjoint)
-        out = self._sample(seeds, times, key)
+        out = self._draw(seeds, times, key)
         if self.exclude_seed_edges:
             # Both directions of an edge come back if one of them stays.
             both = self.subgraph_type == SubgraphType.bidirectional
@@ -323,13 +332,6 @@ class NeighborSampler(KeyedSampler):
             )
         ends.label(out, self.graph, self.disjoint)
         return self._finish(out)
-
-    def prepare_negatives(self, edge_type: EdgeType | None) -> None:
-        """Builds what ``true_negatives`` needs for an edge type.
-
-        Otherwise it is built at the first draw, in each worker for itself.
-        """
-        self._negatives.prepare(edge_type)
 
     def __repr__(self) -> str:
         return (
@@ -354,6 +356,17 @@ class NeighborSampler(KeyedSampler):
             )
 
     def _sample(
+        self,
+        seed: Tensor | SeedDict,
+        seed_time: Tensor | SeedDict | None = None,
+        **kwargs: Any,
+    ) -> SamplerOutput | HeteroSamplerOutput:
+        """Samples around nodes, for samplers of PyG that call it by name."""
+        seeds, times = by_type(seed, seed_time)
+        key = self.call_key(*seeds.values(), *times.values())
+        return self._draw(seeds, times, key)
+
+    def _draw(
         self, seeds: SeedDict, times: dict[Any, Tensor | None], key: Tensor
     ) -> Any:
         if self.is_on_gpu:

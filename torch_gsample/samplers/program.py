@@ -22,6 +22,7 @@ from torch_gsample.samplers.negatives import Negatives
 from torch_gsample.samplers.program_input import (
     Fanouts,
     bind_program,
+    check_program,
     checked_fanouts,
     read_matrices,
 )
@@ -147,16 +148,17 @@ class ProgramSampler(KeyedSampler):
         **program_kwargs: Any,
     ):
         super().__init__(seed, rng_scope)
-        if not callable(program):
-            raise TypeError(
-                f"{self._name}: 'program' must be a function (A, seeds, "
-                f'fanouts) -> layers (got {program!r})'
-            )
-        if exclude_seed_edges not in (False, True, 'reverse'):
-            raise ValueError(
-                f"{self._name}: 'exclude_seed_edges' must be one of (False, "
-                f"True, 'reverse') (got {exclude_seed_edges!r})"
-            )
+        check_program(
+            self._name,
+            program,
+            exclude_seed_edges,
+            own_edges=own_edges,
+            disjoint=disjoint,
+            is_sorted=is_sorted,
+            share_memory=share_memory,
+            true_negatives=true_negatives,
+            compile=compile,
+        )
         self.program, self.program_kwargs = program, program_kwargs
         self.own_edges, self.compile = own_edges, compile
         self.options = checked_options(options)
@@ -268,10 +270,6 @@ class ProgramSampler(KeyedSampler):
             for inputs in batches
         ]
         return self._finish(steps, numbers)
-
-    def prepare_negatives(self, edge_type: EdgeType | None) -> None:
-        """Builds what ``true_negatives`` needs for an edge type."""
-        self._negatives.prepare(edge_type)
 
     @property
     def look_ahead(self) -> int:

@@ -8,15 +8,39 @@ from torch import Tensor
 from torch_geometric.typing import EdgeType
 
 from torch_gsample.ops._check import fanouts as check_fanouts
+from torch_gsample.samplers.arguments import check_flags
 from torch_gsample.samplers.graph_input import (
     GraphData,
     SamplerGraph,
+    check_edges,
     edge_attributes,
 )
 from torch_gsample.sparse_sample import SparseSample
 from torch_gsample.sparse_sample.layout import Layout
 
 Fanouts: TypeAlias = Sequence[int] | Mapping[EdgeType, Sequence[int]]
+
+
+def check_program(
+    name: str, program: Any, exclude_seed_edges: Any, **flags: Any
+) -> None:
+    """Checks a program and what goes with it.
+
+    Raises:
+        TypeError: If it cannot be called, or a flag is neither true nor false.
+        ValueError: If ``exclude_seed_edges`` is not known.
+    """
+    if not callable(program):
+        raise TypeError(
+            f"{name}: 'program' must be a function (A, seeds, fanouts) -> "
+            f'layers (got {program!r})'
+        )
+    if exclude_seed_edges not in (False, True, 'reverse'):
+        raise ValueError(
+            f"{name}: 'exclude_seed_edges' must be one of (False, True, "
+            f"'reverse') (got {exclude_seed_edges!r})"
+        )
+    check_flags(name, **flags)
 
 
 def checked_fanouts(
@@ -67,7 +91,12 @@ def checked_list(name: str, argument: str, sizes: Any) -> list[int]:
 def read_matrices(
     name: str, data: GraphData, graph: SamplerGraph, weight_attr: str | None
 ) -> dict[Any, SparseSample]:
-    """Returns the graph as matrices, whose edge ids are those of the data."""
+    """Returns the graph as matrices, whose edge ids are those of the data.
+
+    Raises:
+        ValueError: If there are no edges, or ``weight_attr`` is not known.
+    """
+    check_edges(name, graph)
     weights: dict[Any, Tensor] = {}
     if weight_attr is not None:
         weights = edge_attributes(data, graph, weight_attr)

@@ -16,6 +16,7 @@ from torch_gsample.ops import _check
 from torch_gsample.samplers.graph_input import GraphData
 from torch_gsample.samplers.program import ProgramSampler
 from torch_gsample.samplers.program_steps import Steps
+from torch_gsample.samplers.seeds import read_nodes
 from torch_gsample.sparse_sample import SparseSample
 
 #: Seed of all draws that estimate a normalisation: it belongs to a graph and
@@ -84,6 +85,7 @@ class ShaDowSampler(ProgramSampler):
                 f"{self._name}: one of 'num_neighbors' and 'ppr' must be "
                 f'given (got {num_neighbors} and {ppr})'
             )
+        _check.flag(self._name, 'replace', replace)
         if ppr is None:
             kwargs |= {'replace': replace}
             super().__init__(
@@ -187,12 +189,11 @@ class SaintSampler(ProgramSampler):
         _check.count(self._name, 'batch_size', batch_size)
         roots = torch.arange(num_nodes)
         if input_nodes is not None:
-            roots = input_nodes
+            roots = read_nodes(
+                self._name, 'input_nodes', input_nodes, num_nodes
+            )
             if roots.dtype == torch.bool:
                 roots = roots.nonzero().view(-1)
-            roots = _check.node_ids(
-                self._name, 'input_nodes', roots, num_nodes
-            )
         if roots.numel() == 0:
             raise ValueError(
                 f"{self._name}: 'input_nodes' must not be empty to estimate "

@@ -1,5 +1,6 @@
 """Work that is done in a thread, one piece at a time."""
 
+import os
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +17,7 @@ class Background:
     def __init__(self, function: Callable[[threading.Event], Any]):
         self._stop = threading.Event()
         self._error: BaseException | None = None
+        self._process = os.getpid()
 
         def work() -> None:
             try:
@@ -27,7 +29,16 @@ class Background:
         self._thread.start()
 
     def wait(self) -> None:
-        """Waits until it is done; raises its error here."""
+        """Waits until it is done; raises its error here.
+
+        Raises:
+            RuntimeError: In a forked child, which does not have the thread.
+        """
+        if os.getpid() != self._process:
+            raise RuntimeError(
+                'StreamingSampler: an epoch must be awaited in the process '
+                f'that prepares it ({self._process}) (got {os.getpid()})'
+            )
         self._thread.join()
         if self._error is not None:
             raise self._error

@@ -5,6 +5,7 @@ from typing import Any
 from torch import Tensor
 from torch_geometric.sampler.base import SubgraphType
 
+from torch_gsample.samplers.arguments import check_flags
 from torch_gsample.samplers.attributes import Times
 from torch_gsample.samplers.base import KeyedSampler
 from torch_gsample.samplers.negatives import Negatives
@@ -90,6 +91,13 @@ class DiskSampler(NeighborSampler):
                 f"{name}: 'graph' must be a ChunkedGraph (got "
                 f'{type(graph).__name__})'
             )
+        check_flags(
+            name,
+            replace=replace,
+            disjoint=disjoint,
+            use_weights=use_weights,
+            use_times=use_times,
+        )
         self.subgraph_type = SubgraphType(subgraph_type)
         if self.subgraph_type == SubgraphType.induced:
             raise ValueError(

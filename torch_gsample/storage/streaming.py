@@ -203,7 +203,6 @@ class StreamingSampler(DiskSampler):
             self.use_weights,
             distinct,
             reads.readers(),
-            self._state['checked'],
             stop,
             self._spare // 8,
         )
@@ -345,7 +344,7 @@ class StreamingSampler(DiskSampler):
         self._owner = -1
         self._seeds = None
         self._consumed = 0
-        self._state: dict[str, Any] = {'work': None, 'checked': set()}
+        self._state: dict[str, Any] = {'work': None}
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)

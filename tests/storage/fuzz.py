@@ -119,12 +119,12 @@ def damage_bytes(data: bytearray, decide: Decisions) -> None:
 
 def set_checksums(meta: dict, files: dict[str, bytearray]) -> None:
     """Makes checksums right, where there are any."""
-    for i, name in enumerate(meta.get('node_times') or ()):
-        try:
+    try:
+        for i, name in enumerate(meta['node_times']):
             if meta['time_checksums'][i] is not None:
                 meta['time_checksums'][i] = zlib.crc32(files[name])
-        except (LookupError, TypeError):
-            break
+    except (LookupError, TypeError):
+        pass
     for relation in meta.get('relations') or ():
         try:
             data = files[relation['file']]

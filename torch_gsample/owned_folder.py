@@ -45,6 +45,7 @@ class OwnedFolder:
     def __init__(self, parent: str | Path, prefix: str):
         remove_leftovers(parent)
         suffix = '.' + '-'.join(_machine()) + '.tmp'
+        self._process = os.getpid()
         self._lock: int | None = None
         while True:
             self.path = Path(tempfile.mkdtemp(suffix, prefix, parent))
@@ -57,8 +58,12 @@ class OwnedFolder:
             # Another process took it for a leftover before it was locked.
 
     def remove(self) -> None:
-        """Removes the folder with all that is in it; once is enough."""
-        shutil.rmtree(self.path, ignore_errors=True)
+        """Removes the folder with all that is in it; once is enough.
+
+        A process that was forked leaves it to its parent.
+        """
+        if self._process == os.getpid():
+            shutil.rmtree(self.path, ignore_errors=True)
         self.release()
 
     def release(self) -> None:

@@ -90,6 +90,38 @@ def test_each_flipped_bit_is_found(made, name, read):
     read(ChunkedGraph(made))
 
 
+def test_a_flipped_bit_of_the_description_is_an_error_or_harmless(path):
+    def read():
+        sampler = RandomReadSampler(ChunkedGraph(path), [4, 3], seed=0)
+        out = sampler.sample_from_nodes(graphs.nodes(SEEDS))
+        return out.node.tolist(), out.edge.tolist(), out.row.tolist()
+
+    want, errors = read(), 0
+    for at, mask in flips(path / 'meta.json'):
+        flip(path / 'meta.json', at, mask)
+        try:
+            out = read()
+        except (ValueError, OSError) as error:
+            out, errors = want, errors + (str(path) in str(error))
+        flip(path / 'meta.json', at, mask)
+        assert out == want
+    assert errors > FLIPS * 0.9
+
+
+def test_times_that_are_cut_off_are_an_error_or_were_read(path):
+    """They are not mapped: a map would end the process by SIGBUS."""
+    graph = ChunkedGraph(path)
+    sampler = RandomReadSampler(graph, [-1], seed=0)
+    os.truncate(path / 'time-0.bin', 0)
+
+    def sample():
+        sampler.sample_from_nodes(graphs.nodes(SEEDS))
+        with pytest.raises(OSError, match='the file ends too early'):
+            RandomReadSampler(graph, [-1], seed=0)
+
+    assert disk.in_a_fork(sample) == 0
+
+
 def drop_checksums(path):
     """Makes a graph one of an earlier version."""
     meta = json.loads((path / 'meta.json').read_text())

@@ -8,6 +8,7 @@ import mmap
 import os
 import zlib
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,9 @@ class CheckedChunks:
 
     def __init__(self, folder: Path, relation: RelationMeta):
         self._folder, self._relation = folder, relation
-        self._file = _identity(os.stat(folder / relation.file))
+        self._file: tuple[int, ...] = ()
+        with suppress(OSError):  # of a copy where there is no file yet
+            self._file = _identity(os.stat(folder / relation.file))
         self._whole = _shared_zeros(len(relation.chunks))
 
     def check(self, file: File, chunk: int, data: np.ndarray) -> None:

@@ -89,6 +89,7 @@ class Folder:
         made = self.path / (_MANIFEST + '.tmp')
         made.write_text(text)
         os.replace(made, self.path / _MANIFEST)
+        self._open.clear()
 
     def close(self) -> None:
         """Closes the files. Who has mapped them keeps them."""

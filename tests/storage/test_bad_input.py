@@ -84,6 +84,12 @@ META = {
     "'node_times' must hold names": lambda p: edit(
         p, lambda m: m.update(node_times=[3])
     ),
+    "'time_checksums' must hold null or 32 bits": lambda p: edit(
+        p, lambda m: m.update(time_checksums=[2**32])
+    ),
+    "'time_checksums' must hold null or 32 bits for": lambda p: edit(
+        p, lambda m: m.update(time_checksums=[])
+    ),
     "'relations' must have different edge types": lambda p: edit(
         p, lambda m: m['relations'].append(m['relations'][0])
     ),

@@ -57,8 +57,8 @@ def test_a_disk_that_fills_ends_preparing(path, tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, 2_000))
         with pytest.raises(OSError, match='gsample-') as caught:
             sampler.prepare_epoch(SEEDS, 0, input_time=SEEDS + 30)
-        folders = sampler._disk, sampler._memory
-        assert not [f for p in folders if p for f in p.iterdir()]
+        assert list(sampler._disk.iterdir()) == []
+        assert sampler._state['folders'] == {}
         sampler.close()
         raise caught.value
 
@@ -83,7 +83,7 @@ def test_a_read_error_in_a_worker_leaves_no_worker(tmp_path):
 def test_samplers_leave_no_folders(path):
     sampler = StreamingSampler(ChunkedGraph(path), [2], memory_limit=1 << 20)
     sampler.prepare_epoch(SEEDS, 0, input_time=SEEDS)
-    made = [p for p in (sampler._disk, sampler._memory) if p is not None]
-    assert all(p.exists() for p in made)
+    made = sampler._disk
+    assert made.exists()
     del sampler
-    assert not any(p.exists() for p in made)
+    assert not made.exists()

@@ -19,6 +19,7 @@ from torch_geometric.data.storage import (
     NodeStorage,
 )
 
+from torch_gsample.owned_folder import owned_folder
 from torch_gsample.storage import ChunkedGraph
 
 Graph: TypeAlias = Data | HeteroData | ChunkedGraph
@@ -80,9 +81,9 @@ def open_graph(
         yield _load(path)
     elif path.suffix in _EDGES:
         # Larger than memory or not: sorted into chunks, and sampled there.
-        with tempfile.TemporaryDirectory() as folder:
+        with owned_folder(tempfile.gettempdir(), 'gsample-') as folder:
             yield ChunkedGraph.write(
-                Path(folder) / 'graph',
+                folder / 'graph',
                 path,
                 columns=columns,
                 weight_attr=weight,

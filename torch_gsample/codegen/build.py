@@ -20,6 +20,8 @@ from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
+from torch_gsample.owned_folder import OwnedFolder, owned_folder
+
 #: No contraction of a * b + c: results must not depend on the processor.
 #: Only loops that say so are vectorised: sums in order become slower by it.
 FLAGS = (
@@ -132,18 +134,15 @@ def read(path: Path) -> bytes:
 @contextmanager
 def _beside(path: Path) -> Iterator[Path]:
     """A file that is moved to a place in one step, with its digest."""
-    descriptor, name = tempfile.mkstemp(suffix='.tmp', dir=path.parent)
-    os.close(descriptor)
-    target = Path(name)
-    try:
+    with owned_folder(path.parent, 'build-') as folder:
+        target = folder / path.name
+        target.touch(0o600)
         yield target
         digest = hashlib.sha256(target.read_bytes()).digest()
         with target.open('ab') as file:
             file.write(digest)
         target.chmod(0o700)
         os.replace(target, path)
-    finally:
-        target.unlink(missing_ok=True)
 
 
 def _is_whole(path: Path) -> bool:
@@ -174,9 +173,9 @@ def _user_folder() -> Path | None:
 @lru_cache(maxsize=1)
 def _temporary_folder(process: int) -> Path:
     """A folder that goes with its process."""
-    folder = tempfile.mkdtemp(prefix='torch_gsample_')
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return Path(folder)
+    folder = OwnedFolder(tempfile.gettempdir(), 'torch_gsample_')
+    atexit.register(folder.remove)
+    return folder.path
 
 
 @lru_cache(maxsize=1)

@@ -5,7 +5,6 @@ if the file is of the same graph and the same arguments.
 """
 
 import os
-import tempfile
 from pathlib import Path
 
 import torch
@@ -13,6 +12,7 @@ from torch import Tensor
 
 from torch_gsample import rng
 from torch_gsample.algorithms.graphsaint import SaintNorm
+from torch_gsample.owned_folder import owned_folder
 from torch_gsample.sparse_sample import SparseSample
 
 
@@ -26,14 +26,12 @@ def fingerprint(matrix: SparseSample, edge_id: Tensor, *numbers: int) -> str:
 def save_norm(path: Path, norm: SaintNorm, mark: str) -> None:
     """Writes a file in one step: it is there as a whole, or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, part = tempfile.mkstemp(dir=path.parent, suffix='.part')
-    try:
-        with os.fdopen(handle, 'wb') as file:
+    with owned_folder(path.parent, '.') as folder:
+        part = folder / path.name
+        part.touch(0o600)
+        with open(part, 'wb') as file:
             torch.save({'fingerprint': mark, **norm._asdict()}, file)
         os.replace(part, path)
-    except BaseException:
-        os.unlink(part)
-        raise
 
 
 def load_norm(

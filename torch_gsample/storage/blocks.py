@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from torch_gsample.storage.checksums import CheckedChunks
 from torch_gsample.storage.reading import File, page_aligned
 
 BLOCK = 4096
@@ -83,6 +84,7 @@ class BlockReader:
     Args:
         path (Path): The file.
         size (int): Its size in bytes.
+        checked (CheckedChunks): Checks its chunks before blocks are read.
         cache_bytes (int): Memory of the cache.
         engine (str, optional): See :meth:`File.read_ranges`.
         direct (bool, optional): Whether to pass by the page cache.
@@ -92,11 +94,13 @@ class BlockReader:
         self,
         path: Path,
         size: int,
+        checked: CheckedChunks,
         cache_bytes: int,
         engine: str = 'auto',
         direct: bool = False,
     ):
         self._file, self._size = File(path, direct), size
+        self._checked = checked
         self._engine = engine
         blocks = -(-size // BLOCK)
         self._cache = BlockCache(blocks, cache_bytes // BLOCK)
@@ -125,6 +129,7 @@ class BlockReader:
 
         Raises:
             OSError: If the file cannot be read.
+            ValueError: If a chunk that holds some is not whole.
         """
         out = np.empty(len(offset), dtype)
         with self._lock:
@@ -160,6 +165,9 @@ class BlockReader:
 
     def _read(self, block: np.ndarray) -> None:
         """Reads ascending blocks to the begin of the staging memory."""
+        begin = block * BLOCK
+        end = np.minimum(begin + BLOCK, self._size)
+        self._checked.read(self._file, begin, end)
         first = np.flatnonzero(np.diff(block, prepend=-2) != 1)
         offset = block[first] * BLOCK
         size = np.diff(first, append=len(block)) * BLOCK

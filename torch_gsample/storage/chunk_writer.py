@@ -6,8 +6,6 @@ of ``docs/storage.md`` comes out, or nothing.
 
 import contextlib
 import os
-import shutil
-import tempfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from torch_gsample.owned_folder import OwnedFolder
 from torch_gsample.storage.format import (
     ITEM,
     META,
@@ -31,8 +30,8 @@ MIN_CHUNK_BYTES = 256
 def new_directory(path: Path) -> Iterator[Path]:
     """Makes a directory that gets its name when it is complete.
 
-    An error on the way removes it. A crash leaves a hidden directory beside
-    ``path``, but nothing under that name.
+    An error on the way removes it. After a crash there is nothing under that
+    name, and a hidden directory, which the next writer there removes.
 
     Raises:
         FileExistsError: If ``path`` exists.
@@ -42,16 +41,18 @@ def new_directory(path: Path) -> Iterator[Path]:
             f"ChunkedGraph.write: 'path' must not exist yet (got {path})"
         )
     path.parent.mkdir(parents=True, exist_ok=True)
-    made = tempfile.mkdtemp('.tmp', f'.{path.name}.', path.parent)
+    folder = OwnedFolder(path.parent, f'.{path.name}.')
+    made = folder.path
     try:
-        yield Path(made)
+        yield made
         for name in [*os.listdir(made), '.']:
-            _sync(os.path.join(made, name))
+            _sync(made / name)
         os.chmod(made, 0o777 & ~_umask())  # mkdtemp's is the owner's alone
         os.rename(made, path)
         _sync(path.parent)
+        folder.release()
     except BaseException:
-        shutil.rmtree(made, ignore_errors=True)
+        folder.remove()
         raise
 
 

@@ -30,11 +30,7 @@ from torch_gsample.storage.format import (
     malformed,
 )
 from torch_gsample.storage.frontiers import next_keys
-from torch_gsample.storage.graph import (
-    ChunkedGraph,
-    check_checksum,
-    chunk_arrays,
-)
+from torch_gsample.storage.graph import ChunkedGraph, chunk_arrays
 from torch_gsample.storage.hops import Frontier
 from torch_gsample.storage.reading import File, ReadAhead
 from torch_gsample.storage.sources import index_width
@@ -59,8 +55,6 @@ class Epoch:
         weighted (bool): Whether weights are used.
         times (torch.Tensor, optional): The distinct times of seeds, ascending.
         readers (List[RelationReader]): For nodes that are split.
-        checked (Set[Tuple[int, int]]): Relations and chunks whose checksums
-            were right.
         stop (threading.Event): Set to end early.
         mask_bytes (int): Memory for a mask of nodes.
     """
@@ -71,7 +65,6 @@ class Epoch:
     weighted: bool
     times: Tensor | None
     readers: list[RelationReader]
-    checked: set[tuple[int, int]]
     stop: threading.Event
     mask_bytes: int
 
@@ -231,9 +224,7 @@ def _open_chunk(
     epoch: Epoch, file: File, r: int, chunk: int, data: np.ndarray
 ) -> dict[str, np.ndarray]:
     meta = epoch.graph.meta.relations[r]
-    if (r, chunk) not in epoch.checked:
-        check_checksum(file.path, meta, chunk, data)
-        epoch.checked.add((r, chunk))
+    epoch.graph.checked[r].check(file, chunk, data)
     return chunk_arrays(file.path, meta, chunk, data)
 
 

@@ -9,13 +9,8 @@ from torch import Tensor
 from torch_gsample import ops
 from torch_gsample.storage.hops import Frontier
 from torch_gsample.storage.sorted_keys import SortedKeys
-from torch_gsample.storage.spill import (
-    open_array,
-    pieces_of,
-    read_manifest,
-    release_maps,
-    stamp,
-)
+from torch_gsample.storage.spill import pieces_of, read_manifest, stamp
+from torch_gsample.storage.spill_array import SpillArray
 
 #: Columns that are copied before pages are given back.
 _COLUMNS = 1 << 15
@@ -35,13 +30,11 @@ class EpochResults:
     def __init__(self, folder: Path, facts: dict[str, Any]):
         self.folder, self.facts = folder, facts
         self._stamp = stamp(folder)
-        self._arrays: dict[str, Tensor] = {}
+        self._arrays = {
+            name: SpillArray(array) for name, array in facts['arrays'].items()
+        }
         self._keys: dict[str, SortedKeys] = {}
-        self._maps: list[Any] = []
-        for name, (path, dtype, size) in facts['arrays'].items():
-            self._arrays[name], data = open_array(Path(path), dtype, size)
-            if data is not None and Path(path).parent == folder:
-                self._maps.append(data)
+        self._on_disk = [a for a in self._arrays.values() if a.is_on_disk]
 
     @classmethod
     def find(cls, folder: Path) -> 'EpochResults | None':
@@ -61,7 +54,7 @@ class EpochResults:
         Raises:
             ValueError: If one was not prepared.
         """
-        key, times = frontier.node, self._arrays['times']
+        key, times = frontier.node, self._whole('times')
         if frontier.time is not None:
             rank = torch.searchsorted(times, frontier.time)
             known = times[rank.clamp(max=len(times) - 1)] == frontier.time
@@ -76,14 +69,16 @@ class EpochResults:
         known = torch.empty_like(found).scatter_(0, order, found)
         self._check(known, frontier)
         names = [f'{hop}-{relation}-{n}' for n in ('indptr', 'row', 'edge')]
-        indptr, row, edge = (self._arrays[name] for name in names)
+        arrays = tuple(self._arrays[name] for name in names)
         slices = []
         for part in pieces_of(len(place), _COLUMNS):
+            _check_columns(arrays, place[part])
+            indptr, row, edge = (array.tensor for array in arrays)
             start, neighbor, _ = ops.slice_cols(indptr, row, place[part])
             _, ids, _ = ops.slice_cols(indptr, edge, place[part])
             slices.append((start.diff(), neighbor, ids))
-            # They stay in the page cache, but are not this process's.
-            release_maps(self._maps)
+            for array in self._on_disk:
+                array.release()
         length, neighbor, ids = map(torch.cat, zip(*slices, strict=True))
         start = torch.nn.functional.pad(length.cumsum(0), (1, 0))
         back = torch.empty_like(order)
@@ -91,10 +86,14 @@ class EpochResults:
         out, neighbor, position = ops.slice_cols(start, neighbor, back)
         return out, neighbor, ids.index_select(0, position)
 
+    def _whole(self, name: str) -> Tensor:
+        self._arrays[name].check_all()
+        return self._arrays[name].tensor
+
     def _keys_of(self, hop: int, node_type: int) -> SortedKeys:
         name = f'{hop}-keys-{node_type}'
         if name not in self._keys:
-            self._keys[name] = SortedKeys(self._arrays[name].numpy())
+            self._keys[name] = SortedKeys(self._whole(name).numpy())
         return self._keys[name]
 
     @staticmethod
@@ -108,3 +107,13 @@ class EpochResults:
             f'StreamingSampler: node {int(frontier.node[at])}{when} was not '
             "among the seeds of 'prepare_epoch', nor sampled from them"
         )
+
+
+def _check_columns(arrays: tuple[SpillArray, ...], place: Tensor) -> None:
+    """Checks what columns read of files on disk."""
+    indptr, *items = arrays
+    indptr.check(place, place + 2)
+    if any(array.is_on_disk for array in items):
+        begin, end = indptr.tensor[place], indptr.tensor[place + 1]
+        for array in items:
+            array.check(begin, end)

@@ -110,11 +110,16 @@ class RelationMeta:
 
 @dataclass
 class GraphMeta:
-    """A graph on disk: what ``meta.json`` says."""
+    """A graph on disk: what ``meta.json`` says.
+
+    ``time_checksums`` has the CRC-32 of the times of each node type, or None
+    where there are no times, or where an earlier version wrote them.
+    """
 
     node_types: list[str | None]
     num_nodes: list[int]
     node_times: list[str | None]
+    time_checksums: list[int | None]
     relations: list[RelationMeta]
     alignment: int = 4096
     sizes: dict[str, int] = field(default_factory=dict)
@@ -133,6 +138,7 @@ class GraphMeta:
             'node_types': self.node_types,
             'num_nodes': self.num_nodes,
             'node_times': self.node_times,
+            'time_checksums': self.time_checksums,
             'relations': relations,
         }
         return json.dumps(out)
@@ -229,6 +235,14 @@ def _read_fields(fields: dict[str, Any], check: Check) -> GraphMeta:
         all(t is None or isinstance(t, str) for t in times),
         "'node_times' must hold names of files, or null",
     )
+    # Earlier versions wrote none.
+    checksums = fields.get('time_checksums', [None] * len(types))
+    check(
+        isinstance(checksums, list)
+        and len(checksums) == len(types)
+        and all(c is None or (_count(c) and c < 1 << 32) for c in checksums),
+        "'time_checksums' must hold null or 32 bits for each node type",
+    )
     assert type(alignment) is int
     sizes = dict(zip(types, counts, strict=True))
     read = [_read_relation(r, sizes, check) for r in relations]
@@ -237,7 +251,7 @@ def _read_fields(fields: dict[str, Any], check: Check) -> GraphMeta:
         len(set(edge_types)) == len(edge_types),
         "'relations' must have different edge types",
     )
-    return GraphMeta(types, counts, times, read, alignment)
+    return GraphMeta(types, counts, times, checksums, read, alignment)
 
 
 def _read_relation(

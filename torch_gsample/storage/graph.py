@@ -1,6 +1,6 @@
 """A graph on disk: what it holds, whether it is whole."""
 
-import zlib
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,15 @@ from torch_geometric.data.graph_store import EdgeLayout
 from torch_geometric.sampler.base import DataType
 
 from torch_gsample.samplers.graph_input import SamplerGraph
+from torch_gsample.storage.checksums import (
+    CheckedChunks,
+    check_checksum,
+    check_header,
+    read_times,
+)
 from torch_gsample.storage.format import (
-    CHECKSUM,
     EDGES,
+    HEADER,
     LENGTH,
     NODES,
     OFFSET,
@@ -58,6 +64,10 @@ class ChunkedGraph(GraphStore):
         super().__init__()
         self.path, self.direct = Path(path), direct
         self.meta = read_meta(self.path)
+        #: For each relation, which chunks were found to be whole.
+        self.checked = [
+            CheckedChunks(self.path, r) for r in self.meta.relations
+        ]
 
     @classmethod
     def write(
@@ -95,21 +105,22 @@ class ChunkedGraph(GraphStore):
         )
 
     def node_times(self) -> dict[str | None, Tensor]:
-        """Returns the times of nodes, int64 ``[num_nodes]``, as a map."""
-        out = {}
-        for node_type, name in zip(
-            self.meta.node_types, self.meta.node_times, strict=True
-        ):
-            if name is None:
-                continue
-            size = self.num_nodes[node_type]
-            # A private map: never written to, though torch could.
-            values = (
-                np.memmap(self.path / name, '<i8', mode='c', shape=(size,))
-                if size
-                else np.empty(0, np.int64)
-            )
-            out[node_type] = torch.from_numpy(np.asarray(values))
+        """Reads the times of nodes, int64 ``[num_nodes]``, and checks them.
+
+        Graphs that were written without a checksum of times are read as
+        they are.
+
+        Raises:
+            OSError: If a file cannot be read.
+            ValueError: If one is broken; it names the file.
+        """
+        meta, out = self.meta, {}
+        for i, name in enumerate(meta.node_times):
+            if name is not None:
+                times = read_times(
+                    self.path / name, meta.num_nodes[i], meta.time_checksums[i]
+                )
+                out[meta.node_types[i]] = torch.from_numpy(times)
         return out
 
     def open(self, relation: RelationMeta) -> File:
@@ -117,12 +128,25 @@ class ChunkedGraph(GraphStore):
         return File(self.path / relation.file, self.direct)
 
     def verify(self) -> None:
-        """Reads all chunks, and checks their checksums and structure.
+        """Reads all files, and checks their checksums and structure.
+
+        Warns where times of nodes have no checksum, in graphs that earlier
+        versions wrote.
 
         Raises:
             OSError: If a file cannot be read.
             ValueError: If one is broken; it names the file and the offset.
         """
+        self.node_times()
+        for name, checksum in zip(
+            self.meta.node_times, self.meta.time_checksums, strict=True
+        ):
+            if name is not None and checksum is None:
+                warnings.warn(
+                    f'ChunkedGraph: {self.path / name} has no checksum: it '
+                    'was not checked; write the graph again to get one',
+                    stacklevel=2,
+                )
         for relation in self.meta.relations:
             ranges = relation.chunks[:, [OFFSET, LENGTH]].tolist()
             file = self.open(relation)
@@ -199,23 +223,6 @@ class ChunkedGraph(GraphStore):
         )
 
 
-def check_checksum(
-    path: Path, relation: RelationMeta, chunk: int, data: np.ndarray
-) -> None:
-    """Checks the bytes of a chunk.
-
-    Raises:
-        ValueError: If they are not those that were written.
-    """
-    row = relation.chunks[chunk]
-    if zlib.crc32(data.data) != row[CHECKSUM]:
-        malformed(
-            path,
-            int(row[OFFSET]),
-            f'the checksum of chunk {chunk} ({row[LENGTH]} bytes) is wrong',
-        )
-
-
 def chunk_arrays(
     path: Path, relation: RelationMeta, chunk: int, data: np.ndarray
 ) -> dict[str, np.ndarray]:
@@ -225,13 +232,7 @@ def chunk_arrays(
         ValueError: If its header is not what the chunk table says.
     """
     row = relation.chunks[chunk]
-    header = relation.header(chunk)
-    if data[: len(header)].tobytes() != header:
-        malformed(
-            path,
-            int(row[OFFSET]),
-            f'the header of chunk {chunk} does not fit the chunk table',
-        )
+    check_header(path, relation, chunk, data[: HEADER.size].tobytes())
     nodes, edges = int(row[NODES]), int(row[EDGES])
     places = relation.places(nodes, edges)
     out = {}

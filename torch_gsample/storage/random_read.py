@@ -45,11 +45,14 @@ class RandomReads:
                 BlockReader(
                     graph.path / meta.file,
                     graph.meta.sizes[meta.file],
+                    checked,
                     self._cache_bytes * graph.meta.sizes[meta.file] // total,
                     self._engine,
                     graph.direct,
                 )
-                for meta in graph.meta.relations
+                for meta, checked in zip(
+                    graph.meta.relations, graph.checked, strict=True
+                )
             ]
             self._readers = [
                 RelationReader(meta, blocks)

@@ -1,51 +1,54 @@
 """Arrays that grow: in memory while there is room, then on disk.
 
-Pieces come in, one tensor goes out. Arrays are files, of shared memory or of
-the disk, so that workers of any kind open them by name.
+Pieces come in, one tensor goes out. Arrays are files without a name, of memory
+or of the disk, which the writer holds open: the system frees them when it
+ends. Workers of any kind open them by its descriptors.
 """
 
 import contextlib
 import errno
+import fcntl
 import json
-import mmap
 import os
 import shutil
 import tempfile
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
-SHARED_MEMORY = Path('/dev/shm')
+from torch_gsample.storage.spill_array import BLOCK, SpillArray
+
 _MANIFEST = 'manifest.json'
 _PIECE = 1 << 20  # items that are looked at together
+#: Errors by which a system has no file of memory, or no more of it.
+_NO_MEMORY = (errno.ENOSPC, errno.ENOMEM, errno.ENOSYS, errno.EPERM)
+_SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 
 
 class Folder:
-    """Where the arrays of an epoch are: one folder in memory, one on disk.
+    """The arrays of an epoch, and a folder that says where they are.
 
     Args:
-        disk (Path): The folder on disk; made.
-        memory (Path, optional): The folder in shared memory; made.
+        path (Path): The folder; made. Arrays that do not fit in memory are
+            on its disk.
         limit (int): The most bytes of arrays in memory.
     """
 
-    def __init__(self, disk: Path, memory: Path | None, limit: int):
-        self.disk, self.memory, self.left = disk, memory, limit
-        self.arrays: dict[str, list[Any]] = {}
-        self._maps: list[Any] = []
-        for folder in (disk, memory):
-            if folder is not None:
-                folder.mkdir(parents=True, exist_ok=True)
+    def __init__(self, path: Path, limit: int):
+        self.path, self.left = path, limit
+        self.process = os.getpid()
+        self.arrays: dict[str, dict[str, Any]] = {}
+        self.files: dict[str, IO[bytes]] = {}
+        self._open: list[SpillArray] = []
+        path.mkdir(parents=True, exist_ok=True)
 
     def takes(self, size: int) -> bool:
         """Takes some bytes of memory, if there are as many."""
-        if self.memory is None or size > self.left:
-            return False
-        if size > shutil.disk_usage(self.memory).free:
+        if size > self.left:
             return False
         self.left -= size
         return True
@@ -63,116 +66,153 @@ class Folder:
         writer = ArrayWriter(self, name)
         try:
             yield writer
-        finally:
+        except BaseException:
             writer.close()
-        self.arrays[name] = [str(writer.path), writer.dtype, writer.size]
+            raise
+        self.arrays[name] = writer.finish()
 
     def open(self, name: str) -> Tensor:
-        """Maps a complete array."""
-        path, dtype, size = self.arrays[name]
-        array, data = open_array(Path(path), dtype, size)
-        self._maps.append(data)
-        return array
+        """Maps a complete array, and checks it."""
+        array = SpillArray(self.arrays[name])
+        array.check_all()
+        self._open.append(array)
+        return array.tensor
 
     def release(self) -> None:
-        """Gives back the pages of arrays that were read.
-
-        They stay where they are, but are not counted as this process's.
-        """
-        release_maps(self._maps)
+        """Gives back the pages of arrays that were read."""
+        for array in self._open:
+            array.release()
 
     def finish(self, **facts: Any) -> None:
         """Says that all arrays are complete: now others may open them."""
         text = json.dumps({'arrays': self.arrays, **facts})
-        made = self.disk / (_MANIFEST + '.tmp')
+        made = self.path / (_MANIFEST + '.tmp')
         made.write_text(text)
-        os.replace(made, self.disk / _MANIFEST)
+        os.replace(made, self.path / _MANIFEST)
+        self._open.clear()
+
+    def close(self) -> None:
+        """Closes the files. Who has mapped them keeps them."""
+        for file in self.files.values():
+            file.close()
+        self.files.clear()
 
     def remove(self) -> None:
-        """Removes the files. Who has mapped them keeps them."""
-        for folder in (self.disk, self.memory):
-            if folder is not None:
-                shutil.rmtree(folder, ignore_errors=True)
+        """Closes the files and removes the folder."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        self.close()
 
 
-def read_manifest(disk: Path) -> dict[str, Any] | None:
+def read_manifest(folder: Path) -> dict[str, Any] | None:
     """Returns what :meth:`Folder.finish` said, if it did."""
     try:
-        return json.loads((disk / _MANIFEST).read_text())
+        return json.loads((folder / _MANIFEST).read_text())
     except FileNotFoundError:
         return None
 
 
-def stamp(disk: Path) -> tuple[int, int] | None:
+def stamp(folder: Path) -> tuple[int, int] | None:
     """Tells results of one name apart; None where there are none."""
     try:
-        facts = os.stat(disk / _MANIFEST)
+        facts = os.stat(folder / _MANIFEST)
     except FileNotFoundError:
         return None
     return facts.st_ino, facts.st_mtime_ns
-
-
-def open_array(path: Path, dtype: str, size: int) -> tuple[Tensor, Any]:
-    """Maps an array; returns the map, too."""
-    if size == 0:
-        return torch.from_numpy(np.empty(0, dtype)), None
-    with open(path, 'rb') as file:
-        # A private map: nobody writes, but torch wants that it may.
-        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-    return torch.from_numpy(np.frombuffer(data, dtype)[:size]), data
-
-
-def release_maps(maps: Iterable[Any]) -> None:
-    """Gives back the pages of maps, None among them."""
-    for data in maps:
-        if data is not None:
-            data.madvise(mmap.MADV_DONTNEED)
 
 
 class ArrayWriter:
     """Appends to an array of a :class:`Folder`."""
 
     def __init__(self, folder: Folder, name: str):
-        self._folder, self._in_memory = folder, folder.memory is not None
-        self.path = (folder.memory or folder.disk) / name
-        self.dtype, self.size = '<i8', 0
-        self._bytes = 0
-        self._file = open(self.path, 'wb', buffering=0)  # noqa: SIM115
+        self._folder, self._name = folder, name
+        self._in_memory = True
+        self._file: IO[bytes] | None = None  # made with the first item
+        self._dtype, self._size = '<i8', 0
+        self._bytes = 0  # of memory that were taken
+        self._checksums: list[int] = []
+        self._room = 0  # bytes that the last block lacks
 
     def append(self, piece: Tensor) -> None:
         """Adds items; all pieces have one dtype."""
         values = np.ascontiguousarray(piece.numpy())
-        self.dtype = values.dtype.str
+        self._dtype = values.dtype.str
         raw = values.view(np.uint8).data
-        if self._in_memory and not self._folder.takes(len(raw)):
-            self._move()
+        if self._in_memory:
+            if self._folder.takes(len(raw)):
+                self._bytes += len(raw)
+            else:
+                self._move()
         self._write(raw)
-        self.size += len(values)
-        self._bytes += len(raw)
+        self._size += len(values)
 
     def _write(self, raw: memoryview) -> None:
         while len(raw) > 0:
             try:
-                raw = raw[self._file.write(raw) :]
+                if self._file is None:
+                    self._file = self._new_file()
+                    # A process that is forked now finds it there, to close.
+                    self._folder.files[self._name] = self._file
+                count = self._file.write(raw)
             except OSError as error:
-                if not (self._in_memory and error.errno == errno.ENOSPC):
-                    error.filename = str(self.path)
-                    raise
-                self._move()
+                if self._in_memory and error.errno in _NO_MEMORY:
+                    self._move()
+                    continue
+                error.filename = str(self._folder.path / self._name)
+                raise
+            if not self._in_memory:
+                self._add_checksum(raw[:count])
+            raw = raw[count:]
+
+    def _new_file(self) -> IO[bytes]:
+        if not self._in_memory:
+            return tempfile.TemporaryFile(buffering=0, dir=self._folder.path)
+        flags = os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING
+        file = os.memfd_create(f'gsample-{self._name}', flags)
+        return os.fdopen(file, 'w+b', buffering=0)
+
+    def _add_checksum(self, raw: memoryview) -> None:
+        while len(raw) > 0:
+            if self._room == 0:
+                self._checksums.append(0)
+                self._room = BLOCK
+            part = raw[: self._room]
+            self._checksums[-1] = zlib.crc32(part, self._checksums[-1])
+            self._room -= len(part)
+            raw = raw[len(part) :]
 
     def _move(self) -> None:
-        """Goes on with the file on disk."""
-        self._file.close()
-        path = self._folder.disk / self.path.name
-        shutil.copyfile(self.path, path)
-        os.unlink(self.path)
+        """Goes on with a file on disk."""
+        memory, self._file = self._file, None
+        self._in_memory = False
+        if memory is not None:
+            memory.seek(0)
+            while part := memory.read(BLOCK):
+                self._write(memoryview(part))
+            memory.close()
         self._folder.left += self._bytes
-        self.path, self._in_memory = path, False
-        self._file = open(path, 'ab', buffering=0)  # noqa: SIM115
+        self._bytes = 0
+
+    def finish(self) -> dict[str, Any]:
+        """Hands the file to the folder; returns how others open it."""
+        facts: dict[str, Any] = {
+            'name': str(self._folder.path / self._name),
+            'dtype': self._dtype,
+            'size': self._size,
+            'checksums': None if self._in_memory else self._checksums,
+        }
+        if self._file is not None:
+            if self._in_memory:
+                fcntl.fcntl(self._file, fcntl.F_ADD_SEALS, _SEALS)
+            state = os.fstat(self._file.fileno())
+            facts['file'] = [state.st_dev, state.st_ino]
+            facts['process'] = os.getpid()
+            facts['descriptor'] = self._file.fileno()
+        return facts
 
     def close(self) -> None:
-        """Closes the file."""
-        self._file.close()
+        """Drops the array."""
+        if self._file is not None:
+            self._folder.files.pop(self._name).close()
 
 
 def pieces_of(size: int, step: int = _PIECE) -> Iterator[slice]:
@@ -184,11 +224,3 @@ def pieces_of(size: int, step: int = _PIECE) -> Iterator[slice]:
     """
     for first in range(0, size, step):
         yield slice(first, min(first + step, size))
-
-
-def shared_folder(prefix: str) -> Path | None:
-    """Makes a folder in shared memory, where the system has one."""
-    try:
-        return Path(tempfile.mkdtemp('', prefix, SHARED_MEMORY))
-    except OSError:
-        return None

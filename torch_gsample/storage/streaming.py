@@ -1,7 +1,6 @@
 """Samples a graph on disk an epoch at a time, by reading it in order."""
 
 import os
-import shutil
 import tempfile
 import threading
 import time
@@ -16,6 +15,7 @@ from torch_geometric.sampler import NodeSamplerInput
 
 from torch_gsample import rng
 from torch_gsample.ops._check import node_ids
+from torch_gsample.owned_folder import OwnedFolder
 from torch_gsample.samplers.node_wise import NumNeighborsType
 from torch_gsample.storage.background import Background
 from torch_gsample.storage.epoch import Epoch, sample_epoch
@@ -25,7 +25,7 @@ from torch_gsample.storage.graph import ChunkedGraph
 from torch_gsample.storage.hops import Draw, Frontier
 from torch_gsample.storage.random_read import RandomReads
 from torch_gsample.storage.sampler import DiskSampler
-from torch_gsample.storage.spill import Folder, shared_folder
+from torch_gsample.storage.spill import Folder
 
 
 class StreamingSampler(DiskSampler):
@@ -108,13 +108,13 @@ class StreamingSampler(DiskSampler):
                 "write the graph with smaller 'chunk_bytes'"
             )
         self.trigger = trigger
-        self._disk = Path(tempfile.mkdtemp('', 'gsample-', spill_dir))
-        self._memory = shared_folder('gsample-')
+        folder = OwnedFolder(spill_dir or tempfile.gettempdir(), 'gsample-')
+        self._disk = folder.path
         self._results: dict[int, EpochResults] = {}
         self._begin_process()
         self._owner = os.getpid()
         self._close: Callable[[], object] = weakref.finalize(
-            self, _remove, self._owner, self._state, self._disk, self._memory
+            self, _remove, self._owner, self._state, folder
         )
 
     _seeds: NodeSamplerInput | None
@@ -190,11 +190,8 @@ class StreamingSampler(DiskSampler):
             'num_threads': self.num_threads or 0,
         }
         self._keep_latest(epoch)
-        folder = Folder(
-            self._disk / f'{epoch}',
-            self._memory and self._memory / f'{epoch}',
-            self._spare // 8,
-        )
+        folder = Folder(self._disk / f'{epoch}', self._spare // 8)
+        self._state['folders'][epoch] = folder
         reads = RandomReads(self.chunked, self._spare // 16)
         task = Epoch(
             self.chunked,
@@ -203,7 +200,6 @@ class StreamingSampler(DiskSampler):
             self.use_weights,
             distinct,
             reads.readers(),
-            self._state['checked'],
             stop,
             self._spare // 8,
         )
@@ -211,7 +207,7 @@ class StreamingSampler(DiskSampler):
             with self.counts.phase('prepare_epoch'):
                 sample_epoch(task, {seeds.input_type: key}, folder)
         except BaseException:
-            folder.remove()
+            self._state['folders'].pop(epoch).remove()
             raise
         folder.finish(
             fanouts=self._fanouts, seconds=time.perf_counter() - started
@@ -237,10 +233,9 @@ class StreamingSampler(DiskSampler):
         self._results = {
             e: r for e, r in self._results.items() if epoch - 1 <= e < epoch
         }
-        for parent in (self._disk, self._memory):
-            for folder in parent.iterdir() if parent is not None else ():
-                if not epoch - 1 <= int(folder.name) < epoch:
-                    shutil.rmtree(folder, ignore_errors=True)
+        folders = self._state['folders']
+        for old in [e for e in folders if not epoch - 1 <= e < epoch]:
+            folders.pop(old).remove()
 
     # Sampling ################################################################
 
@@ -317,10 +312,15 @@ class StreamingSampler(DiskSampler):
         )
 
     def _find(self, epoch: int) -> EpochResults | None:
+        _close_inherited(self._state)
         results = self._results.get(epoch)
         if results is None or results.is_stale():
             results = EpochResults.find(self._disk / f'{epoch}')
             if results is not None:
+                # Maps keep their memory: those of earlier epochs go.
+                self._results = {
+                    e: r for e, r in self._results.items() if e >= epoch - 1
+                }
                 self._results[epoch] = results
         return results
 
@@ -345,7 +345,7 @@ class StreamingSampler(DiskSampler):
         self._owner = -1
         self._seeds = None
         self._consumed = 0
-        self._state: dict[str, Any] = {'work': None, 'checked': set()}
+        self._state: dict[str, Any] = {'work': None, 'folders': {}}
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)
@@ -369,9 +369,17 @@ def _equal(a: Any, b: Any) -> bool:
     return a is b or (not isinstance(a, Tensor) and a == b)
 
 
-def _remove(
-    owner: int, state: dict[str, Any], disk: Path, memory: Path | None
-) -> None:
+def _close_inherited(state: dict[str, Any]) -> None:
+    """Closes the files of results that a process was forked with.
+
+    They would keep memory that their owner has given up.
+    """
+    folders = state['folders']
+    for epoch in [e for e, f in folders.items() if f.process != os.getpid()]:
+        folders.pop(epoch).close()
+
+
+def _remove(owner: int, state: dict[str, Any], folder: OwnedFolder) -> None:
     """Ends the thread of a sampler and removes its results.
 
     A process that was forked has a copy, and leaves both alone.
@@ -381,6 +389,6 @@ def _remove(
     work, state['work'] = state['work'], None
     if work is not None:
         work.stop()
-    for folder in (disk, memory):
-        if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+    for results in state['folders'].values():
+        results.close()
+    folder.remove()

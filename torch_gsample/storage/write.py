@@ -1,6 +1,7 @@
 """Writes a graph in the chunked format, whatever it comes from."""
 
 import contextlib
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -148,18 +149,21 @@ def _write_source(
         _write_relation(made, i, relation, chunk_bytes, alignment, progress)
         for i, relation in enumerate(source.relations)
     ]
-    times: list[str | None] = []
+    names: list[str | None] = []
+    checksums: list[int | None] = []
     for i, node_type in enumerate(source.num_nodes):
         time = source.node_times.get(node_type)
-        times.append(None if time is None else f'time-{i}.bin')
+        names.append(None if time is None else f'time-{i}.bin')
+        checksums.append(None)
         if time is not None:
-            time.to(torch.int64).numpy().astype('<i8').tofile(
-                made / f'time-{i}.bin'
-            )
+            data = time.to(torch.int64).numpy().astype('<i8')
+            checksums[i] = zlib.crc32(data.data)
+            data.tofile(made / f'time-{i}.bin')
     meta = GraphMeta(
         list(source.num_nodes),
         list(source.num_nodes.values()),
-        times,
+        names,
+        checksums,
         relations,
         alignment,
     )

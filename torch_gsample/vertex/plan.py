@@ -33,7 +33,7 @@ from torch_gsample.codegen.vertex_unit import (
     unit_of,
 )
 from torch_gsample.vertex.evaluate import evaluate
-from torch_gsample.vertex.operator import inference
+from torch_gsample.vertex.operator import fused_units, inference
 from torch_gsample.vertex.order import projection_of
 from torch_gsample.vertex.trace import (
     DEGREE,
@@ -81,9 +81,10 @@ class Plan:
     Args:
         tracer (Tracer): What was recorded.
         results (Sequence[Value]): What the program returns.
+        name (str): The name of the program.
     """
 
-    def __init__(self, tracer: Tracer, results: Sequence[Value]):
+    def __init__(self, tracer: Tracer, results: Sequence[Value], name: str):
         self.number = len(_plans)
         _plans.append(self)
         self._tracer = tracer
@@ -122,6 +123,8 @@ class Plan:
             for number, origin in enumerate(self.origins)
             if isinstance(origin, Nested)
         }
+        for number, _ in (*self.operators.values(), *self.levels.values()):
+            fused_units[number].names.add(name)
         #: Of these, what one operator computes for both levels.
         self.projections = {
             number: projection_of(self.origins[number], self.operands)

@@ -13,6 +13,7 @@ from torch_gsample.codegen.vertex_unit import (
     PARAMETER,
     SOURCE,
 )
+from torch_gsample.ops._gradient import is_transformed, refuse_transforms
 from torch_gsample.vertex.graph import Loops, read_graph
 from torch_gsample.vertex.plan import Plan
 from torch_gsample.vertex.run import Feature, Run, ends
@@ -30,14 +31,17 @@ class VertexProgram:
 
     Args:
         function (Callable): The program.
+        name (str, optional): What errors call it; the name of the function if
+            not given.
 
     Raises:
         TypeError: If it takes no vertex.
     """
 
-    def __init__(self, function: Callable[..., Any]):
+    def __init__(self, function: Callable[..., Any], name: str | None = None):
         functools.update_wrapper(self, function)
         self.function = function
+        self.name = name or function.__name__
         parameters = list(inspect.signature(function).parameters.values())
         plain = inspect.Parameter.POSITIONAL_OR_KEYWORD
         if not parameters or any(p.kind != plain for p in parameters):
@@ -83,7 +87,9 @@ class VertexProgram:
             ValueError: If the program does what none can, or features do not
                 fit.
         """
-        name = self.function.__name__
+        name = self.name
+        if is_transformed():
+            refuse_transforms(name, (graph, features))
         _check_features(name, features, self.parameters)
         plan = self.plan(**features)
         tensors, known = read_graph(graph)
@@ -122,7 +128,7 @@ def _plan_of(number: int, key: tuple) -> Plan:
         tracer, results = trace(
             program.function, signature, program.parameters
         )
-        program.plans[key] = Plan(tracer, results)
+        program.plans[key] = Plan(tracer, results, program.name)
     return program.plans[key]
 
 

@@ -1,6 +1,7 @@
 """Which calls of a layer can be fused, and attention's shared parts."""
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -8,7 +9,14 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.nn.conv import MessagePassing
 
+from torch_gsample.ops._gradient import is_transformed
 from torch_gsample.sparse_sample import SparseSample
+from torch_gsample.vertex.program import VertexProgram
+
+
+def layer_program(layer: str) -> Callable[[Any], VertexProgram]:
+    """Makes vertex programs whose errors name a layer."""
+    return lambda function: VertexProgram(function, layer)
 
 
 def is_fusible(
@@ -36,6 +44,7 @@ def is_fusible(
         and layer.aggr in names
         and not layer.explain
         and not any(hooks)
+        and not is_transformed()
         and all(
             x is None
             or (

@@ -11,10 +11,11 @@ from torch_gsample.vertex.graph import Loops
 from torch_gsample.vertex.nn.fusible import (
     dropout_mask,
     is_fusible,
+    layer_program,
     left_to_pyg,
     with_loops,
 )
-from torch_gsample.vertex.program import VertexProgram, vertex_program
+from torch_gsample.vertex.program import VertexProgram
 
 
 def attention(slope: float, edges: bool, dropout: bool) -> VertexProgram:
@@ -35,7 +36,7 @@ _programs: dict[tuple, VertexProgram] = {}
 
 
 def _attention(slope: float, edges: bool, dropout: bool) -> VertexProgram:
-    @vertex_program
+    @layer_program('GATConv')
     def gat(v):  # type: ignore
         score = [e.src.score + v.score for e in v.inedges]
         if edges:

@@ -11,10 +11,11 @@ from torch_gsample.vertex.graph import Loops
 from torch_gsample.vertex.nn.fusible import (
     dropout_mask,
     is_fusible,
+    layer_program,
     left_to_pyg,
     with_loops,
 )
-from torch_gsample.vertex.program import VertexProgram, vertex_program
+from torch_gsample.vertex.program import VertexProgram
 
 _programs: dict[tuple, VertexProgram] = {}
 
@@ -34,7 +35,7 @@ def attention(slope: float, edges: bool, dropout: bool) -> VertexProgram:
 
 
 def _attention(slope: float, edges: bool, dropout: bool) -> VertexProgram:
-    @vertex_program
+    @layer_program('GATv2Conv')
     def gatv2(v, att):  # type: ignore
         x = [e.src.left + v.right for e in v.inedges]
         if edges:

@@ -10,24 +10,25 @@ from torch_gsample.vertex.graph import Loops
 from torch_gsample.vertex.nn.fusible import (
     ends_of,
     is_fusible,
+    layer_program,
     left_to_pyg,
 )
-from torch_gsample.vertex.program import VertexProgram, vertex_program
+from torch_gsample.vertex.program import VertexProgram
 
 
-@vertex_program
+@layer_program('GCNConv or APPNP')
 def degree(v):  # type: ignore
     """Counts the in-edges of a vertex, in the dtype of a one."""
     return sum(1.0 for u in v.innbs) * v.one
 
 
-@vertex_program
+@layer_program('GCNConv or APPNP')
 def weighted_degree(v):  # type: ignore
     """Adds up the weights of the in-edges of a vertex."""
     return sum(e.w for e in v.inedges)
 
 
-@vertex_program
+@layer_program('GINConv or SAGEConv')
 def neighbor_sum(v):  # type: ignore
     """Adds up neighbours."""
     return sum(u.x for u in v.innbs)
@@ -55,7 +56,7 @@ _programs: dict[tuple, VertexProgram] = {}
 def _propagation(
     weighted: bool, normalized: bool, alpha: float
 ) -> VertexProgram:
-    @vertex_program
+    @layer_program('GCNConv or APPNP')
     def gcn(v):  # type: ignore
         out = [e.src.x for e in v.inedges]
         if normalized:

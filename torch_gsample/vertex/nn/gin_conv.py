@@ -5,12 +5,15 @@ from typing import Any
 from torch import Tensor
 from torch_geometric import nn
 
-from torch_gsample.vertex.nn.fusible import is_fusible, left_to_pyg
+from torch_gsample.vertex.nn.fusible import (
+    is_fusible,
+    layer_program,
+    left_to_pyg,
+)
 from torch_gsample.vertex.nn.gcn_conv import neighbor_sum
-from torch_gsample.vertex.program import vertex_program
 
 
-@vertex_program
+@layer_program('GINConv')
 def gin(v, eps):  # type: ignore
     """Adds up neighbours and the vertex itself."""
     return sum(u.x for u in v.innbs) + (1.0 + eps) * v.x

@@ -6,11 +6,15 @@ import torch
 from torch import Tensor
 from torch_geometric import nn
 
-from torch_gsample.vertex.nn.fusible import is_fusible, left_to_pyg
-from torch_gsample.vertex.program import mean, vertex_program
+from torch_gsample.vertex.nn.fusible import (
+    is_fusible,
+    layer_program,
+    left_to_pyg,
+)
+from torch_gsample.vertex.program import mean
 
 
-@vertex_program
+@layer_program('RGCNConv')
 def rgcn_mean(v, weight):  # type: ignore
     """Averages the neighbours of each relation, and projects them."""
     return sum(
@@ -18,7 +22,7 @@ def rgcn_mean(v, weight):  # type: ignore
     )
 
 
-@vertex_program
+@layer_program('RGCNConv')
 def rgcn_sum(v, weight):  # type: ignore
     """Adds up the neighbours of each relation, and projects them."""
     return sum(

@@ -6,18 +6,22 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric import nn
 
-from torch_gsample.vertex.nn.fusible import is_fusible, left_to_pyg
+from torch_gsample.vertex.nn.fusible import (
+    is_fusible,
+    layer_program,
+    left_to_pyg,
+)
 from torch_gsample.vertex.nn.gcn_conv import neighbor_sum
-from torch_gsample.vertex.program import mean, vertex_program
+from torch_gsample.vertex.program import mean
 
 
-@vertex_program
+@layer_program('SAGEConv')
 def neighbor_mean(v):  # type: ignore
     """Averages neighbours."""
     return mean(u.x for u in v.innbs)
 
 
-@vertex_program
+@layer_program('SAGEConv')
 def neighbor_max(v):  # type: ignore
     """Takes the maximum of neighbours."""
     return max(u.x for u in v.innbs)

@@ -94,7 +94,7 @@ class VertexProgram:
         plan = self.plan(**features)
         tensors, known = read_graph(graph)
         _check_devices(name, tensors[0].device, features)
-        sizes = _sizes(name, plan, features, size or known)
+        sizes = _sizes(name, plan, features, size, known)
         return Run(plan, tensors, sizes, loops, features).results()
 
     def plan(self, **features: Feature) -> Plan:
@@ -238,22 +238,33 @@ def _sizes(
     name: str,
     plan: Plan,
     features: dict[str, Feature],
-    size: tuple[int, int] | None,
+    *sizes: tuple[int | None, int | None] | None,
 ) -> tuple[int, int]:
     """Returns the numbers of sources and destinations, checked."""
     rows: dict[str, int | None] = {SOURCE: None, DESTINATION: None}
-    if size is not None:
-        rows[SOURCE], rows[DESTINATION] = size
-    for item in plan.operands:
-        if not isinstance(item.origin, Given) or item.kind not in rows:
-            continue
-        count = ends(features[item.origin.name])[item.kind].shape[0]
-        known = rows[item.kind]
-        if known is not None and known != count:
+
+    def say(key: str, kind: str, count: int | None) -> None:
+        known = rows[kind]
+        if known is None:
+            rows[kind] = count
+        elif count is not None and known != count:
             raise ValueError(
-                f'{name}: {item.name!r} must have {known} rows (got {count})'
+                f'{name}: {key!r} must have {known} rows (got {count})'
             )
-        rows[item.kind] = count
+
+    for size in sizes:
+        for kind, count in zip(rows, size or (), strict=False):
+            say('size', kind, count)
+    given = [
+        (item.origin.name, item.kind)
+        for item in plan.operands
+        if isinstance(item.origin, Given) and item.kind in rows
+    ]
+    # A pair says how many vertices there are, whether they are read or not.
+    pairs = [key for key, x in features.items() if isinstance(x, tuple)]
+    given += [(key, kind) for key in pairs for kind in ends(features[key])]
+    for key, kind in given:
+        say(key, kind, ends(features[key])[kind].shape[0])
     sources, destinations = rows[SOURCE], rows[DESTINATION]
     if sources is None:
         sources = destinations

@@ -43,6 +43,7 @@ class APPNP(nn.APPNP):
         if (
             dropout
             or self.cached
+            or (edge_weight is not None and edge_weight.dim() != 1)
             or not is_fusible(self, edge_index, x, edge_weight, aggr='sum')
         ):
             return left_to_pyg(self, nn.APPNP, x, edge_index, edge_weight)

@@ -22,11 +22,14 @@ def layer_program(layer: str) -> Callable[[Any], VertexProgram]:
 def is_fusible(
     layer: MessagePassing, graph: Any, *features: Tensor | None, aggr: str
 ) -> bool:
-    """Whether a call is what the vertex program of a layer computes.
+    """Whether the vertex program of a layer computes a call.
+
+    PyG has features of more than two dimensions (one graph for a batch of
+    them), half precision, autocast, and derivatives that kernels lack.
 
     Args:
         layer (MessagePassing): The layer.
-        graph (Any): What is given as ``edge_index``.
+        graph (Any): The argument ``edge_index``.
         *features (torch.Tensor, optional): Its features.
         aggr (str): The aggregation of the program.
     """
@@ -45,33 +48,51 @@ def is_fusible(
         and not layer.explain
         and not any(hooks)
         and not is_transformed()
-        and all(
-            x is None
-            or (
-                x.device.type in ('cpu', 'cuda')
-                and x.dtype in (torch.float32, torch.float64)
-            )
-            for x in features
-        )
+        and _are_fusible([x for x in features if x is not None])
+    )
+
+
+def _are_fusible(features: list[Any]) -> bool:
+    """Whether features are such as programs of layers take."""
+    return all(
+        isinstance(x, Tensor)
+        and features[0].dim() == 2 >= x.dim()
+        and x.device.type in ('cpu', 'cuda')
+        and x.dtype in (torch.float32, torch.float64)
+        and x.dtype == features[0].dtype
+        and not torch.is_autocast_enabled(x.device.type)
+        for x in features
     )
 
 
 def left_to_pyg(
-    layer: MessagePassing, kind: type[MessagePassing], *args: Any
+    layer: MessagePassing,
+    kind: type[MessagePassing],
+    x: Any,
+    graph: Any,
+    *args: Any,
+    **kwargs: Any,
 ) -> Any:
-    """Returns what PyG's own layer does with the parameters of a layer.
+    """Returns the result of PyG's own layer with the parameters of a layer.
 
-    PyG generates methods of the text of a class, so that those of a subclass
-    do not fit the code of its base.
+    PyG generates methods from the source of a class, so that those of a
+    subclass do not fit the code of its base.
 
     Args:
         layer (MessagePassing): The layer.
         kind (Type): The class of PyG that it derives from.
-        *args (Any): Of the call.
+        x (Any): The features.
+        graph (Any): The argument ``edge_index``.
+        *args (Any): Further arguments of the call.
+        **kwargs (Any): Those that have names.
     """
+    if isinstance(graph, SparseSample):
+        if 'size' in kwargs and kwargs['size'] is None:
+            kwargs['size'] = graph.shape
+        graph = torch.stack(graph.coo())
     theirs = copy.copy(layer)
     theirs.__class__ = kind
-    out = theirs.forward(*args)
+    out = theirs.forward(x, graph, *args, **kwargs)
     for name in ('_cached_edge_index', '_cached_adj_t'):
         if hasattr(theirs, name):
             setattr(layer, name, getattr(theirs, name))

@@ -114,8 +114,8 @@ class GATConv(nn.GATConv):
                 x,
                 edge_index,
                 edge_attr,
-                size,
-                return_attention_weights,
+                size=size,
+                return_attention_weights=return_attention_weights,
             )
         source, target = self._projected(x)
         loops = min(source.shape[0], target.shape[0]) * self.add_self_loops

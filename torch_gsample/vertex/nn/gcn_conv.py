@@ -183,9 +183,10 @@ class GCNConv(nn.GCNConv):
                 :class:`~torch_gsample.SparseSample`.
             edge_weight (torch.Tensor, optional): ``[num_edges]``.
         """
-        plain = isinstance(x, Tensor) and not self.cached
-        if not plain or not is_fusible(
-            self, edge_index, x, edge_weight, aggr='sum'
+        if (
+            self.cached
+            or (edge_weight is not None and edge_weight.dim() != 1)
+            or not is_fusible(self, edge_index, x, edge_weight, aggr='sum')
         ):
             return left_to_pyg(self, nn.GCNConv, x, edge_index, edge_weight)
         # PyG's loops count twice only beside edges that have weights.

@@ -48,7 +48,7 @@ class GINConv(nn.GINConv):
         """
         pair = (x, x) if isinstance(x, Tensor) else tuple(x)
         if not is_fusible(self, edge_index, *pair, aggr='sum'):
-            return left_to_pyg(self, nn.GINConv, x, edge_index, size)
+            return left_to_pyg(self, nn.GINConv, x, edge_index, size=size)
         if pair[1] is None:
             out = neighbor_sum(edge_index, size=size, x=pair)
         else:

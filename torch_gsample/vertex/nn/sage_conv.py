@@ -73,7 +73,7 @@ class SAGEConv(nn.SAGEConv):
             *pair,
             aggr='sum' if self.aggr == 'add' else str(self.aggr),
         ):
-            return left_to_pyg(self, nn.SAGEConv, x, edge_index, size)
+            return left_to_pyg(self, nn.SAGEConv, x, edge_index, size=size)
         if self.project and hasattr(self, 'lin'):
             pair = self.lin(pair[0]).relu(), pair[1]
         out = self.lin_l(program(edge_index, size=size, x=pair))

@@ -38,6 +38,7 @@ from torch_gsample.vertex.order import projection_of
 from torch_gsample.vertex.trace import (
     DEGREE,
     RELATION,
+    Given,
     Nested,
     Operand,
     Origin,
@@ -94,6 +95,14 @@ class Plan:
         self.origins: list[Origin | Computed] = [
             item.origin for item in self.operands
         ]
+        #: The dtypes of parameters that the function holds.
+        self.captured = {
+            item.origin.tensor.dtype
+            for item in self.operands
+            if isinstance(item.origin, Given)
+            and item.origin.tensor is not None
+            and item.origin.tensor.dim()
+        }
         self.leaves = [self._leaf(item) for item in self.operands]
         self._depths: list[int] = []
         self._roots: dict[int, list[Expression]] = {}

@@ -16,6 +16,11 @@ from torch_gsample.codegen.vertex_unit import (
 from torch_gsample.ops._gradient import is_transformed, refuse_transforms
 from torch_gsample.vertex.graph import Loops, read_graph
 from torch_gsample.vertex.plan import Plan
+from torch_gsample.vertex.precision import (
+    rounded,
+    without_autocast,
+    without_half,
+)
 from torch_gsample.vertex.run import Feature, Run, ends
 from torch_gsample.vertex.symbols import trace
 from torch_gsample.vertex.trace import (
@@ -91,15 +96,19 @@ class VertexProgram:
         if is_transformed():
             refuse_transforms(name, (graph, features))
         _check_features(name, features, self.parameters)
+        features, dtypes = without_half(features)
         plan = self.plan(**features)
         tensors, known = read_graph(graph)
         _check_devices(name, tensors[0].device, features)
         sizes = _sizes(name, plan, features, size, known)
-        return Run(plan, tensors, sizes, loops, features).results()
+        run = Run(plan, tensors, sizes, loops, features)
+        with without_autocast(tensors[0].device):
+            out = run.results()
+        return rounded(out, dtypes | plan.captured) if dtypes else out
 
     def plan(self, **features: Feature) -> Plan:
         """Returns the steps for some features, traced once for each shape."""
-        key = _signature(features, self.parameters)
+        key = _signature(without_half(features)[0], self.parameters)
         return _plan_of(self._number, key)
 
     def explain(self, **features: Feature) -> str:

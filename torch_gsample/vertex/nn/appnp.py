@@ -4,6 +4,7 @@ from typing import Any
 
 from torch import Tensor
 from torch_geometric import nn
+from torch_geometric.typing import OptTensor
 
 from torch_gsample.vertex.nn.fusible import is_fusible, left_to_pyg
 from torch_gsample.vertex.nn.gcn_conv import Propagation
@@ -27,6 +28,8 @@ class APPNP(nn.APPNP):
         >>> APPNP(K=2, alpha=0.1)(torch.ones(3, 4), edge_index).shape
         torch.Size([3, 4])
     """
+
+    propagate_type = {'x': Tensor, 'edge_weight': OptTensor}
 
     def forward(
         self, x: Tensor, edge_index: Any, edge_weight: Tensor | None = None

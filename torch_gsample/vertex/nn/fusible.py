@@ -1,6 +1,5 @@
 """Which calls of a layer can be fused, and attention's shared parts."""
 
-import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -73,10 +72,11 @@ def left_to_pyg(
     *args: Any,
     **kwargs: Any,
 ) -> Any:
-    """Returns the result of PyG's own layer with the parameters of a layer.
+    """Returns the result of PyG's own code.
 
-    PyG generates methods from the source of a class, so that those of a
-    subclass do not fit the code of its base.
+    PyG generates ``propagate`` of a class from its source, which it finds by
+    the name of the class: that of ours for both. ``propagate_type`` and
+    ``edge_updater_type`` of a layer say what PyG would find in its own.
 
     Args:
         layer (MessagePassing): The layer.
@@ -90,13 +90,7 @@ def left_to_pyg(
         if 'size' in kwargs and kwargs['size'] is None:
             kwargs['size'] = graph.shape
         graph = torch.stack(graph.coo())
-    theirs = copy.copy(layer)
-    theirs.__class__ = kind
-    out = theirs.forward(x, graph, *args, **kwargs)
-    for name in ('_cached_edge_index', '_cached_adj_t'):
-        if hasattr(theirs, name):
-            setattr(layer, name, getattr(theirs, name))
-    return out
+    return kind.forward(layer, x, graph, *args, **kwargs)
 
 
 def edges_of(graph: Any) -> int:

@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric import nn
+from torch_geometric.typing import OptPairTensor, OptTensor
 
 from torch_gsample.vertex.graph import Loops
 from torch_gsample.vertex.nn.fusible import (
@@ -81,6 +82,9 @@ class GATConv(nn.GATConv):
         >>> conv(torch.ones(3, 4), edge_index).shape
         torch.Size([3, 6])
     """
+
+    propagate_type = {'x': OptPairTensor, 'alpha': Tensor}
+    edge_updater_type = {'alpha': OptPairTensor, 'edge_attr': OptTensor}
 
     def forward(
         self,

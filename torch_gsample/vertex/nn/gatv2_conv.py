@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric import nn
+from torch_geometric.typing import OptTensor, PairTensor
 
 from torch_gsample.vertex.graph import Loops
 from torch_gsample.vertex.nn.fusible import (
@@ -76,6 +77,9 @@ class GATv2Conv(nn.GATv2Conv):
         >>> GATv2Conv(4, 2, heads=3)(torch.ones(3, 4), edge_index).shape
         torch.Size([3, 6])
     """
+
+    propagate_type = {'x': PairTensor, 'alpha': Tensor}
+    edge_updater_type = {'x': PairTensor, 'edge_attr': OptTensor}
 
     def forward(
         self,

@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch_geometric import nn
+from torch_geometric.typing import OptTensor
 
 from torch_gsample.vertex.graph import Loops
 from torch_gsample.vertex.nn.fusible import (
@@ -171,6 +172,8 @@ class GCNConv(nn.GCNConv):
         >>> GCNConv(4, 2)(torch.ones(3, 4), edge_index).shape
         torch.Size([3, 2])
     """
+
+    propagate_type = {'x': Tensor, 'edge_weight': OptTensor}
 
     def forward(
         self, x: Tensor, edge_index: Any, edge_weight: Tensor | None = None

@@ -4,6 +4,7 @@ from typing import Any
 
 from torch import Tensor
 from torch_geometric import nn
+from torch_geometric.typing import OptPairTensor
 
 from torch_gsample.vertex.nn.fusible import (
     is_fusible,
@@ -35,6 +36,8 @@ class GINConv(nn.GINConv):
         >>> GINConv(torch.nn.Linear(4, 2))(torch.ones(3, 4), edge_index).shape
         torch.Size([3, 2])
     """
+
+    propagate_type = {'x': OptPairTensor}
 
     def forward(self, x: Any, edge_index: Any, size: Any = None) -> Tensor:
         """Returns ``[num_destinations, out_channels]``, as PyG does.

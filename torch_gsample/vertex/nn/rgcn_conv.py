@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch_geometric import nn
+from torch_geometric.typing import OptTensor
 
 from torch_gsample.vertex.nn.fusible import (
     is_fusible,
@@ -50,6 +51,8 @@ class RGCNConv(nn.RGCNConv):
         >>> conv(torch.ones(3, 4), edge_index, torch.tensor([0, 1, 0])).shape
         torch.Size([3, 2])
     """
+
+    propagate_type = {'x': Tensor, 'edge_type_ptr': OptTensor}
 
     def forward(
         self, x: Any, edge_index: Any, edge_type: Tensor | None = None

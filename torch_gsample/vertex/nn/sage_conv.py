@@ -5,6 +5,7 @@ from typing import Any
 import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric import nn
+from torch_geometric.typing import OptPairTensor
 
 from torch_gsample.vertex.nn.fusible import (
     is_fusible,
@@ -52,6 +53,8 @@ class SAGEConv(nn.SAGEConv):
         >>> SAGEConv(4, 2)(torch.ones(3, 4), edge_index).shape
         torch.Size([3, 2])
     """
+
+    propagate_type = {'x': OptPairTensor}
 
     def forward(self, x: Any, edge_index: Any, size: Any = None) -> Tensor:
         """Returns ``[num_destinations, out_channels]``, as PyG does.

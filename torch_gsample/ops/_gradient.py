@@ -36,13 +36,17 @@ def refuse_transforms(name: str, values: Any) -> None:
         values (Any): Its arguments, nested in any way.
 
     Raises:
-        NotImplementedError: If one has a tangent, or is wrapped by a
-            transform.
+        NotImplementedError: If one has a tangent, is batched, or requires
+            gradients of a transform.
     """
     forward = torch._C._is_fwd_grad_enabled()
+    reverse = (
+        torch.is_grad_enabled() and torch._C._are_functorch_transforms_active()
+    )
     for x in tree_leaves(values):
         if isinstance(x, Tensor) and (
-            torch._C._functorch.is_functorch_wrapped_tensor(x)
+            torch._C._functorch.is_batchedtensor(x)
+            or (reverse and x.requires_grad)
             or (forward and forward_ad.unpack_dual(x).tangent is not None)
         ):
             raise NotImplementedError(

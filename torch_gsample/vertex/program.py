@@ -100,7 +100,7 @@ class VertexProgram:
         plan = self.plan(**features)
         tensors, known = read_graph(graph)
         _check_devices(name, tensors[0].device, features)
-        sizes = _sizes(name, plan, features, size, known)
+        sizes = _sizes(name, plan, features, known, size)
         run = Run(plan, tensors, sizes, loops, features)
         with without_autocast(tensors[0].device):
             out = run.results()

@@ -9,13 +9,14 @@ import torch
 from torch import func
 from torch.autograd import forward_ad
 
-import torch_gsample
+import torch_gsample as gsample
 from tests.vertex.programs import PROGRAMS, E, N, features, graph
 from tests.vertex.test_nn import LAYERS, layers
 from torch_gsample import SparseSample, ops
 from torch_gsample.codegen.expression import apply, operand
 from torch_gsample.codegen.kernel import EdgeKernel
 from torch_gsample.codegen.program import Operand, Program, Role
+from torch_gsample.compiler.backend import backend
 from torch_gsample.ops._gradient import formulas
 from torch_gsample.vertex import Loops, nn
 from torch_gsample.vertex.operator import run_unit
@@ -82,7 +83,7 @@ FORMULAS = {
 
 def imported():
     """Imports all that registers a formula; returns the files that do."""
-    folder = Path(torch_gsample.__file__).parent
+    folder = Path(gsample.__file__).parent
     found = []
     for path in folder.rglob('*.py'):
         text, name = path.read_text(), path.relative_to(folder.parent)
@@ -320,3 +321,30 @@ def test_a_compiled_layer_has_forward_gradients():
     ):
         want = func.jvp(lambda z: theirs(z, GRAPH), (x,), (ones,))[1]
         torch.testing.assert_close(run(x), want)
+
+
+def weights(A, x):
+    """Sums of edges, which are compiled to a kernel."""
+    part = A[:, torch.arange(3)]
+    value = (x[part.coo()[0]].exp() * 2).sum(-1)
+    return part.with_value(value).sum(0)
+
+
+def test_a_compiled_sampler_runs_as_it_was_written_under_a_transform():
+    A = SparseSample.from_edge_index(GRAPH, num_nodes=N)
+    compiled, x = gsample.compile(weights), torch.ones(N, 3)
+    assert torch.equal(compiled(A, x), weights(A, x))
+    for mode in ('jvp', 'dual numbers', 'jacrev'):
+        got, want = (
+            MODES[mode][0](lambda y, f=f: f(A, y), x)
+            for f in (compiled, weights)
+        )
+        assert torch.equal(got, want)
+        assert got.norm() > 0
+
+
+def test_a_program_of_the_backend_refuses_tangents():
+    A = SparseSample.from_edge_index(GRAPH, num_nodes=N)
+    compiled = torch.compile(weights, backend=backend)
+    with pytest.raises(NotImplementedError, match='compile: forward-mode'):
+        dual(lambda x: compiled(A, x), torch.ones(N, 3))

@@ -4,8 +4,7 @@ Features in half precision are widened to float32, and results are rounded to
 the dtype to which torch promotes the features. Autocast is off in a program.
 """
 
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable
 from functools import reduce
 from typing import Any
 
@@ -38,9 +37,12 @@ def without_half(features: Features) -> tuple[Features, set[torch.dtype]]:
         Tuple[Dict[str, Any], Set[torch.dtype]]: The features, and the dtypes
         that they had, if one was of half precision.
     """
-    given = [x for x in _tensors(features) if x.is_floating_point()]
-    if not any(x.dtype in _HALF for x in given):
+    for x in _tensors(features):
+        if x.dtype in _HALF:
+            break
+    else:
         return features, set()
+    given = [x for x in _tensors(features) if x.is_floating_point()]
     found: Features = {}
     for name, feature in features.items():
         pair = isinstance(feature, tuple)
@@ -58,19 +60,20 @@ def rounded(results: Any, dtypes: Iterable[torch.dtype]) -> Any:
     return cast(results, dtype)
 
 
-def without_autocast(device: torch.device) -> AbstractContextManager:
-    """Returns a context without autocast, if it is on."""
+def is_autocast(device: torch.device) -> bool:
+    """Whether autocast is on for a device."""
     kind = device.type
-    if kind in ('cpu', 'cuda') and torch.is_autocast_enabled(kind):
-        return torch.autocast(kind, enabled=False)
-    return nullcontext()
+    return kind in ('cpu', 'cuda') and torch.is_autocast_enabled(kind)
 
 
-def _tensors(features: Features) -> Iterator[Tensor]:
-    for feature in features.values():
-        for x in feature if isinstance(feature, tuple) else (feature,):
-            if x is not None:
-                yield x
+def _tensors(features: Features) -> list[Tensor]:
+    found: list[Tensor] = []
+    for x in features.values():
+        if isinstance(x, tuple):
+            found += [y for y in x if y is not None]
+        else:
+            found.append(x)
+    return found
 
 
 def _widened(x: Tensor | None) -> Tensor | None:

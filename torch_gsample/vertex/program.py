@@ -17,8 +17,8 @@ from torch_gsample.ops._gradient import is_transformed, refuse_transforms
 from torch_gsample.vertex.graph import Loops, read_graph
 from torch_gsample.vertex.plan import Plan
 from torch_gsample.vertex.precision import (
+    is_autocast,
     rounded,
-    without_autocast,
     without_half,
 )
 from torch_gsample.vertex.run import Feature, Run, ends
@@ -102,7 +102,10 @@ class VertexProgram:
         _check_devices(name, tensors[0].device, features)
         sizes = _sizes(name, plan, features, known, size)
         run = Run(plan, tensors, sizes, loops, features)
-        with without_autocast(tensors[0].device):
+        if is_autocast(tensors[0].device):
+            with torch.autocast(tensors[0].device.type, enabled=False):
+                out = run.results()
+        else:
             out = run.results()
         return rounded(out, dtypes | plan.captured) if dtypes else out
 

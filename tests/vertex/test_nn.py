@@ -85,7 +85,7 @@ def forbid(monkeypatch, name):
         raise AssertionError('PyG computed it')
 
     kind = LAYERS[name][0]
-    monkeypatch.setattr(getattr(pyg, kind), 'propagate', fail)
+    monkeypatch.setattr(getattr(pyg, kind), 'forward', fail)
 
 
 def compare(name, dtype, edge_index, rtol, run=None, monkeypatch=None):

@@ -12,6 +12,7 @@ from torch_gsample.codegen.build import BuildError, build, warn_once
 from torch_gsample.codegen.cpp import cpp_source
 from torch_gsample.codegen.cuda_kernel import run_edge_program
 from torch_gsample.codegen.program import Program, evaluate, gradient_of
+from torch_gsample.ops._gradient import is_transformed, refuse_transforms
 from torch_gsample.ops.edge_map import EDGE_DTYPES
 
 
@@ -51,6 +52,8 @@ class EdgeKernel:
             *operands (torch.Tensor): As :attr:`program` lists them.
             num_rows (int, optional): Rows of the result, if it reduces rows.
         """
+        if is_transformed():
+            refuse_transforms(self.__name__, operands)
         if torch.is_grad_enabled() and any(x.requires_grad for x in operands):
             return _EdgeFunction.apply(self, num_rows, *operands)
         return self.run(*operands, num_rows=num_rows)

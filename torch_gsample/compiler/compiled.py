@@ -24,6 +24,7 @@ from torch_gsample.compiler.errors import (
 )
 from torch_gsample.compiler.options import Options
 from torch_gsample.ops._check import INDEX_DTYPES
+from torch_gsample.ops._gradient import is_transformed
 from torch_gsample.sparse_sample import SparseSample
 
 _OR = (
@@ -96,7 +97,7 @@ class Compiled:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the program."""
-        if self._eager or is_compiling():
+        if self._eager or is_compiling() or is_transformed():
             return self.__wrapped__(*args, **kwargs)
         args, kwargs = _mark_seeds(args, kwargs)
         state = _state_of_thread()

@@ -19,6 +19,7 @@ from torch_gsample.compiler.cache import InvariantCache
 from torch_gsample.compiler.cost import Measured, sites
 from torch_gsample.compiler.edge_work import device_of
 from torch_gsample.compiler.ir import is_operator, placeholders
+from torch_gsample.ops._gradient import is_transformed, refuse_transforms
 from torch_gsample.ops.features import select_rows
 from torch_gsample.rng import current_program
 
@@ -40,7 +41,13 @@ def _function(
     # Dynamo's own modules compile at their first call, and wrap each.
     module = GraphModule(module, module.graph)
     forward = module.forward if run is None else partial(run, module)
-    return forward if kept is None else lambda *x: forward(*x, *kept(x))
+
+    def function(*inputs: Any) -> Any:
+        if is_transformed():  # kernels and kept values know no tangents
+            refuse_transforms('compile', inputs)
+        return forward(*inputs, *(() if kept is None else kept(inputs)))
+
+    return function
 
 
 def lower_kernels(graph: Graph) -> None:

@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.compiler import is_dynamo_compiling as is_compiling
 
 from torch_gsample.ops import _check
+from torch_gsample.ops._gradient import register_gradient
 
 #: From here on, the operator that costs more to call is faster.
 _MANY_ROWS = 4096
@@ -107,6 +108,4 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
     return sums.to(ctx.device), None
 
 
-torch.library.register_autograd(
-    'gsample::gather_rows', _backward, setup_context=_setup_context
-)
+register_gradient('gather_rows', _backward, _setup_context)

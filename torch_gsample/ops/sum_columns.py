@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from torch_gsample.ops import _check
+from torch_gsample.ops._gradient import register_gradient
 
 
 def sum_columns(
@@ -79,6 +80,4 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, None]:
     return None, out, None
 
 
-torch.library.register_autograd(
-    'gsample::sum_columns', _backward, setup_context=_setup_context
-)
+register_gradient('sum_columns', _backward, _setup_context)

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torch_gsample.ops._gradient import register_gradient
 from torch_gsample.vertex.gradient import Backward
 from torch_gsample.vertex.operator import fused_units, rows_of
 
@@ -37,9 +38,10 @@ def _save(ctx: Any, inputs: Any, output: Any) -> None:
 def _backward(ctx: Any, grads: Sequence[Tensor | None]) -> Any:
     backward = ctx.fused.backward
     if backward is None:
-        raise RuntimeError(
-            'vertex_program: gradients of gradients are not supported: '
-            'differentiate once, without create_graph=True'
+        names = ' or '.join(sorted(ctx.fused.names)) or 'vertex_unit'
+        raise NotImplementedError(
+            f'{names}: gradients of gradients are not supported; '
+            f'differentiate once, without create_graph=True'
         )
     graphs, count = ctx.count
     if all(grad is None for grad in grads[: backward.num_results]):
@@ -115,6 +117,4 @@ def _gradients(
     return found
 
 
-torch.library.register_autograd(
-    'gsample::vertex_unit', _backward, setup_context=_save
-)
+register_gradient('vertex_unit', _backward, _save)

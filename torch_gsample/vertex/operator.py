@@ -49,6 +49,8 @@ class Fused:
         self.given = [
             i for i, leaf in enumerate(unit.leaves) if leaf.name != DEGREE
         ]
+        #: The programs that it is part of.
+        self.names: set[str] = set()
         self.number = unit_number(unit, wanted)
         fused_units[self.number] = self
 
@@ -255,7 +257,12 @@ def inference(unit: Unit) -> Fused:
 def _variant(number: int, wanted: tuple[int, ...]) -> int:
     """Returns the operator of a unit that gives some gradients."""
     fused = fused_units[number]
-    return training(fused.unit, [fused.given[i] for i in wanted]).number
+    made = training(fused.unit, [fused.given[i] for i in wanted])
+    assert made.backward is not None
+    for part in (made, *(part for part, _ in made.backward.parts)):
+        if part is not None:
+            part.names |= fused.names
+    return made.number
 
 
 def run_unit(

@@ -33,11 +33,12 @@ from torch_gsample.codegen.vertex_unit import (
     unit_of,
 )
 from torch_gsample.vertex.evaluate import evaluate
-from torch_gsample.vertex.operator import inference
+from torch_gsample.vertex.operator import fused_units, inference
 from torch_gsample.vertex.order import projection_of
 from torch_gsample.vertex.trace import (
     DEGREE,
     RELATION,
+    Given,
     Nested,
     Operand,
     Origin,
@@ -81,9 +82,10 @@ class Plan:
     Args:
         tracer (Tracer): What was recorded.
         results (Sequence[Value]): What the program returns.
+        name (str): The name of the program.
     """
 
-    def __init__(self, tracer: Tracer, results: Sequence[Value]):
+    def __init__(self, tracer: Tracer, results: Sequence[Value], name: str):
         self.number = len(_plans)
         _plans.append(self)
         self._tracer = tracer
@@ -93,6 +95,14 @@ class Plan:
         self.origins: list[Origin | Computed] = [
             item.origin for item in self.operands
         ]
+        #: The dtypes of parameters that the function holds.
+        self.captured = {
+            item.origin.tensor.dtype
+            for item in self.operands
+            if isinstance(item.origin, Given)
+            and item.origin.tensor is not None
+            and item.origin.tensor.dim()
+        }
         self.leaves = [self._leaf(item) for item in self.operands]
         self._depths: list[int] = []
         self._roots: dict[int, list[Expression]] = {}
@@ -122,6 +132,8 @@ class Plan:
             for number, origin in enumerate(self.origins)
             if isinstance(origin, Nested)
         }
+        for number, _ in (*self.operators.values(), *self.levels.values()):
+            fused_units[number].names.add(name)
         #: Of these, what one operator computes for both levels.
         self.projections = {
             number: projection_of(self.origins[number], self.operands)

@@ -6,6 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torch_gsample.ops._gradient import register_gradient
+
 
 def product_by_type(x: Tensor, weight: Tensor, type: Tensor) -> Tensor:
     """Multiplies each row by the matrix of its type, under autograd.
@@ -118,9 +120,5 @@ def _outer_backward(ctx: Any, grad: Tensor) -> Any:
     return dx, dy, None, None
 
 
-torch.library.register_autograd(
-    'gsample::product_by_type', _product_backward, setup_context=_save
-)
-torch.library.register_autograd(
-    'gsample::sum_outer_by_type', _outer_backward, setup_context=_save
-)
+register_gradient('product_by_type', _product_backward, _save)
+register_gradient('sum_outer_by_type', _outer_backward, _save)

@@ -13,8 +13,14 @@ from torch_gsample.codegen.vertex_unit import (
     PARAMETER,
     SOURCE,
 )
+from torch_gsample.ops._gradient import is_transformed, refuse_transforms
 from torch_gsample.vertex.graph import Loops, read_graph
 from torch_gsample.vertex.plan import Plan
+from torch_gsample.vertex.precision import (
+    is_autocast,
+    rounded,
+    without_half,
+)
 from torch_gsample.vertex.run import Feature, Run, ends
 from torch_gsample.vertex.symbols import trace
 from torch_gsample.vertex.trace import (
@@ -30,14 +36,17 @@ class VertexProgram:
 
     Args:
         function (Callable): The program.
+        name (str, optional): What errors call it; the name of the function if
+            not given.
 
     Raises:
         TypeError: If it takes no vertex.
     """
 
-    def __init__(self, function: Callable[..., Any]):
+    def __init__(self, function: Callable[..., Any], name: str | None = None):
         functools.update_wrapper(self, function)
         self.function = function
+        self.name = name or function.__name__
         parameters = list(inspect.signature(function).parameters.values())
         plain = inspect.Parameter.POSITIONAL_OR_KEYWORD
         if not parameters or any(p.kind != plain for p in parameters):
@@ -83,17 +92,26 @@ class VertexProgram:
             ValueError: If the program does what none can, or features do not
                 fit.
         """
-        name = self.function.__name__
+        name = self.name
+        if is_transformed():
+            refuse_transforms(name, (graph, features))
         _check_features(name, features, self.parameters)
+        features, dtypes = without_half(features)
         plan = self.plan(**features)
         tensors, known = read_graph(graph)
         _check_devices(name, tensors[0].device, features)
-        sizes = _sizes(name, plan, features, size or known)
-        return Run(plan, tensors, sizes, loops, features).results()
+        sizes = _sizes(name, plan, features, known, size)
+        run = Run(plan, tensors, sizes, loops, features)
+        if is_autocast(tensors[0].device):
+            with torch.autocast(tensors[0].device.type, enabled=False):
+                out = run.results()
+        else:
+            out = run.results()
+        return rounded(out, dtypes | plan.captured) if dtypes else out
 
     def plan(self, **features: Feature) -> Plan:
         """Returns the steps for some features, traced once for each shape."""
-        key = _signature(features, self.parameters)
+        key = _signature(without_half(features)[0], self.parameters)
         return _plan_of(self._number, key)
 
     def explain(self, **features: Feature) -> str:
@@ -122,7 +140,7 @@ def _plan_of(number: int, key: tuple) -> Plan:
         tracer, results = trace(
             program.function, signature, program.parameters
         )
-        program.plans[key] = Plan(tracer, results)
+        program.plans[key] = Plan(tracer, results, program.name)
     return program.plans[key]
 
 
@@ -232,22 +250,33 @@ def _sizes(
     name: str,
     plan: Plan,
     features: dict[str, Feature],
-    size: tuple[int, int] | None,
+    *sizes: tuple[int | None, int | None] | None,
 ) -> tuple[int, int]:
     """Returns the numbers of sources and destinations, checked."""
     rows: dict[str, int | None] = {SOURCE: None, DESTINATION: None}
-    if size is not None:
-        rows[SOURCE], rows[DESTINATION] = size
-    for item in plan.operands:
-        if not isinstance(item.origin, Given) or item.kind not in rows:
-            continue
-        count = ends(features[item.origin.name])[item.kind].shape[0]
-        known = rows[item.kind]
-        if known is not None and known != count:
+
+    def say(key: str, kind: str, count: int | None) -> None:
+        known = rows[kind]
+        if known is None:
+            rows[kind] = count
+        elif count is not None and known != count:
             raise ValueError(
-                f'{name}: {item.name!r} must have {known} rows (got {count})'
+                f'{name}: {key!r} must have {known} rows (got {count})'
             )
-        rows[item.kind] = count
+
+    for size in sizes:
+        for kind, count in zip(rows, size or (), strict=False):
+            say('size', kind, count)
+    given = [
+        (item.origin.name, item.kind)
+        for item in plan.operands
+        if isinstance(item.origin, Given) and item.kind in rows
+    ]
+    # A pair says how many vertices there are, whether they are read or not.
+    pairs = [key for key, x in features.items() if isinstance(x, tuple)]
+    given += [(key, kind) for key in pairs for kind in ends(features[key])]
+    for key, kind in given:
+        say(key, kind, ends(features[key])[kind].shape[0])
     sources, destinations = rows[SOURCE], rows[DESTINATION]
     if sources is None:
         sources = destinations

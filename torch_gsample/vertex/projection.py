@@ -22,6 +22,7 @@ from torch_gsample.codegen.relation_cpp import (
     outer_source,
     project_source,
 )
+from torch_gsample.ops._gradient import register_gradient
 from torch_gsample.ops.vertex_map import ROWS
 from torch_gsample.vertex.graph import Loops
 from torch_gsample.vertex.products import run_outer, run_product
@@ -298,9 +299,5 @@ def _outer_backward(ctx: Any, grad: Tensor) -> Any:
     return [None] * len(graph), *[None] * 4, dx, dy, None
 
 
-torch.library.register_autograd(
-    'gsample::project_edges', _project_backward, setup_context=_save
-)
-torch.library.register_autograd(
-    'gsample::sum_outer_edges', _outer_backward, setup_context=_save_outer
-)
+register_gradient('project_edges', _project_backward, _save)
+register_gradient('sum_outer_edges', _outer_backward, _save_outer)

@@ -16,6 +16,7 @@ from torch_gsample.vertex.graph import Loops, graph_of
 from torch_gsample.vertex.operator import run_unit
 from torch_gsample.vertex.order import Projection
 from torch_gsample.vertex.plan import Computed, Plan, Step, evaluate_step
+from torch_gsample.vertex.precision import cast
 from torch_gsample.vertex.products import product_by_type
 from torch_gsample.vertex.relations import Level
 from torch_gsample.vertex.trace import (
@@ -120,7 +121,7 @@ class Run:
         leaf = self._plan.leaves[number]
         if isinstance(origin, Given):
             if origin.tensor is not None:
-                return origin.tensor
+                return cast(origin.tensor, leaf.dtype)
             feature = self._features[origin.name]
             if leaf.kind in (PARAMETER, RELATION):
                 assert isinstance(feature, Tensor)

@@ -20,6 +20,7 @@ from torch_gsample.codegen.vertex_unit import (
     SOURCE,
     operands_of,
 )
+from torch_gsample.vertex.precision import kernel_dtype
 from torch_gsample.vertex.values import (
     Axis,
     Dims,
@@ -149,7 +150,7 @@ class Tracer:
                 name,
                 PARAMETER,
                 tuple(tensor.shape),
-                tensor.dtype,
+                kernel_dtype(tensor.dtype),
                 Given(name, tensor),
             )
         return self._known[key]

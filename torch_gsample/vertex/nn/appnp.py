@@ -4,6 +4,7 @@ from typing import Any
 
 from torch import Tensor
 from torch_geometric import nn
+from torch_geometric.typing import OptTensor
 
 from torch_gsample.vertex.nn.fusible import is_fusible, left_to_pyg
 from torch_gsample.vertex.nn.gcn_conv import Propagation
@@ -28,6 +29,8 @@ class APPNP(nn.APPNP):
         torch.Size([3, 4])
     """
 
+    propagate_type = {'x': Tensor, 'edge_weight': OptTensor}
+
     def forward(
         self, x: Tensor, edge_index: Any, edge_weight: Tensor | None = None
     ) -> Tensor:
@@ -43,6 +46,7 @@ class APPNP(nn.APPNP):
         if (
             dropout
             or self.cached
+            or (edge_weight is not None and edge_weight.dim() != 1)
             or not is_fusible(self, edge_index, x, edge_weight, aggr='sum')
         ):
             return left_to_pyg(self, nn.APPNP, x, edge_index, edge_weight)

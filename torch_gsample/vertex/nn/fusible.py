@@ -1,6 +1,6 @@
 """Which calls of a layer can be fused, and attention's shared parts."""
 
-import copy
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -8,17 +8,27 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.nn.conv import MessagePassing
 
+from torch_gsample.ops._gradient import is_transformed
 from torch_gsample.sparse_sample import SparseSample
+from torch_gsample.vertex.program import VertexProgram
+
+
+def layer_program(layer: str) -> Callable[[Any], VertexProgram]:
+    """Makes vertex programs whose errors name a layer."""
+    return lambda function: VertexProgram(function, layer)
 
 
 def is_fusible(
     layer: MessagePassing, graph: Any, *features: Tensor | None, aggr: str
 ) -> bool:
-    """Whether a call is what the vertex program of a layer computes.
+    """Whether the vertex program of a layer computes a call.
+
+    PyG has features of more than two dimensions (one graph for a batch of
+    them), half precision, autocast, and derivatives that kernels lack.
 
     Args:
         layer (MessagePassing): The layer.
-        graph (Any): What is given as ``edge_index``.
+        graph (Any): The argument ``edge_index``.
         *features (torch.Tensor, optional): Its features.
         aggr (str): The aggregation of the program.
     """
@@ -36,37 +46,51 @@ def is_fusible(
         and layer.aggr in names
         and not layer.explain
         and not any(hooks)
-        and all(
-            x is None
-            or (
-                x.device.type in ('cpu', 'cuda')
-                and x.dtype in (torch.float32, torch.float64)
-            )
-            for x in features
-        )
+        and not is_transformed()
+        and _are_fusible([x for x in features if x is not None])
+    )
+
+
+def _are_fusible(features: list[Any]) -> bool:
+    """Whether features are such as programs of layers take."""
+    return all(
+        isinstance(x, Tensor)
+        and features[0].dim() == 2 >= x.dim()
+        and x.device.type in ('cpu', 'cuda')
+        and x.dtype in (torch.float32, torch.float64)
+        and x.dtype == features[0].dtype
+        and not torch.is_autocast_enabled(x.device.type)
+        for x in features
     )
 
 
 def left_to_pyg(
-    layer: MessagePassing, kind: type[MessagePassing], *args: Any
+    layer: MessagePassing,
+    kind: type[MessagePassing],
+    x: Any,
+    graph: Any,
+    *args: Any,
+    **kwargs: Any,
 ) -> Any:
-    """Returns what PyG's own layer does with the parameters of a layer.
+    """Returns the result of PyG's own code.
 
-    PyG generates methods of the text of a class, so that those of a subclass
-    do not fit the code of its base.
+    PyG generates ``propagate`` of a class from its source, which it finds by
+    the name of the class: that of ours for both. ``propagate_type`` and
+    ``edge_updater_type`` of a layer say what PyG would find in its own.
 
     Args:
         layer (MessagePassing): The layer.
         kind (Type): The class of PyG that it derives from.
-        *args (Any): Of the call.
+        x (Any): The features.
+        graph (Any): The argument ``edge_index``.
+        *args (Any): Further arguments of the call.
+        **kwargs (Any): Those that have names.
     """
-    theirs = copy.copy(layer)
-    theirs.__class__ = kind
-    out = theirs.forward(*args)
-    for name in ('_cached_edge_index', '_cached_adj_t'):
-        if hasattr(theirs, name):
-            setattr(layer, name, getattr(theirs, name))
-    return out
+    if isinstance(graph, SparseSample):
+        if 'size' in kwargs and kwargs['size'] is None:
+            kwargs['size'] = graph.shape
+        graph = torch.stack(graph.coo())
+    return kind.forward(layer, x, graph, *args, **kwargs)
 
 
 def edges_of(graph: Any) -> int:

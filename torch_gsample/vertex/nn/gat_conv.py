@@ -6,15 +6,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric import nn
+from torch_geometric.typing import OptPairTensor, OptTensor
 
 from torch_gsample.vertex.graph import Loops
 from torch_gsample.vertex.nn.fusible import (
     dropout_mask,
     is_fusible,
+    layer_program,
     left_to_pyg,
     with_loops,
 )
-from torch_gsample.vertex.program import VertexProgram, vertex_program
+from torch_gsample.vertex.program import VertexProgram
 
 
 def attention(slope: float, edges: bool, dropout: bool) -> VertexProgram:
@@ -35,7 +37,7 @@ _programs: dict[tuple, VertexProgram] = {}
 
 
 def _attention(slope: float, edges: bool, dropout: bool) -> VertexProgram:
-    @vertex_program
+    @layer_program('GATConv')
     def gat(v):  # type: ignore
         score = [e.src.score + v.score for e in v.inedges]
         if edges:
@@ -81,6 +83,9 @@ class GATConv(nn.GATConv):
         torch.Size([3, 6])
     """
 
+    propagate_type = {'x': OptPairTensor, 'alpha': Tensor}
+    edge_updater_type = {'alpha': OptPairTensor, 'edge_attr': OptTensor}
+
     def forward(
         self,
         x: Any,
@@ -113,8 +118,8 @@ class GATConv(nn.GATConv):
                 x,
                 edge_index,
                 edge_attr,
-                size,
-                return_attention_weights,
+                size=size,
+                return_attention_weights=return_attention_weights,
             )
         source, target = self._projected(x)
         loops = min(source.shape[0], target.shape[0]) * self.add_self_loops

@@ -6,15 +6,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric import nn
+from torch_geometric.typing import OptTensor, PairTensor
 
 from torch_gsample.vertex.graph import Loops
 from torch_gsample.vertex.nn.fusible import (
     dropout_mask,
     is_fusible,
+    layer_program,
     left_to_pyg,
     with_loops,
 )
-from torch_gsample.vertex.program import VertexProgram, vertex_program
+from torch_gsample.vertex.program import VertexProgram
 
 _programs: dict[tuple, VertexProgram] = {}
 
@@ -34,7 +36,7 @@ def attention(slope: float, edges: bool, dropout: bool) -> VertexProgram:
 
 
 def _attention(slope: float, edges: bool, dropout: bool) -> VertexProgram:
-    @vertex_program
+    @layer_program('GATv2Conv')
     def gatv2(v, att):  # type: ignore
         x = [e.src.left + v.right for e in v.inedges]
         if edges:
@@ -75,6 +77,9 @@ class GATv2Conv(nn.GATv2Conv):
         >>> GATv2Conv(4, 2, heads=3)(torch.ones(3, 4), edge_index).shape
         torch.Size([3, 6])
     """
+
+    propagate_type = {'x': PairTensor, 'alpha': Tensor}
+    edge_updater_type = {'x': PairTensor, 'edge_attr': OptTensor}
 
     def forward(
         self,

@@ -5,29 +5,31 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch_geometric import nn
+from torch_geometric.typing import OptTensor
 
 from torch_gsample.vertex.graph import Loops
 from torch_gsample.vertex.nn.fusible import (
     ends_of,
     is_fusible,
+    layer_program,
     left_to_pyg,
 )
-from torch_gsample.vertex.program import VertexProgram, vertex_program
+from torch_gsample.vertex.program import VertexProgram
 
 
-@vertex_program
+@layer_program('GCNConv or APPNP')
 def degree(v):  # type: ignore
     """Counts the in-edges of a vertex, in the dtype of a one."""
     return sum(1.0 for u in v.innbs) * v.one
 
 
-@vertex_program
+@layer_program('GCNConv or APPNP')
 def weighted_degree(v):  # type: ignore
     """Adds up the weights of the in-edges of a vertex."""
     return sum(e.w for e in v.inedges)
 
 
-@vertex_program
+@layer_program('GINConv or SAGEConv')
 def neighbor_sum(v):  # type: ignore
     """Adds up neighbours."""
     return sum(u.x for u in v.innbs)
@@ -55,7 +57,7 @@ _programs: dict[tuple, VertexProgram] = {}
 def _propagation(
     weighted: bool, normalized: bool, alpha: float
 ) -> VertexProgram:
-    @vertex_program
+    @layer_program('GCNConv or APPNP')
     def gcn(v):  # type: ignore
         out = [e.src.x for e in v.inedges]
         if normalized:
@@ -171,6 +173,8 @@ class GCNConv(nn.GCNConv):
         torch.Size([3, 2])
     """
 
+    propagate_type = {'x': Tensor, 'edge_weight': OptTensor}
+
     def forward(
         self, x: Tensor, edge_index: Any, edge_weight: Tensor | None = None
     ) -> Tensor:
@@ -182,9 +186,10 @@ class GCNConv(nn.GCNConv):
                 :class:`~torch_gsample.SparseSample`.
             edge_weight (torch.Tensor, optional): ``[num_edges]``.
         """
-        plain = isinstance(x, Tensor) and not self.cached
-        if not plain or not is_fusible(
-            self, edge_index, x, edge_weight, aggr='sum'
+        if (
+            self.cached
+            or (edge_weight is not None and edge_weight.dim() != 1)
+            or not is_fusible(self, edge_index, x, edge_weight, aggr='sum')
         ):
             return left_to_pyg(self, nn.GCNConv, x, edge_index, edge_weight)
         # PyG's loops count twice only beside edges that have weights.

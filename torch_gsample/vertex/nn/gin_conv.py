@@ -4,13 +4,17 @@ from typing import Any
 
 from torch import Tensor
 from torch_geometric import nn
+from torch_geometric.typing import OptPairTensor
 
-from torch_gsample.vertex.nn.fusible import is_fusible, left_to_pyg
+from torch_gsample.vertex.nn.fusible import (
+    is_fusible,
+    layer_program,
+    left_to_pyg,
+)
 from torch_gsample.vertex.nn.gcn_conv import neighbor_sum
-from torch_gsample.vertex.program import vertex_program
 
 
-@vertex_program
+@layer_program('GINConv')
 def gin(v, eps):  # type: ignore
     """Adds up neighbours and the vertex itself."""
     return sum(u.x for u in v.innbs) + (1.0 + eps) * v.x
@@ -33,6 +37,8 @@ class GINConv(nn.GINConv):
         torch.Size([3, 2])
     """
 
+    propagate_type = {'x': OptPairTensor}
+
     def forward(self, x: Any, edge_index: Any, size: Any = None) -> Tensor:
         """Returns ``[num_destinations, out_channels]``, as PyG does.
 
@@ -45,7 +51,7 @@ class GINConv(nn.GINConv):
         """
         pair = (x, x) if isinstance(x, Tensor) else tuple(x)
         if not is_fusible(self, edge_index, *pair, aggr='sum'):
-            return left_to_pyg(self, nn.GINConv, x, edge_index, size)
+            return left_to_pyg(self, nn.GINConv, x, edge_index, size=size)
         if pair[1] is None:
             out = neighbor_sum(edge_index, size=size, x=pair)
         else:

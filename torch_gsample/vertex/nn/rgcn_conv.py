@@ -5,12 +5,17 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch_geometric import nn
+from torch_geometric.typing import OptTensor
 
-from torch_gsample.vertex.nn.fusible import is_fusible, left_to_pyg
-from torch_gsample.vertex.program import mean, vertex_program
+from torch_gsample.vertex.nn.fusible import (
+    is_fusible,
+    layer_program,
+    left_to_pyg,
+)
+from torch_gsample.vertex.program import mean
 
 
-@vertex_program
+@layer_program('RGCNConv')
 def rgcn_mean(v, weight):  # type: ignore
     """Averages the neighbours of each relation, and projects them."""
     return sum(
@@ -18,7 +23,7 @@ def rgcn_mean(v, weight):  # type: ignore
     )
 
 
-@vertex_program
+@layer_program('RGCNConv')
 def rgcn_sum(v, weight):  # type: ignore
     """Adds up the neighbours of each relation, and projects them."""
     return sum(
@@ -46,6 +51,8 @@ class RGCNConv(nn.RGCNConv):
         >>> conv(torch.ones(3, 4), edge_index, torch.tensor([0, 1, 0])).shape
         torch.Size([3, 2])
     """
+
+    propagate_type = {'x': Tensor, 'edge_type_ptr': OptTensor}
 
     def forward(
         self, x: Any, edge_index: Any, edge_type: Tensor | None = None

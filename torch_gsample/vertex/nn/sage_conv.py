@@ -5,19 +5,24 @@ from typing import Any
 import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric import nn
+from torch_geometric.typing import OptPairTensor
 
-from torch_gsample.vertex.nn.fusible import is_fusible, left_to_pyg
+from torch_gsample.vertex.nn.fusible import (
+    is_fusible,
+    layer_program,
+    left_to_pyg,
+)
 from torch_gsample.vertex.nn.gcn_conv import neighbor_sum
-from torch_gsample.vertex.program import mean, vertex_program
+from torch_gsample.vertex.program import mean
 
 
-@vertex_program
+@layer_program('SAGEConv')
 def neighbor_mean(v):  # type: ignore
     """Averages neighbours."""
     return mean(u.x for u in v.innbs)
 
 
-@vertex_program
+@layer_program('SAGEConv')
 def neighbor_max(v):  # type: ignore
     """Takes the maximum of neighbours."""
     return max(u.x for u in v.innbs)
@@ -49,6 +54,8 @@ class SAGEConv(nn.SAGEConv):
         torch.Size([3, 2])
     """
 
+    propagate_type = {'x': OptPairTensor}
+
     def forward(self, x: Any, edge_index: Any, size: Any = None) -> Tensor:
         """Returns ``[num_destinations, out_channels]``, as PyG does.
 
@@ -69,7 +76,7 @@ class SAGEConv(nn.SAGEConv):
             *pair,
             aggr='sum' if self.aggr == 'add' else str(self.aggr),
         ):
-            return left_to_pyg(self, nn.SAGEConv, x, edge_index, size)
+            return left_to_pyg(self, nn.SAGEConv, x, edge_index, size=size)
         if self.project and hasattr(self, 'lin'):
             pair = self.lin(pair[0]).relu(), pair[1]
         out = self.lin_l(program(edge_index, size=size, x=pair))

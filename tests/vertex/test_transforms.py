@@ -1,0 +1,350 @@
+"""Derivatives of all kinds: the right number, or an error that says whose."""
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from torch import func
+from torch.autograd import forward_ad
+
+import torch_gsample as gsample
+from tests.vertex.programs import PROGRAMS, E, N, features, graph
+from tests.vertex.test_nn import LAYERS, layers
+from torch_gsample import SparseSample, ops
+from torch_gsample.codegen.expression import apply, operand
+from torch_gsample.codegen.kernel import EdgeKernel
+from torch_gsample.codegen.program import Operand, Program, Role
+from torch_gsample.compiler.backend import backend
+from torch_gsample.ops._gradient import formulas
+from torch_gsample.vertex import Loops, nn
+from torch_gsample.vertex.operator import run_unit
+from torch_gsample.vertex.relations import Level
+
+GRAPH = graph()
+TYPES = torch.arange(E) % 3
+SORTED = torch.tensor([0, 0, 1, 2, 2, 2, 2])
+generator = torch.Generator().manual_seed(7)
+
+
+def normal(*shape):
+    return torch.randn(shape, generator=generator, dtype=torch.float64)
+
+
+WEIGHT, OTHER, FACTOR = normal(3, 3, 2), normal(N, 2), normal(E)
+
+
+FLOAT = torch.float64
+#: x[e] * y[e]
+PRODUCT = EdgeKernel(
+    Program(
+        apply('mul', operand(0, FLOAT), operand(1, FLOAT)),
+        (Operand(Role.EDGE, FLOAT), Operand(Role.EDGE, FLOAT)),
+    )
+)
+
+
+def unit(x):
+    """A unit whose gradient depends on its operands."""
+    number, given = PROGRAMS['pna'].plan(h=x).operators[0]
+    return run_unit(
+        *(number, [GRAPH], None, (N, N, E, 0), Loops.KEEP, Level.EDGES),
+        [x for _ in given],
+    )[0]
+
+
+def project(x):
+    edges = [GRAPH], TYPES, [N, N], 0, True
+    return torch.ops.gsample.project_edges(*edges, False, x, WEIGHT)
+
+
+def outer(x):
+    edges = [GRAPH], TYPES, [N, N], 0, True
+    return torch.ops.gsample.sum_outer_edges(*edges, x, OTHER, 3)
+
+
+#: Of each formula, a function of a matrix ``[N, 3]``.
+FORMULAS = {
+    'gather_rows': lambda x: ops.gather_rows(x, GRAPH[0]),
+    'sum_columns': lambda x: ops.sum_columns(torch.tensor([0, 4, 7]), x),
+    'vertex_unit': unit,
+    'product_by_type': lambda x: torch.ops.gsample.product_by_type(
+        x, WEIGHT, SORTED
+    ),
+    'sum_outer_by_type': lambda x: torch.ops.gsample.sum_outer_by_type(
+        x, OTHER, SORTED, 3
+    ),
+    'project_edges': project,
+    'sum_outer_edges': outer,
+    '_EdgeFunction': lambda x: PRODUCT(x[:, 0], x[:, 1]),
+}
+
+
+def imported():
+    """Imports all that registers a formula; returns the files that do."""
+    folder = Path(gsample.__file__).parent
+    found = []
+    for path in folder.rglob('*.py'):
+        text, name = path.read_text(), path.relative_to(folder.parent)
+        if 'register_gradient(' in text or 'autograd.Function' in text:
+            importlib.import_module('.'.join(name.with_suffix('').parts))
+        if 'register_autograd(' in text:
+            found.append(path.name)
+    return found
+
+
+def test_every_formula_of_the_package_is_in_the_table():
+    assert imported() == ['_gradient.py']
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+    names = {s.name for s in torch._C._jit_get_all_schemas()}
+    own = {name for name in names if name.startswith('gsample::')}
+    registered = {
+        name.split('::')[1] for name in own if has_kernel(name, 'Autograd')
+    }
+    assert registered == formulas
+    functions = {
+        kind.__name__
+        for kind in torch.autograd.Function.__subclasses__()
+        if kind.__module__.startswith('torch_gsample.')
+    }
+    assert set(FORMULAS) == formulas | functions
+
+
+def derivative(function, x):
+    """The Jacobian by differences, ``[outputs, inputs]``."""
+    out = []
+    for i in range(x.numel()):
+        step = torch.zeros(x.numel(), dtype=x.dtype)
+        step[i] = 1e-5
+        step = step.view_as(x)
+        with torch.no_grad():
+            high, low = function(x + step), function(x - step)
+        out.append((high - low).flatten() / 2e-5)
+    return torch.stack(out, 1)
+
+
+def gradient(function, x):
+    """The gradient of a scalar in reverse mode."""
+    x = x.clone().requires_grad_()
+    with torch.enable_grad():
+        return torch.autograd.grad(function(x), x)[0]
+
+
+def twice(function, x):
+    x = x.clone().requires_grad_()
+    [first] = torch.autograd.grad(function(x), x, create_graph=True)
+    return torch.autograd.grad(first.sum(), x)[0].flatten()
+
+
+def dual(function, x):
+    with forward_ad.dual_level():
+        out = function(forward_ad.make_dual(x, torch.ones_like(x)))
+        return forward_ad.unpack_dual(out).tangent.flatten()
+
+
+def jacobian(transform, function, x):
+    return transform(function)(x).view(-1, x.numel())
+
+
+def scalar(function):
+    return lambda x: function(x).sin().sum()
+
+
+def hessian(function, x):
+    return derivative(lambda y: gradient(scalar(function), y), x)
+
+
+#: Transforms: the value by them, and by differences in reverse mode.
+MODES = {
+    'reverse': (
+        lambda f, x: gradient(scalar(f), x).flatten(),
+        lambda f, x: derivative(scalar(f), x)[0],
+    ),
+    'jvp': (
+        lambda f, x: func.jvp(f, (x,), (torch.ones_like(x),))[1].flatten(),
+        lambda f, x: derivative(f, x).sum(1),
+    ),
+    'dual numbers': (dual, lambda f, x: derivative(f, x).sum(1)),
+    'dual numbers that require gradients': (
+        lambda f, x: dual(f, x.clone().requires_grad_()),
+        lambda f, x: derivative(f, x).sum(1),
+    ),
+    'vjp': (
+        lambda f, x: func.vjp(f, x)[1](torch.ones_like(f(x)))[0].flatten(),
+        lambda f, x: derivative(f, x).sum(0),
+    ),
+    'jacrev': (lambda f, x: jacobian(func.jacrev, f, x), derivative),
+    'jacfwd': (lambda f, x: jacobian(func.jacfwd, f, x), derivative),
+    'vmap': (
+        lambda f, x: func.vmap(f)(torch.stack([x, 2 * x])),
+        lambda f, x: torch.stack([f(x), f(2 * x)]),
+    ),
+    'gradient of vmap': (
+        lambda f, x: func.grad(
+            lambda y: func.vmap(f)(torch.stack([y, 2 * y])).sin().sum()
+        )(x).flatten(),
+        lambda f, x: derivative(
+            lambda y: torch.stack([f(y), f(2 * y)]).sin().sum(), x
+        )[0],
+    ),
+    'hessian': (
+        lambda f, x: jacobian(func.hessian, scalar(f), x).view(x.numel(), -1),
+        hessian,
+    ),
+    'gradient of a gradient': (
+        lambda f, x: twice(scalar(f), x),
+        lambda f, x: hessian(f, x).sum(0),
+    ),
+}
+
+
+def check(name, mode, function, x):
+    """Whether there is a derivative: then it is right, or its lack is said."""
+    run, expected = MODES[mode]
+    refused = ''
+    try:
+        found = run(function, x)
+    except RuntimeError as error:  # NotImplementedError among them
+        refused = str(error)
+    if refused:
+        assert re.search(name, refused), refused
+        assert 'not supported' in refused or 'not impl' in refused
+        return False
+    want = expected(function, x)
+    torch.testing.assert_close(found.detach(), want, rtol=1e-5, atol=1e-5)
+    return True
+
+
+#: How errors of a formula name it.
+CALLED = {'_EdgeFunction': 'edge_map', 'vertex_unit': 'vertex_unit|pna'}
+
+
+@pytest.mark.parametrize('mode', MODES)
+@pytest.mark.parametrize('name', FORMULAS)
+def test_a_derivative_of_an_operator_is_right_or_refused(name, mode):
+    called = CALLED.get(name, name)
+    known = check(called, mode, FORMULAS[name], normal(N, 3))
+    assert known or mode != 'reverse'
+
+
+@pytest.mark.parametrize('mode', MODES)
+@pytest.mark.parametrize('name', ['gin', 'gat', 'rgcn'])
+def test_a_derivative_of_a_program_is_right_or_refused(name, mode):
+    f = {
+        key: x.detach() if key != 'type' else x
+        for key, x in features(name).items()
+    }
+    x = f.pop('h')
+
+    def function(h):
+        return PROGRAMS[name](GRAPH, h=h, **f)
+
+    known = check(name, mode, function, x)
+    assert known == (mode == 'reverse' or (known and name == 'rgcn'))
+
+
+#: One layer of each kind.
+KINDS = {LAYERS[name][0]: name for name in reversed(LAYERS)}
+
+
+def test_every_layer_is_tried():
+    assert set(KINDS) == set(nn.__all__)
+
+
+@pytest.mark.parametrize('mode', MODES)
+@pytest.mark.parametrize('kind', KINDS)
+def test_a_derivative_of_a_layer_is_that_of_pyg(kind, mode):
+    name = KINDS[kind]
+    theirs, ours = layers(name, torch.float64)
+    given = {'edge_type': TYPES} if 'edge_type' in LAYERS[name][3] else {}
+    x = normal(N, 4)
+    run, _ = MODES[mode]
+    want = run(lambda y: theirs(y, GRAPH, **given), x)
+    for of in (GRAPH, SparseSample.from_edge_index(GRAPH, num_nodes=N)):
+        if mode == 'gradient of a gradient' and kind != 'RGCNConv':
+            with pytest.raises(NotImplementedError, match=f'{kind}.*gradien'):
+                run(lambda y, of=of: ours(y, of, **given), x)
+        else:
+            sample = of is not GRAPH and given
+            order = GRAPH[1].argsort(stable=True)
+            typed = {'edge_type': TYPES[order]} if sample else given
+            got = run(lambda y, of=of, t=typed: ours(y, of, **t), x)
+            torch.testing.assert_close(got, want)
+
+
+def test_a_layer_has_forward_gradients_of_its_parameters():
+    theirs, ours = layers('gcn', torch.float64)
+    x = normal(N, 4)
+    found = []
+    for layer in (theirs, ours):
+        state = dict(layer.named_parameters())
+        ones = {key: torch.ones_like(p) for key, p in state.items()}
+        found.append(
+            func.jvp(
+                lambda p, layer=layer: func.functional_call(
+                    layer, p, (x, GRAPH)
+                ),
+                (state,),
+                (ones,),
+            )[1]
+        )
+    assert found[0].norm() > 1
+    torch.testing.assert_close(*found)
+
+
+def test_tensors_that_no_transform_reaches_are_computed():
+    """A program may be a constant of what is differentiated."""
+    h, w = normal(N, 3), FACTOR
+    constant = PROGRAMS['weighted'](GRAPH, h=h, w=w)
+    x = normal(N, 3)
+
+    def function(y):
+        return (y * PROGRAMS['weighted'](GRAPH, h=h, w=w)).sum()
+
+    assert torch.equal(func.grad(function)(x), constant)
+    with forward_ad.dual_level():
+        out = function(forward_ad.make_dual(x, torch.ones_like(x)))
+        assert forward_ad.unpack_dual(out).tangent == constant.sum()
+
+
+def test_a_compiled_layer_has_forward_gradients():
+    theirs, ours = layers('gcn', torch.float64)
+    x, ones = normal(N, 4), torch.ones(N, 4, dtype=torch.float64)
+    compiled = torch.compile(ours, backend='aot_eager')
+    for run in (
+        lambda y: func.jvp(lambda z: compiled(z, GRAPH), (y,), (ones,))[1],
+        torch.compile(
+            lambda y: func.jvp(lambda z: ours(z, GRAPH), (y,), (ones,))[1],
+            backend='aot_eager',
+        ),
+    ):
+        want = func.jvp(lambda z: theirs(z, GRAPH), (x,), (ones,))[1]
+        torch.testing.assert_close(run(x), want)
+
+
+def weights(A, x):
+    """Sums of edges, which are compiled to a kernel."""
+    part = A[:, torch.arange(3)]
+    value = (x[part.coo()[0]].exp() * 2).sum(-1)
+    return part.with_value(value).sum(0)
+
+
+def test_a_compiled_sampler_runs_as_it_was_written_under_a_transform():
+    A = SparseSample.from_edge_index(GRAPH, num_nodes=N)
+    compiled, x = gsample.compile(weights), torch.ones(N, 3)
+    assert torch.equal(compiled(A, x), weights(A, x))
+    for mode in ('jvp', 'dual numbers', 'jacrev'):
+        got, want = (
+            MODES[mode][0](lambda y, f=f: f(A, y), x)
+            for f in (compiled, weights)
+        )
+        assert torch.equal(got, want)
+        assert got.norm() > 0
+
+
+def test_a_program_of_the_backend_refuses_tangents():
+    A = SparseSample.from_edge_index(GRAPH, num_nodes=N)
+    compiled = torch.compile(weights, backend=backend)
+    with pytest.raises(NotImplementedError, match='compile: forward-mode'):
+        dual(lambda x: compiled(A, x), torch.ones(N, 3))

@@ -24,8 +24,9 @@ After::
 
 Not when: an operation has no single operator of torch (``unique``; a function
 whose arguments or results are others than those of the operator of its name,
-as ``unique_consecutive``), or is a change in place that others see, or under
-``no_grad`` one of what needs a gradient. It stays opaque and runs in its place.
+as ``unique_consecutive``), or is a change in place that others see, or one
+under ``no_grad`` of what needs a gradient. It stays opaque and runs in its
+place.
 """
 
 import inspect
@@ -164,10 +165,13 @@ def _name_operator(node: Node, keeps_gradient: bool) -> None:
     if name == '__getitem__' or node.target is operator.getitem:
         name, args = _indexing(args)
     in_place = name.endswith('_') and not name.endswith('__')
-    if in_place and _is_own(args[0], node):
+    if (
+        in_place
+        and _is_own(args[0], node)
         # Under no_grad, the new value would be one without a gradient.
-        if keeps_gradient or not example(args[0]).requires_grad:
-            name = name[:-1]
+        and (keeps_gradient or not example(args[0]).requires_grad)
+    ):
+        name = name[:-1]
     if name in _OF_SIZES and not isinstance(args[1], (tuple, list)):
         args = (
             args if isinstance(args[1], torch.dtype) else (args[0], args[1:])

@@ -28,8 +28,8 @@ Not when: the first gather stays for another user, or selected edges of it
 are gathered too and ``f`` gives no weights of a selection: reads of the
 graph, which are far away, would take the place of cheap arithmetic; ``f(X)``
 is not a function of the graph alone, needs a gradient, is larger than 1 GiB
-or of unknown size, or is not rounded alike wherever an element is stored, by which weights and so
-samples could differ; a tensor is changed in place.
+or of unknown size, or is not rounded alike wherever an element is stored, by
+which weights and so samples could differ; a tensor is changed in place.
 """
 
 from typing import Any

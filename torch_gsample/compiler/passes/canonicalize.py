@@ -102,6 +102,13 @@ def canonicalize(graph: Graph) -> None:
             _name_operator(node, grad and not entered)
 
 
+def name_own_operators(graph: Graph) -> None:
+    """Names the operators of this package alone: by these, keys are found."""
+    for node in graph.nodes:
+        if isinstance(node.target, torch._ops.OpOverloadPacket):
+            _name_operator(node, True)
+
+
 def _of_tensors(node: Node) -> bool:
     return any(isinstance(example(n), Tensor) for n in node.all_input_nodes)
 

@@ -44,6 +44,7 @@ LAYERS = {
     'ops': {'_library', 'ops'},
     'formats': {'ops'},
     'placement': {'_library'},
+    'snapshot': set(),
     'list_cache': {'_library', 'ops', 'placement'},
     'sparse_sample': {
         *('_axes', 'formats', 'list_cache', 'ops', 'placement', 'rng'),
@@ -52,7 +53,7 @@ LAYERS = {
     'algorithms': {'algorithms', 'ops', 'rng', 'sparse_sample'},
     'samplers': {
         *('algorithms', 'compiler', 'formats', 'list_cache', 'ops'),
-        *('placement', 'rng', 'samplers', 'sparse_sample'),
+        *('placement', 'rng', 'samplers', 'snapshot', 'sparse_sample'),
     },
     'loader': {
         *('algorithms', 'formats', 'loader', 'ops', 'placement', 'rng'),
@@ -61,7 +62,7 @@ LAYERS = {
     'nn': {'loader', 'nn', 'ops', 'rng', 'sparse_sample'},
     'codegen': {'codegen', 'ops'},
     'compiler': {
-        *('codegen', 'compiler', 'ops', 'placement', 'rng'),
+        *('codegen', 'compiler', 'ops', 'placement', 'rng', 'snapshot'),
         'sparse_sample',
     },
     'datasets': {'datasets', 'formats', 'ops'},
@@ -69,7 +70,9 @@ LAYERS = {
     'graph_sampling': {'graph_sampling', 'ops', 'rng'},
     'spark': {'graph_sampling', 'ops', 'rng', 'spark'},
     'testing': {'formats', 'ops', 'rng'},
-    'vertex': {'codegen', 'formats', 'ops', 'sparse_sample', 'vertex'},
+    'vertex': {
+        *('codegen', 'formats', 'ops', 'snapshot', 'sparse_sample', 'vertex'),
+    },
     'viz': {'_axes', 'formats', 'graph_sampling', 'sparse_sample', 'viz'},
 }
 

@@ -6,7 +6,7 @@ and the values that are kept for a graph.
 """
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -40,7 +40,51 @@ def _function(
     # Dynamo's own modules compile at their first call, and wrap each.
     module = GraphModule(module, module.graph)
     forward = module.forward if run is None else partial(run, module)
-    return forward if kept is None else lambda *x: forward(*x, *kept(x))
+    return forward if kept is None else Keeping(forward, kept)
+
+
+class Invariants:
+    """What is computed once for the inputs that it depends on.
+
+    Args:
+        caches (Sequence[Tuple]): Which inputs each part takes, and the part.
+    """
+
+    def __init__(self, caches: Sequence[tuple[list[int], InvariantCache]]):
+        self._caches = caches
+
+    def __call__(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Returns the values for all inputs."""
+        return tuple(
+            value
+            for places, cache in self._caches
+            for value in cache(*[inputs[i] for i in places])
+        )
+
+    def forget(self) -> None:
+        """Drops what was computed."""
+        for _, cache in self._caches:
+            cache.forget()
+
+
+class Keeping:
+    """The function of a graph and of what is computed once for its inputs.
+
+    Args:
+        forward (Callable): The function of all.
+        kept (Invariants): What is computed once.
+    """
+
+    def __init__(self, forward: Callable[..., Any], kept: Invariants):
+        self._forward, self._kept = forward, kept
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Runs it."""
+        return self._forward(*inputs, *self._kept(inputs))
+
+    def forget(self) -> None:
+        """Drops what was computed once."""
+        self._kept.forget()
 
 
 def lower_kernels(graph: Graph) -> None:
@@ -87,9 +131,7 @@ def lower_gathers(graph: Graph) -> None:
                 node.target, node.args = select_rows, (tensor, index)
 
 
-def split_invariant(
-    module: GraphModule,
-) -> Callable[[tuple[Any, ...]], tuple[Any, ...]] | None:
+def split_invariant(module: GraphModule) -> Invariants | None:
     """Takes what is marked as invariant out of a graph.
 
     Its values become further inputs. Returns the function of all inputs that
@@ -128,11 +170,7 @@ def split_invariant(
     for node in reversed(marked):
         if not node.users:
             graph.erase_node(node)
-    return lambda args: tuple(
-        value
-        for places, cache in caches
-        for value in cache(*[args[i] for i in places])
-    )
+    return Invariants(caches)
 
 
 def _inputs_of(nodes: list[Node]) -> dict[Node, frozenset[Node]]:

@@ -86,6 +86,12 @@ class Captured:
             )
             self.together = lower(program)
 
+    def forget(self) -> None:
+        """Drops what was computed once for a graph."""
+        for function in (self.single, self.together):
+            if hasattr(function, 'forget'):
+                function.forget()  # type: ignore[union-attr]
+
     @property
     def is_settled(self) -> bool:
         """Whether both run without measuring layouts any more."""

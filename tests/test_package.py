@@ -46,6 +46,7 @@ LAYERS = {
     'owned_folder': set(),
     'formats': {'ops'},
     'placement': {'_library'},
+    'snapshot': set(),
     'list_cache': {'_library', 'ops', 'placement'},
     'sparse_sample': {
         *('_axes', 'formats', 'list_cache', 'ops', 'placement', 'rng'),
@@ -54,7 +55,7 @@ LAYERS = {
     'algorithms': {'algorithms', 'ops', 'rng', 'sparse_sample'},
     'samplers': {
         *('algorithms', 'compiler', 'formats', 'list_cache', 'ops'),
-        *('placement', 'rng', 'samplers', 'sparse_sample'),
+        *('placement', 'rng', 'samplers', 'snapshot', 'sparse_sample'),
     },
     'loader': {
         *('algorithms', 'formats', 'loader', 'ops', 'owned_folder'),
@@ -63,7 +64,7 @@ LAYERS = {
     'nn': {'loader', 'nn', 'ops', 'rng', 'sparse_sample'},
     'codegen': {'codegen', 'ops', 'owned_folder'},
     'compiler': {
-        *('codegen', 'compiler', 'ops', 'placement', 'rng'),
+        *('codegen', 'compiler', 'ops', 'placement', 'rng', 'snapshot'),
         'sparse_sample',
     },
     'datasets': {'datasets', 'formats', 'ops'},
@@ -74,7 +75,9 @@ LAYERS = {
     'graph_sampling': {'graph_sampling', 'ops', 'rng'},
     'spark': {'graph_sampling', 'ops', 'rng', 'spark'},
     'testing': {'formats', 'ops', 'rng'},
-    'vertex': {'codegen', 'formats', 'ops', 'sparse_sample', 'vertex'},
+    'vertex': {
+        *('codegen', 'formats', 'ops', 'snapshot', 'sparse_sample', 'vertex'),
+    },
     'viz': {'_axes', 'formats', 'graph_sampling', 'sparse_sample', 'viz'},
 }
 

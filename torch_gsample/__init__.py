@@ -29,6 +29,7 @@ from torch_gsample.samplers import (
     SaintSampler,
     ShaDowSampler,
 )
+from torch_gsample.snapshot import forget
 from torch_gsample.sparse_sample import SparseSample
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ __all__ = [
     'algorithms',
     'compile',
     'explain',
+    'forget',
     'loader',
     'nn',
     'ops',

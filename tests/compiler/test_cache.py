@@ -3,8 +3,10 @@
 import gc
 import weakref
 
+import pytest
 import torch
 
+import torch_gsample
 from torch_gsample.compiler.cache import InvariantCache
 
 
@@ -26,6 +28,62 @@ def test_values_are_computed_once_for_tensors_and_versions():
     assert doubled.calls == 2
     x += 1
     assert doubled.cache(x)[0].tolist() == [4, 4, 4]
+    assert doubled.calls == 3
+
+
+def write_data(x):
+    x.data.mul_(3)
+
+
+def write_array(x):
+    array = x.numpy()
+    array *= 3
+
+
+@pytest.mark.parametrize('write', [write_data, write_array])
+@pytest.mark.parametrize(
+    'x',
+    [
+        torch.ones(3),
+        torch.ones(5000, dtype=torch.complex128),
+        torch.ones(3000, 7)[:, 2],
+        torch.ones(7, 3000, dtype=torch.int16).t()[1::2],
+        torch.full((9, 9), torch.nan)[:0],
+    ],
+    ids=['small', 'large', 'column', 'transposed', 'empty'],
+)
+def test_values_follow_what_is_written_without_a_version(x, write):
+    doubled = Doubled()
+    for _ in range(3):
+        before = x._version
+        write(x)
+        assert x._version == before
+        assert torch.equal(doubled.cache(x)[0], x * 2)
+        assert doubled.cache(x) is doubled.cache(x)
+
+
+def test_values_follow_what_is_written_to_half_of_the_elements():
+    x, doubled = torch.zeros(1 << 20), Doubled()
+    array = x.numpy()
+    for part in (slice(0, None, 2), slice(1, None, 2), slice(1 << 19)):
+        doubled.cache(x)
+        array[part] += 1
+        assert torch.equal(doubled.cache(x)[0], x * 2)
+
+
+def test_values_of_what_is_not_a_number_are_kept():
+    doubled, x = Doubled(), torch.full((3,), torch.nan)
+    assert doubled.cache(x) is doubled.cache(x)
+
+
+def test_what_cannot_be_noticed_is_forgotten_by_request():
+    doubled, x = Doubled(), torch.zeros(1 << 20)
+    doubled.cache(x)
+    x.numpy()[12345] = 1
+    torch_gsample.forget()
+    assert doubled.cache(x)[0].sum() == 2
+    doubled.cache.forget()
+    doubled.cache(x)
     assert doubled.calls == 3
 
 

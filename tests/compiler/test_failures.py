@@ -3,17 +3,29 @@
 import pytest
 import torch
 
-from tests.compiler.programs import PROGRAMS, compiled, graph, seeds, tensors
+import torch_gsample as gsample
+from tests.compiler.programs import (
+    PROGRAMS,
+    compiled,
+    graph,
+    seeds,
+    tensors,
+    trace,
+)
 from torch_gsample.compiler import pipeline
 from torch_gsample.compiler.options import Options
 from torch_gsample.rng import make_key, program_scope
 
 A = graph()
+NAMES = [item.name for item in pipeline.PASSES]
 
 
 def broken(kind):
+    """A pass that fails after it changed the graph."""
+
     def rewrite(g):
         if kind == 'raises':
+            g.output_node().args = ((),)
             raise KeyError('broken')
         nodes = [n for n in g.nodes if n.op == 'call_function']
         nodes[0].append(nodes[-1])  # after its users
@@ -21,14 +33,21 @@ def broken(kind):
     return pipeline.Pass('broken', rewrite, 'a test')
 
 
-@pytest.mark.parametrize('kind', ['raises', 'wrong order'])
-def test_a_pass_that_fails_is_named_and_left_out(monkeypatch, kind):
-    passes = (pipeline.PASSES[0], broken(kind))
+@pytest.fixture(params=['raises', 'wrong order'])
+def with_broken(request, monkeypatch):
+    """The passes, and a broken one among them."""
+    first, second, *others = pipeline.PASSES
+    passes = (first, second, broken(request.param), *others)
     monkeypatch.setattr(pipeline, 'PASSES', passes)
+
+
+@pytest.mark.usefixtures('with_broken')
+def test_a_pass_that_fails_is_named_and_left_out():
     fast = compiled(PROGRAMS['ladies'], strict=False)
+    message = "pass 'broken': .*: the program is compiled without this pass"
     with (
         program_scope(make_key(1)),
-        pytest.warns(UserWarning, match="pass 'broken'.* as it was captured"),
+        pytest.warns(UserWarning, match=message),
     ):
         out = fast(A, seeds(4))
     with program_scope(make_key(1)):
@@ -38,6 +57,46 @@ def test_a_pass_that_fails_is_named_and_left_out(monkeypatch, kind):
     fast = compiled(PROGRAMS['ladies'], strict=True)
     with pytest.raises(Exception, match="pass 'broken'"):
         fast(A, seeds(4))
+
+
+@pytest.mark.usefixtures('with_broken')
+def test_other_passes_run_and_explain_shows_the_one_that_failed():
+    with pytest.warns(UserWarning, match="pass 'broken'"):
+        out = gsample.explain(PROGRAMS['ladies'], A, torch.arange(4))
+    steps = {step.name: step for step in out.trace.steps}
+    [note] = steps.pop('broken').notes
+    assert note.startswith("left out: pass 'broken': ")
+    assert note in str(out)
+    expected = trace(PROGRAMS['ladies'], A, seeds(4), passes=NAMES)
+    assert list(steps) == [step.name for step in expected.steps]
+    assert out.trace.text == expected.text
+
+
+@pytest.mark.usefixtures('with_broken')
+def test_batches_run_together_without_a_pass_that_fails():
+    batched = gsample.super_batch(PROGRAMS['ladies'], 2)
+    with pytest.warns(UserWarning, match="pass 'broken'"):
+        out = batched(A, [seeds(4), seeds(3)])
+    assert batched.notes == ('several batches run together',)
+    assert len(out) == 2
+
+
+def test_without_one_form_a_program_runs_as_it_was_captured(monkeypatch):
+    def fail(g):
+        raise KeyError('broken')
+
+    first = pipeline.Pass('canonicalize', fail, 'a test')
+    monkeypatch.setattr(pipeline, 'canonicalize', fail)
+    monkeypatch.setattr(pipeline, 'PASSES', (first, *pipeline.PASSES[1:]))
+    fast = compiled(PROGRAMS['ladies'], strict=False)
+    with (
+        program_scope(make_key(1)),
+        pytest.warns(UserWarning, match="pass 'canonicalize'"),
+    ):
+        out = fast(A, seeds(4))
+    with program_scope(make_key(1)):
+        expected = PROGRAMS['ladies'](A, seeds(4))
+    assert all(map(torch.equal, tensors(out), tensors(expected)))
 
 
 @pytest.mark.parametrize(

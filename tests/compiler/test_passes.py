@@ -16,7 +16,15 @@ from tests.compiler.golden import (
     program,
     text,
 )
-from tests.compiler.programs import PROGRAMS, graph, seeds, trace
+from tests.compiler.programs import (
+    PROGRAMS,
+    A,
+    X,
+    compiled,
+    graph,
+    seeds,
+    trace,
+)
 from torch_gsample.compiler.ir import InvalidGraph, ir_text, verify
 from torch_gsample.compiler.passes.canonicalize import canonicalize
 from torch_gsample.compiler.passes.eliminate_common import eliminate_common
@@ -111,6 +119,31 @@ def test_sizes_one_by_one_are_a_list():
         %2 = aten.repeat(x, (2)): float32[18]
         return (%1, %2)
     """)
+
+
+@pytest.mark.parametrize(
+    'program',
+    [
+        lambda A, s: (s // 2).unique_consecutive(),
+        lambda A, s: torch.unique_consecutive(s // 2, return_counts=True),
+        lambda A, s: torch.nn.functional.elu(X[s] - 0.5, 1.0, False),
+        lambda A, s: torch.nn.ELU()(X[s] - 0.5),
+        lambda A, s: torch.nn.functional.embedding(s, X),
+        lambda A, s: torch.nn.functional.softmax(X[s], 1),
+    ],
+    ids=['unique', 'counts', 'elu', 'ELU', 'embedding', 'softmax'],
+)
+def test_a_function_unlike_the_operator_of_its_name_runs_as_written(program):
+    ids = torch.arange(9)
+    expected = program(A, ids)
+    torch.testing.assert_close(compiled(program)(A, ids), expected)
+
+
+def test_what_is_contiguous_is_not_asked_of_unknown_sizes():
+    def function(A, s):
+        return s.view(-1, 1).expand(-1, 2).contiguous()
+
+    assert torch.equal(compiled(function)(A, seeds(4)), function(A, seeds(4)))
 
 
 # eliminate_common ############################################################

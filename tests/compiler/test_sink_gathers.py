@@ -158,6 +158,34 @@ def test_weights_of_squares_are_cumulated_for_the_graph():
         torch.testing.assert_close(a, b)
 
 
+def test_degrees_have_a_known_size_and_are_kept_with_what_is_computed():
+    def program(A, seeds):
+        part = A[:, seeds]
+        rank = A.degree(1)[part.row_of_edge()] + 1
+        return part.individual_sample(3, rank.to(torch.float64))
+
+    lines = trace(program, A, seeds(4)).text.splitlines()
+    [line] = [line for line in lines if 'aten.add' in line]
+    assert line.startswith('^')
+    assert line.endswith(', 1): int64[40]')
+    args = A, seeds(9)
+    for a, b in zip(
+        run(compiled(program), args), run(program, args), strict=True
+    ):
+        assert torch.equal(a, b)
+
+
+def test_what_has_an_unknown_size_is_left():
+    def program(A, seeds):
+        return torch.bincount(A.csc.indices)[seeds] + 1
+
+    lines = trace(program, A, seeds(4)).text.splitlines()
+    assert 'aten.index.Tensor' in lines[-3]
+    assert 'aten.add' in lines[-2]
+    args = A, seeds(9)
+    assert torch.equal(*run(compiled(program), args), *run(program, args))
+
+
 def test_values_that_need_a_gradient_are_left():
     grads = []
     for function in (squares, compiled(squares)):

@@ -90,6 +90,8 @@ def test_a_changed_weight_is_seen():
     assert set(draw(sampler, many(), sampling)[1].tolist()) == {4}
     weight[4], weight[9] = 0, 1
     assert set(draw(sampler, many(), sampling)[1].tolist()) == {9}
+    weight.numpy()[[9, 2]] = 0, 1  # without a version
+    assert set(draw(sampler, many(), sampling)[1].tolist()) == {2}
 
 
 def test_weights_hold_among_the_nodes_that_are_early_enough():

@@ -120,6 +120,16 @@ def test_pairs_and_layouts_are_made_once(fresh_compiler, monkeypatch):
     assert len(made) == 2
 
 
+def test_types_that_changed_without_a_version_are_others():
+    edge_index, given = attended()
+    given = {name: value.detach() for name, value in given.items()}
+    before = attending(edge_index, **given)
+    given['type'].data.copy_(given['type'].roll(7))
+    after = attending(edge_index, **given)
+    assert not torch.equal(after, before)
+    torch.testing.assert_close(after, by_hand(edge_index, given))
+
+
 def test_results_share_no_memory_with_what_is_kept():
     edge_index, given = attended()
     args = [edge_index], given['type'], N, N, 0

@@ -7,11 +7,13 @@ import sys
 import weakref
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch_geometric import EdgeIndex
 from torch_geometric import nn as pyg
 
+import torch_gsample
 from tests.vertex.programs import (
     PROGRAMS,
     E,
@@ -79,6 +81,25 @@ def test_a_changed_graph_is_another_and_a_dead_one_is_forgotten():
     gc.collect()
     assert gone() is None
     assert key not in graphs._cache._known
+
+
+@pytest.mark.parametrize('forget', [False, True])
+def test_a_graph_that_changed_without_a_version_is_another(
+    forget, monkeypatch
+):
+    edge_index = graph()
+    f = {key: x.detach() for key, x in features('gin').items()}
+    if forget:  # nothing is noticed
+        nowhere = 'torch_gsample.snapshot._spread'
+        monkeypatch.setattr(nowhere, lambda count: np.arange(0))
+    before = sums(edge_index, **f)
+    edge_index.numpy()[:] = edge_index.flip(0).numpy().copy()
+    if forget:
+        assert torch.equal(sums(edge_index, **f), before)
+        torch_gsample.forget()
+    after = sums(edge_index, **f)
+    assert torch.equal(after, sums(edge_index.clone(), **f))
+    assert not torch.equal(after, before)
 
 
 @pytest.mark.parametrize('loops', Loops)

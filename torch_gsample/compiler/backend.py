@@ -1,7 +1,6 @@
 """The backend of ``torch.compile``."""
 
 import copy
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -9,11 +8,10 @@ from torch._dynamo.source import LocalSource
 from torch.fx import GraphModule
 
 from torch_gsample.compiler.explanation import Explanation
-from torch_gsample.compiler.ir import placeholders, verify
+from torch_gsample.compiler.ir import placeholders
 from torch_gsample.compiler.lowering import lower
 from torch_gsample.compiler.options import Options
-from torch_gsample.compiler.passes.canonicalize import canonicalize
-from torch_gsample.compiler.pipeline import PassError, Trace, run_passes
+from torch_gsample.compiler.pipeline import Trace, run_pipeline
 
 
 def backend(
@@ -39,16 +37,7 @@ def backend(
         ValueError: If an option is not known.
     """
     chosen = Options.read(options)
-    try:
-        program, trace = optimize(gm, chosen)
-    except PassError as error:
-        if chosen.strict:
-            raise
-        warnings.warn(
-            f'gsample: {error}: the program runs as it was captured',
-            stacklevel=2,
-        )
-        return lower(_as_captured(gm))
+    program, trace = optimize(gm, chosen)
     if chosen.dump:
         Explanation('program', trace, program.graph).write(chosen.dump)
     return lower(program)
@@ -58,22 +47,11 @@ def optimize(gm: GraphModule, options: Options) -> tuple[GraphModule, Trace]:
     """Returns a captured program after all passes, and its way there.
 
     Raises:
-        PassError: If a pass fails.
+        PassError: If a pass fails, and that is an error by option.
     """
     note_sources(gm)
     program = copy.deepcopy(gm)
-    return program, run_passes(program.graph, options)
-
-
-def _as_captured(gm: GraphModule) -> GraphModule:
-    """The program without passes, but for the form in which keys are found."""
-    program = copy.deepcopy(gm)
-    try:
-        canonicalize(program.graph)
-        verify(program.graph)
-    except Exception:
-        return copy.deepcopy(gm)
-    return program
+    return program, run_pipeline(program, options)
 
 
 def note_sources(gm: GraphModule) -> None:

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_map_only
 
 from torch_gsample import placement
+from torch_gsample.snapshot import Snapshot, add_keeper
 
 #: Graphs whose values are kept at a time, in each program.
 _GRAPHS = 8
@@ -19,8 +20,8 @@ _GRAPHS = 8
 class InvariantCache:
     """Calls a function of tensors once, until one is changed or freed.
 
-    A change in place raises the version of a tensor, and what was computed
-    before is not used again; nor is it when a tensor gets other memory. The
+    What was computed before a change in place is not used again; which
+    changes are noticed says :class:`~torch_gsample.snapshot.Snapshot`. The
     tensors are not kept alive.
 
     Args:
@@ -31,25 +32,26 @@ class InvariantCache:
         self._function = function
         self._lock = threading.Lock()
         self._kept: OrderedDict[tuple[int, ...], Any] = OrderedDict()
+        add_keeper(self)
 
     def __call__(self, *tensors: Tensor) -> tuple[Any, ...]:
         """Returns the values for tensors."""
         if any(tensor.is_inference() for tensor in tensors):
             return self._function(*tensors)  # these have no version
         key = tuple(map(id, tensors))
-        versions = tuple((t._version, t.data_ptr()) for t in tensors)
         with self._lock:
             found = self._kept.get(key)
-            if found is not None and found[0] == versions:
+            if found is not None:
                 alive = all(
                     reference() is tensor
                     for reference, tensor in zip(
                         found[1], tensors, strict=True
                     )
                 )
-                if alive:
+                if alive and found[0].holds(tensors):
                     self._kept.move_to_end(key)
                     return found[2]
+        snapshot = Snapshot(tensors)
         # Not as inference tensors: later calls may need gradients.
         with torch.inference_mode(False), torch.no_grad():
             values = self._function(*tensors)
@@ -62,7 +64,12 @@ class InvariantCache:
 
         references = [weakref.ref(tensor, forget) for tensor in tensors]
         with self._lock:
-            self._kept[key] = versions, references, values
+            self._kept[key] = snapshot, references, values
             while len(self._kept) > _GRAPHS:
                 self._kept.popitem(last=False)
         return values
+
+    def forget(self) -> None:
+        """Drops all values."""
+        with self._lock:
+            self._kept.clear()

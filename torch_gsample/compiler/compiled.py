@@ -8,6 +8,7 @@ import sys
 import threading
 import types
 import warnings
+import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -94,6 +95,8 @@ class Compiled:
         #: What was compiled, for the state of the thread that calls.
         self._functions: dict[tuple[Any, ...], Callable[..., Any]] = {}
         self._eager = False
+        #: What keeps values, of what the backend returned.
+        self._keeping: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the program."""
@@ -118,6 +121,15 @@ class Compiled:
     def is_compiled(self) -> bool:
         """Whether it was called, under the modes that hold now."""
         return _state_of_thread() in self._functions
+
+    def forget(self) -> None:
+        """Drops what was computed once for a graph or for parameters.
+
+        It is computed again at the next call: see
+        :func:`torch_gsample.forget`.
+        """
+        for function in list(self._keeping):
+            function.forget()
 
     def capture(self, backend: Any, args: Any, kwargs: Any) -> None:
         """Calls the program compiled anew, with another backend."""
@@ -156,9 +168,15 @@ class Compiled:
     def _new_function(
         self, backend: Any, options: Mapping[str, Any]
     ) -> Callable[..., Any]:
+        def noted(gm: Any, example_inputs: Any, **kwargs: Any) -> Any:
+            function = backend(gm, example_inputs, **kwargs)
+            if hasattr(function, 'forget'):
+                self._keeping.add(function)
+            return function
+
         return torch.compile(
             _own_copy(self.__wrapped__),
-            backend=backend,
+            backend=noted,
             fullgraph=True,
             options={**options, 'guard_filter_fn': _may_change},
         )

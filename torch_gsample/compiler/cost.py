@@ -207,6 +207,11 @@ class Measured:
         """Whether it has chosen."""
         return bool(self.decisions)
 
+    def forget(self) -> None:
+        """Drops what is computed once for its inputs."""
+        if hasattr(self._function, 'forget'):
+            self._function.forget()
+
     def _run(self, module: GraphModule, *args: Any) -> Any:
         with self._lock:
             measures, self._calls = self._calls > 0, self._calls + 1

@@ -157,6 +157,25 @@ def _is_view(node: Node) -> bool:
     return any(item.alias_info is not None for item in returns)
 
 
+def modes(graph: Graph) -> dict[Node, tuple[bool, tuple[Any, ...]]]:
+    """What a program sets for a part of itself, for each node.
+
+    Whether gradients are recorded, and the modes that it entered
+    (``torch.autocast``, ``torch.inference_mode``), by name and arguments.
+    """
+    grad, entered, found = torch.is_grad_enabled(), dict[Any, Any](), {}
+    for node in graph.nodes:
+        name = getattr(node.target, '__name__', '')
+        if node.target is torch._C._set_grad_enabled:
+            grad = bool(node.args[0])
+        elif name.startswith('_enter_'):
+            entered[node] = name, node.args
+        elif name.startswith('_exit_'):
+            entered.pop(node.args[0], None)
+        found[node] = grad, tuple(entered.values())
+    return found
+
+
 def example(node: Node) -> Any:
     """What a node gives while it is traced: fake tensors and symbols."""
     return node.meta.get('example_value')

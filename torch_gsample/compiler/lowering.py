@@ -6,7 +6,7 @@ and the values that are kept for a graph.
 """
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -33,7 +33,7 @@ def lower(module: GraphModule) -> Callable[..., Any]:
 
 def _function(
     module: GraphModule, run: Callable[..., Any] | None = None
-) -> Callable[..., Any]:
+) -> 'Lowered':
     lower_gathers(module.graph)
     kept = split_invariant(module)
     take_keys(module.graph)
@@ -41,13 +41,56 @@ def _function(
     # Dynamo's own modules compile at their first call, and wrap each.
     module = GraphModule(module, module.graph)
     forward = module.forward if run is None else partial(run, module)
+    return Lowered(forward, kept)
 
-    def function(*inputs: Any) -> Any:
+
+class Invariants:
+    """What is computed once for the inputs that it depends on.
+
+    Args:
+        caches (Sequence[Tuple]): Which inputs each part takes, and the part.
+    """
+
+    def __init__(self, caches: Sequence[tuple[list[int], InvariantCache]]):
+        self._caches = caches
+
+    def __call__(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Returns the values for all inputs."""
+        return tuple(
+            value
+            for places, cache in self._caches
+            for value in cache(*[inputs[i] for i in places])
+        )
+
+    def forget(self) -> None:
+        """Drops what was computed."""
+        for _, cache in self._caches:
+            cache.forget()
+
+
+class Lowered:
+    """The function of a graph.
+
+    Args:
+        forward (Callable): A function of the inputs, and of what is computed
+            once for them.
+        kept (Invariants, optional): What is computed once.
+    """
+
+    def __init__(self, forward: Callable[..., Any], kept: Invariants | None):
+        self._forward, self._kept = forward, kept
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Runs it."""
         if is_transformed():  # kernels and kept values know no tangents
             refuse_transforms('compile', inputs)
-        return forward(*inputs, *(() if kept is None else kept(inputs)))
+        kept = () if self._kept is None else self._kept(inputs)
+        return self._forward(*inputs, *kept)
 
-    return function
+    def forget(self) -> None:
+        """Drops what was computed once."""
+        if self._kept is not None:
+            self._kept.forget()
 
 
 def lower_kernels(graph: Graph) -> None:
@@ -94,9 +137,7 @@ def lower_gathers(graph: Graph) -> None:
                 node.target, node.args = select_rows, (tensor, index)
 
 
-def split_invariant(
-    module: GraphModule,
-) -> Callable[[tuple[Any, ...]], tuple[Any, ...]] | None:
+def split_invariant(module: GraphModule) -> Invariants | None:
     """Takes what is marked as invariant out of a graph.
 
     Its values become further inputs. Returns the function of all inputs that
@@ -135,11 +176,7 @@ def split_invariant(
     for node in reversed(marked):
         if not node.users:
             graph.erase_node(node)
-    return lambda args: tuple(
-        value
-        for places, cache in caches
-        for value in cache(*[args[i] for i in places])
-    )
+    return Invariants(caches)
 
 
 def _inputs_of(nodes: list[Node]) -> dict[Node, frozenset[Node]]:

@@ -27,7 +27,7 @@ class Options:
             ``'compact'`` or ``'full'`` is taken wherever it can be, or where
             the dictionary names it: ``{'slice_cols[0]': 'compact'}``.
         strict (bool, optional): Whether a pass that fails is an error. If
-            not, a warning names it, and the program runs as it was captured.
+            not, a warning names it, and the other passes run without it.
         super_batch (int or str): How many batches run together at most, or
             ``'auto'``, for callers that have several: see
             :func:`torch_gsample.super_batch`.

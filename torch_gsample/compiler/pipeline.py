@@ -1,14 +1,19 @@
 """The passes, in order, and what is known about each run of them."""
 
+import copy
 import time
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from torch.fx import Graph
+from torch.fx import Graph, GraphModule
 
 from torch_gsample.compiler.ir import InvalidGraph, ir_text, verify
 from torch_gsample.compiler.options import OptionError, Options
-from torch_gsample.compiler.passes.canonicalize import canonicalize
+from torch_gsample.compiler.passes.canonicalize import (
+    canonicalize,
+    name_own_operators,
+)
 from torch_gsample.compiler.passes.eliminate_common import eliminate_common
 from torch_gsample.compiler.passes.eliminate_dead import eliminate_dead
 from torch_gsample.compiler.passes.fuse_edge_map import fuse_edge_map
@@ -101,7 +106,18 @@ PASSES = (
 
 
 class PassError(RuntimeError):
-    """A pass failed."""
+    """A pass failed.
+
+    Args:
+        name (str): The pass.
+        cause (Exception): What it raised, or what is wrong with its graph.
+    """
+
+    def __init__(self, name: str, cause: Exception):
+        kind = type(cause).__name__
+        text = '' if isinstance(cause, InvalidGraph) else f'{kind}: '
+        super().__init__(f"pass '{name}': {text}{cause}")
+        self.name = name
 
 
 @dataclass
@@ -132,19 +148,61 @@ class Trace:
         return self.steps[-1].text if self.steps else self.captured
 
 
-def run_passes(graph: Graph, options: Options) -> Trace:
-    """Rewrites a graph in place.
+def run_pipeline(module: GraphModule, options: Options) -> Trace:
+    """Rewrites the graph of a module.
+
+    If a pass fails, a warning names it, and the others run without it, on the
+    graph as it was captured.
+
+    Raises:
+        PassError: If a pass fails, and that is an error by option.
+    """
+    captured = copy.deepcopy(module.graph)
+    failed: dict[str, PassError] = {}
+    while True:
+        try:
+            return run_passes(module.graph, options, failed)
+        except PassError as error:
+            if options.strict:
+                raise
+            failed[error.name] = error
+            warnings.warn(
+                f'gsample: {error}: the program is compiled without this pass',
+                stacklevel=2,
+            )
+        module.graph = copy.deepcopy(captured)
+
+
+def run_passes(
+    graph: Graph,
+    options: Options,
+    failed: Mapping[str, PassError] | None = None,
+) -> Trace:
+    """Rewrites a graph in place, which is of no use if a pass fails.
+
+    Args:
+        graph (torch.fx.Graph): The graph.
+        options (Options): The options.
+        failed (Dict[str, PassError], optional): Passes to leave out, by name,
+            and why: the trace says so.
 
     Raises:
         PassError: If a pass fails, or breaks a rule of the representation;
             its name is in the message.
     """
-    trace = Trace(ir_text(graph))
+    trace, failed = Trace(ir_text(graph)), failed or {}
     for item in PASSES:
         optional = item.run is not canonicalize  # keys are found after it
         chosen = options.passes is None or item.name in options.passes
         if optional and not chosen:
             continue
+        if item.name in failed:
+            note = f'left out: {failed[item.name]}'
+            trace.steps.append(Step(item.name, 0.0, trace.text, (note,)))
+            if optional:
+                continue
+            name_own_operators(graph)  # the others know only its form
+            break
         start = time.perf_counter()
         try:
             given = (graph, options) if item.optioned else (graph,)
@@ -152,12 +210,8 @@ def run_passes(graph: Graph, options: Options) -> Trace:
             verify(graph)
         except OptionError:
             raise
-        except InvalidGraph as error:
-            raise PassError(f"pass '{item.name}': {error}") from error
         except Exception as error:
-            raise PassError(
-                f"pass '{item.name}': {type(error).__name__}: {error}"
-            ) from error
+            raise PassError(item.name, error) from error
         seconds, text = time.perf_counter() - start, ir_text(graph)
         if notes or text != trace.text:
             trace.steps.append(Step(item.name, seconds, text, notes))

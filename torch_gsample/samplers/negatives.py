@@ -11,6 +11,7 @@ from torch_gsample import ops
 from torch_gsample.formats import CSC
 from torch_gsample.samplers.attributes import Times
 from torch_gsample.samplers.graph_input import SamplerGraph
+from torch_gsample.snapshot import Snapshot
 
 #: How often a source that is linked to everything is drawn anew.
 MAX_REDRAWS = 16
@@ -33,7 +34,7 @@ class Negatives:
         self.backward = backward
         self._neighbors: dict[Any, CSC] = {}
         self._order: dict[Any, tuple[Tensor, Tensor]] = {}
-        self._weights: dict[Any, tuple[Tensor, int, Tensor]] = {}
+        self._weights: dict[Any, tuple[Tensor, Snapshot, Tensor]] = {}
         if not graph.is_hetero:
             self.prepare(None)
 
@@ -235,14 +236,15 @@ class Negatives:
         if (
             known is None
             or known[0] is not weight
-            or known[1] != weight._version
+            or not known[1].holds([weight])
         ):
+            snapshot = Snapshot([weight])
             cum_weight = ops.cumulate_weights(
                 torch.tensor([0, weight.numel()]),
                 (weight if order is None else weight[order]).cpu(),
                 f'{end}_weight',
             )
-            known = weight, weight._version, cum_weight
+            known = weight, snapshot, cum_weight
             self._weights[place] = known
         return known[2]
 

@@ -291,10 +291,11 @@ class Compute:
     def degree(self: Any, dim: int = 0) -> Tensor:
         """Returns the number of edges of each column (row), int64."""
         dim = check_dim('degree', dim)
-        layout, by_column = self._primary
-        if by_column == (dim == 0):
-            return as_int64(layout.indptr.diff())
-        return torch.bincount(self._index(dim), minlength=self.shape[1 - dim])
+        if self._is_major(dim):
+            return as_int64(self._primary[0].indptr.diff())
+        size = self.shape[1 - dim]
+        counts = torch.bincount(self._index(dim), minlength=size)
+        return counts.view(size)  # compiled, its length is not known else
 
     def mean(
         self: Any, dim: int | None = None, *, axis: int | None = None

@@ -170,8 +170,17 @@ class SparseSample(
 
     def _index(self, dim: int) -> Tensor:
         """What an entry of a reduction over ``dim`` belongs to: an integer."""
-        layout, by_column = self._primary
-        return layout.major() if by_column == (dim == 0) else layout.indices
+        layout = self._primary[0]
+        return layout.major() if self._is_major(dim) else layout.indices
+
+    def _is_major(self, dim: int) -> bool:
+        """Whether the edges of an entry of a reduction lie together.
+
+        Dynamo knows ``dim`` as a symbol in functions that it compiles alone,
+        and cannot compare booleans of symbols.
+        """
+        by_column = self._primary[1]
+        return by_column if dim == 0 else not by_column
 
     def values(self) -> Tensor:
         """Returns the values of all edges: ones where none were given."""

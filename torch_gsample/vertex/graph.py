@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from torch_gsample.formats import CSC
+from torch_gsample.snapshot import Snapshot, add_keeper
 from torch_gsample.sparse_sample import SparseSample
 
 
@@ -174,28 +175,33 @@ def read_graph(graph: Any) -> tuple[list[Tensor], tuple[int, int] | None]:
 class _Cache:
     """Graphs by the tensors that they were made of.
 
-    A graph goes with its tensors, and is made again when they changed.
+    A graph goes with its tensors, and is made again when they changed, as far
+    as a :class:`~torch_gsample.snapshot.Snapshot` notices.
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple, tuple[tuple, dict[tuple, Graph]]] = {}
+        self._known: dict[tuple, tuple[Snapshot, dict[tuple, Graph]]] = {}
 
     def of(self, tensors: Sequence[Tensor]) -> dict[tuple, Graph]:
         """Returns what is known of some tensors."""
         key = tuple(map(id, tensors))
-        try:
-            state = tuple((t._version, t.data_ptr()) for t in tensors)
-        except RuntimeError:  # inference tensors have no version
-            return {}
-        if key not in self._known:
+        if any(tensor.is_inference() for tensor in tensors):
+            return {}  # these have no version
+        found = self._known.get(key)
+        if found is None:
             for tensor in tensors:
                 weakref.finalize(tensor, self._known.pop, key, None)
-        if key not in self._known or self._known[key][0] != state:
-            self._known[key] = state, {}
-        return self._known[key][1]
+        if found is None or not found[0].holds(tensors):
+            found = self._known[key] = Snapshot(tensors), {}
+        return found[1]
+
+    def forget(self) -> None:
+        """Drops all graphs."""
+        for _, graphs in list(self._known.values()):
+            graphs.clear()
 
 
-_cache = _Cache()
+_cache = add_keeper(_Cache())
 
 
 def graph_of(
@@ -218,9 +224,11 @@ def graph_of(
     """
     known = _cache.of(tensors)
     key = num_sources, num_destinations, loops
-    if key not in known:
-        known[key] = _make(tensors, num_sources, num_destinations, loops)
-    return known[key]
+    graph = known.get(key)
+    if graph is None:
+        graph = _make(tensors, num_sources, num_destinations, loops)
+        known[key] = graph
+    return graph
 
 
 def _make(

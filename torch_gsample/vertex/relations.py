@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from torch_gsample.ops._fake import dynamic_size
+from torch_gsample.snapshot import Snapshot
 from torch_gsample.vertex.graph import Graph, Layout, Loops, graph_of
 from torch_gsample.vertex.tiles import Tiles
 
@@ -74,10 +75,10 @@ def _once(
     if types.is_inference():  # has no version
         return make(graph, types)
     known = graph.by_type.get(make)
-    state = types._version
-    if known is None or known[0]() is not types or known[1] != state:
+    if known is None or known[0]() is not types or not known[1].holds([types]):
+        snapshot = Snapshot([types])
         made = make(graph, types)
-        graph.by_type[make] = weakref.ref(types), state, made
+        graph.by_type[make] = weakref.ref(types), snapshot, made
         return made
     return known[2]
 

@@ -22,18 +22,30 @@ After::
 * Each output of an operator is taken once.
 * Assertions about sizes go: operators check their arguments.
 
-Not when: an operation has no single operator of torch (``unique``), or is a
-change in place that others see. It stays opaque and runs in its place.
+Not when: an operation has no single operator of torch (``unique``; a function
+whose arguments or results are others than those of the operator of its name,
+as ``unique_consecutive``), or is a change in place that others see, or one
+under ``no_grad`` of what needs a gradient. It stays opaque and runs in its
+place.
 """
 
+import inspect
 import operator
+import types
 from typing import Any, cast
 
 import torch
 from torch import Tensor
 from torch.fx import Graph, Node
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
-from torch_gsample.compiler.ir import SIZE_OPERATORS, aten, example, is_part
+from torch_gsample.compiler.ir import (
+    SIZE_OPERATORS,
+    aten,
+    example,
+    is_part,
+    modes,
+)
 
 #: Python's operators on tensors, by the name that torch gives them.
 _NAMES: dict[Any, str] = {
@@ -71,6 +83,7 @@ _CASTS = frozenset({'to', 'contiguous', 'detach', 'as_tensor'})
 def canonicalize(graph: Graph) -> None:
     """Brings a captured graph into the form that :mod:`..ir` describes."""
     taken: dict[tuple[Any, Any], Node] = {}
+    mode = modes(graph)
     for node in list(graph.nodes):
         if node.op not in ('call_function', 'call_method'):
             continue
@@ -85,7 +98,15 @@ def canonicalize(graph: Graph) -> None:
             node.replace_all_uses_with(node.args[0])
             graph.erase_node(node)
         elif node.target not in SIZE_OPERATORS or _of_tensors(node):
-            _name_operator(node)
+            grad, entered = mode[node]
+            _name_operator(node, grad and not entered)
+
+
+def name_own_operators(graph: Graph) -> None:
+    """Names the operators of this package alone: by these, keys are found."""
+    for node in graph.nodes:
+        if isinstance(node.target, torch._ops.OpOverloadPacket):
+            _name_operator(node, True)
 
 
 def _of_tensors(node: Node) -> bool:
@@ -112,7 +133,7 @@ def _is_its_argument(node: Node) -> bool:
     if not isinstance(before, Tensor) or not isinstance(after, Tensor):
         return False
     if _called(node) == 'contiguous':
-        return before.is_contiguous()
+        return _is_contiguous(before)
     if _called(node) == 'detach':
         return not before.requires_grad
     copies = node.kwargs.get('copy', False)
@@ -125,7 +146,14 @@ def _is_its_argument(node: Node) -> bool:
     )
 
 
-def _name_operator(node: Node) -> None:
+def _is_contiguous(value: Tensor) -> bool:
+    try:
+        return value.is_contiguous()
+    except GuardOnDataDependentSymNode:  # that depends on an unknown size
+        return False
+
+
+def _name_operator(node: Node, keeps_gradient: bool) -> None:
     target = node.target
     if target is torch.unique and len(node.args) == 1 and not node.kwargs:
         node.op, node.target = 'call_method', 'unique'
@@ -144,7 +172,12 @@ def _name_operator(node: Node) -> None:
     if name == '__getitem__' or node.target is operator.getitem:
         name, args = _indexing(args)
     in_place = name.endswith('_') and not name.endswith('__')
-    if in_place and _is_own(args[0], node):
+    if (
+        in_place
+        and _is_own(args[0], node)
+        # Under no_grad, the new value would be one without a gradient.
+        and (keeps_gradient or not example(args[0]).requires_grad)
+    ):
         name = name[:-1]
     if name in _OF_SIZES and not isinstance(args[1], (tuple, list)):
         args = (
@@ -153,13 +186,36 @@ def _name_operator(node: Node) -> None:
     if name in _OF_SHAPE and not isinstance(args[0], (tuple, list)):
         args = (args,)
     overload = _resolve(name, args, node.kwargs)
-    if overload is not None and not overload._schema.is_mutable:
+    if overload is None or overload._schema.is_mutable:
+        return
+    if _takes(overload, node.target, len(args)) and _gives(overload, node):
         if in_place:  # what saw the change sees the new value
             args[0].replace_all_uses_with(
                 node, delete_user_cb=lambda user: user is not node
             )
         node.op, node.target = 'call_function', overload
         _bind(node, overload, args, node.kwargs)
+
+
+def _takes(overload: torch._ops.OpOverload, function: Any, count: int) -> bool:
+    """Whether a function has the first arguments of an operator.
+
+    Those of Python, as ``torch.nn.functional.elu``, may have others.
+    """
+    if not isinstance(function, types.FunctionType):
+        return True
+    own = list(inspect.signature(function).parameters)[:count]
+    names = [argument.name for argument in overload._schema.arguments][:count]
+    return own[1:] == names[1:] and names[0] in ('self', own[0])
+
+
+def _gives(overload: torch._ops.OpOverload, node: Node) -> bool:
+    """Whether an operator has the results of what was captured."""
+    value, returns = example(node), overload._schema.returns
+    several = isinstance(value, (tuple, list))
+    if len(returns) == 1:
+        return several == isinstance(returns[0].type, torch.ListType)
+    return several and len(value) == len(returns)
 
 
 def _indexing(args: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:

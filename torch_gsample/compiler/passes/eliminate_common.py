@@ -10,31 +10,46 @@ After::
     %0 = gsample.slice_cols(indptr, indices, seeds): 3 parts
 
 Not when: the node has a side effect, may have one, or what it takes or returns
-is changed in place somewhere. Draws of equal keys and numbers are equal and
+is changed in place somewhere; one of them needs a gradient and the other, of
+``no_grad``, does not; or only one runs under ``autocast`` or
+``inference_mode``. Draws of equal keys and numbers are equal and
 merge; two draws of a program have different ones, and two keys never merge.
 """
 
 from typing import Any
 
+from torch import Tensor
 from torch.fx import Graph, Node
+from torch.utils._pytree import tree_leaves
 
-from torch_gsample.compiler.ir import is_pure, may_change
+from torch_gsample.compiler.ir import example, is_pure, may_change, modes
 
 
 def eliminate_common(graph: Graph) -> None:
     """Replaces each pure node by an earlier one of equal operands."""
-    changed = may_change(graph)
+    changed, mode = may_change(graph), modes(graph)
     known: dict[Any, Node] = {}
     for node in list(graph.nodes):
         if node.op == 'placeholder' or not is_pure(node):
             continue
         if not changed.isdisjoint([node, *node.all_input_nodes]):
             continue
-        key = node.target, _frozen(node.args), _frozen(node.kwargs)
+        call = node.target, _frozen(node.args), _frozen(node.kwargs)
+        _, entered = mode[node]
+        key = *call, _needs_gradient(node), _frozen(entered)
         first = known.setdefault(key, node)
         if first is not node:
             node.replace_all_uses_with(first)
             graph.erase_node(node)
+
+
+def _needs_gradient(node: Node) -> tuple[bool, ...]:
+    """Whether each output does."""
+    return tuple(
+        value.requires_grad
+        for value in tree_leaves(example(node))
+        if isinstance(value, Tensor)
+    )
 
 
 def _frozen(value: Any) -> Any:

@@ -19,15 +19,22 @@ place (gSampler, section 4.2).
 What comes of the parameters of a sampler is kept, too, where no gradient is
 asked for: until a step of the optimizer changes them in place.
 
-Not when: a value needs a gradient, takes a draw or may have a side effect, or
-comes from an input that is as long as the seeds are or is changed in place.
+Not when: a value needs a gradient, takes a draw, may have a side effect, is
+computed under ``autocast`` or ``inference_mode`` of the program, or comes from
+an input that is as long as the seeds are or is changed in place.
 """
 
 import torch
 from torch import Tensor
 from torch.fx import Graph, Node
 
-from torch_gsample.compiler.ir import example, is_pure, is_size, may_change
+from torch_gsample.compiler.ir import (
+    example,
+    is_pure,
+    is_size,
+    may_change,
+    modes,
+)
 
 
 def hoist_invariant(graph: Graph) -> None:
@@ -39,7 +46,7 @@ def hoist_invariant(graph: Graph) -> None:
 
 def invariant_nodes(graph: Graph) -> set[Node]:
     """Finds what does not depend on the seeds."""
-    changed = may_change(graph)
+    changed, mode = may_change(graph), modes(graph)
     found: set[Node] = set()
     for node in graph.nodes:
         if node.op == 'placeholder':
@@ -51,6 +58,7 @@ def invariant_nodes(graph: Graph) -> set[Node]:
                 and node not in changed
                 and not is_size(node)
                 and not _needs_gradient(node)
+                and not mode[node][1]
                 and found.issuperset(node.all_input_nodes)
             )
         if invariant:

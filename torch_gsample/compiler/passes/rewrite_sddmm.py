@@ -20,8 +20,8 @@ The dense product is never there, nor is its gradient: a graph of a million
 nodes would need terabytes (gSampler, section 4.2). Products are as exact as
 those of BLAS, but may be rounded otherwise.
 
-Not when: the dense product has another user, or an operand is changed in
-place.
+Not when: the dense product has another user or is computed under ``no_grad``
+or ``autocast``, or an operand is changed in place.
 """
 
 from typing import Any
@@ -89,6 +89,11 @@ def _product(node: Node) -> tuple[Node, Node, Node, Node] | None:
         return None
     (x, y_t), (row, width) = product.args, scaled.args
     if example(x).dim() != 2 or example(y_t).dim() != 2:
+        return None
+    kept = any(example(factor).requires_grad for factor in (x, y_t))
+    if example(product).requires_grad != kept:
+        return None
+    if example(product).dtype != example(x).dtype:
         return None
     if not same_size(width, example(y_t).shape[1]):
         return None

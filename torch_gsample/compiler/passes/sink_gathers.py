@@ -28,8 +28,8 @@ Not when: the first gather stays for another user, or selected edges of it
 are gathered too and ``f`` gives no weights of a selection: reads of the
 graph, which are far away, would take the place of cheap arithmetic; ``f(X)``
 is not a function of the graph alone, needs a gradient, is larger than 1 GiB
-or is not rounded alike wherever an element is stored, by which weights and so
-samples could differ; a tensor is changed in place.
+or of unknown size, or is not rounded alike wherever an element is stored, by
+which weights and so samples could differ; a tensor is changed in place.
 """
 
 from typing import Any
@@ -133,6 +133,8 @@ def _may_sink(graph: Graph, node: Node, source: Node) -> bool:
         and node.all_input_nodes == list(node.args[:1])
         and not result.requires_grad
         and source in invariant_nodes(graph)
+        # A comparison of an unknown size would be a guard on it.
+        and all(isinstance(size, int) for size in value.shape)
         and value.numel() * result.element_size() <= _MOST_BYTES
     )
 

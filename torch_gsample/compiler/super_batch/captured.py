@@ -14,7 +14,7 @@ from torch_gsample.compiler.ir import placeholders
 from torch_gsample.compiler.lowering import lower
 from torch_gsample.compiler.options import Options
 from torch_gsample.compiler.passes.super_batch import is_super_batched
-from torch_gsample.compiler.pipeline import PassError, run_passes
+from torch_gsample.compiler.pipeline import run_pipeline
 from torch_gsample.rng import current_program
 
 
@@ -76,20 +76,21 @@ class Captured:
         return self.together is not None
 
     def _prepare(self, program: GraphModule) -> None:
-        try:
-            trace = run_passes(program.graph, self._options)
-        except PassError as error:
-            if self._options.strict:
-                raise
-            self.notes = (str(error),)
-            return
-        found = (s.notes for s in trace.steps if s.name == 'super_batch')
-        self.notes = next(found, ())
+        trace = run_pipeline(program, self._options)
+        notes = {step.name: step.notes for step in trace.steps}
+        # Without canonicalize no pass runs, and its notes say so.
+        self.notes = notes.get('super_batch', notes.get('canonicalize', ()))
         if is_super_batched(program.graph):
             self.num_draws = sum(
                 n.target is current_program for n in program.graph.nodes
             )
             self.together = lower(program)
+
+    def forget(self) -> None:
+        """Drops what was computed once for a graph."""
+        for function in (self.single, self.together):
+            if hasattr(function, 'forget'):
+                function.forget()  # type: ignore[union-attr]
 
     @property
     def is_settled(self) -> bool:

@@ -142,6 +142,11 @@ class SuperBatch:
         """As :meth:`run`, all together if the budget allows it."""
         return self._run(batches, {}, tries=False)
 
+    def forget(self) -> None:
+        """Drops what was computed once: see :func:`torch_gsample.forget`."""
+        for captured in self._found:
+            captured.forget()
+
     # Helpers #################################################################
 
     def _run(

@@ -1,0 +1,124 @@
+"""Whether tensors changed since something was computed of them.
+
+Tensors come in. What is kept of them is used again as long as they hold what
+they held, and until a user calls :func:`forget`.
+"""
+
+import ctypes
+import functools
+import threading
+import weakref
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from torch import Tensor
+
+#: Elements of a tensor that are compared, at most.
+_ELEMENTS = 64
+
+
+class Snapshot:
+    """What some tensors hold.
+
+    Torch counts changes in place, but for those through ``.data`` and through
+    NumPy arrays of the same memory. So, of tensors on the CPU, 64 elements
+    that are spread over each are compared, too: all of a small tensor. A
+    change of few others is not noticed, nor is one of this kind on a GPU:
+    reading its memory would make each call wait for it.
+
+    Args:
+        tensors (Sequence[torch.Tensor]): They are not kept alive.
+    """
+
+    def __init__(self, tensors: Sequence[Tensor]):
+        self._states = [_state(tensor) for tensor in tensors]
+        read = [_elements(tensor) for tensor in tensors]
+        self._elements = [
+            (memory, positions, memory[positions].tobytes())
+            for memory, positions in read
+            if positions.size
+        ]
+
+    def holds(self, tensors: Sequence[Tensor]) -> bool:
+        """Whether the same tensors hold the same, as far as is compared."""
+        # Memory is read after this: it is there where the addresses are.
+        return self._states == [_state(tensor) for tensor in tensors] and all(
+            memory[positions].tobytes() == elements
+            for memory, positions, elements in self._elements
+        )
+
+
+def _state(tensor: Tensor) -> tuple[int, int | None]:
+    version = None if tensor.is_inference() else tensor._version
+    return tensor.data_ptr(), version
+
+
+def _elements(tensor: Tensor) -> tuple[np.ndarray, np.ndarray]:
+    """The memory of a tensor as integers, and where elements of it are."""
+    address, size = tensor.data_ptr(), tensor.element_size()
+    dtype = np.dtype('c16' if size == 16 else f'u{size}')
+    if tensor.device.type != 'cpu' or address == 0:
+        return np.empty(0, dtype), np.empty(0, np.int64)
+    index = _spread(tensor.numel())
+    positions = np.zeros_like(index)
+    for length, stride in zip(
+        reversed(tensor.shape), reversed(tensor.stride()), strict=True
+    ):
+        index, rest = np.divmod(index, max(length, 1))
+        positions += rest * stride
+    span = int(positions.max(initial=-1)) + 1
+    memory = memoryview((ctypes.c_char * (span * size)).from_address(address))
+    return np.ndarray(span, dtype, memory), positions
+
+
+@functools.lru_cache
+def _spread(count: int) -> np.ndarray:
+    """Numbers below a count: one of each of its 64ths, at no fixed distance.
+
+    Changes of each second element, or of a column, are seen as others are.
+    """
+    if count <= _ELEMENTS:
+        return np.arange(count)
+    part = np.arange(_ELEMENTS)
+    return ((part + part * 0.618034 % 1) * (count / _ELEMENTS)).astype(int)
+
+
+# Forgetting ##################################################################
+
+
+class Keeper(Protocol):
+    """What keeps values that were computed of tensors."""
+
+    def forget(self) -> None:
+        """Drops them."""
+
+
+_Keeper = TypeVar('_Keeper', bound=Keeper)
+_keepers: weakref.WeakSet[Any] = weakref.WeakSet()
+_lock = threading.Lock()
+
+
+def add_keeper(keeper: _Keeper) -> _Keeper:
+    """Makes :func:`forget` reach an object, as long as it lives."""
+    with _lock:
+        _keepers.add(keeper)
+    return keeper
+
+
+def forget() -> None:
+    """Drops all values that were computed once for tensors.
+
+    Compiled programs and fused layers compute them again at their next call.
+    It is for changes in place that cannot be noticed: of few elements, or on
+    a GPU, through ``.data`` or another library's view of the memory. Other
+    processes, as the workers of a loader, have values of their own.
+
+    Example:
+        >>> import torch_gsample
+        >>> torch_gsample.forget()
+    """
+    with _lock:
+        keepers = list(_keepers)
+    for keeper in keepers:
+        keeper.forget()

@@ -13,7 +13,7 @@ from tests.reference_core import (
 @dataclass
 class Options:
     time_window: int | None = None
-    temporal_strategy: str = 'uniform'
+    temporal_strategy: int = 0  # 1 takes the latest edges
     replace: bool = False
     disjoint: bool = False
     return_edge_id: bool = True
@@ -53,7 +53,7 @@ def candidate_edges(relation, v, fanout, seed_time, options):
     if options.time_window is not None:
         first = seed_time - options.time_window
         edges = [e for e in edges if time[e] >= first]
-    if options.temporal_strategy == 'last' and fanout >= 0:
+    if options.temporal_strategy == 1 and fanout >= 0:
         edges = edges[max(len(edges) - fanout, 0) :]
     return edges
 

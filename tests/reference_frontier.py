@@ -18,7 +18,7 @@ def sample_frontier(
     edge_time=None,
     column_time=None,
     time_window=None,
-    temporal_strategy='uniform',
+    temporal_strategy=0,
     replace=False,
     num_threads=0,
 ):

@@ -4,6 +4,7 @@ from tests.reference_columns import Options, make_relations, sample_column
 from tests.reference_core import Stream, stream_key
 
 EPOCH_SCOPE = -1
+NODES = 1  # of the rules of a frontier
 
 
 def hetero_sample_hops(
@@ -20,7 +21,7 @@ def hetero_sample_hops(
     key,
     call_id,
     *,
-    frontier='nodes',
+    frontier=1,
     return_frontier=False,
     **options,
 ):
@@ -36,7 +37,7 @@ def hetero_sample_hops(
             tree_time.append(seed_time[t][i] if seed_time else None)
     out = [], [], [], [], []
     for hop in range(len(key)):
-        after = [list(c) if frontier == 'nodes' else [] for c in columns]
+        after = [list(c) if frontier == NODES else [] for c in columns]
         for r, relation in enumerate(relations):
             stream = stream_key(key[hop][0], call_id[hop], r)
             begin, row, edge = [0], [], []

@@ -75,7 +75,7 @@ def sample_hops(
     call_id,
     *,
     cum_weight=None,
-    frontier='nodes',
+    frontier=1,
     sorted=False,
     replace=False,
     return_frontier=False,
@@ -94,9 +94,10 @@ def sample_hops(
             replace=replace,
         )
         row = [indices[e] for e in edge]
-        before = {'row': [], 'unseen': seen}.get(frontier, columns)
+        rule = ('row', 'nodes', 'new', 'unseen')[frontier]
+        before = {'row': [], 'unseen': seen}.get(rule, columns)
         seen = list(dict.fromkeys(before + row))
-        skipped = len(before) if frontier in ('new', 'unseen') else 0
+        skipped = len(before) if rule in ('new', 'unseen') else 0
         columns = seen[skipped:]
         if sorted:
             columns.sort()

@@ -158,7 +158,7 @@ def _compiler() -> Finding:
         advice = 'apt install g++, or set CXX'
         return Finding('compiler', 'missing', name, use, advice)
     try:
-        build(_KERNEL)
+        build(_KERNEL).close()
     except BuildError as error:
         advice = f'see that `{name} {" ".join(FLAGS)}` works: {error}'
         return Finding('compiler', 'broken', path, use, advice)

@@ -16,6 +16,7 @@
 #include "../args.h"
 #include "../core/weighted.h"
 #include "../cpu/parallel.h"
+#include "sizes.h"
 
 namespace gsample {
 
@@ -39,6 +40,17 @@ inline void check_size(const char* op,
                        int64_t size) {
   STD_TORCH_CHECK(tensor.numel() == size, op, ": '", name, "' must have ", size,
                   " elements (got ", tensor.numel(), ")");
+}
+
+// Checks that a tensor may have as many rows of `row_bytes` as an argument
+// says.
+inline void check_rows_fit(const char* op,
+                           const char* name,
+                           int64_t rows,
+                           int64_t row_bytes) {
+  const int64_t most = INT64_MAX / std::max<int64_t>(row_bytes, 1);
+  STD_TORCH_CHECK(rows < most, op, ": '", name, "' must be less than ", most,
+                  " (got ", rows, ")");
 }
 
 inline const int64_t* int64_vector(const char* op,
@@ -118,6 +130,24 @@ inline const int64_t* read_ptr(const char* op,
     ascends = data[i] <= data[i + 1];
   STD_TORCH_CHECK(ascends, op, ": '", name, "' must ascend from 0 to ", size);
   return data;
+}
+
+inline void check_fanout(const char* op, int64_t fanout, bool replace) {
+  STD_TORCH_CHECK(
+      fanout >= -1 && (!replace || fanout <= INT32_MAX), op,
+      ": 'fanouts' must be -1 or more, and less than 2^31 with replacement "
+      "(got ",
+      fanout, ")");
+}
+
+// Whether temporal sampling takes the latest edges, by the number of the
+// strategy: no string crosses the stable ABI, which loses its memory.
+inline bool takes_last(const char* op, int64_t temporal_strategy) {
+  STD_TORCH_CHECK(temporal_strategy == 0 || temporal_strategy == 1, op,
+                  ": 'temporal_strategy' must be 0 for 'uniform' or 1 for "
+                  "'last' (got ",
+                  temporal_strategy, ")");
+  return temporal_strategy == 1;
 }
 
 // How many threads an operator may use: 0 asks for as many as torch uses.

@@ -122,7 +122,7 @@ Tensor device_tensor(const char* what,
                      int64_t element_bytes) {
   int64_t elements = 1;
   for (const int64_t size : sizes)
-    elements *= size;
+    elements = multiply_sizes(elements, size);
   Tensor out = allocate(what, elements, element_bytes, [&] {
     return torch::stable::new_empty(like, sizes, dtype);
   });

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "sizes.h"
+
 namespace gsample {
 
 using torch::headeronly::ScalarType;
@@ -76,7 +78,7 @@ auto allocate(const char* what,
               int64_t elements,
               int64_t element_bytes,
               const make_t& make) {
-  const int64_t bytes = elements * element_bytes;
+  const int64_t bytes = multiply_sizes(elements, element_bytes);
   try {
     take_memory(bytes);
     auto out = make();

@@ -2,7 +2,6 @@
 #include <torch/csrc/stable/library.h>
 
 #include <algorithm>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -59,12 +58,14 @@ EdgeKernel read_layout(const char* op, const std::vector<int64_t>& layout) {
   return kernel;
 }
 
-int64_t load_edge_kernel_op(std::string path, std::vector<int64_t> layout) {
+int64_t load_edge_kernel_op(int64_t descriptor, std::vector<int64_t> layout) {
   const char* op = "load_edge_kernel";
   EdgeKernel kernel = read_layout(op, layout);
-  kernel.run = open_edge_kernel(path.c_str());
-  STD_TORCH_CHECK(kernel.run != nullptr, op, ": '", path,
-                  "' is no library of a kernel");
+  kernel.run = open_edge_kernel(descriptor);
+  STD_TORCH_CHECK(
+      kernel.run != nullptr, op,
+      ": 'descriptor' must be open on the library of a kernel (got ",
+      descriptor, ")");
   return add_edge_kernel(std::move(kernel));
 }
 
@@ -146,6 +147,8 @@ Tensor edge_map_op(int64_t kernel_id,
                   size, ")");
   rows.push_back(size);
   const int type = static_cast<int>(kernel->type);
+  if (kernel->by >= 0)
+    check_rows_fit(op, "num_rows", size, kernel->width * kItemSizes[type]);
   std::vector<int64_t> sizes{size};
   if (kernel->width > 1)
     sizes.push_back(kernel->width);

@@ -19,9 +19,9 @@ Tensor gather_rows_op(Tensor input, Tensor index, int64_t num_threads) {
   const int64_t* rows = int64_vector(op, "index", index, size);
   std::vector<int64_t> sizes(input.sizes().begin(), input.sizes().end());
   sizes[0] = size;
-  size_t row_bytes = input.element_size();
+  int64_t row_bytes = static_cast<int64_t>(input.element_size());
   for (size_t i = 1; i < sizes.size(); ++i)
-    row_bytes *= sizes[i];
+    row_bytes = multiply_sizes(row_bytes, sizes[i]);
   Tensor out = pooled_tensor(sizes, input.scalar_type(), input.element_size());
   int64_t where = 0;
   const Status status = gather_rows(

@@ -29,7 +29,7 @@ Tensor gather_rows_cuda(Tensor input, Tensor index, int64_t) {
   sizes[0] = index.numel();
   int64_t row_bytes = static_cast<int64_t>(input.element_size());
   for (size_t i = 1; i < sizes.size(); ++i)
-    row_bytes *= sizes[i];
+    row_bytes = multiply_sizes(row_bytes, sizes[i]);
   Tensor out = device_tensor("rows", index, sizes, input.scalar_type(),
                              static_cast<int64_t>(input.element_size()));
   DeviceReport device_report(index);

@@ -66,6 +66,7 @@ std::tuple<Tensor, Tensor, Tensor> coo_to_csc_op(
                   num_cols, ")");
   STD_TORCH_CHECK(wide_indptr || row.numel() <= INT32_MAX, op,
                   ": 'wide_indptr' is needed for ", row.numel(), " edges");
+  check_rows_fit(op, "num_cols", num_cols, sizeof(int64_t));
   Tensor indptr = empty_vector(num_cols + 1, index_type(wide_indptr));
   Tensor indices = empty_vector(row.numel(), index_type(wide_indices));
   Tensor perm = empty_vector(row.numel());

@@ -34,6 +34,7 @@ std::tuple<Tensor, Tensor, Tensor> coo_to_csc_cuda(
   STD_TORCH_CHECK(num_cols >= 0, op, ": 'num_cols' must not be negative");
   STD_TORCH_CHECK(wide_indptr || row.numel() <= INT32_MAX, op,
                   ": 'wide_indptr' is needed for ", row.numel(), " edges");
+  check_rows_fit(op, "num_cols", num_cols, sizeof(int64_t));
   const DeviceScope scope(op, row);
   const std::pair<Tensor, Tensor> sorted = stable_sort(col);
   const Tensor& perm = sorted.second;

@@ -3,7 +3,6 @@
 // then those of the next one, and so on.
 #pragma once
 
-#include <string>
 #include <tuple>
 #include <vector>
 
@@ -43,8 +42,8 @@ HeteroHops hetero_sample_hops(Tensors indptr,
                               Tensors key,
                               std::vector<int64_t> call_id,
                               std::optional<int64_t> time_window,
-                              std::string temporal_strategy,
-                              std::string frontier,
+                              int64_t temporal_strategy,
+                              int64_t frontier,
                               bool replace,
                               bool disjoint,
                               bool return_frontier,
@@ -54,19 +53,17 @@ HeteroHops hetero_sample_hops(Tensors indptr,
                            edge_time, src,       dst,     num_nodes,
                            seeds,     seed_time, fanouts, true};
   check_lists(graph);
-  STD_TORCH_CHECK(frontier == "row" || frontier == "nodes", op,
-                  ": 'frontier' must be 'row' or 'nodes' (got '", frontier,
-                  "'); hetero_neighbor_sample samples each node once");
+  STD_TORCH_CHECK(frontier == 0 || frontier == 1, op,
+                  ": 'frontier' must be 0 for 'row' or 1 for 'nodes' (got ",
+                  frontier, "); hetero_neighbor_sample samples each node once");
   LayerInputs in{graph,
                  read_options(graph, 0, time_window, temporal_strategy, replace,
                               disjoint, num_threads),
                  {},
                  call_id,
-                 frontier == "row" ? Frontier::kRow : Frontier::kNodes,
+                 static_cast<Frontier>(frontier),
                  return_frontier};
   check_keys(op, key, call_id, in.num_hops());
-  for (const int64_t fanout : fanouts)
-    check_fanout(op, fanout, replace);
   for (int hop = 0; hop < in.num_hops(); ++hop) {
     check_call_id(op, call_id[hop]);
     in.keys.push_back(read_key(op, key[hop]));

@@ -6,6 +6,9 @@
 // an operator takes several batches, `key` has a row for each, and `ptr`,
 // int64 [B + 1], says where the rows (columns, ids) of each begin.
 // Optional items of a Tensor[] are given as tensors without elements.
+// No operator takes a string: torch loses its memory, some 50 bytes a call.
+// `temporal_strategy` is 0 for 'uniform' and 1 for 'last'; `frontier` is 0 for
+// 'row', 1 for 'nodes', 2 for 'new' and 3 for 'unseen'.
 // `device_of` is a tensor, empty maybe, of the device where to draw.
 #include <torch/csrc/stable/library.h>
 
@@ -26,7 +29,7 @@ STABLE_TORCH_LIBRARY(gsample, m) {
       "int[] fanouts, Tensor key, SymInt call_id=0, *, "
       "Tensor? cum_weight=None, Tensor? edge_time=None, "
       "Tensor? seed_time=None, int? time_window=None, "
-      "str temporal_strategy='uniform', bool replace=False, "
+      "int temporal_strategy=0, bool replace=False, "
       "bool disjoint=False, bool return_edge_id=True, int num_threads=0) -> "
       "(Tensor row, Tensor col, Tensor node, Tensor edge, Tensor batch, "
       "Tensor num_nodes, Tensor num_edges)");
@@ -35,7 +38,7 @@ STABLE_TORCH_LIBRARY(gsample, m) {
       "int[] fanouts, Tensor key, SymInt max_edges, SymInt call_id=0, *, "
       "Tensor? cum_weight=None, Tensor? edge_time=None, "
       "Tensor? seed_time=None, int? time_window=None, "
-      "str temporal_strategy='uniform', bool replace=False, "
+      "int temporal_strategy=0, bool replace=False, "
       "bool disjoint=False, bool return_edge_id=True, int num_threads=0) -> "
       "(Tensor row, Tensor col, Tensor node, Tensor edge, Tensor batch, "
       "Tensor num_nodes, Tensor num_edges, Tensor fault)");
@@ -44,7 +47,7 @@ STABLE_TORCH_LIBRARY(gsample, m) {
       "int[] dst, SymInt[] num_nodes, Tensor[] seeds, int[] fanouts, "
       "Tensor[] cum_weight, Tensor[] edge_time, Tensor[] seed_time, "
       "Tensor key, SymInt call_id=0, *, int? time_window=None, "
-      "str temporal_strategy='uniform', bool replace=False, "
+      "int temporal_strategy=0, bool replace=False, "
       "bool disjoint=False, bool return_edge_id=True, int num_threads=0) -> "
       "(Tensor[] row, Tensor[] col, Tensor[] node, Tensor[] edge, "
       "Tensor[] batch, Tensor num_nodes, Tensor num_edges)");
@@ -54,7 +57,7 @@ STABLE_TORCH_LIBRARY(gsample, m) {
       "int[] fanouts, Tensor[] cum_weight, Tensor[] edge_time, "
       "Tensor[] seed_time, Tensor key, SymInt[] max_edges, "
       "SymInt call_id=0, *, int? time_window=None, "
-      "str temporal_strategy='uniform', bool replace=False, "
+      "int temporal_strategy=0, bool replace=False, "
       "bool disjoint=False, bool return_edge_id=True, int num_threads=0) -> "
       "(Tensor[] row, Tensor[] col, Tensor[] node, Tensor[] edge, "
       "Tensor[] batch, Tensor num_nodes, Tensor num_edges, Tensor fault)");
@@ -86,7 +89,7 @@ STABLE_TORCH_LIBRARY(gsample, m) {
   m.def(
       "sample_hops(Tensor indptr, Tensor indices, Tensor seeds, "
       "int[] fanouts, Tensor[] key, SymInt[] call_id, *, "
-      "Tensor? cum_weight=None, str frontier='nodes', bool sorted=False, "
+      "Tensor? cum_weight=None, int frontier=1, bool sorted=False, "
       "bool replace=False, bool return_frontier=False, int num_threads=0) -> "
       "(Tensor[] indptr, Tensor[] row, Tensor[] edge, Tensor[] node)");
   m.def(
@@ -94,7 +97,7 @@ STABLE_TORCH_LIBRARY(gsample, m) {
       "int[] dst, SymInt[] num_nodes, Tensor[] seeds, int[] fanouts, "
       "Tensor[] cum_weight, Tensor[] edge_time, Tensor[] seed_time, "
       "Tensor[] key, SymInt[] call_id, *, int? time_window=None, "
-      "str temporal_strategy='uniform', str frontier='nodes', "
+      "int temporal_strategy=0, int frontier=1, "
       "bool replace=False, bool disjoint=False, bool return_frontier=False, "
       "int num_threads=0) -> (Tensor[] indptr, Tensor[] row, Tensor[] edge, "
       "Tensor[] node, Tensor[] batch)");
@@ -103,7 +106,7 @@ STABLE_TORCH_LIBRARY(gsample, m) {
       "Tensor key, SymInt call_id=0, int relation=0, *, Tensor? root=None, "
       "Tensor? cum_weight=None, Tensor? edge_time=None, "
       "Tensor? column_time=None, int? time_window=None, "
-      "str temporal_strategy='uniform', bool replace=False, "
+      "int temporal_strategy=0, bool replace=False, "
       "int num_threads=0) -> (Tensor indptr, Tensor edge)");
   m.def(
       "sample_nodes(SymInt num_nodes, int k, Tensor key, SymInt call_id=0, "
@@ -141,14 +144,14 @@ STABLE_TORCH_LIBRARY(gsample, m) {
 
   // Generated kernels: `layout` says what a library is, so that an edge_map
   // with other tensors is an error (see torch_gsample/codegen).
-  m.def("load_edge_kernel(str path, int[] layout) -> int");
+  m.def("load_edge_kernel(int descriptor, int[] layout) -> int");
   m.def(
       "edge_map(int kernel, Tensor[] operands, SymInt num_rows=0, *, "
       "int num_threads=0) -> Tensor");
 
   // Vertex programs: a fused kernel, and a program with its gradient (see
   // torch_gsample/vertex/operator.py).
-  m.def("load_vertex_kernel(str path, int[] layout) -> int");
+  m.def("load_vertex_kernel(int descriptor, int[] layout) -> int");
   m.def(
       "vertex_map(int kernel, Tensor indptr, Tensor indices, "
       "Tensor? edge_id, Tensor? order, SymInt num_neighbors, "

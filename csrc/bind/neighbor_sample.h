@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <string>
 #include <tuple>
 #include <vector>
 
@@ -70,7 +69,7 @@ inline const int64_t* optional_item(const HeteroInputs& in,
 inline SampleOptions read_options(const HeteroInputs& in,
                                   int64_t call_id,
                                   const std::optional<int64_t>& time_window,
-                                  const std::string& temporal_strategy,
+                                  int64_t temporal_strategy,
                                   bool replace,
                                   bool disjoint,
                                   int64_t num_threads) {
@@ -79,17 +78,17 @@ inline SampleOptions read_options(const HeteroInputs& in,
                   ": 'fanouts' must have the same number of hops for each of ",
                   relations, " relations (got ", in.fanouts.size(),
                   " numbers)");
-  const size_t hops = relations == 0 ? 0 : in.fanouts.size() / relations;
+  const int64_t hops =
+      relations == 0 ? 0 : static_cast<int64_t>(in.fanouts.size() / relations);
   STD_TORCH_CHECK(
-      call_id >= 0 && call_id + static_cast<int64_t>(hops) <= kMaxCalls, in.op,
+      call_id >= 0 && call_id <= kMaxCalls - hops, in.op,
       ": 'call_id' plus the number of hops must be in [0, 65536] (got ",
       call_id, ")");
+  for (const int64_t fanout : in.fanouts)
+    check_fanout(in.op, fanout, replace);
   STD_TORCH_CHECK(relations <= kMaxRelations, in.op,
                   ": at most 65280 relations (got ", relations, ")");
-  STD_TORCH_CHECK(temporal_strategy == "uniform" || temporal_strategy == "last",
-                  in.op,
-                  ": 'temporal_strategy' must be 'uniform' or 'last' (got '",
-                  temporal_strategy, "')");
+  const bool last = takes_last(in.op, temporal_strategy);
   STD_TORCH_CHECK(!time_window.has_value() || *time_window >= 0, in.op,
                   ": 'time_window' must not be negative");
   STD_TORCH_CHECK(in.edge_time.empty() == in.seed_time.empty(), in.op,
@@ -101,7 +100,7 @@ inline SampleOptions read_options(const HeteroInputs& in,
           static_cast<int>(hops),
           replace,
           disjoint,
-          !in.edge_time.empty() && temporal_strategy == "last",
+          !in.edge_time.empty() && last,
           time_window.has_value(),
           time_window.value_or(0),
           static_cast<int>(num_threads)};
@@ -119,7 +118,8 @@ std::vector<Relation<indptr_t, index_t>> read_relations(const HeteroInputs& in,
                     " node types");
     check_vector(in.op, "indptr", in.indptr[r], in.indptr[0].scalar_type());
     check_vector(in.op, "indices", in.indices[r], in.indices[0].scalar_type());
-    check_size(in.op, "indptr", in.indptr[r], in.num_nodes[in.dst[r]] + 1);
+    check_size(in.op, "indptr", in.indptr[r],
+               add_sizes(in.num_nodes[in.dst[r]], 1));
     const int64_t num_edges = in.indices[r].numel();
     relations.push_back(
         {in.indptr[r].const_data_ptr<indptr_t>(),
@@ -175,7 +175,7 @@ hetero_neighbor_sample(Tensors indptr,
                        Tensor key,
                        int64_t call_id,
                        std::optional<int64_t> time_window,
-                       std::string temporal_strategy,
+                       int64_t temporal_strategy,
                        bool replace,
                        bool disjoint,
                        bool return_edge_id,
@@ -250,7 +250,7 @@ Sample neighbor_sample(Tensor indptr,
                        std::optional<Tensor> edge_time,
                        std::optional<Tensor> seed_time,
                        std::optional<int64_t> time_window,
-                       std::string temporal_strategy,
+                       int64_t temporal_strategy,
                        bool replace,
                        bool disjoint,
                        bool return_edge_id,

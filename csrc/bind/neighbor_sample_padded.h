@@ -4,7 +4,6 @@
 
 #include <numeric>
 #include <optional>
-#include <string>
 #include <tuple>
 #include <vector>
 
@@ -73,7 +72,7 @@ hetero_neighbor_sample_padded(Tensors indptr,
                               std::vector<int64_t> max_edges,
                               int64_t call_id,
                               std::optional<int64_t> time_window,
-                              std::string temporal_strategy,
+                              int64_t temporal_strategy,
                               bool replace,
                               bool disjoint,
                               bool return_edge_id,
@@ -128,7 +127,7 @@ PaddedSample neighbor_sample_padded(Tensor indptr,
                                     std::optional<Tensor> edge_time,
                                     std::optional<Tensor> seed_time,
                                     std::optional<int64_t> time_window,
-                                    std::string temporal_strategy,
+                                    int64_t temporal_strategy,
                                     bool replace,
                                     bool disjoint,
                                     bool return_edge_id,

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <mutex>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -14,7 +15,7 @@ namespace gsample {
 
 namespace {
 
-constexpr size_t kSmall = size_t{1} << 16;      // malloc is as good below
+constexpr int64_t kSmall = 1 << 16;             // malloc is as good below
 constexpr size_t kMaxIdle = size_t{256} << 20;  // memory kept for later
 
 // Blocks come in eight sizes for each power of two: at most 1/8 is wasted.
@@ -48,14 +49,16 @@ class OutputPool {
     return {allocate_pages(bytes), bytes};
   }
 
-  void release(void* block, size_t bytes) {
-    {
+  // Tensors call it when they are freed, where nothing may be thrown.
+  void release(void* block, size_t bytes) noexcept {
+    try {
       const std::lock_guard<std::mutex> lock(mutex_);
       if (idle_bytes_ + bytes <= kMaxIdle) {
         idle_.emplace(bytes, block);
         idle_bytes_ += bytes;
         return;
       }
+    } catch (const std::bad_alloc&) {  // the pool does not remember it
     }
     free(block);
   }
@@ -79,12 +82,19 @@ Tensor pooled_tensor(torch::headeronly::IntHeaderOnlyArrayRef sizes,
                      int64_t item_size) {
   int64_t items = 1;
   std::vector<int64_t> strides(sizes.size());
-  for (size_t i = sizes.size(); i-- > 0; items *= sizes[i])
+  for (size_t i = sizes.size(); i-- > 0;) {
     strides[i] = items;
-  const size_t needed = items * item_size;
+    items = multiply_sizes(items, sizes[i]);
+  }
+  const int64_t needed = multiply_sizes(items, item_size);
+  // from_blob() ends the process where it throws: what it would refuse must
+  // not come to it.
+  if (needed < 0 || needed == INT64_MAX)
+    throw std::bad_alloc();
   if (needed < kSmall)
     return torch::stable::empty(sizes, dtype);
-  const auto [block, bytes] = OutputPool::get().allocate(block_size(needed));
+  const auto [block, bytes] =
+      OutputPool::get().allocate(block_size(static_cast<size_t>(needed)));
   return torch::stable::from_blob(
       block, sizes, strides, torch::stable::Device("cpu"), dtype,
       [bytes = bytes](void* data) { OutputPool::get().release(data, bytes); });

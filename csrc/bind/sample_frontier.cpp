@@ -31,7 +31,7 @@ std::tuple<Tensor, Tensor> sample_frontier(Tensor indptr,
                                            std::optional<Tensor> edge_time,
                                            std::optional<Tensor> column_time,
                                            std::optional<int64_t> time_window,
-                                           std::string temporal_strategy,
+                                           int64_t temporal_strategy,
                                            bool replace,
                                            int64_t num_threads) {
   const int64_t n = indptr.numel() - 1;

@@ -3,7 +3,6 @@
 
 #include <limits>
 #include <optional>
-#include <string>
 
 #include "check.h"
 
@@ -13,19 +12,14 @@ constexpr const char* kFrontierOp = "sample_frontier";
 
 inline SampleOptions read_frontier_options(
     const std::optional<int64_t>& time_window,
-    const std::string& temporal_strategy,
+    int64_t temporal_strategy,
     bool timed,
     bool replace) {
-  STD_TORCH_CHECK(temporal_strategy == "uniform" || temporal_strategy == "last",
-                  kFrontierOp,
-                  ": 'temporal_strategy' must be 'uniform' or 'last' (got "
-                  "'",
-                  temporal_strategy, "')");
   STD_TORCH_CHECK(!time_window.has_value() || *time_window >= 0, kFrontierOp,
                   ": 'time_window' must not be negative");
   SampleOptions options{};
   options.replace = replace;
-  options.last = timed && temporal_strategy == "last";
+  options.last = takes_last(kFrontierOp, temporal_strategy) && timed;
   options.has_window = time_window.has_value();
   options.window = time_window.value_or(0);
   return options;

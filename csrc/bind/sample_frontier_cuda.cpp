@@ -76,7 +76,7 @@ std::tuple<Tensor, Tensor> sample_frontier_cuda(
     std::optional<Tensor> edge_time,
     std::optional<Tensor> column_time,
     std::optional<int64_t> time_window,
-    std::string temporal_strategy,
+    int64_t temporal_strategy,
     bool replace,
     int64_t) {
   const int64_t n = indptr.numel() - 1;

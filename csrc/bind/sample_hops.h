@@ -1,8 +1,6 @@
 // The operator sample_hops: what its kernels on the CPU and on a GPU share.
 #pragma once
 
-#include <array>
-#include <string>
 #include <tuple>
 #include <vector>
 
@@ -53,24 +51,12 @@ inline void check_keys(const char* op,
                   " hops (got ", key.size(), " and ", call_id.size(), ")");
 }
 
-inline void check_fanout(const char* op, int64_t fanout, bool replace) {
-  STD_TORCH_CHECK(
-      fanout >= -1 && (!replace || fanout <= INT32_MAX), op,
-      ": 'fanouts' must be -1 or more, and less than 2^31 with replacement "
-      "(got ",
-      fanout, ")");
-}
-
-inline Frontier read_frontier(const std::string& name) {
-  const std::array<const char*, 4> names{"row", "nodes", "new", "unseen"};
-  for (size_t i = 0; i < names.size(); ++i)
-    if (name == names[i])
-      return static_cast<Frontier>(i);
-  STD_TORCH_CHECK(false, kSampleHops,
-                  ": 'frontier' must be 'row', 'nodes', 'new' or 'unseen' "
-                  "(got '",
-                  name, "')");
-  throw 0;  // not reached
+inline Frontier read_frontier(int64_t frontier) {
+  STD_TORCH_CHECK(frontier >= 0 && frontier < 4, kSampleHops,
+                  ": 'frontier' must be 0 for 'row', 1 for 'nodes', 2 for "
+                  "'new' or 3 for 'unseen' (got ",
+                  frontier, ")");
+  return static_cast<Frontier>(frontier);
 }
 
 template <Hops (*sample)(const HopInputs&)>
@@ -81,7 +67,7 @@ Hops sample_hops(Tensor indptr,
                  Tensors key,
                  std::vector<int64_t> call_id,
                  std::optional<Tensor> cum_weight,
-                 std::string frontier,
+                 int64_t frontier,
                  bool sorted,
                  bool replace,
                  bool return_frontier,

@@ -216,7 +216,7 @@ std::tuple<Tensor, Tensor, Tensor> slice_rows_segments_op(
                   ": 'cols' must not be given for parts of a matrix");
   const int64_t* wanted = int64_vector(op, "rows", rows, n);
   const int64_t num_cols = cols    ? cols->numel()
-                           : whole ? all_cols * batches
+                           : whole ? multiply_sizes(all_cols, batches)
                                    : all_cols;
   const int64_t* row_start = read_ptr(op, "row_ptr", row_ptr, n);
   const int64_t* col_start = read_ptr(op, "col_ptr", col_ptr, num_cols);

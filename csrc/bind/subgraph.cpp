@@ -101,6 +101,7 @@ std::tuple<Tensor, Tensor> rmat_edges_op(int64_t scale,
   STD_TORCH_CHECK(scale >= 0 && scale <= 40, op,
                   ": 'scale' must be in [0, 40] (got ", scale, ")");
   STD_TORCH_CHECK(num_edges >= 0, op, ": 'num_edges' must not be negative");
+  check_rows_fit(op, "num_edges", num_edges, sizeof(int64_t));
   STD_TORCH_CHECK(quadrants.size() == 4, op,
                   ": 'quadrants' must be four probabilities");
   double sum = 0;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -48,12 +47,14 @@ VertexKernel read_layout(const char* op, const std::vector<int64_t>& layout) {
   return kernel;
 }
 
-int64_t load_vertex_kernel_op(std::string path, std::vector<int64_t> layout) {
+int64_t load_vertex_kernel_op(int64_t descriptor, std::vector<int64_t> layout) {
   const char* op = "load_vertex_kernel";
   VertexKernel kernel = read_layout(op, layout);
-  kernel.run = open_vertex_kernel(path.c_str());
-  STD_TORCH_CHECK(kernel.run != nullptr, op, ": '", path,
-                  "' is no library of a vertex kernel");
+  kernel.run = open_vertex_kernel(descriptor);
+  STD_TORCH_CHECK(
+      kernel.run != nullptr, op,
+      ": 'descriptor' must be open on the library of a vertex kernel (got ",
+      descriptor, ")");
   return add_vertex_kernel(std::move(kernel));
 }
 
@@ -90,7 +91,7 @@ void check_operands(const char* op,
     const int64_t count = wanted.rows == VertexRows::kAny
                               ? given
                               : rows[static_cast<int>(wanted.rows)];
-    const int64_t size = count * wanted.width;
+    const int64_t size = multiply_sizes(count, wanted.width);
     STD_TORCH_CHECK(operands[i].numel() == size, op, ": operand ", i,
                     " must have ", size, " values (got ", operands[i].numel(),
                     ")");
@@ -132,6 +133,7 @@ std::vector<Tensor> vertex_map_op(int64_t kernel_id,
   const int64_t item = kernel->is_double ? 8 : 4;
   for (const VertexOperand& output : kernel->outputs) {
     const int64_t size = rows[static_cast<int>(output.rows)];
+    check_rows_fit(op, "num_edges", size, output.width * item);
     results.push_back(pooled_tensor({size, output.width},
                                     float_type(kernel->is_double), item));
     out.push_back(results.back().mutable_data_ptr());

@@ -45,8 +45,12 @@ GSAMPLE_HD int fixed_point_shift(double max_weight, uint64_t n) {
 // of it is zero. Where none is, nobody needs to look for positive ones.
 constexpr int64_t kColumnsPerWord = 64;
 
+// Numbers come from arguments: where the sum does not fit it is the largest
+// number, which is no tensor's size.
 GSAMPLE_HD int64_t cum_weight_size(int64_t num_edges, int64_t num_cols) {
-  return num_edges + (num_cols + kColumnsPerWord - 1) / kColumnsPerWord;
+  const int64_t words =
+      num_cols / kColumnsPerWord + (num_cols % kColumnsPerWord > 0);
+  return num_edges <= INT64_MAX - words ? num_edges + words : INT64_MAX;
 }
 
 GSAMPLE_HD bool has_zero_weight(const int64_t* zeros, int64_t column) {

@@ -21,8 +21,8 @@ int64_t column_of(const index_t* indptr, int64_t cols, int64_t edge) {
 
 }  // namespace
 
-EdgeKernelFunction open_edge_kernel(const char* path) {
-  return open_function<EdgeKernelFunction>(path, "gsample_kernel");
+EdgeKernelFunction open_edge_kernel(int64_t descriptor) {
+  return open_function<EdgeKernelFunction>(descriptor, "gsample_kernel");
 }
 
 int64_t add_edge_kernel(EdgeKernel kernel) {
@@ -48,7 +48,11 @@ int run_edge_kernel(const EdgeKernel& kernel,
   run_tasks(ranges, [&](int i) {
     // Range i has its share of edges: of columns that begin there, or of the
     // edges themselves.
-    int64_t begin = edges * i / ranges, end = edges * (i + 1) / ranges;
+    const auto first =
+        [&](int64_t j) {  // edges * j / ranges, which may not fit
+          return edges / ranges * j + edges % ranges * j / ranges;
+        };
+    int64_t begin = first(i), end = first(i + 1);
     const bool columns = kernel.pointers >= 0;
     const int64_t cols = columns ? sizes[kernel.pointers] - 1 : 0;
     if (columns) {

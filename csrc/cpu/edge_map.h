@@ -38,8 +38,8 @@ struct EdgeKernel {
   std::vector<EdgeOperand> operands;
 };
 
-// Opens a library. Returns the kernel without a function if that fails.
-EdgeKernelFunction open_edge_kernel(const char* path);
+// Opens a library by a descriptor. Returns null if that fails.
+EdgeKernelFunction open_edge_kernel(int64_t descriptor);
 
 // Keeps a kernel as long as the process lives; returns its number.
 int64_t add_edge_kernel(EdgeKernel kernel);

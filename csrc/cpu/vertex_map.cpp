@@ -83,8 +83,8 @@ bool VertexKernel::uses_edges() const {
          std::any_of(outputs.begin(), outputs.end(), of_edge);
 }
 
-VertexKernelFunction open_vertex_kernel(const char* path) {
-  return open_function<VertexKernelFunction>(path, "gsample_vertex");
+VertexKernelFunction open_vertex_kernel(int64_t descriptor) {
+  return open_function<VertexKernelFunction>(descriptor, "gsample_vertex");
 }
 
 int64_t add_vertex_kernel(VertexKernel kernel) {

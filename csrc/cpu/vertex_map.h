@@ -37,8 +37,8 @@ struct VertexKernel {
   bool uses_edges() const;
 };
 
-// Opens a library. Returns null if that fails.
-VertexKernelFunction open_vertex_kernel(const char* path);
+// Opens a library by a descriptor. Returns null if that fails.
+VertexKernelFunction open_vertex_kernel(int64_t descriptor);
 
 // Keeps a kernel as long as the process lives; returns its number.
 int64_t add_vertex_kernel(VertexKernel kernel);

@@ -1,6 +1,7 @@
 """Generated libraries: kept on disk, built by many, or not at all."""
 
 import os
+import stat
 import subprocess
 import sys
 import textwrap
@@ -29,30 +30,35 @@ def folder(tmp_path, monkeypatch):
     return path
 
 
-def run(path):
-    kernel = load_edge_kernel(str(path), layout_of(PROGRAM))
+def built(source=SOURCE):
+    with build(source) as file:
+        return Path(file.name)
+
+
+def run(library):
+    kernel = load_edge_kernel(library, layout_of(PROGRAM))
     assert edge_map(kernel, [torch.tensor([3.0])]).tolist() == [9]
 
 
 def test_a_library_is_built_once(folder, monkeypatch):
-    path = build(SOURCE)
+    path = built()
     assert path.parent == folder
     assert [p.name for p in folder.iterdir()] == [path.name]
     run(path)
     monkeypatch.setattr(building, '_compile', None)  # is not called
-    assert build(SOURCE) == path
+    assert built() == path
 
 
 def test_text_flags_and_compiler_are_the_key(folder, monkeypatch):
-    first = build(SOURCE)
-    assert build(SOURCE + '// other\n') != first
+    first = built()
+    assert built(SOURCE + '// other\n') != first
     monkeypatch.setattr(building, 'FLAGS', (*building.FLAGS, '-O1'))
-    assert build(SOURCE) != first
+    assert built() != first
 
 
 @pytest.mark.parametrize('kind', ['cut off', 'empty', 'changed', 'a folder'])
 def test_a_corrupt_library_is_built_again(folder, kind):
-    path = build(SOURCE)
+    path = built()
     data = path.read_bytes()
     path.unlink()
     if kind == 'a folder':
@@ -63,7 +69,8 @@ def test_a_corrupt_library_is_built_again(folder, kind):
         path.write_bytes(
             {'cut off': data[:-100], 'empty': b'', 'changed': changed}[kind]
         )
-    again = build(SOURCE)
+    with pytest.warns(UserWarning, match='is built again: (it is dam|Is a d)'):
+        again = built()
     assert (again.parent == folder) == (kind != 'a folder')
     run(again)
 
@@ -72,7 +79,7 @@ def test_a_folder_that_cannot_be_written_is_not_used(tmp_path, monkeypatch):
     file = tmp_path / 'file'
     file.write_text('')
     monkeypatch.setenv('GSAMPLE_CACHE_DIR', str(file / 'folder'))
-    path = build(SOURCE)
+    path = built()
     assert file not in path.parents
     run(path)
 
@@ -86,21 +93,164 @@ def test_a_full_or_read_only_disk_is_not_used(folder, monkeypatch):
         make(compiler, source, path, flags)
 
     monkeypatch.setattr(building, '_compile', read_only)
-    path = build(SOURCE)
+    path = built()
     assert path.parent != folder
     run(path)
 
 
-def test_a_folder_of_others_is_not_trusted(folder):
+def swap(path, change):
+    """Puts another file in the place of a library."""
+    data = path.read_bytes()
+    path.unlink()
+    path.write_bytes(data)
+    path.chmod(0o700)
+    change(path)
+
+
+def link(path):
+    """Has a link to a library that could be trusted, elsewhere."""
+    path.rename(path.with_suffix('.other'))
+    path.symlink_to(path.with_suffix('.other'))
+
+
+def pipe(path):
+    path.unlink()
+    os.mkfifo(path)
+
+
+def give_away(path):
+    os.chown(path, 1234, -1)
+
+
+FOREIGN = {
+    'written': ('others may write it', lambda path: path.chmod(0o702)),
+    'by a group': ('others may write it', lambda path: path.chmod(0o720)),
+    'a link': ('Too many levels of symbolic links', link),
+    'a pipe': ('it is no regular file', pipe),
+}
+if os.geteuid() == 0:  # nobody else can give files away
+    FOREIGN['of another user'] = ('it belongs to user 1234', give_away)
+
+
+@pytest.mark.parametrize('kind', FOREIGN)
+def test_a_library_that_others_could_write_is_built_again(folder, kind):
+    path = built()
+    fault, change = FOREIGN[kind]
+    swap(path, change)
+    with pytest.warns(UserWarning, match=f'is built again: {fault}'):
+        assert built() == path
+    assert path.lstat().st_mode == stat.S_IFREG | 0o700
+    assert path.stat().st_uid == os.geteuid()
+    run(path)
+    assert built() == path
+
+
+def test_a_library_of_another_user_is_built_again(folder, monkeypatch):
+    """Where nobody can give a file away, too."""
+    path, known = built(), os.fstat
+    of_others = path.stat().st_ino
+
+    def fstat(descriptor):
+        state = known(descriptor)
+        if state.st_ino != of_others:
+            return state
+        return os.stat_result([*state[:4], 1234, *state[5:]])
+
+    monkeypatch.setattr(os, 'fstat', fstat)
+    with pytest.warns(UserWarning, match='again: it belongs to user 1234'):
+        assert built() == path
+    assert path.stat().st_ino != of_others
+
+
+def test_the_library_that_was_checked_is_loaded(folder):
+    """Whatever takes its name before it is loaded."""
+    with build(SOURCE) as file:
+        path = Path(file.name)
+        path.unlink()
+        path.write_text('no library')
+        run(file.fileno())
+
+
+def test_libraries_of_one_descriptor_are_not_taken_for_one(folder):
+    """The system knows a library by the name that it was opened by."""
+    product = Program(apply('add', X, X), PROGRAM.operands)
+    kernels, descriptors = [], set()
+    for program in (PROGRAM, product):
+        with build(EdgeKernel(program).source) as file:
+            descriptors.add(file.fileno())
+            kernel = load_edge_kernel(file.fileno(), layout_of(program))
+            kernels.append(kernel)
+    assert len(descriptors) == 1
+    three = [torch.tensor([3.0])]
+    assert [edge_map(k, three).tolist() for k in kernels] == [[9], [6]]
+
+
+def refused(folder, fault):
+    building._warned.clear()
+    with pytest.warns(UserWarning, match=f'{folder} is not used: {fault}'):
+        path = built()
+    assert path.parent != folder
+    run(path)
+
+
+@pytest.mark.parametrize('mode', [0o777, 0o720, 0o1777])
+def test_a_folder_that_others_may_write_is_not_trusted(folder, mode):
     folder.mkdir()
-    folder.chmod(0o777)
-    assert build(SOURCE).parent != folder
+    folder.chmod(mode)
+    refused(folder, 'others may write it')
+
+
+@pytest.mark.parametrize('above', ['', 'a', 'a/b'])
+def test_a_folder_below_one_that_others_may_write_is_not_trusted(
+    tmp_path, monkeypatch, above
+):
+    folder = tmp_path / 'top' / 'a' / 'b' / 'kernels'
+    monkeypatch.setenv('GSAMPLE_CACHE_DIR', str(folder))
+    assert built().parent == folder
+    parent = tmp_path / 'top' / above
+    parent.chmod(0o777)
+    refused(folder, f'{parent}: others may write it')
+    parent.chmod(0o1777)  # as a folder for temporary files
+    assert built().parent == folder
+
+
+def test_a_folder_below_one_of_another_user_is_not_trusted(
+    folder, monkeypatch
+):
+    folder.mkdir()
+    known = Path.stat
+
+    def owned(path, **options):
+        state = known(path, **options)
+        if path != folder.parent:
+            return state
+        return os.stat_result([*state[:4], 1234, *state[5:]])
+
+    monkeypatch.setattr(Path, 'stat', owned)
+    refused(folder, f'{folder.parent}: it belongs to user 1234')
+
+
+def test_a_parent_that_only_the_own_group_may_write_is_trusted(folder):
+    """As folders are where each user has a group."""
+    folder.mkdir()
+    folder.parent.chmod(0o770)
+    os.chown(folder.parent, -1, os.getegid())
+    assert built().parent == folder
+
+
+def test_the_folder_of_a_link_is_what_is_checked(tmp_path, monkeypatch):
+    (tmp_path / 'open' / 'kernels').mkdir(parents=True)
+    (tmp_path / 'open').chmod(0o777)
+    link = tmp_path / 'link'
+    link.symlink_to(tmp_path / 'open' / 'kernels')
+    monkeypatch.setenv('GSAMPLE_CACHE_DIR', str(link))
+    refused(tmp_path / 'open' / 'kernels', f'{tmp_path / "open"}: others')
 
 
 def test_the_folder_is_private_and_follows_the_standard(tmp_path, monkeypatch):
     monkeypatch.delenv('GSAMPLE_CACHE_DIR', raising=False)
     monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path))
-    path = build(SOURCE)
+    path = built()
     assert path.parent == tmp_path / 'torch_gsample'
     assert path.parent.stat().st_mode & 0o777 == 0o700
 
@@ -193,5 +343,7 @@ def test_four_processes_use_a_kernel_first_together(folder):
 def test_a_library_that_does_not_load_is_named(tmp_path):
     path = tmp_path / 'text.so'
     path.write_text('no library')
-    with pytest.raises(RuntimeError, match='is no library of a kernel'):
+    with pytest.raises(RuntimeError, match="'descriptor' must be open on the"):
         load_edge_kernel(str(path), layout_of(PROGRAM))
+    with pytest.raises(FileNotFoundError, match=r'none\.so'):
+        load_edge_kernel(str(tmp_path / 'none.so'), layout_of(PROGRAM))

@@ -232,8 +232,8 @@ def test_each_column_is_reduced_in_order(
         reduce,
         fill=-3,
     )
-    path = build(cpp_source(program), flags)
-    kernel = load_edge_kernel(str(path), layout_of(program))
+    with build(cpp_source(program), flags) as file:
+        kernel = load_edge_kernel(file.fileno(), layout_of(program))
     for end in (18000, 1401, 401, 129, 16, 9, 1):
         got = edge_map(kernel, [x[: indptr[end]], indptr[: end + 1].to(index)])
         assert torch.equal(got.nan_to_num(7), want[:end].nan_to_num(7))

@@ -23,6 +23,12 @@ SOURCE = cuda_source(PROGRAM)
 X = torch.tensor([1.0, 2.0, 3.0])
 
 
+def built(source, arch):
+    """The path of machine code, and its bytes."""
+    with build_cubin(source, arch) as file:
+        return Path(file.name), read(file)
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     path = tmp_path / 'kernels'
@@ -57,29 +63,36 @@ def gpu(monkeypatch, library):
 
 
 def test_machine_code_is_made_once(folder, monkeypatch):
-    path = build_cubin(SOURCE, 'sm_90')
+    path, code = built(SOURCE, 'sm_90')
     assert path.parent == folder
-    assert read(path)[:4] == b'\x7fELF'
-    assert b'gsample_kernel' in read(path)
+    assert code[:4] == b'\x7fELF'
+    assert b'gsample_kernel' in code
     monkeypatch.setattr(Nvrtc, 'compile', None)  # is not called
-    assert build_cubin(SOURCE, 'sm_90') == path
+    assert built(SOURCE, 'sm_90') == (path, code)
 
 
 def test_text_options_and_architecture_are_the_key(folder, monkeypatch):
     monkeypatch.setattr(Nvrtc, 'compile', lambda self, text, arch: b'code')
-    first = build_cubin(SOURCE, 'sm_90')
-    assert read(first) == b'code'
-    assert build_cubin(SOURCE, 'sm_80') != first
-    assert build_cubin(SOURCE + '// other\n', 'sm_90') != first
+    first = built(SOURCE, 'sm_90')
+    assert first[1] == b'code'
+    assert built(SOURCE, 'sm_80') != first
+    assert built(SOURCE + '// other\n', 'sm_90') != first
     monkeypatch.setattr(nvrtc, 'OPTIONS', (*nvrtc.OPTIONS, '-G'))
-    assert build_cubin(SOURCE, 'sm_90') != first
+    assert built(SOURCE, 'sm_90') != first
 
 
 def test_corrupt_machine_code_is_made_again(folder):
-    path = build_cubin(SOURCE, 'sm_90')
-    data = read(path)
+    path, code = built(SOURCE, 'sm_90')
     path.write_bytes(path.read_bytes()[:-50])
-    assert read(build_cubin(SOURCE, 'sm_90')) == data
+    with pytest.warns(UserWarning, match='is built again: it is damaged'):
+        assert built(SOURCE, 'sm_90') == (path, code)
+
+
+def test_machine_code_that_others_could_write_is_made_again(folder):
+    path, code = built(SOURCE, 'sm_90')
+    path.chmod(0o702)
+    with pytest.warns(UserWarning, match='again: others may write it'):
+        assert built(SOURCE, 'sm_90') == (path, code)
 
 
 def test_an_error_of_the_compiler_has_its_text(folder):
@@ -97,7 +110,7 @@ def test_an_error_of_the_compiler_has_its_text(folder):
 FIRST = """
 from tests.codegen.test_nvrtc import SOURCE
 from torch_gsample.codegen.nvrtc import build_cubin
-print(build_cubin(SOURCE, 'sm_80'))
+print(build_cubin(SOURCE, 'sm_80').name)
 """
 
 

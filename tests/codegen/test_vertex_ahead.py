@@ -34,7 +34,8 @@ def pointer(array):
 @pytest.mark.parametrize('order', [None, ORDER])
 @pytest.mark.parametrize(('begin', 'end'), [(0, 9), (1, 4), (2, 4), (9, 9)])
 def test_a_walk_is_over_the_edges_of_its_vertices(order, begin, end):
-    library = ctypes.CDLL(str(build(SOURCE)))
+    with build(SOURCE) as file:
+        library = ctypes.CDLL(file.name)
     indptr = np.cumsum([0, *DEGREES]).astype(np.int32)
     vertices = list(range(9)) if order is None else order
     want = [

@@ -7,7 +7,7 @@ from tests.cuda.simulated import OnCuda, Simulated, held
 from tests.cuda.test_hetero_neighbor_sample import SHAPES
 from tests.ops import test_hetero_sample_hops as layers
 from tests.ops.cases import OPTIONS
-from tests.ops.compare import assert_equal_tensors
+from tests.ops.compare import assert_equal_tensors, numbers
 from torch_gsample import ops
 from torch_gsample.ops.hetero_sample_hops import FRONTIERS
 from torch_gsample.rng import EPOCH_SCOPE, make_key
@@ -18,6 +18,7 @@ THREE = [[2, 2, 2], [3, 1, 2], [-1, 2, 1], [1, 1, 1], [5, 5, 5], [1] * 3]
 
 
 def assert_same(cuda, args, options):
+    options = numbers(options)
     out = cuda.operator('hetero_sample_hops')(*args, **options)
     want = torch.ops.gsample.hetero_sample_hops(*args, **options)
     assert_equal_tensors(out, want)

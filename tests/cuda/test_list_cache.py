@@ -13,6 +13,7 @@ from tests.cuda.test_loader import some_data
 from torch_gsample import SparseSample, list_cache, placement
 from torch_gsample.list_cache import ListCache, choose_lists
 from torch_gsample.ops import _check
+from torch_gsample.ops.sample_hops import FRONTIERS
 from torch_gsample.rng import make_key
 from torch_gsample.samplers import NeighborSampler, neighborhood
 
@@ -75,7 +76,7 @@ def test_samples_stay_the_same_and_come_from_the_cache(extension, options):
 def layers(indptr, indices, frontier='nodes'):
     seeds, keys = cases.some_seeds(3), [make_key(0), make_key(1)]
     args = indptr, indices, seeds, [5, -1], keys, [0, 1]
-    return args, {'frontier': frontier}
+    return args, {'frontier': FRONTIERS.index(frontier)}
 
 
 def typed_layers(indptr, indices):

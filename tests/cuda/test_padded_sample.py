@@ -6,7 +6,7 @@ import torch
 from tests.cuda import test_neighbor_sample as cases
 from tests.cuda.conftest import ON_CUDA
 from tests.ops.cases import arguments
-from tests.ops.compare import assert_equal_tensors
+from tests.ops.compare import assert_equal_tensors, numbers
 from torch_gsample import ops
 from torch_gsample.formats import CSC
 from torch_gsample.ops import PaddedSample
@@ -21,6 +21,7 @@ def sample(operator, graph, seeds, fanouts, max_edges, **options):
 def test_it_equals_the_cpu(cuda, options):
     graph, seeds = cases.skewed_graph(0), cases.some_seeds(1)
     given, _ = arguments(CSC(*graph, 80), seeds, **cases.OPTIONS[options])
+    given = numbers(given)
     for seed, (fanouts, more) in enumerate([([3, 2], 9), ([2], 0), ([], 3)]):
         cuda.configure(seed, *cases.SHAPES[seed])
         on_cpu = torch.ops.gsample.neighbor_sample

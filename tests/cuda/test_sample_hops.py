@@ -13,6 +13,7 @@ from tests.cuda.test_neighbor_sample import (
     some_seeds,
 )
 from tests.cuda.test_walk import some_weights
+from tests.ops.compare import numbers
 from torch_gsample import ops
 from torch_gsample.ops.sample_hops import FRONTIERS
 from torch_gsample.rng import make_key
@@ -24,6 +25,7 @@ FANOUTS = [[], [3], [2, 3], [3, 0, 2], [4, -1, 2], [5, 2, 1, 3]]
 def assert_same(cuda, indptr, indices, seeds, fanouts, **options):
     hops = len(fanouts)
     args = indptr, indices, seeds, fanouts, KEYS[:hops], list(range(hops))
+    options = numbers(options)
     out = cuda.operator('sample_hops')(*args, **options)
     want = torch.ops.gsample.sample_hops(*args, **options)
     for ours, theirs in zip(out, want, strict=True):
@@ -127,7 +129,7 @@ def test_bad_input_is_named(cuda, frontier):
     def fails(indptr, indices, seeds, message):
         args = indptr, indices, seeds, [-1, 2], keys, [0, 1]
         with pytest.raises(RuntimeError, match=message):
-            call(*args, frontier=frontier)
+            call(*args, **numbers({'frontier': frontier}))
 
     fails(indptr, indices, seeds + 75, r"'seeds' must be in \[0, 80\) \(got ")
     fails(indptr, indices - 99, seeds, r"'indices' must be in \[0, 80\) ")

@@ -147,7 +147,8 @@ def test_graphs_are_read_in_pinned_memory(cuda, name, weighted):
 @pytest.mark.parametrize('frontier', FRONTIERS)
 def test_each_frontier_reads_pinned_memory(cuda, frontier, seed):
     cuda.configure(seed, 3, 64, 20)
-    parts, options = graph_parts(seed % 2 == 1, seed), {'frontier': frontier}
+    parts = graph_parts(seed % 2 == 1, seed)
+    options = {'frontier': FRONTIERS.index(frontier)}
     args, given = hops(*parts, **options)
     want = torch.ops.gsample.sample_hops(*args, **given)
     args, given = hops(*on_host(cuda, parts), **options)

@@ -9,6 +9,8 @@ from torch import Tensor
 
 import torch_gsample.ops  # noqa: F401  (registers the operators)
 from tests import reference
+from torch_gsample.ops._check import STRATEGIES
+from torch_gsample.ops.sample_hops import FRONTIERS
 
 
 def lists(value):
@@ -20,15 +22,28 @@ def lists(value):
     return value
 
 
+def numbers(options):
+    """Options of a Python wrapper as its operator takes them."""
+    choices = {'frontier': FRONTIERS, 'temporal_strategy': STRATEGIES}
+    return {
+        key: choices[key].index(value) if isinstance(value, str) else value
+        for key, value in options.items()
+    }
+
+
 def assert_equals_reference(name, *args, operator=None, **kwargs):
     """Calls an operator and its reference, and returns what both return.
 
-    `operator` takes the place of `torch.ops.gsample.<name>`, if given.
+    `operator` takes the place of `torch.ops.gsample.<name>`, if given: a
+    Python wrapper, whose options have names.
     """
-    operator = operator or getattr(torch.ops.gsample, name)
-    out = operator(*args, **kwargs)
+    given = numbers(kwargs)
+    if operator is None:
+        out = getattr(torch.ops.gsample, name)(*args, **given)
+    else:
+        out = operator(*args, **kwargs)
     want = getattr(reference, name)(
-        *map(lists, args), **{key: lists(kwargs[key]) for key in kwargs}
+        *map(lists, args), **{key: lists(given[key]) for key in given}
     )
     assert lists(out) == lists(want)
     return out

@@ -41,7 +41,7 @@ def rows(x=X, row=ROW, num_rows=3):
 
 
 def load(*layout):
-    return GSAMPLE.load_edge_kernel('no.so', list(layout))
+    return GSAMPLE.load_edge_kernel(-1, list(layout))
 
 
 EDGE_MAPS = {
@@ -51,7 +51,9 @@ EDGE_MAPS = {
     "'layout' has no role 6": lambda: load(0, 1, 0, -1, 6, 0, 1),
     "'layout' must reduce by an index": lambda: load(0, 1, 1, 0, 0, 0, 1),
     "'layout' must have pointers to reduce by": lambda: load(0, 1, 1, -1),
-    "'no.so' is no library of a kernel": lambda: load(0, 1, 0, -1),
+    "'descriptor' must be open on the library of a kernel (got -1)": lambda: (
+        load(0, 1, 0, -1)
+    ),
     "'kernel' must be loaded (got -1)": lambda: GSAMPLE.edge_map(-1, [X]),
     "'operands' must have 2 tensors (got 1)": lambda: GSAMPLE.edge_map(
         ROWS.number, [X]
@@ -70,6 +72,9 @@ EDGE_MAPS = {
         SCALAR.number, [X[:1]]
     ),
     "'num_rows' must not be negative (got -1)": lambda: rows(num_rows=-1),
+    "edge_map: 'num_rows' must be less than 2305843009213693951 (got 46116": (
+        lambda: rows(num_rows=2**62 + 2**20)
+    ),
     'edge_map: an index is out of range': lambda: rows(num_rows=2),
     'pointers must ascend from 0 to the number of edges': lambda: product(
         indptr=torch.tensor([0, 3, 2, 3])

@@ -64,8 +64,8 @@ FRONTIERS = {
     "sample_frontier: 'edge_time' and 'column_time' must be given together": (
         lambda: operator(column_time=NODES)
     ),
-    "sample_frontier: 'temporal_strategy' must be 'uniform' or": lambda: (
-        operator(temporal_strategy='first')
+    "sample_frontier: 'temporal_strategy' must be 0 for 'unifo": lambda: (
+        operator(temporal_strategy=2)
     ),
     "sample_frontier: 'time_window' must not be negative": lambda: operator(
         time_window=-1

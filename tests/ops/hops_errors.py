@@ -90,8 +90,8 @@ LAYERS = {
     "hetero_sample_hops: 'fanouts' must be -1 or more, and less t": lambda: (
         operator(fanouts=[-2, 0])
     ),
-    "'frontier' must be 'row' or 'nodes' (got 'new'); hetero_neig": lambda: (
-        operator(frontier='new')
+    "'frontier' must be 0 for 'row' or 1 for 'nodes' (got 2); hete": lambda: (
+        operator(frontier=2)
     ),
     'hetero_sample_hops: a hop has 6442450941 edges or nodes, mor': lambda: (
         operator(

@@ -111,6 +111,9 @@ MATRICES = {
     "sample_cols: 'cols' has the wrong dtype": lambda: sample_cols(
         cols=SEEDS.int()
     ),
+    "sample_nodes: 'cum_weight' must have 9223372036854775807 elements": (
+        lambda: sample_nodes(2**63 - 1, cum_weight=TIME)
+    ),
     "sample_cols: 'cum_weight' must have 4 elements (got 3)": lambda: (
         sample_cols(cum_weight=TIME)
     ),
@@ -126,8 +129,8 @@ MATRICES = {
     "'key' and 'call_id' must have one item for each of 2 hops (got 2": (
         lambda: sample_hops(call_id=[0])
     ),
-    "'frontier' must be 'row', 'nodes', 'new' or 'unseen' (got 'all')": (
-        lambda: sample_hops(frontier='all')
+    "'frontier' must be 0 for 'row', 1 for 'nodes', 2 for 'new' or 3 f": (
+        lambda: sample_hops(frontier=4)
     ),
     "'fanouts' must be -1 or more, and less than 2^31 with replacement": (
         lambda: sample_hops(fanouts=[2, 2**31], replace=True)

@@ -7,6 +7,7 @@ from tests.ops.compare import (
     assert_equals_reference,
     digest,
     lists,
+    numbers,
 )
 from torch_gsample import ops
 from torch_gsample.rng import EPOCH_SCOPE, make_key
@@ -103,7 +104,7 @@ def operator_arguments(graphs, seeds, fanouts, **options):
         optional('edge_time'),
         optional('seed_time'),
     )
-    return before, given
+    return before, numbers(given)
 
 
 def sample_checked(graphs, seeds, fanouts, key, **options):

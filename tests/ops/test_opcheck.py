@@ -68,7 +68,7 @@ SAMPLES = {
         (SAMPLE, {}),
         ((*SAMPLE[:3], [], KEY, 7), {'return_edge_id': False}),
         (SAMPLE, {'cum_weight': WEIGHT, 'replace': True, 'disjoint': True}),
-        (SAMPLE, {**TEMPORAL, 'time_window': 3, 'temporal_strategy': 'last'}),
+        (SAMPLE, {**TEMPORAL, 'time_window': 3, 'temporal_strategy': 1}),
         ((G.indptr, G.indices, NONE, [-1], KEY), {'num_threads': 1}),
     ]
     + [
@@ -100,7 +100,7 @@ SAMPLES = {
         ((*HETERO, [], [], [], *TWO_HOPS), {}),
         (
             (*HETERO, [WEIGHT, NONE], [], [], [KEY, KEY], [2, 2]),
-            {'disjoint': True, 'return_frontier': True, 'frontier': 'row'},
+            {'disjoint': True, 'return_frontier': True, 'frontier': 0},
         ),
         (
             (*HETERO, [], [TIME, NONE], [SEED_TIME, SEEDS[:1]], *TWO_HOPS),
@@ -163,11 +163,11 @@ SAMPLES = {
         ((G.indptr, G.indices, SEEDS, [3, 2], [KEY, KEY], [0, 1]), {}),
         (
             (G.indptr, G.indices, NONE, [3], [KEY], [4]),
-            {'return_frontier': True, 'frontier': 'unseen'},
+            {'return_frontier': True, 'frontier': 3},
         ),
         (
             (G.indptr, G.indices, SEEDS, [2, -1], [KEY, KEY], [1, 1]),
-            {'cum_weight': WEIGHT, 'replace': True, 'frontier': 'row'},
+            {'cum_weight': WEIGHT, 'replace': True, 'frontier': 0},
         ),
     ],
     'sample_nodes': [

@@ -151,11 +151,17 @@ SAMPLING = {
     "'call_id' plus the number of hops must be in [0, 65536] (got 65536)": (
         lambda: sample(call_id=65536)
     ),
+    'of hops must be in [0, 65536] (got 9223372036854775807)': lambda: sample(
+        call_id=2**63 - 1
+    ),
+    "'fanouts' must be -1 or more, and less than 2^31 with replacement (g": (
+        lambda: sample(fanouts=[2**63 - 1], replace=True)
+    ),
     'the number of hops must be in [0, 65536] (got -1)': lambda: sample(
         call_id=-1
     ),
-    "'temporal_strategy' must be 'uniform' or 'last' (got 'x')": (
-        lambda: sample(temporal_strategy='x')
+    "'temporal_strategy' must be 0 for 'uniform' or 1 for 'last' (got -": (
+        lambda: sample(temporal_strategy=-1)
     ),
     "'time_window' must not be negative": lambda: sample(time_window=-1),
     "'edge_time' and 'seed_time' must be given together": lambda: sample(
@@ -234,6 +240,12 @@ HETERO = {
 FORMATS = {
     "coo_to_csc: 'col' must have 3 elements (got 2)": lambda: (
         GSAMPLE.coo_to_csc(TIME, SEEDS, 9, True, True)
+    ),
+    "coo_to_csc: 'num_cols' must be less than 1152921504606846975 (got": (
+        lambda: GSAMPLE.coo_to_csc(TIME, TIME, 2**63 - 1, True, True)
+    ),
+    "rmat_edges: 'num_edges' must be less than 1152921504606846975 (g": (
+        lambda: ops.rmat_edges(3, 2**63 - 1, [0.25] * 4, 0)
     ),
     "'num_cols' must not be negative (got -1)": lambda: GSAMPLE.coo_to_csc(
         NONE, NONE, -1, True, True

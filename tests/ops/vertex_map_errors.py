@@ -44,12 +44,20 @@ OPERANDS = [
 ]
 
 
-def kernel():
-    path = build(vertex_cpp_source(UNIT), FLAGS)
-    return ops.load_vertex_kernel(str(path), LAYOUT)
+def kernel(unit):
+    with build(vertex_cpp_source(unit), FLAGS) as file:
+        return ops.load_vertex_kernel(file.fileno(), layout_of(unit))
 
 
-KERNEL = kernel()
+KERNEL = kernel(UNIT)
+#: It has results of edges, and no operand that says how many there are.
+RESULTS_OF_EDGES = kernel(
+    replace(
+        UNIT,
+        leaves=UNIT.leaves[:2],
+        outputs=(Output(apply('mul', X, R), 'E', (0,)),),
+    )
+)
 
 
 def run(
@@ -69,7 +77,7 @@ def run(
 
 
 def load(*layout):
-    return GSAMPLE.load_vertex_kernel('no.so', list(layout))
+    return GSAMPLE.load_vertex_kernel(-1, list(layout))
 
 
 def ints(*values):
@@ -106,7 +114,9 @@ VERTEX_MAPS = {
     "'layout' must have results of vertices or edges": lambda: load(
         0, 0, 0, 1, 0, 1
     ),
-    "'no.so' is no library of a vertex kernel": lambda: load(0, 0, 0),
+    "'descriptor' must be open on the library of a vertex kernel": lambda: (
+        load(0, 0, 0)
+    ),
     "vertex_map: 'kernel' must be loaded (got -1)": lambda: run(number=-1),
     "vertex_map: 'indptr' must not be empty": lambda: run(ints()),
     "'num_neighbors' and 'num_edges' must not be negative": lambda: run(
@@ -114,6 +124,16 @@ VERTEX_MAPS = {
     ),
     "'num_edges' must be 3 without ids of edges (got 4)": lambda: run(
         edge_id=None
+    ),
+    'vertex_map: operand 2 must have 4611686018428436480 values (got 4)': (
+        lambda: run(num_edges=2**62 + 2**20)
+    ),
+    "vertex_map: 'num_edges' must be less than 1152921504606846975 (got 461": (
+        lambda: run(
+            num_edges=2**62 + 2**20,
+            operands=OPERANDS[:2],
+            number=RESULTS_OF_EDGES,
+        )
     ),
     "vertex_map: 'operands' must have 3 tensors (got 2)": lambda: run(
         operands=OPERANDS[:2]

@@ -3,7 +3,9 @@
 A library (or what :mod:`~torch_gsample.codegen.nvrtc` made) is kept under the
 hash of its text, the compiler, its flags and the processor. It ends with a
 digest of itself, so that one that was cut off or changed is built again, not
-loaded.
+loaded. A library runs with the rights of this process: what others own or may
+write is not trusted, and a library is loaded through the descriptor that was
+checked, whatever takes its name meanwhile.
 """
 
 import atexit
@@ -11,6 +13,7 @@ import hashlib
 import os
 import platform
 import shutil
+import stat
 import subprocess
 import tempfile
 import threading
@@ -19,6 +22,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
+from typing import BinaryIO
 
 from torch_gsample.owned_folder import OwnedFolder, owned_folder
 
@@ -39,8 +43,8 @@ class BuildError(RuntimeError):
     """There is no compiler, it failed, or a kernel cannot be written."""
 
 
-def build(source: str, flags: tuple[str, ...] = ()) -> Path:
-    """Returns the shared library of a C++ source.
+def build(source: str, flags: tuple[str, ...] = ()) -> BinaryIO:
+    """Opens the shared library of a C++ source, checked.
 
     Args:
         source (str): Its text.
@@ -64,8 +68,8 @@ def build(source: str, flags: tuple[str, ...] = ()) -> Path:
         )
 
 
-def kept(name: str, make: Callable[[Path], None]) -> Path:
-    """Returns a whole file of a name, which is made where it is missing.
+def kept(name: str, make: Callable[[Path], None]) -> BinaryIO:
+    """Opens a file of the cache, which is made where none can be trusted.
 
     Args:
         name (str): Of the file.
@@ -78,26 +82,29 @@ def kept(name: str, make: Callable[[Path], None]) -> Path:
         if folder is None:
             continue
         path = folder / name
-        if _is_whole(path):
-            return path
-        try:
-            make(path)
-        except OSError:  # the folder is read-only, or the disk is full
-            continue
-        return path
+        file = _open(path)
+        if file is None:
+            try:
+                make(path)
+            except OSError:  # the folder is read-only, or the disk is full
+                continue
+            file = _open(path)
+        if file is not None:
+            return file
     raise BuildError('no folder can hold a kernel')
 
 
 def warn_once(error: BuildError) -> None:
     """Says, once for each reason, that there are no generated kernels."""
-    message = str(error)
+    _warn_once(
+        f'{error}: operators of torch run in the place of generated kernels'
+    )
+
+
+def _warn_once(message: str) -> None:
     if message not in _warned:
         _warned.add(message)
-        warnings.warn(
-            f'gsample: {message}: operators of torch run in the place of '
-            f'generated kernels',
-            stacklevel=2,
-        )
+        warnings.warn(f'gsample: {message}', stacklevel=3)
 
 
 def _compile(
@@ -112,6 +119,7 @@ def _compile(
                 capture_output=True,
                 text=True,
                 timeout=_SECONDS,
+                umask=0o077,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise BuildError(f'{compiler} failed: {error}') from error
@@ -126,9 +134,9 @@ def write(path: Path, data: bytes) -> None:
         target.write_bytes(data)
 
 
-def read(path: Path) -> bytes:
+def read(file: BinaryIO) -> bytes:
     """Returns what :func:`write` was given."""
-    return path.read_bytes()[:-_DIGEST]
+    return file.read()[:-_DIGEST]
 
 
 @contextmanager
@@ -145,14 +153,70 @@ def _beside(path: Path) -> Iterator[Path]:
         os.replace(target, path)
 
 
-def _is_whole(path: Path) -> bool:
-    """Whether a library is there as it was written."""
+def _open(path: Path) -> BinaryIO | None:
+    """Opens a file of the cache; nothing if it cannot be trusted."""
+
+    def opener(name: str, flags: int) -> int:
+        # A named pipe would be waited for.
+        return os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+
     try:
-        data = path.read_bytes()
-    except OSError:
-        return False
-    digest = hashlib.sha256(data[:-_DIGEST]).digest()
-    return len(data) > _DIGEST and digest == data[-_DIGEST:]
+        file = open(path, 'rb', opener=opener)  # noqa: SIM115
+    except FileNotFoundError:
+        return None
+    except OSError as error:  # a link, or a folder
+        fault: str | None = error.strerror
+    else:
+        fault = _fault_of_file(file)
+        if fault is None:
+            return file
+        file.close()
+    message = f'gsample: {path} is built again: {fault}'
+    warnings.warn(message, stacklevel=2)
+    return None
+
+
+def _fault_of_file(file: BinaryIO) -> str | None:
+    """Why a file of the cache cannot be trusted."""
+    state = os.fstat(file.fileno())
+    fault = _fault(state)
+    if not stat.S_ISREG(state.st_mode):
+        fault = 'it is no regular file'
+    if fault is None:
+        data = file.read()
+        digest = hashlib.sha256(data[:-_DIGEST]).digest()
+        if len(data) <= _DIGEST or digest != data[-_DIGEST:]:
+            fault = 'it is damaged'
+        file.seek(0)
+    return fault
+
+
+def _fault(state: os.stat_result, shared: int = 0) -> str | None:
+    """Who else could make this process run anything through a file or folder.
+
+    Args:
+        state (os.stat_result): Its owner and mode.
+        shared (int): Bits of the mode that do no harm.
+    """
+    if state.st_uid not in (0, os.geteuid()):
+        return f'it belongs to user {state.st_uid}'
+    if state.st_mode & 0o022 & ~shared:
+        return 'others may write it'
+    return None
+
+
+def _fault_of_folder(folder: Path) -> str | None:
+    """Why a folder cannot hold libraries: who owns one above could swap it."""
+    for place in (folder, *folder.parents):
+        state, shared = place.stat(), 0
+        if place != folder and state.st_mode & stat.S_ISVTX:
+            shared = 0o022  # nobody moves there what belongs to others
+        elif place != folder and state.st_gid == os.getegid():
+            shared = stat.S_IWGRP  # users often have a group of their own
+        fault = _fault(state, shared)
+        if fault is not None:
+            return fault if place == folder else f'{place}: {fault}'
+    return None
 
 
 def _user_folder() -> Path | None:
@@ -162,12 +226,14 @@ def _user_folder() -> Path | None:
     folder = Path(given) if given else Path(base) / 'torch_gsample'
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        state = folder.stat()
+        folder = folder.resolve(strict=True)
+        fault = _fault_of_folder(folder)
     except OSError:
         return None
-    # Who else can write there could make this process run anything.
-    own = state.st_uid in (0, os.getuid()) and not state.st_mode & 0o022
-    return folder if own else None
+    if fault is None:
+        return folder
+    _warn_once(f'the cache of kernels {folder} is not used: {fault}')
+    return None
 
 
 @lru_cache(maxsize=1)

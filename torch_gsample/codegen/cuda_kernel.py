@@ -180,8 +180,8 @@ def _loaded(source: str, device: torch.device, name: str) -> int:
     """Compiles and loads a kernel for a device."""
     library = driver()  # first: without it nothing needs to be compiled
     major, minor = torch.cuda.get_device_capability(device)
-    path = build_cubin(source, f'sm_{major}{minor}')
-    return library.load(device.index or 0, read(path), name)
+    with build_cubin(source, f'sm_{major}{minor}') as file:
+        return library.load(device.index or 0, read(file), name)
 
 
 def _launch(

@@ -102,8 +102,8 @@ def _gradient(program: Program, operand: int) -> tuple[EdgeKernel, list[int]]:
 def _loaded(program: Program) -> int | None:
     """Compiles and loads a program once; nothing if it cannot be."""
     try:
-        path = build(cpp_source(program))
-        return ops.load_edge_kernel(str(path), layout_of(program))
+        with build(cpp_source(program)) as file:
+            return ops.load_edge_kernel(file.fileno(), layout_of(program))
     except BuildError as error:
         warn_once(error)
     except RuntimeError as error:

@@ -12,6 +12,7 @@ import sys
 import threading
 from functools import lru_cache
 from pathlib import Path
+from typing import BinaryIO
 
 from torch_gsample.codegen.build import BuildError, kept, write
 
@@ -23,8 +24,8 @@ _NAMES = 'libnvrtc.so.13', 'libnvrtc.so.12', 'libnvrtc.so'
 _lock = threading.Lock()
 
 
-def build_cubin(source: str, arch: str) -> Path:
-    """Returns the machine code of a CUDA C++ source.
+def build_cubin(source: str, arch: str) -> BinaryIO:
+    """Opens the machine code of a CUDA C++ source, checked.
 
     Args:
         source (str): Its text.

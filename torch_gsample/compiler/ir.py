@@ -32,7 +32,13 @@ from torch.fx import Graph, Node
 from torch.fx.node import map_arg
 from torch.utils._pytree import tree_leaves
 
+from torch_gsample.ops._check import STRATEGIES
+from torch_gsample.ops.sample_hops import FRONTIERS
+
 aten = torch.ops.aten
+
+#: Names of what operators take as numbers.
+_CHOICES = {'frontier': FRONTIERS, 'temporal_strategy': STRATEGIES}
 
 #: Operators on sizes.
 SIZE_OPERATORS = frozenset(
@@ -330,7 +336,7 @@ def ir_text(graph: Graph) -> str:
             mark = '^' if node.meta.get('invariant') else ''
             operands = [_operand(arg, names) for arg in node.args]
             operands += [
-                f'{key}={_operand(value, names)}'
+                f'{key}={_option(key, value, names)}'
                 for key, value in node.kwargs.items()
             ]
             lines.append(
@@ -363,6 +369,12 @@ def _type(node: Node) -> str:
 
 def _size(size: Any) -> str:
     return str(size) if isinstance(size, int) else '?'
+
+
+def _option(key: str, value: Any, names: dict[Node, str]) -> str:
+    if key in _CHOICES and isinstance(value, int):
+        return _CHOICES[key][value]
+    return _operand(value, names)
 
 
 def _operand(value: Any, names: dict[Node, str]) -> str:

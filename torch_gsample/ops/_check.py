@@ -1,7 +1,9 @@
 """Argument checks of the operators, with one wording of each error."""
 
+import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,9 @@ _NO_MEMORY = re.compile(r'\w+: out of memory on the device for ')
 
 INDEX_DTYPES = (torch.int32, torch.int64)
 CPU = torch.device('cpu')
+
+#: Temporal strategies, by the numbers that operators take.
+STRATEGIES = ('uniform', 'last')
 
 
 # What changes nothing is not called: Dynamo captures each call, which takes it
@@ -320,14 +325,24 @@ def segment_ptr(
     return ptr
 
 
-def strategy(op: str, value: str) -> str:
-    """Returns a temporal strategy."""
-    if value not in ('uniform', 'last'):
+def strategy(op: str, value: str) -> int:
+    """Returns the number of a temporal strategy, which operators take."""
+    if value not in STRATEGIES:
         raise ValueError(
             f"{op}: 'temporal_strategy' must be 'uniform' or 'last' "
             f'(got {value!r})'
         )
-    return value
+    return STRATEGIES.index(value)
+
+
+@contextmanager
+def opened(library: int | str | os.PathLike[str]) -> Iterator[int]:
+    """Gives the descriptor of a library, which operators take."""
+    if isinstance(library, int):
+        yield library
+    else:
+        with open(library, 'rb') as file:
+            yield file.fileno()
 
 
 def time_window(op: str, value: int | None) -> int | None:

@@ -1,5 +1,6 @@
 """Kernels that were generated for a program."""
 
+import os
 from collections.abc import Sequence
 
 import torch
@@ -17,11 +18,13 @@ EDGE_DTYPES = (
 _layouts: dict[int, tuple[int, ...]] = {}
 
 
-def load_edge_kernel(path: str, layout: Sequence[int]) -> int:
+def load_edge_kernel(
+    library: int | str | os.PathLike[str], layout: Sequence[int]
+) -> int:
     """Loads a library that ``torch_gsample.codegen`` built.
 
     Args:
-        path (str): The library.
+        library (int or str): A descriptor that is open on it, or its path.
         layout (Sequence[int]): What it reads and returns: the number of a
             dtype in :data:`EDGE_DTYPES`, values a row, whether it reduces,
             and the operand by which (-1 for columns) of the result; then
@@ -31,9 +34,11 @@ def load_edge_kernel(path: str, layout: Sequence[int]) -> int:
         int: The number of the kernel in this process.
 
     Raises:
+        OSError: If there is no such file.
         RuntimeError: If it is no such library, or the layout is wrong.
     """
-    kernel = torch.ops.gsample.load_edge_kernel(path, list(layout))
+    with _check.opened(library) as descriptor:
+        kernel = torch.ops.gsample.load_edge_kernel(descriptor, list(layout))
     _layouts[kernel] = tuple(layout)
     return kernel
 

@@ -154,7 +154,7 @@ def hetero_sample_hops(
         call_id,
         time_window=_check.time_window(op, time_window),
         temporal_strategy=_check.strategy(op, temporal_strategy),
-        frontier=frontier,
+        frontier=FRONTIERS.index(frontier),
         replace=replace,
         disjoint=disjoint,
         return_frontier=return_frontier,

@@ -10,6 +10,7 @@ from torch_gsample.ops import _check
 from torch_gsample.ops._fake import dynamic_size
 from torch_gsample.ops.formats import cum_weight_size
 
+#: Rules of frontiers, by the numbers that operators take.
 FRONTIERS = ('row', 'nodes', 'new', 'unseen')
 
 
@@ -124,7 +125,7 @@ def sample_hops(
         key,
         call_id,
         cum_weight=cum_weight,
-        frontier=frontier,
+        frontier=FRONTIERS.index(frontier),
         sorted=sorted,
         replace=replace,
         return_frontier=return_frontier,

@@ -1,5 +1,6 @@
 """Fused kernels that were generated for vertex programs."""
 
+import os
 from collections.abc import Sequence
 
 import torch
@@ -12,11 +13,13 @@ ROWS = ('center', 'neighbor', 'edge', 'one', 'any')
 _layouts: dict[int, tuple[int, ...]] = {}
 
 
-def load_vertex_kernel(path: str, layout: Sequence[int]) -> int:
+def load_vertex_kernel(
+    library: int | str | os.PathLike[str], layout: Sequence[int]
+) -> int:
     """Loads a library that ``torch_gsample.codegen`` built.
 
     Args:
-        path (str): The library.
+        library (int or str): A descriptor that is open on it, or its path.
         layout (Sequence[int]): Whether results are float64, whether indices
             are int64, and the number of operands; then, of each operand and
             result, the place in :data:`ROWS`, whether it is float64, and the
@@ -26,9 +29,11 @@ def load_vertex_kernel(path: str, layout: Sequence[int]) -> int:
         int: The number of the kernel in this process.
 
     Raises:
+        OSError: If there is no such file.
         RuntimeError: If it is no such library, or the layout is wrong.
     """
-    kernel = torch.ops.gsample.load_vertex_kernel(path, list(layout))
+    with _check.opened(library) as descriptor:
+        kernel = torch.ops.gsample.load_vertex_kernel(descriptor, list(layout))
     _layouts[kernel] = tuple(layout)
     return kernel
 

@@ -143,8 +143,8 @@ def _loaded(unit: Unit, index: torch.dtype) -> int | None:
     """Compiles and loads a unit once; nothing if it cannot be."""
     unit = replace(unit, index=index)
     try:
-        path = build(vertex_cpp_source(unit), FLAGS)
-        return ops.load_vertex_kernel(str(path), layout_of(unit))
+        with build(vertex_cpp_source(unit), FLAGS) as file:
+            return ops.load_vertex_kernel(file.fileno(), layout_of(unit))
     except BuildError as error:
         warn_once(error)
     except RuntimeError as error:
@@ -314,6 +314,10 @@ def run_fused(
     operands: Sequence[Tensor],
 ) -> list[Tensor]:
     """Is ``gsample::vertex_unit`` on any device."""
+    if unit not in fused_units:
+        raise ValueError(
+            f"vertex_unit: 'unit' must be made in this process (got {unit})"
+        )
     made = graph_at(graph, types, sizes, Loops(loops), Level(level))
     num_edges = rows_of(sizes, level)[EDGE]
     if made.num_edges != num_edges:

@@ -188,7 +188,8 @@ def _loaded(
     for kind, width in [*rows, (_CENTER, widths[2])]:
         layout += [kind, double, width]
     try:
-        return ops.load_vertex_kernel(str(build(source, FLAGS)), layout)
+        with build(source, FLAGS) as file:
+            return ops.load_vertex_kernel(file.fileno(), layout)
     except BuildError as error:
         warn_once(error)
     except RuntimeError as error:

@@ -51,6 +51,7 @@ from torch_gsample.compiler.ir import (
     parts,
     same_size,
 )
+from torch_gsample.ops.sample_hops import FRONTIERS
 
 _HOPS = torch.ops.gsample.sample_hops.default
 
@@ -122,7 +123,7 @@ class _Outputs:
         chain, first = self.chain, self.chain.hops[0]
         kwargs = {k: v for k, v in first.kwargs.items() if k != 'cols'}
         if chain.rule != 'nodes':
-            kwargs['frontier'] = chain.rule
+            kwargs['frontier'] = FRONTIERS.index(chain.rule)
         if chain.sorted:
             kwargs['sorted'] = True
         if len(chain.frontiers) == len(chain.hops):

@@ -169,13 +169,18 @@ def collect(stage, marker):
 
 def printed(stage, case, command):
     """The lines that a process prints; none is a failure."""
-    done = subprocess.run(
-        command,
-        cwd=TOP,
-        env=clean_environment(),
-        capture_output=True,
-        text=True,
-    )
+    try:
+        done = subprocess.run(
+            command,
+            cwd=TOP,
+            env=clean_environment(),
+            capture_output=True,
+            text=True,
+            timeout=max(1, min(120, stage.left())),
+        )
+    except subprocess.TimeoutExpired as error:
+        stage.write(case, f'HANG: ended after {error.timeout:.0f} s')
+        return []
     lines = done.stdout.splitlines()
     if done.returncode or not lines:
         said = f'FAILED: status {done.returncode}'

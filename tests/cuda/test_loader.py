@@ -247,7 +247,9 @@ def test_stores_stay_on_the_cpu(gpu):
     data = some_data()
     sampler = NeighborSampler(data, [2], device='cuda')
     with pytest.raises(ValueError, match="needs 'data' as Data or"):
-        NeighborLoader((data, data), sampler=sampler)
+        NeighborLoader(
+            (data, data), sampler=sampler, input_nodes=torch.arange(4)
+        )
 
 
 def test_samplers_say_that_they_are_in_a_worker(gpu):

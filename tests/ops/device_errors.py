@@ -1,6 +1,7 @@
-"""Errors about where tensors are."""
+"""Errors about where tensors are, and about tangents that they carry."""
 
 import torch
+from torch.autograd import forward_ad
 
 from tests.ops.fake_cuda import FAKE, kernels, on_cuda
 from torch_gsample import ops
@@ -47,6 +48,11 @@ def gather(input, index):
 def unique():
     with kernels(built=False):
         ops.unique_nodes(on_cuda(SEEDS), 3)
+
+
+def gather_with_tangent():
+    with forward_ad.dual_level():
+        ops.gather_rows(forward_ad.make_dual(ROWS, ROWS), SEEDS)
 
 
 DEVICE_ERRORS = [
@@ -105,5 +111,10 @@ DEVICE_ERRORS = [
         ValueError,
         lambda: gather(on_cuda(ROWS), SEEDS),
         "'input' must be on cpu, where 'index' is",
+    ),
+    (
+        NotImplementedError,
+        gather_with_tangent,
+        'gather_rows: forward-mode gradients and transforms of torch.func',
     ),
 ]

@@ -36,8 +36,8 @@ from torch_gsample.loader.progress import check_progress, shown
 from torch_gsample.loader.sharding import Shard, read_shard
 from torch_gsample.loader.static_shapes import Shapes, StaticShapes
 from torch_gsample.loader.watch import BatchWatch, Watched, check_process
-from torch_gsample.ops import _check
 from torch_gsample.rng import batch_scope
+from torch_gsample.samplers.arguments import flag
 from torch_gsample.samplers.base import KeyedSampler
 from torch_gsample.samplers.counts import Counts
 from torch_gsample.samplers.gradients import check_no_gradients, is_trainable
@@ -98,13 +98,13 @@ class KeyedLoader:
             check_loader(name, data, kwargs)
             device = sampler.placement.device
             self.gpu_batches = GpuBatches(with_edge_index(data), device)
-        self.progress = _check.flag(name, 'progress', progress)
+        self.progress = flag(name, 'progress', progress)
         if progress:
             check_progress(name)
         if static_shapes is not False:
             self.static_shapes = StaticShapes(name, static_shapes, sampler)
         if kwargs.get('filter_per_worker') is not None:
-            _check.flag(name, 'filter_per_worker', kwargs['filter_per_worker'])
+            flag(name, 'filter_per_worker', kwargs['filter_per_worker'])
         else:
             kwargs['filter_per_worker'] = _filter_per_worker(data, kwargs)
         if isinstance(sampler, ProgramSampler) and is_trainable(sampler):

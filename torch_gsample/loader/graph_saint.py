@@ -12,6 +12,7 @@ from torch_gsample.algorithms.graphsaint import SaintNorm, saint_norm
 from torch_gsample.loader.norm_file import fingerprint, load_norm, save_norm
 from torch_gsample.loader.subgraph_loader import SubgraphLoader
 from torch_gsample.ops import _check
+from torch_gsample.samplers.arguments import flag
 from torch_gsample.samplers.subgraph import NORM_SEED
 from torch_gsample.sparse_sample import SparseSample
 
@@ -85,7 +86,7 @@ class GraphSAINTSampler(SubgraphLoader):
         self.sample_coverage = _check.count(
             name, 'sample_coverage', sample_coverage, least=0
         )
-        self.save_dir, self.log = save_dir, _check.flag(name, 'log', log)
+        self.save_dir, self.log = save_dir, flag(name, 'log', log)
         super().__init__(
             data, num_steps, seed=seed, prefetch=prefetch, **kwargs
         )

@@ -9,6 +9,7 @@ from torch_geometric.data import Batch, Data
 from torch_gsample.algorithms.shadow import shadow_nodes
 from torch_gsample.loader.subgraph_loader import SubgraphLoader
 from torch_gsample.ops import _check
+from torch_gsample.samplers.arguments import flag
 from torch_gsample.samplers.seeds import read_nodes
 
 
@@ -80,7 +81,7 @@ class ShaDowKHopSampler(SubgraphLoader):
         self.num_neighbors = _check.fanouts(
             name, 'num_neighbors', [num_neighbors]
         )[0]
-        self.replace = _check.flag(name, 'replace', replace)
+        self.replace = flag(name, 'replace', replace)
         self.node_idx = _seeds(name, data, node_idx)
         super().__init__(
             data,

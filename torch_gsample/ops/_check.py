@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.compiler import is_dynamo_compiling as is_compiling
@@ -263,20 +262,6 @@ def count(op: str, name: str, value: int, least: int = 1) -> int:
             f"{op}: '{name}' must be at least {least} (got {value})"
         )
     return value
-
-
-def flag(op: str, name: str, value: Any) -> bool:
-    """Returns a boolean, which may also be 0 or 1.
-
-    Raises:
-        TypeError: If it is anything else: a list that is not empty is true.
-    """
-    boolean = isinstance(value, (bool, np.bool_))
-    if not boolean and (type(value) is not int or value not in (0, 1)):
-        raise TypeError(
-            f"{op}: '{name}' must be True or False (got {value!r})"
-        )
-    return bool(value)
 
 
 def random_key(op: str, key: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 import copy
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 from torch_geometric.sampler import NumNeighbors
 
@@ -30,6 +31,20 @@ def check_choices(*values: Any) -> None:
             )
 
 
+def flag(op: str, name: str, value: Any) -> bool:
+    """Returns a boolean, which may also be 0 or 1.
+
+    Raises:
+        TypeError: If it is anything else: a list that is not empty is true.
+    """
+    boolean = isinstance(value, (bool, np.bool_))
+    if not boolean and (type(value) is not int or value not in (0, 1)):
+        raise TypeError(
+            f"{op}: '{name}' must be True or False (got {value!r})"
+        )
+    return bool(value)
+
+
 def check_flags(op: str, **flags: Any) -> None:
     """Checks arguments that are true or false.
 
@@ -37,7 +52,7 @@ def check_flags(op: str, **flags: Any) -> None:
         TypeError: If one is neither.
     """
     for name, value in flags.items():
-        _check.flag(op, name, value)
+        flag(op, name, value)
 
 
 def by_type(

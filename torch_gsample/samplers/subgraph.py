@@ -13,6 +13,7 @@ from torch_gsample.algorithms.graphsaint import (
 )
 from torch_gsample.algorithms.shadow import shadow, shadow_ppr
 from torch_gsample.ops import _check
+from torch_gsample.samplers.arguments import flag
 from torch_gsample.samplers.graph_input import GraphData
 from torch_gsample.samplers.program import ProgramSampler
 from torch_gsample.samplers.program_steps import Steps
@@ -85,7 +86,7 @@ class ShaDowSampler(ProgramSampler):
                 f"{self._name}: one of 'num_neighbors' and 'ppr' must be "
                 f'given (got {num_neighbors} and {ppr})'
             )
-        _check.flag(self._name, 'replace', replace)
+        flag(self._name, 'replace', replace)
         if ppr is None:
             kwargs |= {'replace': replace}
             super().__init__(

@@ -122,6 +122,25 @@ def test_a_layer_is_that_of_pyg_in_float32(name, monkeypatch):
     compare(name, torch.float32, graph(), 1e-4, monkeypatch=monkeypatch)
 
 
+def message(self, x_j):
+    return 2 * x_j
+
+
+@pytest.mark.parametrize('where', ['class', 'layer'])
+@pytest.mark.parametrize('name', ['sage', 'gin'])
+def test_a_message_of_the_user_is_what_a_layer_computes(name, where):
+    kind, args, kwargs, _ = LAYERS[name]
+    outs, x = [], torch.rand(N, F)
+    for base in (getattr(pyg, kind), getattr(nn, kind)):
+        own = type('Own', (base,), {'message': message})
+        torch.manual_seed(0)
+        layer = (own if where == 'class' else base)(*args, **kwargs)
+        if where == 'layer':
+            layer.message = message.__get__(layer)
+        outs.append(layer(x, graph()))
+    torch.testing.assert_close(*outs)
+
+
 @pytest.mark.parametrize('name', ['gat', 'gcn', 'appnp-weights', 'rgcn'])
 def test_a_compiled_layer_is_one_graph(name):
     for program in program_module._programs:

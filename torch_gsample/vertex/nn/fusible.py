@@ -12,6 +12,13 @@ from torch_gsample.ops._gradient import is_transformed
 from torch_gsample.sparse_sample import SparseSample
 from torch_gsample.vertex.program import VertexProgram
 
+_PYG = 'torch_geometric.'
+#: Methods by which a class that derives from a layer changes what it computes.
+_METHODS = (
+    *('message', 'aggregate', 'update', 'message_and_aggregate'),
+    'edge_update',
+)
+
 
 def layer_program(layer: str) -> Callable[[Any], VertexProgram]:
     """Makes vertex programs whose errors name a layer."""
@@ -46,8 +53,19 @@ def is_fusible(
         and layer.aggr in names
         and not layer.explain
         and not any(hooks)
+        and _has_methods_of_pyg(layer)
         and not is_transformed()
         and _are_fusible([x for x in features if x is not None])
+    )
+
+
+def _has_methods_of_pyg(layer: MessagePassing) -> bool:
+    """Whether no class between a layer and PyG's changes what it computes."""
+    kind = type(layer)
+    pyg = next(k for k in kind.__mro__ if k.__module__.startswith(_PYG))
+    return all(
+        getattr(kind, name) is getattr(pyg, name) and name not in vars(layer)
+        for name in _METHODS
     )
 
 

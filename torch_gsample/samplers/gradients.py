@@ -9,15 +9,12 @@ import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import is_dataclass
 from types import FunctionType, MethodType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch import Tensor, nn
 from torch_geometric.data import Data, HeteroData
 
 from torch_gsample.sparse_sample import SparseSample
-
-if TYPE_CHECKING:
-    from torch_gsample.samplers.program import ProgramSampler
 
 #: What is in every sample, and holds nothing.
 _PLAIN = (int, float, str, type(None))
@@ -36,7 +33,7 @@ def requires_grad(*values: Any) -> bool:
     return any(tensor.requires_grad for tensor in _tensors(values, set()))
 
 
-def is_trainable(sampler: 'ProgramSampler') -> bool:
+def is_trainable(sampler: Any) -> bool:
     """Whether a program, its arguments or the weights require gradients.
 
     Args:

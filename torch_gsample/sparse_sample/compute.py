@@ -295,7 +295,8 @@ class Compute:
             return as_int64(self._primary[0].indptr.diff())
         size = self.shape[1 - dim]
         counts = torch.bincount(self._index(dim), minlength=size)
-        return counts.view(size)  # compiled, its length is not known else
+        # To a compiler: its length, and its dtype, which torch 2.11 mistakes.
+        return as_int64(counts.view(size))
 
     def mean(
         self: Any, dim: int | None = None, *, axis: int | None = None

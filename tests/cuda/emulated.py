@@ -126,7 +126,7 @@ class Emulator:
         self._configure(seed, blocks, threads, yield_percent)
 
     def allow_allocations(self, number, fault=None, free_bytes=0):
-        """Lets the one after so many allocations fail; -1: none fails.
+        """Lets the allocation after that number fail; -1: none fails.
 
         It fails for a lack of memory, or for a fault: CUDA's error, or an
         empty text for one that CUDA does not know, with some memory free.

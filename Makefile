@@ -18,8 +18,9 @@ TORCHES := 2.11.0 2.12.1 2.13.0
 
 CUDA_STAGES := build smoke parity bench sanitize
 
-.PHONY: demo test test-interop test-sanitize test-cuda test-torch211 bench lint \
-	format docs docs-pages wheel sdist test-wheel test-wheels clean \
+.PHONY: demo test test-fast test-interop test-sanitize test-sanitize-address \
+	test-sanitize-thread test-sanitize-kernels test-cuda test-torch211 bench \
+	lint format docs docs-pages wheel sdist test-wheel test-wheels clean \
 	$(CUDA_STAGES:%=test-cuda-%)
 
 demo: $(VENV)/demo
@@ -27,7 +28,12 @@ demo: $(VENV)/demo
 
 # Files take turns on two processes; more would need more memory.
 test: $(VENV)/dev
-	$(BIN)/python -m pytest -m 'not interop' -n 2 --dist loadfile
+	$(BIN)/python -m pytest -m 'not interop and not sanitizers' -n 2 \
+		--dist loadfile --no-loadscope-reorder
+
+# The tests of what differs from main, or a selection of two minutes.
+test-fast: $(VENV)/dev
+	$(BIN)/python -m tests.fast
 
 # torch-scatter and torch-sparse are built from source, which takes about ten
 # minutes the first time; pip keeps the wheels.
@@ -35,9 +41,14 @@ test-interop: $(VENV)/interop
 	$(BIN)/python -m pytest -m interop
 
 # The operator tests under AddressSanitizer with UBSan, and ThreadSanitizer.
-test-sanitize: $(VENV)/dev
-	tests/sanitize/run address
-	tests/sanitize/run thread
+test-sanitize: test-sanitize-address test-sanitize-thread test-sanitize-kernels
+
+# CUDA kernels in the emulator, under both.
+test-sanitize-kernels: $(VENV)/dev
+	$(BIN)/python -m pytest -m sanitizers tests/cuda
+
+test-sanitize-address test-sanitize-thread: test-sanitize-%: $(VENV)/dev
+	tests/sanitize/run $*
 
 # On a machine with a GPU and torch for it: with the packages of $(PYTHON), and
 # without installing any. A stage takes less than eight minutes on 16 cores;

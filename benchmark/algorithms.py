@@ -41,7 +41,7 @@ from torch_gsample import CSC, SparseSample
 from torch_gsample import loader as our_loader
 from torch_gsample.algorithms import fastgcn, ladies
 from torch_gsample.rng import make_key, program_scope
-from torch_gsample.sparse_sample import RowProbs
+from torch_gsample.sparse_sample import NodeProbs
 
 PARTS = ('batches', 'operators')
 FANOUTS = [4096] * 3
@@ -79,7 +79,7 @@ def layer_wise(graph: CSC, seeds: list[Tensor]) -> Iterator[tuple]:
     A = SparseSample.from_csc(
         graph.indptr, graph.indices, value, graph.num_rows
     )
-    q = RowProbs((A**2).sum(dim=1))
+    q = NodeProbs((A**2).sum(dim=1))
     matrix = scipy_matrix(graph, value)
     adj_t = torch_sparse_matrix(graph, value) if HAS_TORCH_SPARSE else None
     candidates = {

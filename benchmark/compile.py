@@ -26,7 +26,7 @@ from harness import Report, compare, machine, seed_batches
 from neighbor import load_graph
 
 import torch_gsample as gsample
-from torch_gsample import SparseSample, algorithms, ops
+from torch_gsample import CSC, Graph, SparseSample, algorithms, ops
 from torch_gsample.compiler import backend
 from torch_gsample.rng import make_key, program_scope
 
@@ -105,15 +105,12 @@ def calls(
 
 def by_hand(A: SparseSample, seeds: list[torch.Tensor]) -> dict[str, Call]:
     """GraphSAGE without a program: its operator, and the edges' values."""
+    columns = CSC(A.csc.indptr, A.csc.indices, A.shape[0])
+    graph = Graph.from_csc(columns)
 
-    def operator(i: int) -> ops.NeighborSample:
-        return ops.neighbor_sample(
-            A.csc.indptr,
-            A.csc.indices,
-            seeds[i % len(seeds)],
-            [25, 10],
-            key=make_key(0, 0, i),
-        )
+    def operator(i: int) -> ops.Sample:
+        batch = seeds[i % len(seeds)]
+        return ops.sample_neighbors(graph, batch, [25, 10], make_key(0, 0, i))
 
     def with_values(i: int) -> torch.Tensor:
         return A.values()[operator(i).edge]
@@ -124,7 +121,7 @@ def by_hand(A: SparseSample, seeds: list[torch.Tensor]) -> dict[str, Call]:
 def overhead(name: str) -> tuple[float, float]:
     """Returns seconds of a call beside its operators, and of the backend."""
     row, col = torch.arange(64).repeat(4), torch.randint(64, (256,))
-    A = SparseSample.from_coo(row, col, torch.rand(256), (64, 64)).by_column()
+    A = SparseSample.from_coo(row, col, torch.rand(256), (64, 64))
     compiled, made = gsample.compile(programs(A, 8, 8)[name]), Backend()
     seeds, beside = torch.arange(4), []
     with (

@@ -17,7 +17,7 @@ from harness import Report, machine, pyg_lib_operators
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from torch_gsample import ops
+from torch_gsample import CSC, Graph, ops
 
 BINS = 40
 COLORS = {'torch_gsample': '#00798c', 'pyg-lib': '#d1495b'}
@@ -35,13 +35,11 @@ def homogeneous(degree: int, nodes: int, fanout: int) -> dict[str, Callable]:
     indptr = torch.cat([torch.zeros(1).long(), held.cumsum(0)])
     indices = torch.arange(degree).repeat(nodes)
     seeds = torch.arange(degree, degree + nodes)
+    graph = Graph.from_csc(CSC(indptr, indices, degree + nodes))
 
     def ours(i: int) -> Tensor:
         key = torch.tensor([[12, 0, i]])
-        sampled = ops.neighbor_sample(
-            indptr, indices, seeds, [fanout], key=key
-        )
-        return sampled.edge
+        return ops.sample_neighbors(graph, seeds, [fanout], key).edge
 
     def theirs(_: int) -> Tensor:
         return pyg.neighbor_sample(indptr, indices, seeds, [fanout], csc=True)[
@@ -60,18 +58,13 @@ def heterogeneous(degree: int, nodes: int, fanout: int) -> dict[str, Callable]:
     types = ['source', 'a', 'b']
     relations = [('source', 'to', 'a'), ('source', 'to', 'b')]
     names = ['__'.join(relation) for relation in relations]
+    columns = [CSC(indptr, indices, degree)] * 2
+    graph = Graph(types, relations, (degree, nodes, nodes), columns)
 
     def ours(i: int) -> Tensor:
-        sampled = ops.hetero_neighbor_sample(
-            [indptr] * 2,
-            [indices] * 2,
-            [(0, 1), (0, 2)],
-            [degree, nodes, nodes],
-            [seeds[:0], seeds, seeds],
-            [[fanout]] * 2,
-            key=torch.tensor([[12, 0, i]]),
-        )
-        return torch.cat(sampled.edge)
+        key = torch.tensor([[12, 0, i]])
+        of_types = [seeds[:0], seeds, seeds]
+        return ops.sample_neighbors(graph, of_types, [[fanout]] * 2, key).edge
 
     def theirs(_: int) -> Tensor:
         sampled = pyg.hetero_neighbor_sample(

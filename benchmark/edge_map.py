@@ -16,13 +16,16 @@ import torch
 from harness import Report, compare, machine
 from torch import Tensor
 
+from torch_gsample.codegen import unit
+from torch_gsample.codegen.edge_map import edge_map
 from torch_gsample.codegen.expression import apply, operand
 from torch_gsample.codegen.kernel import EdgeKernel
-from torch_gsample.codegen.program import Operand, Program, Role
+from torch_gsample.codegen.unit import Leaf
 
 FLOAT, INT = torch.float32, torch.int32
-EDGE, INDEX = Operand(Role.EDGE, FLOAT), Operand(Role.INDEX, INT)
-POINTERS, COLUMN = Operand(Role.POINTERS, INT), Operand(Role.COLUMN, FLOAT)
+EDGE, INDEX = Leaf('', unit.EDGE, FLOAT), Leaf('', unit.EDGE, INT)
+POINTERS = Leaf('', unit.POINTERS, INT)
+COLUMN = Leaf('', unit.DESTINATION, FLOAT)
 X, Y = operand(0, FLOAT), operand(1, FLOAT)
 SQUARE, SCALED = apply('mul', X, X), apply('mul', X, Y)
 
@@ -42,30 +45,30 @@ def cases(edges: int, cols: int, rows: int) -> dict[str, Case]:
     def total(size: int, place: Tensor, value: Tensor) -> Tensor:
         return value.new_zeros(size).index_add(0, place, value)
 
-    gather = Operand(Role.GATHER, FLOAT, 2)
+    gather = Leaf('', unit.EDGE, FLOAT, index=2)
     return {
         'sum(x * x) of columns': (
-            EdgeKernel(Program(SQUARE, (EDGE, POINTERS), 'sum')),
+            EdgeKernel(edge_map(SQUARE, (EDGE, POINTERS), 'sum')),
             [x, indptr],
             0,
             lambda: total(cols, column, x * x),
         ),
         'sum(x * r[row]) of columns': (
             EdgeKernel(
-                Program(SCALED, (EDGE, gather, INDEX, POINTERS), 'sum')
+                edge_map(SCALED, (EDGE, gather, INDEX, POINTERS), 'sum')
             ),
             [x, r, index, indptr],
             0,
             lambda: total(cols, column, x * r.index_select(0, index)),
         ),
         'sum(x * x) of rows': (
-            EdgeKernel(Program(SQUARE, (EDGE, INDEX), 'sum', by=1)),
+            EdgeKernel(edge_map(SQUARE, (EDGE, INDEX), 'sum', by=1)),
             [x, index],
             rows,
             lambda: total(rows, index, x * x),
         ),
         'x * c[column]': (
-            EdgeKernel(Program(SCALED, (EDGE, COLUMN, POINTERS))),
+            EdgeKernel(edge_map(SCALED, (EDGE, COLUMN, POINTERS))),
             [x, c, indptr],
             0,
             lambda: x * c.index_select(0, column),

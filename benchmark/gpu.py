@@ -24,7 +24,7 @@ from typing import Any
 import torch
 from gpu_bounds import Rates, Row, cuda_seconds, measure_rates
 from gpu_kernels import attention, edge_kernels
-from gpu_launches import graphs, launches, typed_layers, uva
+from gpu_launches import graphs, launches, one_relation, typed_layers, uva
 from gpu_samples import fires, frontiers, negatives, nodes
 from harness import machine
 from neighbor import load_graph
@@ -193,16 +193,12 @@ class Bench:
         batch: int,
         weight: Tensor | None = None,
         fanouts: tuple[int, ...] = (15, 10, 5),
-    ) -> ops.NeighborSample:
-        return ops.neighbor_sample(
-            *self.graph,
-            seeds,
-            list(fanouts),
-            key=make_key(0, 0, batch),
-            cum_weight=weight,
-        )
+    ) -> ops.Sample:
+        graph = one_relation(*self.graph, weight)
+        key = make_key(0, 0, batch)
+        return ops.sample_neighbors(graph, seeds, list(fanouts), key)
 
-    def neighbor_bound(self, out: ops.NeighborSample) -> float:
+    def neighbor_bound(self, out: ops.Sample) -> float:
         """Milliseconds of the sectors that a sample touches."""
         edges, nodes = out.row.numel(), out.node.numel()
         # An offset a node; of an edge its neighbour and the table's entry.
@@ -229,13 +225,8 @@ class Bench:
         """Whether a sample is the CPU's."""
         host = self.host.indptr, self.host.indices
         cum_weight = None if weight is None else weight.cpu()
-        want = ops.neighbor_sample(
-            *host,
-            seeds.cpu(),
-            [15, 10, 5],
-            key=make_key(0, 0, 0),
-            cum_weight=cum_weight,
-        )
+        graph, key = one_relation(*host, cum_weight), make_key(0, 0, 0)
+        want = ops.sample_neighbors(graph, seeds.cpu(), [15, 10, 5], key)
         out = self.sample(seeds, 0, weight)
         return all(
             torch.equal(getattr(out, name).cpu(), getattr(want, name))

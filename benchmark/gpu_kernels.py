@@ -6,9 +6,11 @@ import torch
 from gpu_bounds import SECTOR, Bench, Row
 
 from torch_gsample import SparseSample
+from torch_gsample.codegen import unit
+from torch_gsample.codegen.edge_map import edge_map
 from torch_gsample.codegen.expression import apply, operand
 from torch_gsample.codegen.kernel import EdgeKernel
-from torch_gsample.codegen.program import Operand, Program, Role
+from torch_gsample.codegen.unit import Leaf
 from torch_gsample.vertex import nn
 
 HEADS, CHANNELS = 8, 8  # of attention
@@ -19,9 +21,9 @@ def edge_kernels(bench: Bench) -> Iterator[Row]:
     indptr = bench.graph[0]
     value = torch.rand(bench.host.num_edges, device=bench.device)
     x = operand(0, value.dtype)
-    pointers = Operand(Role.POINTERS, indptr.dtype)
-    operands = Operand(Role.EDGE, value.dtype), pointers
-    kernel = EdgeKernel(Program(apply('mul', x, x), operands, 'sum'))
+    pointers = Leaf('', unit.POINTERS, indptr.dtype)
+    operands = Leaf('', unit.EDGE, value.dtype), pointers
+    kernel = EdgeKernel(edge_map(apply('mul', x, x), operands, 'sum'))
     ms, out = bench.milliseconds(lambda _: kernel.run(value, indptr))
     assert isinstance(out, torch.Tensor)
     moved = value.nbytes + indptr.nbytes + out.nbytes

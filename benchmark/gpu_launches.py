@@ -11,7 +11,7 @@ import torch
 from gpu_bounds import SECTOR, Bench, Rates, Row
 from torch import Tensor
 
-from torch_gsample import ops
+from torch_gsample import CSC, Graph, ops
 from torch_gsample.list_cache import ListCache
 from torch_gsample.rng import make_key
 
@@ -27,15 +27,11 @@ def uva(bench: Bench) -> Iterator[Row]:
     """
     batches = bench.batches(1024)
     indices = Rates.pin(bench.host.indices)
+    graph = one_relation(bench.graph[0], indices)
 
     def call(i: int) -> Any:
-        return ops.neighbor_sample(
-            bench.graph[0],
-            indices,
-            batches[i % len(batches)],
-            FANOUTS,
-            key=make_key(0, 0, i),
-        )
+        seeds = batches[i % len(batches)]
+        return ops.sample_neighbors(graph, seeds, FANOUTS, make_key(0, 0, i))
 
     for name in ('no cache', 'lists of a quarter of the edges cached'):
         cache = None if name == 'no cache' else cached(bench, indices)
@@ -49,6 +45,21 @@ def uva(bench: Bench) -> Iterator[Row]:
             note=f'{host / ms / 1e6:.1f} GB/s of sectors from the host, '
             f'{100 * hits / max(both, 1):.0f} % of edges cached',
         )
+
+
+def one_relation(
+    indptr: Tensor, indices: Tensor, cum_weight: Tensor | None = None
+) -> Graph:
+    """A homogeneous graph, wherever its tensors are."""
+    size = indptr.numel() - 1
+    csc = CSC(indptr, indices, size, None, cum_weight, checked=True)
+    return Graph.from_csc(csc)
+
+
+def two_relations(one: Graph) -> Graph:
+    """A graph that is both of two relations."""
+    relations = tuple(('node', r, 'node') for r in ('a', 'b'))
+    return Graph(('node',), relations, one.num_nodes, one.columns * 2)
 
 
 def cached(bench: Bench, indices: Tensor) -> ListCache | None:
@@ -67,30 +78,18 @@ def graphs(bench: Bench) -> Iterator[Row]:
     Of one relation, and of two of the same edges.
     """
     seeds = bench.batches(1024)[0]
-    indptr, indices = bench.graph
+    one = one_relation(*bench.graph)
+    two = two_relations(one)
     key = make_key(0).to(bench.device)
 
     def sample() -> Any:
-        return ops.neighbor_sample_padded(
-            indptr,
-            indices,
-            seeds,
-            FANOUTS,
-            key=key,
-            max_edges=most_edges(seeds.numel(), FANOUTS),
-        )
+        most = most_edges(seeds.numel(), FANOUTS)
+        return ops.sample_neighbors(one, seeds, FANOUTS, key, max_edges=[most])
 
     def sample_two() -> Any:
         most = most_edges(seeds.numel(), FANOUTS_OF_TWO, relations=2)
-        return ops.hetero_neighbor_sample_padded(
-            [indptr] * 2,
-            [indices] * 2,
-            [(0, 0)] * 2,
-            [indptr.numel() - 1],
-            [seeds],
-            [FANOUTS_OF_TWO] * 2,
-            key=key,
-            max_edges=[most] * 2,
+        return ops.sample_neighbors(
+            two, [seeds], [FANOUTS_OF_TWO] * 2, key, max_edges=[most] * 2
         )
 
     yield from replays(bench, f'padded {FANOUTS}', key, sample)
@@ -145,19 +144,20 @@ def launches(bench: Bench) -> Iterator[Row]:
     It is the same kernel: between hops of their own the host waits for sizes.
     """
     batches, keys = bench.batches(1024), [make_key(0)] * len(FANOUTS)
+    graph = one_relation(*bench.graph)
 
     def at_once(i: int) -> Any:
         seeds = batches[i % len(batches)]
-        return ops.sample_hops(*bench.graph, seeds, FANOUTS, key=keys)
+        return ops.sample_layers(graph, seeds, FANOUTS, keys)
 
     def hop_by_hop(i: int) -> Any:
         columns, out = batches[i % len(batches)], []
         for hop, fanout in enumerate(FANOUTS):
-            sample = ops.sample_hops(
-                *bench.graph,
+            sample = ops.sample_layers(
+                graph,
                 columns,
                 [fanout],
-                key=keys[:1],
+                keys[:1],
                 call_id=[hop],
                 return_frontier=True,
             )
@@ -183,17 +183,16 @@ def launches(bench: Bench) -> Iterator[Row]:
 def typed_layers(bench: Bench) -> Iterator[Row]:
     """Layers of a graph that is both of two relations, in one launch."""
     batches, keys = bench.batches(1024), [make_key(0)] * len(FANOUTS)
-    indptr, indices = bench.graph
-    graph = [indptr] * 2, [indices] * 2, [(0, 0)] * 2, [indptr.numel() - 1]
+    graph = two_relations(one_relation(*bench.graph))
     for title, disjoint in (('', False), (', in trees', True)):
 
         def call(i: int, disjoint: bool = disjoint) -> Any:
-            return ops.hetero_sample_hops(
-                *graph,
+            return ops.sample_layers(
+                graph,
                 [batches[i % len(batches)]],
                 [[8, 5, 3]] * 2,
-                key=keys,
-                disjoint=disjoint,
+                keys,
+                sampling=ops.Sampling(disjoint=disjoint),
             )
 
         ms, out = bench.milliseconds(call)

@@ -19,7 +19,7 @@ from neighbor import load_graph
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
-from torch_gsample import CSC, ops
+from torch_gsample import CSC, Graph, ops
 from torch_gsample.rng import make_key
 
 SEEDS = 196_615  # of an epoch, as of ogbn-products
@@ -28,7 +28,8 @@ ROUNDS = 3
 
 def calls(graph: CSC, device: str) -> dict[str, Callable[[int], object]]:
     """Returns calls, as functions of the number of a round."""
-    at = graph.indptr.to(device), graph.indices.to(device)
+    there = Graph.from_csc(graph.to(device))
+    at = there[None].indptr, there[None].indices
     generator = torch.Generator().manual_seed(12)
     epoch = torch.randperm(graph.num_cols, generator=generator)
     epoch = epoch[:SEEDS].to(device)
@@ -38,15 +39,15 @@ def calls(graph: CSC, device: str) -> dict[str, Callable[[int], object]]:
         return parts[i % len(parts)]
 
     def neighbors(size: int, fanouts: list[int]) -> Callable[[int], object]:
-        return lambda i: ops.neighbor_sample(
-            *at, seeds(size, i), fanouts, key=make_key(0, 0, i)
+        return lambda i: ops.sample_neighbors(
+            there, seeds(size, i), fanouts, make_key(0, 0, i)
         )
 
     return {
         '[15, 10, 5] of 1,024 seeds': neighbors(1024, [15, 10, 5]),
         '[25, 10] of 512 seeds': neighbors(512, [25, 10]),
-        'layers of [15, 10, 5]': lambda i: ops.sample_hops(
-            *at, seeds(1024, i), [15, 10, 5], key=[make_key(0, 0, i)] * 3
+        'layers of [15, 10, 5]': lambda i: ops.sample_layers(
+            there, seeds(1024, i), [15, 10, 5], [make_key(0, 0, i)] * 3
         ),
         'DeepWalk': lambda i: ops.random_walk(
             *at, epoch, 80, key=make_key(0, 0, i)

@@ -44,7 +44,8 @@ def frontiers(bench: Bench) -> Iterator[Row]:
 
     def call(i: int) -> Any:
         key = make_key(0, 0, i)
-        return ops.sample_frontier(indptr, start, columns, 15, key=key)
+        of_columns = {'id': columns, 'start': start}
+        return ops.sample_columns(indptr, 15, key=key, **of_columns)
 
     ms, (_, edge) = bench.milliseconds(call)
     # Lengths, places and ids are read; lengths and positions are written.

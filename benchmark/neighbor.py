@@ -23,7 +23,7 @@ from harness import (
 )
 from torch import Tensor
 
-from torch_gsample import CSC, ops
+from torch_gsample import CSC, Graph, ops
 from torch_gsample.datasets import DebianPackages, power_law
 from torch_gsample.rng import make_key
 
@@ -72,19 +72,18 @@ def load_npz(path: str) -> CSC:
 def our_sampler(
     graph: CSC, batches: list[Tensor], mode: str, weight: Tensor | None
 ) -> Sampler:
-    cum_weight = (
-        None if weight is None else ops.cumulate_weights(graph.indptr, weight)
-    )
+    known = Graph.from_csc(graph)
+    if weight is not None:
+        known = known.with_weights({None: weight})
+    sampling = ops.Sampling(disjoint=mode == 'disjoint')
 
-    def sample(i: int) -> ops.NeighborSample:
-        return ops.neighbor_sample(
-            graph.indptr,
-            graph.indices,
+    def sample(i: int) -> ops.Sample:
+        return ops.sample_neighbors(
+            known,
             batches[i % len(batches)],
             FANOUTS,
-            key=make_key(0, 0, i),
-            cum_weight=cum_weight,
-            disjoint=mode == 'disjoint',
+            make_key(0, 0, i),
+            sampling=sampling,
         )
 
     return sample
@@ -122,7 +121,7 @@ def peer_samplers(
     return peers
 
 
-def read_bound(graph: CSC, sample: ops.NeighborSample) -> tuple[float, float]:
+def read_bound(graph: CSC, sample: ops.Sample) -> tuple[float, float]:
     """Returns the seconds that a sample's random reads take at least.
 
     One read for the offset of each column, one for each edge, one for each
@@ -130,7 +129,7 @@ def read_bound(graph: CSC, sample: ops.NeighborSample) -> tuple[float, float]:
     the neighbour array costs; for the second, offsets and table entries are
     read from arrays of their own size.
     """
-    columns = int(sample.num_nodes[:-1].sum())
+    columns = int(sample.num_nodes[0, :-1].sum())
     edges = int(sample.num_edges.sum())
     edge_read = random_read_seconds(graph.num_edges, graph.indices.dtype)
     offset_read = random_read_seconds(graph.num_cols, graph.indptr.dtype)
@@ -187,7 +186,7 @@ def run_hetero(report: Report, args: argparse.Namespace) -> None:
 
     def ours(i: int) -> object:
         seeds = {'package': batches[i % len(batches)]}
-        return sampler._sample(seeds, {}, make_key(0, 0, i))
+        return sampler._draw(seeds, {}, make_key(0, 0, i))
 
     candidates: dict[str, Sampler] = {'ours': ours}
     pyg = pyg_lib_operators()

@@ -78,4 +78,39 @@ struct NeighborSampleArgs {
   SampleOptions options;
 };
 
+// Columns of one relation in which edges are selected, each column by itself.
+// What is selected are positions: `edges` has no `indices`.
+template <typename indptr_t>
+struct SampleColumnsArgs {
+  Relation<indptr_t, int64_t> edges;
+  int64_t all_cols;
+  int64_t n;
+  const int64_t* cols;         // [n] which columns, or null: all
+  const int64_t* id;           // [n] whose draws, or null: the column's
+  const int64_t* root;         // [n] the tree of a column, or null
+  const int64_t* column_time;  // [n] with edge times, else null
+  const int64_t* start;     // [n] where its edges lie, or null: as in `edges`
+  const int64_t* ptr;       // [batches + 1] where columns of each batch begin,
+                            // or null: there is one
+  const uint64_t* streams;  // [batches] keys of the draws
+  int64_t batches;
+  int64_t k;  // edges a column; -1 takes all
+  SampleOptions options;
+
+  GSAMPLE_HD int64_t column(int64_t i) const {
+    return cols == nullptr ? i : cols[i];
+  }
+  // The tree and the node whose draws column v takes, which is the i-th.
+  GSAMPLE_HD uint32_t tree_of(int64_t i) const {
+    return root == nullptr ? 0 : static_cast<uint32_t>(root[i]);
+  }
+  GSAMPLE_HD uint64_t node_of(int64_t i, int64_t v) const {
+    return static_cast<uint64_t>(id == nullptr ? v : id[i]);
+  }
+  // The position of edge e of column v.
+  GSAMPLE_HD int64_t position(int64_t i, int64_t v, int64_t e) const {
+    return start == nullptr ? e : start[i] + (e - edges.indptr[v]);
+  }
+};
+
 }  // namespace gsample

@@ -26,7 +26,7 @@ DOCS = Path(__file__).resolve().parent
 WALK = DOCS / 'how_a_sampler_is_compiled.md'
 _NOTICE = '<!-- Made by `make docs-pages`: do not edit. -->'
 #: Modules without ``__all__`` whose names are public.
-_MODULES = 'formats', 'placement', 'rng', 'testing'
+_MODULES = 'placement', 'rng', 'testing'
 _BEGIN, _END = '<!-- begin: the passes -->', '<!-- end: the passes -->'
 
 
@@ -71,6 +71,8 @@ def _reference(name: str) -> str:
         rest = _names()
     else:
         directive += '   :members:\n'
+    if name == 'torch_gsample.sparse_sample':
+        directive += '   :inherited-members:\n'
     return f'# {name}\n\n{_NOTICE}\n\n```{{eval-rst}}\n{directive}```\n{rest}'
 
 

@@ -12,6 +12,27 @@ def pytest_addoption(parser):
     )
 
 
+#: What takes long, longest first: no process is left alone with it at the end.
+_SLOW = (
+    'tests/spark/',
+    'tests/examples/',
+    'tests/cuda/',
+    'tests/compiler/',
+    'tests/loader/',
+    'tests/core/',
+)
+
+
+def pytest_collection_modifyitems(items):
+    """Sorts tests by how long their folders take."""
+
+    def rank(item):
+        starts = (item.nodeid.startswith(path) for path in _SLOW)
+        return next((i for i, slow in enumerate(starts) if slow), len(_SLOW))
+
+    items.sort(key=rank)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     """Files go to processes whole; those with Spark share a process."""
@@ -26,6 +47,10 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 @pytest.fixture(autouse=True)
-def _same_generator_state():
-    """Tests draw the same whichever others ran before them."""
+def _same_state():
+    """Tests draw the same, by as many threads, whatever ran before them."""
     torch.manual_seed(12345)
+    threads = torch.get_num_threads()
+    yield
+    if torch.get_num_threads() != threads:
+        torch.set_num_threads(threads)

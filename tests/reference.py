@@ -6,8 +6,8 @@ matrices are in reference_matrix.py. Do not make this faster: make it easier to
 read.
 """
 
-import itertools
 import math
+from itertools import pairwise
 
 from tests.reference_core import (
     Stream,
@@ -17,42 +17,31 @@ from tests.reference_core import (
     fixed_point_shift,
     stream_key,
 )
-from tests.reference_edge_map import edge_map  # noqa: F401
-from tests.reference_frontier import sample_frontier  # noqa: F401
-from tests.reference_layers import hetero_sample_hops  # noqa: F401
-from tests.reference_matrix import (  # noqa: F401
-    labor_scale,
-    next_key,
-    random_uniform,
-    sample_cols,
-    sample_hops,
-    sample_nodes,
-    slice_cols,
-    slice_rows,
-    sum_columns,
-    unique_nodes,
-)
-from tests.reference_neighbor import (  # noqa: F401
-    hetero_neighbor_sample,
-    hetero_neighbor_sample_padded,
-    neighbor_sample,
-    neighbor_sample_padded,
-)
-from tests.reference_segments import (  # noqa: F401
-    positive_weights_segments,
-    sample_nodes_segments,
-    slice_rows_segments,
-    unique_nodes_segments,
-)
-from tests.reference_vertex_map import (  # noqa: F401
+from tests.reference_kernels import (  # noqa: F401
+    edge_map,
     product_by_type,
     project_edges,
+    run_kernel,
     sum_outer_by_type,
     sum_outer_edges,
     vertex_map,
     vertex_relations,
     vertex_unit,
 )
+from tests.reference_layers import sample_layers  # noqa: F401
+from tests.reference_matrix import (  # noqa: F401
+    joined,
+    labor_scale,
+    next_key,
+    random_uniform,
+    sample_columns,
+    sample_nodes,
+    slice_cols,
+    slice_rows,
+    sum_columns,
+    unique_nodes,
+)
+from tests.reference_neighbor import sample_neighbors  # noqa: F401
 from tests.reference_walk import (  # noqa: F401
     forest_fire,
     metapath_walk,
@@ -88,7 +77,7 @@ def check_csc(indptr, indices, num_rows):
 
 def cumulate_weights(indptr, weight):
     out, zeros = [], [0] * -(-(len(indptr) - 1) // 64)
-    for v, (begin, end) in enumerate(itertools.pairwise(indptr)):
+    for v, (begin, end) in enumerate(pairwise(indptr)):
         column = weight[begin:end]
         zeros[v // 64] |= (0 in column) << v % 64
         shift = fixed_point_shift(max(column, default=0), len(column))
@@ -99,10 +88,17 @@ def cumulate_weights(indptr, weight):
     return out + [(word + 2**63) % 2**64 - 2**63 for word in zeros]
 
 
-def positive_weights(weight):
-    index = [i for i, w in enumerate(weight) if w > 0]
-    positive = [weight[i] for i in index]
-    return index, cumulate_weights([0, len(index)], positive)
+def positive_weights(weight, ptr=None):
+    index, out_ptr = joined(
+        [
+            [i for i in range(first, end) if weight[i] > 0]
+            for first, end in pairwise(
+                [0, len(weight)] if ptr is None else ptr
+            )
+        ]
+    )
+    sums = cumulate_weights(out_ptr, [weight[i] for i in index])
+    return (index, sums) if ptr is None else (index, sums, out_ptr)
 
 
 # Features, subgraphs and negatives.
@@ -154,7 +150,7 @@ def negative_sample(
     relation = NEGATIVE_TARGET if target else NEGATIVE_SOURCE
     stream = stream_key(key[0], call_id, relation)
     cum = cum_weight or list(range(1, num_nodes + 1))
-    weights = [b - a for a, b in itertools.pairwise([0, *cum[:num_nodes]])]
+    weights = [b - a for a, b in pairwise([0, *cum[:num_nodes]])]
     out = []
     for i, item in enumerate(id):
         limit, edges = num_nodes, []

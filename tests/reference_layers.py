@@ -1,43 +1,54 @@
-"""Layers of graphs with node and edge types: plain loops."""
+"""Layers: plain loops."""
 
 from tests.reference_columns import Options, make_relations, sample_column
 from tests.reference_core import Stream, stream_key
 
 EPOCH_SCOPE = -1
-NODES = 1  # of the rules of a frontier
 
 
-def hetero_sample_hops(
-    indptr,
-    indices,
-    src,
-    dst,
+def next_columns(rule, columns, seen, rows):
+    """The columns of the next hop, and the nodes of all hops."""
+    before = {'row': [], 'unseen': seen}.get(rule, columns)
+    seen = list(dict.fromkeys(before + rows))
+    skipped = len(before) if rule in ('new', 'unseen') else 0
+    return seen[skipped:], seen
+
+
+def sample_layers(
+    graph,
+    ends,
     num_nodes,
     seeds,
     fanouts,
-    cum_weight,
-    edge_time,
-    seed_time,
     key,
     call_id,
-    *,
     frontier=1,
+    sorted=False,
+    replace=False,
+    disjoint=False,
+    last=False,
+    time_window=None,
     return_frontier=False,
-    **options,
+    num_threads=0,
+    seed_time=None,
 ):
-    options = Options(**options)
+    options = Options(time_window, int(last), replace, disjoint)
+    rule = ('row', 'nodes', 'new', 'unseen')[frontier]
+    fields = len(graph) // max(len(ends) // 2, 1)
+    of_field = [graph[i::fields] for i in range(fields)]
+    indptr, indices, cum_weight, edge_time = ([*of_field] + [[]] * 4)[:4]
     relations = make_relations(
-        indptr, indices, src, dst, fanouts, cum_weight, edge_time
+        indptr, indices, ends[::2], ends[1::2], fanouts, cum_weight, edge_time
     )
     columns, tree_time = [], []  # (node, tree); a tree for each seed
     for t, of_type in enumerate(seeds):
         columns.append([])
         for i, seed in enumerate(of_type):
-            columns[t].append((seed, len(tree_time) * options.disjoint))
+            columns[t].append((seed, len(tree_time) * disjoint))
             tree_time.append(seed_time[t][i] if seed_time else None)
-    out = [], [], [], [], []
+    out, seen = ([], [], [], [], []), [list(c) for c in columns]
     for hop in range(len(key)):
-        after = [list(c) if frontier == NODES else [] for c in columns]
+        rows = [[] for _ in columns]
         for r, relation in enumerate(relations):
             stream = stream_key(key[hop][0], call_id[hop], r)
             begin, row, edge = [0], [], []
@@ -47,19 +58,23 @@ def hetero_sample_hops(
                     relation,
                     v,
                     relation.fanouts[hop],
-                    tree_time[tree],
+                    tree_time[tree] if seed_time else None,
                     Stream(stream, root, v),
                     options,
                 ):
                     row.append(relation.indices[e])
                     edge.append(e)
-                    after[relation.src].append((row[-1], tree))
+                    rows[relation.src].append((row[-1], tree))
                 begin.append(len(edge))
             for items, item in zip(out, (begin, row, edge), strict=False):
                 items.append(item)
         if return_frontier or hop + 1 < len(key):
-            columns = [list(dict.fromkeys(of_type)) for of_type in after]
-            for of_type in columns:
-                out[3].append([node for node, _ in of_type])
-                out[4].append([t for _, t in of_type if options.disjoint])
+            for t, of_type in enumerate(columns):
+                columns[t], seen[t] = next_columns(
+                    rule, of_type, seen[t], rows[t]
+                )
+                columns[t].sort() if sorted else None
+                out[3].append([node for node, _ in columns[t]])
+                if disjoint:
+                    out[4].append([tree for _, tree in columns[t]])
     return out

@@ -1,6 +1,6 @@
 """The operators of matrices again: plain loops over Python integers."""
 
-import itertools
+from itertools import accumulate, chain, pairwise
 
 import torch
 
@@ -26,13 +26,36 @@ def slice_cols(indptr, indices, cols, *, num_threads=0):
     return begin, [indices[e] for e in edge], edge
 
 
-def slice_rows(indptr, indices, num_rows, rows, cols=None, *, num_threads=0):
+def slice_rows(
+    indptr,
+    indices,
+    num_rows,
+    rows,
+    cols=None,
+    row_ptr=None,
+    col_ptr=None,
+    whole=True,
+    num_threads=0,
+):
+    columns = list(range(len(indptr) - 1) if cols is None else cols)
+    if row_ptr is None:
+        row_ptr, col_ptr = [0, len(rows)], [0, len(columns)]
     begin, found = [0], []
-    for v in range(len(indptr) - 1) if cols is None else cols:
-        for e in range(indptr[v], indptr[v + 1]):
-            found += [(i, e) for i, r in enumerate(rows) if r == indices[e]]
-        begin.append(len(found))
+    spans = zip(pairwise(row_ptr), pairwise(col_ptr), strict=True)
+    for (r, r_end), (c, c_end) in spans:
+        for v in columns if cols is None and whole else columns[c:c_end]:
+            for e in range(indptr[v], indptr[v + 1]):
+                found += [
+                    (i, e) for i in range(r, r_end) if rows[i] == indices[e]
+                ]
+            begin.append(len(found))
     return begin, [i for i, _ in found], [e for _, e in found]
+
+
+def joined(parts):
+    """The items of all batches, and where those of each begin."""
+    ptr = [0, *accumulate(map(len, parts))]
+    return list(chain.from_iterable(parts)), ptr
 
 
 def batch_of(place, ptr):
@@ -41,7 +64,7 @@ def batch_of(place, ptr):
     return batch
 
 
-def sample_cols(
+def sample_columns(
     indptr,
     k,
     key,
@@ -51,61 +74,25 @@ def sample_cols(
     id=None,
     cum_weight=None,
     replace=False,
-    num_threads=0,
     ptr=None,
+    columns=None,
+    options=None,
 ):
-    matrix = Relation(indptr, [], 0, 0, [k], cum_weight, [])
+    start, root, edge_time, column_time = [*(columns or []), *[None] * 4][:4]
+    _, relation, last, time_window = [*(options or [0, 0, 0]), None][:4]
+    matrix = Relation(indptr, [], 0, 0, [k], cum_weight, edge_time)
+    options = Options(time_window, int(last), replace)
     begin, edge = [0], []
     for i, v in enumerate(range(len(indptr) - 1) if cols is None else cols):
         batch = 0 if ptr is None else batch_of(i, ptr)
-        stream = stream_key(key[batch], call_id, 0)
-        draw = Stream(stream, 0, v if id is None else id[i])
-        options = Options(replace=replace)
-        edge += sample_column(matrix, v, k, None, draw, options)
+        stream = stream_key(key[batch], call_id, relation)
+        node, tree = v if id is None else id[i], root[i] if root else 0
+        time = column_time[i] if column_time else None
+        draw = Stream(stream, tree, node)
+        for e in sample_column(matrix, v, k, time, draw, options):
+            edge.append(start[i] + e - indptr[v] if start else e)
         begin.append(len(edge))
     return begin, edge
-
-
-def sample_hops(
-    indptr,
-    indices,
-    seeds,
-    fanouts,
-    key,
-    call_id,
-    *,
-    cum_weight=None,
-    frontier=1,
-    sorted=False,
-    replace=False,
-    return_frontier=False,
-    num_threads=0,
-):
-    out = [], [], [], []
-    columns = seen = list(seeds)
-    for hop, k in enumerate(fanouts):
-        begin, edge = sample_cols(
-            indptr,
-            k,
-            key[hop],
-            call_id[hop],
-            cols=columns,
-            cum_weight=cum_weight,
-            replace=replace,
-        )
-        row = [indices[e] for e in edge]
-        rule = ('row', 'nodes', 'new', 'unseen')[frontier]
-        before = {'row': [], 'unseen': seen}.get(rule, columns)
-        seen = list(dict.fromkeys(before + row))
-        skipped = len(before) if rule in ('new', 'unseen') else 0
-        columns = seen[skipped:]
-        if sorted:
-            columns.sort()
-        for items, item in zip(out, (begin, row, edge, columns), strict=True):
-            items.append(item)
-    if not return_frontier and fanouts:
-        out[3].pop()
-    return out
 
 
 def sample_nodes(
@@ -116,30 +103,51 @@ def sample_nodes(
     *,
     cum_weight=None,
     replace=False,
+    ptr=None,
     device_of=None,  # where to draw, which changes nothing
 ):
-    draw = Stream(stream_key(key[0], call_id, SAMPLE_NODES), 0, 0)
-    if not replace or num_nodes == 0:
-        k = min(k, num_nodes)
-    has_zero = cum_weight and cum_weight[num_nodes] & 1
-    if k == num_nodes and not replace and not has_zero:
-        return list(range(num_nodes))
-    if cum_weight:
-        sums = [0, *cum_weight[:num_nodes]]
-        weights = [b - a for a, b in itertools.pairwise(sums)]
+    parts = []
+    for batch, row in enumerate(key):
+        # Without pointers, each batch chooses from all nodes.
+        column = 0 if ptr is None else batch
+        first, end = (0, num_nodes) if ptr is None else ptr[batch : batch + 2]
+        draw = Stream(stream_key(row, call_id, SAMPLE_NODES), 0, 0)
+        weights, has_zero = None, False
+        if cum_weight:
+            sums = [0, *cum_weight[first:end]]
+            weights = [b - a for a, b in pairwise(sums)]
+            has_zero = cum_weight[num_nodes + column // 64] >> column % 64 & 1
+        part = choose(draw, end - first, k, weights, has_zero, replace)
+        parts.append([first + node for node in part])
+    return parts[0] if ptr is None and len(key) == 1 else joined(parts)
+
+
+def choose(draw, n, k, weights, has_zero, replace):
+    """The nodes of one batch, of which there are n."""
+    if not replace or n == 0:
+        k = min(k, n)
+    if k == n and not replace and not has_zero:
+        return list(range(n))
+    if weights:
         if replace:
             return select_weighted_with_replacement(draw, weights, k)
         return select_weighted_without_replacement(draw, weights, k)
     if replace:
-        return select_with_replacement(draw, num_nodes, k)
-    return select_without_replacement(draw, num_nodes, k)
+        return select_with_replacement(draw, n, k)
+    return select_without_replacement(draw, n, k)
 
 
-def unique_nodes(id, num_nodes, sorted=False):
-    node = list(dict.fromkeys(id))
-    if sorted:
-        node.sort()
-    return node, [node.index(i) for i in id]
+def unique_nodes(id, num_nodes, sorted=False, ptr=None):
+    nodes, local = [], []
+    for first, end in pairwise([0, len(id)] if ptr is None else ptr):
+        before = sum(map(len, nodes))
+        node = list(dict.fromkeys(id[first:end]))
+        if sorted:
+            node.sort()
+        nodes.append(node)
+        local += [before + node.index(i) for i in id[first:end]]
+    node, out_ptr = joined(nodes)
+    return (node, local) if ptr is None else (node, local, out_ptr)
 
 
 def random_uniform(id, key, call_id=0):
@@ -155,7 +163,7 @@ def next_key(state):
 
 def sum_columns(indptr, value, perm=None):
     out = []
-    for begin, end in itertools.pairwise(indptr):
+    for begin, end in pairwise(indptr):
         edges = range(begin, end)
         out.append(sum(value[perm[e] if perm else e] for e in edges))
     return out
@@ -164,7 +172,7 @@ def sum_columns(indptr, value, perm=None):
 def labor_scale(indptr, weight, k):
     """By bisection of the equation."""
     out = []
-    for begin, end in itertools.pairwise(indptr):
+    for begin, end in pairwise(indptr):
         column, n = weight[begin:end], end - begin
         low, high = 0.0, 1 / min(column, default=1)
         for _ in range(200):

@@ -29,31 +29,37 @@ class Nodes:
         self.num_nodes.append(len(self.frontier))
 
 
-def hetero_neighbor_sample(
-    indptr,
-    indices,
-    src,
-    dst,
+def sample_neighbors(
+    graph,
+    ends,
     num_nodes,
     seeds,
     fanouts,
-    cum_weight,
-    edge_time,
-    seed_time,
     key,
     call_id=0,
-    **options,
+    replace=False,
+    disjoint=False,
+    last=False,
+    time_window=None,
+    return_edge_id=True,
+    num_threads=0,
+    seed_time=None,
+    max_edges=None,
 ):
-    options = Options(**options)
-    hops = len(fanouts) // len(indptr) if indptr else 0
+    options = Options(time_window, int(last), replace, disjoint)
+    src, dst = ends[::2], ends[1::2]
+    fields = len(graph) // len(src) if src else 2
+    columns = [graph[field::fields] for field in range(fields)]
+    cum_weight, edge_time = columns[2:] or ([], [])
+    hops = len(fanouts) // len(src) if src else 0
     relations = make_relations(
-        indptr, indices, src, dst, fanouts, cum_weight, edge_time
+        *columns[:2], src, dst, fanouts, cum_weight, edge_time
     )
     nodes = [Nodes() for _ in num_nodes]
     tree_time = []  # a tree for each seed of any type
     for t, sample in enumerate(nodes):
         for i, seed in enumerate(seeds[t]):
-            sample.add(seed, len(tree_time) if options.disjoint else 0)
+            sample.add(seed, len(tree_time) if disjoint else 0)
             tree_time.append(seed_time[t][i] if seed_time else None)
         sample.end_hop()
     edges = [[] for _ in relations]  # (row, col, edge)
@@ -80,131 +86,44 @@ def hetero_neighbor_sample(
             num_edges[r].append(len(edges[r]) - before)
         for sample in nodes:
             sample.end_hop()
-    return sample_outputs(nodes, edges, num_edges, options)
-
-
-def sample_outputs(nodes, edges, num_edges, options):
+    counts = joined([s.num_nodes for s in nodes] + num_edges)
+    items = [sample.items for sample in nodes]
+    if max_edges is not None:
+        counts += [0, 0, 0, 0]
+        edges = pad(edges, max_edges, (-1, -1, -1))
+        items = pad(
+            items,
+            most_nodes(src, num_nodes, seeds, max_edges, disjoint),
+            (-1, -1),
+        )
+    edges, items = joined(edges), joined(items)
     return (
-        [[row for row, _, _ in e] for e in edges],
-        [[col for _, col, _ in e] for e in edges],
-        [[node for node, _ in sample.items] for sample in nodes],
-        [[e for _, _, e in rel if options.return_edge_id] for rel in edges],
-        [
-            [tree for _, tree in sample.items if options.disjoint]
-            for sample in nodes
-        ],
-        [sample.num_nodes for sample in nodes],
-        num_edges,
+        [row for row, _, _ in edges],
+        [col for _, col, _ in edges],
+        [node for node, _ in items],
+        [e for _, _, e in edges if return_edge_id],
+        [tree for _, tree in items if disjoint],
+        counts,
     )
 
 
-def neighbor_sample(
-    indptr,
-    indices,
-    seeds,
-    fanouts,
-    key,
-    call_id=0,
-    *,
-    cum_weight=None,
-    edge_time=None,
-    seed_time=None,
-    **options,
-):
-    """One node type and one relation."""
-    out = hetero_neighbor_sample(
-        [indptr],
-        [indices],
-        [0],
-        [0],
-        [len(indptr) - 1],
-        [seeds],
-        fanouts,
-        [cum_weight],
-        [edge_time],
-        [seed_time] if seed_time is not None else [],
-        key,
-        call_id,
-        **options,
-    )
-    return tuple(of_all[0] for of_all in out)
+def joined(lists):
+    return [item for items in lists for item in items]
 
 
-def hetero_neighbor_sample_padded(
-    indptr,
-    indices,
-    src,
-    dst,
-    num_nodes,
-    seeds,
-    fanouts,
-    cum_weight,
-    edge_time,
-    seed_time,
-    key,
-    max_edges,
-    call_id=0,
-    **options,
-):
-    """The same, with -1 where nothing is, and no fault."""
-    graphs = indptr, indices, src, dst, num_nodes, seeds, fanouts
-    row, col, node, edge, batch, *counts = hetero_neighbor_sample(
-        *graphs, cum_weight, edge_time, seed_time, key, call_id, **options
-    )
-    disjoint = options.get('disjoint', False)
-    edge_id = options.get('return_edge_id', True)
-    max_nodes = []
+def most_nodes(src, num_nodes, seeds, max_edges, disjoint):
+    """The most nodes of each type."""
+    sizes = []
     for t, known in enumerate(num_nodes):
         new = sum(max_edges[r] for r, rows in enumerate(src) if rows == t)
         new = new if disjoint else min(new, max(known, 1))
-        max_nodes.append(len(seeds[t]) + new)
-
-    def pad(lists, sizes, wanted=True):
-        return [
-            items + [-1] * (size - len(items)) if wanted else []
-            for items, size in zip(lists, sizes, strict=True)
-        ]
-
-    return (
-        pad(row, max_edges),
-        pad(col, max_edges),
-        pad(node, max_nodes),
-        pad(edge, max_edges, edge_id),
-        pad(batch, max_nodes, disjoint),
-        *counts,
-        [0, 0, 0, 0],
-    )
+        sizes.append(len(seeds[t]) + new)
+    return sizes
 
 
-def neighbor_sample_padded(
-    indptr,
-    indices,
-    seeds,
-    fanouts,
-    key,
-    max_edges,
-    call_id=0,
-    *,
-    cum_weight=None,
-    edge_time=None,
-    seed_time=None,
-    **options,
-):
-    """One node type and one relation."""
-    *out, fault = hetero_neighbor_sample_padded(
-        [indptr],
-        [indices],
-        [0],
-        [0],
-        [len(indptr) - 1],
-        [seeds],
-        fanouts,
-        [cum_weight],
-        [edge_time],
-        [seed_time] if seed_time is not None else [],
-        key,
-        [max_edges],
-        call_id,
-        **options,
-    )
-    return *[of_all[0] for of_all in out], fault[:3]
+def pad(lists, sizes, item):
+    """Lists of given sizes, with an item where nothing is."""
+    return [
+        items + [item] * (size - len(items))
+        for items, size in zip(lists, sizes, strict=True)
+    ]

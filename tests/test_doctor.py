@@ -90,3 +90,43 @@ def test_a_gpu_needs_kernels(monkeypatch):
     assert 'GSAMPLE_CUDA=1' in finding('gpu').advice
     monkeypatch.setattr(doctor, 'has_cuda_kernel', lambda _: True)
     assert finding('gpu').state == 'ok'
+
+
+def test_threads_that_spin_are_named(monkeypatch):
+    monkeypatch.setattr(torch, 'get_num_threads', lambda: 2)
+    monkeypatch.delenv('OMP_WAIT_POLICY', raising=False)
+    assert 'OMP_WAIT_POLICY=PASSIVE' in finding('waiting').advice
+    monkeypatch.setenv('OMP_WAIT_POLICY', 'passive')
+    assert finding('waiting').state == 'ok'
+    monkeypatch.delenv('OMP_WAIT_POLICY')
+    monkeypatch.setattr(torch, 'get_num_threads', lambda: 1)
+    assert finding('waiting').state == 'ok'
+
+
+@pytest.mark.parametrize(
+    ('variable', 'value', 'state'),
+    [
+        ('MALLOC_MMAP_MAX_', '0', 'ok'),
+        ('MALLOC_MMAP_MAX_', '65536', 'slow'),
+        ('GLIBC_TUNABLES', 'a.b=1:glibc.malloc.mmap_max=0', 'ok'),
+        ('LD_PRELOAD', '/usr/lib/libjemalloc.so.2', 'ok'),
+        ('LD_PRELOAD', '/usr/lib/libasan.so', 'slow'),
+    ],
+)
+def test_allocators_that_keep_no_pages_are_named(
+    monkeypatch, variable, value, state
+):
+    monkeypatch.setattr(doctor.platform, 'libc_ver', lambda: ('glibc', '2.36'))
+    for name in ('MALLOC_MMAP_MAX_', 'GLIBC_TUNABLES', 'LD_PRELOAD'):
+        monkeypatch.delenv(name, raising=False)
+    assert finding('allocator').state == 'slow'
+    monkeypatch.setenv(variable, value)
+    assert finding('allocator').state == state
+    assert ('MALLOC_MMAP_MAX_=0' in finding('allocator').advice) == (
+        state == 'slow'
+    )
+
+
+def test_other_allocators_are_left_alone(monkeypatch):
+    monkeypatch.setattr(doctor.platform, 'libc_ver', lambda: ('', ''))
+    assert finding('allocator').state == 'ok'

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from tests.ops.cases import arguments
+from tests.ops.neighbors import sample_one
 from torch_gsample import ops
 from torch_gsample.rng import make_key
 from torch_gsample.testing import (
@@ -27,7 +28,7 @@ FANOUTS = [2, 2]
 
 
 def sample(fanouts=FANOUTS, **options):
-    return ops.neighbor_sample(
+    return sample_one(
         GRAPH.indptr,
         GRAPH.indices,
         SEEDS,
@@ -128,7 +129,7 @@ def test_faults_are_seen(fault):
 def test_rows_refer_to_the_first_of_equal_seeds():
     loop = small_graph('self_loop')
     args = (loop.indptr, loop.indices, torch.tensor([0, 0]), [1])
-    out = ops.neighbor_sample(*args, key=make_key(0))
+    out = sample_one(*args, key=make_key(0))
     assert_valid_sample(out, *args)
     with pytest.raises(AssertionError):
         assert_valid_sample(out._replace(row=torch.tensor([0, 1])), *args)
@@ -208,7 +209,7 @@ def test_times_are_seen():
         'disjoint': True,
     }
     args = (graph.indptr, graph.indices, seeds, [3, 2])
-    out = ops.neighbor_sample(*args, key=make_key(0), **options)
+    out = sample_one(*args, key=make_key(0), **options)
     assert_valid_sample(out, *args, **options)
     for name, value in {
         'temporal_strategy': 'uniform',
@@ -217,17 +218,17 @@ def test_times_are_seen():
     }.items():
         other = {**options, name: value}
         assert_valid_sample(
-            ops.neighbor_sample(*args, key=make_key(0), **other),
+            sample_one(*args, key=make_key(0), **other),
             *args,
             **other,
         )
     for seed in range(3):
         other = {**options, 'seed_time': torch.tensor([8, 8, 8, 8])}
-        late = ops.neighbor_sample(*args, key=make_key(seed), **other)
+        late = sample_one(*args, key=make_key(seed), **other)
         with pytest.raises(AssertionError):
             assert_valid_sample(late, *args, **options)
         other = {**options, 'temporal_strategy': 'uniform'}
-        any_edge = ops.neighbor_sample(*args, key=make_key(seed), **other)
+        any_edge = sample_one(*args, key=make_key(seed), **other)
         with pytest.raises(AssertionError):
             assert_valid_sample(any_edge, *args, **options)
 
@@ -238,7 +239,7 @@ def test_small_graphs_are_well_formed(index_dtypes):
     for name in SMALL_GRAPHS:
         graph = to_dtypes(small_graph(name), index_dtypes)
         assert (graph.indptr.dtype, graph.indices.dtype) == index_dtypes
-        ops.check_csc(graph.indptr, graph.indices, graph.num_rows)
+        ops.formats.check_csc(graph.indptr, graph.indices, graph.num_rows)
         assert graph.num_cols == graph.num_rows
 
 

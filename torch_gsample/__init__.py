@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from torch_gsample import algorithms, loader, nn, ops, rng
 from torch_gsample.compiler import compile, explain
-from torch_gsample.formats import CSC
+from torch_gsample.csc import CSC
+from torch_gsample.graph import Graph
+from torch_gsample.graph_input import as_graph
 from torch_gsample.patch import patch_pyg
 from torch_gsample.samplers import (
     FastGCNSampler,
@@ -41,6 +43,7 @@ __version__ = '0.1.0'
 __all__ = [
     'CSC',
     'FastGCNSampler',
+    'Graph',
     'HGTSampler',
     'KeyedSampler',
     'LaborSampler',
@@ -53,6 +56,7 @@ __all__ = [
     'SparseSample',
     '__version__',
     'algorithms',
+    'as_graph',
     'compile',
     'explain',
     'forget',

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import torch
 
+from torch_gsample.torch_private import has_kernel
+
 PATH = Path(__file__).with_name('_C.so')
 
 
@@ -30,7 +32,6 @@ def load() -> None:
 
 def has_cuda_kernel(operator: str) -> bool:
     """Whether an operator runs on GPUs in this build."""
-    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
     return has_kernel(f'gsample::{operator}', 'CUDA')
 
 

@@ -14,7 +14,7 @@ import torch
 from torch_gsample._library import PATH, has_cuda_kernel
 from torch_gsample.codegen.build import FLAGS, BuildError, build
 
-State = Literal['ok', 'missing', 'too old', 'broken']
+State = Literal['ok', 'missing', 'too old', 'broken', 'slow']
 
 #: What each package is for, its first version, and whether nothing works
 #: without it. A package without a version is not ours to choose.
@@ -46,7 +46,8 @@ class Finding:
 
     Args:
         part (str): Its name.
-        state (str): ``'ok'``, ``'missing'``, ``'too old'`` or ``'broken'``.
+        state (str): ``'ok'``, ``'missing'``, ``'too old'``, ``'broken'`` or
+            ``'slow'``.
         found (str): What was found.
         used_for (str): What needs it.
         advice (str): How to get it, if it is not as it should be.
@@ -79,7 +80,10 @@ def examine() -> list[Finding]:
         _cpu(),
         _gpu(),
         _compiler(),
-    ] + (programs)
+        _waiting(),
+        _allocator(),
+        *programs,
+    ]
 
 
 def is_sound(findings: list[Finding]) -> bool:
@@ -123,7 +127,7 @@ def _program(name: str) -> Finding:
 
 
 def _extension() -> Finding:
-    kind = 'CPU and CUDA' if has_cuda_kernel('neighbor_sample') else 'CPU'
+    kind = 'CPU and CUDA' if has_cuda_kernel('sample_neighbors') else 'CPU'
     found = f'{kind}, {PATH.stat().st_size >> 10} KiB'
     return Finding('extension', 'ok', found, 'everything', needed=True)
 
@@ -135,6 +139,36 @@ def _cpu() -> Finding:
     return Finding('cpu', 'ok', found, 'everything', needed=True)
 
 
+def _waiting() -> Finding:
+    """OpenMP's threads wait for each other by spinning, unless told not to."""
+    policy = os.environ.get('OMP_WAIT_POLICY', '')
+    found, use = f'OMP_WAIT_POLICY={policy}', 'operators of torch on the CPU'
+    if torch.get_num_threads() == 1 or policy.lower() == 'passive':
+        return Finding('waiting', 'ok', found, use)
+    advice = 'set OMP_WAIT_POLICY=PASSIVE where other programs run as well'
+    return Finding('waiting', 'slow', found, use, advice)
+
+
+def _allocator() -> Finding:
+    """The C library gives large tensors back to the system, page by page."""
+    use = 'large tensors of torch on the CPU'
+    preloaded = os.environ.get('LD_PRELOAD', '')
+    for name in ('jemalloc', 'tcmalloc', 'mimalloc'):
+        if name in preloaded:
+            return Finding('allocator', 'ok', name, use)
+    if platform.libc_ver()[0] != 'glibc':
+        return Finding('allocator', 'ok', 'not of glibc', use)
+    tunables = os.environ.get('GLIBC_TUNABLES', '')
+    kept = os.environ.get('MALLOC_MMAP_MAX_') == '0'
+    if kept or 'glibc.malloc.mmap_max=0' in tunables.split(':'):
+        return Finding('allocator', 'ok', 'glibc, pages are kept', use)
+    advice = (
+        'to keep their pages, set MALLOC_MMAP_MAX_=0 and '
+        'MALLOC_TRIM_THRESHOLD_=17179869184'
+    )
+    return Finding('allocator', 'slow', 'glibc', use, advice)
+
+
 def _gpu() -> Finding:
     use = 'samplers on a GPU'
     if not torch.cuda.is_available():
@@ -143,7 +177,7 @@ def _gpu() -> Finding:
         advice = 'a GPU with its driver, and torch for CUDA'
         return Finding('gpu', 'missing', found, use, advice)
     found = f'{torch.cuda.get_device_name()}, CUDA {torch.version.cuda}'
-    if not has_cuda_kernel('neighbor_sample'):
+    if not has_cuda_kernel('sample_neighbors'):
         advice = 'build the extension with GSAMPLE_CUDA=1'
         return Finding('gpu', 'missing', f'{found}, no kernels', use, advice)
     return Finding('gpu', 'ok', found, use)

@@ -15,7 +15,7 @@ from torch_geometric import nn as pyg_nn
 from torch_geometric import sampler as pyg_sampler
 
 from torch_gsample import loader, nn, samplers
-from torch_gsample.samplers import bidirectional
+from torch_gsample.samplers.neighbor import bidirectional
 
 #: Versions of PyG: the first that is supported, the first that was not tried.
 _VERSIONS = (2, 7), (2, 9)
@@ -51,7 +51,7 @@ _OURS: dict[type, type] = {
 }
 
 
-#: What is changed now, and by whom; the last one to undo it changes it back.
+#: What is patched now, and the patches; the last one to end restores it.
 _changed: list[tuple[ModuleType, str, type, type]] = []
 _active: list['Patch'] = []
 _lock = threading.RLock()

@@ -18,6 +18,7 @@ from torch.utils.data import get_worker_info
 
 from torch_gsample import _library
 from torch_gsample._library import has_cuda_kernel
+from torch_gsample.torch_private import is_cuda_lost
 
 GraphPlacement: TypeAlias = Literal['gpu', 'uva', 'auto']
 
@@ -76,7 +77,7 @@ def _check_cuda(name: str, device: torch.device) -> torch.device:
 
 
 def _check_built(name: str, device: torch.device) -> None:
-    if not has_cuda_kernel('neighbor_sample'):
+    if not has_cuda_kernel('sample_neighbors'):
         raise ValueError(
             f"{name}: 'device' is {device}, but this torch_gsample was built "
             f'without CUDA; build it with GSAMPLE_CUDA=1'
@@ -101,7 +102,7 @@ def check_process(name: str) -> None:
             f"DataLoader; set 'num_workers' to 0 (the next batches are made "
             f'in a thread meanwhile)'
         )
-    if torch.cuda._is_in_bad_fork():
+    if is_cuda_lost():
         raise RuntimeError(
             f'{name}: CUDA cannot be used in a process that was forked after '
             f'CUDA was used (process {os.getpid()})'

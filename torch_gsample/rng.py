@@ -128,17 +128,17 @@ class BatchKeys:
 
     Args:
         num_batches (int): How many batches there are.
-        num_draws (int, optional): How many draws the program makes for a
-            batch. If not given, batches must run one by one.
 
     Raises:
         ValueError: If the key of the scope has not a row for each batch.
     """
 
-    def __init__(self, num_batches: int, num_draws: int | None = None):
+    def __init__(self, num_batches: int):
         scope = _program.get()
+        self._num_batches = num_batches
         self._scope = scope if isinstance(scope, _Program) else None
-        self._first, self._drawn = 0, None
+        self._first = 0
+        self._drawn: list[list[Tensor]] | None = None
         if self._scope is not None:
             rows, self._first = self._scope.key.shape[0], self._scope.num_calls
             if rows != num_batches:
@@ -146,10 +146,17 @@ class BatchKeys:
                     'super_batch: the key of the program_scope must have a '
                     f'row for each of {num_batches} batches (got {rows})'
                 )
-        elif num_draws is not None:
+
+    def draw(self, num_draws: int) -> None:
+        """Draws the keys of all batches, before several run together.
+
+        Args:
+            num_draws (int): How many draws the program makes for a batch.
+        """
+        if self._scope is None and self._drawn is None:
             self._drawn = [
                 [current_program()[0] for _ in range(num_draws)]
-                for _ in range(num_batches)
+                for _ in range(self._num_batches)
             ]
 
     @contextlib.contextmanager
@@ -252,8 +259,8 @@ def hash_ids(*ids: Tensor | int | None) -> int:
 def worker_base_seed() -> int:
     """Returns the base seed of the epoch in a loader's worker, else 0.
 
-    :class:`torch.utils.data.DataLoader` draws it anew for every epoch, unless
-    its workers persist.
+    :class:`torch.utils.data.DataLoader` draws a new one for every epoch,
+    unless its workers persist.
     """
     info = get_worker_info()
     return 0 if info is None else info.seed - info.id

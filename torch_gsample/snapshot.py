@@ -1,6 +1,6 @@
 """Whether tensors changed since something was computed of them.
 
-Tensors come in. What is kept of them is used again as long as they hold what
+Tensors come in. What is cached of them is used again as long as they hold what
 they held, and until a user calls :func:`forget`.
 """
 
@@ -13,6 +13,8 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from torch import Tensor
+
+from torch_gsample.torch_private import version_of
 
 #: Elements of a tensor that are compared, at most.
 _ELEMENTS = 64
@@ -50,7 +52,7 @@ class Snapshot:
 
 
 def _state(tensor: Tensor) -> tuple[int, int | None]:
-    version = None if tensor.is_inference() else tensor._version
+    version = None if tensor.is_inference() else version_of(tensor)
     return tensor.data_ptr(), version
 
 
@@ -88,7 +90,7 @@ def _spread(count: int) -> np.ndarray:
 
 
 class Keeper(Protocol):
-    """What keeps values that were computed of tensors."""
+    """A cache of values that were computed of tensors."""
 
     def forget(self) -> None:
         """Drops them."""

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from torch_gsample.formats import CSC
+from torch_gsample.csc import CSC
 
 #: The supported dtypes of ``indptr`` and ``indices``.
 INDEX_DTYPES = (
@@ -73,7 +73,7 @@ def to_dtypes(
         graph.indptr.to(index_dtypes[0]),
         graph.indices.to(index_dtypes[1]),
         graph.num_rows,
-        graph.perm,
+        graph.edge_id,
     )
 
 
@@ -188,15 +188,15 @@ def assert_valid_sample(
     """Asserts all that must hold of a sample, whatever was drawn.
 
     Seeds come first; every edge exists, with its row and its column; a column
-    is sampled at the hop after the one that met it, and gives as many of its
-    candidates as the fan-out asks for, none twice without replacement; local
+    is sampled at the hop after the one that reached it, and gives as many of
+    its candidates as the fan-out says, none twice without replacement; local
     ids go by first occurrence; a node occurs once, but for duplicate seeds;
     hop counts add up; edges come in canonical order.
 
     Args:
-        out (NeighborSample): What
-            :func:`~torch_gsample.ops.neighbor_sample` returned, or alike.
-            Without ``edge``, only the ends of edges are checked.
+        out (Sample): What :func:`~torch_gsample.ops.sample_neighbors`
+            returned for a homogeneous graph, or alike. Without ``edge``, only
+            the ends of edges are checked.
         indptr (torch.Tensor): ``[num_nodes + 1]``.
         indices (torch.Tensor): ``[num_edges]``.
         seeds (torch.Tensor): ``[num_seeds]``.
@@ -214,17 +214,16 @@ def assert_valid_sample(
         AssertionError: If something does not hold.
 
     Example:
-        >>> from torch_gsample import ops
+        >>> from torch_gsample import Graph, ops
         >>> from torch_gsample.rng import make_key
         >>> g, seeds = small_graph('random'), torch.tensor([3, 0])
-        >>> out = ops.neighbor_sample(
-        ...     g.indptr, g.indices, seeds, [4, 2], key=make_key(1)
-        ... )
+        >>> graph, key = Graph.from_csc(g), make_key(1)
+        >>> out = ops.sample_neighbors(graph, seeds, [4, 2], key)
         >>> assert_valid_sample(out, g.indptr, g.indices, seeds, [4, 2])
     """
     node, tree = _assert_valid_nodes(out, seeds, len(fanouts), disjoint)
     row, col = out.row.tolist(), out.col.tolist()
-    assert len(row) == len(col) == sum(out.num_edges.tolist())
+    assert len(row) == len(col) == int(out.num_edges.sum())
     _assert_first_occurrence(row, node, tree, len(seeds))
     for r, c in zip(row, col, strict=True):
         assert tree[r] == tree[c], 'an edge joins two trees'
@@ -241,9 +240,11 @@ def assert_valid_sample(
         time_window,
         temporal_strategy == 'last',
     )
+    num_nodes = out.num_nodes.view(-1).tolist()
+    num_edges = out.num_edges.view(-1).tolist()
     first, last, at = 0, len(seeds), 0
     for hop, fanout in enumerate(fanouts):
-        end = at + int(out.num_edges[hop])
+        end = at + num_edges[hop]
         assert col[at:end] == sorted(col[at:end]), 'not in canonical order'
         for c in range(first, last):
             allowed = candidates.of(node[c], tree[c], fanout)
@@ -257,9 +258,9 @@ def assert_valid_sample(
                 ends = {rows[e] for e in allowed}
                 assert all(node[r] in ends for r in row[begin:at])
         assert at == end, f'hop {hop} samples columns of another hop'
-        first, last = last, last + int(out.num_nodes[hop + 1])
-        met = max(row[:end], default=-1) + 1
-        assert max(met, first) == last, f'hop {hop} meets other nodes'
+        first, last = last, last + num_nodes[hop + 1]
+        reached = max(row[:end], default=-1) + 1
+        assert max(reached, first) == last, f'hop {hop} reaches other nodes'
 
 
 class _Candidates:
@@ -300,7 +301,7 @@ def _assert_valid_nodes(
     out: Sample, seeds: Tensor, num_hops: int, disjoint: bool
 ) -> tuple[list[int], list[int]]:
     """Returns the node and the tree of each local id."""
-    node, num_nodes = out.node.tolist(), out.num_nodes.tolist()
+    node, num_nodes = out.node.tolist(), out.num_nodes.view(-1).tolist()
     assert len(num_nodes) == num_hops + 1
     assert out.num_edges.numel() == num_hops
     assert num_nodes[0] == len(seeds)
@@ -348,4 +349,4 @@ def _assert_valid_column(
     if takes_all:
         assert edge == allowed, 'not in the order of the graph'
     if not replace:
-        assert len(set(edge)) == len(edge), 'an edge was taken twice'
+        assert len(set(edge)) == len(edge), 'an edge was selected twice'

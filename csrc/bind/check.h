@@ -3,6 +3,7 @@
 // user can be at fault; these guard callers of torch.ops.gsample.
 #pragma once
 
+#include <torch/csrc/inductor/aoti_torch/c/shim.h>
 #include <torch/csrc/stable/device.h>
 #include <torch/csrc/stable/ops.h>
 #include <torch/csrc/stable/tensor.h>
@@ -69,6 +70,11 @@ inline const int64_t* int64_vector(const char* op,
   return tensor.has_value() ? int64_vector(op, name, *tensor, size) : nullptr;
 }
 
+// The rows of keys, one for each batch; 0 where there are none.
+inline int64_t num_rows_of(const Tensor& key) {
+  return key.dim() > 0 ? key.size(0) : 0;
+}
+
 // The keys of some batches, a row each.
 inline std::vector<Key> read_keys(const char* op,
                                   const Tensor& key,
@@ -132,22 +138,30 @@ inline const int64_t* read_ptr(const char* op,
   return data;
 }
 
+// The items of each batch: by `ptr`, or all of them in one batch.
+struct Batches {
+  Batches(const char* op,
+          const char* name,
+          const std::optional<Tensor>& ptr,
+          int64_t size)
+      : all{0, size},
+        start(ptr ? read_ptr(op, name, *ptr, size) : all),
+        count(ptr ? ptr->numel() - 1 : 1) {}
+  Batches(const Batches&) = delete;
+
+  int64_t size(int64_t b) const { return start[b + 1] - start[b]; }
+
+  const int64_t all[2];
+  const int64_t* const start;  // [count + 1]
+  const int64_t count;
+};
+
 inline void check_fanout(const char* op, int64_t fanout, bool replace) {
   STD_TORCH_CHECK(
       fanout >= -1 && (!replace || fanout <= INT32_MAX), op,
       ": 'fanouts' must be -1 or more, and less than 2^31 with replacement "
       "(got ",
       fanout, ")");
-}
-
-// Whether temporal sampling takes the latest edges, by the number of the
-// strategy: no string crosses the stable ABI, which loses its memory.
-inline bool takes_last(const char* op, int64_t temporal_strategy) {
-  STD_TORCH_CHECK(temporal_strategy == 0 || temporal_strategy == 1, op,
-                  ": 'temporal_strategy' must be 0 for 'uniform' or 1 for "
-                  "'last' (got ",
-                  temporal_strategy, ")");
-  return temporal_strategy == 1;
 }
 
 // How many threads an operator may use: 0 asks for as many as torch uses.
@@ -165,17 +179,49 @@ inline void check_matrix(const char* op,
   STD_TORCH_CHECK(indptr.numel() > 0, op, ": 'indptr' must not be empty");
 }
 
+// A CPU tensor, not initialised, in half the time of torch::stable::empty,
+// which finds its operator by name.
+inline Tensor empty_strided(int64_t dim,
+                            const int64_t* sizes,
+                            const int64_t* strides,
+                            ScalarType dtype) {
+  AtenTensorHandle handle;
+  STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(
+      dim, sizes, strides,
+      torch::stable::detail::to<int32_t>(torch::stable::detail::from(dtype)),
+      aoti_torch_device_type_cpu(), 0, &handle));
+  return Tensor(handle);
+}
+
 // A CPU vector, not initialised.
 inline Tensor empty_vector(int64_t size, ScalarType dtype = ScalarType::Long) {
-  return torch::stable::empty({size}, dtype);
+  constexpr int64_t kStride = 1;
+  return empty_strided(1, &size, &kStride, dtype);
 }
 
 inline Tensor to_tensor(const int64_t* data, int64_t rows, int64_t cols) {
-  Tensor out = torch::stable::empty({rows, cols}, ScalarType::Long);
+  const int64_t sizes[2] = {rows, cols};
+  const int64_t strides[2] = {std::max<int64_t>(cols, 1), 1};
+  Tensor out = empty_strided(2, sizes, strides, ScalarType::Long);
   int64_t* to = out.mutable_data_ptr<int64_t>();
   for (int64_t i = 0; i < rows * cols; ++i)
     to[i] = data[i];
   return out;
+}
+
+// The batches of slice_rows, which all have rows and columns.
+inline int64_t check_slices(const char* op,
+                            const std::optional<Tensor>& row_ptr,
+                            const std::optional<Tensor>& cols,
+                            const std::optional<Tensor>& col_ptr,
+                            bool whole) {
+  STD_TORCH_CHECK(row_ptr.has_value() == col_ptr.has_value(), op,
+                  ": 'row_ptr' and 'col_ptr' must be given together");
+  STD_TORCH_CHECK(!row_ptr || row_ptr->numel() == col_ptr->numel(), op,
+                  ": 'col_ptr' must have as many elements as 'row_ptr'");
+  STD_TORCH_CHECK(whole || !cols.has_value(), op,
+                  ": 'cols' must not be given for parts of a matrix");
+  return row_ptr ? row_ptr->numel() - 1 : 1;
 }
 
 // Calls function(indptr_t{}, index_t{}) for the types of a graph.

@@ -84,12 +84,11 @@ inline void check_device(const char* op,
 
 // Where kernels find a tensor of the graph: on the device of `like`, or in
 // pinned memory of the host (UVA).
-template <typename item_t>
-const item_t* readable(const char* op,
-                       const Tensor& tensor,
-                       const Tensor& like,
-                       const char* like_name) {
-  const item_t* data = tensor.const_data_ptr<item_t>();
+inline const void* readable(const char* op,
+                            const Tensor& tensor,
+                            const Tensor& like,
+                            const char* like_name) {
+  const void* data = tensor.const_data_ptr();
   if (on_device_of(tensor, like) || tensor.numel() == 0)
     return data;
   const void* found = tensor.is_cuda() ? nullptr : device_address(data);
@@ -97,7 +96,15 @@ const item_t* readable(const char* op,
                   ": the graph must be on the device of '", like_name,
                   "' or in pinned host memory (see "
                   "torch_gsample.placement.pin)");
-  return static_cast<const item_t*>(found);
+  return found;
+}
+
+template <typename item_t>
+const item_t* readable(const char* op,
+                       const Tensor& tensor,
+                       const Tensor& like,
+                       const char* like_name) {
+  return static_cast<const item_t*>(readable(op, tensor, like, like_name));
 }
 
 }  // namespace gsample

@@ -10,7 +10,6 @@
 #include "../core/labor.h"
 #include "../cpu/buffer.h"
 #include "check.h"
-#include "output_pool.h"
 
 namespace gsample {
 
@@ -137,28 +136,6 @@ Tensor cumulate_weights_op(Tensor indptr, Tensor weight) {
   return out;
 }
 
-std::tuple<Tensor, Tensor> positive_weights_op(Tensor weight) {
-  const char* op = "positive_weights";
-  const bool wide = weight.scalar_type() == ScalarType::Double;
-  check_vector(op, "weight", weight,
-               wide ? ScalarType::Double : ScalarType::Float);
-  Tensor index, cum_weight;
-  const auto call = [&](auto weight_type) {
-    using weight_t = decltype(weight_type);
-    const weight_t* data = weight.const_data_ptr<weight_t>();
-    const WeightSummary summary = summarize_weights(data, weight.numel());
-    STD_TORCH_CHECK(summary.count >= 0, op,
-                    ": 'weight' must be finite and not negative");
-    index = pooled_vector(summary.count);
-    cum_weight = pooled_vector(cum_weight_size(summary.count, 1));
-    positive_weights(data, weight.numel(), summary,
-                     index.mutable_data_ptr<int64_t>(),
-                     cum_weight.mutable_data_ptr<int64_t>());
-  };
-  wide ? call(double{}) : call(float{});
-  return {index, cum_weight};
-}
-
 // c_v of each column, see core/labor.h.
 Tensor labor_scale_op(Tensor indptr, Tensor weight, int64_t k) {
   const char* op = "labor_scale";
@@ -201,7 +178,6 @@ STABLE_TORCH_LIBRARY_IMPL(gsample, CPU, m) {
   m.impl("coo_to_csc", TORCH_BOX(&coo_to_csc_op));
   m.impl("check_csc", TORCH_BOX(&check_csc_op));
   m.impl("cumulate_weights", TORCH_BOX(&cumulate_weights_op));
-  m.impl("positive_weights", TORCH_BOX(&positive_weights_op));
   m.impl("labor_scale", TORCH_BOX(&labor_scale_op));
   m.impl("advise_huge_pages", TORCH_BOX(&advise_huge_pages_op));
 }

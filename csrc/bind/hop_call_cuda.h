@@ -98,7 +98,7 @@ class HopCall {
   }
 
   // `indptr`, `row` and `edge` of each hop and relation; `node` and `batch`
-  // (unless there is one type) of each frontier and type. Graphs have the
+  // (with trees) of each frontier and type. Graphs have the
   // dtypes of `indptr` and `indices`.
   std::array<Tensors, 5> outputs(const std::vector<int64_t>& dst,
                                  ScalarType indptr,
@@ -260,8 +260,8 @@ class HopCall {
     auto& [indptrs, rows, edge, nodes, batches] = *out;
     const bool disjoint = args_.options.disjoint;
     nodes.push_back(device_vector("node", like_, size));
-    if (!args_t::kOneType)
-      batches.push_back(device_vector("batch", like_, disjoint ? size : 0));
+    if (disjoint)
+      batches.push_back(device_vector("batch", like_, size));
     return {columns[0], size, nodes.back().template mutable_data_ptr<int64_t>(),
             disjoint ? batches.back().template mutable_data_ptr<int64_t>()
                      : nullptr};

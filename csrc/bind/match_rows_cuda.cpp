@@ -17,7 +17,7 @@ using Slice = std::tuple<Tensor, Tensor, Tensor>;
 
 // Which batch or tree rows or columns are of: `batch` has one for each, or
 // `ptr` [batches + 1] says where each batch begins. Null: all are of one.
-struct Batches {
+struct BatchOf {
   const int64_t* batch = nullptr;
   const int64_t* ptr = nullptr;
   int64_t batches = 0;
@@ -29,7 +29,7 @@ struct RowList {
   const char* name;
   const char* cols_name;
   Tensor rows;
-  Batches of;
+  BatchOf of;
 };
 
 void check_match(const RowList& list,
@@ -54,7 +54,7 @@ struct Columns {
   int64_t num_rows;
   const int64_t* cols;  // or null: all, for each batch
   int64_t num_cols;
-  Batches of;
+  BatchOf of;
   bool whole = false;  // each batch has all columns
 };
 
@@ -146,46 +146,30 @@ Slice slice_rows_cuda(Tensor indptr,
                       int64_t num_rows,
                       Tensor rows,
                       std::optional<Tensor> cols,
+                      std::optional<Tensor> row_ptr,
+                      std::optional<Tensor> col_ptr,
+                      bool whole,
                       int64_t) {
   const char* op = "slice_rows";
   check_matrix(op, indptr, indices);
-  int64_vector(op, "rows", rows, rows.numel());
-  const int64_t n = cols ? cols->numel() : indptr.numel() - 1;
-  const int64_t* wanted = device_int64(op, "cols", cols, n, rows, "rows");
-  return slice({indptr, indices, num_rows, wanted, n, {}},
-               {op, "rows", "cols", rows, {}});
-}
-
-Slice slice_rows_segments_cuda(Tensor indptr,
-                               Tensor indices,
-                               int64_t num_rows,
-                               Tensor rows,
-                               Tensor row_ptr,
-                               std::optional<Tensor> cols,
-                               Tensor col_ptr,
-                               bool whole,
-                               int64_t) {
-  const char* op = "slice_rows_segments";
-  check_matrix(op, indptr, indices);
-  const int64_t n = rows.numel(), batches = row_ptr.numel() - 1;
+  const int64_t n = rows.numel(), all_cols = indptr.numel() - 1;
+  const int64_t batches = check_slices(op, row_ptr, cols, col_ptr, whole);
   int64_vector(op, "rows", rows, n);
-  STD_TORCH_CHECK(col_ptr.numel() == batches + 1, op,
-                  ": 'col_ptr' must have as many elements as 'row_ptr'");
-  STD_TORCH_CHECK(whole || !cols.has_value(), op,
-                  ": 'cols' must not be given for parts of a matrix");
-  const int64_t all_cols = indptr.numel() - 1;
   const int64_t num_cols = cols    ? cols->numel()
                            : whole ? all_cols * batches
                                    : all_cols;
   const int64_t* wanted =
       device_int64(op, "cols", cols, num_cols, rows, "rows");
-  const Batches row_of{
-      nullptr, device_ptr(op, "row_ptr", row_ptr, n, rows, "rows"), batches};
-  const Batches col_of{
-      nullptr, device_ptr(op, "col_ptr", col_ptr, num_cols, rows, "rows"),
-      batches};
+  const auto of = [&](const char* name, const auto& ptr, int64_t size) {
+    return ptr ? BatchOf{nullptr,
+                         device_ptr(op, name, *ptr, size, rows, "rows"),
+                         batches}
+               : BatchOf{};
+  };
+  const BatchOf row_of = of("row_ptr", row_ptr, n),
+                col_of = of("col_ptr", col_ptr, num_cols);
   return slice({indptr, indices, num_rows, wanted, num_cols, col_of,
-                whole && !cols.has_value()},
+                whole && row_ptr && !cols.has_value()},
                {op, "rows", "cols", rows, row_of});
 }
 
@@ -207,8 +191,8 @@ Slice induce_subgraph_cuda(Tensor indptr,
     return device_int64(op, name, tensor, size, row_nodes, "row_nodes");
   };
   const int64_t* wanted = there("col_nodes", col_nodes, m);
-  const Batches row_of{there("row_batch", row_batch, n)};
-  const Batches col_of{there("col_batch", col_batch, m)};
+  const BatchOf row_of{there("row_batch", row_batch, n)};
+  const BatchOf col_of{there("col_batch", col_batch, m)};
   const RowList list{op, "row_nodes", "col_nodes", row_nodes, row_of};
   const Columns columns{indptr, indices, num_rows, wanted, m, col_of};
   const DeviceScope scope(op, row_nodes);
@@ -236,7 +220,6 @@ Slice induce_subgraph_cuda(Tensor indptr,
 
 STABLE_TORCH_LIBRARY_IMPL(GSAMPLE_CUDA_LIBRARY, GSAMPLE_CUDA_KEY, m) {
   m.impl("slice_rows", TORCH_BOX(&slice_rows_cuda));
-  m.impl("slice_rows_segments", TORCH_BOX(&slice_rows_segments_cuda));
   m.impl("induce_subgraph", TORCH_BOX(&induce_subgraph_cuda));
 }
 

@@ -2,12 +2,12 @@
 #include <torch/csrc/stable/library.h>
 
 #include <array>
+#include <atomic>
+#include <limits>
 #include <tuple>
 #include <vector>
 
-#include "../cpu/sample_matrix.h"
 #include "../cpu/slice_matrix.h"
-#include "../cpu/unique_nodes.h"
 #include "check.h"
 #include "output_pool.h"
 
@@ -17,20 +17,6 @@ namespace {
 
 Tensor pooled_like(const Tensor& tensor, int64_t size) {
   return pooled_tensor({size}, tensor.scalar_type(), tensor.element_size());
-}
-
-void check_status(const char* op, Status status) {
-  STD_TORCH_CHECK(status != Status::kInterrupted, op, ": interrupted");
-  STD_TORCH_CHECK(status != Status::kFault, op,
-                  ": 'indptr' must ascend from 0 to the number of edges");
-}
-
-// Reads the last number of `indptr`, whatever its type.
-int64_t num_edges_of(const Tensor& indptr) {
-  const int64_t last = indptr.numel() - 1;
-  return indptr.scalar_type() == ScalarType::Int
-             ? indptr.const_data_ptr<int32_t>()[last]
-             : indptr.const_data_ptr<int64_t>()[last];
 }
 
 std::tuple<Tensor, Tensor, Tensor> slice_cols_op(Tensor indptr,
@@ -68,159 +54,113 @@ std::tuple<Tensor, Tensor, Tensor> slice_cols_op(Tensor indptr,
   return {out_indptr, out_indices, edge};
 }
 
+// The rows that each batch takes, of its columns.
+struct RowSliceArgs {
+  const char* op;
+  const Tensor& indptr;
+  const Tensor& indices;
+  int64_t num_rows;
+  const int64_t* rows;
+  const int64_t* cols;  // or null: all columns of a batch
+  const Batches& rows_of;
+  const Batches& cols_of;
+  bool whole;  // each batch sees all columns of the matrix
+  int threads;
+};
+
+template <typename indptr_t, typename index_t>
+std::tuple<Tensor, Tensor, Tensor> slice_rows(const RowSliceArgs& args,
+                                              indptr_t,
+                                              index_t) {
+  const Batches &rows = args.rows_of, &cols = args.cols_of;
+  const int64_t batches = rows.count, all_cols = args.indptr.numel() - 1;
+  // One batch has all threads and writes its pointers in place; of several,
+  // each has a thread and an array of its own.
+  const bool alone = batches == 1;
+  Tensor out_indptr = pooled_like(args.indptr, cols.start[batches] + 1);
+  indptr_t* to = out_indptr.mutable_data_ptr<indptr_t>();
+  std::vector<Matrix<indptr_t, index_t>> matrix;
+  std::vector<RowSlice<indptr_t, index_t>> slice;
+  std::vector<std::vector<indptr_t>> begin(batches);
+  matrix.reserve(batches);
+  slice.reserve(batches);
+  for (int64_t b = 0; b < batches; ++b) {
+    matrix.push_back({args.indptr.const_data_ptr<indptr_t>() +
+                          (args.whole ? 0 : cols.start[b]),
+                      args.indices.const_data_ptr<index_t>(), args.num_rows,
+                      args.whole ? all_cols : cols.size(b),
+                      args.indices.numel()});
+    slice.emplace_back(matrix[b], args.rows + rows.start[b], rows.size(b),
+                       args.cols ? args.cols + cols.start[b] : nullptr,
+                       cols.size(b), alone ? args.threads : 1);
+  }
+  const auto pointers = [&](int64_t b) { return alone ? to : begin[b].data(); };
+  std::atomic<bool> interrupted{false}, valid{true};
+  parallel_items(batches, args.threads, [&](int64_t b) {
+    if (!alone)
+      begin[b].resize(cols.size(b) + 1);
+    const Status status = slice[b].find(pointers(b));
+    interrupted = interrupted || status == Status::kInterrupted;
+    valid = valid && status != Status::kFault;
+  });
+  STD_TORCH_CHECK(!interrupted, args.op, ": interrupted");
+  std::vector<int64_t> before(batches + 1);
+  for (int64_t b = 0; valid && b < batches; ++b)
+    before[b + 1] = before[b] + pointers(b)[cols.size(b)];
+  constexpr indptr_t kMost = std::numeric_limits<indptr_t>::max();
+  STD_TORCH_CHECK(
+      valid && before[batches] <= static_cast<int64_t>(kMost), args.op,
+      ": 'cols' must be in [0, ", all_cols,
+      "), 'indptr' must ascend from 0 to the number of edges and be "
+      "able to count the edges of the slice");
+  Tensor indices = pooled_like(args.indices, before[batches]);
+  Tensor edge = pooled_vector(before[batches]);
+  index_t* index = indices.mutable_data_ptr<index_t>();
+  int64_t* edges = edge.mutable_data_ptr<int64_t>();
+  to[0] = 0;
+  parallel_items(batches, args.threads, [&](int64_t b) {
+    slice[b].write(pointers(b), index + before[b], edges + before[b]);
+    for (size_t v = 1; v < begin[b].size(); ++v)
+      to[cols.start[b] + v] =
+          static_cast<indptr_t>(before[b] + static_cast<int64_t>(begin[b][v]));
+    for (int64_t i = before[b]; rows.start[b] != 0 && i < before[b + 1]; ++i)
+      index[i] += static_cast<index_t>(rows.start[b]);
+  });
+  return {out_indptr, indices, edge};
+}
+
 std::tuple<Tensor, Tensor, Tensor> slice_rows_op(Tensor indptr,
                                                  Tensor indices,
                                                  int64_t num_rows,
                                                  Tensor rows,
                                                  std::optional<Tensor> cols,
+                                                 std::optional<Tensor> row_ptr,
+                                                 std::optional<Tensor> col_ptr,
+                                                 bool whole,
                                                  int64_t num_threads) {
   const char* op = "slice_rows";
   check_matrix(op, indptr, indices);
   const int64_t n = rows.numel(), all_cols = indptr.numel() - 1;
-  const int64_t* wanted = int64_vector(op, "rows", rows, n);
   STD_TORCH_CHECK(n <= INT32_MAX, op,
                   ": 'rows' must have less than 2^31 elements (got ", n, ")");
-  const int64_t num_cols = cols.has_value() ? cols->numel() : all_cols;
+  const int64_t batches = check_slices(op, row_ptr, cols, col_ptr, whole);
+  const int64_t num_cols = cols    ? cols->numel()
+                           : whole ? multiply_sizes(all_cols, batches)
+                                   : all_cols;
+  const int64_t* wanted = int64_vector(op, "rows", rows, n);
+  const Batches rows_of(op, "row_ptr", row_ptr, n);
+  const Batches cols_of(op, "col_ptr", col_ptr, num_cols);
   const int64_t* wanted_cols = int64_vector(op, "cols", cols, num_cols);
-  Tensor out_indptr = pooled_like(indptr, num_cols + 1);
-  Tensor out_indices, edge;
-  dispatch_graph(
-      op, indptr.scalar_type(), indices.scalar_type(),
-      [&](auto indptr_type, auto index_type) {
-        using indptr_t = decltype(indptr_type);
-        using index_t = decltype(index_type);
-        const Matrix<indptr_t, index_t> matrix{
-            indptr.const_data_ptr<indptr_t>(),
-            indices.const_data_ptr<index_t>(), num_rows, all_cols,
-            indices.numel()};
-        indptr_t* begin = out_indptr.mutable_data_ptr<indptr_t>();
-        RowSlice<indptr_t, index_t> slice(matrix, wanted, n, wanted_cols,
-                                          num_cols, threads_of(num_threads));
-        const Status status = slice.find(begin);
-        STD_TORCH_CHECK(status != Status::kInterrupted, op, ": interrupted");
-        STD_TORCH_CHECK(
-            status == Status::kDone, op, ": 'cols' must be in [0, ", all_cols,
-            "), 'indptr' must ascend from 0 to the number of edges and be "
-            "able to count the edges of the slice");
-        out_indices = pooled_like(indices, begin[num_cols]);
-        edge = pooled_vector(begin[num_cols]);
-        slice.write(begin, out_indices.mutable_data_ptr<index_t>(),
-                    edge.mutable_data_ptr<int64_t>());
-      });
-  return {out_indptr, out_indices, edge};
-}
-
-template <typename indptr_t>
-std::tuple<Tensor, Tensor> sample_columns(const char* op,
-                                          const SampleColsArgs<indptr_t>& args,
-                                          Tensor out_indptr) {
-  indptr_t* begin = out_indptr.mutable_data_ptr<indptr_t>();
-  const Status status = sample_cols_indptr(args, begin);
-  STD_TORCH_CHECK(status != Status::kFault || args.cols == nullptr, op,
-                  ": 'cols' must be in [0, ", args.all_cols,
-                  "), 'indptr' must ascend from 0 to the number of edges and "
-                  "be able to count the edges of the sample");
-  check_status(op, status);
-  Tensor edge = pooled_vector(begin[args.num_cols]);
-  check_status(
-      op, sample_cols_edges(args, begin, edge.mutable_data_ptr<int64_t>()));
-  return {out_indptr, edge};
-}
-
-std::tuple<Tensor, Tensor> sample_cols_op(Tensor indptr,
-                                          int64_t k,
-                                          Tensor key,
-                                          int64_t call_id,
-                                          std::optional<Tensor> cols,
-                                          std::optional<Tensor> id,
-                                          std::optional<Tensor> cum_weight,
-                                          bool replace,
-                                          int64_t num_threads,
-                                          std::optional<Tensor> ptr) {
-  const char* op = "sample_cols";
-  check_vector(op, "indptr", indptr, indptr.scalar_type());
-  STD_TORCH_CHECK(indptr.numel() > 0, op, ": 'indptr' must not be empty");
-  STD_TORCH_CHECK(k >= -1, op, ": 'k' must be -1 or more (got ", k, ")");
-  STD_TORCH_CHECK(!replace || k <= INT32_MAX, op,
-                  ": 'k' must be less than 2^31 with replacement (got ", k,
-                  ")");
-  STD_TORCH_CHECK(indptr.scalar_type() == ScalarType::Int ||
-                      indptr.scalar_type() == ScalarType::Long,
-                  op, ": 'indptr' must be int32 or int64");
-  const int64_t all_cols = indptr.numel() - 1;
-  const int64_t num_edges = num_edges_of(indptr);
-  const int64_t n = cols.has_value() ? cols->numel() : all_cols;
-  STD_TORCH_CHECK(num_edges >= 0, op, ": 'indptr' must ascend from 0");
-  const int64_t* begin = ptr ? read_ptr(op, "ptr", *ptr, n) : nullptr;
-  const std::vector<uint64_t> streams =
-      read_streams(op, key, ptr ? ptr->numel() - 1 : 1, call_id, 0);
-  Tensor out_indptr = pooled_like(indptr, n + 1);
-  const auto call = [&](auto indptr_type) {
-    using indptr_t = decltype(indptr_type);
-    STD_TORCH_CHECK(
-        !replace || k <= 0 ||
-            n <= static_cast<int64_t>(std::numeric_limits<indptr_t>::max()) / k,
-        op, ": 'indptr' must be int64 for ", n, " columns of ", k, " edges");
-    return sample_columns(
-        op,
-        SampleColsArgs<indptr_t>{
-            indptr.const_data_ptr<indptr_t>(),
-            int64_vector(op, "cols", cols, n), int64_vector(op, "id", id, n),
-            int64_vector(op, "cum_weight", cum_weight,
-                         cum_weight_size(num_edges, all_cols)),
-            n, all_cols, num_edges, k, replace, streams.data(), begin,
-            threads_of(num_threads)},
-        out_indptr);
-  };
-  return indptr.scalar_type() == ScalarType::Int ? call(int32_t{})
-                                                 : call(int64_t{});
-}
-
-Tensor sample_nodes_op(int64_t num_nodes,
-                       int64_t k,
-                       Tensor key,
-                       int64_t call_id,
-                       std::optional<Tensor> cum_weight,
-                       bool replace,
-                       std::optional<Tensor>) {
-  const char* op = "sample_nodes";
-  STD_TORCH_CHECK(num_nodes >= 0, op, ": 'num_nodes' must not be negative");
-  STD_TORCH_CHECK(k >= 0 && k <= INT32_MAX, op,
-                  ": 'k' must be in [0, 2^31) (got ", k, ")");
-  if (!replace || num_nodes == 0)
-    k = std::min(k, num_nodes);
-  const int64_t* cum =
-      int64_vector(op, "cum_weight", cum_weight, cum_weight_size(num_nodes, 1));
-  Tensor out = empty_vector(k);
-  const int64_t selected = sample_nodes(
-      cum, cum != nullptr && has_zero_weight(cum + num_nodes, 0), num_nodes, k,
-      replace, read_stream(op, key, call_id, kSampleNodes),
-      out.mutable_data_ptr<int64_t>());
-  return selected == k
-             ? out
-             : torch::stable::clone(torch::stable::narrow(out, 0, 0, selected));
-}
-
-std::tuple<Tensor, Tensor> unique_nodes_op(Tensor id,
-                                           int64_t num_nodes,
-                                           bool sorted) {
-  const char* op = "unique_nodes";
-  const int64_t n = id.numel();
-  const bool narrow = id.scalar_type() == ScalarType::Int;
-  check_vector(op, "id", id, narrow ? ScalarType::Int : ScalarType::Long);
-  STD_TORCH_CHECK(n <= INT32_MAX, op,
-                  ": 'id' must have less than 2^31 elements (got ", n, ")");
-  STD_TORCH_CHECK(num_nodes >= 0, op, ": 'num_nodes' must not be negative");
-  Tensor node = empty_vector(n), local = pooled_like(id, n);
-  const auto call = [&](auto id_type) {
-    using id_t = decltype(id_type);
-    return unique_nodes(id.const_data_ptr<id_t>(), n, num_nodes, sorted,
-                        node.mutable_data_ptr<int64_t>(),
-                        local.mutable_data_ptr<id_t>());
-  };
-  const int64_t size = narrow ? call(int32_t{}) : call(int64_t{});
-  STD_TORCH_CHECK(size >= 0, op, ": 'id' must be in [0, ", num_nodes, ")");
-  return {torch::stable::clone(torch::stable::narrow(node, 0, 0, size)), local};
+  for (int64_t b = 0; whole && !cols && b < batches; ++b)
+    STD_TORCH_CHECK(cols_of.start[b] == b * all_cols, op,
+                    ": 'col_ptr' must give each batch all columns");
+  const RowSliceArgs args{
+      op,          indptr,  indices, num_rows, wanted,
+      wanted_cols, rows_of, cols_of, whole,    threads_of(num_threads)};
+  return dispatch_graph(op, indptr.scalar_type(), indices.scalar_type(),
+                        [&](auto indptr_type, auto index_type) {
+                          return slice_rows(args, indptr_type, index_type);
+                        });
 }
 
 // Uniform doubles in [0, 1): the 53 high bits of the draw of each id.
@@ -259,9 +199,6 @@ Tensor next_key_op(Tensor state) {
 STABLE_TORCH_LIBRARY_IMPL(gsample, CPU, m) {
   m.impl("slice_cols", TORCH_BOX(&slice_cols_op));
   m.impl("slice_rows", TORCH_BOX(&slice_rows_op));
-  m.impl("sample_cols", TORCH_BOX(&sample_cols_op));
-  m.impl("sample_nodes", TORCH_BOX(&sample_nodes_op));
-  m.impl("unique_nodes", TORCH_BOX(&unique_nodes_op));
   m.impl("random_uniform", TORCH_BOX(&random_uniform_op));
   m.impl("next_key", TORCH_BOX(&next_key_op));
 }

@@ -2,12 +2,13 @@
 // edge types.
 #pragma once
 
-#include "../cpu/neighbor_sample.h"
-#include "neighbor_sample.h"
+#include "../cpu/sample_hops.h"
+#include "graph.h"
 
 namespace gsample {
 
-[[noreturn]] inline void raise(const HeteroInputs& in, const Fault& fault) {
+template <typename inputs_t>
+[[noreturn]] void raise(const inputs_t& in, const Fault& fault) {
   switch (fault.kind.load()) {
     case Fault::kSeed:
       STD_TORCH_CHECK(false, in.op, ": 'seeds' must be in [0, ",
@@ -30,9 +31,8 @@ namespace gsample {
   throw 0;  // not reached
 }
 
-inline void check_status(const HeteroInputs& in,
-                         Status status,
-                         const Fault& fault) {
+template <typename inputs_t>
+void check_status(const inputs_t& in, Status status, const Fault& fault) {
   if (status == Status::kFault)
     raise(in, fault);
   STD_TORCH_CHECK(status != Status::kInterrupted, in.op, ": interrupted");

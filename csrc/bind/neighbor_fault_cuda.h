@@ -3,12 +3,13 @@
 #pragma once
 
 #include "../cuda/report.h"
-#include "neighbor_sample.h"
+#include "graph.h"
 
 namespace gsample {
 
 // Raises what is wrong with the input, if that is what was found.
-inline void raise_input(const HeteroInputs& in, const Report& report) {
+template <typename inputs_t>
+void raise_input(const inputs_t& in, const Report& report) {
   const int64_t value = report.value, where = report.where;
   const int64_t relation = report.relation;  // or a type
   switch (report.fault) {

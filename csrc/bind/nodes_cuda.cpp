@@ -32,7 +32,7 @@ Unique number_nodes(const char* op,
                     const DeviceScope& scope) {
   const int64_t n = id.numel();
   Unique out{device_vector("node", id, n), vector_like("local", id, n),
-             device_vector("ptr", id, ptr ? ptr->numel() : 0)};
+             device_vector("ptr", id, ptr ? ptr->numel() : 2)};
   DeviceReport report(id);
   UniqueNodesCuda<id_t> args{};
   args.id = id.const_data_ptr<id_t>();
@@ -101,25 +101,14 @@ Unique number_sorted(const char* op,
   return out;
 }
 
-std::tuple<Tensor, Tensor> unique_nodes_cuda(Tensor id,
-                                             int64_t num_nodes,
-                                             bool sorted) {
+std::tuple<Tensor, Tensor, Tensor> unique_nodes_cuda(
+    Tensor id,
+    int64_t num_nodes,
+    bool sorted,
+    std::optional<Tensor> ptr) {
   const char* op = "unique_nodes";
   const DeviceScope scope(op, id);
-  const Unique out =
-      sorted && !has_few_bits(num_nodes)
-          ? number_sorted(op, id, num_nodes, scope)
-          : number_nodes(op, id, std::nullopt, num_nodes, sorted, scope);
-  return {out.node, out.local};
-}
-
-std::tuple<Tensor, Tensor, Tensor> unique_nodes_segments_cuda(Tensor id,
-                                                              Tensor ptr,
-                                                              int64_t num_nodes,
-                                                              bool sorted) {
-  const char* op = "unique_nodes_segments";
-  const DeviceScope scope(op, id);
-  const int64_t batches = std::max<int64_t>(ptr.numel() - 1, 1);
+  const int64_t batches = ptr ? std::max<int64_t>(ptr->numel() - 1, 1) : 1;
   if (num_nodes <= std::numeric_limits<int64_t>::max() / batches &&
       (!sorted || has_few_bits(num_nodes * batches))) {
     const Unique out = number_nodes(op, id, ptr, num_nodes, sorted, scope);
@@ -130,6 +119,8 @@ std::tuple<Tensor, Tensor, Tensor> unique_nodes_segments_cuda(Tensor id,
   const Unique all =
       sorted ? number_sorted(op, id, num_nodes, scope)
              : number_nodes(op, id, std::nullopt, num_nodes, false, scope);
+  if (!ptr)
+    return {all.node, all.local, all.ptr};
   const Unique out =
       number_nodes(op, all.local, ptr, all.node.numel(), sorted, scope);
   return {index_select(all.node, out.node), out.local, out.ptr};
@@ -219,42 +210,21 @@ SampleNodesCuda read_counts(const char* op,
   return args;
 }
 
-Tensor sample_nodes_cuda(int64_t num_nodes,
-                         int64_t k,
-                         Tensor key,
-                         int64_t call_id,
-                         std::optional<Tensor> cum_weight,
-                         bool replace,
-                         std::optional<Tensor> device_of) {
+std::tuple<Tensor, Tensor> sample_nodes_cuda(int64_t num_nodes,
+                                             int64_t k,
+                                             Tensor key,
+                                             int64_t call_id,
+                                             std::optional<Tensor> cum_weight,
+                                             bool replace,
+                                             std::optional<Tensor> ptr,
+                                             std::optional<Tensor> device_of) {
   const char* op = "sample_nodes";
-  SampleNodesCuda args = read_counts(op, num_nodes, k, replace);
-  STD_TORCH_CHECK(cum_weight.has_value() || device_of.has_value(), op,
-                  ": 'cum_weight' or 'device_of' must be given on a GPU");
-  const Tensor& like = device_of ? *device_of : *cum_weight;
-  args.cum_weight =
-      device_int64(op, "cum_weight", cum_weight, cum_weight_size(num_nodes, 1),
-                   like, "device_of");
-  const DeviceScope scope(op, like);
-  const uint64_t stream = read_stream(op, key, call_id, kSampleNodes);
-  return select_nodes(op, args, like, {stream}, scope).node;
-}
-
-std::tuple<Tensor, Tensor> sample_nodes_segments_cuda(
-    int64_t num_nodes,
-    int64_t k,
-    Tensor key,
-    int64_t call_id,
-    std::optional<Tensor> ptr,
-    std::optional<Tensor> cum_weight,
-    bool replace,
-    std::optional<Tensor> device_of) {
-  const char* op = "sample_nodes_segments";
   SampleNodesCuda args = read_counts(op, num_nodes, k, replace);
   STD_TORCH_CHECK(
       ptr.has_value() || cum_weight.has_value() || device_of.has_value(), op,
       ": 'ptr', 'cum_weight' or 'device_of' must be given on a GPU");
   const Tensor& like = ptr ? *ptr : cum_weight ? *cum_weight : *device_of;
-  const int64_t batches = ptr ? ptr->numel() - 1 : key.size(0);
+  const int64_t batches = ptr ? ptr->numel() - 1 : num_rows_of(key);
   args.ptr =
       ptr ? device_ptr(op, "ptr", *ptr, num_nodes, like, "ptr") : nullptr;
   args.cum_weight =
@@ -271,9 +241,7 @@ std::tuple<Tensor, Tensor> sample_nodes_segments_cuda(
 
 STABLE_TORCH_LIBRARY_IMPL(GSAMPLE_CUDA_LIBRARY, GSAMPLE_CUDA_KEY, m) {
   m.impl("sample_nodes", TORCH_BOX(&sample_nodes_cuda));
-  m.impl("sample_nodes_segments", TORCH_BOX(&sample_nodes_segments_cuda));
   m.impl("unique_nodes", TORCH_BOX(&unique_nodes_cuda));
-  m.impl("unique_nodes_segments", TORCH_BOX(&unique_nodes_segments_cuda));
 }
 
 }  // namespace gsample

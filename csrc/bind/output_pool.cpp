@@ -80,10 +80,11 @@ class OutputPool {
 Tensor pooled_tensor(torch::headeronly::IntHeaderOnlyArrayRef sizes,
                      ScalarType dtype,
                      int64_t item_size) {
-  int64_t items = 1;
+  int64_t items = 1, stride = 1;
   std::vector<int64_t> strides(sizes.size());
   for (size_t i = sizes.size(); i-- > 0;) {
-    strides[i] = items;
+    strides[i] = stride;
+    stride = multiply_sizes(stride, std::max<int64_t>(sizes[i], 1));
     items = multiply_sizes(items, sizes[i]);
   }
   const int64_t needed = multiply_sizes(items, item_size);
@@ -92,7 +93,8 @@ Tensor pooled_tensor(torch::headeronly::IntHeaderOnlyArrayRef sizes,
   if (needed < 0 || needed == INT64_MAX)
     throw std::bad_alloc();
   if (needed < kSmall)
-    return torch::stable::empty(sizes, dtype);
+    return empty_strided(static_cast<int64_t>(sizes.size()), sizes.data(),
+                         strides.data(), dtype);
   const auto [block, bytes] =
       OutputPool::get().allocate(block_size(static_cast<size_t>(needed)));
   return torch::stable::from_blob(

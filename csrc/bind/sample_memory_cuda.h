@@ -9,7 +9,7 @@
 
 #include "../args.h"
 #include "../cuda/arguments.h"
-#include "neighbor_sample.h"
+#include "graph.h"
 
 namespace gsample {
 

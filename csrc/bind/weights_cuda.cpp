@@ -67,14 +67,17 @@ Tensor cumulate_weights_cuda(Tensor indptr, Tensor weight) {
   return out;
 }
 
-std::tuple<Tensor, Tensor, Tensor> positive_weights_of(const char* op,
-                                                       const Tensor& weight,
-                                                       const Tensor& ptr) {
+std::tuple<Tensor, Tensor, Tensor> positive_weights_cuda(
+    Tensor weight,
+    std::optional<Tensor> of) {
+  const char* op = "positive_weights";
   const bool wide = is_double(op, weight);
   const int64_t n = weight.numel();
+  const DeviceScope scope(op, weight);
+  const Tensor ptr =
+      of ? *of : to_device(weight, {0, static_cast<uint64_t>(n)}, scope);
   const int64_t* begin = device_ptr(op, "ptr", ptr, n, weight, "weight");
   const int64_t batches = ptr.numel() - 1;
-  const DeviceScope scope(op, weight);
   Tensor index = device_vector("index", weight, n);
   Tensor cum_weight =
       device_vector("cum_weight", weight, cum_weight_size(n, batches));
@@ -95,27 +98,11 @@ std::tuple<Tensor, Tensor, Tensor> positive_weights_of(const char* op,
           first_items(cum_weight, cum_weight_size(size, batches)), out_ptr};
 }
 
-std::tuple<Tensor, Tensor, Tensor> positive_weights_segments_cuda(Tensor weight,
-                                                                  Tensor ptr) {
-  return positive_weights_of("positive_weights_segments", weight, ptr);
-}
-
-std::tuple<Tensor, Tensor> positive_weights_cuda(Tensor weight) {
-  const char* op = "positive_weights";
-  const DeviceScope scope(op, weight);
-  const uint64_t n = static_cast<uint64_t>(weight.numel());
-  const auto [index, cum_weight, ptr] =
-      positive_weights_of(op, weight, to_device(weight, {0, n}, scope));
-  return {index, cum_weight};
-}
-
 }  // namespace
 
 STABLE_TORCH_LIBRARY_IMPL(GSAMPLE_CUDA_LIBRARY, GSAMPLE_CUDA_KEY, m) {
   m.impl("cumulate_weights", TORCH_BOX(&cumulate_weights_cuda));
   m.impl("positive_weights", TORCH_BOX(&positive_weights_cuda));
-  m.impl("positive_weights_segments",
-         TORCH_BOX(&positive_weights_segments_cuda));
 }
 
 }  // namespace gsample

@@ -45,6 +45,11 @@ class Buffer {
         capacity_(std::exchange(other.capacity_, 0)) {}
   ~Buffer() { free(data_); }
 
+  void swap(Buffer& other) {
+    std::swap(data_, other.data_);
+    std::swap(capacity_, other.capacity_);
+  }
+
   T* data() { return data_; }
   const T* data() const { return data_; }
   T& operator[](size_t i) { return data_[i]; }

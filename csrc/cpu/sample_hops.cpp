@@ -1,253 +1,381 @@
+// Multi-hop neighbour sampling in phases over the whole frontier, so that
+// dozens of cache misses overlap:
+//
+//   count    offsets of the frontier's columns, temporal restriction, and how
+//            many edges each column gives;
+//   select   draws, selected edges and their rows, chunk by chunk, by all
+//            threads;
+//   relabel  numbers of the rows by first occurrence, chunk by chunk in order,
+//            by one thread a node type at a time, while the other threads
+//            select.
+//
+// Hops are separated, because what a hop numbers says which columns the next
+// one has. Nothing depends on the number of threads: draws are counter-based
+// and relabelling goes by the canonical order (hop, relation, frontier, slot).
+//
+// Where nodes are numbered once, rows become numbers, so edges are kept until
+// all hops are done. Where a rule makes frontiers, the numbers only tell which
+// rows are new, and edges go to the caller's memory, of which count() says how
+// much there must be. All else is the same.
 #include "sample_hops.h"
 
 #include <algorithm>
 #include <limits>
 
 #include "count_columns.h"
+#include "hop_pipeline.h"
+#include "hop_workspace.h"
+#include "parallel.h"
 #include "select_frontier.h"
+#include "write_sample.h"
 
 namespace gsample {
 
 namespace {
 
-constexpr int64_t kMaxIds = TableBase::kMaxIds;
 constexpr int64_t kChunkEdges = 4096;       // work of one claim of a thread
 constexpr int64_t kParallelEdges = 8192;    // below, threads cost more
 constexpr int64_t kParallelColumns = 4096;  // likewise
 constexpr int64_t kCountBlock = 1024;       // columns counted together
-constexpr int64_t kPrefetch = 16;           // table accesses in flight
 
-// An upper bound on the rows that all hops meet, itself bounded.
+// An upper bound on the nodes of a sample, itself bounded by kMany.
 template <typename indptr_t, typename index_t>
-int64_t expected_rows(const SampleHopsArgs<indptr_t, index_t>& args,
-                      int64_t num_seeds) {
+int64_t expected_nodes(const NeighborSampleArgs<indptr_t, index_t>& args) {
   constexpr int64_t kMany = int64_t{1} << 40;
-  int64_t columns = num_seeds, total = num_seeds;
-  for (int hop = 0; hop < args.num_hops; ++hop) {
-    const int64_t k = args.graph.fanouts[hop];
-    if (k < 0 || (k > 0 && columns > kMany / k))
+  int64_t frontier = 0;
+  for (int t = 0; t < args.num_types; ++t)
+    frontier += args.types[t].num_seeds;
+  int64_t total = frontier;
+  for (int hop = 0; hop < args.options.num_hops; ++hop) {
+    int64_t fanout = 0;
+    for (int r = 0; r < args.num_relations && fanout < kMany; ++r) {
+      const int64_t k = args.relations[r].fanouts[hop];
+      fanout += k < 0 ? kMany : std::min(k, kMany);
+    }
+    if (fanout > 0 && frontier > kMany / fanout)
       return kMany;
-    columns *= k;
-    total += columns;
+    frontier *= fanout;
+    total += frontier;
   }
   return total;
 }
 
+template <typename indptr_t, typename index_t>
+class HopSamplerCpu final : public HopSampler<indptr_t, index_t> {
+  using Args = NeighborSampleArgs<indptr_t, index_t>;
+  using Set = NodeSet<index_t>;
+  using Edges = RelationEdges<indptr_t, index_t>;
+  using HopSampler<indptr_t, index_t>::fault_;
+
+ public:
+  HopSamplerCpu(const Args& args, std::optional<Frontier> rule, bool sorted)
+      : args_(args),
+        options_(args.options),
+        once_(!rule.has_value()),
+        rule_(rule.value_or(Frontier::kUnseen)),
+        sorted_(sorted),
+        threads_(options_.num_threads > 0
+                     ? std::min(options_.num_threads, max_threads())
+                     : max_threads()),
+        workspace_(HopWorkspace<indptr_t, index_t>::get(args.num_types,
+                                                        args.num_relations)) {}
+
+  ~HopSamplerCpu() override {
+    for (int t = 0; t < args_.num_types; ++t)
+      set(t).close();
+  }
+
+  Status begin() override {
+    const int64_t expected = expected_nodes(args_);
+    int64_t num_trees = 0;
+    for (int t = 0; t < args_.num_types; ++t) {
+      set(t).begin_call(args_.types[t].num_nodes, options_.disjoint, expected);
+      begin_type(t, num_trees);
+      num_trees += args_.types[t].num_seeds;
+    }
+    for (int r = 0; r < args_.num_relations; ++r)
+      edges(r).clear();
+    return status();
+  }
+
+  Status count(int hop, indptr_t* const* indptr) override {
+    hop_ = hop;
+    std::vector<Chunk> blocks;
+    for (int r = 0; r < args_.num_relations; ++r) {
+      const auto& relation = args_.relations[r];
+      const Set& columns = set(relation.dst);
+      const bool none = once_ && relation.fanouts[hop] == 0;
+      const int64_t n = none ? 0 : columns.num_columns;
+      if (!once_)
+        edges(r).clear();
+      edges(r).begin_hop(columns.first_column, n);
+      for (int64_t i = 0; i < n; i += kCountBlock)
+        blocks.push_back({r, 0, i, std::min(n, i + kCountBlock)});
+    }
+    const bool few = blocks.size() * kCountBlock < kParallelColumns;
+    parallel_items(blocks.size(), few ? 1 : threads_, [&](int64_t i) {
+      interrupt_.poll();
+      if (ok())
+        count_block(blocks[i]);
+    });
+    for (int r = 0; r < args_.num_relations && ok(); ++r)
+      add_up(r, indptr == nullptr ? nullptr : indptr[r]);
+    return status();
+  }
+
+  Status select(const Key& key,
+                uint32_t call_id,
+                const HopOutput<index_t>* out,
+                bool next) override {
+    trees_draw_ = options_.disjoint && key.batch != kEpochScope;
+    for (int t = 0; next && t < args_.num_types && ok(); ++t)
+      make_room(t);
+    int64_t total = 0;
+    for (int r = 0; r < args_.num_relations && ok(); ++r) {
+      if (once_)
+        edges(r).reserve_edges();
+      total += edges(r).hop_edges.back();
+    }
+    if (!ok())
+      return status();
+    const std::vector<Chunk> chunks = cut_chunks();
+    HopPipeline(chunks, args_.num_types)
+        .run(
+            threads_for(total), interrupt_,
+            [&](const Chunk& chunk) {
+              Edges& own = edges(chunk.relation);
+              const uint64_t stream = stream_key(key, call_id, chunk.relation);
+              if (once_)
+                return select_edges(chunk, stream, next, own.hop_edge(),
+                                    own.neighbor.data());
+              const auto& to = out[chunk.relation];
+              return select_edges(chunk, stream, next, to.edge, to.row);
+            },
+            [&](const Chunk& chunk) {
+              Edges& own = edges(chunk.relation);
+              if (once_)
+                relabel(chunk, own.neighbor.data(), own.hop_row());
+              else if (next)
+                relabel(chunk, out[chunk.relation].row, nullptr);
+            });
+    for (int t = 0; next && t < args_.num_types && ok(); ++t)
+      end_hop(t);
+    return status();
+  }
+
+  int64_t num_columns(int t) const override { return set(t).num_columns; }
+
+  void columns(int t, int64_t* node, int64_t* tree) const override {
+    const int64_t n = num_columns(t);
+    std::copy(set(t).column(), set(t).column() + n, node);
+    if (tree != nullptr)
+      std::copy(set(t).column_tree(), set(t).column_tree() + n, tree);
+  }
+
+  Status run() override {
+    begin();
+    for (int hop = 0; hop < options_.num_hops && ok(); ++hop)
+      if (count(hop, nullptr) == Status::kDone)
+        select(options_.key, options_.call_id + hop, nullptr, true);
+    return status();
+  }
+
+  const std::vector<int64_t>& hop_nodes(int t) const override {
+    return set(t).hop_nodes;
+  }
+  const std::vector<int64_t>& hop_edges(int r) const override {
+    return edges(r).hop_edges;
+  }
+
+  void write(const NodeOutput* nodes, const EdgeOutput* out) override {
+    int64_t total = 0;
+    for (int r = 0; r < args_.num_relations; ++r)
+      total += edges(r).size;
+    write_sample(workspace_, args_.num_types, args_.num_relations, nodes, out,
+                 threads_for(total));
+  }
+
+ private:
+  Set& set(int t) const { return *workspace_.sets[t]; }
+  Edges& edges(int r) const { return *workspace_.edges[r]; }
+  int threads_for(int64_t edges) const {
+    return edges < kParallelEdges ? 1 : threads_;
+  }
+  Status status() const {
+    if (fault_.kind.load() != Fault::kNone)
+      return Status::kFault;
+    return interrupt_.stopped() ? Status::kInterrupted : Status::kDone;
+  }
+  bool ok() const { return status() == Status::kDone; }
+
+  // Seeds come in order, duplicates included: a duplicate is a column of its
+  // own with the same draws, unless each has a tree.
+  void begin_type(int t, int64_t first_tree) {
+    const NodeType& type = args_.types[t];
+    const int64_t n = type.num_seeds;
+    Set& nodes = set(t);
+    if (once_)
+      nodes.open();
+    nodes.reserve(n);
+    nodes.set_columns(0, n);
+    for (int64_t i = 0; i < n; ++i) {
+      if (type.seeds[i] < 0 || type.seeds[i] >= type.num_nodes)
+        return fault_.set(Fault::kSeed, t, i, type.seeds[i]);
+      nodes.node[i] = static_cast<index_t>(type.seeds[i]);
+    }
+    for (int64_t i = 0; options_.disjoint && i < n; ++i)
+      nodes.tree[i] = static_cast<uint32_t>(first_tree + i);
+    if (once_)
+      nodes.number_columns();
+    if (type.seed_time == nullptr)
+      return;
+    workspace_.tree_time.reserve(first_tree + n, first_tree);
+    std::copy(type.seed_time, type.seed_time + n,
+              workspace_.tree_time.data() + first_tree);
+  }
+
+  void count_block(const Chunk& block) {
+    const auto& relation = args_.relations[block.relation];
+    const Set& columns = set(relation.dst);
+    Edges& to = edges(block.relation);
+    const int64_t n = block.end - block.begin;
+    const index_t* node = columns.column() + block.begin;
+    indptr_t* start = to.start.data() + block.begin;
+    indptr_t* length = to.length.data() + block.begin;
+    ColumnCounter<indptr_t, index_t> counter(relation, options_, hop_);
+    if (!counter.find(node, n, start, length))
+      return fault_.set(Fault::kIndptr, block.relation, node[0],
+                        relation.num_edges);
+    if (relation.edge_time != nullptr) {
+      const uint32_t* tree = columns.column_tree() + block.begin;
+      for (int64_t i = 0; i < n; ++i)
+        counter.restrict(workspace_.tree_time[tree[i]], start + i, length + i);
+    }
+    counter.count(node, n, start, length, to.offset() + 1 + block.begin);
+  }
+
+  void add_up(int r, indptr_t* indptr) {
+    edges(r).add_up(indptr);
+    const int64_t n = edges(r).hop_edges.back();
+    // Columns that are taken repeatedly can exceed what int32 counts.
+    const int64_t most = std::numeric_limits<indptr_t>::max();
+    if (indptr != nullptr && n > most)
+      fault_.set(Fault::kOverflow, args_.relations[r].src, 0, n);
+  }
+
+  // Room for the rows of this hop in the set of a type, which some rules begin
+  // again: with the columns, unless only rows are in the frontier.
+  void make_room(int t) {
+    Set& nodes = set(t);
+    const bool begins =
+        !nodes.is_open() || rule_ == Frontier::kRow || rule_ == Frontier::kNew;
+    const int64_t columns =
+        begins && rule_ != Frontier::kRow ? nodes.num_columns : 0;
+    if (begins)
+      nodes.open_beside_columns();
+    int64_t room = nodes.size + columns;
+    const bool drops = rule_ == Frontier::kNew || rule_ == Frontier::kUnseen;
+    nodes.next_column = drops ? room : 0;
+    for (int r = 0; r < args_.num_relations; ++r)
+      room += args_.relations[r].src == t ? edges(r).hop_edges.back() : 0;
+    const int64_t duplicates = once_ ? args_.types[t].num_seeds : 0;
+    if (!options_.disjoint)
+      room = std::min(room, args_.types[t].num_nodes + duplicates);
+    if (room > TableBase::kMaxIds)
+      return fault_.set(Fault::kOverflow, t, 0, room);
+    nodes.reserve(room);
+    if (columns > 0)
+      nodes.add_columns();
+  }
+
+  std::vector<Chunk> cut_chunks() const {
+    std::vector<Chunk> chunks;
+    for (int r = 0; r < args_.num_relations; ++r)
+      edges(r).for_each_range(
+          edges(r).spans.back(), kChunkEdges, [&](int64_t a, int64_t b) {
+            chunks.push_back({r, args_.relations[r].src, a, b});
+          });
+    return chunks;
+  }
+
+  template <typename pos_t>
+  bool select_edges(const Chunk& chunk,
+                    uint64_t stream,
+                    bool next,
+                    pos_t* edge,
+                    index_t* row) {
+    const auto& relation = args_.relations[chunk.relation];
+    const Set& columns = set(relation.dst);
+    Edges& counted = edges(chunk.relation);
+    const int64_t* offset = counted.offset();
+    select_frontier(
+        relation, options_, hop_, stream,
+        CountedColumns<indptr_t, index_t>{
+            columns.column(), trees_draw_ ? columns.column_tree() : nullptr,
+            counted.start.data(), counted.length.data(), offset},
+        chunk.begin, chunk.end, edge);
+    // The reads that sampling waits for. What is numbered must be a node.
+    const uint64_t num_rows = args_.types[relation.src].num_nodes;
+    const int64_t begin = offset[chunk.begin], end = offset[chunk.end];
+    bool bad = false;
+    for (int64_t i = begin; i < end; ++i) {
+      row[i] = relation.indices[edge[i]];
+      bad |= static_cast<uint64_t>(row[i]) >= num_rows;
+    }
+    if (bad && next)
+      fault_.set(Fault::kIndices, chunk.relation, edge[begin], num_rows);
+    return !(bad && next);
+  }
+
+  void relabel(const Chunk& chunk, const index_t* row, uint32_t* number) {
+    const auto& relation = args_.relations[chunk.relation];
+    const ColumnRows<index_t> rows{
+        row, edges(chunk.relation).offset(), chunk.begin, chunk.end,
+        options_.disjoint ? set(relation.dst).column_tree() : nullptr};
+    set(relation.src).add(rows, number);
+  }
+
+  void end_hop(int t) {
+    Set& nodes = set(t);
+    const int64_t first = std::min(nodes.next_column, nodes.size);
+    if (sorted_)
+      std::sort(nodes.node.data() + first, nodes.node.data() + nodes.size);
+    nodes.set_columns(first, nodes.size);
+  }
+
+  const Args& args_;
+  const SampleOptions& options_;
+  const bool once_;
+  const Frontier rule_;
+  const bool sorted_;
+  const int threads_;
+  HopWorkspace<indptr_t, index_t>& workspace_;
+  int hop_ = 0;
+  bool trees_draw_ = false;  // draws are those of trees
+  Interrupt interrupt_;
+};
+
 }  // namespace
 
 template <typename indptr_t, typename index_t>
-HopSampler<indptr_t, index_t>::HopSampler(
-    const SampleHopsArgs<indptr_t, index_t>& args)
-    : args_(args), workspace_([]() -> Workspace& {
-        static thread_local Workspace workspace;
-        return workspace;
-      }()) {
-  options_.replace = args.replace;
+std::unique_ptr<HopSampler<indptr_t, index_t>> make_hop_sampler(
+    const NeighborSampleArgs<indptr_t, index_t>& args,
+    std::optional<Frontier> rule,
+    bool sorted) {
+  return std::make_unique<HopSamplerCpu<indptr_t, index_t>>(args, rule, sorted);
 }
 
-template <typename indptr_t, typename index_t>
-Status HopSampler<indptr_t, index_t>::status() const {
-  if (fault_.kind.load() != Fault::kNone)
-    return Status::kFault;
-  return interrupt_.stopped() ? Status::kInterrupted : Status::kDone;
-}
-
-template <typename indptr_t, typename index_t>
-Status HopSampler<indptr_t, index_t>::begin(const int64_t* seeds, int64_t n) {
-  dense_ = prefers_dense(args_.num_nodes, expected_rows(args_, n));
-  workspace_.column.reserve(n);
-  for (int64_t i = 0; i < n; ++i) {
-    if (seeds[i] < 0 || seeds[i] >= args_.num_nodes)
-      fault_.set(Fault::kSeed, 0, i, seeds[i]);
-    workspace_.column[i] = static_cast<index_t>(seeds[i]);
-  }
-  num_columns_ = n;
-  return status();
-}
-
-template <typename indptr_t, typename index_t>
-Status HopSampler<indptr_t, index_t>::count(int hop, indptr_t* indptr) {
-  const int64_t n = num_columns_;
-  hop_ = hop;
-  workspace_.start.reserve(n);
-  workspace_.length.reserve(n);
-  workspace_.offset.reserve(n + 1);
-  int64_t* offset = workspace_.offset.data();
-  const int64_t blocks = (n + kCountBlock - 1) / kCountBlock;
-  parallel_items(
-      blocks, n < kParallelColumns ? 1 : args_.threads, [&](int64_t block) {
-        const int64_t first = block * kCountBlock;
-        const int64_t size = std::min(kCountBlock, n - first);
-        const index_t* node = workspace_.column.data() + first;
-        indptr_t* start = workspace_.start.data() + first;
-        indptr_t* length = workspace_.length.data() + first;
-        ColumnCounter<indptr_t, index_t> counter(args_.graph, options_, hop);
-        interrupt_.poll();
-        if (interrupt_.stopped())
-          return;
-        if (!counter.find(node, size, start, length))
-          return fault_.set(Fault::kIndptr, 0, node[0], args_.graph.num_edges);
-        counter.count(node, size, start, length, offset + 1 + first);
-      });
-  if (status() != Status::kDone)
-    return status();
-  offset[0] = indptr[0] = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    offset[i + 1] += offset[i];
-    indptr[i + 1] = static_cast<indptr_t>(offset[i + 1]);
-  }
-  // Columns that are taken repeatedly can exceed what int32 counts.
-  if (offset[n] > static_cast<int64_t>(std::numeric_limits<indptr_t>::max()))
-    fault_.set(Fault::kOverflow, 0, 0, offset[n]);
-  return status();
-}
-
-template <typename indptr_t, typename index_t>
-Status HopSampler<indptr_t, index_t>::select(uint64_t key,
-                                             int64_t* edge,
-                                             index_t* row,
-                                             bool next) {
-  const int64_t* offset = workspace_.offset.data();
-  const int64_t total = offset[num_columns_];
-  if (next)
-    begin_frontier(total);
-  if (status() != Status::kDone)
-    return status();
-  const std::vector<Chunk> chunks = cut_chunks();
-  HopPipeline(chunks, 1).run(
-      total < kParallelEdges ? 1 : args_.threads, interrupt_,
-      [&](const Chunk& chunk) {
-        select_edges(chunk, key, edge);
-        return read_rows(offset[chunk.begin], offset[chunk.end], edge, row,
-                         next);
-      },
-      [&](const Chunk& chunk) {
-        if (next)
-          insert(row, offset[chunk.begin], offset[chunk.end]);
-      });
-  if (next && status() == Status::kDone)
-    end_frontier();
-  return status();
-}
-
-template <typename indptr_t, typename index_t>
-std::vector<Chunk> HopSampler<indptr_t, index_t>::cut_chunks() const {
-  const int64_t* offset = workspace_.offset.data();
-  const int64_t* last = offset + num_columns_;
-  std::vector<Chunk> chunks;
-  for (const int64_t* begin = offset; *begin < *last;) {
-    const int64_t* end =
-        std::lower_bound(begin + 1, last, *begin + kChunkEdges);
-    chunks.push_back({0, 0, begin - offset, end - offset});
-    begin = end;
-  }
-  return chunks;
-}
-
-template <typename indptr_t, typename index_t>
-void HopSampler<indptr_t, index_t>::select_edges(const Chunk& chunk,
-                                                 uint64_t key,
-                                                 int64_t* edge) const {
-  const CountedColumns<indptr_t, index_t> columns{
-      workspace_.column.data(), nullptr, workspace_.start.data(),
-      workspace_.length.data(), workspace_.offset.data()};
-  select_frontier(args_.graph, options_, hop_, key, columns, chunk.begin,
-                  chunk.end, edge);
-}
-
-// The reads that sampling waits for. What becomes a column must be a node.
-template <typename indptr_t, typename index_t>
-bool HopSampler<indptr_t, index_t>::read_rows(int64_t begin,
-                                              int64_t end,
-                                              const int64_t* edge,
-                                              index_t* row,
-                                              bool next) {
-  bool bad = false;
-  for (int64_t i = begin; i < end; ++i) {
-    row[i] = args_.graph.indices[edge[i]];
-    bad |=
-        static_cast<uint64_t>(row[i]) >= static_cast<uint64_t>(args_.num_nodes);
-  }
-  if (bad && next)
-    fault_.set(Fault::kIndices, 0, edge[begin], args_.num_nodes);
-  return !(bad && next);
-}
-
-// Begins an empty set.
-template <typename indptr_t, typename index_t>
-void HopSampler<indptr_t, index_t>::clear() {
-  close();
-  with_table([&](auto& table) { table.begin_call(args_.num_nodes); });
-  open_ = true;
-}
-
-template <typename indptr_t, typename index_t>
-void HopSampler<indptr_t, index_t>::close() {
-  if (open_)
-    with_table(
-        [&](auto& table) { table.end_call(static_cast<uint32_t>(size_)); });
-  open_ = false;
-  size_ = 0;
-}
-
-// A node is written before it is known to be new, so that nothing branches.
-template <typename indptr_t, typename index_t>
-void HopSampler<indptr_t, index_t>::insert(const index_t* node,
-                                           int64_t begin,
-                                           int64_t end) {
-  index_t* set = workspace_.node.data();
-  uint32_t size = static_cast<uint32_t>(size_);
-  with_table([&](auto& table) {
-    for (int64_t i = begin; i < end; ++i) {
-      if (i + kPrefetch < end)
-        table.prefetch(static_cast<uint64_t>(node[i + kPrefetch]));
-      const uint32_t id =
-          table.find_or_insert(static_cast<uint64_t>(node[i]), size);
-      set[size] = node[i];
-      size += id == size;
-    }
-  });
-  size_ = size;
-}
-
-// The set that the rows of this hop come to, with room for `extra` of them.
-template <typename indptr_t, typename index_t>
-void HopSampler<indptr_t, index_t>::begin_frontier(int64_t extra) {
-  const Frontier rule = args_.frontier;
-  const bool with_columns =
-      rule == Frontier::kNew || (rule != Frontier::kRow && !open_);
-  const int64_t columns = with_columns ? num_columns_ : 0;
-  if (!open_ || rule == Frontier::kRow || rule == Frontier::kNew)
-    clear();
-  const int64_t room = std::min(size_ + columns + extra, args_.num_nodes);
-  if (room > kMaxIds)
-    return fault_.set(Fault::kOverflow, 0, 0, room);
-  workspace_.node.reserve(room + 1, size_);
-  with_table([&](auto& table) { table.reserve(size_, room - size_); });
-  const bool drops = rule == Frontier::kNew || rule == Frontier::kUnseen;
-  skip_ = !drops ? 0 : with_columns ? num_columns_ : size_;
-  insert(workspace_.column.data(), 0, columns);
-}
-
-template <typename indptr_t, typename index_t>
-void HopSampler<indptr_t, index_t>::end_frontier() {
-  const index_t* first = workspace_.node.data() + std::min(skip_, size_);
-  num_columns_ = std::max<int64_t>(size_ - skip_, 0);
-  workspace_.column.reserve(num_columns_);
-  std::copy(first, first + num_columns_, workspace_.column.data());
-  if (args_.sorted)
-    std::sort(workspace_.column.data(),
-              workspace_.column.data() + num_columns_);
-}
-
-template <typename indptr_t, typename index_t>
-void HopSampler<indptr_t, index_t>::columns(int64_t* node) const {
-  std::copy(workspace_.column.data(), workspace_.column.data() + num_columns_,
-            node);
-}
-
-template class HopSampler<int32_t, int32_t>;
-template class HopSampler<int64_t, int32_t>;
-template class HopSampler<int64_t, int64_t>;
+template std::unique_ptr<HopSampler<int32_t, int32_t>> make_hop_sampler(
+    const NeighborSampleArgs<int32_t, int32_t>& args,
+    std::optional<Frontier> rule,
+    bool sorted);
+template std::unique_ptr<HopSampler<int64_t, int32_t>> make_hop_sampler(
+    const NeighborSampleArgs<int64_t, int32_t>& args,
+    std::optional<Frontier> rule,
+    bool sorted);
+template std::unique_ptr<HopSampler<int64_t, int64_t>> make_hop_sampler(
+    const NeighborSampleArgs<int64_t, int64_t>& args,
+    std::optional<Frontier> rule,
+    bool sorted);
 
 }  // namespace gsample

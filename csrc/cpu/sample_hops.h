@@ -1,90 +1,101 @@
-// Several hops of column sampling, each from a frontier that the rows of the
-// hop before give by a rule: what a loop of extract, sample and next frontier
-// does, in phases over a whole frontier. See neighbor_sample.cpp for these.
+// Multi-hop neighbour sampling on the CPU, for any number of node types and
+// relations. See sample_hops.cpp for how it works.
 #pragma once
 
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <vector>
+
 #include "../args.h"
-#include "buffer.h"
-#include "hop_pipeline.h"
-#include "neighbor_sample.h"
-#include "tables.h"
+#include "parallel.h"
 
 namespace gsample {
 
-template <typename indptr_t, typename index_t>
-struct SampleHopsArgs {
-  Relation<indptr_t, index_t> graph;
-  int64_t num_nodes;
-  int num_hops;
-  Frontier frontier;
-  bool sorted;  // each frontier is sorted at last
-  bool replace;
-  int threads;
+// What went wrong inside a kernel: the first fault that a thread met.
+struct Fault {
+  enum Kind { kNone, kSeed, kIndptr, kIndices, kOverflow };
+  std::atomic<int> kind{kNone};
+  int64_t type_or_relation = 0;
+  int64_t node = 0;
+  int64_t value = 0;
+
+  void set(Kind new_kind, int64_t where, int64_t at, int64_t what) {
+    int expected = kNone;
+    if (!kind.compare_exchange_strong(expected, new_kind))
+      return;
+    type_or_relation = where;
+    node = at;
+    value = what;
+  }
 };
 
-// Samples hop after hop: count(), select() and, for a further hop, columns().
-// Outputs are the caller's, of the sizes that the step before gave.
+// Where the edges of a relation at a hop go.
+template <typename index_t>
+struct HopOutput {
+  int64_t* edge;
+  index_t* row;
+};
+
+// Where a relation's edges go once nodes are numbered. `edge` may be null.
+struct EdgeOutput {
+  int64_t* row;
+  int64_t* col;
+  int64_t* edge;
+};
+
+// Where a type's nodes go. `batch` may be null.
+struct NodeOutput {
+  int64_t* node;
+  int64_t* batch;
+};
+
+// Samples hop after hop, in memory that its thread keeps: a thread has one
+// sampler at a time.
 template <typename indptr_t, typename index_t>
 class HopSampler {
  public:
-  explicit HopSampler(const SampleHopsArgs<indptr_t, index_t>& args);
-  HopSampler(const HopSampler&) = delete;
-  HopSampler& operator=(const HopSampler&) = delete;
-  ~HopSampler() { close(); }
+  virtual ~HopSampler() = default;
+
+  // Nodes numbered once: all hops, then what they sampled.
+  virtual Status run() = 0;
+  // [num_hops + 1] and [num_hops] counts.
+  virtual const std::vector<int64_t>& hop_nodes(int type) const = 0;
+  virtual const std::vector<int64_t>& hop_edges(int relation) const = 0;
+  // Outputs of the sizes that the counts sum to, one for each type (relation).
+  virtual void write(const NodeOutput* nodes, const EdgeOutput* edges) = 0;
+
+  // Columns by a rule: begin(), then count(), select() and, for a further hop,
+  // columns(). Outputs have the sizes that the step before gave.
+  virtual Status begin() = 0;
+  // Writes indptr [num_columns + 1] of each relation.
+  virtual Status count(int hop, indptr_t* const* indptr) = 0;
+  // Writes the edges of each relation, with draws of the call of a key. With
+  // `next`, the columns become those of the next hop.
+  virtual Status select(const Key& key,
+                        uint32_t call_id,
+                        const HopOutput<index_t>* out,
+                        bool next) = 0;
+  virtual int64_t num_columns(int type) const = 0;
+  // `tree` may be null.
+  virtual void columns(int type, int64_t* node, int64_t* tree) const = 0;
 
   const Fault& fault() const { return fault_; }
 
-  // The columns of the first hop.
-  Status begin(const int64_t* seeds, int64_t n);
-  // Writes indptr [num_columns + 1] of a hop.
-  Status count(int hop, indptr_t* indptr);
-  // Writes the position and the row of each edge [indptr[num_columns]]. With
-  // `next`, the columns become those of the next hop.
-  Status select(uint64_t key, int64_t* edge, index_t* row, bool next);
-
-  int64_t num_columns() const { return num_columns_; }
-  void columns(int64_t* node) const;
-
- private:
-  struct Workspace {
-    Buffer<index_t> column;   // [num_columns] of this hop
-    Buffer<indptr_t> start;   // [num_columns] first candidate
-    Buffer<indptr_t> length;  // [num_columns] ~length: take all
-    Buffer<int64_t> offset;   // [num_columns + 1] where edges go
-    Buffer<index_t> node;     // [size] a set of nodes, in order
-    DenseTable dense_table;
-    HashTable hash_table;
-  };
-
-  template <typename function_t>
-  void with_table(const function_t& function) {
-    dense_ ? function(workspace_.dense_table) : function(workspace_.hash_table);
-  }
-  Status status() const;
-  void clear();
-  void close();
-  void insert(const index_t* node, int64_t begin, int64_t end);
-  void begin_frontier(int64_t extra);
-  void end_frontier();
-  void select_edges(const Chunk& chunk, uint64_t key, int64_t* edge) const;
-  bool read_rows(int64_t begin,
-                 int64_t end,
-                 const int64_t* edge,
-                 index_t* row,
-                 bool next);
-  std::vector<Chunk> cut_chunks() const;
-
-  const SampleHopsArgs<indptr_t, index_t>& args_;
-  SampleOptions options_{};
-  Workspace& workspace_;
-  bool dense_ = false;  // which of the tables is in use
-  int hop_ = 0;
-  int64_t num_columns_ = 0;
-  int64_t size_ = 0;   // of the set
-  int64_t skip_ = 0;   // of its nodes, which are not in the next frontier
-  bool open_ = false;  // whether there is a set
+ protected:
   Fault fault_;
-  Interrupt interrupt_;
 };
+
+// How hops number nodes. Without a rule once, over all hops: seeds with their
+// duplicates, then rows that are in no hop before, which are the next columns.
+// Edges are kept with these numbers until write().
+// With a rule rows stay nodes, outputs are the caller's, and each hop has the
+// columns that the rule takes of the rows; they ascend if `sorted`.
+// Keeps a reference to `args`.
+template <typename indptr_t, typename index_t>
+std::unique_ptr<HopSampler<indptr_t, index_t>> make_hop_sampler(
+    const NeighborSampleArgs<indptr_t, index_t>& args,
+    std::optional<Frontier> rule = std::nullopt,
+    bool sorted = false);
 
 }  // namespace gsample

@@ -105,7 +105,8 @@ class HashTable {
     if (capacity == capacity_)
       return;
     const Buffer<Entry> old = std::move(entries_);
-    const uint64_t old_capacity = capacity_;
+    // No entries, should there be no memory for them.
+    const uint64_t old_capacity = std::exchange(capacity_, 0);
     entries_.reserve(capacity);
     capacity_ = capacity;
     clear();

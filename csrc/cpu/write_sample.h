@@ -2,23 +2,15 @@
 #pragma once
 
 #include <algorithm>
+#include <vector>
 
-#include "neighbor_state.h"
+#include "hop_workspace.h"
+#include "parallel.h"
+#include "sample_hops.h"
 
 namespace gsample {
 
-// Where a relation's edges go. `edge` may be null.
-struct EdgeOutput {
-  int64_t* row;
-  int64_t* col;
-  int64_t* edge;
-};
-
-// Where a type's nodes go. `batch` may be null.
-struct NodeOutput {
-  int64_t* node;
-  int64_t* batch;
-};
+constexpr int64_t kWriteEdges = 65536;  // work of one claim of a thread
 
 // Writes value `first + i` at [offset[i], offset[i + 1]) for i in [a, b).
 // Most columns have a few edges only: eight are written at a time, and the
@@ -45,14 +37,14 @@ inline void fill_columns(const int64_t* offset,
 
 // Columns [a, b) of a span.
 template <typename indptr_t, typename index_t>
-void write_columns(const RelationState<indptr_t, index_t>& edges,
+void write_columns(const RelationEdges<indptr_t, index_t>& edges,
                    const Span& span,
                    int64_t a,
                    int64_t b,
                    const EdgeOutput& out) {
-  const int64_t* offset = edges.offsets.data() + span.offsets;
+  const int64_t* offset = edges.offset(span);
   const int64_t begin = span.edges + offset[a], end = span.edges + offset[b];
-  fill_columns(offset, a, b, span.frontier, out.col + span.edges);
+  fill_columns(offset, a, b, span.first_column, out.col + span.edges);
   std::copy(edges.row.data() + begin, edges.row.data() + end, out.row + begin);
   if (out.edge != nullptr)
     std::copy(edges.edge.data() + begin, edges.edge.data() + end,
@@ -60,12 +52,41 @@ void write_columns(const RelationState<indptr_t, index_t>& edges,
 }
 
 template <typename index_t>
-void write_nodes(const TypeState<index_t>& nodes, const NodeOutput& out) {
+void write_nodes(const NodeSet<index_t>& nodes, const NodeOutput& out) {
   const index_t* node = nodes.node.data();
-  const uint32_t* root = nodes.root.data();
+  const uint32_t* tree = nodes.tree.data();
   std::copy(node, node + nodes.size, out.node);
   if (out.batch != nullptr)
-    std::copy(root, root + nodes.size, out.batch);
+    std::copy(tree, tree + nodes.size, out.batch);
+}
+
+template <typename indptr_t, typename index_t>
+void write_sample(const HopWorkspace<indptr_t, index_t>& workspace,
+                  int64_t num_types,
+                  int num_relations,
+                  const NodeOutput* nodes,
+                  const EdgeOutput* out,
+                  int threads) {
+  struct Part {
+    int relation;
+    const Span* span;
+    int64_t begin, end;
+  };
+  std::vector<Part> parts;
+  for (int r = 0; r < num_relations; ++r) {
+    const auto& edges = *workspace.edges[r];
+    for (const Span& span : edges.spans)
+      edges.for_each_range(span, kWriteEdges, [&](int64_t a, int64_t b) {
+        parts.push_back({r, &span, a, b});
+      });
+  }
+  parallel_items(num_types + parts.size(), threads, [&](int64_t i) {
+    if (i < num_types)
+      return write_nodes(*workspace.sets[i], nodes[i]);
+    const Part& p = parts[i - num_types];
+    write_columns(*workspace.edges[p.relation], *p.span, p.begin, p.end,
+                  out[p.relation]);
+  });
 }
 
 }  // namespace gsample

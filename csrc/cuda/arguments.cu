@@ -1,10 +1,24 @@
-#include "arguments.cuh"
+// Writes what it was given as arguments to memory.
+#include "arguments.h"
 
 #include <algorithm>
 
 #include "launch.cuh"
+#include "portable.h"
 
 namespace gsample {
+
+struct StoredArguments {
+  static constexpr int kWords = 128;
+  int64_t word[kWords];
+  int64_t* to;
+  int words;
+};
+
+__global__ void store_arguments_kernel(StoredArguments args) {
+  for (int i = threadIdx.x; i < args.words; i += blockDim.x)
+    args.to[i] = args.word[i];
+}
 
 void store_arguments(void* to,
                      const int64_t* from,

@@ -85,6 +85,7 @@ __device__ int64_t number_items(const count_t& count,
 
 // Writes begin [n + 1]: the sums of count(i) over earlier i, and over all,
 // which is reported as the size, and as a fault if `indptr_t` cannot hold it.
+// count(i), which it can hold, is called once.
 template <typename indptr_t, typename count_t>
 __device__ void write_offsets(const count_t& count,
                               int64_t n,
@@ -92,10 +93,18 @@ __device__ void write_offsets(const count_t& count,
                               int64_t* totals,
                               BlockSums& shared,
                               Report* report) {
-  const auto write = [&](int64_t i, int64_t before) {
-    begin[i] = static_cast<indptr_t>(before);
+  const auto write = [&](int64_t i, int64_t number) {
+    begin[i] = static_cast<indptr_t>(number);
   };
-  const int64_t all = number_items(count, write, n, totals, shared);
+  const auto count_and_write = [&](int64_t i) {
+    const int64_t found = count(i);
+    write(i, found);
+    return found;
+  };
+  const auto read = [&](int64_t i) { return int64_t{begin[i]}; };
+  count_items(count_and_write, n, totals, shared);
+  grid_barrier();
+  const int64_t all = emit_items(read, write, n, totals, shared);
   if (global_rank() != 0)
     return;
   begin[n] = static_cast<indptr_t>(all);

@@ -1,4 +1,4 @@
-// Fire on a GPU: what bind/ fills in, and what forest_fire.cuh reads. All
+// Fire on a GPU: what bind/ fills in, and what forest_fire.cu reads. All
 // pointers are to the device's memory.
 #pragma once
 

@@ -1,5 +1,5 @@
 // Conversion to compressed columns, and checks of them, on a GPU: what bind/
-// fills in, and what formats.cuh reads. All pointers are to the device's
+// fills in, and what formats.cu reads. All pointers are to the device's
 // memory.
 #pragma once
 

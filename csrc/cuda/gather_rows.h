@@ -1,4 +1,4 @@
-// Copies of rows on a GPU: what bind/ fills in, and what gather_rows.cuh
+// Copies of rows on a GPU: what bind/ fills in, and what gather_rows.cu
 // reads.
 #pragma once
 

@@ -1,8 +1,35 @@
-#include "labor_scale.cuh"
+// What LABOR solves for each column, a thread for each: sums are in order, so
+// that they are the CPU's.
+#include "labor_scale.h"
 
+#include "../core/labor.h"
+#include "columns.cuh"
 #include "launch.cuh"
 
 namespace gsample {
+
+constexpr int kLaborThreads = 256;  // of a block
+
+template <typename indptr_t>
+__global__ void __launch_bounds__(kLaborThreads)
+    labor_scale_kernel(LaborScaleCuda<indptr_t> args) {
+  constexpr uint64_t kInfinity = 0x7FF0000000000000;
+  const int64_t step = grid_threads();
+  for (int64_t i = global_rank(); i < args.size; i += step) {
+    const double w = args.weight[i];
+    if (!(w > 0) || double_bits(w) >= kInfinity ||
+        double_bits(1 / w) >= kInfinity)
+      note_fault(args.report, Report::kWeight, i, 0);
+  }
+  for (int64_t v = global_rank(); v < args.n; v += step) {
+    const ColumnBounds c =
+        read_bounds(args.indptr, args.n, args.size, v, v, args.report);
+    args.scale[v] = labor_scale(args.weight + c.start, c.length, args.k);
+  }
+  if (global_rank() == 0 &&
+      (args.indptr[0] != 0 || args.indptr[args.n] != args.size))
+    note_fault(args.report, Report::kIndptr, args.n, args.size);
+}
 
 template <typename indptr_t>
 void labor_scale(const LaborScaleCuda<indptr_t>& args, StreamHandle stream) {

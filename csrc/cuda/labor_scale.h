@@ -1,5 +1,5 @@
 // What LABOR solves for each column, on a GPU: what bind/ fills in, and what
-// labor_scale.cuh reads. All pointers are to the device's memory.
+// labor_scale.cu reads. All pointers are to the device's memory.
 #pragma once
 
 #include "device.h"

@@ -1,5 +1,5 @@
 // The edges of columns whose rows are in a list, on a GPU: what bind/ fills in,
-// and what match_rows.cuh reads. All pointers are to the device's memory.
+// and what match_rows.cu reads. All pointers are to the device's memory.
 #pragma once
 
 #include "device.h"

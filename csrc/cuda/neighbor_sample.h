@@ -68,27 +68,32 @@ void neighbor_sample(const NeighborSampleCuda<indptr_t, index_t>& args,
                      LaunchShape shape,
                      StreamHandle stream);
 
-// Places for the edges of a relation, by themselves. `edge` may be null.
-struct RelationEdges {
-  int64_t* row;
-  int64_t* col;
-  int64_t* edge;
-  int64_t first;  // places of the relations before
-};
-
-// Takes the edges of a sample apart, by relation. Places that are left over
-// hold -1.
+// Brings the edges of a sample into the order (relation, hop, column, slot).
+// Slots that are left over hold -1.
 struct SplitEdgesCuda {
   const int64_t* row;  // as sampled; those of the only relation may stay there
   const int64_t* col;
-  const int64_t* edge;
+  const int64_t* edge;      // or null
   const int64_t* edge_end;  // [num_hops * num_relations + 1]
   int num_hops;
   int num_relations;
-  const RelationEdges* out;  // [num_relations]
-  int64_t num_places;
+  const int64_t* first;  // [num_relations + 1] slot of each relation, and all
+  int64_t num_slots;
+  int64_t* out_row;  // [num_slots]
+  int64_t* out_col;
+  int64_t* out_edge;  // or null
 };
 
-void split_edges(const SplitEdgesCuda& args, StreamHandle stream);
+// Likewise of a sample of known size, whose nodes follow one another.
+struct SplitSampleCuda {
+  SplitEdgesCuda edges;
+  const int64_t* node_size;  // [num_types]
+  const SampledType* types;  // [num_types]
+  int num_types;
+  int64_t* node;   // or null: they stay where they are
+  int64_t* batch;  // or null
+};
+
+void split_sample(const SplitSampleCuda& args, StreamHandle stream);
 
 }  // namespace gsample

@@ -1,5 +1,5 @@
 // Second-order walks on a GPU: what bind/ fills in, and what
-// node2vec_walk.cuh reads. All pointers are to the device's memory.
+// node2vec_walk.cu reads. All pointers are to the device's memory.
 #pragma once
 
 #include "../args.h"

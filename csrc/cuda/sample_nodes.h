@@ -1,4 +1,4 @@
-// Selection of nodes on a GPU: what bind/ fills in, and what sample_nodes.cuh
+// Selection of nodes on a GPU: what bind/ fills in, and what sample_nodes.cu
 // reads. All pointers are to the device's memory.
 #pragma once
 

@@ -1,8 +1,43 @@
-#include "slice_cols.cuh"
+// Columns of a matrix. First where each of them begins in the slice, in one
+// cooperative launch; then a thread copies an edge, whatever its column: hubs
+// are spread over as many threads as they have edges.
+#include "slice_cols.h"
 
+#include "columns.cuh"
 #include "launch.cuh"
 
 namespace gsample {
+
+constexpr int kSliceThreads = 256;  // of a block
+
+struct SliceShared {
+  BlockSums sums;
+};
+
+template <typename indptr_t, typename index_t>
+__global__ void __launch_bounds__(kSliceThreads)
+    slice_cols_indptr_kernel(SliceColsCuda<indptr_t, index_t> args) {
+  GSAMPLE_SHARED(SliceShared, shared);
+  const auto count = [&](int64_t i) {
+    return read_bounds(args.indptr, args.num_cols, args.num_edges, args.cols[i],
+                       i, args.report)
+        .length;
+  };
+  write_offsets(count, args.n, args.out_indptr, args.totals, shared.sums,
+                args.report);
+}
+
+template <typename indptr_t, typename index_t>
+__global__ void __launch_bounds__(kSliceThreads)
+    slice_cols_edges_kernel(SliceColsCuda<indptr_t, index_t> args) {
+  const int64_t step = grid_threads();
+  for (int64_t p = global_rank(); p < args.size; p += step) {
+    const int64_t i = column_of(args.out_indptr, args.n, p);
+    const int64_t edge = args.indptr[args.cols[i]] + (p - args.out_indptr[i]);
+    args.out_indices[p] = args.indices[edge];
+    args.edge[p] = edge;
+  }
+}
 
 template <typename indptr_t, typename index_t>
 LaunchShape slice_cols_shape(const SliceColsCuda<indptr_t, index_t>& args) {

@@ -1,4 +1,4 @@
-// Columns of a matrix on a GPU: what bind/ fills in, and what slice_cols.cuh
+// Columns of a matrix on a GPU: what bind/ fills in, and what slice_cols.cu
 // reads. All pointers are to the device's memory.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Sums along columns on a GPU: what bind/ fills in, and what sum_columns.cuh
+// Sums along columns on a GPU: what bind/ fills in, and what sum_columns.cu
 // reads. All pointers are to the device's memory.
 #pragma once
 

@@ -42,6 +42,16 @@ __device__ void begin_batches(const UniqueNodesCuda<id_t>& args,
     args.out_ptr[b] = next;
 }
 
+// Where the nodes of one batch of all ids begin and end.
+template <typename id_t>
+__device__ void note_size(const UniqueNodesCuda<id_t>& args, int64_t size) {
+  args.report->size = size;
+  if (args.ptr != nullptr)
+    return;
+  args.out_ptr[0] = 0;
+  args.out_ptr[1] = size;
+}
+
 template <typename id_t>
 __global__ void __launch_bounds__(kUniqueThreads)
     unique_nodes_kernel(UniqueNodesCuda<id_t> args) {
@@ -74,7 +84,7 @@ __global__ void __launch_bounds__(kUniqueThreads)
   const int64_t size =
       number_items(is_first, number, args.n, args.totals, shared.sums);
   if (global_rank() == 0) {
-    args.report->size = size;
+    note_size(args, size);
     begin_batches(args, args.n, size);
   }
   grid_barrier();
@@ -111,7 +121,7 @@ __global__ void __launch_bounds__(kUniqueThreads)
   const int64_t size =
       number_items(count, number, words, args.totals, shared.sums);
   if (global_rank() == 0)
-    args.report->size = size;
+    note_size(args, size);
   grid_barrier();
   const auto number_of = [&](int64_t id) {
     const uint64_t below = (uint64_t{1} << id % 64) - 1;

@@ -20,7 +20,7 @@ struct UniqueNodesCuda {
 
   int64_t* node;     // [n], of which the report tells how many are used
   id_t* local;       // [n]
-  int64_t* out_ptr;  // [batches + 1] or null, where nodes of a batch begin
+  int64_t* out_ptr;  // [batches + 1], where nodes of a batch begin
   Report* report;
 
   int64_t* totals;  // [blocks] scratch

@@ -1,5 +1,5 @@
 // Weights in fixed point and their sums, on a GPU: what bind/ fills in, and
-// what weights.cuh reads. All pointers are to the device's memory.
+// what weights.cu reads. All pointers are to the device's memory.
 #pragma once
 
 #include "device.h"

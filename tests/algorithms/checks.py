@@ -84,7 +84,7 @@ def flat(out):
     if isinstance(out, torch.Tensor):
         return [out]
     if isinstance(out, SparseSample):
-        edges = out.row_of_edge(), out.column_of_edge(), out.edge_id
+        edges = *out.edges(), out.edge_id
         return [*edges, out.values(), out.nodes()]
     return [t for item in out for t in flat(item)]
 

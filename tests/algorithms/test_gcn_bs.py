@@ -58,7 +58,7 @@ def test_an_update_of_whole_columns_is_that_of_exp3():
     bandit.update(A, layers, [h[S.row()] for S in layers])
     value, steps = A.to_dense(), torch.zeros(A.num_edges).double()
     for S, k in zip(layers, [4, 5], strict=True):
-        ends = S.row_of_edge(), S.column_of_edge()
+        ends = S.edges()
         for u, v, e in zip(*ends, S.edge_id, strict=True):
             reward = (value[u, v] / prob[e] * h[u]).square().sum()
             steps[e] += reward / prob[e] / (A.degree(dim=0)[v] * k)

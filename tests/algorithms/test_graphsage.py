@@ -10,7 +10,7 @@ def test_layers_sample_neighbours_of_all_nodes_met_so_far():
     A = skewed_graph()
     first, second = graphsage(A, SEEDS, [2, 3])
     assert first.col_ids.tolist() == SEEDS.tolist()
-    met = set(SEEDS.tolist()) | set(first.row_of_edge().tolist())
+    met = set(SEEDS.tolist()) | set(first.edges()[0].tolist())
     assert set(second.col_ids.tolist()) == met
     assert torch.equal(
         second.degree(dim=0), A.degree(dim=0)[second.col_ids].clamp(max=3)

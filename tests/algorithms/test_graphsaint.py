@@ -144,7 +144,7 @@ def test_factors_are_counted_by_edge_id():
     for v in range(8):
         expected = 3 / (8 * count.get(v, 1))
         assert math.isclose(float(norm.node[v]), expected, rel_tol=1e-6)
-    u, v = sample.row_of_edge(), sample.column_of_edge()
+    u, v = sample.edges()
     for a, b, e in zip(
         u.tolist(), v.tolist(), sample.edge_id.tolist(), strict=True
     ):

@@ -171,8 +171,7 @@ def test_a_subgraph_is_induced():
             for e, (u, v) in enumerate(pairs)
             if u in nodes[src] and v in nodes[dst]
         }
-        ends = S.row_of_edge().tolist(), S.column_of_edge().tolist()
-        ends = list(zip(*ends, strict=True))
+        ends = list(zip(*(x.tolist() for x in S.edges()), strict=True))
         assert len(ends) == len(expected)
         assert dict(zip(S.edge_id.tolist(), ends, strict=True)) == expected
 

@@ -15,7 +15,7 @@ def test_receptive_fields_have_a_fixed_size_and_are_trees(fanouts):
     layers = kgcn(A, ITEMS, fanouts, USER, RELATION, TYPE)
     for S, k in zip(layers, fanouts, strict=True):
         assert (S.degree(dim=0) == k).all()
-    assert torch.equal(layers[1].col_ids, layers[0].row_of_edge())
+    assert torch.equal(layers[1].col_ids, layers[0].edges()[0])
 
 
 def test_weights_are_the_softmax_of_the_users_interest_in_relations():

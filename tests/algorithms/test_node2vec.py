@@ -204,8 +204,8 @@ def test_visits_of_a_part_are_by_the_ids_of_its_nodes():
     nodes = torch.tensor([4, 2, 3])
     count = A[nodes, nodes].visit_count(torch.tensor([1, 0]), 3, 1)
     assert count.col_ids.tolist() == [2, 4]
-    visits = count.row_of_edge().tolist(), count.column_of_edge().tolist()
-    assert visits == ([3, 2], [2, 4])
+    visits = [x.tolist() for x in count.edges()]
+    assert visits == [[3, 2], [2, 4]]
 
 
 def test_walks_prefer_probable_edges():

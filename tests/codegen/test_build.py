@@ -2,25 +2,24 @@
 
 import os
 import stat
-import subprocess
-import sys
-import textwrap
 from pathlib import Path
 
 import pytest
 import torch
 
+from tests.fresh import Run
 from torch_gsample.codegen import build as building
+from torch_gsample.codegen import unit
 from torch_gsample.codegen.build import BuildError, build
+from torch_gsample.codegen.edge_map import edge_map
 from torch_gsample.codegen.expression import apply, operand
 from torch_gsample.codegen.kernel import EdgeKernel, layout_of
-from torch_gsample.codegen.program import Operand, Program, Role
-from torch_gsample.ops import edge_map, load_edge_kernel
+from torch_gsample.codegen.unit import Leaf
+from torch_gsample.ops.kernels import load_kernel, run_kernel
 
 X = operand(0, torch.float32)
-PROGRAM = Program(apply('mul', X, X), (Operand(Role.EDGE, torch.float32),))
+PROGRAM = edge_map(apply('mul', X, X), (Leaf('', unit.EDGE, torch.float32),))
 SOURCE = EdgeKernel(PROGRAM).source
-TOP = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -36,8 +35,9 @@ def built(source=SOURCE):
 
 
 def run(library):
-    kernel = load_edge_kernel(library, layout_of(PROGRAM))
-    assert edge_map(kernel, [torch.tensor([3.0])]).tolist() == [9]
+    kernel = load_kernel(library, layout_of(PROGRAM))
+    [out] = run_kernel(kernel, [torch.tensor([3.0])])
+    assert out.tolist() == [9]
 
 
 def test_a_library_is_built_once(folder, monkeypatch):
@@ -173,16 +173,17 @@ def test_the_library_that_was_checked_is_loaded(folder):
 
 def test_libraries_of_one_descriptor_are_not_taken_for_one(folder):
     """The system knows a library by the name that it was opened by."""
-    product = Program(apply('add', X, X), PROGRAM.operands)
+    product = edge_map(apply('add', X, X), PROGRAM.leaves)
     kernels, descriptors = [], set()
     for program in (PROGRAM, product):
         with build(EdgeKernel(program).source) as file:
             descriptors.add(file.fileno())
-            kernel = load_edge_kernel(file.fileno(), layout_of(program))
+            kernel = load_kernel(file.fileno(), layout_of(program))
             kernels.append(kernel)
     assert len(descriptors) == 1
     three = [torch.tensor([3.0])]
-    assert [edge_map(k, three).tolist() for k in kernels] == [[9], [6]]
+    outs = [run_kernel(k, three)[0].tolist() for k in kernels]
+    assert outs == [[9], [6]]
 
 
 def refused(folder, fault):
@@ -310,30 +311,23 @@ print(len(caught), caught[0].message if caught else '')
 """
 
 
-def python(code, **env):
-    return subprocess.Popen(
-        [sys.executable, '-c', textwrap.dedent(code)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=TOP,
-        env={**os.environ, 'PYTHONPATH': str(TOP), **env},
-    )
+def start(tmp_path, name='out', **env):
+    (tmp_path / 'without.py').write_text(WITHOUT)
+    env['GSAMPLE_CACHE_DIR'] = str(tmp_path / 'kernels')
+    return Run(tmp_path / 'without.py', tmp_path / name, env=env)
 
 
-def test_without_a_compiler_torch_computes_and_says_so_once(folder):
-    out, error = python(WITHOUT, CXX='no-compiler').communicate()
-    assert error == ''
+def test_without_a_compiler_torch_computes_and_says_so_once(tmp_path):
+    out = start(tmp_path, CXX='no-compiler').wait()
     values, warned = out.splitlines()
     assert values == '[0.0, 1.0, 4.0, 9.0] [0.0, 2.0, 4.0, 6.0]'
     assert warned.startswith("1 gsample: the compiler 'no-compiler' was not")
 
 
-def test_four_processes_use_a_kernel_first_together(folder):
-    processes = [python(WITHOUT) for _ in range(4)]
+def test_four_processes_use_a_kernel_first_together(tmp_path, folder):
+    processes = [start(tmp_path, str(i)) for i in range(4)]
     for process in processes:
-        out, error = process.communicate()
-        assert process.returncode == 0, error
+        out = process.wait()
         assert out.splitlines()[0].startswith('[0.0, 1.0, 4.0, 9.0]')
         assert out.splitlines()[1].strip() == '0'
     names = [path.suffix for path in folder.iterdir()]
@@ -344,6 +338,6 @@ def test_a_library_that_does_not_load_is_named(tmp_path):
     path = tmp_path / 'text.so'
     path.write_text('no library')
     with pytest.raises(RuntimeError, match="'descriptor' must be open on the"):
-        load_edge_kernel(str(path), layout_of(PROGRAM))
+        load_kernel(str(path), layout_of(PROGRAM))
     with pytest.raises(FileNotFoundError, match=r'none\.so'):
-        load_edge_kernel(str(tmp_path / 'none.so'), layout_of(PROGRAM))
+        load_kernel(str(tmp_path / 'none.so'), layout_of(PROGRAM))

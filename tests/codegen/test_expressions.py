@@ -14,13 +14,15 @@ from tests.codegen.edges import (
     edges,
     only_kernel,
 )
+from torch_gsample.codegen import unit
 from torch_gsample.codegen.build import build
 from torch_gsample.codegen.cpp import cpp_source
+from torch_gsample.codegen.edge_map import body_of, edge_map, run_with_torch
 from torch_gsample.codegen.expression import apply, operand
 from torch_gsample.codegen.kernel import layout_of
 from torch_gsample.codegen.operations import is_exact
-from torch_gsample.codegen.program import Operand, Program, Role, evaluate
-from torch_gsample.ops import edge_map, load_edge_kernel
+from torch_gsample.codegen.unit import Leaf
+from torch_gsample.ops.kernels import load_kernel, run_kernel
 
 NUMBERS = torch.float32, torch.float64
 
@@ -61,6 +63,9 @@ MAPS = {
     'features': lambda p, n, i, x, y, r, c, s, xf, rf, cf: (
         xf * rf.index_select(0, i) - cf.index_select(0, column(p, n)) / s
     ),
+    'scalar-of-features': lambda p, n, i, x, y, r, c, s, xf, *_: (
+        (xf + s).sum(-1) * x
+    ),
     'sddmm': lambda p, n, i, x, y, r, c, s, xf, rf, cf: (
         (rf.index_select(0, i) * cf.index_select(0, column(p, n))).sum(-1) * x
     ),
@@ -93,7 +98,7 @@ NO_GRADIENT = {'maximum', 'minimum', 'product'}
 
 
 def assert_same(kernel, got, want):
-    if is_exact(kernel.program.root):
+    if is_exact(body_of(kernel.unit)):
         assert torch.equal(got.nan_to_num(3e7), want.nan_to_num(3e7))
         assert got.dtype == want.dtype
     else:
@@ -130,11 +135,11 @@ def test_values_are_those_of_the_reference(name):
     kernel, module = only_kernel(ALL[name], e)
     operands, size = operands_of(module, e.inputs)
     want = reference.edge_map(
-        kernel.program, [x.tolist() for x in operands], size
+        kernel.unit, [x.tolist() for x in operands], size
     )
     got = kernel(*operands, num_rows=size)
     torch.testing.assert_close(got, torch.tensor(want, dtype=got.dtype))
-    fallback = evaluate(kernel.program, operands, size)
+    fallback = run_with_torch(kernel.unit, operands, size)
     torch.testing.assert_close(got, fallback)
 
 
@@ -226,16 +231,17 @@ def test_each_column_is_reduced_in_order(
     for col, values in enumerate(np.split((x * x).numpy(), indptr[1:-1])):
         for total in function.accumulate(values)[-1:]:
             want[col] = total.item()
-    program = Program(
+    program = edge_map(
         apply('mul', operand(0, dtype), operand(0, dtype)),
-        (Operand(Role.EDGE, dtype), Operand(Role.POINTERS, index)),
+        (Leaf('', unit.EDGE, dtype), Leaf('', unit.POINTERS, index)),
         reduce,
         fill=-3,
     )
     with build(cpp_source(program), flags) as file:
-        kernel = load_edge_kernel(file.fileno(), layout_of(program))
+        kernel = load_kernel(file.fileno(), layout_of(program))
     for end in (18000, 1401, 401, 129, 16, 9, 1):
-        got = edge_map(kernel, [x[: indptr[end]], indptr[: end + 1].to(index)])
+        given = [x[: indptr[end]], indptr[: end + 1].to(index)]
+        [got] = run_kernel(kernel, given)
         assert torch.equal(got.nan_to_num(7), want[:end].nan_to_num(7))
 
 
@@ -253,9 +259,14 @@ def test_threads_do_not_matter(name):
     e.x, e.y = torch.rand(2, count, generator=generator)
     e.r, e.c = torch.rand(ROWS), torch.rand(100)
     operands, size = operands_of(module, e.inputs)
-    want = evaluate(kernel.program, operands, size)
+    want = run_with_torch(kernel.unit, operands, size)
     for threads in (1, 2, 3, 7):
-        got = edge_map(kernel.number, operands, size, num_threads=threads)
+        [got] = run_kernel(
+            kernel.loaded.number,
+            operands,
+            num_rows=size,
+            num_threads=threads,
+        )
         assert torch.equal(got, want)
 
 

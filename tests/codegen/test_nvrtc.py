@@ -3,7 +3,6 @@
 import ctypes
 import os
 import subprocess
-import sys
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,15 +10,16 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from tests.codegen.test_build import PROGRAM, python
-from torch_gsample.codegen import build, cuda_kernel, nvrtc
+from tests.codegen.test_build import PROGRAM
+from tests.fresh import Run
+from torch_gsample.codegen import build, nvrtc, run_cuda
 from torch_gsample.codegen.build import BuildError, read
-from torch_gsample.codegen.cuda import cuda_source
+from torch_gsample.codegen.cuda import cuda_kernel
 from torch_gsample.codegen.cuda_driver import Driver
-from torch_gsample.codegen.cuda_kernel import run_edge_program
 from torch_gsample.codegen.nvrtc import Nvrtc, build_cubin
+from torch_gsample.codegen.run_cuda import run_edge_map
 
-SOURCE = cuda_source(PROGRAM)
+SOURCE = cuda_kernel(PROGRAM).source
 X = torch.tensor([1.0, 2.0, 3.0])
 
 
@@ -51,15 +51,17 @@ def library(tmp_path_factory):
 def gpu(monkeypatch, library):
     """A machine with that driver."""
     driver = Driver(library)
-    monkeypatch.setattr(cuda_kernel, 'driver', lambda: driver)
+    monkeypatch.setattr(run_cuda, 'driver', lambda: driver)
     stream = SimpleNamespace(cuda_stream=77)
     monkeypatch.setattr(torch.cuda, 'current_stream', lambda device: stream)
     monkeypatch.setattr(
         torch.cuda, 'get_device_capability', lambda device: (9, 0)
     )
-    cuda_kernel._edge_function.cache_clear()
+    run_cuda._functions.clear()
+    run_cuda._loaded.cache_clear()
     yield driver
-    cuda_kernel._edge_function.cache_clear()
+    run_cuda._functions.clear()
+    run_cuda._loaded.cache_clear()
 
 
 def test_machine_code_is_made_once(folder, monkeypatch):
@@ -114,17 +116,20 @@ print(build_cubin(SOURCE, 'sm_80').name)
 """
 
 
-def test_two_processes_compile_a_kernel_first_together(folder):
-    path = os.pathsep.join(sys.path)
-    processes = [python(FIRST, PYTHONPATH=path) for _ in range(2)]
-    outs = [process.communicate() for process in processes]
-    assert not any(error for _, error in outs)
+def test_two_processes_compile_a_kernel_first_together(tmp_path, folder):
+    (tmp_path / 'first.py').write_text(FIRST)
+    env = {'GSAMPLE_CACHE_DIR': str(folder)}
+    processes = [
+        Run(tmp_path / 'first.py', tmp_path / name, env=env) for name in 'ab'
+    ]
+    outs = [process.wait() for process in processes]
     assert outs[0] == outs[1]
+    assert outs[0].endswith('.cubin\n')
     assert [path.suffix for path in folder.iterdir()] == ['.cubin']
 
 
 def test_a_kernel_is_started_through_the_driver(folder, gpu, library):
-    assert run_edge_program(PROGRAM, [X], 0).tolist() == [1, 4, 9]
+    assert run_edge_map(PROGRAM, [X], 0).tolist() == [1, 4, 9]
     known = ctypes.CDLL(library)
     shape = [
         ctypes.c_int.in_dll(known, f'last_{name}').value
@@ -132,7 +137,7 @@ def test_a_kernel_is_started_through_the_driver(folder, gpu, library):
     ]
     assert shape == [1, 256]
     assert ctypes.c_void_p.in_dll(known, 'last_stream').value == 77
-    assert run_edge_program(PROGRAM, [X[:0]], 0).tolist() == []
+    assert run_edge_map(PROGRAM, [X[:0]], 0).tolist() == []
 
 
 def test_errors_of_the_driver_are_named(gpu):
@@ -160,11 +165,11 @@ def test_without_driver_or_compiler_it_says_so_once(
     gpu, monkeypatch, name, message
 ):
     monkeypatch.setattr(build, '_warned', set())
-    monkeypatch.setattr(cuda_kernel, name, missing)
+    monkeypatch.setattr(run_cuda, name, missing)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter('always')
         for _ in range(2):
-            assert run_edge_program(PROGRAM, [X], 0) is None
+            assert run_edge_map(PROGRAM, [X], 0) is None
     [warning] = caught
     assert message in str(warning.message)
     assert 'operators of torch run in the place' in str(warning.message)

@@ -7,18 +7,20 @@ import torch
 
 from tests.codegen.edges import edges, only_kernel
 from tests.codegen.test_expressions import ALL
-from torch_gsample.codegen.cpp import PREAMBLE, REDUCE_COLUMNS, cpp_source
+from torch_gsample.codegen import unit
+from torch_gsample.codegen.cpp import cpp_source, preamble
 from torch_gsample.codegen.cuda import PREAMBLE as CUDA_PREAMBLE
-from torch_gsample.codegen.cuda import cuda_source
+from torch_gsample.codegen.cuda import cuda_kernel
+from torch_gsample.codegen.edge_map import edge_map
 from torch_gsample.codegen.expression import apply, constant, operand
-from torch_gsample.codegen.program import Operand, Program, Role
+from torch_gsample.codegen.unit import Leaf
 
 GOLDEN = Path(__file__).with_name('golden')
 NAMES = 'row-index', 'column', 'rows-of-columns', 'maximum', 'sddmm'
 
 
 def program(name):
-    return only_kernel(ALL[name], edges(dtype=torch.float32))[0].program
+    return only_kernel(ALL[name], edges(dtype=torch.float32))[0].unit
 
 
 def check(request, path, text):
@@ -30,8 +32,8 @@ def check(request, path, text):
 
 @pytest.mark.parametrize('name', NAMES)
 def test_the_text_for_the_cpu(request, name):
-    text = cpp_source(program(name)).removeprefix(PREAMBLE)
-    text = text.removeprefix('\n' + REDUCE_COLUMNS)
+    unit = program(name)
+    text = cpp_source(unit).removeprefix(preamble(unit))
     check(request, GOLDEN / f'{name}.cpp.txt', text)
 
 
@@ -39,7 +41,7 @@ def test_the_text_for_the_cpu(request, name):
     'name', ['row-index', 'maximum', 'rows-of-columns', 'sddmm']
 )
 def test_the_text_for_a_gpu(request, name):
-    text = cuda_source(program(name)).removeprefix(CUDA_PREAMBLE)
+    text = cuda_kernel(program(name)).source.removeprefix(CUDA_PREAMBLE)
     check(request, GOLDEN / f'{name}.cu.txt', text)
 
 
@@ -55,5 +57,5 @@ def test_the_text_for_a_gpu(request, name):
 def test_numbers_that_are_no_digits(value, text):
     x = operand(0, torch.float32)
     root = apply('add', x, constant(value, torch.float32))
-    each = Operand(Role.EDGE, torch.float32)
-    assert text in cpp_source(Program(root, (each,)))
+    each = Leaf('', unit.EDGE, torch.float32)
+    assert text in cpp_source(edge_map(root, (each,)))

@@ -8,7 +8,6 @@ from torch import Tensor
 from tests.algorithms.graphs import features, skewed_graph
 from torch_gsample import SparseSample, algorithms
 from torch_gsample.compiler.backend import backend
-from torch_gsample.compiler.options import Options
 from torch_gsample.compiler.pipeline import run_passes
 
 A, X = skewed_graph(), features(40)
@@ -98,7 +97,7 @@ def trace(program, *args, **options):
 
     def look(gm, example_inputs):
         copied = copy.deepcopy(gm)
-        found.append(run_passes(copied.graph, Options.read(options)))
+        found.append(run_passes(copied.graph, **options))
         return gm.forward
 
     torch.compile(program, backend=look, fullgraph=True)(*args)

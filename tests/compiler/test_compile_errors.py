@@ -119,7 +119,7 @@ def test_errors_of_the_program_are_its_own():
 
     with pytest.raises(ValueError, match="'k' must be -1"):
         gsample.compile(program)(A, torch.arange(5))
-    with pytest.raises(RuntimeError, match='sample_hops: ') as error:
+    with pytest.raises(RuntimeError, match='sample_layers: ') as error:
         gsample.compile(two_hops)(A, torch.tensor([3, 99]))
     assert not isinstance(error.value, CompileError)
 

@@ -27,6 +27,7 @@ from torch_gsample.compiler.passes.canonicalize import canonicalize
 from torch_gsample.compiler.passes.eliminate_dead import eliminate_dead
 from torch_gsample.compiler.passes.fuse_hops import fuse_hops
 from torch_gsample.rng import make_key, program_scope
+from torch_gsample.sparse_sample.extract import by_column
 
 A = graph()
 GRAPH = INDPTR, INDICES, VALUE, SEEDS, KEY
@@ -39,17 +40,17 @@ def rewrite(g):
     eliminate_dead(g)
 
 
-def hops(frontier, *, between=None, weight=False, last=None, ks=(2, 1)):
+def hops(frontier, *, between=None, weight=False, last=None, ks=(2, 1), **own):
     """The text of a loop, as `fuse_extract_select` leaves one."""
 
     def function(indptr, indices, value, seeds, key):
-        out, columns, given = [], seeds, {}
+        out, columns, given = [], seeds, dict(own)
         for call_id, k in enumerate(ks):
             if weight:
                 given['cum_weight'] = gsample.cumulate_weights.default(
                     indptr, value
                 )
-            sample = gsample.sample_cols.default(
+            sample = gsample.sample_columns.default(
                 indptr, k, key, call_id, cols=columns, **given
             )
             rows = aten.index_select.default(indices, 0, sample[1])
@@ -84,7 +85,7 @@ SORTED = {
 
 def test_hops_and_their_frontiers_are_one_operator():
     assert hops(nodes) == text("""
-        %5 = gsample.sample_hops(indptr, indices, seeds, [2, 1], [key, key], [0, 1], return_frontier=True): 4 parts
+        %5 = gsample.sample_layers([indptr, indices], [0, 0], [4], [seeds], [2, 1], [key, key], [0, 1], return_frontier=True): 5 parts
         %6 = getitem(%5, 0): 2 parts
         %7 = getitem(%6, 0): int64[3]
         %8 = getitem(%5, 1): 2 parts
@@ -105,7 +106,7 @@ def test_hops_and_their_frontiers_are_one_operator():
 @pytest.mark.parametrize('ks', [(2, 1), (2, -1, 2)])
 def test_rules_of_frontiers_are_found(rule, ks):
     out = hops(RULES[rule], ks=ks)
-    assert 'sample_cols' not in out
+    assert 'sample_columns' not in out
     assert 'unique' not in out
     assert (' frontier=' in out) == (rule != 'nodes')
     if rule != 'nodes':
@@ -115,9 +116,13 @@ def test_rules_of_frontiers_are_found(rule, ks):
 @pytest.mark.parametrize('rule', SORTED)
 def test_sorted_frontiers_are_found(rule):
     out = hops(SORTED[rule], last=lambda columns: columns[:0])
-    assert 'gsample.sample_hops(' in out
+    assert 'gsample.sample_layers(' in out
     assert 'sorted=True' in out
     assert out.count('unique') <= 1  # of the last frontier: rows may be more
+
+
+def test_hops_of_another_relation_are_left():
+    assert 'sample_layers' not in hops(nodes, options=[0, 1, 0])
 
 
 def test_what_is_gathered_of_edges_moves_behind_the_operator():
@@ -125,12 +130,12 @@ def test_what_is_gathered_of_edges_moves_behind_the_operator():
     lines = out.splitlines()
     at = [i for i, line in enumerate(lines) if 'index.Tensor(value' in line]
     assert len(at) == 2
-    assert 'sample_hops' in lines[0]
+    assert 'sample_layers' in lines[0]
 
 
 def test_weights_of_all_hops_are_the_same():
     function = hops(nodes, weight=True)
-    assert 'gsample.sample_cols(' in function  # until they are one node
+    assert 'gsample.sample_columns(' in function  # until they are one node
 
 
 @pytest.mark.parametrize(
@@ -147,11 +152,11 @@ def test_weights_of_all_hops_are_the_same():
     ],
 )
 def test_other_frontiers_are_left(frontier):
-    assert 'sample_hops' not in hops(frontier)
+    assert 'sample_layers' not in hops(frontier)
 
 
 def test_one_hop_is_left():
-    assert 'sample_hops' not in hops(nodes, ks=(2,))
+    assert 'sample_layers' not in hops(nodes, ks=(2,))
 
 
 def test_hops_that_change_in_place_are_left():
@@ -159,12 +164,12 @@ def test_hops_that_change_in_place_are_left():
         rows.view(-1).add_(0)
         return rows * 1
 
-    assert 'sample_hops' not in hops(nodes, between=between)
+    assert 'sample_layers' not in hops(nodes, between=between)
 
 
 def test_frontiers_of_other_operations_stay_beside():
     out = hops(nodes, between=lambda rows, value: rows.unique())
-    assert 'sample_hops' in out
+    assert 'sample_layers' in out
     assert out.count('.unique(') == 2
 
 
@@ -194,7 +199,7 @@ def unseen(S, seeds, seen):
 LOOPS = {
     'row': loop(lambda S, s, _: (S.row(), None)),
     'row-sorted': loop(lambda S, s, _: (S.row().unique(), None)),
-    'row-of-edges': loop(lambda S, s, _: (S.row_of_edge().unique(), None)),
+    'row-of-edges': loop(lambda S, s, _: (S.edges()[0].unique(), None)),
     'nodes': loop(lambda S, s, _: (S.nodes(), None)),
     'nodes-sorted': loop(
         lambda S, s, _: (torch.unique(torch.cat([s, S.row()])), None)
@@ -229,8 +234,8 @@ def assert_equal(first, second):
 def test_loops_draw_what_eager_ones_draw(name):
     program = LOOPS[name]
     out = trace(program, A, seeds(4)).text
-    assert out.count('gsample.sample_hops') == 1
-    assert 'sample_cols' not in out
+    assert out.count('gsample.sample_layers') == 1
+    assert 'sample_columns' not in out
     assert 'unique' not in out
     fast = compiled(program)
     fast(A, seeds(4))
@@ -266,7 +271,7 @@ def test_draws_between_hops_keep_their_numbers():
         second = A[:, first.nodes()].individual_sample(2)
         return first, other, second
 
-    assert 'sample_hops' in trace(program, A, seeds(4)).text
+    assert 'sample_layers' in trace(program, A, seeds(4)).text
     fast, args = compiled(program), (A, seeds(9))
     for scope in (False, True):
         assert_equal(run(fast, args, scope), run(program, args, scope))
@@ -278,7 +283,7 @@ def test_noise_of_the_size_of_a_hop_is_drawn_in_its_place():
         noise = torch.rand(first.num_edges)
         return first, noise, A[:, first.nodes()].individual_sample(2)
 
-    assert 'sample_hops' not in trace(program, A, seeds(4)).text
+    assert 'sample_layers' not in trace(program, A, seeds(4)).text
     fast, args = compiled(program), (A, seeds(9))
     for scope in (False, True):
         assert_equal(run(fast, args, scope), run(program, args, scope))
@@ -289,9 +294,9 @@ def test_hops_on_two_graphs_are_left():
         first = A[:, seeds].individual_sample(3)
         return first, B[:, first.nodes()].individual_sample(2)
 
-    B = A.by_column()
+    B = by_column(A)
     other = type(A).from_csc(B.csc.indptr.clone(), B.csc.indices.clone())
-    assert 'sample_hops' not in trace(program, A, other, seeds(4)).text
+    assert 'sample_layers' not in trace(program, A, other, seeds(4)).text
 
 
 def test_weights_that_change_are_those_of_the_call():

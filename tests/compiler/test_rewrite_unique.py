@@ -46,9 +46,9 @@ def held(ids, local, value=True):
 
 def test_unique_nodes_are_sorted_by_their_bound():
     assert rewritten(lambda ids, *_: (ids.unique(),)) == text("""
-        %4 = gsample.unique_nodes(indices, 4): 2 parts
+        %4 = gsample.unique_nodes(indices, 4): 3 parts
         %5 = getitem(%4, 0): int64[4]
-        %6 = gsample.unique_nodes(%5, 4, True): 2 parts
+        %6 = gsample.unique_nodes(%5, 4, True): 3 parts
         %7 = getitem(%6, 0): int64[4]
         return (%7)
     """)
@@ -57,7 +57,7 @@ def test_unique_nodes_are_sorted_by_their_bound():
 def test_masks_that_hold_everywhere_go():
     out = rewritten(lambda ids, local, _: (held(ids, local) * 2,))
     assert out == text("""
-        %4 = gsample.unique_nodes(indices, 4): 2 parts
+        %4 = gsample.unique_nodes(indices, 4): 3 parts
         %5 = getitem(%4, 0): int64[4]
         %6 = aten.mul.Tensor(%5, 2): int64[4]
         return (%6)

@@ -16,8 +16,9 @@ from tests.compiler.golden import (
 )
 from tests.compiler.programs import PROGRAMS, compiled, graph, seeds, trace
 from tests.compiler.test_programs import assert_same, run
+from torch_gsample.compiler.errors import OptionError
 from torch_gsample.compiler.ir import ir_text, verify
-from torch_gsample.compiler.options import OptionError, Options
+from torch_gsample.compiler.options import Options
 from torch_gsample.compiler.passes.canonicalize import canonicalize
 from torch_gsample.compiler.passes.eliminate_dead import eliminate_dead
 from torch_gsample.compiler.passes.select_layout import select_layout
@@ -32,7 +33,7 @@ def after(function, *inputs, layout='auto'):
     module = program(function, *inputs)
     canonicalize(module.graph)
     eliminate_dead(module.graph)
-    select_layout(module.graph, Options(layout=layout))
+    select_layout(module.graph, layout)
     verify(module.graph)
     module.recompile()
     expected, got = function(*inputs), module(*inputs)
@@ -60,9 +61,8 @@ def sampled(weights=None, use=None, compact=False, size=ROWS):
         p = aten.index_add.default(fill, 0, rows, v)
         w = p if weights is None else weights(p)
         found = gsample.positive_weights.default(w)
-        drawn = gsample.sample_nodes.default(
-            aten.sym_size.int(found[0], 0), 2, key, cum_weight=found[1]
-        )
+        count, sums = aten.sym_size.int(found[0], 0), {'cum_weight': found[1]}
+        drawn = gsample.sample_nodes.default(count, 2, key, **sums)[0]
         chosen = aten.index_select.default(found[0], 0, drawn)
         part = gsample.slice_rows.default(extract[0], rows, n, chosen)
         q = aten.index_select.default(w, 0, chosen)
@@ -79,7 +79,7 @@ def test_rows_of_an_extract_are_compacted():
     assert after(sampled(), *GRAPH, layout='compact') == text("""
         %5 = gsample.slice_cols(indptr, indices, seeds): 3 parts
         %6 = getitem(%5, 1): int64[8]
-        %7 = gsample.unique_nodes(%6, 6, True): 2 parts
+        %7 = gsample.unique_nodes(%6, 6, True): 3 parts
         %8 = getitem(%7, 0): int64[4]
         %9 = getitem(%7, 1): int64[8]
         %10 = aten.sym_size.int(%8, 0): size
@@ -87,20 +87,21 @@ def test_rows_of_an_extract_are_compacted():
         %12 = aten.index_select(value, 0, %11): float32[8]
         %13 = aten.new_full(%12, [%10], 0.0): float32[4]
         %14 = aten.index_add(%13, 0, %9, %12): float32[4]
-        %15 = gsample.positive_weights(%14): 2 parts
+        %15 = gsample.positive_weights(%14): 3 parts
         %16 = getitem(%15, 0): int64[4]
         %17 = aten.sym_size.int(%16, 0): size
         %18 = getitem(%15, 1): int64[5]
-        %19 = gsample.sample_nodes(%17, 2, key, cum_weight=%18): int64[2]
-        %20 = aten.index_select(%16, 0, %19): int64[2]
-        %21 = aten.index_select(%8, 0, %20): int64[2]
-        %22 = getitem(%5, 0): int64[3]
-        %23 = gsample.slice_rows(%22, %9, %10, %20): 3 parts
-        %24 = aten.index_select(%14, 0, %20): float32[2]
-        %25 = getitem(%23, 0): int64[3]
-        %26 = getitem(%23, 1): int64[5]
-        %27 = getitem(%23, 2): int64[5]
-        return (%25, %26, %27, %21, %24)
+        %19 = gsample.sample_nodes(%17, 2, key, cum_weight=%18): 2 parts
+        %20 = getitem(%19, 0): int64[2]
+        %21 = aten.index_select(%16, 0, %20): int64[2]
+        %22 = aten.index_select(%8, 0, %21): int64[2]
+        %23 = getitem(%5, 0): int64[3]
+        %24 = gsample.slice_rows(%23, %9, %10, %21): 3 parts
+        %25 = aten.index_select(%14, 0, %21): float32[2]
+        %26 = getitem(%24, 0): int64[3]
+        %27 = getitem(%24, 1): int64[5]
+        %28 = getitem(%24, 2): int64[5]
+        return (%26, %27, %28, %22, %25)
     """)
 
 
@@ -233,7 +234,7 @@ def test_rows_with_edges_are_counted_by_pointers():
         %4 = aten.index_select(%3, 0, rows): int64[3]
         %5 = aten.to.dtype(%4, torch.int64): int64[3]
         %6 = aten.repeat_interleave.Tensor(%5): int64[6]
-        %7 = gsample.unique_nodes(%6, 3, True): 2 parts
+        %7 = gsample.unique_nodes(%6, 3, True): 3 parts
         %8 = getitem(%7, 0): int64[3]
         %9 = aten.index_select(rows, 0, %8): int64[3]
         return (%9)
@@ -340,9 +341,8 @@ def test_layouts_are_checked(layout, error, message):
 def test_one_node_is_chosen_by_name():
     out = after(sampled(), *GRAPH, layout={'slice_cols[0]': 'compact'})
     assert out == after(sampled(), *GRAPH, layout='compact')
-    assert 'choose' in after(
-        sampled(), *GRAPH, layout={'slice_cols[0]': 'auto'}
-    )
+    auto = {'slice_cols[0]': 'auto'}
+    assert 'choose' in after(sampled(), *GRAPH, layout=auto)
     for bad in ({'slice_cols[7]': 'compact'}, {'slice_cols[0]': 'csr'}):
         with pytest.raises(OptionError, match=r"must choose of \{'slice_co"):
             after(sampled(), *GRAPH, layout=bad)

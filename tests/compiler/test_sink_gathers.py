@@ -45,7 +45,7 @@ def sunk(function):
     def program(indptr, indices, value, seeds, key):
         parts = gsample.slice_cols.default(indptr, indices, seeds)
         gathered = aten.index_select.default(value, 0, parts[2])
-        chosen = gsample.sample_cols.default(parts[0], 2, key)[1]
+        chosen = gsample.sample_columns.default(parts[0], 2, key)[1]
         return tuple(function(gathered, chosen))
 
     return after(rewrite, program, *GRAPH)
@@ -67,7 +67,7 @@ def test_selected_edges_are_gathered_of_the_graph():
         %5 = gsample.slice_cols(indptr, indices, seeds): 3 parts
         %6 = getitem(%5, 2): int64[8]
         %7 = getitem(%5, 0): int64[3]
-        %8 = gsample.sample_cols(%7, 2, key): 2 parts
+        %8 = gsample.sample_columns(%7, 2, key): 2 parts
         %9 = getitem(%8, 1): int64[4]
         %10 = aten.index_select(%6, 0, %9): int64[4]
         %11 = aten.index_select(value, 0, %10): float32[4]
@@ -161,7 +161,7 @@ def test_weights_of_squares_are_cumulated_for_the_graph():
 def test_degrees_have_a_known_size_and_are_kept_with_what_is_computed():
     def program(A, seeds):
         part = A[:, seeds]
-        rank = A.degree(1)[part.row_of_edge()] + 1
+        rank = A.degree(1)[part.edges()[0]] + 1
         return part.individual_sample(3, rank.to(torch.float64))
 
     lines = trace(program, A, seeds(4)).text.splitlines()

@@ -2,6 +2,7 @@
 
 import pickle
 import threading
+from unittest import mock
 
 import pytest
 import torch
@@ -11,15 +12,15 @@ from hypothesis import strategies as st
 from tests.compiler.programs import PROGRAMS, graph, tensors
 from tests.compiler.test_programs import assert_same
 from torch_gsample import SparseSample, algorithms, super_batch
+from torch_gsample.compiler.super_batch.captured import Captured
 from torch_gsample.rng import current_program, make_key, program_scope
 
 #: Programs of which every node has a rule.
-TOGETHER = {
-    *('graphsage', 'ladies', 'ladies-trained', 'fastgcn', 'labor', 'labor-1'),
-    *('kgcn', 'vr_gcn', 'gcn_bs', 'thanos', 'shadow'),
-    *('saint_node', 'saint_edge', 'saint_walk', 'deepwalk', 'node2vec'),
-    *('pinsage', 'hetgnn'),
-}
+TOGETHER = (
+    'graphsage ladies ladies-trained fastgcn labor labor-1 kgcn vr_gcn gcn_bs '
+    'thanos shadow saint_node saint_edge saint_walk deepwalk node2vec pinsage '
+    'hetgnn'
+).split()
 TRAINED = {'as_gcn', 'pass'}
 #: What others have no rule for.
 NO_RULE = {
@@ -104,7 +105,7 @@ def test_batches_run_in_one_go():
     with torch.profiler.profile() as profile:
         function(A, batches([5] * 8))
     calls = [event.name for event in profile.events()]
-    assert calls.count('gsample::sample_cols') == 2  # one a layer
+    assert calls.count('gsample::sample_columns') == 2  # one a layer
 
 
 @settings(max_examples=25, deadline=None)
@@ -170,6 +171,30 @@ def test_compiled_once_whatever_sizes_come():
     with torch.compiler.set_stance('fail_on_recompile'):
         for sizes in ([1], [0, 7], [9] * 6):
             function(A, batches(sizes))
+
+
+def test_a_program_is_captured_once():
+    captured = []
+    real = Captured.__init__
+
+    def note(self, *args):
+        captured.append(self)
+        real(self, *args)
+
+    function = together('ladies')
+    with mock.patch.object(Captured, '__init__', note):
+        function(graph(), batches([3, 4]))
+        function(graph(), batches([5]))
+    assert len(captured) == 1
+
+
+def test_under_forward_mode_batches_run_as_written():
+    function, A, key = together('ladies'), graph(), keys(2)
+    seeds = batches([5, 3])
+    want = alone_in_scopes(PROGRAMS['ladies'], A, seeds, key)
+    with program_scope(key), torch.autograd.forward_ad.dual_level():
+        function(A, seeds)
+        assert_all_same(function(A, seeds), want)
 
 
 def test_draws_of_a_program_differ():
@@ -306,7 +331,9 @@ def test_what_fails_together_runs_one_by_one():
 def test_seeds_outside_the_graph_fail_as_alone():
     function, A = together('graphsage'), graph()
     function(A, batches([3, 4]))
-    with pytest.raises(RuntimeError, match="'seeds' must be nodes"):
+    with pytest.raises(
+        RuntimeError, match=r"'seeds' must be in \[0, 40\) \(got 40"
+    ):
         function(A, [torch.tensor([1]), torch.tensor([40])])
 
 

@@ -1,13 +1,32 @@
 """How many batches run together: what is fastest, within a budget."""
 
+from unittest import mock
+
 import pytest
 import torch
 
 from tests.compiler.programs import graph
 from tests.compiler.test_programs import assert_same
 from tests.compiler.test_super_batch import batches, keys, together
+from torch_gsample.compiler.super_batch.captured import Captured
 from torch_gsample.compiler.super_batch.size import Memory, SizeSearch
 from torch_gsample.rng import program_scope
+
+
+def inputs_of(function, A, seeds):
+    """The captured program, and the inputs of a run of several batches."""
+    found, real = [], Captured.run
+
+    def run(captured, inputs):
+        found.append((captured, inputs))
+        return real(captured, inputs)
+
+    with (
+        program_scope(keys(len(seeds))),
+        mock.patch.object(Captured, 'run', run),
+    ):
+        function(A, seeds)
+    return found[-1]
 
 
 def searched(seconds, budget=None, rounds=400):
@@ -156,12 +175,9 @@ def test_budgets_are_obeyed():
     function = together('ladies', 8)
     for _ in range(8):  # until its layouts are chosen
         function(A, seeds)
-    found = function._inputs([(A, s) for s in seeds], {})
-    ptr = torch.arange(9) * 8
-    inputs = list(found.values)
-    inputs[found.captured.place] = torch.cat(seeds)
+    captured, inputs = inputs_of(function, A, seeds)
     with program_scope(keys(8)), Memory() as memory:
-        found.captured.together(*inputs, ptr)
+        captured.run(inputs)
     budget = memory.peak // 2
     bounded = together('ladies', 8, memory_budget=budget)
     peaks = []
@@ -195,14 +211,12 @@ def test_sizes_are_searched_in_runs_of_any_length():
 
 def test_memory_that_is_missing_is_no_end(monkeypatch):
     A, function, seeds = graph(), together('graphsage', 8), batches([4] * 4)
-    function(A, seeds)
-    found = function._inputs([(A, s) for s in seeds], {})
+    captured, _ = inputs_of(function, A, seeds)
 
     def together_fails(*_):
         raise MemoryError('no memory')
 
-    captured = found.captured
-    object.__setattr__(captured, 'together', together_fails)
+    captured.together = together_fails
     torch.manual_seed(5)
     with pytest.warns(UserWarning, match='4 batches run one by one.*no memor'):
         got = function(A, seeds)

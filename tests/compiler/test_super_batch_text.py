@@ -20,7 +20,6 @@ from tests.compiler.golden import (
 from torch_gsample import algorithms
 from torch_gsample.compiler.backend import note_sources
 from torch_gsample.compiler.ir import ir_text
-from torch_gsample.compiler.options import Options
 from torch_gsample.compiler.passes.super_batch import super_batch
 from torch_gsample.compiler.pipeline import run_passes
 from torch_gsample.rng import make_key, program_scope
@@ -72,7 +71,7 @@ def test_a_slice_of_several_batches():
 def test_a_layer_of_several_batches():
     def f(indptr, indices, value, state, seeds):
         key = gsample.next_key.default(state)
-        out = gsample.sample_cols.default(indptr, 2, key, cols=seeds)
+        out = gsample.sample_columns.default(indptr, 2, key, cols=seeds)
         rows = aten.index_select.default(indices, 0, out[1])
         local = gsample.unique_nodes.default(rows, 4)
         value = aten.index_select.default(value, 0, out[1])
@@ -89,13 +88,13 @@ def test_a_layer_of_several_batches():
         %6 = !current_program(): 2 parts
         %7 = getitem(%6, 0): int64[1, 3]
         %8 = getitem(%6, 1): size
-        %9 = gsample.sample_cols(indptr, 2, %7, %8, cols=seeds, \
+        %9 = gsample.sample_columns(indptr, 2, %7, %8, cols=seeds, \
 ptr=batch_ptr): 2 parts
         %10 = getitem(%9, 0): int64[3]
         %11 = getitem(%9, 1): int64[4]
         %12 = !ptr_of_pointers(%10, batch_ptr): int64[2]
         %13 = aten.index_select(indices, 0, %11): int64[4]
-        %14 = gsample.unique_nodes_segments(%13, %12, 4, False): 3 parts
+        %14 = gsample.unique_nodes(%13, 4, False, %12): 3 parts
         %15 = getitem(%14, 0): int64[1]
         %16 = getitem(%14, 1): int64[4]
         %17 = getitem(%14, 2): int64[2]
@@ -119,22 +118,32 @@ ptr=batch_ptr): 2 parts
         indptr, local, node, value, seeds = part
         with program_scope(make_key(batch)):
             key = gsample.next_key(STATE) * 0 + make_key(batch)
-        want = gsample.sample_cols(INDPTR, 2, key, cols=SEEDS[batch:][:1])
+        want = gsample.sample_columns(INDPTR, 2, key, cols=SEEDS[batch:][:1])
         assert torch.equal(indptr, want[0])
         assert torch.equal(node[local], INDICES[want[1]])
         assert torch.equal(value, VALUE[want[1]])
         assert torch.equal(seeds, SEEDS[batch:][:1])
 
 
+def test_columns_of_trees_and_positions_have_no_rule():
+    def f(indptr, state, seeds):
+        key = gsample.next_key.default(state)
+        given = {'cols': seeds, 'columns': [seeds, seeds]}
+        return (gsample.sample_columns.default(indptr, 2, key, **given)[1],)
+
+    _, [note] = rewritten(f, INDPTR, STATE, SEEDS)
+    assert 'sampled by trees, times or positions' in note
+
+
 def test_nodes_of_several_batches_are_drawn_where_each_would_be():
     def f(value, state, seeds):
         key = gsample.next_key.default(state)
         place = aten.new_empty.default(value, [0], dtype=torch.int64)
-        return (gsample.sample_nodes.default(9, 2, key, device_of=place),)
+        return (gsample.sample_nodes.default(9, 2, key, device_of=place)[0],)
 
     module, notes = rewritten(f, VALUE, STATE, SEEDS)
     assert notes == ['several batches run together']
-    assert 'sample_nodes_segments(9, 2, ' in ir_text(module.graph)
+    assert 'sample_nodes(9, 2, ' in ir_text(module.graph)
     assert 'device_of=%' in ir_text(module.graph)
 
 
@@ -178,8 +187,7 @@ def test_ladies_of_several_batches():
     def look(gm, example_inputs):
         note_sources(gm)
         copied = copy.deepcopy(gm)
-        chosen = Options.read({'passes': PASSES})
-        trace = run_passes(asked(copied.graph), chosen)
+        trace = run_passes(asked(copied.graph), PASSES)
         [step] = [s for s in trace.steps if s.name == 'super_batch']
         texts.append(step.text)
         notes.append(step.notes)
@@ -212,7 +220,7 @@ LADIES = text("""
     %12 = !ptr_of_pointers(%9, batch_ptr): int64[2]
     %13 = aten.index_select(l_a_value, 0, %11): float64[?]
     %14 = aten.index_select(l_a_edge_id, 0, %11): int64[?]
-    %15 = gsample.unique_nodes_segments(%10, %12, 40, True): 3 parts
+    %15 = gsample.unique_nodes(%10, 40, True, %12): 3 parts
     %16 = getitem(%15, 0): int64[?]
     %17 = getitem(%15, 1): int32[?]
     %18 = getitem(%15, 2): int64[2]
@@ -220,7 +228,7 @@ LADIES = text("""
     %20 = !total(%18): size
     %21 = aten.new_full(%19, (%20), 0.0): float64[?]
     %22 = aten.index_add(%21, 0, %17, %19): float64[?]
-    %23 = gsample.positive_weights_segments(%22, %18): 3 parts
+    %23 = gsample.positive_weights(%22, %18): 3 parts
     %24 = getitem(%23, 0): int64[?]
     %25 = getitem(%23, 1): int64[?]
     %26 = getitem(%23, 2): int64[2]
@@ -228,7 +236,7 @@ LADIES = text("""
     %28 = getitem(%27, 0): int64[1, 3]
     %29 = getitem(%27, 1): size
     %30 = !total(%26): size
-    %31 = gsample.sample_nodes_segments(%30, 8, %28, %29, ptr=%26, \
+    %31 = gsample.sample_nodes(%30, 8, %28, %29, ptr=%26, \
 cum_weight=%25, replace=True): 2 parts
     %32 = getitem(%31, 0): int64[?]
     %33 = getitem(%31, 1): int64[2]
@@ -242,7 +250,7 @@ cum_weight=%25, replace=True): 2 parts
     %41 = aten.index_select(%13, 0, %38): float64[?]
     %42 = aten.index_select(%14, 0, %38): int64[?]
     %43 = !total(%33): size
-    %44 = gsample.unique_nodes_segments(%37, %39, %43, True): 3 parts
+    %44 = gsample.unique_nodes(%37, %43, True, %39): 3 parts
     %45 = getitem(%44, 0): int64[?]
     %46 = getitem(%44, 1): int32[?]
     %47 = getitem(%44, 2): int64[2]
@@ -265,11 +273,12 @@ cum_weight=%25, replace=True): 2 parts
     %64 = !split_positions(%46, %63, %47): NoneType
     %65 = !lengths(%47): NoneType
     %66 = !split_size(%65, 0): NoneType
-    %67 = !split_size(%61, 0): NoneType
-    %68 = !split(%60, %63): NoneType
-    %69 = !split(%42, %63): NoneType
-    %70 = !split(%48, %65): NoneType
-    return (%62, %64, %66, %67, %68, %69, %70)
+    %67 = !split_size(%65, 0): NoneType
+    %68 = !split_size(%61, 0): NoneType
+    %69 = !split(%60, %63): NoneType
+    %70 = !split(%42, %63): NoneType
+    %71 = !split(%48, %65): NoneType
+    return (%62, %64, %66, %67, %68, %69, %70, %71)
 """)
 
 

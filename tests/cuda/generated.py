@@ -12,7 +12,7 @@ import torch
 from tests.core.test_core import find_nvcc
 from tests.cuda.emulated import CSRC, EMULATOR
 from tests.cuda.simulated import held
-from torch_gsample.codegen import cuda_kernel
+from torch_gsample.codegen import cuda, run_cuda
 from torch_gsample.codegen.cuda import PREAMBLE
 from torch_gsample.codegen.nvrtc import _nvrtc
 
@@ -73,7 +73,7 @@ def merged(sources):
     for i, source in enumerate(dict.fromkeys(sources)):
         body = source.removeprefix(PREAMBLE)
         assert body != source
-        body = re.sub(r'gsample_(kernel|vertex)\(', f'gsample_{i}(', body)
+        body = re.sub(r'gsample_kernel\(', f'gsample_{i}(', body)
         parts.append(f'namespace kernel_{i} {{\n{body}}}')
     return '\n'.join(parts)
 
@@ -127,7 +127,7 @@ class Kernels:
         """The same bits: functions of CUDA's library are the CPU's here."""
         assert torch.equal(got.nan_to_num(7), want.nan_to_num(7))
 
-    def loaded(self, source, device, name):
+    def loaded(self, source, device):
         return self.sources.index(source)
 
     def launch(self, device, function, shape, arguments, stream):
@@ -152,13 +152,13 @@ class Kernels:
         patches = {
             '_loaded': self.loaded,
             'driver': lambda: self,
-            '_THREADS': 64,
             '_MOST_BLOCKS': 3,
             '_MOST_VERTEX_BLOCKS': 2,  # groups take several vertices
         }
         clear_kernels()
         with (
-            mock.patch.multiple(cuda_kernel, **patches),
+            mock.patch.multiple(run_cuda, **patches),
+            mock.patch.object(cuda, '_EDGE_THREADS', 64),
             mock.patch('torch.cuda.current_stream', return_value=stream),
         ):
             yield self
@@ -166,5 +166,4 @@ class Kernels:
 
 
 def clear_kernels():
-    cuda_kernel._edge_function.cache_clear()
-    cuda_kernel._vertex_function.cache_clear()
+    run_cuda._functions.clear()

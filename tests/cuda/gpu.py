@@ -10,8 +10,8 @@ from torch.utils._pytree import tree_map, tree_map_only
 import torch_gsample.ops  # noqa: F401  (registers the operators)
 from tests.compiler.programs import compiled
 from tests.cuda.operands import placed
+from torch_gsample.codegen.cpp import MATH
 from torch_gsample.codegen.cuda_driver import Driver
-from torch_gsample.codegen.vertex_cpp import MATH
 
 #: Functions of CUDA's library, which may round otherwise than the CPU's; the
 #: `exp_of` of doubles is one.
@@ -95,7 +95,7 @@ class GpuKernels:
 
     def __init__(self):
         self.seed, self.launches, self.last = 1, 0, None
-        self.programs = OnGpu()
+        self.units = OnGpu()
 
     @contextmanager
     def running(self):
@@ -112,7 +112,7 @@ class GpuKernels:
 
     def put(self, tree):
         """Moves tensors to the GPU."""
-        return self.programs.put(tree)
+        return self.units.put(tree)
 
     def assert_same(self, got, want, source=''):
         """The same bits, unless CUDA's library took part."""

@@ -38,7 +38,7 @@ LOAD = """
 import torch, torch_gsample
 print(torch.__version__, torch.version.cuda, torch_gsample.__file__)
 has = torch._C._dispatch_has_kernel_for_dispatch_key
-assert has('gsample::neighbor_sample', 'CUDA'), 'it was built without CUDA'
+assert has('gsample::sample_neighbors', 'CUDA'), 'it was built without CUDA'
 print(torch.ones(3, device='cuda').sum().item(), torch.cuda.get_device_name())
 """
 #: Tools that a planted bug of this name proves to work.

@@ -18,9 +18,9 @@ from torch.utils._pytree import tree_iter, tree_map
 
 from tests.cuda.operands import without_keys
 from tests.ops.fake_cuda import kernels
-from torch_gsample.vertex.operator import run_fused
-from torch_gsample.vertex.products import run_outer, run_product
-from torch_gsample.vertex.relations import run_relations
+from torch_gsample.vertex.kernels.operator import run_fused
+from torch_gsample.vertex.kernels.products import run_outer, run_product
+from torch_gsample.vertex.kernels.relations import run_relations
 
 #: Operators that are made of others there.
 COMPOSED = {

@@ -16,6 +16,8 @@ import torch
 from torch.utils._pytree import tree_leaves
 from torch_geometric.data import Data
 
+from tests.ops.layers import sample_plain_layers, sample_typed_layers
+from tests.ops.neighbors import make_graph, sample_one
 from tests.ops.test_device import CALLS, Operands
 from torch_gsample import SparseSample, algorithms, ops, placement
 from torch_gsample.compiler.backend import backend
@@ -59,13 +61,13 @@ def assert_same(out, want):
 
 def weighted(p, x, s, w, k):
     cum_weight = ops.cumulate_weights(p, w)
-    out = ops.neighbor_sample(p, x, s, [40, 10], key=k, cum_weight=cum_weight)
+    out = sample_one(p, x, s, [40, 10], key=k, cum_weight=cum_weight)
     return [cum_weight, *out]
 
 
 def typed_hops(p, x, s, _, k):
     return list(
-        ops.hetero_sample_hops(
+        sample_typed_layers(
             *([p] * 2, [x] * 2, [(0, 0)] * 2, [p.numel() - 1], [s]),
             [[8, 5]] * 2,
             key=[k] * 2,
@@ -76,7 +78,7 @@ def typed_hops(p, x, s, _, k):
 
 def layers(p, x, s, _, k, frontier):
     options = {'key': [k] * 3, 'frontier': frontier}
-    return list(ops.sample_hops(p, x, s, [15, 10, 5], **options))
+    return list(sample_plain_layers(p, x, s, [15, 10, 5], **options))
 
 
 def walks(p, x, s, _, k):
@@ -92,14 +94,14 @@ def matrix(p, x, s, _, k):
         ops.slice_cols(p, x, s),
         ops.slice_rows(p, x, size, nodes),
         ops.induce_subgraph(p, x, size, nodes, nodes),
-        ops.sample_cols(p, 20, key=k),
+        ops.sample_columns(p, 20, key=k),
         ops.sample_nodes(size, 4000, key=k, device=p.device),
         ops.negative_sample(s, size, key=k),
     ]
 
 
 def neighbors(p, x, s, _, k, **options):
-    return ops.neighbor_sample(p, x, s, [15, 10, 5], key=k, **options)
+    return sample_one(p, x, s, [15, 10, 5], key=k, **options)
 
 
 #: Calls of a graph of 1.2 M edges, of which some have 13,000 neighbours.
@@ -108,7 +110,7 @@ LARGE = {
     'neighbor_replace': partial(neighbors, replace=True),
     'neighbor_disjoint': partial(neighbors, disjoint=True),
     'neighbor_weighted': weighted,
-    'neighbor_all': lambda p, x, s, _, k: ops.neighbor_sample(
+    'neighbor_all': lambda p, x, s, _, k: sample_one(
         p, x, s[:64], [-1, 700], key=k
     ),
     **{
@@ -154,13 +156,13 @@ def pinned_in_place(device):
     """cudaHostRegister: tensors that are neighbours on the heap, too."""
     p, x, s, _ = graph('tiny')
     seeds = s[:99] % 2000
-    want = ops.neighbor_sample(p, x, seeds, [5, 5], key=key(0))
+    want = sample_one(p, x, seeds, [5, 5], key=key(0))
     if device == 'cpu':
         return
     held = [placement.pin(t) for t in (p, x)]
     small = [placement.pin(torch.arange(7 + i)) for i in range(50)]
     assert all(t.is_pinned() for t in held + small)
-    out = ops.neighbor_sample(*held, seeds.to(device), [5, 5], key=key(0))
+    out = sample_one(*held, seeds.to(device), [5, 5], key=key(0))
     assert_same(out, want)
     index = torch.arange(5, device=device)
     for t in small:
@@ -173,9 +175,8 @@ def cuda_graph(device):
     there, k = [t.to(device) for t in (p, x, s)], key(0).to(device)
 
     def run(p, x, s, k):
-        return ops.neighbor_sample_padded(
-            p, x, s, [10, 5], key=k, max_edges=most
-        )
+        graph = make_graph([p], [x], [(0, 0)], [p.numel() - 1])
+        return ops.sample_neighbors(graph, s, [10, 5], k, max_edges=[most])
 
     out = run(*there, k)
     if device != 'cpu':
@@ -190,7 +191,7 @@ def cuda_graph(device):
         else:
             captured.replay()
         out.check()
-        assert_same(list(out), list(run(p, x, s, key(i))))
+        assert_same(list(out[:6]), list(run(p, x, s, key(i))[:6]))
 
 
 def loader(kind, device):
@@ -235,11 +236,11 @@ def errors(device):
     seeds = torch.tensor([0, 10**6], device=device)
     for _ in range(3):
         try:
-            ops.neighbor_sample(p, x, seeds, [3], key=key(0))
+            sample_one(p, x, seeds, [3], key=key(0))
         except IndexError:
             continue
         raise AssertionError('no IndexError')
-    ops.neighbor_sample(p, x, seeds[:1], [3], key=key(0))
+    sample_one(p, x, seeds[:1], [3], key=key(0))
 
 
 CASES = {

@@ -17,9 +17,9 @@ from tests.cuda.generated import (
     assert_nvcc_compiles,
     assert_nvrtc_compiles,
 )
-from torch_gsample.codegen.cuda import cuda_source
-from torch_gsample.codegen.cuda_kernel import run_edge_program
+from torch_gsample.codegen.cuda import cuda_kernel
 from torch_gsample.codegen.kernel import EdgeKernel
+from torch_gsample.codegen.run_cuda import run_edge_map
 from torch_gsample.compiler.ir import ir_text
 from torch_gsample.compiler.lowering import lower
 
@@ -31,7 +31,7 @@ def calls(name, shape):
 
     def spy(self, *operands, num_rows=0):
         out = run(self, *operands, num_rows=num_rows)
-        found.append((self.program, operands, num_rows, out))
+        found.append((self.unit, operands, num_rows, out))
         return out
 
     e = edges(shape, torch.float32)
@@ -44,7 +44,7 @@ def calls(name, shape):
 @pytest.fixture(scope='module')
 def sources():
     programs = [call[0] for name in ALL for call in calls(name, 'hub')]
-    return [cuda_source(program) for program in programs]
+    return [cuda_kernel(program).source for program in programs]
 
 
 @pytest.fixture(scope='module')
@@ -70,8 +70,8 @@ def test_kernels_for_a_gpu_compute_what_the_cpu_does(kernels, name, shape):
         for kernels.seed in (1, 2):
             with kernels.running():
                 given = kernels.put(operands)
-                got = run_edge_program(program, given, num_rows)
-            kernels.assert_same(got, want, cuda_source(program))
+                got = run_edge_map(program, given, num_rows)
+            kernels.assert_same(got, want, cuda_kernel(program).source)
 
 
 def fused_on_cuda(name, e):
@@ -95,7 +95,8 @@ def test_passes_make_the_same_kernels_on_a_gpu(
     on_gpu, e = programs_of_kernels, edges('hub', torch.float32)
     want, module = fused(ALL[name], e), fused_on_cuda(name, e)
     assert ir_text(module.graph) == ir_text(want.graph)
-    sources = ''.join(cuda_source(call[0]) for call in calls(name, 'hub'))
+    found = calls(name, 'hub')
+    sources = ''.join(cuda_kernel(call[0]).source for call in found)
     launches, function = kernels.launches, lower(module)
     with kernels.running(), on_gpu.running(), torch.no_grad():
         got = function(*on_gpu.put(e.inputs))
@@ -111,7 +112,7 @@ def test_each_program_has_a_kernel(kernels, sources):
         before = kernels.launches
         for program, operands, num_rows, _ in calls(name, 'hub'):
             with kernels.running():
-                run_edge_program(program, kernels.put(operands), num_rows)
+                run_edge_map(program, kernels.put(operands), num_rows)
         assert kernels.launches > before, name
 
 
@@ -126,11 +127,11 @@ def test_an_index_out_of_range_is_an_error(kernels, name, value):
     program, operands, num_rows, _ = only_call(name)
     index = program.by
     if index is None:
-        [index] = {x.index for x in program.operands} - {None}
+        [index] = {x.index for x in program.leaves} - {None}
     operands = [x.clone() for x in operands]
     operands[index][3] = value
     with kernels.running(), pytest.raises(IndexError, match='out of range'):
-        run_edge_program(program, kernels.put(operands), num_rows)
+        run_edge_map(program, kernels.put(operands), num_rows)
 
 
 @pytest.mark.parametrize(('place', 'value'), [(0, 1), (1, 5), (2, -1)])
@@ -139,7 +140,7 @@ def test_pointers_that_descend_are_an_error(kernels, place, value):
     operands = [x.clone() for x in operands]
     operands[program.pointers][place] = value
     with kernels.running(), pytest.raises(ValueError, match='must ascend'):
-        run_edge_program(program, kernels.put(operands), num_rows)
+        run_edge_map(program, kernels.put(operands), num_rows)
 
 
 def test_operands_that_do_not_go_together_are_an_error(kernels):
@@ -150,14 +151,14 @@ def test_operands_that_do_not_go_together_are_an_error(kernels):
         ([first, *(x.double() for x in rest)], r'operand 1 must be torch'),
     ):
         with kernels.running(), pytest.raises(ValueError, match=message):
-            run_edge_program(program, kernels.put(wrong), num_rows)
+            run_edge_map(program, kernels.put(wrong), num_rows)
 
 
 def test_negative_rows_count_from_the_end(kernels):
     program, operands, num_rows, want = only_call('row-index')
-    [index] = {x.index for x in program.operands} - {None}
+    [index] = {x.index for x in program.leaves} - {None}
     operands = [x.clone() for x in operands]
     operands[index] -= 5
     with kernels.running():
-        out = run_edge_program(program, kernels.put(operands), num_rows)
+        out = run_edge_map(program, kernels.put(operands), num_rows)
     kernels.assert_same(out, want)

@@ -1,13 +1,15 @@
 """Batch after batch, nothing of a sample is left in memory."""
 
 import resource
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 
 from tests.cuda.gpu import Gpu
-from tests.cuda.test_neighbor_sample import skewed_graph, some_seeds
+from tests.cuda.graphs import skewed_graph, some_seeds
+from tests.ops.neighbors import call_one
 from torch_gsample.rng import make_key
 
 WARM_UP = 40
@@ -17,14 +19,12 @@ ROOM = 2**16  # bytes that come and go
 def calls(cuda):
     """Operators that allocate for the worst case, of a small graph."""
     graph, seeds = skewed_graph(0), some_seeds(0)[:4]
-    sample = cuda.operator('neighbor_sample')
-    hops = cuda.operator('sample_hops')
-    layers = cuda.operator('hetero_sample_hops')
-    typed = [graph[0]], [graph[1]], [0], [0], [80], [seeds], [3, 2]
-    none = [], [], []
+    sample = partial(call_one, cuda.operator('sample_neighbors'))
+    layers = cuda.operator('sample_layers')
+    of = [*graph], [0, 0], [80], [seeds], [3, 2]
     yield lambda key: sample(*graph, seeds, [3, 2], key)
-    yield lambda key: hops(*graph, seeds, [3, 2], [key] * 2, [0, 1])
-    yield lambda key: layers(*typed, *none, [key] * 2, [0, 1], disjoint=True)
+    yield lambda key: layers(*of, [key] * 2, [0, 1])
+    yield lambda key: layers(*of, [key] * 2, [0, 1], disjoint=True)
 
 
 def used(cuda):

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from tests.cuda.graphs import DTYPES, SHAPES, skewed_graph
 from tests.cuda.test_matrix import EMPTY, graph_of
-from tests.cuda.test_neighbor_sample import DTYPES, SHAPES, skewed_graph
 from tests.cuda.test_walk import assert_same
 from tests.ops.compare import assert_equal_tensors
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tests.cuda.test_neighbor_sample import SHAPES
+from tests.cuda.graphs import SHAPES
 from tests.cuda.test_walk import assert_same
 
 DTYPES = [

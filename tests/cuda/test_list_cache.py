@@ -3,19 +3,21 @@
 import ctypes
 import gc
 import weakref
+from importlib import import_module
 
 import pytest
 import torch
 from torch_geometric.sampler import NodeSamplerInput
 
-from tests.cuda import test_neighbor_sample as cases
+from tests.cuda import graphs as cases
 from tests.cuda.test_loader import some_data
+from tests.ops.layers import plain_call, typed_call
+from tests.ops.neighbors import call_one
 from torch_gsample import SparseSample, list_cache, placement
 from torch_gsample.list_cache import ListCache, choose_lists
-from torch_gsample.ops import _check
-from torch_gsample.ops.sample_hops import FRONTIERS
 from torch_gsample.rng import make_key
-from torch_gsample.samplers import NeighborSampler, neighborhood
+from torch_gsample.samplers import NeighborSampler
+from torch_gsample.samplers.neighbor import neighborhood
 
 CPU = torch.device('cpu')
 
@@ -28,12 +30,12 @@ def extension(emulated, monkeypatch):
     library.gsample_forget_lists.argtypes = [ctypes.c_void_p]
     monkeypatch.setattr(list_cache, '_extension', lambda: library)
     emulated.configure()
-    return emulated.operator('neighbor_sample')
+    return emulated.operator('sample_neighbors')
 
 
 def sample(operator, indptr, indices, **options):
-    seeds = cases.some_seeds(3)
-    return operator(indptr, indices, seeds, [5, -1], make_key(0), **options)
+    args = indptr, indices, cases.some_seeds(3), [5, -1], make_key(0)
+    return call_one(operator, *args, **options)
 
 
 @pytest.mark.sanitize
@@ -49,7 +51,7 @@ def test_samples_stay_the_same_and_come_from_the_cache(extension, options):
             'time_window': 300,
         }
     want = sample(
-        torch.ops.gsample.neighbor_sample, indptr, indices, **options
+        torch.ops.gsample.sample_neighbors, indptr, indices, **options
     )
     met = torch.bincount(indices, minlength=80)
     cache = ListCache(indptr, indices, met, 8 * (80 + 150), CPU)
@@ -76,35 +78,34 @@ def test_samples_stay_the_same_and_come_from_the_cache(extension, options):
 def layers(indptr, indices, frontier='nodes'):
     seeds, keys = cases.some_seeds(3), [make_key(0), make_key(1)]
     args = indptr, indices, seeds, [5, -1], keys, [0, 1]
-    return args, {'frontier': FRONTIERS.index(frontier)}
+    return plain_call(*args, frontier=frontier)
 
 
 def typed_layers(indptr, indices):
     seeds, keys = cases.some_seeds(3), [make_key(0), make_key(1)]
-    graph = [indptr], [indices], [0], [0], [80], [seeds], [5, -1]
-    return (*graph, [], [], [], keys, [0, 1]), {}
+    graph = [indptr] * 2, [indices] * 2, [0, 0], [0, 0], [80], [seeds]
+    return typed_call(*graph, [5, -1] * 2, [], [], [], keys, [0, 1])
 
 
 LAYERS = {
-    'nodes': ('sample_hops', layers),
-    'unseen': ('sample_hops', lambda *graph: layers(*graph, 'unseen')),
-    'typed': ('hetero_sample_hops', typed_layers),
+    'nodes': layers,
+    'unseen': lambda *graph: layers(*graph, 'unseen'),
+    'typed': typed_layers,
 }
 
 
 @pytest.mark.sanitize
 @pytest.mark.parametrize('name', LAYERS)
 def test_layers_come_from_the_cache(extension, emulated, name):
-    operator, arguments = LAYERS[name]
     indptr, indices = cases.skewed_graph(0)
-    args, options = arguments(indptr, indices)
-    want = getattr(torch.ops.gsample, operator)(*args, **options)
+    args, options = LAYERS[name](indptr, indices)
+    want = torch.ops.gsample.sample_layers(*args, **options)
     met = torch.bincount(indices, minlength=80)
     cache = ListCache(indptr, indices, met, 8 * (80 + 150), CPU)
     cached = choose_lists(indptr, 8, met, 8 * (80 + 150))
     for v in cached.tolist():  # nothing but the cache has them
         indices[indptr[v] : indptr[v + 1]] = -1
-    out = emulated.operator(operator)(*args, **options)
+    out = emulated.operator('sample_layers')(*args, **options)
     for ours, theirs in zip(out, want, strict=True):
         for a, b in zip(ours, theirs, strict=True):
             assert torch.equal(a, b)
@@ -127,8 +128,8 @@ def test_a_pinned_matrix_has_its_own_cache(extension, emulated, monkeypatch):
     )
     matrix = SparseSample.from_csc(indptr, indices).pin(8 * (80 + 150))
     args, options = layers(matrix.csc.indptr, matrix.csc.indices)
-    want = torch.ops.gsample.sample_hops(*args, **options)
-    out = emulated.operator('sample_hops')(*args, **options)
+    want = torch.ops.gsample.sample_layers(*args, **options)
+    out = emulated.operator('sample_layers')(*args, **options)
     assert all(map(torch.equal, out[2], want[2]))
     assert made[0].reads()[0] > 0
     gone = weakref.ref(made.pop())
@@ -144,13 +145,14 @@ def test_a_pinned_matrix_has_its_own_cache(extension, emulated, monkeypatch):
 def test_rows_of_the_last_layer_are_what_the_graph_has(emulated):
     """Which need be no columns."""
     emulated.configure()
-    operator = emulated.operator('sample_hops')
+    operator = emulated.operator('sample_layers')
     for indices in ([5, -3, 2**62 - 1], [-1, -(2**62), 7]):
         graph = torch.tensor([0, 3]), torch.tensor(indices)
         args = *graph, torch.tensor([0]), [-1], [make_key(0)], [0]
-        assert operator(*args)[1][0].tolist() == indices
+        assert operator(*plain_call(*args)[0])[1][0].tolist() == indices
         narrow = graph[0].int(), graph[1].clamp(-9, 9).int(), *args[2:]
-        assert operator(*narrow)[1][0].tolist() == narrow[1].tolist()
+        out = operator(*plain_call(*narrow)[0])
+        assert out[1][0].tolist() == narrow[1].tolist()
 
 
 def test_other_graphs_at_the_address_have_no_cache(extension):
@@ -176,7 +178,8 @@ def test_lists_are_chosen_by_their_worth():
 
 def test_samplers_count_what_they_read(extension, driver, monkeypatch):
     monkeypatch.setattr(
-        'torch_gsample.samplers.node_wise.read_device', lambda *_: 'cuda'
+        'torch_gsample.samplers.neighbor.node_wise.read_device',
+        lambda *_: 'cuda',
     )
     monkeypatch.setattr(
         neighborhood.Neighborhood,
@@ -185,13 +188,8 @@ def test_samplers_count_what_they_read(extension, driver, monkeypatch):
             placement.Placement(CPU, True)
         ).cached(cache_bytes),
     )
-    known = _check.call
-
-    def call(operator, *args, **kwargs):
-        emulate = 'neighbor_sample' in str(operator)
-        return known(extension if emulate else operator, *args, **kwargs)
-
-    monkeypatch.setattr(_check, 'call', call)
+    module = import_module('torch_gsample.ops.sample_neighbors')
+    monkeypatch.setattr(module, '_operator', extension)
     sampler = NeighborSampler(some_data(), [3, 3], cache_bytes=10**6)
     inputs = NodeSamplerInput(torch.arange(8), torch.arange(8))
     out = sampler.sample_from_nodes(inputs)

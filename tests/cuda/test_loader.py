@@ -21,7 +21,7 @@ from torch_gsample.loader import (
     gpu_batches,
 )
 from torch_gsample.samplers import NeighborSampler
-from torch_gsample.samplers.neighborhood import Neighborhood
+from torch_gsample.samplers.neighbor.neighborhood import Neighborhood
 
 CPU = torch.device('cpu')
 
@@ -67,7 +67,7 @@ def in_place(monkeypatch, driver):
         return self.place(placement.Placement(CPU, kind == 'uva'))
 
     monkeypatch.setattr(
-        'torch_gsample.samplers.node_wise.read_device',
+        'torch_gsample.samplers.neighbor.node_wise.read_device',
         lambda _, device: None if device == 'cpu' else CPU,
     )
     monkeypatch.setattr(Neighborhood, 'on', on)

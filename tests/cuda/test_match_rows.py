@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from tests.cuda.graphs import DTYPES, SHAPES, skewed_graph
 from tests.cuda.test_matrix import COLS, EMPTY, graph_of
-from tests.cuda.test_neighbor_sample import DTYPES, SHAPES, skewed_graph
 from tests.cuda.test_walk import assert_same
 
 NUM_NODES = 80
@@ -48,10 +48,10 @@ def test_sliced_rows_of_batches(cuda, dtypes):
     whole = torch.arange(4) * NUM_NODES
     for seed, shape in enumerate(SHAPES):
         cuda.configure(seed, *shape)
-        args = 'slice_rows_segments', *graph, NUM_NODES, ROWS, row_ptr
-        assert_same(cuda, *args, cols, col_ptr)
-        assert_same(cuda, *args, None, parts, False)
-        assert_same(cuda, *args, None, whole)
+        args = 'slice_rows', *graph, NUM_NODES, ROWS
+        assert_same(cuda, *args, cols, row_ptr, col_ptr)
+        assert_same(cuda, *args, None, row_ptr, parts, False)
+        assert_same(cuda, *args, None, row_ptr, whole)
 
 
 @pytest.mark.parametrize('dtypes', DTYPES, ids=str)
@@ -81,9 +81,9 @@ def test_rows_under_a_sanitizer(cuda):
     assert_same(cuda, 'slice_rows', *graph, NUM_NODES, ROWS, COLS)
     assert_same(cuda, 'induce_subgraph', *graph, NUM_NODES, COLS[:2], COLS)
     ptr = torch.tensor([0, 4, 9]), torch.tensor([0, 5, 11])
-    args = (*graph, NUM_NODES, ROWS, ptr[0], COLS, ptr[1])
+    args = (*graph, NUM_NODES, ROWS, COLS, *ptr)
     # Threads of OpenMP are not known to ThreadSanitizer.
-    assert_same(cuda, 'slice_rows_segments', *args, num_threads=1)
+    assert_same(cuda, 'slice_rows', *args, num_threads=1)
 
 
 SMALL = torch.tensor([0, 1, 2, 3, 4]), torch.arange(4)
@@ -124,8 +124,8 @@ def test_indices_beyond_the_matrix_match_no_row(cuda):
     indices = torch.tensor([-1, 4, 9, 2**62])
     cuda.configure()
     rows, ptr = torch.arange(4).repeat(3), torch.tensor([0, 4, 8, 12])
-    args = SMALL[0], indices, 4, rows, ptr, None, torch.arange(4) * 4
-    indptr, _, _ = cuda.operator('slice_rows_segments')(*args)
+    args = SMALL[0], indices, 4, rows, None, ptr, torch.arange(4) * 4
+    indptr, _, _ = cuda.operator('slice_rows')(*args)
     assert not indptr.any()
 
 
@@ -133,28 +133,28 @@ def test_indices_beyond_the_matrix_match_no_row(cuda):
 def test_pointers_of_batches_must_ascend(cuda, bad):
     rows, ptr = torch.tensor([0, 1]), torch.tensor([0, 1, 2])
     bad = torch.tensor(bad)
-    operator = cuda.operator('slice_rows_segments')
+    operator = cuda.operator('slice_rows')
     cuda.configure()
     message = "'row_ptr' and 'col_ptr' must ascend from 0 to the numbers"
     with pytest.raises(RuntimeError, match=message):
-        operator(*SMALL, 4, rows, bad, rows, ptr)
+        operator(*SMALL, 4, rows, rows, bad, ptr)
     with pytest.raises(RuntimeError, match=message):
-        operator(*SMALL, 4, rows, ptr, rows, bad)
+        operator(*SMALL, 4, rows, rows, ptr, bad)
     with pytest.raises(RuntimeError, match=message):  # 3 and 5 columns
-        operator(*SMALL, 4, rows, ptr, None, torch.tensor([0, 3, 8]))
+        operator(*SMALL, 4, rows, None, ptr, torch.tensor([0, 3, 8]))
 
 
 def test_arguments_of_batches_that_do_not_fit_end_in_an_error(cuda):
     rows, ptr = torch.tensor([0, 1]), torch.tensor([0, 1, 2])
-    operator = cuda.operator('slice_rows_segments')
+    operator = cuda.operator('slice_rows')
     with pytest.raises(RuntimeError, match="as many elements as 'row_ptr'"):
-        operator(*SMALL, 4, rows, ptr, rows, ptr[:2])
+        operator(*SMALL, 4, rows, rows, ptr, ptr[:2])
     with pytest.raises(RuntimeError, match="'cols' must not be given"):
-        operator(*SMALL, 4, rows, ptr, rows, ptr, False)
+        operator(*SMALL, 4, rows, rows, ptr, ptr, False)
     with pytest.raises(RuntimeError, match='must be given together'):
         cuda.operator('induce_subgraph')(*SMALL, 4, rows, rows, rows)
     with pytest.raises(RuntimeError, match="'row_ptr' must ascend from 0"):
-        operator(*SMALL, 4, rows, ptr[:0], rows, ptr[:0])
+        operator(*SMALL, 4, rows, rows, ptr[:0], ptr[:0])
 
 
 def test_slices_too_long_for_their_pointers_are_refused(cuda):

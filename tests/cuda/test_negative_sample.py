@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from tests.cuda.graphs import SHAPES
 from tests.cuda.test_matrix import EMPTY
-from tests.cuda.test_neighbor_sample import SHAPES
 from tests.cuda.test_walk import assert_same
 from tests.ops.test_negative_sample import OPTIONS, arguments, neighbors
 from torch_gsample.rng import make_key

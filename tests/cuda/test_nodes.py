@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from tests.cuda.graphs import SHAPES
 from tests.cuda.test_matrix import EMPTY
-from tests.cuda.test_neighbor_sample import SHAPES
 from tests.cuda.test_walk import assert_same
 from torch_gsample.ops import cumulate_weights
 from torch_gsample.rng import make_key
@@ -86,11 +86,11 @@ def test_batches_take_turns_with_trees(cuda, batches):
     for seed, k in enumerate([1, 20, 60]):
         cuda.configure(seed, *SHAPES[seed])
         options = {'cum_weight': steep_weights(64)}
-        args = 'sample_nodes_segments', 64, k, keys, 3
+        args = 'sample_nodes', 64, k, keys, 3
         assert_same(cuda, *args, **options)
         size = int(ptr[-1])
         options = {'ptr': ptr, 'cum_weight': weights_of('some', ptr)}
-        args = 'sample_nodes_segments', size, k, keys, 3
+        args = 'sample_nodes', size, k, keys, 3
         assert_same(cuda, *args, **options)
 
 
@@ -99,7 +99,7 @@ def test_batches_of_the_same_nodes_in_one_launch(cuda, replace):
     options = {'replace': replace, 'device_of': EMPTY}
     for seed, k in enumerate(COUNTS):
         cuda.configure(seed, *SHAPES[seed % len(SHAPES)])
-        args = 'sample_nodes_segments', 130, k, KEYS, 3
+        args = 'sample_nodes', 130, k, KEYS, 3
         assert_same(cuda, *args, **options)
 
 
@@ -109,7 +109,7 @@ def test_selected_nodes_of_batches(cuda, kind, replace):
     options = {'replace': replace}
     for seed, k in enumerate(COUNTS):
         cuda.configure(seed, *SHAPES[seed % len(SHAPES)])
-        args = 'sample_nodes_segments', 150, k, KEYS, 3
+        args = 'sample_nodes', 150, k, KEYS, 3
         own = options | {'ptr': PTR, 'cum_weight': weights_of(kind, PTR)}
         assert_same(cuda, *args, **own)
         shared = weights_of(kind, torch.tensor([0, 150]))
@@ -137,16 +137,16 @@ def test_distinct_nodes_of_batches(cuda, shape, is_sorted, dtype):
     ]:
         cuda.configure(num_nodes, *shape)
         id = torch.randint(num_nodes, (ptr[-1],), generator=generator)
-        args = id.to(dtype), torch.tensor(ptr), num_nodes, is_sorted
-        assert_same(cuda, 'unique_nodes_segments', *args)
+        args = 'unique_nodes', id.to(dtype), num_nodes, is_sorted
+        assert_same(cuda, *args, ptr=torch.tensor(ptr))
 
 
 def test_distinct_nodes_of_batches_of_a_large_graph(cuda):
     id = torch.tensor([2**40, 3, 2**40, 2**62 - 1, 3, 3, 2**40])
     cuda.configure()
     ptr = torch.tensor([0, 4, 4, 7])
-    assert_same(cuda, 'unique_nodes_segments', id, ptr, 2**62)
-    assert_same(cuda, 'unique_nodes_segments', id, ptr, 2**62, True)
+    assert_same(cuda, 'unique_nodes', id, 2**62, False, ptr)
+    assert_same(cuda, 'unique_nodes', id, 2**62, True, ptr)
     for dtype in (torch.int32, torch.int64):
         some = id.to(dtype) % 1000
         assert_same(cuda, 'unique_nodes', some, 2**62, True)
@@ -160,11 +160,11 @@ def test_nodes_under_a_sanitizer(cuda):
         for replace in (False, True):
             options = {'replace': replace, 'ptr': ptr}
             options['cum_weight'] = weights_of(kind, ptr)
-            args = 'sample_nodes_segments', 20, 5, KEYS[:2], 3
+            args = 'sample_nodes', 20, 5, KEYS[:2], 3
             assert_same(cuda, *args, **options)
     id = torch.arange(20) % 6
     for is_sorted in (False, True):
-        assert_same(cuda, 'unique_nodes_segments', id, ptr, 6, is_sorted)
+        assert_same(cuda, 'unique_nodes', id, 6, is_sorted, ptr)
 
 
 @pytest.mark.parametrize('bad', [[0, 3, 2], [1, 1, 2], [0, 1, 1], [-1, 1, 2]])
@@ -174,13 +174,13 @@ def test_pointers_of_batches_must_ascend(cuda, bad):
     cuda.configure()
     for is_sorted in (False, True):
         with pytest.raises(RuntimeError, match="'ptr' must ascend from 0 to"):
-            cuda.operator('unique_nodes_segments')(
-                torch.tensor([0, 1]), ptr, 2, is_sorted
+            cuda.operator('unique_nodes')(
+                torch.tensor([0, 1]), 2, is_sorted, ptr
             )
     for replace in (False, True):
         for cum in (None, cum_weight):
             with pytest.raises(RuntimeError, match="'ptr' must ascend from"):
-                cuda.operator('sample_nodes_segments')(
+                cuda.operator('sample_nodes')(
                     2, 1, keys, ptr=ptr, cum_weight=cum, replace=replace
                 )
 
@@ -189,20 +189,18 @@ def test_pointers_of_batches_must_ascend(cuda, bad):
 def test_a_node_beyond_the_graph_ends_in_an_error(cuda, bad):
     id, ptr = torch.tensor([0, bad]), torch.tensor([0, 1, 2])
     cuda.configure()
-    operator = cuda.operator('unique_nodes_segments')
+    operator = cuda.operator('unique_nodes')
     for num_nodes in (9, 2**62):
         if bad < 0 or bad >= num_nodes:
             message = rf"'id' must be in \[0, {num_nodes}\) \(got {bad} at"
             with pytest.raises(RuntimeError, match=message):
-                operator(id, ptr, num_nodes)
+                operator(id, num_nodes, ptr=ptr)
 
 
 def test_a_draw_needs_a_tensor_of_its_device(emulated):
     """With none the dispatcher of torch takes the operator of the CPU."""
-    with pytest.raises(RuntimeError, match="'cum_weight' or 'device_of' m"):
-        emulated.operator('sample_nodes')(2, 2, make_key(0))
     with pytest.raises(RuntimeError, match="'device_of' must be given on"):
-        emulated.operator('sample_nodes_segments')(2, 2, KEYS)
+        emulated.operator('sample_nodes')(2, 2, KEYS)
 
 
 def test_counts_that_do_not_fit_end_in_an_error(cuda):
@@ -216,9 +214,9 @@ def test_counts_that_do_not_fit_end_in_an_error(cuda):
     with pytest.raises(RuntimeError, match="'cum_weight' must have 4 elem"):
         sample(3, 1, make_key(0), **options)
     with pytest.raises(RuntimeError, match=r'less than 2\^63 for all bat'):
-        cuda.operator('sample_nodes_segments')(2**62, 2, KEYS, device_of=EMPTY)
+        cuda.operator('sample_nodes')(2**62, 2, KEYS, device_of=EMPTY)
     with pytest.raises(RuntimeError, match='are too many'):
-        cuda.operator('sample_nodes_segments')(
+        cuda.operator('sample_nodes')(
             2**60, 2**31 - 1, torch.cat([make_key(0)] * 2**10),
             ptr=torch.zeros(2**10 + 1, dtype=torch.int64), replace=True,
         )  # fmt: skip
@@ -230,7 +228,7 @@ def test_weights_that_are_no_sums_do_no_harm(cuda, cum):
     cum_weight[:130:3] = cum
     cuda.configure()
     for replace in (False, True):
-        node = cuda.operator('sample_nodes')(
+        node, _ = cuda.operator('sample_nodes')(
             130, 40, make_key(0), cum_weight=cum_weight, replace=replace
         )
         assert ((node >= 0) & (node < 130)).all()
@@ -239,6 +237,6 @@ def test_weights_that_are_no_sums_do_no_harm(cuda, cum):
 def test_no_nodes(cuda):
     cuda.configure()
     out = assert_same(
-        cuda, 'unique_nodes_segments', EMPTY, torch.tensor([0, 0, 0]), 5
+        cuda, 'unique_nodes', EMPTY, 5, ptr=torch.tensor([0, 0, 0])
     )
     assert out[2].tolist() == [0, 0, 0]

@@ -7,7 +7,8 @@ import torch
 
 from tests.cuda.test_loader import CPU, some_data
 from torch_gsample import SparseSample, placement
-from torch_gsample.samplers import NeighborSampler, neighborhood
+from torch_gsample.samplers import NeighborSampler
+from torch_gsample.samplers.neighbor import neighborhood
 
 
 def with_kernels(monkeypatch, torch_built=True, gpus=1):

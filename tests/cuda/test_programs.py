@@ -8,7 +8,7 @@ from tests.cuda.gpu import OnGpu
 from tests.cuda.simulated import OnCuda, Simulated, held
 from torch_gsample import SparseSample, algorithms, ops
 from torch_gsample.rng import make_key, program_scope
-from torch_gsample.sparse_sample import RowProbs
+from torch_gsample.sparse_sample import NodeProbs
 
 A = SparseSample.from_csc(*skewed_graph().to_csc())
 SEEDS = torch.tensor([0, 3, 17])
@@ -74,7 +74,7 @@ Q = (A**2).sum(dim=1)
 PINNED = {
     **PROGRAMS,
     'fastgcn': lambda *args: algorithms.fastgcn(
-        *args, RowProbs(Q.to(args[1].device))
+        *args, NodeProbs(Q.to(args[1].device))
     ),
     'walks': lambda A, seeds, fanouts: [
         A.visit_count(seeds, 3, length) for length in fanouts
@@ -133,8 +133,8 @@ def test_weights_that_are_none_are_value_errors(simulated):
         message = 'must be finite and not negative'
         for call in (
             lambda: ops.cumulate_weights(indptr, bad),
-            lambda: ops.positive_weights(bad),
-            lambda: ops.positive_weights_segments(bad, indptr),
+            lambda: ops.formats.positive_weights(bad),
+            lambda: ops.formats.positive_weights(bad, ptr=indptr),
         ):
             with pytest.raises(ValueError, match=message):
                 call()

@@ -40,6 +40,7 @@ def test_sanitizers_start_no_test_on_a_gpu(monkeypatch):
     assert done.stdout == 'False\n'
 
 
+@pytest.mark.sanitizers
 @pytest.mark.parametrize(
     ('sanitizer', 'libraries'),
     [('thread', ['tsan']), ('address', ['asan', 'ubsan'])],

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from tests.cuda.graphs import SHAPES, skewed_graph
 from tests.cuda.test_matrix import EMPTY
-from tests.cuda.test_neighbor_sample import SHAPES, skewed_graph
 from tests.cuda.test_walk import assert_same
 from tests.ops.compare import assert_equals_reference
 from torch_gsample import ops

@@ -12,11 +12,12 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from tests.compiler.programs import PROGRAMS, graph, tensors
 from tests.compiler.test_super_batch import batches, keys
+from tests.compiler.test_super_batch_size import inputs_of
 from tests.cuda.conftest import ON_GPU
 from tests.cuda.simulated import DEVICE, OnCuda, Simulated, held
 from torch_gsample import SparseSample, super_batch
 from torch_gsample.compiler.pipeline import PASSES
-from torch_gsample.compiler.super_batch import captured, segments
+from torch_gsample.compiler.super_batch import captured
 from torch_gsample.rng import program_scope
 
 #: Without generated kernels of edges, which are compiled where they run.
@@ -49,18 +50,12 @@ def lowered(monkeypatch):
     return programs
 
 
-def inputs_of(name):
+def inputs_of_program(name):
     """The inputs of several batches of a program, which is captured."""
     torch._dynamo.reset()
     options = {'strict': True, 'passes': NAMES}
     program = super_batch(PROGRAMS[name], 8, options=options)
-    A, seeds = graph(), batches(SIZES)
-    with program_scope(keys(len(SIZES))):
-        found = program._inputs([(A, s) for s in seeds], {})
-    inputs = list(found.values)
-    if found.captured.place is not None:
-        inputs[found.captured.place] = torch.cat(seeds)
-    return [*inputs, segments.pointers(SIZES)]
+    return inputs_of(program, graph(), batches(SIZES))[1]
 
 
 def on_cuda(value):
@@ -70,7 +65,7 @@ def on_cuda(value):
 @pytest.mark.parametrize('name', NAMED)
 def test_batches_together(emulated, lowered, name):
     emulated.configure(5, 2, 64, 10)
-    inputs = inputs_of(name)
+    inputs = inputs_of_program(name)
     ((on_cpu, on_gpu),) = lowered
     with program_scope(keys(len(SIZES))):
         want = on_cpu(*inputs)

@@ -3,12 +3,14 @@
 import pytest
 import torch
 
-from tests.cuda import test_sample_hops
-from tests.cuda.test_neighbor_sample import SHAPES, skewed_graph
+from tests.cuda import test_plain_layers
+from tests.cuda.graphs import SHAPES, skewed_graph
 from tests.ops.compare import assert_equal_tensors
+from tests.ops.neighbors import call_one
 from torch_gsample.ops import cumulate_weights
 from torch_gsample.rng import make_key
 
+ON_CPU = torch.ops.gsample.sample_neighbors
 SEEDS = torch.tensor([5, 1, 5, 0])
 #: Where a warp takes over, merges, has more than one merge, and where a block
 #: takes over; nearly all and all of a hub of 70, and of 700.
@@ -41,10 +43,10 @@ def assert_same(cuda, graph, cum_weight, fanouts, seed):
     """Both operators that have several hops."""
     args = *graph, SEEDS, fanouts, make_key(seed)
     options = {'cum_weight': cum_weight}
-    out = cuda.operator('neighbor_sample')(*args, **options)
-    want = torch.ops.gsample.neighbor_sample(*args, **options)
+    out = call_one(cuda.operator('sample_neighbors'), *args, **options)
+    want = call_one(ON_CPU, *args, **options)
     assert_equal_tensors(out, want)
-    test_sample_hops.assert_same(
+    test_plain_layers.assert_same(
         cuda, *graph, SEEDS, fanouts, frontier='nodes', **options
     )
 
@@ -70,8 +72,10 @@ def test_the_list_is_searched_in_steps(cuda):
     graph, cum_weight = weighted_graph('random', 3000)
     cuda.configure(1, 1, 32, 0)
     args = *graph, SEEDS[:1], [1500], make_key(7)
-    out = cuda.operator('neighbor_sample')(*args, cum_weight=cum_weight)
-    want = torch.ops.gsample.neighbor_sample(*args, cum_weight=cum_weight)
+    out = call_one(
+        cuda.operator('sample_neighbors'), *args, cum_weight=cum_weight
+    )
+    want = call_one(ON_CPU, *args, cum_weight=cum_weight)
     assert_equal_tensors(out, want)
 
 
@@ -92,6 +96,8 @@ def test_sums_that_are_none_end_in_some_sample(cuda, seed):
     cuda.configure(seed)
     for k in (40, 600):
         args = *graph, SEEDS[:1], [k], make_key(seed)
-        out = cuda.operator('neighbor_sample')(*args, cum_weight=cum_weight)
+        out = call_one(
+            cuda.operator('sample_neighbors'), *args, cum_weight=cum_weight
+        )
         first, last = graph[0][5], graph[0][6]
         assert bool(((out[3] >= first) & (out[3] < last)).all())

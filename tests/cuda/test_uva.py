@@ -4,12 +4,15 @@ In the emulator kernels see such memory at another address, and the tensor
 itself holds rubbish; on a GPU it is pinned.
 """
 
+from functools import partial
+
 import pytest
 import torch
 
-from tests.cuda.test_neighbor_sample import skewed_graph, some_seeds
+from tests.cuda.graphs import skewed_graph, some_seeds
 from tests.cuda.test_walk import some_weights
-from torch_gsample.ops.sample_hops import FRONTIERS
+from tests.ops.layers import plain_call, typed_call
+from torch_gsample.ops.sample_layers import FRONTIERS
 from torch_gsample.rng import make_key
 
 KEY = make_key(3, 1, 2)
@@ -19,29 +22,21 @@ PTR = torch.tensor([0, 4, some_seeds(0).numel()])  # of two batches
 
 def hops(indptr, indices, seeds, cum_weight=None, **options):
     args = indptr, indices, seeds, [4, 3], [KEY] * 2, [0, 1]
-    return args, {'cum_weight': cum_weight, **options}
+    return plain_call(*args, cum_weight, **options)
 
 
-def padded(*graph, **options):
-    seeds, options['cum_weight'] = graph[2], graph[3]
-    return (*graph[:2], seeds, [4, 3], KEY, 400), options
+def neighbors(indptr, indices, seeds, cum_weight=None, **options):
+    graph = [indptr, indices]
+    if cum_weight is not None:
+        graph += [cum_weight, seeds[:0]]
+    return (graph, [0, 0], [SIZE], [seeds], [4, 3], KEY), options
 
 
-def hetero(indptr, indices, seeds, cum_weight=None):
+def layers(indptr, indices, seeds, cum_weight=None):
     weights = [] if cum_weight is None else [cum_weight]
-    types = [0], [0], [SIZE]  # of a relation's rows and columns, and nodes
-    graph = [indptr], [indices], *types, [seeds], [4, 3], weights
-    return (*graph, [], [], KEY), {}
-
-
-def hetero_padded(*graph):
-    args, options = hetero(*graph)
-    return (*args, [400]), options
-
-
-def layers(*graph):
-    (*parts, _), options = hetero(*graph)
-    return (*parts, [KEY] * 2, [0, 1]), options
+    types = [0] * 2, [0] * 2, [SIZE]  # of rows and columns, and nodes
+    graph = [indptr] * 2, [indices] * 2, *types, [seeds], [4, 3] * 2
+    return typed_call(*graph, weights * 2, [], [], [KEY] * 2, [0, 1])
 
 
 def walk(indptr, indices, seeds, cum_weight=None):
@@ -65,13 +60,13 @@ def negatives(indptr, indices, seeds, cum_weight=None):
 
 CALLS = {
     'slice_cols': lambda *graph: (graph[:3], {}),
-    'sample_cols': lambda *graph: (
+    'sample_columns': lambda *graph: (
         (graph[0], 3, KEY),
         {'cols': graph[2], 'cum_weight': graph[3]},
     ),
     'slice_rows': lambda *graph: ((*graph[:2], SIZE, graph[2]), {}),
-    'slice_rows_segments': lambda *graph: (
-        (*graph[:2], SIZE, graph[2], PTR, graph[2], PTR),
+    'slice_rows, of batches': lambda *graph: (
+        (*graph[:2], SIZE, graph[2], graph[2], PTR, PTR),
         {},
     ),
     'induce_subgraph': lambda *graph: (
@@ -83,15 +78,10 @@ CALLS = {
     'metapath_walk': metapath,
     'forest_fire': lambda *graph: ((*graph[:3], 0.3, KEY), {}),
     'negative_sample': negatives,
-    'neighbor_sample': lambda *graph: (
-        (*graph[:3], [4, 3], KEY),
-        {'cum_weight': graph[3]},
-    ),
-    'neighbor_sample_padded': padded,
-    'sample_hops': hops,
-    'hetero_neighbor_sample': hetero,
-    'hetero_neighbor_sample_padded': hetero_padded,
-    'hetero_sample_hops': layers,
+    'sample_neighbors': neighbors,
+    'sample_neighbors, padded': partial(neighbors, max_edges=[400]),
+    'sample_layers': hops,
+    'sample_layers, typed': layers,
 }
 
 
@@ -106,6 +96,7 @@ def assert_equal(out, want):
 
 def on_cpu(name, args, options):
     """What the CPU returns; ThreadSanitizer does not know its threads."""
+    name = name.partition(',')[0]
     operator = getattr(torch.ops.gsample, name).default
     if 'num_threads' in [a.name for a in operator._schema.arguments]:
         options = {**options, 'num_threads': 1}
@@ -140,7 +131,8 @@ def test_graphs_are_read_in_pinned_memory(cuda, name, weighted):
     args, options = CALLS[name](*parts)
     want = on_cpu(name, args, options)
     args, options = CALLS[name](*on_host(cuda, parts))
-    assert_equal(cuda.operator(name)(*args, **options), want)
+    operator = cuda.operator(name.partition(',')[0])
+    assert_equal(operator(*args, **options), want)
 
 
 @pytest.mark.parametrize('seed', range(6))
@@ -148,11 +140,11 @@ def test_graphs_are_read_in_pinned_memory(cuda, name, weighted):
 def test_each_frontier_reads_pinned_memory(cuda, frontier, seed):
     cuda.configure(seed, 3, 64, 20)
     parts = graph_parts(seed % 2 == 1, seed)
-    options = {'frontier': FRONTIERS.index(frontier)}
+    options = {'frontier': frontier}
     args, given = hops(*parts, **options)
-    want = torch.ops.gsample.sample_hops(*args, **given)
+    want = torch.ops.gsample.sample_layers(*args, **given)
     args, given = hops(*on_host(cuda, parts), **options)
-    assert_equal(cuda.operator('sample_hops')(*args, **given), want)
+    assert_equal(cuda.operator('sample_layers')(*args, **given), want)
 
 
 @pytest.mark.parametrize('name', CALLS)
@@ -161,7 +153,7 @@ def test_memory_that_is_not_pinned_is_an_error(cuda, name):
     args, options = CALLS[name](*on_host(cuda, graph_parts(False), False))
     message = 'the graph must be on the device of .* or in pinned host memory'
     with pytest.raises(RuntimeError, match=message):
-        cuda.operator(name)(*args, **options)
+        cuda.operator(name.partition(',')[0])(*args, **options)
 
 
 def test_rows_are_read_in_pinned_memory(cuda):

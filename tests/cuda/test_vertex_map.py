@@ -25,13 +25,18 @@ from tests.cuda.generated import (
 from tests.cuda.simulated import OnCuda, Simulated, held
 from tests.vertex.programs import EXTRA, PROGRAMS, E, N, features, graph
 from torch_gsample import ops
-from torch_gsample.codegen import vertex_cuda
+from torch_gsample.codegen import cuda
 from torch_gsample.codegen.build import BuildError
-from torch_gsample.codegen.cuda_kernel import run_vertex_unit
-from torch_gsample.codegen.vertex_cuda import vertex_cuda_kernel
-from torch_gsample.vertex import run
-from torch_gsample.vertex.graph import Graph, Layout, Loops, graph_of
-from torch_gsample.vertex.operator import Fused
+from torch_gsample.codegen.cuda import cuda_kernel
+from torch_gsample.codegen.run_cuda import run_vertex_unit
+from torch_gsample.vertex.kernels import run
+from torch_gsample.vertex.kernels.layouts import (
+    Layout,
+    Layouts,
+    Loops,
+    layouts_of,
+)
+from torch_gsample.vertex.kernels.operator import Fused
 
 ALL = PROGRAMS | EXTRA
 
@@ -95,7 +100,7 @@ def sources(recorded):
     found = []
     for fused, made, _, _ in chain(*recorded.values()):
         unit = replace(fused.unit, index=made.incoming.indptr.dtype)
-        found.append(vertex_cuda_kernel(unit).source)
+        found.append(cuda_kernel(unit).source)
     return list(dict.fromkeys(found))
 
 
@@ -111,15 +116,16 @@ def placed(kernels, made):
     for name in ('incoming', 'outgoing'):
         layout = getattr(made, name)
         parts = layout.indptr, layout.indices, layout.edge_id
-        layouts[name] = Layout(*kernels.put(parts), layout.num_neighbors)
-    out = Graph(layouts['incoming'], made.num_edges)
+        indptr, indices, edge_id = kernels.put(parts)
+        layouts[name] = Layout(indptr, indices, layout.num_rows, edge_id)
+    out = Layouts(layouts['incoming'], made.num_edges)
     out.outgoing = layouts['outgoing']
     return out
 
 
 def source_of(fused, made):
     unit = replace(fused.unit, index=made.incoming.indptr.dtype)
-    return vertex_cuda_kernel(unit).source
+    return cuda_kernel(unit).source
 
 
 def test_nvcc_compiles_each_kernel(sources, tmp_path):
@@ -186,9 +192,9 @@ def test_programs_are_trained_where_their_graph_is(device, name):
 def test_loops_are_replaced_on_a_gpu():
     # Where tensors are is in question, so kernels of the CPU will do.
     on_cpu = SimpleNamespace(operator=partial(getattr, torch.ops.gsample))
-    want = graph_of([graph()], N, N, Loops.REPLACE).incoming
+    want = layouts_of([graph()], N, N, Loops.REPLACE).incoming
     with Simulated(on_cpu) as simulated:
-        made = graph_of([OnCuda(graph())], N, N, Loops.REPLACE).incoming
+        made = layouts_of([OnCuda(graph())], N, N, Loops.REPLACE).incoming
     assert not simulated.on_cpu
     for name in ('indptr', 'indices', 'edge_id'):
         assert torch.equal(held(getattr(made, name)), getattr(want, name))
@@ -227,9 +233,9 @@ def test_a_malformed_graph_is_noted_and_not_read(
 
 def test_too_many_features_are_left_to_torch(monkeypatch, recorded):
     fused, made, operands, want = recorded['gat', torch.float32][0]
-    monkeypatch.setattr(vertex_cuda, '_SHARED', 8)
+    monkeypatch.setattr(cuda, '_SHARED', 8)
     with pytest.raises(BuildError, match='more than the 8 of shared'):
-        vertex_cuda_kernel(fused.unit)
+        cuda_kernel(fused.unit)
     clear_kernels()
     with pytest.warns(UserWarning, match='of shared memory: operators of'):
         [out] = fused.run_on_gpu(made, operands)
@@ -239,12 +245,12 @@ def test_too_many_features_are_left_to_torch(monkeypatch, recorded):
 
 def test_few_groups_share_a_block_where_they_need_much_memory(recorded):
     fused, _, _, _ = recorded['gatv2', 'large'][1]
-    kernel = vertex_cuda_kernel(fused.unit)
+    kernel = cuda_kernel(fused.unit)
     assert (kernel.groups, kernel.threads) == (4, 128)
     # Groups that took vertices of others, too, would be as right, and slow.
     assert 'i += gridDim.x * int64_t{kGroups})' in kernel.source
     widened = replace(fused.unit, sizes=(3, 23 * 40))
-    kernel = vertex_cuda_kernel(widened)
+    kernel = cuda_kernel(widened)
     assert kernel.groups < 4
     assert kernel.threads == 32 * kernel.groups
 
@@ -261,7 +267,7 @@ def test_edges_that_are_not_in_the_graph_have_no_gradient(kernels, recorded):
     torch.use_deterministic_algorithms(True)  # fills what is not written
     try:
         with kernels.running():
-            longer = Graph(placed(kernels, made).incoming, E + 1)
+            longer = Layouts(placed(kernels, made).incoming, E + 1)
             [out] = fused.run_on_gpu(longer, kernels.put(more))
     finally:
         torch.use_deterministic_algorithms(False)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tests.cuda.test_neighbor_sample import DTYPES, SHAPES, skewed_graph
+from tests.cuda.graphs import DTYPES, SHAPES, skewed_graph
 from tests.ops.compare import assert_equal_tensors, numbers
 from torch_gsample.ops import cumulate_weights
 from torch_gsample.rng import make_key
@@ -19,7 +19,7 @@ LAWS = [(1.0, 1.0), (0.5, 2.0), (4.0, 0.25), (1e-9, 1.0), (1e9, 1.0)]
 
 
 def assert_same(cuda, name, *args, **options):
-    options = numbers(options)
+    options = numbers(name, options)
     out = cuda.operator(name)(*args, **options)
     want = getattr(torch.ops.gsample, name)(*args, **options)
     assert_equal_tensors(out, want)

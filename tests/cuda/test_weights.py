@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from tests.cuda.graphs import SHAPES, skewed_graph
 from tests.cuda.test_matrix import EMPTY
-from tests.cuda.test_neighbor_sample import SHAPES, skewed_graph
 from tests.cuda.test_walk import assert_same
 
 DTYPES = [torch.float32, torch.float64]
@@ -57,7 +57,7 @@ def test_positive_weights_of_batches(cuda, ptr, dtype):
     for seed, shape in enumerate(SHAPES):
         cuda.configure(seed, *shape)
         weight = some_weights(int(ptr[-1]), dtype, seed)
-        assert_same(cuda, 'positive_weights_segments', weight, ptr)
+        assert_same(cuda, 'positive_weights', weight, ptr)
 
 
 @pytest.mark.sanitize
@@ -66,7 +66,7 @@ def test_weights_under_a_sanitizer(cuda):
     weight = some_weights(90, torch.float32)
     indptr = torch.tensor([0, 0, 70, 75, 90])
     assert_same(cuda, 'cumulate_weights', indptr, weight)
-    assert_same(cuda, 'positive_weights_segments', weight, indptr)
+    assert_same(cuda, 'positive_weights', weight, indptr)
 
 
 @pytest.mark.parametrize('bad', [-1.0, float('inf'), float('nan'), -1e-300])
@@ -78,7 +78,7 @@ def test_weights_must_be_finite_and_not_negative(cuda, bad):
     for args in (
         ('cumulate_weights', ptr, weight),
         ('positive_weights', weight),
-        ('positive_weights_segments', weight, ptr),
+        ('positive_weights', weight, ptr),
     ):
         with pytest.raises(RuntimeError, match=f'{args[0]}: {message}'):
             cuda.operator(args[0])(*args[1:])
@@ -91,11 +91,11 @@ def test_pointers_must_ascend(cuda, bad):
     with pytest.raises(RuntimeError, match="'indptr' must ascend from 0 to"):
         cuda.operator('cumulate_weights')(ptr, weight)
     with pytest.raises(RuntimeError, match="'ptr' must ascend from 0 to 3"):
-        cuda.operator('positive_weights_segments')(weight, ptr)
+        cuda.operator('positive_weights')(weight, ptr)
 
 
 def test_pointers_must_not_be_empty(cuda):
     with pytest.raises(RuntimeError, match="'indptr' must not be empty"):
         cuda.operator('cumulate_weights')(EMPTY, torch.ones(3))
     with pytest.raises(RuntimeError, match="'ptr' must ascend from 0 to 3"):
-        cuda.operator('positive_weights_segments')(torch.ones(3), EMPTY)
+        cuda.operator('positive_weights')(torch.ones(3), EMPTY)

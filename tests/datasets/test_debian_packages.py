@@ -8,9 +8,9 @@ import torch
 import torch_geometric.transforms as T
 from torch_geometric.data import Data, HeteroData
 
+from tools.make_debian_packages import main as make
 from torch_gsample.datasets import DebianPackages, debian_packages
 from torch_gsample.datasets.debian_packages import open_bundled
-from torch_gsample.datasets.make_debian_packages import main as make
 
 FILE = 'debian_packages.npz'
 NUM_NODES = {'package': 63_436, 'source': 34_169, 'tag': 598}

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch_geometric.loader import NeighborLoader as PyGLoader
 
-from tests.loader.batches import graph, loader_of, run, stop_workers, values
+from tests.loader.batches import graph, loader_of, run, values
 from tests.samplers import graphs
 from torch_gsample import NeighborSampler
 from torch_gsample.loader.features import WideFeatures
@@ -135,10 +135,8 @@ def test_workers_join_features_if_asked(given):
         wide_graph(), num_workers=1, filter_per_worker=given, prefetch=0
     )
     assert loader.filter_per_worker is bool(given)
-    iterator = iter(loader)
-    shared = next(iterator).x.is_shared()
+    shared = next(iter(loader)).x.is_shared()
     assert shared is bool(given)
-    stop_workers(iterator)
 
 
 def test_stores_are_left_to_pyg():

@@ -7,7 +7,7 @@ import threading
 import pytest
 import torch
 
-from tests.loader.batches import graph, stop_workers
+from tests.loader.batches import graph
 from tests.samplers import graphs
 from torch_gsample import ProgramSampler
 from torch_gsample.algorithms import graphsage
@@ -102,7 +102,6 @@ def test_workers_that_persist_are_those_of_one_process():
     assert len(list(loader)) == 3
     assert 'the process that created it' in in_child(lambda: len(list(loader)))
     assert len(list(loader)) == 3
-    stop_workers(loader._iterator)
 
 
 @pytest.mark.parametrize('begun', [False, True])

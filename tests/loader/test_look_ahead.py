@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch_geometric.sampler import NodeSamplerInput
 
+from tests.fresh import FORKS
 from tests.loader.batches import run, values
 from tests.samplers import graphs, programs
 from torch_gsample import (
@@ -19,7 +20,7 @@ from torch_gsample import (
 from torch_gsample.compiler.super_batch.run import SuperBatch
 from torch_gsample.loader import LinkNeighborLoader, NeighborLoader
 from torch_gsample.loader.look_ahead import Group, grouped, one_by_one
-from torch_gsample.samplers import program_run
+from torch_gsample.samplers.program import run as program_run
 
 DATA = graphs.homogeneous(
     num_nodes=60, num_edges=900, weight=torch.arange(1.0, 901.0)
@@ -134,12 +135,22 @@ def test_workers_look_ahead(options):
     assert passes(loader) == expected
 
 
+def test_workers_that_persist_end_with_their_loader():
+    loader = loader_of(
+        sage(**together(3)), num_workers=1, persistent_workers=True
+    )
+    list(loader)
+    workers = loader._iterator._workers
+    del loader
+    assert [worker.exitcode for worker in workers] == [0]
+
+
 def test_workers_that_are_spawned_look_ahead():
     expected = passes(loader_of(sage()))[0]
     loader = loader_of(
         sage(share_memory=True, **together(3)),
         num_workers=1,
-        multiprocessing_context='spawn',
+        multiprocessing_context=FORKS,
     )
     torch.manual_seed(2)
     assert run(loader) == expected
@@ -291,7 +302,7 @@ def searched(sampler, monkeypatch, factor, **options):
 @pytest.mark.parametrize('num_workers', [0, 2])
 def test_the_fastest_size_is_taken(num_workers, monkeypatch):
     expected = passes(loader_of(sage()))
-    sampler = sage(compile=True)
+    sampler = sage(**together('auto'))
     loader = searched(
         sampler,
         monkeypatch,
@@ -304,21 +315,30 @@ def test_the_fastest_size_is_taken(num_workers, monkeypatch):
 
 def test_where_it_does_not_pay_batches_stay_alone(monkeypatch, sizes):
     expected = passes(loader_of(sage()))
-    sampler = sage(compile=True)
+    sampler = sage(**together('auto'))
     assert passes(searched(sampler, monkeypatch, lambda n: 0.99)) == expected
     assert sampler.look_ahead == 1
     assert sizes == []
 
 
+def test_batches_look_ahead_by_default_where_it_was_measured_to_pay():
+    assert sage(compile=True)._runner._several is None
+    assert SAMPLERS['fastgcn'](compile=True)._runner._several is None
+    several = SAMPLERS['ladies'](compile=True)._runner._several
+    assert not several.search.is_decided
+    one = SAMPLERS['ladies'](compile=True, options={'super_batch': 1})
+    assert one._runner._several is None
+
+
 def test_a_short_pass_is_not_worth_a_search():
-    sampler = sage(compile=True)
+    sampler = sage(**together('auto'))
     list(loader_of(sampler))
     assert not sampler._runner._several.search.is_decided
     assert sampler.look_ahead == 1
 
 
 def test_a_search_draws_nothing_of_torch(monkeypatch):
-    loader = searched(sage(compile=True), monkeypatch, lambda n: 0.5)
+    loader = searched(sage(**together('auto')), monkeypatch, lambda n: 0.5)
     torch.manual_seed(5)
     run(loader_of(sage()))
     expected = torch.rand(1)
@@ -328,7 +348,7 @@ def test_a_search_draws_nothing_of_torch(monkeypatch):
 
 
 def test_what_was_found_is_kept_where_it_is_compiled_again(monkeypatch):
-    sampler = sage(compile=True)
+    sampler = sage(**together('auto'))
     list(searched(sampler, monkeypatch, lambda n: 4 / n))
     assert sampler.look_ahead == 32
     sampler.fanouts = [2]

@@ -5,18 +5,23 @@ import re
 
 import pytest
 import torch
-from torch.utils.data import SequentialSampler
+from torch.utils.data import DataLoader, SequentialSampler
+from torch_geometric import loader as pyg_loader
 
 from tests.samplers import graphs
-from torch_gsample import NeighborSampler
+from torch_gsample import KeyedSampler, NeighborSampler, options, patch
 from torch_gsample import loader as loaders
 from torch_gsample import samplers as samplers_module
 from torch_gsample.loader import neighbor_loader
+from torch_gsample.samplers.neighbor.bidirectional import (
+    BidirectionalNeighborSampler,
+)
 from torch_gsample.storage import (
     ChunkedGraph,
     RandomReadSampler,
     StreamingSampler,
 )
+from torch_gsample.storage.sampler import DiskSampler
 
 DATA = graphs.homogeneous(
     time=torch.zeros(30, dtype=torch.long), weight=torch.ones(150)
@@ -67,27 +72,30 @@ OF_DISK_SAMPLER = {
     'rng_scope': 'epoch',
     'num_threads': 1,
 }
-OF_ALL_LOADERS = {'rank': 1, 'world_size': 2, 'num_workers': 0}
 
 
-def keywords(cls):
-    """The names of a constructor's arguments, but for ``**kwargs``."""
-    return {
-        name
-        for name, p in inspect.signature(cls).parameters.items()
-        if p.kind is not p.VAR_KEYWORD
-    }
+def parameters(cls):
+    return inspect.signature(cls).parameters
 
 
-def documented(cls):
-    """The names in the ``Args`` section of a class, or of what it extends."""
+def documented(cls, linked=False):
+    """The names in the ``Args`` of a class, and of those it refers to."""
     sections = [
         re.search(r'\n *Args:\n(.*?)(\n\n|\Z)', base.__doc__ or '', re.S)
         for base in cls.__mro__
     ]
-    section = next(filter(None, sections))
-    text = inspect.cleandoc('\n' + section.group(1))
-    return set(re.findall(r'^(\w+) \(', text, re.M))
+    section = next(filter(None, sections)).group(1)
+    found = re.findall(r'^(\w+) \(', inspect.cleandoc('\n' + section), re.M)
+    if not linked:
+        return set(found)
+    found += re.findall(r'``(\w+)``', section)
+    for name in set(re.findall(r':class:`([\w.]+)`', section)):
+        other = NAMED.get(name, cls)
+        if other is DataLoader:
+            found += parameters(other)
+        elif other is not cls:
+            found += documented(other, linked=True)
+    return set(found)
 
 
 def seed_edges(name):
@@ -113,11 +121,11 @@ def test_loaders_take_each_option_of_their_sampler(monkeypatch, name, option):
             super().__init__(*args, **kwargs)
 
     monkeypatch.setattr(neighbor_loader, 'NeighborSampler', Noting)
-    options = {option: OF_NEIGHBOR_SAMPLER[option]}
+    given = {option: OF_NEIGHBOR_SAMPLER[option]}
     if option in ('time_window', 'time_attr'):
-        options |= {'time_attr': 'time', **seed_edges(name)}
+        given |= {'time_attr': 'time', **seed_edges(name)}
     data = sorted_by_destination()
-    loader = getattr(loaders, name)(data, [2], batch_size=9, **options)
+    loader = getattr(loaders, name)(data, [2], batch_size=9, **given)
     assert got[option] == OF_NEIGHBOR_SAMPLER[option]
     assert next(iter(loader)).n_id.numel() > 0
 
@@ -131,21 +139,98 @@ def test_the_tables_of_options_are_complete():
             {'data', 'num_samples', 'is_sorted'},
         ),
     ):
-        assert keywords(cls) == set(table) | other
+        assert parameters(cls).keys() == set(table) | other
 
 
 CLASSES = [
-    *(getattr(loaders, name) for name in loaders.__all__ if name[0].isupper()),
+    *(getattr(loaders, name) for name in loaders.__all__[1:]),
     *(getattr(samplers_module, name) for name in samplers_module.__all__),
+    BidirectionalNeighborSampler,
     RandomReadSampler,
     StreamingSampler,
 ]
+NAMED = {
+    **{cls.__name__: cls for cls in (*CLASSES, DiskSampler)},
+    'torch.utils.data.DataLoader': DataLoader,
+}
+NAMES = {'ids': lambda value: getattr(value, '__name__', None)}
 
 
-@pytest.mark.parametrize('cls', CLASSES, ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize('cls', CLASSES, **NAMES)
 def test_what_a_constructor_takes_is_documented(cls):
-    extra = {'args'} if issubclass(cls, NeighborSampler) else set()
-    assert keywords(cls) - extra <= documented(cls) | extra
+    taken = parameters(cls).keys() - {'program_kwargs'}
+    assert documented(cls) <= taken
+    assert taken <= documented(cls, linked=True)
+
+
+@pytest.mark.parametrize(
+    ('table', 'cls'),
+    [
+        (options.KeyOptions, KeyedSampler),
+        (options.NeighborOptions, NeighborSampler),
+        (options.DiskOptions, DiskSampler),
+        (options.ForwardedOptions, NeighborSampler),
+        (options.ProgramOptions, samplers_module.ProgramSampler),
+    ],
+    **NAMES,
+)
+def test_options_are_what_constructors_take(table, cls):
+    taken = parameters(cls)
+    for name, kind in table.__annotations__.items():
+        assert taken[name].annotation == kind
+    own = {n for n, p in taken.items() if p.kind is p.KEYWORD_ONLY}
+    missing = own - table.__annotations__.keys()
+    assert missing == ({'disjoint'} if cls.__name__[0] == 'P' else set())
+
+
+@pytest.mark.parametrize(('theirs', 'ours'), patch._OURS.items(), **NAMES)
+def test_constructors_take_what_pygs_take_in_its_order(theirs, ours):
+    expected = parameters(theirs).values()
+    for own, other in zip(parameters(ours).values(), expected, strict=False):
+        if other.kind is not other.VAR_KEYWORD:
+            assert (own.name, own.kind) == (other.name, other.kind)
+            assert own.default in (other.default, None)
+
+
+@pytest.mark.parametrize(
+    ('theirs', 'ours'),
+    [
+        (DataLoader, loaders.NeighborLoader),
+        (DataLoader, loaders.WalkLoader),
+        (pyg_loader.NodeLoader, loaders.NeighborLoader),
+        (pyg_loader.NodeLoader, loaders.HGTLoader),
+        (pyg_loader.LinkLoader, loaders.LinkNeighborLoader),
+    ],
+    **NAMES,
+)
+def test_loaders_take_what_their_bases_take(theirs, ours):
+    own = {'node_sampler', 'link_sampler', 'kwargs'}
+    assert parameters(theirs).keys() - own <= parameters(ours).keys()
+
+
+@pytest.mark.parametrize(
+    ('cls', 'wrong', 'right'),
+    [
+        (loaders.NeighborLoader, 'num_neighbor', 'num_neighbors'),
+        (loaders.LinkNeighborLoader, 'neg_sample', 'neg_sampling'),
+        (loaders.HGTLoader, 'num_worker', 'num_workers'),
+        (loaders.ShaDowKHopSampler, 'persistent_worker', 'persistent_workers'),
+        (loaders.GraphSAINTNodeSampler, 'sample_cover', 'sample_coverage'),
+        (loaders.WalkLoader, 'batchsize', 'batch_size'),
+        (NeighborSampler, 'sed', 'seed'),
+        (samplers_module.LadiesSampler, 'normalisation', 'normalization'),
+        (RandomReadSampler, 'cachebytes', 'cache_bytes'),
+    ],
+    **NAMES,
+)
+def test_an_unknown_argument_is_told_with_the_nearest(cls, wrong, right):
+    start = f'^{cls.__name__}: unknown argument '
+    with pytest.raises(
+        TypeError, match=rf"{start}'{wrong}' \(did you mean '{right}'\?\)$"
+    ):
+        cls(DATA, 2, **{wrong: 1})
+    with pytest.raises(TypeError, match=rf"{start}'zzz'$"):
+        cls(DATA, 2, zzz=1)
 
 
 LOADERS = {
@@ -168,14 +253,10 @@ LOADERS = {
     ),
     'WalkLoader': lambda **k: loaders.WalkLoader(30, list, **k),
 }
-#: Documented arguments that a constructor finds in its ``**kwargs``.
-IN_KWARGS = {'rank', 'world_size'}
 
 
 @pytest.mark.parametrize('name', LOADERS)
 def test_loaders_take_what_they_document(name):
-    cls = getattr(loaders, name)
-    assert documented(cls) - keywords(cls) <= IN_KWARGS
     kwargs = {'seed': 0, 'rank': 1, 'world_size': 2}
     of_torch = {
         'num_workers': 0,

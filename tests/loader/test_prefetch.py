@@ -4,7 +4,6 @@ import gc
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 import torch
@@ -28,12 +27,18 @@ class Watched(NeighborSampler):
         super().__init__(*args, **kwargs)
         self.fail_at = fail_at
         self.made_in = []
+        self.made, self.handed_out = threading.Condition(), 0
+
+    def hand_out(self, epoch, part):
+        self.handed_out += 1
 
     def sample_from_nodes(self, inputs, **kwargs):
         if len(self.made_in) == self.fail_at:
             raise RuntimeError('out of ink')
         out = super().sample_from_nodes(inputs, **kwargs)
-        self.made_in.append(threading.current_thread())
+        with self.made:
+            self.made_in.append(threading.current_thread())
+            self.made.notify()
         return out
 
 
@@ -61,22 +66,17 @@ def watched_loader(prefetch=2, fail_at=None, **options):
     )
 
 
-def settled(sampler):
-    """How many batches were made once nothing happens any more."""
-    count, since = -1, time.monotonic()
-    while time.monotonic() - since < 0.3:
-        if len(sampler.made_in) != count:
-            count, since = len(sampler.made_in), time.monotonic()
-        time.sleep(0.01)
-    return count
-
-
 @pytest.mark.parametrize('ahead', [1, 2, 5])
 def test_batches_are_made_ahead_but_not_further(ahead):
     sampler, loader = watched_loader(ahead)
     for i, _ in enumerate(loader):
+        wanted = min(i + 1 + ahead, 10)
         if i in (0, 3):
-            assert settled(sampler) == min(i + 1 + ahead, 10)
+            with sampler.made:
+                assert sampler.made.wait_for(
+                    lambda n=wanted: len(sampler.made_in) == n, timeout=60
+                )
+        assert sampler.handed_out == wanted  # there is no more to make
     assert len(sampler.made_in) == 10
     assert threading.main_thread() not in sampler.made_in
 

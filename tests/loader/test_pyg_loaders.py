@@ -9,7 +9,7 @@ from torch_geometric.data.lightning import (
     datamodule,
 )
 
-from tests.loader.batches import graph, loader_of, run, stop_workers, values
+from tests.loader.batches import end_workers, graph, loader_of, run, values
 from torch_gsample import NeighborSampler
 
 LOADERS = {
@@ -76,7 +76,7 @@ def test_workers_that_persist_need_set_epoch_or_our_loader():
         'node_loader', num_workers=1, persistent_workers=True
     )
     assert run(loader) == run(loader)
-    stop_workers(loader._iterator)
+    end_workers()
 
 
 @pytest.fixture

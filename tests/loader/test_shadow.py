@@ -140,21 +140,6 @@ def passes(loader):
     return [run(loader), run(loader)]
 
 
-def test_workers_threads_and_prefetching_change_no_batch():
-    expected = passes(loader_of())
-    assert expected[0] != expected[1]
-    for options in (
-        *({'num_workers': 1}, {'num_workers': 2}, {'prefetch': 0}),
-        {'num_workers': 1, 'multiprocessing_context': 'spawn'},
-    ):
-        assert passes(loader_of(**options)) == expected, options
-    before = torch.get_num_threads()
-    for num_threads in (1, 2):
-        torch.set_num_threads(num_threads)
-        assert passes(loader_of()) == expected
-    torch.set_num_threads(before)
-
-
 def test_a_pass_is_an_epoch():
     loader = loader_of(shuffle=False)
     first, second = run(loader), run(loader)

@@ -270,7 +270,7 @@ def test_samplers_without_a_seed_are_shared_in_one_order():
                 'sampler': DistributedSampler(range(9), 2, 0),
             },
             ValueError,
-            'beside a DistributedSampler',
+            'with a DistributedSampler',
         ),
     ],
 )

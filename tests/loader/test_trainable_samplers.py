@@ -1,21 +1,20 @@
 """Samplers with parameters draw when a batch is asked for, or not at all."""
 
 import copy
-import multiprocessing
 
 import pytest
 import torch
 from torch_geometric.loader import NodeLoader
 from torch_geometric.sampler import BaseSampler
 
-from tests.loader.batches import loader_of, run
+from tests.loader.batches import end_workers, loader_of, run
 from tests.samplers import graphs
 from torch_gsample import NeighborSampler, ProgramSampler, compile
 from torch_gsample.algorithms import AsGCN, PassSampler
 from torch_gsample.loader import LinkNeighborLoader, NeighborLoader
 from torch_gsample.rng import batch_scope
-from torch_gsample.samplers.gradients import is_trainable
-from torch_gsample.samplers.sampled_attributes import AttributedOutput
+from torch_gsample.samplers.output.attributes import AttributedOutput
+from torch_gsample.samplers.program.gradients import is_trainable
 
 with torch.random.fork_rng(devices=[]):
     torch.manual_seed(4)
@@ -24,7 +23,7 @@ with torch.random.fork_rng(devices=[]):
 DATA = graphs.homogeneous(num_nodes=60, num_edges=900)
 
 
-def hidden(A, seeds, fanouts):
+def hidden(A, seeds, fanouts, **unused):
     """Parameters that no argument shows."""
     return PROGRAMS['PassSampler'](A, seeds, fanouts, X)
 
@@ -132,12 +131,6 @@ class Learned(BaseSampler):
     @property
     def edge_permutation(self):
         return self.sampler.edge_permutation
-
-
-def end_workers():
-    """Ends workers at once, of which torch waits for 5 s for each."""
-    for worker in multiprocessing.active_children():
-        worker.terminate()
 
 
 MATCH = "requires gradients .*'num_workers' and 'prefetch' to 0"

@@ -1,14 +1,32 @@
 """Workers: the same batches, and one graph in memory for all of them."""
 
+import multiprocessing
+
 import pytest
 import torch
 from torch.utils.data import get_worker_info
 
-from tests.loader.batches import graph, loader_of, passes, run, stop_workers
+from tests.fresh import FORKS
+from tests.loader.batches import (
+    end_workers,
+    graph,
+    loader_of,
+    passes,
+    run,
+    values,
+)
 from tests.samplers import graphs
 from tests.samplers.graphs import FOLLOWS, RATES
 from torch_gsample import NeighborSampler
-from torch_gsample.loader import LinkNeighborLoader, NeighborLoader
+from torch_gsample.loader import (
+    GraphSAINTEdgeSampler,
+    GraphSAINTNodeSampler,
+    GraphSAINTRandomWalkSampler,
+    HGTLoader,
+    LinkNeighborLoader,
+    NeighborLoader,
+    ShaDowKHopSampler,
+)
 
 
 def node_loader(**options):
@@ -46,15 +64,113 @@ def link_loader(**options):
     )
 
 
-@pytest.mark.parametrize('make', [node_loader, typed_loader, link_loader])
-def test_batches_are_the_same_for_any_number_of_workers(make):
+def hgt_loader(**options):
+    return HGTLoader(
+        graphs.heterogeneous(),
+        [3, 2],
+        'item',
+        batch_size=4,
+        seed=0,
+        shuffle=True,
+        **options,
+    )
+
+
+def shadow_loader(**options):
+    return ShaDowKHopSampler(
+        graphs.homogeneous(2000, 40_000),
+        2,
+        5,
+        batch_size=400,
+        seed=0,
+        shuffle=True,
+        **options,
+    )
+
+
+def saint_loader(kind, *args):
+    return lambda **options: kind(
+        graph(),
+        6,
+        *args,
+        num_steps=6,
+        sample_coverage=2,
+        log=False,
+        seed=0,
+        **options,
+    )
+
+
+LOADERS = {
+    'node': node_loader,
+    'typed': typed_loader,
+    'link': link_loader,
+    'hgt': hgt_loader,
+    'shadow': shadow_loader,
+    'saint node': saint_loader(GraphSAINTNodeSampler),
+    'saint edge': saint_loader(GraphSAINTEdgeSampler),
+    'saint walk': saint_loader(GraphSAINTRandomWalkSampler, 2),
+}
+
+
+def shuffled_passes(loader):
+    torch.manual_seed(2)
+    return passes(loader)
+
+
+@pytest.mark.parametrize('name', LOADERS)
+def test_batches_are_the_same_for_any_number_of_workers_and_threads(name):
+    make, before = LOADERS[name], torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        expected = shuffled_passes(make(prefetch=0))
+        for threads, options in (
+            *((2, {}), (1, {'num_workers': 1}), (2, {'num_workers': 2})),
+            (2, {'num_workers': 4, 'prefetch': 0}),
+        ):
+            torch.set_num_threads(threads)
+            assert shuffled_passes(make(**options)) == expected, options
+    finally:
+        torch.set_num_threads(before)
+    assert expected[0] != expected[1]
+
+
+@pytest.mark.parametrize(
+    ('name', 'context'),
+    [('node', 'spawn'), ('shadow', FORKS), ('saint edge', FORKS)],
+)
+def test_workers_that_are_spawned_change_no_batch(name, context):
+    make = LOADERS[name]
     outs = []
-    for num_workers in (0, 2, 4):
-        loader = make(num_workers=num_workers, prefetch=0)
+    for options in (
+        {},
+        {'num_workers': 1, 'multiprocessing_context': context},
+    ):
         torch.manual_seed(2)
-        outs.append(passes(loader))
-    assert outs[0] == outs[1] == outs[2]
-    assert outs[0][0] != outs[0][1]
+        outs.append(run(make(**options)))
+    assert outs[0] == outs[1]
+
+
+@pytest.mark.parametrize('options', [{}, {'prefetch': 0}], ids=str)
+@pytest.mark.parametrize('name', LOADERS)
+def test_workers_that_persist_end_with_their_loader(name, options):
+    """By themselves: of a cycle, torch ends them by force, after 5 s each."""
+    loader = LOADERS[name](num_workers=1, persistent_workers=True, **options)
+    assert len(list(loader)) == len(loader)
+    next(iter(loader))  # leaves work behind
+    workers = loader._iterator._workers
+    del loader
+    assert [worker.exitcode for worker in workers] == [0]
+
+
+@pytest.mark.parametrize(
+    'options', [{'prefetch': 2}, {'prefetch': 0}, {'filter_per_worker': True}]
+)
+def test_a_pass_goes_on_without_its_loader(options):
+    batches = iter(
+        node_loader(num_workers=1, persistent_workers=True, **options)
+    )
+    assert len([values(batch) for batch in batches]) == 4
 
 
 @pytest.mark.parametrize('filter_per_worker', [False, True])
@@ -73,7 +189,7 @@ def test_features_are_taken_in_workers_or_in_the_caller(filter_per_worker):
 
 def shared(loader):
     sampler = loader.node_sampler
-    csc = sampler.graph.csc[None]
+    csc = sampler.graph[None]
     return {csc.indptr.is_shared(), csc.indices.is_shared()}
 
 
@@ -92,7 +208,7 @@ def test_workers_read_the_callers_graph():
         prefetch=0,
         batch_size=1,
     )
-    indices = loader.node_sampler.graph.csc[None].indices
+    indices = loader.node_sampler.graph[None].indices
     for i, batch in enumerate(loader):
         seen.append(batch.n_id[1:].tolist())
         if i == 0:
@@ -107,10 +223,9 @@ def test_an_error_in_a_worker_reaches_the_caller():
     loader = loader_of(
         num_workers=1, filter_per_worker=True, transform_sampler_output=fail
     )
-    iterator = iter(loader)
     with pytest.raises(RuntimeError, match='out of ink'):
-        next(iterator)
-    stop_workers(iterator)
+        next(iter(loader))
+    end_workers()
 
 
 class FailsAt40(NeighborSampler):
@@ -136,6 +251,26 @@ def test_an_error_comes_in_its_place(prefetch):
     assert [next(batches).input_id[0].item() for _ in range(2)] == [0, 16]
     with pytest.raises(RuntimeError, match='out of ink'):
         next(batches)
+    end_workers()
+
+
+@pytest.mark.parametrize('prefetch', [0, 2])
+def test_workers_end_where_features_cannot_be_joined(prefetch):
+    def fail(out):
+        raise RuntimeError('out of ink')
+
+    loader = loader_of(
+        num_workers=1,
+        prefetch=prefetch,
+        filter_per_worker=False,
+        transform_sampler_output=fail,
+    )
+    batches = iter(loader)
+    workers = multiprocessing.active_children()
+    with pytest.raises(RuntimeError, match='out of ink'):
+        next(batches)
+    del batches
+    assert [worker.exitcode for worker in workers] == [0]
 
 
 @pytest.mark.parametrize('num_workers', [0, 1])

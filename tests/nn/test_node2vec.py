@@ -11,6 +11,7 @@ import torch
 from torch_geometric.nn.models import Node2Vec as PyGNode2Vec
 
 from tests.algorithms.checks import chi_square_p
+from tests.fresh import FORKS
 from torch_gsample import SparseSample
 from torch_gsample.nn import Node2Vec
 from torch_gsample.rng import batch_scope, make_key, program_scope
@@ -121,7 +122,7 @@ def test_samples_are_the_same_for_any_number_of_workers():
         {'prefetch': 0},
         {'num_workers': 1},
         {'num_workers': 2},
-        {'num_workers': 1, 'multiprocessing_context': 'spawn'},
+        {'num_workers': 1, 'multiprocessing_context': FORKS},
     ):
         assert passes(**options) == expected, options
 
@@ -136,7 +137,6 @@ def test_threads_change_no_sample():
     expected, before = passes(), torch.get_num_threads()
     torch.set_num_threads(2 if before == 1 else 1)
     got = passes()
-    torch.set_num_threads(before)
     assert got == expected
 
 

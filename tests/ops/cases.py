@@ -2,7 +2,13 @@
 
 import torch
 
-from tests.ops.compare import assert_equals_reference
+from tests.ops.compare import assert_equal_tensors, assert_equals_reference
+from tests.ops.neighbors import (
+    make_graph,
+    operator_arguments,
+    sample_one,
+    typed,
+)
 from torch_gsample import ops
 from torch_gsample.testing import assert_valid_sample, random_edge_time
 
@@ -38,6 +44,13 @@ def some_seeds(graph):
     return torch.tensor([n - 1, 0, n // 2, n - 1] if n else [], dtype=int)
 
 
+def some_ids(limit, size, seed=0):
+    """Ids below a limit; none where there is nothing below it."""
+    generator = torch.Generator().manual_seed(seed)
+    size = size if limit > 0 else 0
+    return torch.randint(max(limit, 1), (size,), generator=generator)
+
+
 def some_weights(graph, seed=0):
     """A third of the weights is 0, the others differ in magnitude."""
     generator = torch.Generator().manual_seed(seed)
@@ -62,17 +75,26 @@ def arguments(graph, seeds, weighted=False, temporal=False, **options):
 
 
 def sample_checked(graph, seeds, fanouts, key, *, call_id=0, **options):
-    """Samples, and compares with the reference and the rules."""
+    """Samples from one relation; compares with the reference and rules."""
     given, rules = arguments(graph, seeds, **options)
-    out = assert_equals_reference(
-        'neighbor_sample',
-        graph.indptr,
-        graph.indices,
-        seeds,
-        fanouts,
-        operator=ops.neighbor_sample,
+    out = sample_one(
+        *(graph.indptr, graph.indices, seeds, fanouts),
         key=key,
         call_id=call_id,
+        **given,
+    )
+    fields = [given.pop(name, None) for name in ('cum_weight', 'edge_time')]
+    seed_time = given.pop('seed_time', None)
+    all_equal_reference(
+        make_graph(
+            *([graph.indptr], [graph.indices], [(0, 0)], [graph.num_cols]),
+            *(None if field is None else [field] for field in fields),
+        ),
+        [seeds],
+        [fanouts],
+        key,
+        call_id=call_id,
+        seed_time=None if seed_time is None else [seed_time],
         **given,
     )
     assert_valid_sample(
@@ -80,3 +102,39 @@ def sample_checked(graph, seeds, fanouts, key, *, call_id=0, **options):
     )
     assert all(tensor.dtype == torch.int64 for tensor in out)
     return out
+
+
+def all_equal_reference(graph, seeds, fanouts, key, **options):
+    """Samples, padded and not, equal those of plain loops."""
+    flat = [fanout for of_relation in fanouts for fanout in of_relation]
+    args = operator_arguments(graph, seeds, flat, key, **options)
+    out = assert_equals_reference('sample_neighbors', *args)
+    own = ('call_id', 'seed_time')
+    given = {name: options.pop(name) for name in own if name in options}
+    sample = ops.sample_neighbors(
+        *(graph, seeds, fanouts, key),
+        sampling=ops.Sampling(**options),
+        **given,
+    )
+    assert_equal_tensors(sample[:6], out)
+    sizes = sample.num_edges.sum(1).tolist()
+    most = [size + r % 4 for r, size in enumerate(sizes)]
+    out = assert_equals_reference('sample_neighbors', *args[:-1], most)
+    padded = ops.sample_neighbors(
+        *(graph, seeds, fanouts, key),
+        sampling=ops.Sampling(**options),
+        max_edges=most,
+        **given,
+    )
+    assert_equal_tensors(padded.check()[:6], out)
+    assert_padded(typed(padded), typed(sample))
+    return sample
+
+
+def assert_padded(padded, sample):
+    """A sample, and -1 after the edges of each relation and type's nodes."""
+    for of_padded, of_all in zip(padded[:5], sample[:5], strict=True):
+        for out, want in zip(of_padded, of_all, strict=True):
+            assert torch.equal(out[: len(want)], want)
+            assert (out[len(want) :] == -1).all()
+    assert_equal_tensors(padded[5:], sample[5:])

@@ -9,8 +9,7 @@ from torch import Tensor
 
 import torch_gsample.ops  # noqa: F401  (registers the operators)
 from tests import reference
-from torch_gsample.ops._check import STRATEGIES
-from torch_gsample.ops.sample_hops import FRONTIERS
+from torch_gsample.ops.sample_layers import FRONTIERS
 
 
 def lists(value):
@@ -22,13 +21,29 @@ def lists(value):
     return value
 
 
-def numbers(options):
+#: Options of `sample_columns` that its operator takes as two lists.
+OF_COLUMNS = 'start', 'root', 'edge_time', 'column_time'
+OF_HOPS = 'relation', 'temporal_strategy', 'time_window'
+
+
+def numbers(name, options):
     """Options of a Python wrapper as its operator takes them."""
-    choices = {'frontier': FRONTIERS, 'temporal_strategy': STRATEGIES}
-    return {
-        key: choices[key].index(value) if isinstance(value, str) else value
-        for key, value in options.items()
-    }
+    given = dict(options)
+    if isinstance(given.get('frontier'), str):
+        given['frontier'] = FRONTIERS.index(given['frontier'])
+    if name != 'sample_columns':
+        return given
+    columns = [given.pop(name, None) for name in OF_COLUMNS]
+    hop = [given.pop(name, None) for name in OF_HOPS]
+    if any(value is not None for value in columns):
+        columns = columns[: 2 if columns[2] is None else 4]
+        none = torch.empty(0, dtype=torch.int64)
+        given['columns'] = [none if c is None else c for c in columns]
+    if any(value is not None for value in hop):
+        relation, strategy, window = hop
+        given['options'] = [0, relation or 0, int(strategy == 'last')]
+        given['options'] += [] if window is None else [window]
+    return given
 
 
 def assert_equals_reference(name, *args, operator=None, **kwargs):
@@ -37,7 +52,7 @@ def assert_equals_reference(name, *args, operator=None, **kwargs):
     `operator` takes the place of `torch.ops.gsample.<name>`, if given: a
     Python wrapper, whose options have names.
     """
-    given = numbers(kwargs)
+    given = numbers(name, kwargs)
     if operator is None:
         out = getattr(torch.ops.gsample, name)(*args, **given)
     else:

@@ -1,10 +1,14 @@
 """Errors of graphs on a GPU and of padded samples, which need none."""
 
+from unittest import mock
+
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from tests.ops.fake_cuda import kernels
-from torch_gsample import ops
+from tests.ops.layers import sample_typed_layers
+from tests.ops.neighbors import sample_one
+from torch_gsample.ops.sampling import check_fault
 from torch_gsample.rng import make_key
 
 
@@ -19,62 +23,34 @@ def on_cpu(size):
 
 
 def sample(indptr, indices, seeds, built=True):
-    """neighbor_sample of a build that has CUDA kernels, or none."""
-    with kernels(built):
-        ops.neighbor_sample(indptr, indices, seeds, [1], key=make_key(0))
+    """What is said of arguments that the operator of a build refuses."""
+    refused = mock.Mock(side_effect=RuntimeError('refused'))
+    with (
+        kernels(built),
+        mock.patch('torch_gsample.ops.sample_neighbors._operator', refused),
+    ):
+        sample_one(indptr, indices, seeds, [1], key=make_key(0))
 
 
-def hetero(indptr, indices, seeds):
-    """hetero_neighbor_sample of a build that has CUDA kernels."""
-    with kernels():
-        ops.hetero_neighbor_sample(
+def layers(indptr, indices, seeds):
+    """sample_layers of a build that has CUDA kernels."""
+    refused = mock.Mock(side_effect=RuntimeError('refused'))
+    with (
+        kernels(),
+        mock.patch('torch_gsample.ops.sample_layers._operator', refused),
+    ):
+        sample_typed_layers(
             *[[indptr], [indices], [(0, 0)], [3], [seeds], [[1]]],
-            key=make_key(0),
+            key=[make_key(0)],
         )
-
-
-def padded(fault):
-    """A padded sample, with what a GPU found."""
-    out = ops.neighbor_sample_padded(
-        *[on_cpu(4), on_cpu(0), on_cpu(2), [1]],
-        key=make_key(0),
-        max_edges=2,
-    )
-    out._replace(fault=torch.tensor(fault)).check()
-
-
-def hetero_padded(fault=(0, 0, 0, 0), max_edges=(2,)):
-    """The same, of two node types and a relation."""
-    out = ops.hetero_neighbor_sample_padded(
-        *[[on_cpu(4)], [on_cpu(0)], [(1, 0)], [3, 9]],
-        *[[on_cpu(2), on_cpu(2)], [[1]]],
-        key=make_key(0),
-        max_edges=max_edges,
-    )
-    out._replace(fault=torch.tensor(fault)).check()
 
 
 CUDA_ERRORS = [
     (
         IndexError,
-        lambda: hetero_padded([1, 2, 7, 1]),
-        "hetero_neighbor_sample_padded: 'seeds' must be in the graph "
+        lambda: check_fault([1, 2, 7, 1]),
+        "sample_neighbors: 'seeds' must be in the graph "
         '(got 7 at position 2 of node type 1)',
-    ),
-    (
-        ValueError,
-        lambda: hetero_padded(max_edges=[1, 1]),
-        "'max_edges' must have one item for each of 1 relations (got 2)",
-    ),
-    (
-        ValueError,
-        lambda: hetero_padded(max_edges=[-1]),
-        "hetero_neighbor_sample_padded: 'max_edges' must be at least 0 (got -",
-    ),
-    (
-        IndexError,
-        lambda: padded([1, 2, 7]),
-        "neighbor_sample_padded: 'seeds' must be in the graph (got 7 at posi",
     ),
     (
         ValueError,
@@ -91,8 +67,8 @@ CUDA_ERRORS = [
     ),
     (
         ValueError,
-        lambda: hetero(on_cpu(4), on_cpu(0), on_gpu(2)),
-        "hetero_neighbor_sample: 'indptr' must be on cuda:0 or in p",
+        lambda: layers(on_cpu(4), on_cpu(0), on_gpu(2)),
+        "sample_layers: 'indptr' must be on cuda:0 or in p",
     ),
     (
         ValueError,

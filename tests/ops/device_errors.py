@@ -27,7 +27,7 @@ def metapath(indptr, indices, seeds):
 
 def sample(indptr, cols):
     with kernels():
-        ops.sample_cols(indptr, 1, cols=cols, key=KEY)
+        ops.sample_columns(indptr, 1, cols=cols, key=KEY)
 
 
 def fire(indptr, indices, seeds):

@@ -3,79 +3,105 @@
 import torch
 
 from torch_gsample import ops
+from torch_gsample.codegen import unit
+from torch_gsample.codegen.edge_map import edge_map
 from torch_gsample.codegen.expression import apply, operand
 from torch_gsample.codegen.kernel import EdgeKernel
-from torch_gsample.codegen.program import Operand, Program, Role
+from torch_gsample.codegen.unit import Leaf
 
 GSAMPLE = torch.ops.gsample
 FLOAT, INT = torch.float32, torch.int64
-EDGE, INDEX = Operand(Role.EDGE, FLOAT), Operand(Role.INDEX, INT)
+EDGE, INDEX = Leaf('', unit.EDGE, FLOAT), Leaf('', unit.EDGE, INT)
 X = torch.ones(3)
 INDPTR, ROW = torch.tensor([0, 2, 3, 3]), torch.tensor([1, 2, 2])
 
 #: x[e] * r[row[e]] / c[col], and sums of x[e] by row.
 PRODUCT = EdgeKernel(
-    Program(
+    edge_map(
         apply(
             'div',
             apply('mul', operand(0, FLOAT), operand(1, FLOAT)),
             operand(3, FLOAT),
         ),
         (
-            *(EDGE, Operand(Role.GATHER, FLOAT, 2), INDEX),
-            Operand(Role.COLUMN, FLOAT),
-            Operand(Role.POINTERS, INT),
+            *(EDGE, Leaf('', unit.EDGE, FLOAT, index=2), INDEX),
+            Leaf('', unit.DESTINATION, FLOAT),
+            Leaf('', unit.POINTERS, INT),
         ),
     )
 )
-ROWS = EdgeKernel(Program(operand(0, FLOAT), (EDGE, INDEX), 'sum', by=1))
-SCALAR = EdgeKernel(Program(operand(0, FLOAT), (Operand(Role.SCALAR, FLOAT),)))
+ROWS = EdgeKernel(edge_map(operand(0, FLOAT), (EDGE, INDEX), 'sum', by=1))
+ONE = Leaf('', unit.PARAMETER, FLOAT)
+SCALAR = EdgeKernel(edge_map(operand(0, FLOAT), (ONE,)))
+
+
+def run(kernel, operands, num_rows=0):
+    return GSAMPLE.run_kernel(
+        kernel.loaded.number, operands, num_rows=num_rows
+    )
 
 
 def product(x=X, r=X, row=ROW, c=X, indptr=INDPTR):
-    return GSAMPLE.edge_map(PRODUCT.number, [x, r, row, c, indptr])
+    return run(PRODUCT, [x, r, row, c, indptr])
 
 
 def rows(x=X, row=ROW, num_rows=3):
-    return GSAMPLE.edge_map(ROWS.number, [x, row], num_rows)
+    return run(ROWS, [x, row], num_rows)
 
 
 def load(*layout):
-    return GSAMPLE.load_edge_kernel(-1, list(layout))
+    return GSAMPLE.load_kernel(-1, list(layout))
 
+
+#: What is of each edge: float32, and int64.
+REAL, WHOLE = (2, 0, 1), (2, 3, 1)
 
 EDGE_MAPS = {
-    "'layout' must have 4 numbers and 3 for each operand": lambda: load(1),
-    "'layout' has no type 5": lambda: load(5, 1, 0, -1),
-    "'layout' must have widths in [1, 1024]": lambda: load(0, 0, 0, -1),
-    "'layout' has no role 6": lambda: load(0, 1, 0, -1, 6, 0, 1),
-    "'layout' must reduce by an index": lambda: load(0, 1, 1, 0, 0, 0, 1),
-    "'layout' must have pointers to reduce by": lambda: load(0, 1, 1, -1),
-    "'descriptor' must be open on the library of a kernel (got -1)": lambda: (
-        load(0, 1, 0, -1)
+    "load_kernel: 'layout' must have 3 numbers and 3 for each operand and "
+    'result': lambda: load(1),
+    "load_kernel: 'layout' has no graph 3": lambda: load(3, -1, 0),
+    "'layout' has 0 operands and results (got 1 operands)": lambda: load(
+        0, -1, 1
     ),
-    "'kernel' must be loaded (got -1)": lambda: GSAMPLE.edge_map(-1, [X]),
-    "'operands' must have 2 tensors (got 1)": lambda: GSAMPLE.edge_map(
-        ROWS.number, [X]
+    "load_kernel: 'layout' has no rows 6": lambda: load(0, -1, 1, 6, 0, 1),
+    "load_kernel: 'layout' has no type 5": lambda: load(0, -1, 1, 2, 5, 1),
+    "load_kernel: 'layout' must have widths in [1, 65536]": lambda: load(
+        0, -1, 1, 2, 0, 0
+    ),
+    "'layout' must reduce by an index": lambda: load(0, 0, 1, *REAL, 4, 0, 1),
+    "'layout' must have integers as pointers": lambda: load(
+        0, -1, 1, 5, 0, 1, *REAL
+    ),
+    "'layout' must have one result without a graph": lambda: load(
+        0, -1, 1, *REAL
+    ),
+    "'layout' must have results of vertices, edges, or the rows of an index": (
+        lambda: load(0, -1, 1, *REAL, 0, 0, 1)
+    ),
+    "'descriptor' must be open on the library of a kernel (got -1)": lambda: (
+        load(0, -1, 1, *REAL, *REAL)
+    ),
+    "'kernel' must be loaded (got -1)": lambda: GSAMPLE.run_kernel(-1, [X]),
+    "'operands' must have 2 tensors (got 1)": lambda: run(ROWS, [X]),
+    "'indptr' and 'indices' must be those of the kernel's graph, if it has": (
+        lambda: GSAMPLE.run_kernel(ROWS.loaded.number, [X, ROW], INDPTR, ROW)
+    ),
+    "pointers must be on the CPU, of the kernel's dtype and not empty": (
+        lambda: product(indptr=INDPTR[:0])
     ),
     "operand 0 must be on the CPU and of the kernel's dtype": lambda: rows(
         X.double()
     ),
-    'operand 4 must not be empty': lambda: product(indptr=INDPTR[:0]),
-    'operand 3 must have 3 rows, one for each column (got 2)': lambda: product(
-        c=X[:2]
+    'operand 3 must have 3 values (got 2)': lambda: product(c=X[:2]),
+    'operand 1 must have 3 values (got 2)': lambda: rows(row=ROW[:2]),
+    "'operands' must say how many edges are": lambda: run(SCALAR, [X[:1]]),
+    "'num_rows' and 'num_edges' must not be negative": lambda: rows(
+        num_rows=-1
     ),
-    'operand 1 must have 3 rows, one for each edge (got 2)': lambda: rows(
-        row=ROW[:2]
-    ),
-    "'operands' must say how many edges are": lambda: GSAMPLE.edge_map(
-        SCALAR.number, [X[:1]]
-    ),
-    "'num_rows' must not be negative (got -1)": lambda: rows(num_rows=-1),
-    "edge_map: 'num_rows' must be less than 2305843009213693951 (got 46116": (
+    "run_kernel: 'num_rows' must be less than 2305843009213693951 (got 461": (
         lambda: rows(num_rows=2**62 + 2**20)
     ),
-    'edge_map: an index is out of range': lambda: rows(num_rows=2),
+    'run_kernel: an index is out of range': lambda: rows(num_rows=2),
     'pointers must ascend from 0 to the number of edges': lambda: product(
         indptr=torch.tensor([0, 3, 2, 3])
     ),
@@ -93,18 +119,18 @@ HOSTILE = [
     lambda: product(indptr=torch.tensor([0, 1, 1, 4])),
     lambda: product(x=X[:2]),
     lambda: product(r=X[:1]),
-    lambda: GSAMPLE.edge_map(1 << 40, [X]),
+    lambda: GSAMPLE.run_kernel(1 << 40, [X]),
 ]
 
 EDGE_MAP_ERRORS = [
     (
         ValueError,
-        lambda: ops.edge_map(-1, [X]),
+        lambda: ops.kernels.run_kernel(-1, [X]),
         "'kernel' must be loaded in this process (got -1)",
     ),
     (
         ValueError,
-        lambda: ops.edge_map(ROWS.number, [X, ROW], -1),
+        lambda: ops.kernels.run_kernel(ROWS.loaded.number, [X, ROW], (), -1),
         "'num_rows' must be at least 0 (got -1)",
     ),
 ]

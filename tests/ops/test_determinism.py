@@ -6,7 +6,7 @@ import torch
 
 from tests.ops.cases import OPTIONS, arguments, sample_checked, some_seeds
 from tests.ops.compare import assert_equal_tensors, digest
-from torch_gsample import ops
+from tests.ops.neighbors import sample_one
 from torch_gsample.rng import make_key
 from torch_gsample.testing import (
     INDEX_DTYPES,
@@ -25,7 +25,7 @@ BIG_SEEDS = torch.randint(
 
 def sample_big(graph=BIG, num_threads=0, **options):
     given, _ = arguments(graph, BIG_SEEDS, **options)
-    return ops.neighbor_sample(
+    return sample_one(
         graph.indptr,
         graph.indices,
         BIG_SEEDS,
@@ -36,18 +36,11 @@ def sample_big(graph=BIG, num_threads=0, **options):
     )
 
 
-@pytest.fixture
-def set_threads():
-    before = torch.get_num_threads()
-    yield torch.set_num_threads
-    torch.set_num_threads(before)
-
-
 @pytest.mark.parametrize('options', OPTIONS)
-def test_threads_change_nothing(options, set_threads):
+def test_threads_change_nothing(options):
     digests = set()
     for threads in (1, 2, 4):
-        set_threads(threads)
+        torch.set_num_threads(threads)
         out = sample_big(**OPTIONS[options])
         assert out.num_edges[1] > 8192
         digests.add(digest(out))
@@ -57,8 +50,8 @@ def test_threads_change_nothing(options, set_threads):
     assert len(digests) == 1
 
 
-def test_big_samples_are_valid(set_threads):
-    set_threads(4)
+def test_big_samples_are_valid():
+    torch.set_num_threads(4)
     for options in OPTIONS.values():
         _, rules = arguments(BIG, BIG_SEEDS, **options)
         assert_valid_sample(
@@ -91,7 +84,7 @@ def test_hash_and_dense_tables_agree():
     for fanouts in ([2], [3, 3], [-1, 2]):
         for replace in (False, True):
             dense, hashed = (
-                ops.neighbor_sample(
+                sample_one(
                     indptr,
                     graph.indices,
                     seeds,
@@ -110,7 +103,7 @@ def test_graphs_beyond_a_dense_table_are_sampled():
     indptr = np.zeros(n + 1, dtype=np.int32)
     indptr[-1] = 3
     indices = torch.tensor([5, n - 1, 5], dtype=torch.int32)
-    out = ops.neighbor_sample(
+    out = sample_one(
         torch.from_numpy(indptr),
         indices,
         torch.tensor([n - 1]),
@@ -142,7 +135,7 @@ def test_a_failed_call_leaves_no_trace():
     for _ in range(3):
         for fanouts in ([2], [-1, 3]):  # a hash table, a dense table
             with pytest.raises(RuntimeError, match="'indices' must be in"):
-                ops.neighbor_sample(
+                sample_one(
                     graph.indptr,
                     broken,
                     torch.arange(40),
@@ -156,10 +149,10 @@ def test_samples_keep_their_memory():
     # Memory of samples that are gone is used again, that of others is not.
     keys = [make_key(i) for i in range(6)]
     args = (BIG.indptr, BIG.indices, BIG_SEEDS, [9, 6, 2])
-    outs = [ops.neighbor_sample(*args, key=key) for key in keys]
+    outs = [sample_one(*args, key=key) for key in keys]
     wanted = [digest(out) for out in outs]
     for dropped in (4, 1, 3):
         outs[dropped] = None
-        ops.neighbor_sample(*args, key=make_key(99))
-        outs[dropped] = ops.neighbor_sample(*args, key=keys[dropped])
+        sample_one(*args, key=make_key(99))
+        outs[dropped] = sample_one(*args, key=keys[dropped])
         assert [digest(out) for out in outs] == wanted

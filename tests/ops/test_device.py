@@ -8,6 +8,8 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from tests.ops.fake_cuda import FAKE, kernels, on_cuda
+from tests.ops.layers import sample_plain_layers, sample_typed_layers
+from tests.ops.neighbors import make_graph, sample_one, sample_typed
 from torch_gsample import ops
 from torch_gsample.rng import make_key
 
@@ -42,23 +44,11 @@ CALLS = {
     'induce_subgraph': lambda t: ops.induce_subgraph(
         *t.graph, 2, t.ids, t.ids, t.ids, t.ids
     ),
-    'labor_scale': lambda t: ops.labor_scale(t.graph[0], t.weight.double(), 1),
-    'hetero_neighbor_sample': lambda t: [
-        tensors[0]
-        for tensors in ops.hetero_neighbor_sample(
-            [t.graph[0]], [t.graph[1]], [(0, 0)], [2], [t.ids], [[2]], key=KEY
-        )
-    ],
-    'hetero_neighbor_sample_padded': lambda t: tree_leaves(
-        ops.hetero_neighbor_sample_padded(
-            *[[t.graph[0]] * 2, [t.graph[1]] * 2, [(0, 0)] * 2, [2], [t.ids]],
-            [[2], [1]],
-            key=t.key,
-            max_edges=[3, 2],
-        )
+    'labor_scale': lambda t: ops.labor.labor_scale(
+        t.graph[0], t.weight.double(), 1
     ),
-    'hetero_sample_hops': lambda t: tree_leaves(
-        ops.hetero_sample_hops(
+    'sample_layers, typed': lambda t: tree_leaves(
+        sample_typed_layers(
             *([t.graph[0]] * 2, [t.graph[1]] * 2, [(0, 0)] * 2, [2]),
             *([t.ids], [[2, 2]] * 2),
             key=[KEY, KEY],
@@ -83,57 +73,53 @@ CALLS = {
         max_time=t.ids,
         cum_weight=t.cum_weight,
     ),
-    'neighbor_sample': lambda t: ops.neighbor_sample(
-        *t.graph, t.ids, [2], key=KEY
-    ),
-    'neighbor_sample_padded': lambda t: ops.neighbor_sample_padded(
-        *t.graph, t.ids, [2], key=t.key, max_edges=3
-    ),
     'node2vec_walk': lambda t: ops.node2vec_walk(
         *t.graph, t.ids, 3, 1.0, 2.0, key=KEY
     ),
-    'positive_weights': lambda t: ops.positive_weights(t.weight),
-    'positive_weights_segments': lambda t: ops.positive_weights_segments(
-        t.weight, t.ptr
+    'positive_weights': lambda t: ops.formats.positive_weights(t.weight),
+    'positive_weights of batches': lambda t: ops.formats.positive_weights(
+        t.weight, ptr=t.ptr
     ),
     'random_uniform': lambda t: ops.random_uniform(t.ids, key=KEY),
     'random_walk': lambda t: ops.random_walk(*t.graph, t.ids, 3, key=KEY),
-    'sample_cols': lambda t: ops.sample_cols(
+    'sample_columns': lambda t: ops.sample_columns(
         t.graph[0], 2, key=TWO, cols=t.ids, id=t.ids, ptr=t.ptr
     ),
-    'sample_frontier': lambda t: ops.sample_frontier(
+    'sample_columns elsewhere': lambda t: ops.sample_columns(
         t.graph[0],
-        t.ids,
-        t.ids,
         1,
         key=KEY,
+        start=t.ids,
         root=t.ids,
         cum_weight=t.cum_weight,
         edge_time=t.ids,
         column_time=t.ids,
     ),
-    'sample_hops': lambda t: next(
-        iter(ops.sample_hops(*t.graph, t.ids, [2, 2], key=[KEY, KEY]))
+    'sample_layers': lambda t: next(
+        iter(sample_plain_layers(*t.graph, t.ids, [2, 2], key=[KEY, KEY]))
     ),
+    'sample_neighbors': lambda t: sample_one(*t.graph, t.ids, [2], key=KEY),
+    'sample_neighbors of types': lambda t: ops.sample_neighbors(
+        make_graph([t.graph[0]] * 2, [t.graph[1]] * 2, [(0, 0)] * 2, [2]),
+        [t.ids],
+        [[2], [1]],
+        t.key,
+        max_edges=[3, 2],
+    )[:6],
     'sample_nodes': lambda t: ops.sample_nodes(
         2, 1, key=KEY, device=t.ids.device
     ),
-    'sample_nodes_segments': lambda t: ops.sample_nodes_segments(
+    'sample_nodes of batches': lambda t: ops.sample_nodes(
         2, 1, key=TWO, ptr=t.ptr, cum_weight=t.cum_weight
-    ),
-    'sample_nodes_segments of the same nodes': lambda t: (
-        ops.sample_nodes_segments(2, 1, key=TWO, device=t.ids.device)
     ),
     'slice_cols': lambda t: ops.slice_cols(*t.graph, t.ids),
     'slice_rows': lambda t: ops.slice_rows(*t.graph, 2, t.ids, t.ids),
-    'slice_rows_segments': lambda t: ops.slice_rows_segments(
-        *t.graph, 2, t.ids, t.ptr, t.ids, t.ptr
+    'slice_rows of batches': lambda t: ops.slice_rows(
+        *t.graph, 2, t.ids, t.ids, row_ptr=t.ptr, col_ptr=t.ptr
     ),
     'sum_columns': lambda t: ops.sum_columns(t.graph[0], t.weight, t.ids),
     'unique_nodes': lambda t: ops.unique_nodes(t.ids, 9),
-    'unique_nodes_segments': lambda t: ops.unique_nodes_segments(
-        t.ids, t.ptr, 9
-    ),
+    'unique_nodes of batches': lambda t: ops.unique_nodes(t.ids, 9, ptr=t.ptr),
 }
 
 
@@ -148,29 +134,21 @@ def test_nothing_waits_for_the_gpu(name):
 def test_every_operator_on_cuda_is_called():
     text = ''.join(p.read_text() for p in (CSRC / 'bind').glob('*_cuda.cpp'))
     registered = set(re.findall(r'm\.impl\("(\w+)"', text))
-    assert registered == {name.split()[0] for name in CALLS}
+    assert registered == {re.match(r'\w+', name)[0] for name in CALLS}
 
 
 IDS = on_cuda(torch.tensor([0, 1]))
 HOST = torch.tensor([0, 1, 2]), torch.tensor([1, 0])
 OF_HOST = {
-    'neighbor_sample': lambda: ops.neighbor_sample(*HOST, IDS, [2], key=KEY),
-    'neighbor_sample_padded': lambda: ops.neighbor_sample_padded(
-        *HOST, IDS, [2], key=KEY, max_edges=4
-    ),
-    'hetero_neighbor_sample': lambda: (
-        ops.hetero_neighbor_sample(
-            *[[HOST[0]], [HOST[1]], [(0, 0)], [2], [IDS], [[2]]], key=KEY
-        ).row
-    ),
-    'hetero_neighbor_sample_padded': lambda: (
-        ops.hetero_neighbor_sample_padded(
+    'sample_neighbors': lambda: sample_one(*HOST, IDS, [2], key=KEY),
+    'sample_neighbors, padded': lambda: (
+        sample_typed(
             *[[HOST[0]], [HOST[1]], [(0, 0)], [2], [IDS], [[2]]],
             key=KEY,
             max_edges=[4],
         ).row
     ),
-    'hetero_sample_hops': lambda: ops.hetero_sample_hops(
+    'sample_layers': lambda: sample_typed_layers(
         *[[HOST[0]], [HOST[1]], [(0, 0)], [2], [IDS], [[2]]], key=[KEY]
     ).row[0],
 }

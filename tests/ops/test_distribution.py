@@ -7,19 +7,13 @@ import pytest
 import torch
 from scipy import stats
 
+from tests.ops.layers import sample_typed_layers
+from tests.ops.neighbors import sample_one, sample_typed
 from torch_gsample import ops
 from torch_gsample.rng import make_key
 from torch_gsample.testing import from_columns
 
 DRAWS = 40_000  # more than 8,192, so that several threads take part
-
-
-@pytest.fixture(params=[1, 2, 4], ids='threads{}'.format)
-def threads(request):
-    before = torch.get_num_threads()
-    torch.set_num_threads(request.param)
-    yield request.param
-    torch.set_num_threads(before)
 
 
 def assert_law(counts, probability, scale=1.0):
@@ -53,7 +47,7 @@ def draw_trees(degree, k, key, num_trees=None, call=0, **options):
     num_trees = num_trees or max(DRAWS // k, 1)
     indptr = torch.full((degree + 1,), degree)
     indptr[0] = 0
-    out = ops.neighbor_sample(
+    out = sample_one(
         indptr,
         torch.arange(degree),
         torch.zeros(num_trees, dtype=torch.int64),
@@ -105,7 +99,7 @@ def test_different_nodes_draw_uniformly(degree, threads):
     # Draws by node id, and not by tree as above.
     num_nodes = 20_000
     indptr = torch.arange(num_nodes + 1) * degree
-    out = ops.neighbor_sample(
+    out = sample_one(
         indptr.to(torch.int64),
         torch.randint(
             num_nodes,
@@ -231,7 +225,7 @@ def test_heterogeneous_hubs_are_sampled_uniformly(weighted, threads):
     indptr = torch.arange(num_nodes + 1) * degree
     indices = torch.arange(num_nodes * degree) % num_nodes
     weight = ops.cumulate_weights(indptr, torch.ones(num_nodes * degree))
-    out = ops.hetero_neighbor_sample(
+    out = sample_typed(
         [indptr] * relations,
         [indices] * relations,
         [(1, 0), (0, 1), (1, 1)],
@@ -246,34 +240,11 @@ def test_heterogeneous_hubs_are_sampled_uniformly(weighted, threads):
         assert_uniform_positions(positions, degree, 5, replace=False)
 
 
-@pytest.mark.parametrize('weighted', [False, True])
-def test_layers_of_hubs_are_sampled_uniformly(weighted, threads):
-    # Types 0 and 1 feed each other: 2,000 columns of 50 edges at each hop.
-    num_nodes, degree = 2_000, 50
-    indptr = torch.arange(num_nodes + 1) * degree
-    indices = torch.arange(num_nodes * degree) % num_nodes
-    weight = ops.cumulate_weights(indptr, torch.ones(num_nodes * degree))
-    out = ops.hetero_sample_hops(
-        [indptr] * 2,
-        [indices] * 2,
-        [(1, 0), (0, 1)],
-        [num_nodes, num_nodes],
-        [torch.arange(num_nodes), torch.arange(num_nodes)],
-        [[5, 4], [3, 5]],
-        key=[make_key(7), make_key(7)],
-        cum_weight=[weight] * 2 if weighted else None,
-    )
-    for hop, fanouts in enumerate([[5, 3], [4, 5]]):
-        for edge, fanout in zip(out.edge[hop], fanouts, strict=True):
-            positions = (edge % degree).view(-1, fanout)
-            assert_uniform_positions(positions, degree, fanout, replace=False)
-
-
 def test_two_hops_of_a_tree_are_independent():
     # 0 is fed by 1 ... 8, each of which is fed by 9 ... 14.
     first, second = list(range(1, 9)), list(range(9, 15))
     graph = from_columns([first] + [second] * 8 + [[]] * 6)
-    out = ops.neighbor_sample(
+    out = sample_one(
         graph.indptr,
         graph.indices,
         torch.zeros(DRAWS, dtype=torch.int64),
@@ -288,7 +259,7 @@ def test_two_hops_of_a_tree_are_independent():
 
 def draw_nodes(seed=0, epoch=0, batch=0, call=0, num_nodes=20_001):
     """One of 8 edges for each of many nodes, as its position."""
-    out = ops.neighbor_sample(
+    out = sample_one(
         torch.arange(num_nodes + 1) * 8,
         torch.zeros(num_nodes * 8, dtype=torch.int64),
         torch.arange(num_nodes),
@@ -302,7 +273,7 @@ def draw_nodes(seed=0, epoch=0, batch=0, call=0, num_nodes=20_001):
 def draw_relation(relation):
     """As above, in a relation of several."""
     count, num_nodes = 2, 20_001
-    out = ops.hetero_neighbor_sample(
+    out = sample_typed(
         [torch.arange(num_nodes + 1) * 8] * count,
         [torch.zeros(num_nodes * 8, dtype=torch.int64)] * count,
         [(0, 0)] * count,
@@ -317,7 +288,7 @@ def draw_relation(relation):
 def draw_layers():
     """The same columns at two hops."""
     num_nodes = 20_001
-    out = ops.hetero_sample_hops(
+    out = sample_typed_layers(
         [torch.arange(num_nodes + 1) * 8],
         [torch.zeros(num_nodes * 8, dtype=torch.int64)],
         [(0, 0)],

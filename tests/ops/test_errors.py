@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.ops.columns_errors import COLUMNS_ERRORS
 from tests.ops.cuda_errors import CUDA_ERRORS
 from tests.ops.device_errors import DEVICE_ERRORS
 from tests.ops.edge_map_errors import EDGE_MAP_ERRORS
-from tests.ops.frontier_errors import FRONTIER_ERRORS
 from tests.ops.hops_errors import HOPS_ERRORS
+from tests.ops.neighbor_errors import NEIGHBOR_ERRORS, sample
 from tests.ops.segment_errors import SEGMENT_ERRORS
 from tests.ops.vertex_map_errors import VERTEX_MAP_ERRORS
 from tests.ops.walk_errors import WALK_ERRORS
@@ -29,25 +30,8 @@ META = torch.empty(4, dtype=torch.int64, device='meta')
 NONE = torch.tensor([], dtype=torch.int64)
 
 
-def sample(
-    indptr=INDPTR, indices=INDICES, seeds=SEEDS, fanouts=(1,), key=KEY, **kw
-):
-    return ops.neighbor_sample(indptr, indices, seeds, fanouts, key=key, **kw)
-
-
-def hetero(
-    indptr=(INDPTR,),
-    indices=(INDICES,),
-    relations=((0, 0),),
-    num_nodes=(3,),
-    seeds=(SEEDS,),
-    fanouts=((1,),),
-    key=KEY,
-    **kw,
-):
-    return ops.hetero_neighbor_sample(
-        indptr, indices, relations, num_nodes, seeds, fanouts, key=key, **kw
-    )
+def sliced(indptr=INDPTR, indices=INDICES):
+    return ops.slice_cols(indptr, indices, SEEDS)
 
 
 def coo(row=(0, 1), col=(1, 0), num_rows=2, num_cols=2, index_dtype=None):
@@ -61,7 +45,8 @@ def coo(row=(0, 1), col=(1, 0), num_rows=2, num_cols=2, index_dtype=None):
 
 
 def csc(indptr, indices=(0, 1), num_rows=2):
-    ops.check_csc(torch.tensor(indptr), torch.tensor(indices), num_rows, 'g')
+    indptr, indices = torch.tensor(indptr), torch.tensor(indices)
+    ops.formats.check_csc(indptr, indices, num_rows, 'g')
 
 
 def weights(weight, indptr=INDPTR):
@@ -78,21 +63,17 @@ def negative(ids=IDS, num_nodes=3, **kw):
     return ops.negative_sample(ids, num_nodes, key=KEY, **kw)
 
 
-def sample_cols(k=1, indptr=INDPTR, key=KEY, **kw):
-    return ops.sample_cols(indptr, k, key=key, **kw)
-
-
 def sample_nodes(k=1, num_nodes=3, **kw):
     return ops.sample_nodes(num_nodes, k, key=KEY, **kw)
 
 
 VECTORS = [
-    (TypeError, lambda: sample(seeds=[0]), "'seeds' must be a tensor (got li"),
-    (TypeError, lambda: sample(INDPTR.float()), "'indptr' must be int32 or i"),
+    (TypeError, lambda: sample(seeds=[0]), "'seeds' must be a tensor (got in"),
+    (TypeError, lambda: sliced(INDPTR.float()), "'indptr' must be int32 or i"),
     (TypeError, lambda: sample(seeds=SEEDS.short()), 'int64 (got torch.int16'),
-    (ValueError, lambda: sample(INDPTR[None]), 'a vector (got shape [1, 4])'),
-    (ValueError, lambda: sample(META), "'indptr' must be on the CPU (got met"),
-    (ValueError, lambda: sample(indices=META), "'indices' must be on the CPU"),
+    (ValueError, lambda: sliced(INDPTR[None]), 'a vector (got shape [1, 4])'),
+    (ValueError, lambda: sliced(META), "'indptr' must be on the CPU (got met"),
+    (ValueError, lambda: sliced(indices=META), "'indices' must be on the CPU"),
     (ValueError, lambda: sample(seeds=META), "'seeds' must be on the CPU (go"),
     (ValueError, lambda: sample(key=KEY.to('meta')), "'key' must be on the C"),
     (ValueError, lambda: negative(META), "'ids' must be on the CPU (got meta"),
@@ -102,104 +83,9 @@ VECTORS = [
         lambda: weights(TIME.float().to('meta')),
         "'w' must be on th",
     ),
-    (ValueError, lambda: sample(NONE), "'indptr' must have at least one elem"),
+    (ValueError, lambda: sliced(NONE), "'indptr' must have at least one elem"),
     (ValueError, lambda: weights([], NONE), "'indptr' must have at least one"),
     (ValueError, lambda: ops.configuration_model(NONE, 0), 'at least one ele'),
-]
-
-SAMPLING = [
-    (IndexError, lambda: sample(seeds=SEEDS + 1), 'in [0, 3) (got 3)'),
-    (IndexError, lambda: sample(seeds=SEEDS - 1), 'in [0, 3) (got -1)'),
-    (IndexError, lambda: sample(INDPTR[:1]), 'in [0, 0) (got 2)'),
-    (TypeError, lambda: sample(fanouts=[1.5]), 'must hold integers (got 1.5)'),
-    (
-        TypeError,
-        lambda: sample(fanouts=[True]),
-        "'fanouts' must hold integers",
-    ),
-    (ValueError, lambda: sample(fanouts=[1, -2]), '0 or positive (got -2)'),
-    (
-        TypeError,
-        lambda: sample(key=None),
-        "'key' must be an int64 tensor (got",
-    ),
-    (
-        TypeError,
-        lambda: sample(key=KEY.int()),
-        "'key' must be an int64 tensor",
-    ),
-    (
-        ValueError,
-        lambda: sample(key=KEY[0]),
-        'of (seed, epoch, batch) (got [3',
-    ),
-    (ValueError, lambda: sample(key=KEY[:, :2]), 'batch) (got [1, 2])'),
-    (ValueError, lambda: sample(key=KEY.repeat(2, 1)), 'batch) (got [2, 3])'),
-    (
-        ValueError,
-        lambda: sample(temporal_strategy='first'),
-        "'temporal_strategy' must be 'uniform' or 'last' (got 'first')",
-    ),
-    (
-        ValueError,
-        lambda: sample(time_window=-1),
-        "'time_window' must not be negative (got -1)",
-    ),
-    (
-        ValueError,
-        lambda: sample(cum_weight=TIME[:2]),
-        "'cum_weight' must have 4 elements (got 2)",
-    ),
-    (
-        ValueError,
-        lambda: sample(edge_time=TIME, disjoint=True),
-        "'edge_time' and 'seed_time' must be given together",
-    ),
-    (
-        ValueError,
-        lambda: sample(edge_time=TIME, seed_time=SEEDS),
-        "temporal sampling needs 'disjoint=True'",
-    ),
-    (
-        ValueError,
-        lambda: sample(edge_time=TIME, seed_time=TIME, disjoint=True),
-        "'seed_time' must have 2 elements (got 3)",
-    ),
-]
-
-HETERO = [
-    (ValueError, lambda: hetero(indices=[]), 'relation (got 1, 0, 1 and 1)'),
-    (ValueError, lambda: hetero(fanouts=[]), 'relation (got 1, 1, 1 and 0)'),
-    (ValueError, lambda: hetero(seeds=[]), "'seeds' must have one item for e"),
-    (IndexError, lambda: hetero(num_nodes=[2]), "'seeds' must be in [0, 2) ("),
-    (TypeError, lambda: hetero(fanouts=[['1']]), "integers (got '1')"),
-    (
-        ValueError,
-        lambda: hetero(
-            [INDPTR] * 2, [INDICES] * 2, [(0, 0)] * 2, fanouts=[[1], [1, 2]]
-        ),
-        "'fanouts' must have the same number of hops for each relation (got",
-    ),
-    (
-        ValueError,
-        lambda: hetero(edge_time=[TIME]),
-        "'edge_time' and 'seed_time' must be given together",
-    ),
-    (
-        ValueError,
-        lambda: hetero(edge_time=[TIME], seed_time=[SEEDS]),
-        "temporal sampling needs 'disjoint=True'",
-    ),
-    (
-        ValueError,
-        lambda: hetero(cum_weight=[None, None]),
-        "'cum_weight' must have 1 items (got 2)",
-    ),
-    (
-        ValueError,
-        lambda: hetero(cum_weight=[TIME[:1]]),
-        "'cum_weight' must have 4 elements (got 1)",
-    ),
 ]
 
 FORMATS = [
@@ -214,12 +100,12 @@ FORMATS = [
     (TypeError, lambda: coo(index_dtype=torch.float), "'index_dtype' must be"),
     (
         ValueError,
-        lambda: ops.index_widths('op', 2**31, 5, torch.int32),
+        lambda: ops.formats.index_widths('op', 2**31, 5, torch.int32),
         "op: 'index_dtype' must be torch.int64 for 2147483648 edges and 5",
     ),
     (
         ValueError,
-        lambda: ops.index_widths('op', 5, 2**31, torch.int32),
+        lambda: ops.formats.index_widths('op', 5, 2**31, torch.int32),
         'torch.int64 for 5 edges and 2147483648 nodes',
     ),
     (
@@ -237,11 +123,7 @@ FORMATS = [
         'a vector of real numbers (got tor',
     ),
     (TypeError, lambda: weights([[1.0]]), 'torch.float32 of shape [1, 1])'),
-    (
-        ValueError,
-        lambda: weights([1.0]),
-        "'w' must have 3 elements, one for e",
-    ),
+    (ValueError, lambda: weights([1.0]), "'w' must have 3 elements, one f"),
     (
         ValueError,
         lambda: _check.count('op', 'k', 0),
@@ -249,7 +131,7 @@ FORMATS = [
     ),
     (
         ValueError,
-        lambda: ops.positive_weights(torch.tensor([0, -2.0])),
+        lambda: ops.formats.positive_weights(torch.tensor([0, -2.0])),
         "positive_weights: 'weight' must be finite and not negative (got -2.0",
     ),
     (ValueError, lambda: weights([1, -1, 1]), '(got -1.0 at position 1)'),
@@ -330,17 +212,6 @@ MATRICES = [
         lambda: ops.slice_cols(INDPTR[:0], INDICES, SEEDS),
         "slice_cols: 'indptr' must have at least one element",
     ),
-    (TypeError, lambda: sample_cols(1.0), "'k' must be an integer (got 1.0)"),
-    (TypeError, lambda: sample_cols(True), "'k' must be an integer (got Tru"),
-    (
-        ValueError,
-        lambda: sample_cols(-2),
-        "'k' must be -1 (all) or more (got -2)",
-    ),
-    (ValueError, lambda: sample_cols(indptr=NONE), 'at least one element'),
-    (ValueError, lambda: sample_cols(key=KEY[0]), 'epoch, batch) (got [3])'),
-    (ValueError, lambda: sample_cols(id=IDS), "'id' must have 3 elements (go"),
-    (TypeError, lambda: sample_cols(cum_weight=[1]), "'cum_weight' must be a"),
     (ValueError, lambda: sample_nodes(-1), "'k' must not be negative (got -1"),
     (
         ValueError,
@@ -359,9 +230,9 @@ MATRICES = [
     ),
 ]
 
-CASES = VECTORS + SAMPLING + HETERO + FORMATS + OTHERS + MATRICES
+CASES = VECTORS + NEIGHBOR_ERRORS + FORMATS + OTHERS + MATRICES
 CASES += SEGMENT_ERRORS + HOPS_ERRORS + WALK_ERRORS + EDGE_MAP_ERRORS
-CASES += FRONTIER_ERRORS + CUDA_ERRORS + DEVICE_ERRORS + VERTEX_MAP_ERRORS
+CASES += COLUMNS_ERRORS + CUDA_ERRORS + DEVICE_ERRORS + VERTEX_MAP_ERRORS
 
 
 @pytest.mark.parametrize(('error', 'call', 'message'), CASES)

@@ -14,7 +14,7 @@ GSAMPLE = torch.ops.gsample
 #: Multiplied by the size of an item, the middle ones wrap to small numbers.
 EXTREMES = (2**63 - 1, 2**62 + 2**20, 2**61 + 2**14, -1, -(2**63))
 NUMBERS = ('int', 'SymInt', 'Optional[int]', 'Optional[SymInt]')
-LISTS = ('List[int]', 'List[SymInt]')
+LISTS = ('List[int]', 'List[SymInt]', 'Optional[List[int]]')
 
 
 def variants(argument, value):
@@ -23,7 +23,7 @@ def variants(argument, value):
     if kind in NUMBERS:
         yield from EXTREMES
     elif kind in LISTS:
-        for i in range(len(value)):
+        for i in range(len(value or [])):
             for number in EXTREMES:
                 yield [*value[:i], number, *value[i + 1 :]]
 
@@ -59,8 +59,8 @@ TOO_LARGE = {
     'gather_rows of pages': lambda: GSAMPLE.gather_rows(
         torch.empty(0, 2**61 + 2**14), torch.zeros(2, dtype=torch.int64)
     ),
-    'sample_frontier': lambda: GSAMPLE.sample_frontier(
-        torch.tensor([0, 2**61 + 2**14]), *[torch.zeros(1).long()] * 2, -1, KEY
+    'sample_columns': lambda: GSAMPLE.sample_columns(
+        torch.tensor([0, 2**61 + 2**14]), -1, KEY
     ),
 }
 

@@ -16,14 +16,6 @@ from torch_gsample.testing import (
 INT32, INT64 = torch.int32, torch.int64
 
 
-@pytest.fixture(params=[1, 2, 4], ids='threads{}'.format)
-def threads(request):
-    before = torch.get_num_threads()
-    torch.set_num_threads(request.param)
-    yield request.param
-    torch.set_num_threads(before)
-
-
 def shuffled_edges(graph, seed=0):
     generator = torch.Generator().manual_seed(seed)
     order = torch.randperm(graph.num_edges, generator=generator)
@@ -79,13 +71,16 @@ def test_columns_without_edges_are_kept():
 def test_int32_is_taken_where_it_suffices():
     largest = 2**31 - 1
     widths = [
-        ops.index_widths('op', num_edges, num_nodes, None)
+        ops.formats.index_widths('op', num_edges, num_nodes, None)
         for num_edges in (largest, largest + 1)
         for num_nodes in (largest, largest + 1)
     ]
     assert widths == [(False, False), (True, True), (True, False), (True,) * 2]
-    assert ops.index_widths('op', largest, largest, INT32) == (False, False)
-    assert ops.index_widths('op', 1, 1, INT64) == (True, True)
+    assert ops.formats.index_widths('op', largest, largest, INT32) == (
+        False,
+        False,
+    )
+    assert ops.formats.index_widths('op', 1, 1, INT64) == (True, True)
 
 
 # Checks.
@@ -115,8 +110,10 @@ def test_checks_equal_the_reference(fault, index_dtypes):
 def test_checks_of_small_graphs_pass():
     for name in SMALL_GRAPHS:
         graph = small_graph(name)
-        ops.check_csc(graph.indptr, graph.indices, graph.num_rows)
-        ops.check_csc(graph.indptr.int(), graph.indices, graph.num_rows)
+        ops.formats.check_csc(graph.indptr, graph.indices, graph.num_rows)
+        ops.formats.check_csc(
+            graph.indptr.int(), graph.indices, graph.num_rows
+        )
 
 
 def test_the_first_of_many_faults_is_reported_by_all_threads(threads):
@@ -228,10 +225,10 @@ def test_positive_weights_equal_the_reference(share, dtype):
         weight = torch.rand(size, generator=generator, dtype=dtype)
         weight *= torch.rand(size, generator=generator) < share
         assert_equals_reference(
-            'positive_weights', weight, operator=ops.positive_weights
+            'positive_weights', weight, operator=ops.formats.positive_weights
         )
     weight = torch.arange(-3, 30).clamp(min=0)  # converted
-    index, sums = ops.positive_weights(weight)
+    index, sums = ops.formats.positive_weights(weight)
     assert torch.equal(index, weight.nonzero().view(-1))
     assert len(sums) == len(index) + 1
 

@@ -5,6 +5,7 @@ import torch
 
 from tests.ops.cases import OPTIONS, arguments, sample_checked
 from tests.ops.compare import assert_equal_tensors, lists
+from tests.ops.neighbors import sample_one
 from torch_gsample import ops
 from torch_gsample.rng import make_key
 from torch_gsample.testing import small_graph
@@ -31,10 +32,10 @@ def test_strided_tensors_give_the_same_sample(options):
     graph, seeds = small_graph('random'), torch.tensor([5, 0, 39])
     given, _ = arguments(graph, seeds, **OPTIONS[options])
     key = make_key(1, 2, 3)
-    want = ops.neighbor_sample(
+    want = sample_one(
         graph.indptr, graph.indices, seeds, [3, 2], key=key, **given
     )
-    out = ops.neighbor_sample(
+    out = sample_one(
         strided(graph.indptr),
         strided(graph.indices),
         strided(seeds),
@@ -60,22 +61,20 @@ def test_strided_tensors_give_the_same_results():
     ):
         others = [strided(a) if torch.is_tensor(a) else a for a in args]
         assert lists(function(*others)) == lists(function(*args))
-    ops.check_csc(strided(indptr), strided(indices), 40)
+    ops.formats.check_csc(strided(indptr), strided(indices), 40)
 
 
 def test_narrow_tensors_give_the_same_sample():
     graph, seeds = small_graph('random'), torch.tensor([5, 0, 39])
     given, _ = arguments(graph, seeds, temporal=True)
     args = (graph.indptr, graph.indices)
-    want = ops.neighbor_sample(*args, seeds, [4], key=make_key(0), **given)
+    want = sample_one(*args, seeds, [4], key=make_key(0), **given)
     given['edge_time'] = given['edge_time'].int()
     given['seed_time'] = given['seed_time'].int()
-    out = ops.neighbor_sample(
-        *args, seeds.int(), [4], key=make_key(0), **given
-    )
+    out = sample_one(*args, seeds.int(), [4], key=make_key(0), **given)
     assert_equal_tensors(out, want)
     # Pointers are widened where indices are wide.
-    out = ops.neighbor_sample(
+    out = sample_one(
         graph.indptr.int(), graph.indices, seeds, [4], key=make_key(0), **given
     )
     assert_equal_tensors(out, want)
@@ -87,7 +86,7 @@ def test_arguments_are_left_as_they_were():
     tensors = [graph.indptr, graph.indices, seeds, *given.values()]
     tensors = [t for t in tensors if isinstance(t, torch.Tensor)]
     before = [t.clone() for t in tensors]
-    ops.neighbor_sample(*tensors[:3], [3, 3], key=make_key(0), **given)
+    sample_one(*tensors[:3], [3, 3], key=make_key(0), **given)
     assert_equal_tensors(tensors, before)
 
 
@@ -128,7 +127,7 @@ def test_windows_reach_to_the_ends_of_time():
         (25, 4, []),
         (25, 5, [6]),
     ):
-        out = ops.neighbor_sample(
+        out = sample_one(
             graph.indptr,
             graph.indices,
             torch.tensor([0]),
@@ -144,7 +143,7 @@ def test_windows_reach_to_the_ends_of_time():
 
 def test_columns_may_have_fewer_rows_than_nodes():
     # A graph whose last nodes have no edge at all.
-    out = ops.neighbor_sample(
+    out = sample_one(
         torch.tensor([0, 1, 1, 1]),
         torch.tensor([2]),
         torch.tensor([0, 1]),

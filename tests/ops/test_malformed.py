@@ -4,6 +4,8 @@ import pytest
 import torch
 
 from tests import reference
+from tests.ops.layers import sample_typed_layers
+from tests.ops.neighbors import sample_one
 from torch_gsample import ops
 from torch_gsample.rng import make_key
 from torch_gsample.testing import INDEX_DTYPES
@@ -32,7 +34,7 @@ def test_samples_of_malformed_graphs_are_refused_or_true(disjoint):
     for seed in TRIALS:
         indptr, indices = malformed_graph(seed)
         try:
-            out = ops.neighbor_sample(
+            out = sample_one(
                 indptr,
                 indices,
                 torch.arange(4),
@@ -58,7 +60,7 @@ def test_layers_of_malformed_graphs_are_refused_or_true(disjoint):
         indptr, indices = malformed_graph(seed)
         seeds = torch.arange(4)
         try:
-            out = ops.hetero_sample_hops(
+            out = sample_typed_layers(
                 [indptr] * 2,
                 [indices] * 2,
                 [(0, 0), (0, 0)],
@@ -113,7 +115,7 @@ def test_numbers_that_are_no_sums_give_edges_of_the_column(replace):
     for seed in TRIALS:
         n = 2 + seed % 60
         indptr = torch.tensor([0] + [n] * n)
-        out = ops.neighbor_sample(
+        out = sample_one(
             indptr,
             torch.arange(n),
             torch.zeros(5, dtype=torch.int64),
@@ -130,7 +132,7 @@ def test_numbers_that_are_no_sums_give_edges_of_the_column(replace):
 def test_times_that_do_not_ascend_give_edges_of_the_column():
     for seed in TRIALS:
         n = 2 + seed % 60
-        out = ops.neighbor_sample(
+        out = sample_one(
             torch.tensor([0] + [n] * n),
             torch.arange(n),
             torch.zeros(5, dtype=torch.int64),
@@ -233,7 +235,7 @@ def test_columns_of_malformed_pointers_are_refused_or_edges(weighted, replace):
         num_edges = int(indptr[-1])
         cum = some(-(2**62), 2**62, max(num_edges, 0) + 1, seed)
         try:
-            begin, edge = ops.sample_cols(
+            begin, edge = ops.sample_columns(
                 indptr,
                 [-1, 1, 3, 70][seed % 4],
                 key=make_key(seed),
@@ -258,7 +260,7 @@ def test_numbers_that_are_no_sums_give_edges_and_nodes(replace):
         cum = some(-(2**62), 2**62, n + 1, seed)
         if seed % 5 == 0:
             cum[n - 1] = 0  # what is taken for the sum
-        begin, edge = ops.sample_cols(
+        begin, edge = ops.sample_columns(
             columns, k, key=make_key(seed), cum_weight=cum, replace=replace
         )
         out = begin, None, edge

@@ -9,8 +9,8 @@ from tests.ops import vertex_map_errors as vertices
 from tests.ops.test_malformed import TRIALS, malformed_graph, some
 from torch_gsample import ops
 from torch_gsample.vertex import Loops
-from torch_gsample.vertex.operator import inference
-from torch_gsample.vertex.relations import Level
+from torch_gsample.vertex.kernels.operator import fused
+from torch_gsample.vertex.kernels.relations import Level
 
 #: What a call with a malformed argument may raise.
 REFUSED = RuntimeError, ValueError, IndexError
@@ -44,12 +44,14 @@ def test_edge_kernels_of_malformed_graphs_are_refused_or_true():
         ]
         operands[seed % 5] = operands[seed % 5][seed % 9 == 0 :]
         try:
-            out = ops.edge_map(edges.PRODUCT.number, operands)
+            [out] = ops.kernels.run_kernel(
+                edges.PRODUCT.loaded.number, operands
+            )
         except REFUSED:
             refused += 1
             continue
         want = reference.edge_map(
-            edges.PRODUCT.program, [x.tolist() for x in operands]
+            edges.PRODUCT.unit, [x.tolist() for x in operands]
         )
         assert_near(out, want)
     assert 100 < refused < 400
@@ -61,19 +63,21 @@ def test_sums_of_malformed_rows_are_refused_or_true():
         operands = [features(9 + seed % 2, seed), some(-1, 40, 10, seed)]
         num_rows = [40, 39, -1, 1, 2**62 + 2**20][seed % 5]
         try:
-            out = ops.edge_map(edges.ROWS.number, operands, num_rows)
+            [out] = ops.kernels.run_kernel(
+                edges.ROWS.loaded.number, operands, (), num_rows
+            )
         except REFUSED:
             refused += 1
             continue
         want = reference.edge_map(
-            edges.ROWS.program, [x.tolist() for x in operands], num_rows
+            edges.ROWS.unit, [x.tolist() for x in operands], num_rows
         )
         assert_near(out, want)
     assert 100 < refused < 400
 
 
 def malformed_vertices(seed):
-    """Arguments of `vertex_map`, of which some are wrong."""
+    """Arguments of a kernel of a graph, of which some are wrong."""
     indptr, indices = (part.int() for part in malformed_graph(seed))
     edge_id = some(-1 if seed % 5 == 0 else 0, 12, 10, seed).int()
     num_edges = [12, 12, 12, 11, 2**62 + 2**20][seed % 7 % 5]
@@ -90,7 +94,10 @@ def test_vertex_kernels_of_malformed_graphs_are_refused_or_true():
     for seed in TRIALS:
         given = malformed_vertices(seed)
         try:
-            out = ops.vertex_map(vertices.KERNEL, *given)
+            *graph, num_rows, num_edges, operands = given
+            out = ops.kernels.run_kernel(
+                vertices.KERNEL, operands, graph, num_rows, num_edges
+            )
         except REFUSED:
             refused += 1
             continue
@@ -108,8 +115,7 @@ def test_vertex_kernels_of_malformed_graphs_are_refused_or_true():
 
 
 def test_vertex_programs_of_malformed_graphs_are_refused_or_true():
-    refused, unit = 0, inference(vertices.UNIT).unit
-    number = inference(vertices.UNIT).number
+    refused, made = 0, fused(vertices.UNIT)
     for seed in TRIALS:
         low = -(seed % 3 == 0)
         edge_index = torch.stack([some(low, 4, 5, seed), some(0, 4, 5, -seed)])
@@ -120,12 +126,12 @@ def test_vertex_programs_of_malformed_graphs_are_refused_or_true():
         operands.append(features(5, seed + 2))
         graph = [edge_index], None, sizes, int(Loops.KEEP), int(Level.EDGES)
         try:
-            out = torch.ops.gsample.vertex_unit(number, *graph, operands)
+            out = torch.ops.gsample.vertex_unit(made.number, *graph, operands)
         except REFUSED:
             refused += 1
             continue
         want = reference.vertex_unit(
-            unit,
+            made.unit,
             [edge_index.tolist()],
             *graph[1:],
             [x.view(x.shape[0], -1).tolist() for x in operands],

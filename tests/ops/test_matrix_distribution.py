@@ -110,7 +110,7 @@ def test_columns_are_sampled_uniformly(n, weighted):
     calls = max(20_000 // n, 1)
     positions = torch.cat(
         [
-            ops.sample_cols(
+            ops.sample_columns(
                 indptr, k, key=make_key(n + 1), call_id=i, cum_weight=cum
             )[1]
             for i in range(calls)
@@ -152,7 +152,7 @@ def numbers_of(ids=None, call_id=0, **key):
 
 def one_of_eight_edges():
     indptr = torch.arange(20_002) * 8
-    return ops.sample_cols(indptr, 1, key=make_key(0))[1] % 8
+    return ops.sample_columns(indptr, 1, key=make_key(0))[1] % 8
 
 
 PAIRS = {

@@ -6,6 +6,8 @@ import torch
 from tests.ops import edge_map_errors as kernels
 from tests.ops import vertex_map_errors as vertices
 from tests.ops.compare import assert_equal_tensors, operator_names
+from tests.ops.layers import plain_call, typed_call
+from tests.ops.neighbors import make_graph
 from tests.ops.vertex_map_errors import (
     by_type_arguments,
     vertex_unit_arguments,
@@ -13,7 +15,7 @@ from tests.ops.vertex_map_errors import (
 from torch_gsample import ops
 from torch_gsample.rng import make_key
 from torch_gsample.testing import INDEX_DTYPES, small_graph, to_dtypes
-from torch_gsample.vertex.relations import Level
+from torch_gsample.vertex.kernels.relations import Level
 
 G = small_graph('random')
 STAR = small_graph('star')
@@ -23,12 +25,22 @@ NONE = torch.tensor([], dtype=torch.int64)
 WEIGHT = ops.cumulate_weights(G.indptr, torch.arange(400) % 5)
 TIME = torch.zeros(400, dtype=torch.int64)
 SEED_TIME = torch.tensor([0, -1, 5])
-TEMPORAL = {'edge_time': TIME, 'seed_time': SEED_TIME, 'disjoint': True}
+TIMES = {'seed_time': [SEED_TIME], 'disjoint': True}
 
 PTR, KEYS = torch.tensor([0, 1, 3]), KEY.repeat(2, 1)
 TWICE = torch.tensor([0, 40, 80])
 
-SAMPLE = (G.indptr, G.indices, SEEDS, [3, 2], KEY)
+CSC = G.indptr, G.indices
+OTHER = STAR.indptr, STAR.indices
+SAMPLE = [*CSC], [0, 0], [40], [SEEDS], [3, 2], KEY
+TYPED = (
+    [*CSC, *OTHER],
+    [0, 0, 0, 1],
+    [40, 10],
+    [SEEDS, torch.tensor([0])],
+    [2, 1, 3, 3],
+    KEY,
+)
 HETERO = (
     [G.indptr, STAR.indptr],
     [G.indices, STAR.indices],
@@ -40,7 +52,6 @@ HETERO = (
 )
 TWO_HOPS = [KEY, KEY], [0, 1]
 NEGATIVE = (SEEDS, 10, True, KEY)
-CSC = G.indptr, G.indices
 ROWS = torch.arange(12.0).view(3, 4).requires_grad_()
 MATRICES = torch.arange(60.0).view(5, 4, 3).requires_grad_()
 TURNED = MATRICES.detach()[:, 2:].transpose(1, 2).requires_grad_()
@@ -64,49 +75,67 @@ SAMPLES = {
         ((G.indptr.int(), torch.ones(400).double()), {}),
     ],
     'advise_huge_pages': [((torch.zeros(10),), {})],
-    'neighbor_sample': [
+    'sample_neighbors': [
         (SAMPLE, {}),
-        ((*SAMPLE[:3], [], KEY, 7), {'return_edge_id': False}),
-        (SAMPLE, {'cum_weight': WEIGHT, 'replace': True, 'disjoint': True}),
-        (SAMPLE, {**TEMPORAL, 'time_window': 3, 'temporal_strategy': 1}),
-        ((G.indptr, G.indices, NONE, [-1], KEY), {'num_threads': 1}),
-    ]
-    + [
-        ((g.indptr, g.indices, SEEDS, [2], KEY), {})
-        for g in (to_dtypes(G, dtypes) for dtypes in INDEX_DTYPES)
-    ],
-    'neighbor_sample_padded': [
-        ((*SAMPLE, 60), {}),
-        ((*SAMPLE, 50), {'disjoint': True, 'return_edge_id': False}),
-    ],
-    'hetero_neighbor_sample': [
-        ((*HETERO, [], [], [], KEY), {}),
-        ((*HETERO, [WEIGHT, NONE], [], [], KEY, 2), {'disjoint': True}),
+        ((*SAMPLE[:4], [], KEY, 7), {'return_edge_id': False}),
         (
-            (*HETERO, [], [TIME, NONE], [SEED_TIME, SEEDS[:1]], KEY),
+            ([*CSC, WEIGHT, NONE], *SAMPLE[1:]),
+            {'replace': True, 'disjoint': True},
+        ),
+        (
+            ([*CSC, NONE, TIME], *SAMPLE[1:]),
+            {**TIMES, 'time_window': 3, 'last': True},
+        ),
+        ((*SAMPLE[:3], [NONE], [-1], KEY), {'num_threads': 1}),
+        (TYPED, {}),
+        (
+            ([*CSC, WEIGHT, NONE, *OTHER, NONE, NONE], *TYPED[1:], 2),
             {'disjoint': True},
         ),
-        (([], [], [], [], [5], [SEEDS * 0], [], [], [], [], KEY), {}),
+        (
+            ([*CSC, NONE, TIME, *OTHER, NONE, NONE], *TYPED[1:]),
+            {'disjoint': True, 'seed_time': [SEED_TIME, SEEDS[:1]]},
+        ),
+        (([], [], [5], [SEEDS * 0], [], KEY), {}),
+        # Padded:
+        (SAMPLE, {'max_edges': [60]}),
+        (
+            SAMPLE,
+            {'max_edges': [50], 'disjoint': True, 'return_edge_id': False},
+        ),
+        (TYPED, {'max_edges': [60, 50]}),
+        (([], [], [5], [SEEDS * 0], [], KEY), {'max_edges': []}),
+    ]
+    + [
+        (([g.indptr, g.indices], *SAMPLE[1:]), {})
+        for g in (to_dtypes(G, dtypes) for dtypes in INDEX_DTYPES)
     ],
-    'hetero_neighbor_sample_padded': [
-        ((*HETERO, [], [], [], KEY, [60, 50]), {}),
-        (
-            (*HETERO, [WEIGHT, NONE], [], [], KEY, [50, 40], 2),
-            {'disjoint': True, 'return_edge_id': False},
+    'sample_layers': [
+        typed_call(*HETERO, [], [], [], *TWO_HOPS),
+        typed_call(
+            *(*HETERO, [WEIGHT, NONE], [], [], [KEY, KEY], [2, 2]),
+            disjoint=True,
+            return_frontier=True,
+            frontier=0,
         ),
-        (([], [], [], [], [5], [SEEDS * 0], [], [], [], [], KEY, []), {}),
-    ],
-    'hetero_sample_hops': [
-        ((*HETERO, [], [], [], *TWO_HOPS), {}),
-        (
-            (*HETERO, [WEIGHT, NONE], [], [], [KEY, KEY], [2, 2]),
-            {'disjoint': True, 'return_frontier': True, 'frontier': 0},
+        typed_call(
+            *(*HETERO, [], [TIME, NONE], [SEED_TIME, SEEDS[:1]], *TWO_HOPS),
+            disjoint=True,
+            replace=True,
         ),
-        (
-            (*HETERO, [], [TIME, NONE], [SEED_TIME, SEEDS[:1]], *TWO_HOPS),
-            {'disjoint': True, 'replace': True},
+        (([], [], [5], [SEEDS * 0], [], [], []), {}),
+        plain_call(G.indptr, G.indices, SEEDS, [3, 2], *TWO_HOPS),
+        plain_call(
+            *(G.indptr, G.indices, NONE, [3], [KEY], [4]),
+            return_frontier=True,
+            frontier=3,
         ),
-        (([], [], [], [], [5], [SEEDS * 0], [], [], [], [], [], []), {}),
+        plain_call(
+            *(G.indptr, G.indices, SEEDS, [2, -1], [KEY, KEY], [1, 1]),
+            cum_weight=WEIGHT,
+            replace=True,
+            frontier=0,
+        ),
     ],
     'induce_subgraph': [
         ((G.indptr, G.indices, 40, SEEDS, SEEDS), {}),
@@ -138,70 +167,47 @@ SAMPLES = {
         ((G.indptr, G.indices, 40, NONE), {'num_threads': 1}),
         ((G.indptr, G.indices, 40, SEEDS, SEEDS[:1]), {}),
     ],
-    'sample_cols': [
+    'sample_columns': [
         ((G.indptr, 3, KEY), {}),
         ((G.indptr.int(), -1, KEY, 2), {'id': torch.arange(40) % 3}),
         ((G.indptr, 3, KEY), {'cum_weight': WEIGHT, 'replace': True}),
-        ((torch.tensor([0]), 3, KEY), {'num_threads': 1}),
+        ((torch.tensor([0]), 3, KEY), {'options': [1, 0, 0]}),
         ((G.indptr, 3, KEY), {'cols': SEEDS, 'id': SEEDS + 1}),
         ((G.indptr, 3, KEYS), {'cols': SEEDS, 'ptr': PTR}),
-    ],
-    'sample_frontier': [
-        ((G.indptr, torch.arange(40), torch.arange(40), 3, KEY), {}),
-        ((torch.tensor([0]), NONE, NONE, 3, KEY, 2, 1), {'root': NONE}),
         (
-            (G.indptr, torch.arange(40), torch.arange(40), -1, KEY),
+            (torch.tensor([0]), 3, KEY, 2),
+            {'id': NONE, 'columns': [NONE, NONE], 'options': [1, 1, 0]},
+        ),
+        (
+            (G.indptr, -1, KEY),
             {
                 'cum_weight': WEIGHT,
-                'edge_time': TIME,
-                'column_time': torch.arange(40),
-                'time_window': 3,
+                'columns': [*[torch.arange(40)] * 2, TIME, torch.arange(40)],
+                'options': [0, 0, 1, 3],
             },
-        ),
-    ],
-    'sample_hops': [
-        ((G.indptr, G.indices, SEEDS, [3, 2], [KEY, KEY], [0, 1]), {}),
-        (
-            (G.indptr, G.indices, NONE, [3], [KEY], [4]),
-            {'return_frontier': True, 'frontier': 3},
-        ),
-        (
-            (G.indptr, G.indices, SEEDS, [2, -1], [KEY, KEY], [1, 1]),
-            {'cum_weight': WEIGHT, 'replace': True, 'frontier': 0},
         ),
     ],
     'sample_nodes': [
         ((40, 3, KEY), {}),
         ((0, 3, KEY, 2), {'replace': True, 'device_of': NONE}),
         ((10, 10, KEY), {'cum_weight': torch.arange(11)}),
+        ((40, 3, KEYS), {'replace': True}),
+        ((3, 2, KEYS, 1), {'ptr': PTR, 'cum_weight': torch.arange(4)}),
     ],
     'unique_nodes': [
         ((SEEDS, 40), {}),
         ((NONE, 0), {}),
         ((SEEDS.int(), 40, True), {}),
+        ((SEEDS, 40, False, PTR), {}),
+        ((SEEDS.int(), 40, True, PTR), {}),
+        ((NONE, 0, False, torch.zeros(1, dtype=torch.int64)), {}),
     ],
-    'slice_rows_segments': [
-        ((G.indptr, G.indices, 40, SEEDS, PTR, SEEDS, PTR), {}),
-        ((G.indptr, G.indices, 40, SEEDS, PTR, None, TWICE), {}),
-        (
-            (G.indptr, G.indices, 40, SEEDS, PTR, None, PTR * 40 // 3, False),
-            {'num_threads': 1},
-        ),
-    ],
-    'sample_nodes_segments': [
-        ((40, 3, KEYS), {'replace': True}),
-        ((3, 2, KEYS, 1), {'ptr': PTR, 'cum_weight': torch.arange(4)}),
-    ],
-    'unique_nodes_segments': [
-        ((SEEDS, PTR, 40), {}),
-        ((SEEDS.int(), PTR, 40, True), {}),
-        ((NONE, torch.zeros(1, dtype=torch.int64), 0), {}),
-    ],
-    'positive_weights_segments': [
+    'positive_weights': [
+        ((torch.rand(9),), {}),
+        ((torch.zeros(4),), {}),
         ((torch.rand(3), PTR), {}),
         ((torch.zeros(3).double(), PTR), {}),
     ],
-    'positive_weights': [((torch.rand(9),), {}), ((torch.zeros(4),), {})],
     'random_uniform': [((SEEDS, KEY), {}), ((NONE, KEY, 7), {})],
     'labor_scale': [
         ((G.indptr, torch.rand(400).double() + 0.1, 3), {}),
@@ -244,24 +250,22 @@ SAMPLES = {
         ((torch.rand(40, 2, 2, requires_grad=True), SEEDS), {}),
         ((torch.arange(40), NONE), {'num_threads': 1}),
     ],
-    'edge_map': [
+    'run_kernel': [
         (
             (
-                kernels.PRODUCT.number,
+                kernels.PRODUCT.loaded.number,
                 [kernels.X, kernels.X, kernels.ROW, kernels.X, kernels.INDPTR],
             ),
             {},
         ),
         (
-            (kernels.ROWS.number, [kernels.X, kernels.ROW], 5),
-            {'num_threads': 1},
+            (kernels.ROWS.loaded.number, [kernels.X, kernels.ROW]),
+            {'num_rows': 5, 'num_threads': 1},
         ),
-    ],
-    'vertex_map': [
         (
             (
-                *(vertices.KERNEL, vertices.INDPTR, vertices.INDICES),
-                *(vertices.EDGES, vertices.ORDER, 2, 4, vertices.OPERANDS),
+                *(vertices.KERNEL, vertices.OPERANDS, vertices.INDPTR),
+                *(vertices.INDICES, vertices.EDGES, vertices.ORDER, 2, 4),
             ),
             {},
         ),
@@ -317,8 +321,8 @@ def test_operators_pass_opcheck(name, case):
 
 
 def test_every_operator_is_checked():
-    # They open libraries, and take no tensors.
-    loaders = {'load_edge_kernel', 'load_vertex_kernel'}
+    # They open and close libraries, and take no tensors.
+    loaders = {'load_kernel', 'unload_kernel'}
     names = set(operator_names()) - loaders
     assert set(SAMPLES) == names
 
@@ -333,8 +337,8 @@ def fresh_compiler():
 @pytest.mark.parametrize('backend', ['eager', 'aot_eager'])
 def test_samples_compile_without_a_graph_break(backend, fresh_compiler):
     def mean_of_neighbors(x, indptr, indices, seeds, key):
-        row, col, node, *_ = torch.ops.gsample.neighbor_sample(
-            indptr, indices, seeds, [3, 2], key
+        row, col, node, *_ = torch.ops.gsample.sample_neighbors(
+            [indptr, indices], [0, 0], [x.shape[0]], [seeds], [3, 2], key
         )
         out = x.new_zeros(node.shape[0], x.shape[1])
         return out.index_add(0, col, x[node][row]), node
@@ -352,8 +356,8 @@ def test_samples_compile_without_a_graph_break(backend, fresh_compiler):
 def test_two_draws_are_not_merged(backend, fresh_compiler):
     def draw_twice(seeds, key):
         return [
-            torch.ops.gsample.neighbor_sample(
-                G.indptr, G.indices, seeds, [3], key, call_id
+            torch.ops.gsample.sample_neighbors(
+                [*CSC], [0, 0], [40], [seeds], [3], key, call_id
             )[3]
             for call_id in (0, 1, 0)
         ]
@@ -368,9 +372,8 @@ def test_two_draws_are_not_merged(backend, fresh_compiler):
 def test_fronts_run_inside_of_compiled_functions(fresh_compiler):
     @torch.compile(backend='eager')  # checks of arguments break the graph
     def sample(seeds, key):
-        return ops.neighbor_sample(
-            G.indptr, G.indices, seeds, [3, 2], key=key
-        ).node
+        return ops.sample_neighbors(graph, seeds, [3, 2], key).node
 
-    want = ops.neighbor_sample(G.indptr, G.indices, SEEDS, [3, 2], key=KEY)
+    graph = make_graph([G.indptr], [G.indices], [(0, 0)], [40])
+    want = ops.sample_neighbors(graph, SEEDS, [3, 2], KEY)
     assert torch.equal(sample(SEEDS, KEY), want.node)

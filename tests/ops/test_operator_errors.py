@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.ops.columns_errors import COLUMNS
 from tests.ops.edge_map_errors import EDGE_MAPS, HOSTILE
-from tests.ops.frontier_errors import FRONTIERS
 from tests.ops.hops_errors import LAYERS
 from tests.ops.matrix_errors import MATRICES
+from tests.ops.neighbor_errors import NEIGHBORS
+from tests.ops.neighbors import call_one
 from tests.ops.vertex_map_errors import VERTEX_MAPS
 from tests.ops.walk_errors import WALK_OPERATOR_ERRORS
 from torch_gsample import ops
@@ -54,48 +56,6 @@ ELSEWHERE = {
 }
 
 
-def sample(
-    indptr=INDPTR, indices=INDICES, seeds=SEEDS, fanouts=(1,), key=KEY, **kw
-):
-    return GSAMPLE.neighbor_sample(indptr, indices, seeds, fanouts, key, **kw)
-
-
-def hetero(
-    indptr=(INDPTR,),
-    indices=(INDICES,),
-    src=(0,),
-    dst=(0,),
-    num_nodes=(3,),
-    seeds=(SEEDS,),
-    fanouts=(1,),
-    cum_weight=(),
-    edge_time=(),
-    seed_time=(),
-    **kw,
-):
-    return GSAMPLE.hetero_neighbor_sample(
-        indptr, indices, src, dst, num_nodes, seeds, fanouts, cum_weight,
-        edge_time, seed_time, KEY, **kw
-    )  # fmt: skip
-
-
-def hetero_padded(*max_edges, relations=2):
-    graphs = [INDPTR] * relations, [INDICES] * relations
-    types = [0] * relations, [0] * relations, [3], [SEEDS]
-    return GSAMPLE.hetero_neighbor_sample_padded(
-        *graphs, *types, [2] * relations, [], [], [], KEY, max_edges
-    )
-
-
-def hub_of_trees():
-    """3,000 trees of a hub with a million edges: too many nodes."""
-    indptr = torch.full((1_000_001,), 1_000_000)
-    indptr[0] = 0
-    indices = torch.zeros(1_000_000, dtype=torch.int64)
-    seeds = torch.zeros(3_000, dtype=torch.int64)
-    return sample(indptr, indices, seeds, [-1], disjoint=True)
-
-
 def negative(ids=SEEDS, num_nodes=3, key=KEY, call_id=0, **kw):
     return GSAMPLE.negative_sample(ids, num_nodes, True, key, call_id, **kw)
 
@@ -107,135 +67,6 @@ def around(anchor, indptr=INDPTR):
 def induce(indptr=INDPTR, cols=SEEDS, **kw):
     return GSAMPLE.induce_subgraph(indptr, INDICES, 3, SEEDS, cols, **kw)
 
-
-SAMPLING = {
-    "'seeds' must be in [0, 3) (got 3 at position 1)": lambda: sample(
-        seeds=SEEDS + 1
-    ),
-    "'seeds' must be in [0, 3) (got -1 at position 0)": lambda: sample(
-        seeds=SEEDS - 1
-    ),
-    "'indptr' must ascend from 0 to the 3 edges": lambda: sample(
-        torch.tensor([2, 0, 3, 3])
-    ),
-    '(it does not at a column near 2 of relation 0': lambda: sample(
-        torch.tensor([0, 2, 3, 4]), seeds=SEEDS[1:]
-    ),
-    "'indptr' must be a vector of at least one element": lambda: sample(NONE),
-    "'indices' must be in [0, 3) (they are not near edge 0 of": lambda: sample(
-        indices=INDICES + 1, fanouts=[-1]
-    ),
-    "'indices' must be in [0, 3) (they are": lambda: sample(
-        indices=INDICES - 2, fanouts=[-1]
-    ),
-    "'indptr' must be a contiguous vector (got 2 dim": lambda: hetero(
-        [INDPTR[None]]
-    ),
-    "'seeds' must be a contiguous vector": lambda: sample(
-        seeds=torch.arange(4)[::2]
-    ),
-    "'seeds' has the wrong dtype": lambda: sample(seeds=SEEDS.int()),
-    "'indptr' and 'indices' must be int32 or int64, and": lambda: sample(
-        INDPTR.int()
-    ),
-    "and 'indptr' not narrower than 'indices'": lambda: sample(INDPTR.float()),
-    "'cum_weight' must have 4 elements (got 2)": lambda: sample(
-        cum_weight=TIME[:2]
-    ),
-    "'cum_weight' has the wrong dtype": lambda: sample(
-        cum_weight=TIME.float()
-    ),
-    "'key' must be a contiguous int64 tensor [1, 3]": lambda: sample(
-        key=KEY[0]
-    ),
-    "'call_id' plus the number of hops must be in [0, 65536] (got 65536)": (
-        lambda: sample(call_id=65536)
-    ),
-    'of hops must be in [0, 65536] (got 9223372036854775807)': lambda: sample(
-        call_id=2**63 - 1
-    ),
-    "'fanouts' must be -1 or more, and less than 2^31 with replacement (g": (
-        lambda: sample(fanouts=[2**63 - 1], replace=True)
-    ),
-    'the number of hops must be in [0, 65536] (got -1)': lambda: sample(
-        call_id=-1
-    ),
-    "'temporal_strategy' must be 0 for 'uniform' or 1 for 'last' (got -": (
-        lambda: sample(temporal_strategy=-1)
-    ),
-    "'time_window' must not be negative": lambda: sample(time_window=-1),
-    "'edge_time' and 'seed_time' must be given together": lambda: sample(
-        seed_time=SEEDS
-    ),
-    "temporal sampling needs 'disjoint' trees": lambda: sample(
-        edge_time=TIME, seed_time=SEEDS
-    ),
-    "padded: 'max_edges' must be in [0, 2^31 - 1) (got -1)": lambda: (
-        GSAMPLE.neighbor_sample_padded(INDPTR, INDICES, SEEDS, [1], KEY, -1)
-    ),
-    "a sample has more than 'max_edges' = 1 edges (at least 2)": lambda: (
-        GSAMPLE.neighbor_sample_padded(INDPTR, INDICES, SEEDS, [2], KEY, 1)
-    ),
-    'a sample must have less than 2^31 nodes of a type': hub_of_trees,
-    '(this one may have 3000003000); use fewer seeds or sm': hub_of_trees,
-}
-
-HETERO = {
-    "'indptr', 'indices', 'src' and 'dst' must have one item": lambda: hetero(
-        src=()
-    ),
-    "'cum_weight' and 'edge_time' must be empty or": lambda: hetero(
-        cum_weight=[NONE, NONE]
-    ),
-    "'seeds' and 'seed_time' must have one item for": lambda: hetero(seeds=[]),
-    "'fanouts' must have the same number of hops for each of 2 rel": (
-        lambda: hetero(
-            [INDPTR] * 2, [INDICES] * 2, [0, 0], [0, 0], fanouts=[1, 2, 3]
-        )
-    ),
-    "'src' and 'dst' must name one of 1 node types": lambda: hetero(dst=[1]),
-    "'indptr' must have 5 elements (got 4)": lambda: hetero(num_nodes=[4]),
-    "'indptr' has the wrong dtype": lambda: hetero(
-        [INDPTR, INDPTR.int()], [INDICES] * 2, [0, 0], [0, 0], fanouts=[1, 1]
-    ),
-    "'num_nodes' must not be negative (got -1)": lambda: hetero(
-        num_nodes=[3, -1], seeds=[SEEDS, NONE]
-    ),
-    "hetero_neighbor_sample: 'edge_time' and 'seed_time' must be given": (
-        lambda: hetero(
-            num_nodes=[3, 9], seeds=[SEEDS] * 2, seed_time=[NONE, SEEDS]
-        )
-    ),
-    "temporal sampling needs 'seed_time' for all seeds": lambda: hetero(
-        num_nodes=[3, 9],
-        seeds=[SEEDS] * 2,
-        edge_time=[TIME],
-        seed_time=[NONE, SEEDS],
-        disjoint=True,
-    ),
-    "'max_edges' must have one item for each of 2 relations (got 1)": lambda: (
-        hetero_padded(9)
-    ),
-    "'max_edges' must be in [0, 2^31 - 1) (got 2147483647)": lambda: (
-        hetero_padded(9, 2**31 - 1)
-    ),
-    "'max_edges' must sum to less than 2^31 - 1 (got 2147483647)": lambda: (
-        hetero_padded(2**30, 2**30 - 1)
-    ),
-    "'max_edges' = 1 edges (at least 2) of relation 1": lambda: hetero_padded(
-        9, 1
-    ),
-    'too many seeds (2)': lambda: hetero(
-        num_nodes=[3, 2**62], seeds=[SEEDS, NONE], disjoint=True
-    ),
-    'at most 65280 relations (got 65281)': lambda: hetero(
-        [INDPTR] * 65281,
-        [INDICES] * 65281,
-        [0] * 65281,
-        [0] * 65281,
-        fanouts=[],
-    ),
-}
 
 FORMATS = {
     "coo_to_csc: 'col' must have 3 elements (got 2)": lambda: (
@@ -336,8 +167,8 @@ OTHERS = {
     ),
 }
 
-CASES = SAMPLING | HETERO | FORMATS | OTHERS | MATRICES | WALK_OPERATOR_ERRORS
-CASES |= EDGE_MAPS | FRONTIERS | LAYERS | VERTEX_MAPS
+CASES = NEIGHBORS | FORMATS | OTHERS | MATRICES | WALK_OPERATOR_ERRORS
+CASES |= COLUMNS | EDGE_MAPS | LAYERS | VERTEX_MAPS
 
 
 @pytest.mark.parametrize('message', CASES)
@@ -348,14 +179,14 @@ def test_operators_guard_themselves(message):
 
 @pytest.mark.parametrize('call', HOSTILE)
 def test_generated_kernels_read_only_what_is_theirs(call):
-    with pytest.raises(RuntimeError, match='edge_map: '):
+    with pytest.raises(RuntimeError, match='run_kernel: '):
         call()
 
 
 def test_meta_tensors_are_refused():
     meta = [t.to('meta') for t in (INDPTR, INDICES, SEEDS)]
     with pytest.raises(RuntimeError, match='meta Tensors'):
-        GSAMPLE.neighbor_sample(*meta, [1], KEY)
+        call_one(GSAMPLE.sample_neighbors, *meta, [1], KEY)
 
 
 def error_texts():

@@ -4,12 +4,14 @@ import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from tests.ops.cases import all_equal_reference
 from tests.ops.compare import assert_equals_reference
+from tests.ops.layers import typed_call
+from tests.ops.neighbors import make_graph
 from torch_gsample import ops
 from torch_gsample.rng import EPOCH_SCOPE, make_key
 from torch_gsample.testing import (
     INDEX_DTYPES,
-    assert_valid_sample,
     from_columns,
     to_dtypes,
 )
@@ -91,41 +93,6 @@ TIME_OPTIONS = {
 }
 
 
-@settings(OPS)
-@given(st.data())
-def test_any_sample_is_valid_and_equals_the_reference(data):
-    graph = data.draw(graphs())
-    seeds = data.draw(seeds_of(graph.num_cols))
-    hops = data.draw(st.sampled_from([2, 1, 3, 0]))
-    fanouts = data.draw(st.lists(FANOUT, min_size=hops, max_size=hops))
-    shared = data.draw(st.fixed_dictionaries(OPTIONS))
-    own, rules = {}, {}
-    if data.draw(st.booleans()):
-        rules['weight'] = data.draw(weights_of(graph))
-        own['cum_weight'] = ops.cumulate_weights(graph.indptr, rules['weight'])
-    if data.draw(st.booleans()):
-        shared |= data.draw(st.fixed_dictionaries(TIME_OPTIONS))
-        shared['disjoint'] = True
-        shared['edge_time'] = data.draw(times_of(graph))
-        shared['seed_time'] = data.draw(seed_times_of(seeds))
-    graph = to_dtypes(graph, data.draw(st.sampled_from(INDEX_DTYPES)))
-    out = assert_equals_reference(
-        'neighbor_sample',
-        graph.indptr,
-        graph.indices,
-        seeds,
-        fanouts,
-        operator=ops.neighbor_sample,
-        key=data.draw(KEYS),
-        call_id=data.draw(st.integers(0, 65536 - len(fanouts) - 1)),
-        **shared,
-        **own,
-    )
-    assert_valid_sample(
-        out, graph.indptr, graph.indices, seeds, fanouts, **shared, **rules
-    )
-
-
 def draw_heterogeneous(data):
     """What operators of node and edge types take, the hops, and options."""
     num_types = data.draw(st.sampled_from([2, 1, 3, 0]))
@@ -157,7 +124,8 @@ def draw_heterogeneous(data):
             data.draw(times_of(g)) if data.draw(st.booleans()) else vector([])
             for g in parts
         ]
-        seed_time = [data.draw(seed_times_of(s)) for s in seeds]
+        if any(time.numel() for time in edge_time):
+            seed_time = [data.draw(seed_times_of(s)) for s in seeds]
     dtypes = data.draw(st.sampled_from(INDEX_DTYPES))
     parts = [to_dtypes(g, dtypes) for g in parts]
     args = [
@@ -178,9 +146,23 @@ def draw_heterogeneous(data):
 @settings(OPS)
 @given(st.data())
 def test_any_heterogeneous_sample_equals_the_reference(data):
-    args, _, options = draw_heterogeneous(data)
-    key = data.draw(KEYS)
-    assert_equals_reference('hetero_neighbor_sample', *args, key, **options)
+    args, hops, options = draw_heterogeneous(data)
+    *parts, num_nodes, seeds, fanouts, cum_weight, edge_time, seed_time = args
+    indptr, indices, src, dst = parts
+    graph = make_graph(
+        *(indptr, indices, list(zip(src, dst, strict=True)), num_nodes),
+        [weight if weight.numel() else None for weight in cum_weight],
+        [time if time.numel() else None for time in edge_time],
+    )
+    all_equal_reference(
+        graph,
+        seeds,
+        [fanouts[r * hops : (r + 1) * hops] for r in range(len(src))],
+        data.draw(KEYS),
+        call_id=data.draw(st.integers(0, 65536 - hops - 1)),
+        seed_time=seed_time or None,
+        **options,
+    )
 
 
 @settings(OPS)
@@ -189,8 +171,7 @@ def test_any_heterogeneous_layers_equal_the_reference(data):
     args, hops, options = draw_heterogeneous(data)
     assume(args[0] or args[5])  # a tensor tells the device
     calls = st.integers(0, 65535)
-    assert_equals_reference(
-        'hetero_sample_hops',
+    args, given = typed_call(
         *args,
         data.draw(st.lists(KEYS, min_size=hops, max_size=hops)),
         data.draw(st.lists(calls, min_size=hops, max_size=hops)),
@@ -198,6 +179,7 @@ def test_any_heterogeneous_layers_equal_the_reference(data):
         return_frontier=data.draw(st.booleans()),
         **options,
     )
+    assert_equals_reference('sample_layers', *args, **given)
 
 
 @settings(OPS)

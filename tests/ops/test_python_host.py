@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from tests.ops.compare import assert_equal_tensors
-from torch_gsample import ops
+from tests.ops.neighbors import sample_one
 from torch_gsample.rng import make_key
 from torch_gsample.testing import random_graph
 
@@ -22,24 +22,19 @@ ROOT = Path(__file__).resolve().parents[2]
 # 8,000 successive draws among 20,000 edges take some 30 ms a seed.
 SLOW_CALL = """
     import torch
-    from torch_gsample import ops
+    from torch_gsample import CSC, Graph, ops
     from torch_gsample.rng import make_key
 
     n = 20_000
     indptr = torch.full((n + 1,), n)
     indptr[0] = 0
     indices = torch.arange(n)
-    cum_weight = ops.cumulate_weights(indptr, torch.ones(n))
+    graph = Graph.from_csc(CSC(indptr, indices, n))
+    graph = graph.with_weights({None: torch.ones(n)})
 
     def slow_call(num_seeds):
-        ops.neighbor_sample(
-            indptr,
-            indices,
-            torch.zeros(num_seeds, dtype=torch.int64),
-            [8_000],
-            key=make_key(0),
-            cum_weight=cum_weight,
-        )
+        seeds = torch.zeros(num_seeds, dtype=torch.int64)
+        ops.sample_neighbors(graph, seeds, [8_000], make_key(0))
 """
 
 # Whoever runs the tests in the background may have told them to ignore it.
@@ -122,7 +117,7 @@ def test_python_threads_sample_at_a_time():
 
     def sample(i):
         graph = graphs[i % 3]
-        return ops.neighbor_sample(
+        return sample_one(
             graph.indptr,
             graph.indices,
             torch.arange(i % 7, graph.num_cols, 13),

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from tests.ops.cases import some_ids
 from tests.ops.compare import assert_equals_reference
 from torch_gsample import ops
 from torch_gsample.rng import make_key
@@ -28,23 +29,18 @@ def keys(count):
     return torch.cat([empty, *(make_key(7, 1, b) for b in range(count))])
 
 
-def ids(limit, size, seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randint(max(limit, 1), (size,), generator=generator)
-
-
 @pytest.mark.parametrize('sizes', SIZES)
 @pytest.mark.parametrize('sorted', [False, True])
 @pytest.mark.parametrize('dtype', [torch.int32, torch.int64])
 @pytest.mark.parametrize('num_nodes', [6, 2**40])
 def test_unique_nodes_equal_the_reference(sizes, sorted, dtype, num_nodes):
     out = assert_equals_reference(
-        'unique_nodes_segments',
-        ids(6, sum(sizes)).to(dtype),
-        ptr_of(sizes),
+        'unique_nodes',
+        some_ids(6, sum(sizes)).to(dtype),
         num_nodes,
         sorted,
-        operator=ops.unique_nodes_segments,
+        ptr=ptr_of(sizes),
+        operator=ops.unique_nodes,
     )
     assert [t.dtype for t in out] == [torch.int64, dtype, torch.int64]
 
@@ -52,12 +48,12 @@ def test_unique_nodes_equal_the_reference(sizes, sorted, dtype, num_nodes):
 @pytest.mark.parametrize('sizes', SIZES)
 @pytest.mark.parametrize('dtype', [torch.float32, torch.float64])
 def test_positive_weights_equal_the_reference(sizes, dtype):
-    weight = ids(3, sum(sizes), seed=1).to(dtype) / 7
+    weight = some_ids(3, sum(sizes), seed=1).to(dtype) / 7
     index, cum_weight, ptr = assert_equals_reference(
-        'positive_weights_segments',
+        'positive_weights',
         weight,
-        ptr_of(sizes),
-        operator=ops.positive_weights_segments,
+        ptr=ptr_of(sizes),
+        operator=ops.formats.positive_weights,
     )
     want = ops.cumulate_weights(ptr, weight[index])
     assert torch.equal(cum_weight, want)
@@ -65,7 +61,7 @@ def test_positive_weights_equal_the_reference(sizes, dtype):
 
 def test_positive_weights_of_many_batches_have_more_bits():
     assert_equals_reference(
-        'positive_weights_segments', torch.ones(130), torch.arange(131)
+        'positive_weights', torch.ones(130), ptr=torch.arange(131)
     )
 
 
@@ -76,10 +72,10 @@ def test_positive_weights_of_many_batches_have_more_bits():
 def test_sampled_nodes_equal_the_reference(sizes, k, replace, weighted):
     ptr, cum_weight = ptr_of(sizes), None
     if weighted:  # some are zero
-        weight = ids(3, sum(sizes), seed=2).double()
+        weight = some_ids(3, sum(sizes), seed=2).double()
         cum_weight = ops.cumulate_weights(ptr, weight)
     assert_equals_reference(
-        'sample_nodes_segments',
+        'sample_nodes',
         sum(sizes),
         k,
         key=keys(len(sizes)),
@@ -87,7 +83,7 @@ def test_sampled_nodes_equal_the_reference(sizes, k, replace, weighted):
         ptr=ptr,
         cum_weight=cum_weight,
         replace=replace,
-        operator=ops.sample_nodes_segments,
+        operator=ops.sample_nodes,
     )
 
 
@@ -100,13 +96,12 @@ def test_batches_sample_of_the_same_nodes(num_nodes, replace, weighted):
         weight = torch.arange(num_nodes) % 3
         cum_weight = ops.cumulate_weights(torch.tensor([0, num_nodes]), weight)
     node, ptr = assert_equals_reference(
-        'sample_nodes_segments',
+        'sample_nodes',
         num_nodes,
         4,
         key=keys(3),
         cum_weight=cum_weight,
         replace=replace,
-        operator=ops.sample_nodes_segments,
     )
     for b in range(3):
         alone = ops.sample_nodes(
@@ -131,7 +126,7 @@ def test_slices_equal_the_reference(name, index_dtypes, sizes, cols):
     batches, wanted = len(sizes), None
     if cols == 'chosen':
         col_ptr = ptr_of([n % 4 for n in sizes])
-        wanted = ids(num_cols, int(col_ptr[-1]), seed=4)
+        wanted = some_ids(num_cols, int(col_ptr[-1]), seed=4)
     elif cols == 'all':
         col_ptr = torch.arange(batches + 1) * num_cols
     elif batches == 0:
@@ -139,16 +134,16 @@ def test_slices_equal_the_reference(name, index_dtypes, sizes, cols):
     else:
         col_ptr = torch.arange(batches + 1) * num_cols // batches
     out = assert_equals_reference(
-        'slice_rows_segments',
+        'slice_rows',
         graph.indptr,
         graph.indices,
         graph.num_rows,
-        ids(graph.num_rows, sum(sizes), seed=3),
-        ptr_of(sizes),
+        some_ids(graph.num_rows, sum(sizes), seed=3),
         wanted,
-        col_ptr,
-        cols != 'own',
-        operator=ops.slice_rows_segments,
+        row_ptr=ptr_of(sizes),
+        col_ptr=col_ptr,
+        whole=cols != 'own',
+        operator=ops.slice_rows,
     )
     dtypes = [graph.indptr.dtype, graph.indices.dtype, torch.int64]
     assert [tensor.dtype for tensor in out] == dtypes
@@ -162,11 +157,11 @@ def test_columns_draw_under_the_key_of_their_batch(
     index_dtypes, sizes, k, replace
 ):
     graph = to_dtypes(small_graph('random'), index_dtypes)
-    cols = ids(40, sum(sizes), seed=5)
+    cols = some_ids(40, sum(sizes), seed=5)
     for weighted in (False, True):
         weight = (torch.arange(graph.indices.numel()) % 4).double()
         assert_equals_reference(
-            'sample_cols',
+            'sample_columns',
             graph.indptr,
             k,
             key=keys(len(sizes)),
@@ -177,16 +172,16 @@ def test_columns_draw_under_the_key_of_their_batch(
             else None,
             replace=replace,
             ptr=ptr_of(sizes),
-            operator=ops.sample_cols,
+            operator=ops.sample_columns,
         )
 
 
 def test_samples_of_batches_do_not_depend_on_threads():
     graph = random_graph(20_000, 200_000, seed=1)
     sizes = [6_000, 1, 3_000, 0, 9_000]
-    cols = ids(20_000, sum(sizes))
+    cols = some_ids(20_000, sum(sizes))
     outs = [
-        ops.sample_cols(
+        ops.sample_columns(
             graph.indptr,
             4,
             key=keys(5),
@@ -199,7 +194,7 @@ def test_samples_of_batches_do_not_depend_on_threads():
     first = 0
     for b, size in enumerate(sizes):
         at = slice(first, first + size)
-        indptr, edge = ops.sample_cols(
+        indptr, edge = ops.sample_columns(
             graph.indptr, 4, key=keys(5)[b : b + 1], cols=cols[at]
         )
         for out in outs:

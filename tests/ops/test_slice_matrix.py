@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from tests.ops.cases import some_ids
 from tests.ops.compare import assert_equals_reference, digest, lists
 from torch_gsample import ops
 from torch_gsample.testing import (
@@ -15,13 +16,6 @@ from torch_gsample.testing import (
 
 NONE = torch.tensor([], dtype=torch.int64)
 BIG = random_graph(20_000, 200_000, num_rows=500, seed=1)
-
-
-def some_ids(limit, size, seed):
-    if limit == 0:
-        return NONE
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randint(limit, (size,), generator=generator)
 
 
 def assert_dtypes(out, graph):
@@ -150,15 +144,12 @@ def big_digests(cols, rows, graph, num_threads):
 
 def test_threads_and_dtypes_change_no_slice():
     cols, rows = some_ids(20_000, 15_000, seed=3), some_ids(500, 300, seed=4)
-    before, digests = torch.get_num_threads(), set()
-    try:
-        for threads, dtypes in zip((1, 2, 4), INDEX_DTYPES, strict=True):
-            torch.set_num_threads(threads)
-            graph = to_dtypes(BIG, dtypes)
-            for num_threads in (0, 1, 2, 4):
-                digests.add(big_digests(cols, rows, graph, num_threads))
-    finally:
-        torch.set_num_threads(before)
+    digests = set()
+    for threads, dtypes in zip((1, 2, 4), INDEX_DTYPES, strict=True):
+        torch.set_num_threads(threads)
+        graph = to_dtypes(BIG, dtypes)
+        for num_threads in (0, 1, 2, 4):
+            digests.add(big_digests(cols, rows, graph, num_threads))
     assert len(digests) == 1
 
 

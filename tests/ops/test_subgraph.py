@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from tests.ops.cases import some_ids
 from tests.ops.compare import assert_equals_reference, digest, lists
 from torch_gsample import ops
 from torch_gsample.testing import (
@@ -12,13 +13,6 @@ from torch_gsample.testing import (
     to_dtypes,
     with_index_dtypes,
 )
-
-
-def some_nodes(num_nodes, size, seed):
-    if num_nodes == 0:
-        return torch.tensor([], dtype=torch.int64)
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randint(num_nodes, (size,), generator=generator)
 
 
 def induce_checked(graph, rows, cols, *batches):
@@ -36,8 +30,8 @@ def induce_checked(graph, rows, cols, *batches):
 def test_subgraphs_equal_the_reference(name, index_dtypes):
     graph = to_dtypes(small_graph(name), index_dtypes)
     for size in (0, 1, 5, 60):  # 60 nodes hold duplicates
-        nodes = some_nodes(graph.num_cols, size, seed=size)
-        others = some_nodes(graph.num_cols, 7, seed=size + 1)
+        nodes = some_ids(graph.num_cols, size, seed=size)
+        others = some_ids(graph.num_cols, 7, seed=size + 1)
         induce_checked(graph, nodes, nodes)
         induce_checked(graph, nodes, others)
         batch = torch.arange(len(nodes)) % 3
@@ -48,7 +42,7 @@ def test_subgraphs_equal_the_reference(name, index_dtypes):
 def test_subgraphs_of_two_node_types_equal_the_reference(index_dtypes):
     graph = random_graph(30, 500, num_rows=12, seed=0)
     graph = to_dtypes(graph, index_dtypes)
-    rows, cols = some_nodes(12, 6, seed=1), some_nodes(30, 20, seed=2)
+    rows, cols = some_ids(12, 6, seed=1), some_ids(30, 20, seed=2)
     out = induce_checked(graph, rows, cols)
     assert out[0].numel() > 50
     induce_checked(
@@ -64,8 +58,8 @@ def test_long_columns_of_many_trees_equal_the_reference(
     """In any order, and with trees whose numbers are large."""
     graph = random_graph(300, 9000, seed=1)
     graph = to_dtypes(graph, index_dtypes)
-    nodes = some_nodes(300, 400, seed=2)
-    batch = some_nodes(num_trees, 400, seed=3)
+    nodes = some_ids(300, 400, seed=2)
+    batch = some_ids(num_trees, 400, seed=3)
     for tree in (batch, batch.sort().values, batch * 2**40):
         out = induce_checked(graph, nodes, nodes, tree, tree)
         assert out[0].numel() > 10
@@ -96,28 +90,25 @@ def test_edges_join_nodes_of_one_batch_only():
 
 def test_threads_and_dtypes_change_nothing():
     graph = random_graph(5_000, 100_000, seed=3)
-    nodes = some_nodes(5_000, 3_000, seed=4)
+    nodes = some_ids(5_000, 3_000, seed=4)
     batch = torch.arange(3_000) % 2
-    before, digests = torch.get_num_threads(), [set(), set()]
-    try:
-        for threads, dtypes in zip((1, 2, 4), INDEX_DTYPES, strict=True):
-            torch.set_num_threads(threads)
-            g = to_dtypes(graph, dtypes)
-            for num_threads in (0, 1, threads):
-                for batches, seen in zip(
-                    [(), (batch, batch)], digests, strict=True
-                ):
-                    out = ops.induce_subgraph(
-                        g.indptr,
-                        g.indices,
-                        g.num_rows,
-                        nodes,
-                        nodes,
-                        *batches,
-                        num_threads=num_threads,
-                    )
-                    assert out[0].numel() > 8_192
-                    seen.add(digest(out))
-    finally:
-        torch.set_num_threads(before)
+    digests = [set(), set()]
+    for threads, dtypes in zip((1, 2, 4), INDEX_DTYPES, strict=True):
+        torch.set_num_threads(threads)
+        g = to_dtypes(graph, dtypes)
+        for num_threads in (0, 1, threads):
+            for batches, seen in zip(
+                [(), (batch, batch)], digests, strict=True
+            ):
+                out = ops.induce_subgraph(
+                    g.indptr,
+                    g.indices,
+                    g.num_rows,
+                    nodes,
+                    nodes,
+                    *batches,
+                    num_threads=num_threads,
+                )
+                assert out[0].numel() > 8_192
+                seen.add(digest(out))
     assert [len(seen) for seen in digests] == [1, 1]

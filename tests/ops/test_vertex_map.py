@@ -31,7 +31,7 @@ def test_a_kernel_is_its_reference(edge_id, order):
 
 @pytest.mark.parametrize('call', case.HOSTILE_VERTICES)
 def test_kernels_read_only_what_is_theirs(call):
-    with pytest.raises(RuntimeError, match='vertex_map: '):
+    with pytest.raises(RuntimeError, match='run_kernel: '):
         call()
 
 

@@ -6,11 +6,12 @@ import torch
 
 from torch_gsample import ops
 from torch_gsample.codegen.build import build
+from torch_gsample.codegen.cpp import cpp_source, flags_of
 from torch_gsample.codegen.expression import apply, operand
-from torch_gsample.codegen.vertex_cpp import FLAGS, vertex_cpp_source
-from torch_gsample.codegen.vertex_unit import Leaf, Output, Unit
-from torch_gsample.vertex.operator import inference, layout_of, training
-from torch_gsample.vertex.relations import Level
+from torch_gsample.codegen.kernel import layout_of
+from torch_gsample.codegen.unit import Leaf, Output, Unit
+from torch_gsample.vertex.kernels.operator import fused, training
+from torch_gsample.vertex.kernels.relations import Level
 
 GSAMPLE = torch.ops.gsample
 FLOAT, INT = torch.float32, torch.int32
@@ -45,8 +46,8 @@ OPERANDS = [
 
 
 def kernel(unit):
-    with build(vertex_cpp_source(unit), FLAGS) as file:
-        return ops.load_vertex_kernel(file.fileno(), layout_of(unit))
+    with build(cpp_source(unit), flags_of(unit)) as file:
+        return ops.kernels.load_kernel(file.fileno(), layout_of(unit))
 
 
 KERNEL = kernel(UNIT)
@@ -70,14 +71,14 @@ def run(
     operands=OPERANDS,
     number=KERNEL,
 ):
-    return GSAMPLE.vertex_map(
-        *(number, indptr, indices, edge_id, order, num_neighbors, num_edges),
-        list(operands),
+    return GSAMPLE.run_kernel(
+        *(number, list(operands), indptr, indices, edge_id, order),
+        *(num_neighbors, num_edges),
     )
 
 
 def load(*layout):
-    return GSAMPLE.load_vertex_kernel(-1, list(layout))
+    return GSAMPLE.load_kernel(-1, list(layout))
 
 
 def ints(*values):
@@ -100,52 +101,31 @@ def run_long(place, value):
 
 
 VERTEX_MAPS = {
-    "load_vertex_kernel: 'layout' must have 3 numbers and 3 for each "
-    'operand and result': lambda: load(1),
-    "'layout' has 0 operands and results (got 1 operands)": lambda: load(
-        0, 0, 1
+    "load_kernel: 'layout' must have results of vertices, edges": lambda: load(
+        1, -1, 0, 1, 0, 1
     ),
-    "load_vertex_kernel: 'layout' has no rows 5": lambda: load(
-        0, 0, 1, 5, 0, 1
+    "load_kernel: 'layout' must reduce by an index": lambda: load(
+        1, 0, 1, 2, 3, 1, 0, 0, 1
     ),
-    "load_vertex_kernel: 'layout' must have widths in [1, 65536]": (
-        lambda: load(0, 0, 1, 0, 0, 0)
-    ),
-    "'layout' must have results of vertices or edges": lambda: load(
-        0, 0, 0, 1, 0, 1
-    ),
-    "'descriptor' must be open on the library of a vertex kernel": lambda: (
-        load(0, 0, 0)
-    ),
-    "vertex_map: 'kernel' must be loaded (got -1)": lambda: run(number=-1),
-    "vertex_map: 'indptr' must not be empty": lambda: run(ints()),
-    "'num_neighbors' and 'num_edges' must not be negative": lambda: run(
-        num_neighbors=-1
+    "run_kernel: 'indptr' must not be empty": lambda: run(ints()),
+    "'indptr' and 'indices' must be those of the kernel's graph": lambda: run(
+        None
     ),
     "'num_edges' must be 3 without ids of edges (got 4)": lambda: run(
         edge_id=None
     ),
-    'vertex_map: operand 2 must have 4611686018428436480 values (got 4)': (
+    'run_kernel: operand 2 must have 4611686018428436480 values (got 4)': (
         lambda: run(num_edges=2**62 + 2**20)
     ),
-    "vertex_map: 'num_edges' must be less than 1152921504606846975 (got 461": (
+    "run_kernel: 'num_edges' must be less than 1152921504606846975 (got 461": (
         lambda: run(
             num_edges=2**62 + 2**20,
             operands=OPERANDS[:2],
             number=RESULTS_OF_EDGES,
         )
     ),
-    "vertex_map: 'operands' must have 3 tensors (got 2)": lambda: run(
-        operands=OPERANDS[:2]
-    ),
-    "vertex_map: operand 0 must be on the CPU and of the kernel's dtype": (
-        lambda: run(operands=[x.double() for x in OPERANDS])
-    ),
-    'vertex_map: operand 2 must have 4 values (got 3)': lambda: run(
-        operands=[*OPERANDS[:2], OPERANDS[2][:3]]
-    ),
-    'vertex_map: an index is out of range': lambda: run(indices=ints(1, 0, 2)),
-    'vertex_map: pointers must ascend from 0 to the number of edges': (
+    'run_kernel: an index is out of range': lambda: run(indices=ints(1, 0, 2)),
+    'run_kernel: pointers must ascend from 0 to the number of edges': (
         lambda: run(ints(0, 2, 1, 3))
     ),
 }
@@ -171,27 +151,27 @@ HOSTILE_VERTICES = [
 VERTEX_MAP_ERRORS = [
     (
         ValueError,
-        lambda: ops.vertex_map(-1, INDPTR, INDICES, None, None, 2, 3, []),
-        "'kernel' must be loaded in this process (got -1)",
-    ),
-    (
-        ValueError,
-        lambda: ops.vertex_map(KERNEL, INDPTR, INDICES, None, None, -1, 3, []),
-        "'num_neighbors' must be at least 0 (got -1)",
+        lambda: ops.kernels.run_kernel(
+            *(KERNEL, OPERANDS, (INDPTR, INDICES, None, None)), 2, -1
+        ),
+        "'num_edges' must be at least 0 (got -1)",
     ),
 ]
+#: Holds the units whose numbers are arguments.
+UNITS = []
 
 
 def vertex_unit_arguments(wanted):
     """A program, which wants gradients of two of its features or none."""
     edge_index = torch.tensor([[0, 1, 1, 0], [2, 2, 0, 0]])
     unit = replace(UNIT, outputs=UNIT.outputs[:1])
-    number = (training(unit, [0, 1]) if wanted else inference(unit)).number
+    made = training(unit, [0, 1]) if wanted else fused(unit)
+    UNITS.append(made)
     x, r, w = OPERANDS
     given = [x.clone(), r.clone(), w]
     for tensor in given[:2]:
         tensor.requires_grad_(wanted)
-    return number, [edge_index], None, [2, 3, 4, 0], 0, 0, given
+    return made.number, [edge_index], None, [2, 3, 4, 0], 0, 0, given
 
 
 def by_type_arguments(wanted, level):

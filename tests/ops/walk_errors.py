@@ -34,7 +34,7 @@ def fire(p=0.5, seeds=SEEDS):
 
 
 def scale(weight=WEIGHT, k=2):
-    return ops.labor_scale(INDPTR, weight, k)
+    return ops.labor.labor_scale(INDPTR, weight, k)
 
 
 #: (type, call, message) of the Python fronts.

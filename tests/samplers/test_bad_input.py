@@ -149,7 +149,7 @@ def test_seeds_outside_the_graph_are_named(seed, temporal):
     sampler = NeighborSampler(
         data, [1], time_attr='time' if temporal else None
     )
-    text = rf"'seeds' must be in \[0, 30\) \(got {seed}\)"
+    text = rf"'seeds' must be in \[0, 30\) \(got {seed}( at position 1)?\)"
     with pytest.raises(IndexError, match=text):
         sampler.sample_from_nodes(graphs.nodes([3, seed]))
 

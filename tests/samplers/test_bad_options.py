@@ -41,14 +41,6 @@ FLAGS = {
         lambda **k: NeighborSampler(DATA, [2], **k),
         (*OF_ALL, 'replace', 'disjoint', 'is_sorted', 'directed'),
     ),
-    NeighborLoader: (
-        lambda **k: NeighborLoader(DATA, [2], **k),
-        (*OF_ALL, 'replace', 'disjoint', 'is_sorted', 'directed'),
-    ),
-    LinkNeighborLoader: (
-        lambda **k: LinkNeighborLoader(DATA, [2], **k),
-        ('replace', 'disjoint'),
-    ),
     ProgramSampler: (
         lambda **k: ProgramSampler(DATA, graphsage, [2], **k),
         (*OF_PROGRAMS, 'own_edges', 'disjoint', 'is_sorted'),
@@ -85,8 +77,7 @@ def name_of(value):
 )
 @pytest.mark.parametrize(('cls', 'flag'), CASES, ids=name_of)
 def test_what_is_neither_true_nor_false_is_refused(cls, flag, value):
-    name = 'NeighborSampler' if 'Loader' in cls.__name__ else cls.__name__
-    text = f"{name}: '{flag}' must be True or False (got {value!r})"
+    text = f"{cls.__name__}: '{flag}' must be True or False (got {value!r})"
     with pytest.raises(TypeError, match=f'^{re.escape(text)}'):
         FLAGS[cls][0](**{flag: value})
 

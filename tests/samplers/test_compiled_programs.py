@@ -6,6 +6,7 @@ import threading
 import pytest
 import torch
 
+from tests.fresh import FORKS
 from tests.loader.batches import run
 from tests.samplers import graphs, programs
 from tests.samplers.graphs import RATES
@@ -20,8 +21,7 @@ from torch_gsample import (
     SaintSampler,
     ShaDowSampler,
 )
-from torch_gsample.compiler import CompileError
-from torch_gsample.compiler.super_batch import captured
+from torch_gsample.compiler import CompileError, compiled
 from torch_gsample.loader import LinkNeighborLoader, NeighborLoader
 
 DATA = graphs.homogeneous(
@@ -168,7 +168,7 @@ def test_workers_that_are_spawned_change_no_batch():
     torch.manual_seed(2)
     expected = run(node_loader(False))
     torch.manual_seed(2)
-    spawned = node_loader(True, num_workers=1, multiprocessing_context='spawn')
+    spawned = node_loader(True, num_workers=1, multiprocessing_context=FORKS)
     assert run(spawned) == expected
 
 
@@ -185,13 +185,13 @@ def test_no_batch_is_compiled_again_not_the_smaller_last_one(prefetch):
 
 
 def test_threads_that_come_first_compile_once(monkeypatch):
-    count, real = [], captured.backend
+    count, real = [], compiled.backend
 
     def backend(gm, example_inputs, **kwargs):
         count.append(gm)
         return real(gm, example_inputs, **kwargs)
 
-    monkeypatch.setattr(captured, 'backend', backend)
+    monkeypatch.setattr(compiled, 'backend', backend)
     sampler, fast = SAMPLERS['sage'](), SAMPLERS['sage'](compile=True)
     inputs = [graphs.nodes(range(i + 1)) for i in range(6)]
     start, out = threading.Barrier(6), {}

@@ -2,7 +2,6 @@
 
 import inspect
 
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,7 +10,7 @@ from torch_geometric.data import Data, HeteroData
 
 from tests.samplers import graphs
 from tests.samplers.graphs import EMPTY, MARKS, RATES, REV_RATES
-from tests.samplers.oracle import assert_valid, by_type, edge_lists, fields_of
+from tests.samplers.oracle import assert_valid, by_type, edge_lists
 from torch_gsample import NeighborSampler
 
 
@@ -154,15 +153,6 @@ def test_any_typed_sample_is_valid(
     )
 
 
-@pytest.mark.parametrize('dtype', [torch.int32, torch.int64])
-def test_seeds_of_both_integer_dtypes_draw_the_same(dtype):
-    sampler = NeighborSampler(graphs.homogeneous(), [3, 3], seed=0)
-    out = sampler.sample_from_nodes(graphs.nodes(torch.arange(9).to(dtype)))
-    expected = sampler.sample_from_nodes(graphs.nodes(range(9)))
-    assert fields_of(out) == fields_of(expected)
-    assert out.node.dtype == torch.int64
-
-
 def test_a_graph_without_edges_gives_its_seeds():
     sampler = NeighborSampler(Data(num_nodes=5), [])
     out = sampler.sample_from_nodes(graphs.nodes([4, 2]))
@@ -201,24 +191,6 @@ def test_fan_out_zero_draws_nothing_and_goes_on():
     out = sampler.sample_from_nodes(graphs.nodes([1, 2, 3], 'item'))
     assert out.num_sampled_edges[RATES][0] == 0
     assert out.num_sampled_edges[MARKS][0] > 0
-
-
-def test_duplicate_seeds_keep_their_places_and_draw_the_same():
-    data = graphs.homogeneous(num_nodes=6, num_edges=200)
-    sampler = NeighborSampler(data, [3], seed=0)
-    out = sampler.sample_from_nodes(graphs.nodes([4, 2, 4, 2]))
-    assert out.node[:4].tolist() == [4, 2, 4, 2]
-    drawn = out.edge.view(4, 3).tolist()
-    assert drawn[0] == drawn[2]
-    assert drawn[1] == drawn[3]
-    assert out.col.tolist() == [0] * 3 + [1] * 3 + [2] * 3 + [3] * 3
-
-
-def test_duplicate_seeds_of_disjoint_trees_draw_differently():
-    data = graphs.homogeneous(num_nodes=6, num_edges=2000)
-    sampler = NeighborSampler(data, [10], seed=0, disjoint=True)
-    out = sampler.sample_from_nodes(graphs.nodes([4, 4]))
-    assert set(out.edge[:10].tolist()) != set(out.edge[10:].tolist())
 
 
 def test_trees_do_not_share_nodes():

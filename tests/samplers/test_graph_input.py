@@ -124,14 +124,14 @@ def test_index_dtype_does_not_change_samples(dtype, kind):
     }[kind]
     sampler = NeighborSampler(source, [3, 2], index_dtype=dtype, seed=0)
     expected = torch.int64 if kind == 'adj_t' else torch.int32
-    assert sampler.graph.csc[None].indices.dtype == (dtype or expected)
-    assert sampler.graph.csc[None].indptr.dtype == (dtype or expected)
+    assert sampler.graph[None].indices.dtype == (dtype or expected)
+    assert sampler.graph[None].indptr.dtype == (dtype or expected)
     assert ends(sampler) == ends(NeighborSampler(data, [3, 2], seed=0))
 
 
 def test_compressed_graphs_are_shared_not_copied():
     adj_t = sparse(simple_graph(), torch.sparse_csr, True)
-    csc = NeighborSampler(Data(adj_t=adj_t), [1]).graph.csc[None]
+    csc = NeighborSampler(Data(adj_t=adj_t), [1]).graph[None]
     assert csc.indptr.data_ptr() == adj_t.crow_indices().data_ptr()
     assert csc.indices.data_ptr() == adj_t.col_indices().data_ptr()
 

@@ -110,7 +110,7 @@ def test_edges_that_are_sorted_need_no_sorting():
         order = store.edge_index[1].argsort(stable=True)
         store.edge_index = store.edge_index[:, order]
     sampler = HGTSampler(data, [2, 3], is_sorted=True, seed=0)
-    assert sampler.graph.csc[RATES].perm is None
+    assert sampler.graph[RATES].edge_id is None
     assert outcome(sampler) == outcome(HGTSampler(data, [2, 3], seed=0))
 
 

@@ -7,6 +7,7 @@ import torch
 import torch.multiprocessing as mp
 from torch_geometric.sampler import NegativeSampling
 
+from tests.fresh import FORKS
 from tests.samplers import graphs
 from tests.samplers.oracle import fields_of
 from torch_gsample import NeighborSampler
@@ -85,16 +86,17 @@ def test_an_empty_graph_can_be_shared():
 
 def _child(sampler, queue, done):
     """Says what it sees, writes to the graph, and waits."""
-    csc = sampler.graph.csc[None]
+    csc = sampler.graph[None]
     queue.put((outcome(sampler), csc.indices.is_shared()))
     csc.indices[0] = 33
     queue.put('written')
     done.wait(60)
 
 
-@pytest.mark.parametrize('method', ['fork', 'spawn'])
-def test_a_process_reads_the_same_memory(method):
-    context = mp.get_context(method)
+@pytest.mark.parametrize(
+    'context', [mp.get_context('fork'), FORKS], ids=['fork', 'forkserver']
+)
+def test_a_process_reads_the_same_memory(context):
     sampler = NeighborSampler(weighted(), [3, 2], share_memory=True, **OPTIONS)
     expected = outcome(sampler)
     queue, done = context.SimpleQueue(), context.Event()
@@ -103,7 +105,7 @@ def test_a_process_reads_the_same_memory(method):
     try:
         assert queue.get() == (expected, True)
         assert queue.get() == 'written'
-        assert int(sampler.graph.csc[None].indices[0]) == 33
+        assert int(sampler.graph[None].indices[0]) == 33
     finally:
         done.set()
         process.join()

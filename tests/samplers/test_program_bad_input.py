@@ -8,7 +8,7 @@ from torch_geometric.sampler import NegativeSampling
 from tests.samplers import graphs, programs
 from tests.samplers.graphs import RATES
 from torch_gsample import ProgramSampler, SparseSample
-from torch_gsample.sparse_sample.layout import Layout
+from torch_gsample.csc import CSC
 
 DATA, TYPED = graphs.homogeneous(), graphs.heterogeneous()
 
@@ -20,6 +20,11 @@ DATA, TYPED = graphs.homogeneous(), graphs.heterogeneous()
             {'program': 'ladies'},
             TypeError,
             r"ProgramSampler: 'program' must be a function .*'ladies'",
+        ),
+        (
+            {'sede': 3},
+            TypeError,
+            r"ProgramSampler: unknown argument 'sede' .*mean 'seed'\?",
         ),
         (
             {'fanouts': []},
@@ -189,7 +194,7 @@ ENDS = torch.tensor([[5, 6, 7, 8, 5, 8], [4, 4, 9, 9, 1, 1]])
 )
 def test_the_first_and_the_last_edge_are_looked_up(row, edge, text):
     def program(A, seeds):
-        layout = Layout(torch.tensor([0, 2, 4]), torch.tensor(row))
+        layout = CSC(torch.tensor([0, 2, 4]), torch.tensor(row), 10)
         ids = torch.tensor(edge)
         return SparseSample(layout, None, (10, 2), None, ids, None, seeds)
 

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch_geometric.loader import LinkLoader, NodeLoader
 
+from tests.fresh import FORKS
 from tests.loader.batches import run
 from tests.samplers import graphs, programs
 from tests.samplers.graphs import FOLLOWS, RATES
@@ -86,18 +87,16 @@ def test_workers_that_are_spawned_change_no_batch():
     torch.manual_seed(2)
     expected = run(node_loader())
     torch.manual_seed(2)
-    loader = node_loader(num_workers=2, multiprocessing_context='spawn')
+    loader = node_loader(num_workers=2, multiprocessing_context=FORKS)
     assert run(loader) == expected
 
 
 def test_threads_change_no_batch():
     outs = []
     for num_threads in (1, 2):
-        before = torch.get_num_threads()
         torch.set_num_threads(num_threads)
         torch.manual_seed(2)
         outs.append(run(node_loader()))
-        torch.set_num_threads(before)
     assert outs[0] == outs[1]
 
 

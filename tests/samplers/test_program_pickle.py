@@ -6,6 +6,7 @@ import pytest
 import torch
 import torch.multiprocessing as mp
 
+from tests.fresh import FORKS
 from tests.samplers import graphs, programs
 from tests.samplers.oracle import fields_of
 from tests.samplers.test_pickle import tensors_of
@@ -77,9 +78,10 @@ def child(queue, sampler):
     queue.put('done')
 
 
-@pytest.mark.parametrize('method', ['fork', 'spawn'])
-def test_a_process_samples_the_same_from_the_same_memory(method):
-    context = mp.get_context(method)
+@pytest.mark.parametrize(
+    'context', [mp.get_context('fork'), FORKS], ids=['fork', 'forkserver']
+)
+def test_a_process_samples_the_same_from_the_same_memory(context):
     sampler, queue = sampler_of(share_memory=True), context.Queue()
     expected = outcome(sampler)
     process = context.Process(target=child, args=(queue, sampler))

@@ -139,7 +139,7 @@ def test_a_profiler_sees_operators_and_phases():
     loader.prefetch = 0  # a profiler sees the threads that it knows
     seen = ranges(lambda: next(iter(loader)))
     assert {
-        'gsample::neighbor_sample',
+        'gsample::sample_neighbors',
         'gsample::sample',
         'gsample::join_features',
         'gsample::pad_batch',

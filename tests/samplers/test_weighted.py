@@ -7,7 +7,6 @@ from torch_geometric.data import Data
 from tests.samplers import graphs
 from tests.samplers.graphs import FOLLOWS, RATES
 from tests.samplers.oracle import (
-    assert_fits,
     assert_valid,
     edge_lists,
     original_edges,
@@ -25,24 +24,6 @@ def star(weight, num_leaves=8, shuffle=True):
     )
 
 
-def draws(sampler, num_batches, node_type=None):
-    """Neighbours of node 0 in many batches, drawn one a batch."""
-    inputs = graphs.nodes([0] * 1, node_type)
-    out = []
-    for epoch in range(num_batches):
-        sampler.set_epoch(epoch)
-        sample = sampler.sample_from_nodes(inputs)
-        out.append(sample.node[1:])
-    return torch.cat(out)
-
-
-def test_edges_are_drawn_by_weight():
-    weight = torch.tensor([1.0, 2, 3, 4, 0, 0, 10, 20])
-    sampler = NeighborSampler(star(weight), [1], weight_attr='weight', seed=0)
-    counts = torch.bincount(draws(sampler, 4000) - 1, minlength=8)
-    assert_fits(counts, weight)
-
-
 @pytest.mark.parametrize('fanout', [-1, 3, 8])
 @pytest.mark.parametrize('replace', [False, True])
 def test_edges_of_weight_zero_are_never_sampled(fanout, replace):
@@ -55,14 +36,6 @@ def test_edges_of_weight_zero_are_never_sampled(fanout, replace):
     assert set(out.node[1:].tolist()) <= {2, 4}
     if not replace or fanout < 0:
         assert sorted(out.node[1:].tolist()) == [2, 4]
-
-
-def test_a_node_whose_edges_weigh_nothing_has_no_neighbours():
-    sampler = NeighborSampler(
-        star(torch.zeros(8)), [4], weight_attr='weight', replace=True
-    )
-    out = sampler.sample_from_nodes(graphs.nodes([0]))
-    assert out.node.tolist() == [0]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,9 @@ import torch
 
 import torch_gsample
 from torch_gsample import SparseSample, ops
+from torch_gsample.csc import CSC
 from torch_gsample.datasets import DebianPackages, GccChangelog, power_law
+from torch_gsample.graph import Graph
 from torch_gsample.rng import make_key, program_scope
 
 PACKAGE = Path(torch_gsample.__file__).parent
@@ -37,14 +39,10 @@ def check_files() -> None:
 
 
 def check_operators() -> None:
-    graph = power_law(1000, 10_000, 200)
-    out = ops.neighbor_sample(
-        graph.indptr,
-        graph.indices,
-        torch.arange(10),
-        [5, 3],
-        key=make_key(12, 3, 4),
-    )
+    csc = power_law(1000, 10_000, 200)
+    graph = Graph.from_csc(CSC(csc.indptr, csc.indices, csc.num_rows))
+    key = make_key(12, 3, 4)
+    out = ops.sample_neighbors(graph, torch.arange(10), [5, 3], key)
     sums = [int(out.node.sum()), int(out.edge.sum())]
     assert sums == SUMS, sums
     assert DebianPackages(homogeneous=True)[0].num_nodes > 0

@@ -333,4 +333,4 @@ def test_batches_are_read_without_spark():
             names |= {alias.name for alias in node.names}
     assert not {
         n for n in names if n.startswith(('pyspark', 'torch_gsample.'))
-    } - {'torch_gsample.ops._check'}
+    } - {'torch_gsample.ops._check', 'torch_gsample.options'}

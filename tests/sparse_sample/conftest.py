@@ -1,5 +1,8 @@
 """What the tests of matrices share."""
 
+import sys
+from types import SimpleNamespace
+
 import pytest
 import torch
 
@@ -18,3 +21,27 @@ def _one_thread():
 @pytest.fixture
 def c(request):
     return case(*request.param)
+
+
+class FakeBlock(SimpleNamespace):
+    """What is written to a block or graph of DGL, which need not be there."""
+
+    def __init__(self, edges, num_src_nodes=None, num_dst_nodes=None):
+        super().__init__(
+            edges=edges,
+            sizes=(num_src_nodes, num_dst_nodes),
+            srcdata={},
+            dstdata={},
+            edata={},
+        )
+
+
+@pytest.fixture
+def fake_dgl(monkeypatch):
+    dgl = SimpleNamespace(
+        NID='nid',
+        EID='eid',
+        create_block=FakeBlock,
+        graph=lambda edges, num_nodes: FakeBlock(edges, num_nodes),
+    )
+    monkeypatch.setitem(sys.modules, 'dgl', dgl)

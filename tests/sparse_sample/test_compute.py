@@ -25,7 +25,7 @@ def test_edges_are_where_dense_has_them(c):
     assert_close(A.to_dense(), c.place * c.count)
     assert_close(A.T.to_dense(), (c.place * c.count).t())
     assert A.dtype == c.place.dtype
-    assert A.num_edges == A.nnz == int(c.count.sum())
+    assert A.num_edges == int(c.count.sum())
     for dim in (0, 1):
         assert torch.equal(A.degree(dim), c.count.sum(dim))
 
@@ -39,7 +39,10 @@ def test_arithmetic_broadcasts_as_dense(c, name):
     for other in (3, 2.5, torch.tensor(1.5), *(random(*s) for s in shapes)):
         if torch.is_tensor(other) and other.dim() > 0:
             other = other.to(c.place.dtype)
-        for out in (function(A, other), getattr(A, name)(other)):
+        outs = [function(A, other)]
+        if name != 'pow':  # it has the operator alone
+            outs.append(getattr(A, name)(other))
+        for out in outs:
             c.assert_edges(out, function(c.place, other).expand(m, n))
         c.assert_edges(
             function(other, A), function(other, c.place).expand(m, n)
@@ -215,7 +218,6 @@ def test_values_are_ones_where_none_are_given(c):
 def test_new_values_keep_the_edges(c):
     A = c.matrix
     c.assert_edges(A.with_value(A.values() * 2), c.place * 2)
-    c.assert_edges(A.apply(lambda v: v.log() + 1), c.place.log() + 1)
     c.assert_edges(-A, -c.place)
-    assert torch.equal(A.apply(torch.sqrt).edge_id, A.edge_id)
+    assert torch.equal(A.with_value(A.values().sqrt()).edge_id, A.edge_id)
     assert torch.equal((A + A).edge_id, A.edge_id)

@@ -4,8 +4,11 @@ import re
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from torch_gsample import SparseSample
+from torch_gsample.sparse_sample import NodeProbs
+from torch_gsample.sparse_sample.select import random_walk_step
 
 NAN = float('nan')
 make = SparseSample
@@ -37,9 +40,11 @@ ERRORS = [
     (lambda A: make.from_csr(long([0, 1]), long([0]), ones(2)),
      ValueError, "from_csr: 'value' must have 1 rows"),
     (lambda A: make.from_data(3), TypeError,
-     "from_data: 'data' must be a Data, HeteroData, EdgeIndex, SparseTensor"),
+     "from_data: 'data' must be a Data, HeteroData, edge_index, EdgeIndex, "),
     (lambda A: make.from_data(long([[0], [0]]), value='w'), TypeError,
      "from_data: the name of a 'value' needs a Data or HeteroData (got T"),
+    (lambda A: make.from_data(A, value='w'), TypeError,
+     "from_data: the name of a 'value' needs a Data or HeteroData (got S"),
     (lambda A: make.from_data(ones(2, 2).to_sparse_bsr((2, 2))), TypeError,
      'from_data: a torch.sparse tensor must be COO, CSR or CSC (got torch.'),
     (lambda A: make.from_data(__import__('torch_geometric').data.Data(
@@ -124,10 +129,36 @@ ERRORS = [
      "labor_sample: 'importance' must have 3 elements (got shape [2])"),
     (lambda A: A.labor_sample(1, -ones(3)), ValueError,
      "labor_sample: 'importance' must be positive and finite"),
-    (lambda A: A.random_walk_step(long([2])), IndexError,
+    (lambda A: random_walk_step(A, long([2])), IndexError,
      "SparseSample: 'cols' must be in [-2, 2) (got 2)"),
-    (lambda A: A.random_walk_step(long([1]), ones(2)), ValueError,
+    (lambda A: random_walk_step(A, long([1]), ones(2)), ValueError,
      "random_walk_step: 'probs' must have 3 elements"),
+    (lambda A: A.top(1, ones(2)), ValueError,
+     "top: 'by' must have 3 elements, one for each edge (got shape [2])"),
+    (lambda A: A.top(long([1])), ValueError,
+     "top: 'k' must have 2 elements, one for each column (got shape [1])"),
+    (lambda A: NodeProbs(long([1.0, -1.0])), ValueError,
+     "NodeProbs: 'probs' must be finite and not negative (got -1.0 at pos"),
+    (lambda A: NodeProbs(long([NAN])), ValueError,
+     "NodeProbs: 'probs' must be finite and not negative (got nan at pos"),
+    (lambda A: NodeProbs(ones(2)).sample(-1, replace=True), ValueError,
+     "sample_nodes: 'k' must not be negative (got -1)"),
+    # Functions of torch
+    (lambda A: torch.add(A, A, alpha=2), ValueError,
+     "add: 'alpha' is not supported (got 2)"),
+    (lambda A: F.softmax(A), ValueError, "softmax: 'dim' must be given"),
+    (lambda A: torch.stack([A, A], 0), ValueError,
+     'stack: matrices are stacked along a last dimension of their values, '
+     "'dim=-1' (got 0)"),
+    (lambda A: torch.stack([A, A], dim=-2), ValueError,
+     'stack: matrices are stacked along a last dimension of their values, '
+     "'dim=-1' (got -2)"),
+    (lambda A: torch.stack([torch.stack([A, A])] * 2, 1), ValueError,
+     "stack: matrices of features are stacked with 'dim=-1' (got 1)"),
+    (lambda A: torch.stack([A, ones(3)]), TypeError,
+     'stack: all must be SparseSample (got Tensor)'),
+    (lambda A: torch.stack([A, A[:, [0]]]), ValueError,
+     'stack: two matrices must have the same edges'),
     # Finalize
     (lambda A: A.to_torch_sparse(torch.strided), ValueError,
      "to_torch_sparse: 'layout' must be torch.sparse_coo, torch.sparse_csr"),

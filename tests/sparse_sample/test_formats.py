@@ -1,8 +1,5 @@
 """Other formats, read and written."""
 
-import sys
-from types import SimpleNamespace
-
 import pytest
 import torch
 from torch_geometric import EdgeIndex
@@ -106,8 +103,8 @@ def test_csc_keeps_the_edges_of_its_permutation():
     indptr, indices, perm = ops.coo_to_csc(ROW, COL, 4, 4)
     graph = CSC(indptr, indices, 4, perm)
     A = SparseSample.from_data(graph)
-    assert torch.equal(ROW[A.edge_id], A.row_of_edge())
-    assert torch.equal(COL[A.edge_id], A.column_of_edge())
+    ends = torch.stack([ROW, COL])[:, A.edge_id]
+    assert torch.equal(torch.stack(A.edges()), ends)
 
 
 def test_a_matrix_is_itself(c):
@@ -188,30 +185,6 @@ def test_sparse_tensors_there_and_back(c):
     c.assert_edges(SparseSample.from_data(data), c.place)
 
 
-class FakeBlock(SimpleNamespace):
-    """What is written to a block or graph of DGL, which need not be there."""
-
-    def __init__(self, edges, num_src_nodes=None, num_dst_nodes=None):
-        super().__init__(
-            edges=edges,
-            sizes=(num_src_nodes, num_dst_nodes),
-            srcdata={},
-            dstdata={},
-            edata={},
-        )
-
-
-@pytest.fixture
-def fake_dgl(monkeypatch):
-    dgl = SimpleNamespace(
-        NID='nid',
-        EID='eid',
-        create_block=FakeBlock,
-        graph=lambda edges, num_nodes: FakeBlock(edges, num_nodes),
-    )
-    monkeypatch.setitem(sys.modules, 'dgl', dgl)
-
-
 @pytest.mark.parametrize('by_row', [False, True])
 def test_blocks_have_columns_first_and_edges_with_their_values(
     fake_dgl, by_row
@@ -220,7 +193,7 @@ def test_blocks_have_columns_first_and_edges_with_their_values(
     cols = torch.tensor([2, 3, 0])  # node 3 is a row, too
     by_source = SparseSample.from_coo(COL, ROW, WEIGHT)
     part = by_source[cols, :].T if by_row else A[:, cols]
-    block = part.to_dgl_block()
+    block = part.to_dgl(block=True)
     assert block.sizes == (3, 3)
     assert block.srcdata['nid'].tolist() == [2, 3, 0]
     assert block.dstdata['nid'].tolist() == [2, 3, 0]
@@ -238,13 +211,13 @@ def test_blocks_have_columns_first_and_edges_with_their_values(
     assert sorted(edge.tolist()) == [0, 2, 3]
     assert torch.equal(ends, torch.stack([ROW, COL])[:, edge])
     assert torch.equal(block.edata['w'], WEIGHT[edge])
-    block = A[:, [0]].with_value(None).to_dgl_block()
+    block = A[:, [0]].with_value(None).to_dgl(block=True)
     assert block.sizes == (3, 1)
     assert block.srcdata['nid'].tolist() == [0, 3, 2]
     assert block.dstdata['nid'].tolist() == [0]
     assert 'w' not in block.edata
-    with pytest.raises(ValueError, match="to_dgl_block: 'seeds' must be dist"):
-        A[:, [0, 0]].to_dgl_block()
+    with pytest.raises(ValueError, match="to_dgl: 'seeds' must be distinct"):
+        A[:, [0, 0]].to_dgl(block=True)
 
 
 def test_graphs_of_dgl_are_square_and_keep_ids(fake_dgl):
@@ -252,23 +225,23 @@ def test_graphs_of_dgl_are_square_and_keep_ids(fake_dgl):
         SparseSample.from_coo(ROW, COL, WEIGHT),
         SparseSample.from_coo(COL, ROW, WEIGHT).T,
     ):
-        graph = A.to_dgl_graph()
+        graph = A.to_dgl()
         edge = graph.edata['eid']
         assert graph.sizes[0] == 4
         assert torch.equal(
             torch.stack(graph.edges), torch.stack([ROW, COL])[:, edge]
         )
         assert torch.equal(graph.edata['w'], WEIGHT[edge])
-    with pytest.raises(ValueError, match='to_dgl_graph: the matrix must be s'):
-        A[:, [0]].to_dgl_graph()
+    with pytest.raises(ValueError, match="to_dgl: without 'block', the matr"):
+        A[:, [0]].to_dgl()
 
 
 def test_dgl_graphs_and_blocks():
     dgl = pytest.importorskip('dgl')
     A = SparseSample.from_coo(ROW, COL, WEIGHT)
-    graph = A.to_dgl_graph()
+    graph = A.to_dgl()
     assert torch.equal(graph.edata['w'], WEIGHT[graph.edata[dgl.EID]])
-    block = A[:, [2, 0]].to_dgl_block()
+    block = A[:, [2, 0]].to_dgl(block=True)
     assert block.num_dst_nodes() == 2
     edge = block.edata[dgl.EID]
     u, v = block.edges()

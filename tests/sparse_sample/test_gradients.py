@@ -39,7 +39,6 @@ OPERATORS = {
     'matmul_left': (lambda A, x: x @ A, (2, M)),
     'sddmm_left': (lambda A, x: A * A.sddmm(x, random(N, 2) * 0 + 2), (M, 2)),
     'sddmm_right': (lambda A, x: A * A.sddmm(random(M, 2) * 0 + 2, x), (N, 2)),
-    'apply': (lambda A, x: (A * x).apply(torch.sin), (M, N)),
     'slice': (lambda A, x: (A * x)[[5, 0, 0], [1, 1, 2, 0]], (M, N)),
     'masked': (lambda A, x: (A * x).masked(A.coo()[0] > 1), (M, N)),
     'compact': (lambda A, x: (A * x).compact(), (M, N)),

@@ -42,7 +42,8 @@ def pass_sampler(A, seeds, fanouts, features, W1, W2, W3):
         att2 = sub_A * (U2 @ V2.T)
         att3 = sub_A.div(sub_A.sum(dim=0), dim=0)
         att = torch.stack([att1, att2, att3], dim=-1)
-        bias = att.apply(lambda v: F.relu(v @ F.softmax(W3, dim=0)) + 1e-7)
+        mixed = att.values() @ F.softmax(W3, dim=0)
+        bias = att.with_value(F.relu(mixed) + 1e-7)
         sample_A = bias.individual_sample(k, bias)
         frontiers = sample_A.row()
         layers.append(sample_A)
@@ -90,7 +91,7 @@ def test_ladies():
         # Weights are a / p, but for the factor of their column.
         edge = layer.edge_id
         probs = (A[:, layer.col_ids] ** 2).sum(dim=1)
-        plain = layer.with_value(A.value[edge] / probs[layer.row_of_edge()])
+        plain = layer.with_value(A.value[edge] / probs[layer.edges()[0]])
         assert_close(plain.div(plain.sum(0), 0).value, layer.value)
 
 
@@ -104,7 +105,7 @@ def test_pass():
     frontiers, layers = pass_sampler(A, SEEDS, [4, 3], features, *parameters)
     assert_chained(layers, frontiers)
     first = layers[0]
-    u, v, a = first.row_of_edge(), first.column_of_edge(), A.value
+    u, v, a = *first.edges(), A.value
     dots = [(features[u] @ w * (features[v] @ w)).sum(1) for w in (W1, W2)]
     a = a[first.edge_id]
     terms = [dots[0] * a, dots[1] * a, a / A.sum(dim=0)[v]]

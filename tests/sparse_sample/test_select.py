@@ -9,6 +9,7 @@ from tests.sparse_sample.cases import case, with_cases
 from torch_gsample import NeighborSampler, SparseSample
 from torch_gsample.rng import batch_scope, make_key, program_scope
 from torch_gsample.sparse_sample.labor import importance_of, inclusion
+from torch_gsample.sparse_sample.select import random_walk_step
 from torch_gsample.testing import random_graph
 
 
@@ -26,8 +27,9 @@ def assert_part_of(S, A):
     index = torch.tensor(
         [at[e] for e in S.edge_id.tolist()], dtype=torch.int64
     )
-    assert torch.equal(S.row_of_edge(), A.row_of_edge()[index])
-    assert torch.equal(S.column_of_edge(), A.column_of_edge()[index])
+    assert torch.equal(
+        torch.stack(S.edges()), torch.stack(A.edges())[:, index]
+    )
     assert torch.equal(S.values(), A.values()[index])
 
 
@@ -92,7 +94,7 @@ def test_collective_samples_are_valid(c, k):
     assert S.num_cols == A.num_cols
     assert bool((S.degree(1) > 0).all())
     # All edges of a sampled row are kept.
-    kept = torch.isin(A.row_of_edge(), S.row())
+    kept = torch.isin(A.edges()[0], S.row())
     assert S.num_edges == int(kept.sum())
 
 
@@ -115,7 +117,7 @@ def test_collective_samples_with_probabilities():
 def test_collective_frequencies_follow_their_probabilities():
     A = SparseSample.from_coo(torch.arange(4), torch.zeros(4).long())
     probs, size = torch.tensor([0.1, 0.2, 0.3, 0.4]).double(), 20_000
-    rows = A.collective_sample(size, probs, replace=True).row_of_edge()
+    rows = A.collective_sample(size, probs, replace=True).edges()[0]
     count = torch.bincount(rows, minlength=4)
     error = (probs * (1 - probs) / size).sqrt()
     assert bool(((count / size - probs).abs() < 4 * error).all())
@@ -147,7 +149,7 @@ def test_nothing_is_sampled_of_nothing():
     assert A.collective_sample(2, torch.zeros(3)).num_edges == 0
     assert A.labor_sample(2).num_edges == 0
     walkers = torch.tensor([2, 0, 2])
-    assert torch.equal(A.random_walk_step(walkers), walkers)
+    assert torch.equal(random_walk_step(A, walkers), walkers)
 
 
 def draws(A):
@@ -157,7 +159,7 @@ def draws(A):
         A.individual_sample(3, A.value, replace=True).edge_id,
         A.collective_sample(9, A.sum(1)).edge_id,
         A.labor_sample(2).edge_id,
-        A.random_walk_step(torch.arange(A.num_cols)),
+        random_walk_step(A, torch.arange(A.num_cols)),
     ]
 
 
@@ -214,21 +216,21 @@ def test_columns_of_one_node_draw_alike_and_walkers_do_not():
     S = A[:, [5, 5]].individual_sample(3)
     first, second = S.edge_id.view(2, -1)
     assert torch.equal(first, second)
-    steps = A.random_walk_step(torch.full((200,), 5))
+    steps = random_walk_step(A, torch.full((200,), 5))
     assert steps.unique().numel() > 3
 
 
 def test_steps_of_walks_follow_edges():
     A = case('isolated').matrix
     walkers = torch.tensor([0, 1, 2, 3, 4, 1], dtype=torch.int32)
-    out = A.random_walk_step(walkers)
+    out = random_walk_step(A, walkers)
     row, col = A.coo()
     edges = set(zip(row.tolist(), col.tolist(), strict=True))
     for node, to in zip(walkers.tolist(), out.tolist(), strict=True):
         assert (to, node) in edges or (to == node and node in (2, 3))
     A = graph()
     probs = (A.coo()[0] < 20).double()
-    out = A.random_walk_step(torch.arange(40).repeat(20), probs)
+    out = random_walk_step(A, torch.arange(40).repeat(20), probs)
     assert int(out.max()) < 20
 
 
@@ -237,7 +239,7 @@ def test_steps_of_walks_in_a_part_are_by_position():
     A = SparseSample.from_coo(row, col, shape=(10, 10))
     rows, cols = torch.tensor([2, 9, 7]), torch.tensor([9, 7, 0])
     part = A[rows, cols]
-    out = part.random_walk_step(torch.tensor([1, 0, 2]))
+    out = random_walk_step(part, torch.tensor([1, 0, 2]))
     assert rows[out[:2]].tolist() == [2, 7]
     assert out.tolist() == [0, 2, 2]  # column 2 has no edge
 

@@ -5,7 +5,6 @@ import torch
 
 from tests.sparse_sample.cases import GRAPHS, case
 from torch_gsample import SparseSample
-from torch_gsample.sparse_sample.show import Show
 
 
 def test_repr_says_what_a_matrix_holds():
@@ -32,7 +31,7 @@ def test_html_lists_the_first_edges():
 
 def test_html_is_escaped(monkeypatch):
     A = SparseSample.from_coo(torch.arange(1), torch.arange(1))
-    monkeypatch.setattr(Show, '__repr__', lambda self: '<b>&')
+    monkeypatch.setattr(SparseSample, '__repr__', lambda self: '<b>&')
     assert '<caption>&lt;b&gt;&amp;</caption>' in A._repr_html_()
 
 

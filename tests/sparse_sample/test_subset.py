@@ -34,14 +34,6 @@ def test_of_many_equal_edges_the_first_are_kept():
     assert A.top(7).edge_id.tolist() == list(range(7))
 
 
-def test_bad_numbers_of_the_greatest_edges():
-    A = SparseSample.from_coo(*torch.tensor([[0, 1], [1, 1]]), shape=(2, 2))
-    with pytest.raises(ValueError, match="top: 'by' must have 2 elements"):
-        A.top(1, torch.ones(3))
-    with pytest.raises(ValueError, match="top: 'k' must have 2 elements"):
-        A.top(torch.tensor([1]))
-
-
 @pytest.mark.parametrize('transposed', [False, True])
 def test_induced_subgraphs_of_a_part_keep_ids(transposed):
     generator = torch.Generator().manual_seed(1)
@@ -56,8 +48,8 @@ def test_induced_subgraphs_of_a_part_keep_ids(transposed):
     assert torch.equal(out.col_ids, part.col_ids[nodes])
     assert torch.equal(out.to_dense(), want.to_dense())
     ends = (col, row) if transposed else (row, col)
-    assert torch.equal(out.row_of_edge(), ends[0][out.edge_id])
-    assert torch.equal(out.column_of_edge(), ends[1][out.edge_id])
+    want = torch.stack(ends)[:, out.edge_id]
+    assert torch.equal(torch.stack(out.edges()), want)
 
 
 def test_batches_are_induced_block_by_block():

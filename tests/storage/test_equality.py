@@ -54,6 +54,19 @@ def samplers(folder, data, fanouts, options, write):
     return (reading, want[0]), (streaming, want[1])
 
 
+def both_sample(graph, fanouts, want, inputs, **options):
+    """Asserts that both samplers on disk draw what one in memory does."""
+    for kind in (RandomReadSampler, StreamingSampler):
+        sampler = kind(graph, fanouts, seed=1, rng_scope='epoch', **options)
+        if kind is StreamingSampler:
+            sampler.prepare_epoch(inputs, 0)
+        disk.assert_same(
+            sampler.sample_from_nodes(inputs),
+            want.sample_from_nodes(inputs),
+            want.edge_permutation,
+        )
+
+
 def check(data, seeds, fanouts, options, node_type=None, **write):
     time = torch.arange(len(seeds)) * 5 % 23
     time = time if options.get('temporal') else None
@@ -142,7 +155,6 @@ def test_changes_of_gcc_are_equal():
             del store.time
     node_type = edge_types[0][2]
     fanouts = graphs.each(data, [5, 3])
-    options = {'temporal': True, 'temporal_strategy': 'last'}
     with tempfile.TemporaryDirectory() as folder:
         graph = disk.ChunkedGraph.write(
             Path(folder) / 'g',
@@ -161,21 +173,7 @@ def test_changes_of_gcc_are_equal():
         seeds = torch.arange(0, data[node_type].num_nodes, 997)
         time = torch.full((len(seeds),), 10_000)
         inputs = graphs.nodes(seeds, node_type, time)
-        for kind in (RandomReadSampler, StreamingSampler):
-            sampler = kind(
-                graph,
-                fanouts,
-                temporal_strategy=options['temporal_strategy'],
-                seed=1,
-                rng_scope='epoch',
-            )
-            if kind is StreamingSampler:
-                sampler.prepare_epoch(inputs, 0)
-            disk.assert_same(
-                sampler.sample_from_nodes(inputs),
-                want.sample_from_nodes(inputs),
-                want.edge_permutation,
-            )
+        both_sample(graph, fanouts, want, inputs, temporal_strategy='last')
 
 
 @pytest.mark.parametrize('disjoint', [False, True])
@@ -196,15 +194,7 @@ def test_edges_without_ids_have_their_positions(tmp_path):
     data = Data(edge_index=torch.stack([row, col]), num_nodes=60)
     want = disk.in_memory(data, [3, 2], **options)
     inputs = graphs.nodes(torch.arange(0, 60, 3))
-    for kind in (RandomReadSampler, StreamingSampler):
-        sampler = kind(graph, [3, 2], **options)
-        if kind is StreamingSampler:
-            sampler.prepare_epoch(inputs, 0)
-        disk.assert_same(
-            sampler.sample_from_nodes(inputs),
-            want.sample_from_nodes(inputs),
-            want.edge_permutation,
-        )
+    both_sample(graph, [3, 2], want, inputs)
 
 
 def test_edges_as_seeds_are_equal(tmp_path):

@@ -9,7 +9,8 @@ import time
 import pytest
 import torch
 
-from tests.loader.batches import run, stop_workers, values
+from tests.fresh import FORKS
+from tests.loader.batches import run, values
 from tests.samplers import graphs
 from tests.storage import disk
 from torch_gsample.loader import NeighborLoader
@@ -72,7 +73,7 @@ def test_batches_are_those_of_a_graph_in_memory(
 def test_workers_that_are_spawned_give_the_same(tmp_path, kind):
     """They have nothing but a pickled sampler."""
     data, sampler, want = make(tmp_path, kind)
-    out = loader(data, sampler, num_workers=1, multiprocessing_context='spawn')
+    out = loader(data, sampler, num_workers=1, multiprocessing_context=FORKS)
     assert run(out) == run(loader(data, want))
 
 
@@ -262,9 +263,7 @@ def test_a_fork_leaves_the_results(tmp_path):
 
 def test_workers_that_end_early_leave_the_results(tmp_path):
     data, sampler, _ = make(tmp_path, 'streaming')
-    batches = iter(loader(data, sampler, num_workers=2))
-    values(next(batches))
-    stop_workers(batches)
+    values(next(iter(loader(data, sampler, num_workers=2))))
     assert sampler._disk.exists()
     sampler._results.clear()
     sampler.sample_from_nodes(graphs.nodes([5, 7]))

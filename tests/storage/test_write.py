@@ -280,7 +280,7 @@ ARGUMENTS = {
     "'alignment' must be a power of 2 from 512": {'alignment': 1000},
     "'memory_limit' must be at least 6 times": {'memory_limit': 1 << 30},
     "'weight_attr' 'w' is no edge-level attribute": {'weight_attr': 'w'},
-    'must have the shape [2, num_edges] (got [3, 1])': {
+    'must have shape [2, num_edges] (got [3, 1])': {
         'data': torch.zeros(3, 1).long()
     },
     'must be a graph, a tensor, batches of edges, or paths': {'data': 5},

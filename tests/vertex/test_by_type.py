@@ -7,8 +7,9 @@ import torch.nn.functional as F
 from tests import reference
 from tests.ops.vertex_map_errors import UNIT, by_type_arguments
 from tests.vertex.programs import PROGRAMS, E, N, expected, features, graph
-from torch_gsample.vertex import Loops, mean, nn, relations, vertex_program
-from torch_gsample.vertex.relations import Level
+from torch_gsample.vertex import Loops, mean, nn, vertex_program
+from torch_gsample.vertex.kernels import relations
+from torch_gsample.vertex.kernels.relations import Level
 
 GSAMPLE = torch.ops.gsample
 ROWS = torch.randn(6, 4, dtype=torch.float64)

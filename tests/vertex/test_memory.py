@@ -8,8 +8,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from tests.vertex.programs import PROGRAMS, features
-from torch_gsample.codegen.vertex_unit import DESTINATION
-from torch_gsample.vertex import nn, operator
+from torch_gsample.codegen.unit import DESTINATION
+from torch_gsample.vertex import nn
+from torch_gsample.vertex.kernels import operator
 
 N, C, HEADS, RELATIONS = 300, 64, 8, 4
 

@@ -143,7 +143,7 @@ def test_a_message_of_the_user_is_what_a_layer_computes(name, where):
 
 @pytest.mark.parametrize('name', ['gat', 'gcn', 'appnp-weights', 'rgcn'])
 def test_a_compiled_layer_is_one_graph(name):
-    for program in program_module._programs:
+    for program in program_module._programs.values():
         program.plans.clear()
     torch._dynamo.reset()
     compare(

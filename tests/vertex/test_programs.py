@@ -11,7 +11,8 @@ from tests.vertex.programs import (
     features,
     graph,
 )
-from torch_gsample.vertex.text import explanation, program_text
+from torch_gsample.vertex import vertex_program
+from torch_gsample.vertex.plan.text import explanation, program_text
 
 GOLDEN = Path(__file__).with_name('golden')
 
@@ -70,6 +71,21 @@ def test_the_typed_program(request, name):
     if request.config.getoption('--update-golden'):
         path.write_text(text)
     assert path.read_text() == text
+
+
+@vertex_program
+def larger(v):
+    return sum(torch.maximum(e.src.x, e.y) for e in v.inedges)
+
+
+def test_equal_operands_of_a_maximum_share_its_gradient():
+    edge_index = graph()
+    x = torch.arange(7.0).view(-1, 1).requires_grad_()
+    y = x.detach()[edge_index[0]].requires_grad_()
+    larger(edge_index, x=x, y=y).sum().backward()
+    row, _ = edge_index
+    assert torch.equal(y.grad, torch.full_like(y, 0.5))
+    assert torch.equal(x.grad.view(-1), row.bincount(minlength=7) / 2)
 
 
 def test_the_explanation_has_the_text_of_the_kernels():

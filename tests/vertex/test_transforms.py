@@ -13,14 +13,16 @@ import torch_gsample as gsample
 from tests.vertex.programs import PROGRAMS, E, N, features, graph
 from tests.vertex.test_nn import LAYERS, layers
 from torch_gsample import SparseSample, ops
+from torch_gsample.codegen import unit
+from torch_gsample.codegen.edge_map import edge_map
 from torch_gsample.codegen.expression import apply, operand
 from torch_gsample.codegen.kernel import EdgeKernel
-from torch_gsample.codegen.program import Operand, Program, Role
+from torch_gsample.codegen.unit import Leaf
 from torch_gsample.compiler.backend import backend
 from torch_gsample.ops._gradient import formulas
 from torch_gsample.vertex import Loops, nn
-from torch_gsample.vertex.operator import run_unit
-from torch_gsample.vertex.relations import Level
+from torch_gsample.vertex.kernels.operator import run_unit
+from torch_gsample.vertex.kernels.relations import Level
 
 GRAPH = graph()
 TYPES = torch.arange(E) % 3
@@ -38,9 +40,9 @@ WEIGHT, OTHER, FACTOR = normal(3, 3, 2), normal(N, 2), normal(E)
 FLOAT = torch.float64
 #: x[e] * y[e]
 PRODUCT = EdgeKernel(
-    Program(
+    edge_map(
         apply('mul', operand(0, FLOAT), operand(1, FLOAT)),
-        (Operand(Role.EDGE, FLOAT), Operand(Role.EDGE, FLOAT)),
+        (Leaf('', unit.EDGE, FLOAT), Leaf('', unit.EDGE, FLOAT)),
     )
 )
 

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from torch_gsample.sparse_sample import RowProbs, SparseSample
+from torch_gsample.sparse_sample import NodeProbs, SparseSample
 
 
 def fastgcn(
     A: SparseSample,
     seeds: Tensor,
     fanouts: Sequence[int],
-    probs: RowProbs | None = None,
+    probs: NodeProbs | None = None,
 ) -> list[SparseSample]:
     r"""Samples the nodes of each layer independently of the other layers.
 
@@ -31,8 +31,8 @@ def fastgcn(
         A (SparseSample): The graph, ``[num_nodes, num_nodes]``.
         seeds (torch.Tensor): int64 ``[num_seeds]``.
         fanouts (Sequence[int]): Draws a layer.
-        probs (RowProbs, optional): :math:`q`, prepared for many calls:
-            ``RowProbs((A**2).sum(dim=1))``, which is also the default.
+        probs (NodeProbs, optional): :math:`q`, prepared for many calls:
+            ``NodeProbs((A**2).sum(dim=1))``, which is also the default.
 
     Returns:
         List[SparseSample]: ``row_ids`` of each are the sampled nodes; a node
@@ -49,7 +49,7 @@ def fastgcn(
                 [0.5000, 0.5000]])
     """
     if probs is None:  # a graph in pinned memory is summed by the CPU
-        probs = RowProbs((A**2).sum(dim=1).to(seeds.device))
+        probs = NodeProbs((A**2).sum(dim=1).to(seeds.device))
     layers = []
     for k in fanouts:
         S = A[probs.sample(k, replace=True), seeds].compact()

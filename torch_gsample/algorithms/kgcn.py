@@ -65,5 +65,5 @@ def kgcn(
         user = user[S.coo()[1]]
         score = (user * relation[edge_type[S.edge_id]]).sum(dim=1)
         layers.append(S.with_value(score).softmax(dim=0))
-        seeds = S.row_of_edge()
+        seeds = S.edges()[0]
     return layers

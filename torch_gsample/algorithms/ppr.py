@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from torch_gsample.sparse_sample import SparseSample
-from torch_gsample.sparse_sample.extract import ids_at
+from torch_gsample.sparse_sample.ids import ids_at
 
 
 def approximate_ppr(
@@ -32,7 +32,7 @@ def approximate_ppr(
         A (SparseSample): ``[N, N]``, values not negative.
         seeds (torch.Tensor): int64 ``[num_seeds]``.
         alpha (float, optional): Probability to go back to the seed.
-        eps (float, optional): :math:`\epsilon`, of the residues that are left.
+        eps (float, optional): :math:`\epsilon`, of the remaining residues.
 
     Returns:
         SparseSample: float64 ``[N, num_seeds]``, the nodes that pushed and

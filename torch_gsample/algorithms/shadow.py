@@ -8,6 +8,7 @@ from torch import Tensor
 
 from torch_gsample import ops
 from torch_gsample.algorithms.ppr import approximate_ppr
+from torch_gsample.ops import _check
 from torch_gsample.rng import current_program
 from torch_gsample.sparse_sample import SparseSample
 
@@ -42,7 +43,7 @@ def shadow(
 
     Args:
         A (SparseSample): ``[N, N]``.
-        seeds (torch.Tensor): int64 ``[num_seeds]``; a duplicate draws anew.
+        seeds (torch.Tensor): int64 ``[num_seeds]``; a duplicate draws again.
         fanouts (List[int]): In-neighbours of each node at each hop.
         replace (bool, optional): Whether to draw with replacement.
 
@@ -77,19 +78,21 @@ def shadow_nodes(
     key, call_id = current_program()
     for _ in fanouts[1:]:
         current_program()  # each hop takes a number
-    layout = A.csc
-    sample = ops.neighbor_sample(
-        layout.indptr,
-        layout.indices,
-        seeds,
-        fanouts,
-        key=key,
-        call_id=call_id,
-        replace=replace,
-        disjoint=True,
+    layout, num_nodes = A.csc, A.shape[1]
+    _, _, node, _, batch, _ = _check.call(
+        torch.ops.gsample.sample_neighbors.default,
+        [layout.indptr, layout.indices],
+        [0, 0],
+        [num_nodes],
+        [_check.node_ids('shadow', 'seeds', seeds, num_nodes, seeds.device)],
+        _check.fanouts('shadow', 'fanouts', fanouts),
+        key,
+        call_id,
+        replace,
+        True,  # disjoint
         return_edge_id=False,
     )
-    return _by_block(sample.node, sample.batch, seeds.numel())
+    return _by_block(node, batch, seeds.numel())
 
 
 def shadow_ppr(
@@ -108,7 +111,7 @@ def shadow_ppr(
     Args:
         A (SparseSample): ``[N, N]``.
         seeds (torch.Tensor): int64 ``[num_seeds]``.
-        k (int): Nodes of each subgraph beside its seed, at most.
+        k (int): Nodes of each subgraph without its seed, at most.
         alpha (float, optional): Probability to go back to the seed.
         eps (float, optional): Of the scores.
 

@@ -7,9 +7,9 @@ from datetime import date
 from pathlib import Path
 
 _PACKAGES = (
-    *('torch', 'torch_gsample', 'torch-geometric', 'pyg-lib'),
-    *('torch-sparse', 'torch-cluster', 'dgl'),
-)
+    'torch torch_gsample torch-geometric pyg-lib torch-sparse torch-cluster '
+    'dgl'
+).split()
 
 
 def versions() -> dict[str, str]:

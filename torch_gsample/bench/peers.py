@@ -13,7 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.sampler import NodeSamplerInput
 
-from torch_gsample.formats import CSC
+from torch_gsample.csc import CSC
 
 Call = Callable[[int], object]
 
@@ -27,7 +27,7 @@ def dgl_module() -> Any:
     """Returns DGL if it is installed."""
     try:
         import dgl
-    except Exception:  # it fails in many ways beside a newer torch
+    except Exception:  # it fails in many ways with a newer torch
         return None
     return dgl
 

@@ -1,4 +1,4 @@
-"""What is measured: four tasks, each beside those that can do it."""
+"""The four measured tasks, and the libraries that can do each."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,8 +11,9 @@ import torch_gsample
 from torch_gsample import SparseSample, algorithms, ops
 from torch_gsample.bench import peers
 from torch_gsample.bench.timing import Timing, compare
+from torch_gsample.csc import CSC
 from torch_gsample.datasets import power_law
-from torch_gsample.formats import CSC
+from torch_gsample.graph import Graph
 from torch_gsample.loader import NeighborLoader
 from torch_gsample.rng import make_key, program_scope
 
@@ -73,7 +74,7 @@ def run_tasks(
 
     Args:
         threads (List[int]): The numbers of threads.
-        max_seconds (float): What a row may take, beside preparation.
+        max_seconds (float): Time limit of a row, without its preparation.
         quick (bool, optional): Whether to take small graphs.
     """
     size = _QUICK if quick else _FULL
@@ -103,13 +104,11 @@ def _permutation(graph: CSC) -> torch.Tensor:
 
 def _neighbors(graph: CSC, size: _Size) -> dict[str, Call]:
     batches = list(_permutation(graph).split(size.seeds)[: size.batches])
+    known = Graph.from_csc(graph)
 
     def ours(i: int) -> object:
         seeds = batches[i % len(batches)]
-        key = make_key(0, 0, i)
-        return ops.neighbor_sample(
-            graph.indptr, graph.indices, seeds, _FANOUTS, key=key
-        )
+        return ops.sample_neighbors(known, seeds, _FANOUTS, make_key(0, 0, i))
 
     others = peers.neighbor_samplers(graph, _data(graph), batches, _FANOUTS)
     return {OURS: ours, **others}

@@ -98,7 +98,7 @@ def _seeds(
     """Returns the given seeds, or different ones drawn by chance."""
     if args.seeds is not None:
         return torch.tensor(args.seeds)
-    size = sampler.graph.num_nodes[node_type]
+    size = sampler.graph.counts[node_type]
     generator = torch.Generator().manual_seed(args.seed)
     return torch.randperm(size, generator=generator)[: args.num_seeds]
 

@@ -1,316 +1,370 @@
-"""The C++ text of a kernel. The same program gives the same text."""
+"""The C++ source of a unit.
 
+A kernel of a vertex program runs over vertices. A vertex is computed by one
+thread, its edges in order, so the result does not depend on threads. Edges are
+scanned as often as aggregates need each other; the values of an edge stay in
+registers and small arrays. The loops of edge maps are in ``cpp_edges.py``.
+"""
+
+import hashlib
 from pathlib import Path
 
-from torch_gsample.codegen.body import Body
-from torch_gsample.codegen.expression import CPP_TYPES
-from torch_gsample.codegen.program import Program, Role
+import torch
 
-#: What every kernel begins with.
-PREAMBLE = """\
+from torch_gsample.codegen.cpp_edges import (
+    CHECKS,
+    REDUCE_COLUMNS,
+    edge_map_lines,
+    in_lanes,
+)
+from torch_gsample.codegen.edge_map import text_of
+from torch_gsample.codegen.expression import CPP_TYPES, Expression
+from torch_gsample.codegen.loops import Block, Sink
+from torch_gsample.codegen.prefetch import (
+    EDGE_ROW,
+    WALK,
+    ask,
+    ask_to_write,
+)
+from torch_gsample.codegen.unit import (
+    AGGREGATES,
+    EDGE,
+    PARAMETER,
+    Types,
+    Unit,
+    operands_of,
+    ordered,
+)
+
+#: Flags of the compiler for kernels over vertices. Comparisons that may be of
+#: NaN are vectorised.
+_FLAGS = ('-O3', '-fno-trapping-math')
+
+#: What kernels for the CPU and a GPU compute with.
+MATH = Path(__file__).with_name('kernel_math.h').read_text()
+
+#: What every kernel for the CPU begins with.
+INCLUDES = """\
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <type_traits>
+"""
+
+#: What kernels over vertices have, too.
+VERTICES = (
+    """
+#define GSAMPLE_INLINE inline
+
+// Loops that set or copy a row stay loops: calls take longer than short rows.
+#pragma GCC optimize("no-tree-loop-distribute-patterns")
 
 namespace {
 
-constexpr int64_t kBlock = 1024;  // edges whose indices are checked together
+using std::memcpy;
 
-// Whether `count` numbers of an index are in [low, high).
-template <typename index_t>
-bool inside(const index_t* index, int64_t count, int64_t low, int64_t high) {
-  index_t least = std::numeric_limits<index_t>::max();
-  index_t most = std::numeric_limits<index_t>::min();
-#pragma omp simd reduction(min : least) reduction(max : most)
-  for (int64_t i = 0; i < count; ++i) {
-    least = index[i] < least ? index[i] : least;
-    most = index[i] > most ? index[i] : most;
-  }
-  return count == 0 || (least >= low && most < high);
+"""
+    + MATH
+    + """
+// The sum of n numbers. Its order does not depend on how wide vectors are.
+template <int n, typename T>
+inline T sum_of(const T* x) {
+  constexpr int kLanes = lanes_of(n), kWhole = n / kLanes * kLanes;
+  T part[kLanes] = {};
+  for (int i = 0; i < kWhole; i += kLanes)
+#pragma omp simd
+    for (int j = 0; j < kLanes; ++j)
+      part[j] += x[i + j];
+  for (int j = kWhole; j < n; ++j)
+    part[j - kWhole] += x[j];
+  return folded<kLanes>(part);
 }
-
-// Negative positions count from the end.
-inline int64_t wrapped(int64_t i, int64_t size) {
-  return i < 0 ? i + size : i;
-}
-
+"""
+    + WALK
+    + """
 }  // namespace
 """
-
-#: What kernels that reduce columns of single values have, too.
-REDUCE_COLUMNS = Path(__file__).with_name('reduce_columns.h').read_text()
+)
 
 _HEAD = """
 // {text}
-// Runs over {range}.
-// Returns 1 for an index that is out of range, 2 for pointers that descend.
+// Runs over {range} [begin, end). Returns 1 for an index that is out of range,
+// 2 for pointers that descend.
 extern "C" int gsample_kernel(int64_t begin,
                               int64_t end,
-                              int64_t edges,
-                              const void* const* data,
                               const int64_t* sizes,
-                              void* to) {{
+                              const void* const* graph,
+                              const void* const* data,
+                              void* const* to) {{
   using T = {type};
-  constexpr int F = {features};
-  T* const out = static_cast<T*>(to);
+"""
+
+_GRAPH = """\
+  using I = {index};
+  const I* const indptr = static_cast<const I*>(graph[0]);
+  const I* const indices = static_cast<const I*>(graph[1]);
+  const I* const edge_id = static_cast<const I*>(graph[2]);
+  const I* const order = static_cast<const I*>(graph[3]);
+"""
+
+_VERTEX = """\
+  for (int64_t i = begin; i < end; ++i) {
+    const int64_t v = order == nullptr ? i : order[i];
+    const int64_t first = indptr[v], last = indptr[v + 1];
 """
 
 _EDGES = """\
-  for (int64_t base = begin; base < end; base += kBlock) {
-    const int64_t stop = std::min(base + kBlock, end);
-    CHECKS
-EACH
-  }
-  return 0;
-}
+    for (int64_t k = first; k < last; ++k) {
+      const int64_t u = indices[k];
 """
 
-_MAP_EDGES = """\
-#pragma omp simd
-    for (int64_t e = base; e < stop; ++e)
-      edge(e, 0, [&](T value, int f) { out[e * F + f] = value; });"""
-_ADD_EDGES = """\
-    for (int64_t e = base; e < stop; ++e)
-      add(e, 0);"""
-_ADD_COLUMN = """\
-      for (int64_t e = P[col]; e < P[col + 1]; ++e)
-        add(e, col);"""
 
-# One thread adds all edges, each row in order.
-_ROWS = """\
-  const auto add = [&](int64_t e, int64_t col) {
-    const auto row = ROW[e];
-    edge(e, col, [&](T value, int f) { out[row * F + f] += value; });
-  };
-"""
+def cpp_source(unit: Unit, text: str = 'vertex program') -> str:
+    """Returns the source of a kernel for the CPU.
 
-_FIRST_POINTER = """\
-  if (begin == 0 && P[0] != 0)
-    return 2;
-"""
-
-_COLUMNS = """\
-  for (int64_t first = begin, last; first < end; first = last) {
-    for (last = first; last < end; ++last) {
-      if (P[last] < 0 || P[last] > P[last + 1] || P[last + 1] > edges)
-        return 2;
-      if (last > first && P[last + 1] - P[first] > kBlock)
-        break;
-    }
-    const int64_t base = P[first], stop = P[last];
-    CHECKS
-EACH
-  }
-  return 0;
-}
-"""
-
-_EACH_COLUMN = """\
-    for (int64_t col = first; col < last; ++col) {
-EACH
-    }"""
-
-_MAP_COLUMN = """\
-      for (int64_t e = P[col]; e < P[col + 1]; ++e)
-        edge(e, col, [&](T value, int f) { out[e * F + f] = value; });"""
-
-_REDUCE_COLUMN = """\
-      T total[F];
-      for (int f = 0; f < F; ++f)
-        total[f] = START;
-      for (int64_t e = P[col]; e < P[col + 1]; ++e)
-        edge(e, col, [&](T value, int f) {
-          total[f] = reduce(total[f], value);
-        });
-      for (int f = 0; f < F; ++f)
-        out[col * F + f] = P[col] < P[col + 1] ? total[f] : T(FILL);"""
-
-_BLOCKS = """\
-  Block<T> block;
-  for (int64_t first = begin, count; first < end; first += count) {
-    count = block.take(POINTERS + first, end - first, edges);
-    if (count == 0)
-      return 2;
-    const int64_t last = first + count, base = P[first], stop = P[last];
-    CHECKS
-    if (!block.fits()) {
-      T total = START;
-      for (int64_t e = base; e < stop; ++e)
-        edge(e, first, [&](T value, int) { total = reduce(total, value); });
-      out[first] = total;
-      continue;
-    }
-DIRECT
-    T* const values = block.values();
-VALUES
-    block.reduce(START, T(FILL), reduce, count, out + first);
-  }
-  return 0;
-}
-"""
-# Values of consecutive edges are computed where lanes take them. Gathers wait
-# less if all values of a block are computed first, as are those of the last
-# block: lanes read on behind its end.
-_DIRECT = """\
-    if (base + block.reach() <= edges) {
-      const auto read = [&](int64_t i, T* to) {
-        ahead(base + i + block.kAhead);
-#pragma omp simd
-        for (int j = 0; j < block.kWidth; ++j)
-          edge(base + i + j, 0, [&](T value, int) { to[j] = value; });
-      };
-      block.reduce(START, T(FILL), reduce, count, read, out + first);
-      continue;
-    }
-"""
-_VALUES_OF_EDGES = """\
-#pragma omp simd
-    for (int64_t e = base; e < stop; ++e)
-      edge(e, 0, [&](T value, int) { values[e - base] = value; });"""
-_VALUES_OF_COLUMNS = """\
-    for (int64_t col = first; col < last; ++col)
-      for (int64_t e = P[col]; e < P[col + 1]; ++e)
-        edge(e, col, [&](T value, int) { values[e - base] = value; });"""
-
-#: Where a reduction starts, and how it goes on: for numbers and for vectors.
-_REDUCTIONS = {
-    'sum': ('T(0)', 'total + value'),
-    'prod': ('T(1)', 'total * value'),
-    'amax': (
-        'T(-INFINITY)',
-        '((value != value) | (total < value)) ? value : total',
-    ),
-    'amin': (
-        'T(INFINITY)',
-        '((value != value) | (value < total)) ? value : total',
-    ),
-}
+    Args:
+        unit (Unit): What it computes.
+        text (str): What a kernel over vertices is called in a comment.
+    """
+    return preamble(unit) + '\n'.join(_statements(unit, text)) + '\n'
 
 
-def cpp_source(program: Program) -> str:
-    """Returns the text of a kernel for the CPU."""
-    head = _HEAD.format(
-        text=program.text,
-        range=_range(program),
-        type=CPP_TYPES[program.root.dtype],
-        features=program.features if program.wide else 1,
-    )
-    preamble = PREAMBLE
-    if _in_lanes(program):
-        preamble += '\n' + REDUCE_COLUMNS
-    lines = [preamble + head.rstrip('\n')]
-    for i, operand in enumerate(program.operands):
-        kind = CPP_TYPES[operand.dtype]
-        lines.append(
-            f'  const auto* x{i} = static_cast<const {kind}*>(data[{i}]);'
-        )
-        if operand.role == Role.GATHER:
-            lines.append(f'  const int64_t n{i} = sizes[{i}];')
-    lines.append(
-        '  const auto edge = [&](int64_t e, int64_t col, auto take) {'
-    )
-    lines += [*Body(program).lines(), '  };']
-    return '\n'.join(lines) + '\n' + reduction_text(program) + _loops(program)
+def flags_of(unit: Unit) -> tuple[str, ...]:
+    """Returns the flags of the compiler for a unit."""
+    return () if unit.center == EDGE else _FLAGS
 
 
-def _range(program: Program) -> str:
-    text = 'edges' if program.pointers is None else 'columns'
-    return f'{text} [begin, end)'
+def preamble(unit: Unit) -> str:
+    """Returns what the source of a unit begins with."""
+    if unit.center != EDGE:
+        return INCLUDES + VERTICES
+    text = f'{INCLUDES}\n{CHECKS}'
+    return f'{text}\n{REDUCE_COLUMNS}' if in_lanes(unit) else text
 
 
-def _loops(program: Program) -> str:
-    text = ''
-    if program.by is not None:
-        text = _ROWS.replace('ROW', f'x{program.by}')
-    if program.pointers is None:
-        each = _MAP_EDGES if program.by is None else _ADD_EDGES
-        text += _EDGES.replace('EACH', each)
-    else:
-        text += _FIRST_POINTER
-        if _in_lanes(program):
-            text += _block_text(program)
-        else:
-            adds = program.by is not None
-            each = _ADD_COLUMN if adds else column_text(program)
-            each = _EACH_COLUMN.replace('EACH', each)
-            text += _COLUMNS.replace('EACH', each)
-    text = text.replace('P[', f'x{program.pointers}[')
-    return text.replace('    CHECKS\n', _checks(program))
+def _statements(unit: Unit, text: str) -> list[str]:
+    is_edge_map, kind = unit.center == EDGE, CPP_TYPES[unit.dtype]
+    over = 'vertices of the order'
+    if is_edge_map:
+        text = text_of(unit)
+        over = 'edges' if unit.pointers is None else 'columns'
+    head = [_HEAD.format(text=text, range=over, type=kind).rstrip('\n')]
+    if is_edge_map:
+        return [*head, *edge_map_lines(unit)]
+    graph = _GRAPH.format(index=CPP_TYPES[unit.index])
+    return [*head, graph.rstrip('\n'), *Writer(unit).lines()]
 
 
-def _in_lanes(program: Program) -> bool:
-    """Whether columns of single values are reduced, several at a time."""
-    wide, reduces = program.wide, program.reduce is not None
-    return reduces and program.by is None and not wide
+def unit_number(unit: Unit, *more: object) -> int:
+    """Returns a number that names a unit, the same in every process.
+
+    Inductor keeps graphs on disk, where such a number may be read by a
+    process that made other units, or made them in another order.
+
+    Args:
+        unit (Unit): The unit.
+        *more (optional): What tells it from units of the same source.
+    """
+    parts = cpp_source(unit), unit.leaves, unit.sizes, *more
+    kinds = [(output.kind, output.axes) for output in unit.outputs]
+    digest = hashlib.sha256(repr((parts, kinds)).encode()).digest()
+    return int.from_bytes(digest[:7], 'little')
 
 
-def reduction_text(program: Program) -> str:
-    """Returns the function by which a reduction of columns goes on."""
-    if program.reduce is None or program.by is not None:
-        return ''
-    _, step = _REDUCTIONS[program.reduce]
-    return (
-        '  const auto reduce = [](auto total, auto value) {\n'
-        f'    return {step};\n'
-        '  };\n'
-    )
+class Writer:
+    """Writes the loops over the edges of a vertex, for the CPU."""
 
+    def __init__(self, unit: Unit):
+        self._unit, self._types = unit, Types(unit.leaves)
+        self._roots = [output.root for output in unit.outputs]
+        self._read = operands_of(self._roots)
+        self._nodes = ordered(self._roots)
+        self._arrays: dict[Expression, str] = {}
+        self._lines: list[str] = []
+        self._ahead: list[str] = []
 
-def _block_text(program: Program) -> str:
-    """Returns the loop over blocks of columns."""
-    roles = {operand.role for operand in program.operands}
-    text = _BLOCKS.replace(
-        'VALUES',
-        _VALUES_OF_COLUMNS if Role.COLUMN in roles else _VALUES_OF_EDGES,
-    )
-    direct = not roles & {Role.COLUMN, Role.GATHER}
-    text = text.replace('DIRECT\n', _DIRECT if direct else '')
-    if direct:
-        text = _ahead_text(program) + text
-    text = text.replace('POINTERS', f'x{program.pointers}')
-    return _filled(program, text)
+    def lines(self) -> list[str]:
+        """Returns the statements of the kernel."""
+        lines = []
+        for number in self._read:
+            kind = CPP_TYPES[self._unit.leaves[number].dtype]
+            shared = self._unit.leaves[number].kind == PARAMETER
+            name = 'x' if shared else 'p'
+            lines.append(
+                f'  const {kind}* const {name}{number} = '
+                f'static_cast<const {kind}*>(data[{number}]);'
+            )
+        for i in range(len(self._unit.outputs)):
+            lines.append(f'  T* const out{i} = static_cast<T*>(to[{i}]);')
+        self._vertex()
+        lines += [*self._ahead, _VERTEX.rstrip('\n')]
+        for i, output in enumerate(self._unit.outputs):
+            if output.kind != EDGE:
+                asked = ask_to_write(self._unit, i, 'v')
+                lines += [f'    {line}' for line in asked]
+        return [*lines, *self._lines, '  }', '  return 0;', '}']
 
+    def _vertex(self) -> None:
+        """Writes what is done for vertex ``v`` and edges [first, last)."""
+        self._rows(self._unit.center, 'v', '    ', self._read)
+        levels = [self._types.level(root) for root in self._roots]
+        for level in range(max(levels) + 1):
+            self._pass(level)
+        self._finish()
 
-def _ahead_text(program: Program) -> str:
-    """Returns the function that requests what an edge reads."""
-    lines = ['  const auto ahead = [&](int64_t e) {']
-    for i, operand in enumerate(program.operands):
-        if operand.role == Role.EDGE:
-            width = f' * {program.features}' if operand.wide else ''
-            lines.append(f'    __builtin_prefetch(x{i} + e{width});')
-    return '\n'.join([*lines, '  };']) + '\n'
+    def _rows(
+        self, kind: str, row: str, indent: str, numbers: list[int]
+    ) -> None:
+        """Where the rows of some operands start."""
+        for number in numbers:
+            leaf = self._unit.leaves[number]
+            if leaf.kind == kind:
+                place = f'{row} * {self._unit.width(leaf.axes)}'
+                self._lines.append(
+                    f'{indent}const {CPP_TYPES[leaf.dtype]}* const '
+                    f'x{number} = p{number} + {place};'
+                )
 
+    def _pass(self, level: int) -> None:
+        """Passes once over the edges, for what a level aggregates."""
+        sums = [
+            node
+            for node in self._nodes
+            if node.op in AGGREGATES
+            and self._types.level(node.args[0]) == level
+        ]
+        edges = [
+            (i, output)
+            for i, output in enumerate(self._unit.outputs)
+            if output.kind == EDGE and self._types.level(output.root) == level
+        ]
+        if not sums and not edges:
+            return
+        bodies = [node.args[0] for node in sums]
+        bodies += [output.root for _, output in edges]
+        self._center(bodies, level)
+        sinks = [self._start(node) for node in sums]
+        for i, output in edges:
+            width = self._unit.width(output.axes)
+            place = f'out{i}[e * {width} + {{0}}] = {{1}};'
+            sinks.append(Sink(output.root, output.axes, place))
+        read = self._neighbours(bodies)
+        self._open_edges(level, read, [i for i, _ in edges])
+        other = 'S' if self._unit.center == 'D' else 'D'
+        self._rows(other, 'u', '      ', read)
+        if edges or EDGE in {self._unit.leaves[n].kind for n in read}:
+            self._lines.append(self._edge.rstrip('\n'))
+            self._rows(EDGE, 'e', '      ', read)
+        block = self._block(f'e{level}_', '      ')
+        self._lines += [*block.write(sinks), '    }']
+        for node in sums:
+            self._fill(node)
 
-def column_text(program: Program) -> str:
-    """Returns the statements for the edges of column ``col``."""
-    if program.reduce is None:
-        text = _MAP_COLUMN
-    else:
-        text = _filled(program, _REDUCE_COLUMN)
-    return text.replace('P[', f'x{program.pointers}[')
+    #: Which row of features an edge has.
+    _edge = f'      {EDGE_ROW}'
 
+    def _open_edges(
+        self, level: int, read: list[int], written: list[int]
+    ) -> None:
+        asked = ask(self._unit, level, read, written)
+        self._lines.append(_EDGES.rstrip('\n'))
+        if asked:
+            self._ahead.append(asked)
+            self._lines.append(f'      ask{level}();')
 
-def _filled(program: Program, text: str) -> str:
-    assert program.reduce is not None
-    start, _ = _REDUCTIONS[program.reduce]
-    return text.replace('START', start).replace('FILL', repr(program.fill))
+    def declare(self, name: str, dtype: torch.dtype, width: int) -> None:
+        """Declares an array of the vertex."""
+        kind = CPP_TYPES[dtype]
+        self._lines.append(f'    alignas(64) {kind} {name}[{width}];')
 
+    def _block(self, prefix: str, indent: str) -> Block:
+        return Block(self._unit, self._types, self._arrays, prefix, indent)
 
-def _checks(program: Program) -> str:
-    """Every index is in range before it is used."""
-    bounds = []
-    for i, operand in enumerate(program.operands):
-        if operand.role == Role.GATHER:
-            assert operand.index is not None
-            wraps = program.operands[operand.index].wraps
-            bounds.append((operand.index, f'-n{i}' if wraps else '0', f'n{i}'))
-    if program.by is not None:
-        bounds.append((program.by, '0', f'sizes[{len(program.operands)}]'))
-    return ''.join(
-        f'    if (!inside(x{index} + base, stop - base, {low}, {high}))\n'
-        f'      return 1;\n'
-        for index, low, high in bounds
-    )
+    def _start(self, node: Expression) -> Sink:
+        """Declares an aggregate; returns what adds to it."""
+        start, step = AGGREGATES[node.op]
+        axes = tuple(sorted(self._types.axes(node)))
+        width = self._unit.width(axes)
+        name = f'a{len(self._arrays)}'
+        self._arrays[node] = name
+        self.declare(name, node.dtype, width)
+        found = self._reset(name, width, start)
+        step = step.format(found, '{1}')
+        return Sink(node.args[0], axes, f'{found} = {step};')
+
+    def _reset(self, name: str, width: int, start: str) -> str:
+        """Sets an aggregate to its first value; returns what it adds to."""
+        self._lines.append(f'    std::fill_n({name}, {width}, {start});')
+        return f'{name}[{{0}}]'
+
+    def _fill(self, node: Expression) -> None:
+        """A vertex without edges has 0."""
+        if node.op in ('max_in', 'min_in'):
+            name = self._arrays[node]
+            self._lines += [
+                '    if (first == last)',
+                f'      std::fill_n({name}, sizeof {name} / sizeof(T), T(0));',
+            ]
+
+    def _center(self, bodies: list[Expression], level: int) -> None:
+        """Computes the values of the vertex that edges read."""
+        wanted = self._centers(bodies)
+        block = self._block(f'd{level}_', '    ')
+        sinks: list[Sink] = []
+        for node in wanted:
+            axes = tuple(sorted(self._types.axes(node)))
+            name = f'c{level}_{len(sinks)}'
+            self.declare(name, node.dtype, self._unit.width(axes))
+            sinks.append(Sink(node, axes, f'{name}[{{0}}] = {{1}};'))
+        self._lines += block.write(sinks)
+        for i, node in enumerate(wanted):
+            self._arrays[node] = f'c{level}_{i}'
+
+    def _centers(self, bodies: list[Expression]) -> list[Expression]:
+        """The largest parts that are of the vertex, and not yet known."""
+        found: dict[Expression, None] = {}
+        seen: set[Expression] = set()
+
+        def visit(node: Expression) -> None:
+            if node in seen or node in self._arrays or not node.args:
+                return
+            seen.add(node)
+            if self._types.kind(node) in (self._unit.center, PARAMETER):
+                found[node] = None
+                return
+            for arg in node.args:
+                visit(arg)
+
+        for body in bodies:
+            visit(body)
+        return list(found)
+
+    def _neighbours(self, bodies: list[Expression]) -> list[int]:
+        """The operands that an edge reads."""
+        found: set[int] = set()
+        seen: set[Expression] = set()
+
+        def visit(node: Expression) -> None:
+            if node in seen or node in self._arrays:
+                return
+            seen.add(node)
+            if node.op == 'operand':
+                found.add(int(node.value or 0))
+            for arg in node.args:
+                visit(arg)
+
+        for body in bodies:
+            visit(body)
+        return sorted(found)
+
+    def _finish(self) -> None:
+        """Writes what is known of the vertex."""
+        sinks: list[Sink] = []
+        for i, output in enumerate(self._unit.outputs):
+            if output.kind != EDGE:
+                width = self._unit.width(output.axes)
+                place = f'out{i}[v * {width} + {{0}}] = {{1}};'
+                sinks.append(Sink(output.root, output.axes, place))
+        self._lines += self._block('f', '    ').write(sinks)

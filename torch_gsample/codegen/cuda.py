@@ -1,9 +1,28 @@
-"""The CUDA C++ text of a kernel of edges."""
+"""The CUDA C++ source of a unit.
 
-from torch_gsample.codegen.body import Body
-from torch_gsample.codegen.cpp import column_text, reduction_text
-from torch_gsample.codegen.expression import CPP_TYPES
-from torch_gsample.codegen.program import Program, Role
+The source for the CPU has the same statements. A group of lanes takes a
+vertex, and shares out loops over features: as many lanes as there are
+features, up to a warp. Each feature adds up the edges in order, as on the CPU,
+so there are no atomics and the bits are the same; only functions of CUDA's
+library (``log``, ``tanh``, ``pow``, ``exp`` of float64) may round otherwise.
+Vertices come by descending degree, and blocks are started in order: those
+with the longest vertices first.
+"""
+
+from dataclasses import dataclass
+
+import torch
+
+from torch_gsample.codegen.build import BuildError
+from torch_gsample.codegen.cpp import MATH, Writer
+from torch_gsample.codegen.cuda_edges import cuda_edge_map
+from torch_gsample.codegen.expression import CPP_TYPES, Expression
+from torch_gsample.codegen.loops import Block, Sink
+from torch_gsample.codegen.unit import (
+    EDGE,
+    PARAMETER,
+    Unit,
+)
 
 #: What every kernel for a GPU begins with. NVRTC has no headers.
 PREAMBLE = """\
@@ -35,123 +54,337 @@ using ::tanh;
 #endif
 """
 
-_WRAPPED = """\
-GSAMPLE_INLINE int64_t wrapped(int64_t i, int64_t size) {
-  return i < 0 ? i + size : i;
+THREADS = 128  # of a block, at most
+_EDGE_THREADS = 256  # of a block of an edge map
+_WARP = 32
+_SHARED = 48 << 10  # bytes that every block may have
+_UNROLLED = 32  # turns of a loop
+
+_SUMS = """
+// Partial sum `lane` of n numbers.
+template <int n, typename T>
+GSAMPLE_INLINE T partial_sum(const T* x, int lane) {
+  T total = 0;
+  for (int i = lane; i < n; i += lanes_of(n))
+    total += x[i];
+  return total;
 }
 """
 
-_THREADS = """\
-  const int64_t first = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
-  const int64_t step = int64_t(gridDim.x) * blockDim.x;
+_HEAD = """
+// {text}
+// fault: whether an index is out of range, whether pointers descend.
+extern "C" __global__ void __launch_bounds__({threads}) gsample_kernel(
+{arguments}) {{
+  using T = {type};
+  constexpr int kLanes = {lanes}, kGroups = {groups};
+  const int group = threadIdx.x / kLanes, lane = threadIdx.x % kLanes;
+  const uint32_t mask = {mask};
 """
 
-_EDGES = """\
-  for (int64_t e = first; e < edges; e += step)
-    edge(e, 0, [&](T value, int f) { out[e * F + f] = value; });
-}
-"""
-
-# A thread adds the edges of a column in order, as the CPU does.
-_COLUMNS = """\
-  if (first == 0 && cols > 0 && P[0] != 0)
-    fault[1] = 1;
-  for (int64_t col = first; col < cols; col += step) {
-    if (P[col] < 0 || P[col] > P[col + 1] || P[col + 1] > edges) {
+_VERTEX = """\
+  for (int64_t i = blockIdx.x * int64_t{kGroups} + group; i < vertices;
+       i += gridDim.x * int64_t{kGroups}) {
+    SYNC
+    const int64_t v = order == nullptr ? i : order[i];
+    if (v < 0 || v >= vertices) {
+      fault[0] = 1;
+      continue;
+    }
+    const int64_t first = indptr[v], last = indptr[v + 1];
+    if (first < 0 || last < first || last > edges) {
       fault[1] = 1;
       continue;
     }
-COLUMN
-  }
-}
 """
 
-# A thread adds the edges of a row in order: `perm` sorts edges by row, and
-# keeps their order.
-_ROWS = """\
-  if (first == 0 && (starts[0] != 0 || starts[rows] != edges))
-    fault[0] = 1;
-  for (int64_t row = first; row < rows; row += step) {
-    T total[F] = {};
-    for (int64_t k = starts[row]; k < starts[row + 1]; ++k) {
-      const int64_t e = perm[k];
-      edge(e, COL, [&](T value, int f) { total[f] += value; });
-    }
-    for (int f = 0; f < F; ++f)
-      out[row * F + f] = total[f];
-  }
-}
+_EDGES = """\
+    for (int64_t k = first; k < last; ++k) {
+      const int64_t u = indices[k];
+      if (u < 0 || u >= neighbors) {
+        fault[0] = 1;
+        break;
+      }
 """
 
+_EDGE_ROW = """\
+      const int64_t e = edge_id == nullptr ? k : edge_id[k];
+      if (e < 0 || e >= rows) {
+        fault[0] = 1;
+        break;
+      }
+"""
 
-def cuda_source(program: Program) -> str:
-    """Returns the text of a kernel for a GPU.
+_SYNC = '__syncwarp(mask);'
+_INDEX = '  const int f = j * kLanes + lane;'
 
-    Its arguments are the numbers of edges and columns; of rows, with pointers
-    to where the edges of a row start, the edges by row, and the column of
-    each edge, if rows are reduced; a pointer to each operand, with its rows
-    behind if it is gathered; pointers to the result and to two numbers of
-    faults: whether an index is out of range, whether pointers descend.
+
+@dataclass(frozen=True)
+class CudaKernel:
+    """The source of a kernel, and how it is started.
 
     Args:
-        program (Program): The program.
+        source (str): The CUDA source.
+        threads (int): Of a block.
+        groups (int): Vertices, edges, columns or rows that a block takes at
+            a time.
     """
-    kind = CPP_TYPES[program.root.dtype]
-    lines = [
-        PREAMBLE,
-        _WRAPPED,
-        f'// {program.text}',
-        'extern "C" __global__ void gsample_kernel(',
-        ',\n'.join(f'    {x}' for x in _arguments(program)) + ') {',
-        f'  using T = {kind};',
-        f'  constexpr int F = {program.features if program.wide else 1};',
-        '  const auto edge = [&](int64_t e, int64_t col, auto take) {',
-        *_checks(program),
-        *Body(program).lines(),
-        '  };',
+
+    source: str
+    threads: int
+    groups: int
+
+
+def cuda_kernel(unit: Unit, text: str = 'vertex program') -> CudaKernel:
+    """Returns a kernel for a GPU.
+
+    For a unit of a vertex program, its arguments are the numbers of vertices,
+    neighbours, edges and rows of features of edges; pointers to ``indptr``,
+    ``indices``, ``edge_id`` or
+    null, and ``order`` or null; to each operand and result; and to two
+    numbers of faults.
+
+    Args:
+        unit (Unit): What it computes.
+        text (str): What it is called in a comment.
+
+    Raises:
+        BuildError: If a vertex does not fit in shared memory.
+    """
+    if unit.center == EDGE:
+        source = f'{PREAMBLE}{cuda_edge_map(unit)}'
+        return CudaKernel(source, _EDGE_THREADS, _EDGE_THREADS)
+    writer = _CudaWriter(unit)
+    body = writer.lines()
+    bytes_ = sum(width * size for _, width, size in writer.shared.values())
+    groups = THREADS // writer.lanes
+    while groups > 1 and groups * bytes_ > _SHARED:
+        groups //= 2
+    if groups * bytes_ > _SHARED:
+        raise BuildError(
+            f'a vertex has {bytes_} bytes of values, more than the {_SHARED} '
+            f'of shared memory'
+        )
+    mask = '~0u'
+    if writer.lanes < _WARP:
+        ones = (1 << writer.lanes) - 1
+        mask = f'{ones}u << (threadIdx.x % {_WARP} / kLanes * kLanes)'
+    head = _HEAD.format(
+        text=text,
+        threads=groups * writer.lanes,
+        arguments=',\n'.join(f'    {x}' for x in _arguments(unit)),
+        type=CPP_TYPES[unit.dtype],
+        lanes=writer.lanes,
+        groups=groups,
+        mask=mask,
+    )
+    source = f'{PREAMBLE}\n{MATH}{_SUMS}{_shared_text(writer, groups)}{head}'
+    lines = [source.rstrip('\n')]
+    if writer.shared:
+        lines.append('  GSAMPLE_SHARED(Shared, shared);')
+    lines += [
+        f'  {kind}* const {name} = shared.{name}[group];'
+        for name, (kind, _, _) in writer.shared.items()
     ]
-    text = '\n'.join(lines) + '\n' + reduction_text(program) + _THREADS
-    if program.by is not None:
-        col = 'column[e]' if needs_column(program) else '0'
-        return text + _ROWS.replace('COL', col)
-    if program.pointers is None:
-        return text + _EDGES
-    loops = _COLUMNS.replace('COLUMN', column_text(program))
-    return text + loops.replace('P[', f'x{program.pointers}[')
+    return CudaKernel(
+        '\n'.join([*lines, *body]) + '\n', groups * writer.lanes, groups
+    )
 
 
-def needs_column(program: Program) -> bool:
-    """Whether a reduction of rows reads the column of each edge."""
-    return any(operand.role == Role.COLUMN for operand in program.operands)
+def _shared_text(writer: '_CudaWriter', groups: int) -> str:
+    """What the groups of a block have in registers."""
+    if not writer.shared:
+        return ''
+    # The widest first: each is aligned.
+    arrays = sorted(writer.shared.items(), key=lambda item: -item[1][2])
+    fields = ''.join(
+        f'  {kind} {name}[{groups}][{width}];\n'
+        for name, (kind, width, _) in arrays
+    )
+    return f'\nstruct Shared {{\n{fields}}};\n'
 
 
-def _arguments(program: Program) -> list[str]:
-    arguments = ['int64_t edges', 'int64_t cols']
-    if program.by is not None:
-        arguments.append('int64_t rows')
-        for name in ('starts', 'perm', 'column'):
-            arguments.append(f'const int64_t* __restrict__ {name}')
-    for i, operand in enumerate(program.operands):
-        kind = CPP_TYPES[operand.dtype]
-        arguments.append(f'const {kind}* __restrict__ x{i}')
-        if operand.role == Role.GATHER:
-            arguments.append(f'int64_t n{i}')
-    kind = CPP_TYPES[program.root.dtype]
-    return [*arguments, f'{kind}* __restrict__ out', 'int* fault']
+def _arguments(unit: Unit) -> list[str]:
+    index = CPP_TYPES[unit.index]
+    arguments = [
+        *(f'int64_t {x}' for x in ('vertices', 'neighbors', 'edges', 'rows')),
+        *(
+            f'const {index}* __restrict__ {x}'
+            for x in ('indptr', 'indices', 'edge_id', 'order')
+        ),
+    ]
+    for i, leaf in enumerate(unit.leaves):
+        name = 'x' if leaf.kind == PARAMETER else 'p'
+        kind = CPP_TYPES[leaf.dtype]
+        arguments.append(f'const {kind}* __restrict__ {name}{i}')
+    kind = CPP_TYPES[unit.dtype]
+    for i in range(len(unit.outputs)):
+        arguments.append(f'{kind}* __restrict__ out{i}')
+    return [*arguments, 'int* fault']
 
 
-def _checks(program: Program) -> list[str]:
-    """An edge whose index is out of range is left out."""
-    lines = []
-    for i, operand in enumerate(program.operands):
-        if operand.role == Role.GATHER:
-            assert operand.index is not None
-            wraps = program.operands[operand.index].wraps
-            index, low = f'x{operand.index}[e]', f'-n{i}' if wraps else '0'
-            lines += [
-                f'    if ({index} < {low} || {index} >= n{i}) {{',
-                '      fault[0] = 1;',
-                '      return;',
-                '    }',
-            ]
-    return lines
+class _GroupBlock(Block):
+    """A block whose loops the lanes of a group share out."""
+
+    def __init__(self, writer: '_CudaWriter', *args: object):
+        super().__init__(*args)  # type: ignore[arg-type]
+        self._writer, self._keeps = writer, False
+
+    def write(self, sinks: list[Sink]) -> list[str]:  # type: ignore[override]
+        lines = super().write(sinks)
+        if self._keeps:
+            return lines
+        return [line for line in lines if line.strip() != _SYNC]
+
+    def _declare(self, node: Expression, name: str) -> None:
+        width = self._unit.width(self._axes(node))
+        self._writer.declare(name, node.dtype, width)
+        self._keeps = True
+
+    def _loop(
+        self,
+        axes: tuple[int, ...],
+        sinks: list[Sink],
+        sums: list[Expression],
+        names: dict[Expression, str],
+    ) -> None:
+        sinks = list(sinks)
+        for node in sums:
+            name = f't{names[node]}'
+            self._writer.declare(name, node.dtype, self._unit.width(axes))
+            sinks.append(Sink(node.args[0], axes, f'{name}[{{0}}] = {{1}};'))
+        self._nest(axes, sinks)
+        for node in sums:
+            self._add(axes, node, names[node])
+
+    def _nest(self, axes: tuple[int, ...], sinks: list[Sink]) -> None:
+        self._open(self._unit.width(axes))
+        rest = 'f'
+        for axis in reversed(axes):
+            size = self._unit.sizes[axis]
+            first = axis == axes[0]
+            text = rest if first else f'{rest} % {size}'
+            self._line(f'const int i{axis} = {text};', 1)
+            rest = f'{rest} / {size}'
+        self._each(sinks, 1)
+        self._line('}')
+        self._line(_SYNC)
+
+    def _open(self, count: int) -> None:
+        """Opens a loop over the numbers f below some count."""
+        for line in self._writer.open_loop(count):
+            self._line(line)
+
+    def _add(self, axes: tuple[int, ...], node: Expression, name: str) -> None:
+        """Adds up an axis of what lies in an array, as the CPU does."""
+        place = axes.index(int(node.value or 0))
+        size = self._unit.sizes[axes[place]]
+        inner = self._unit.width(axes[place + 1 :])
+        count = self._unit.width(axes) // size
+        if inner == 1 and place == len(axes) - 1:
+            lanes = min(16, 1 << (size - 1).bit_length())
+            part = f'q{name}'
+            self._writer.declare(part, node.dtype, count * lanes)
+            self._open(count * lanes)
+            self._line(
+                f'{part}[f] = partial_sum<{size}>'
+                f'(t{name} + f / {lanes} * {size}, f % {lanes});',
+                1,
+            )
+            self._line('}')
+            self._line(_SYNC)
+            self._open(count)
+            self._line(
+                f'{name}[f] = folded<{lanes}>({part} + f * {lanes});', 1
+            )
+        else:
+            kind = CPP_TYPES[node.dtype]
+            self._open(count)
+            self._line(f'{kind} total = 0;', 1)
+            self._line(f'for (int n = 0; n < {size}; ++n)', 1)
+            at = f'(f / {inner} * {size} + n) * {inner} + f % {inner}'
+            self._line(f'  total += t{name}[{at}];', 1)
+            self._line(f'{name}[f] = total;', 1)
+        self._line('}')
+        self._line(_SYNC)
+
+
+class _CudaWriter(Writer):
+    """Writes the passes of a group over the edges of its vertex."""
+
+    _edge = _EDGE_ROW
+
+    def __init__(self, unit: Unit):
+        super().__init__(unit)
+        widths = [unit.width(leaf.axes) for leaf in unit.leaves]
+        widths += [unit.width(output.axes) for output in unit.outputs]
+        #: As many as there are features.
+        self.lanes = min(_WARP, 1 << (max(widths) - 1).bit_length())
+        #: Type, values and bytes a value of each array of a group.
+        self.shared: dict[str, tuple[str, int, int]] = {}
+
+    def declare(self, name: str, dtype: torch.dtype, width: int) -> None:
+        """Declares an array of the group."""
+        size = torch.empty((), dtype=dtype).element_size()
+        self.shared[name] = CPP_TYPES[dtype], width, size
+
+    def turns(self, count: int) -> int:
+        """Returns how many of some numbers a lane takes."""
+        return -(-count // self.lanes)
+
+    def open_loop(self, count: int) -> list[str]:
+        """Opens a loop over the numbers that a lane takes: j counts them."""
+        turns = self.turns(count)
+        if turns == 1:
+            below = '' if count == self.lanes else f'if (lane < {count}) '
+            return [f'{below}{{', '  constexpr int j = 0;', _INDEX]
+        lines = [
+            f'#pragma unroll {turns if turns <= _UNROLLED else 1}',
+            f'for (int j = 0; j < {turns}; ++j) {{',
+            _INDEX,
+        ]
+        if turns * self.lanes != count:
+            lines += [f'  if (f >= {count})', '    continue;']
+        return lines
+
+    def lines(self) -> list[str]:
+        """Returns the statements of the kernel."""
+        self._vertex()
+        head = _VERTEX.replace('    SYNC\n', f'    {_SYNC}\n')
+        return [head.rstrip('\n'), *self._lines, '  }', '}']
+
+    def _block(self, prefix: str, indent: str) -> Block:
+        parts = self._unit, self._types, self._arrays, prefix, indent
+        return _GroupBlock(self, *parts)
+
+    def _open_edges(
+        self, level: int, read: list[int], written: list[int]
+    ) -> None:
+        self._lines.append(_EDGES.rstrip('\n'))
+
+    def _reset(self, name: str, width: int, start: str) -> str:
+        """A lane has the features that it adds up in registers."""
+        self._lines += [
+            f'    T r{name}[{self.turns(width)}];',
+            *self._each_turn(width, f'r{name}[j] = {start};'),
+        ]
+        return f'r{name}[j]'
+
+    def _each_turn(self, width: int, text: str) -> list[str]:
+        lines = [*self.open_loop(width), f'  {text}', '}']
+        return [f'    {line}' for line in lines]
+
+    def _fill(self, node: Expression) -> None:
+        name = self._arrays[node]
+        axes = tuple(sorted(self._types.axes(node)))
+        value = f'r{name}[j]'
+        if node.op in ('max_in', 'min_in'):
+            value = f'first == last ? T(0) : {value}'
+        width = self._unit.width(axes)
+        self._lines += self._each_turn(width, f'{name}[f] = {value};')
+        self._lines.append(f'    {_SYNC}')
+
+    def _center(self, bodies: list[Expression], level: int) -> None:
+        super()._center(bodies, level)
+        if f'c{level}_0' in self.shared:
+            self._lines.append(f'    {_SYNC}')

@@ -1,7 +1,8 @@
 """Starts compiled kernels through CUDA's driver, which is loaded at run time.
 
 Modules live as long as the process, in the primary context of their device:
-the one that torch uses.
+the one that torch uses. To unload one would be to wait for the GPU, which may
+have calls of it to run.
 """
 
 import ctypes

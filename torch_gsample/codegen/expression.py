@@ -1,6 +1,6 @@
-"""Expressions over edges: what a generated kernel computes at each edge."""
+"""Expressions: what a generated kernel computes at each vertex or edge."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -17,28 +17,27 @@ CPP_TYPES = {
 
 @dataclass(frozen=True)
 class Expression:
-    """A value at each edge, or at each edge and feature.
+    """A value at each vertex or edge.
 
     Args:
         op (str): ``'operand'``, ``'constant'`` or the name of an operation.
         dtype (torch.dtype): Of the value.
         args (Tuple[Expression, ...]): What it is computed of.
-        value (float, optional): A constant, or the number of an operand.
-        wide (bool): Whether there is one value for each feature.
+        value (float, optional): A constant, the number of an operand, the
+            axis of a sum, or what an aggregate of no edges is, if not 0.
     """
 
     op: str
     dtype: torch.dtype
     args: tuple['Expression', ...] = ()
     value: float | int | bool | None = None
-    wide: bool = False
     size: int = field(init=False, compare=False)  # of the tree
     _hash: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         size = 1 + sum(arg.size for arg in self.args)
         object.__setattr__(self, 'size', size)
-        parts = self.op, self.dtype, self.args, self.value, self.wide
+        parts = self.op, self.dtype, self.args, self.value
         object.__setattr__(self, '_hash', hash(parts))
 
     def __hash__(self) -> int:
@@ -85,9 +84,9 @@ SIGNS = {
 }
 
 
-def operand(number: int, dtype: torch.dtype, wide: bool = False) -> Expression:
+def operand(number: int, dtype: torch.dtype) -> Expression:
     """Returns the value of an operand."""
-    return Expression('operand', dtype, value=number, wide=wide)
+    return Expression('operand', dtype, value=number)
 
 
 def constant(value: float | int | bool, dtype: torch.dtype) -> Expression:
@@ -103,7 +102,7 @@ def cast(x: Expression, dtype: torch.dtype) -> Expression:
         return x
     if x.op == 'constant' and x.value is not None:
         return constant(x.value, dtype)
-    return Expression('cast', dtype, (x,), wide=x.wide)
+    return Expression('cast', dtype, (x,))
 
 
 def apply(
@@ -117,26 +116,9 @@ def apply(
         dtype (torch.dtype, optional): Of the result; that of the last operand
             if not given.
     """
-    wide = any(arg.wide for arg in args) and op != 'sum_features'
-    return Expression(op, dtype or args[-1].dtype, args, wide=wide)
+    return Expression(op, dtype or args[-1].dtype, args)
 
 
-Rewrite = Callable[[Expression], Expression]
-
-
-def substitute(root: Expression, leaf: Rewrite) -> Expression:
-    """Replaces the operands of an expression.
-
-    Args:
-        root (Expression): The expression.
-        leaf (Callable): Gives what an operand becomes.
-    """
-    done: dict[Expression, Expression] = {}
-    for node in root.nodes():
-        if node.op == 'operand':
-            done[node] = leaf(node)
-            continue
-        args = tuple(done[arg] for arg in node.args)
-        wide = any(arg.wide for arg in args) and node.op != 'sum_features'
-        done[node] = Expression(node.op, node.dtype, args, node.value, wide)
-    return done[root]
+def sum_axis(x: Expression, axis: int = 0) -> Expression:
+    """Returns the sum along an axis of features."""
+    return Expression('sum_axis', x.dtype, (x,), axis)

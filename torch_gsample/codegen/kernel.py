@@ -1,55 +1,93 @@
-"""Generated kernels as functions of tensors, with gradients."""
+"""Generated kernels: their layouts, and edge maps as functions of tensors."""
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cached_property, partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from torch_gsample import ops
-from torch_gsample.codegen.build import BuildError, build, warn_once
-from torch_gsample.codegen.cpp import cpp_source
-from torch_gsample.codegen.cuda_kernel import run_edge_program
-from torch_gsample.codegen.program import Program, evaluate, gradient_of
-from torch_gsample.ops._gradient import is_transformed, refuse_transforms
-from torch_gsample.ops.edge_map import EDGE_DTYPES
+from torch_gsample.codegen.cpp import cpp_source, flags_of
+from torch_gsample.codegen.edge_map import (
+    gradient_of,
+    run_with_torch,
+    text_of,
+)
+from torch_gsample.codegen.loaded import Loaded, load
+from torch_gsample.codegen.run_cuda import run_edge_map
+from torch_gsample.codegen.unit import (
+    DESTINATION,
+    EDGE,
+    PARAMETER,
+    POINTERS,
+    Unit,
+)
+from torch_gsample.ops._gradient import refuse_transforms
+from torch_gsample.ops.kernels import DTYPES, ROWS
+from torch_gsample.torch_private import is_transformed
+
+
+def load_unit(unit: Unit) -> Loaded | None:
+    """Compiles and loads a unit for the CPU; nothing if it cannot be."""
+    return load(cpp_source(unit), layout_of(unit), flags_of(unit))
+
+
+def layout_of(unit: Unit) -> list[int]:
+    """Spells what a kernel reads and writes for the operator."""
+    is_edge_map = unit.center == EDGE
+    rows = {EDGE: 'edge', PARAMETER: 'one', POINTERS: 'pointers'}
+    rows[DESTINATION if is_edge_map else unit.center] = 'center'
+    graph = 0 if is_edge_map else 1 + int(unit.index == torch.int64)
+    layout = [graph, -1 if unit.by is None else unit.by, len(unit.leaves)]
+
+    def add(name: str, dtype: torch.dtype, axes: tuple[int, ...]) -> None:
+        layout.extend([ROWS.index(name), DTYPES.index(dtype)])
+        layout.append(unit.width(axes))
+
+    for leaf in unit.leaves:
+        name = 'any' if leaf.index is not None else rows.get(leaf.kind)
+        add(name or 'neighbor', leaf.dtype, leaf.axes)
+    for output in unit.outputs:
+        name = 'any' if unit.by is not None else rows[output.kind]
+        add(name, output.root.dtype, output.axes)
+    return layout
 
 
 class EdgeKernel:
-    """A program of edges that is a function of its operands.
+    """An edge map that is a function of its operands.
 
     Where there is no compiler, operators of torch run in its place.
 
     Args:
-        program (Program): The program.
+        unit (Unit): The edge map.
     """
 
     #: Passes may merge, move and drop its calls.
     is_pure = True
     __module__ = 'torch_gsample.codegen'
 
-    def __init__(self, program: Program):
-        self.program = program
-        self.__name__ = program.text
+    def __init__(self, unit: Unit):
+        self.unit = unit
+        self.__name__ = text_of(unit)
         self._function: Callable[..., Tensor] | None = None
+        self._gradients: dict[int, tuple[EdgeKernel, list[int]]] = {}
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, EdgeKernel) and self.program == other.program
+        return isinstance(other, EdgeKernel) and self.unit == other.unit
 
     def __hash__(self) -> int:
-        return hash(self.program)
+        return hash(self.unit)
 
     @property
     def source(self) -> str:
-        """Its C++ text."""
-        return cpp_source(self.program)
+        """Its C++ source."""
+        return cpp_source(self.unit)
 
     def __call__(self, *operands: Tensor, num_rows: int = 0) -> Tensor:
         """Returns the value of each edge, column or row.
 
         Args:
-            *operands (torch.Tensor): As :attr:`program` lists them.
+            *operands (torch.Tensor): As the leaves of :attr:`unit` list them.
             num_rows (int, optional): Rows of the result, if it reduces rows.
         """
         if is_transformed():
@@ -61,9 +99,9 @@ class EdgeKernel:
     def run(self, *operands: Tensor, num_rows: int = 0) -> Tensor:
         """Is the function without gradients."""
         if operands[0].is_cuda:
-            out = run_edge_program(self.program, operands, num_rows)
+            out = run_edge_map(self.unit, operands, num_rows)
             if out is None:
-                return evaluate(self.program, operands, num_rows)
+                return run_with_torch(self.unit, operands, num_rows)
             return out
         if self._function is None:
             self.prepare()
@@ -72,58 +110,21 @@ class EdgeKernel:
 
     def prepare(self, gradients: tuple[int, ...] = ()) -> None:
         """Compiles it, and what gives the gradients of some operands."""
-        number = _loaded(self.program)
-        if number is None:
-            self._function = lambda x, size: evaluate(self.program, x, size)
-        else:
-            self._function = lambda x, size: torch.ops.gsample.edge_map(
-                number, x, size
-            )
+        self._function = self.loaded or partial(run_with_torch, self.unit)
         for operand in gradients:
             self.gradient(operand)[0].prepare()
 
-    @property
-    def number(self) -> int | None:
-        """Its number for :func:`torch_gsample.ops.edge_map`."""
-        return _loaded(self.program)
+    @cached_property
+    def loaded(self) -> Loaded | None:
+        """The compiled kernel, where there is a compiler."""
+        return load_unit(self.unit)
 
     def gradient(self, operand: int) -> tuple['EdgeKernel', list[int]]:
         """Returns the kernel of a gradient, and which operands it takes."""
-        return _gradient(self.program, operand)
-
-
-@lru_cache(maxsize=1024)
-def _gradient(program: Program, operand: int) -> tuple[EdgeKernel, list[int]]:
-    derived, kept = gradient_of(program, operand)
-    return EdgeKernel(derived), kept
-
-
-@lru_cache(maxsize=1024)
-def _loaded(program: Program) -> int | None:
-    """Compiles and loads a program once; nothing if it cannot be."""
-    try:
-        with build(cpp_source(program)) as file:
-            return ops.load_edge_kernel(file.fileno(), layout_of(program))
-    except BuildError as error:
-        warn_once(error)
-    except RuntimeError as error:
-        warn_once(BuildError(f'a kernel does not load: {error}'))
-    return None
-
-
-def layout_of(program: Program) -> list[int]:
-    """Spells what a kernel reads and returns for the operator."""
-    width = program.features
-    layout = [
-        EDGE_DTYPES.index(program.root.dtype),
-        width if program.wide else 1,
-        int(program.reduce is not None),
-        -1 if program.by is None else program.by,
-    ]
-    for operand in program.operands:
-        layout += [operand.role, EDGE_DTYPES.index(operand.dtype)]
-        layout += [width if operand.wide else 1]
-    return [int(item) for item in layout]
+        if operand not in self._gradients:
+            derived, kept = gradient_of(self.unit, operand)
+            self._gradients[operand] = EdgeKernel(derived), kept
+        return self._gradients[operand]
 
 
 class _EdgeFunction(torch.autograd.Function):

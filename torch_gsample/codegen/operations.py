@@ -1,4 +1,4 @@
-"""The operations of expressions: C++ text, PyTorch function, derivative.
+"""The operations of expressions: C++ source, PyTorch function, derivative.
 
 They agree with PyTorch, on NaN and on ties, too. Those in :data:`INEXACT`
 may differ from it in the last bit.
@@ -28,7 +28,7 @@ class Operation:
     """One operation on the values of an edge.
 
     Args:
-        cpp (str): Its C++ text: ``{0}`` is its first operand, ``T`` its type.
+        cpp (str): Its C++ source: ``{0}`` is an operand, ``T`` its type.
         function (Callable): The function of PyTorch.
         derivative (Callable, optional): Its gradients.
     """
@@ -183,13 +183,11 @@ OPERATIONS: dict[str, Operation] = {
         lambda x: x,
         lambda v, g: [cast(g, v.args[0].dtype)],
     ),
-    # Written by the generator, as a loop.
-    'sum_features': Operation('', lambda x: x.sum(-1), lambda v, g: [g]),
 }
 
 #: Operations whose last bit PyTorch may round otherwise (its libraries of
 #: vector functions do, for square roots, too).
-INEXACT = frozenset({'exp', 'log', 'sigmoid', 'sqrt', 'sum_features', 'tanh'})
+INEXACT = frozenset({'exp', 'log', 'sigmoid', 'sqrt', 'sum_axis', 'tanh'})
 
 #: Powers that PyTorch computes by multiplication.
 _POWERS = {
@@ -202,7 +200,7 @@ _POWERS = {
 
 
 def cpp_of(node: Expression) -> str:
-    """Returns the C++ text of an operation, with places for operands."""
+    """Returns the C++ source of an operation, with slots for operands."""
     if node.op == 'pow' and node.args[1].value in _POWERS:
         return _POWERS[node.args[1].value]
     return OPERATIONS[node.op].cpp
@@ -215,40 +213,3 @@ def is_exact(root: Expression) -> bool:
         or (node.op == 'pow' and node.args[1].value not in _POWERS)
         for node in root.nodes()
     )
-
-
-def gradients(root: Expression, grad: Expression) -> dict[int, Expression]:
-    """Differentiates an expression.
-
-    Args:
-        root (Expression): The expression.
-        grad (Expression): The gradient of its value.
-
-    Returns:
-        Dict[int, Expression]: For each operand that has a gradient.
-
-    Raises:
-        NotImplementedError: If an operation has no derivative.
-    """
-    total: dict[Expression, Expression] = {root: grad}
-    for node in reversed(list(root.nodes())):
-        if node not in total or node.op in ('operand', 'constant'):
-            continue
-        derivative = OPERATIONS[node.op].derivative
-        if derivative is None or (
-            node.op == 'pow' and node.args[1].op != 'constant'
-        ):
-            raise NotImplementedError(node.op)
-        found = derivative(node, total[node])
-        for arg, part in zip(node.args, found, strict=True):
-            if part is None or not arg.dtype.is_floating_point:
-                continue
-            if part.wide and not arg.wide:
-                part = apply('sum_features', part)
-            known = total.get(arg)
-            total[arg] = part if known is None else apply('add', known, part)
-    return {
-        int(node.value or 0): part
-        for node, part in total.items()
-        if node.op == 'operand'
-    }

@@ -4,14 +4,14 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from torch._dynamo.source import LocalSource
 from torch.fx import GraphModule
 
 from torch_gsample.compiler.explanation import Explanation
 from torch_gsample.compiler.ir import placeholders
 from torch_gsample.compiler.lowering import lower
 from torch_gsample.compiler.options import Options
-from torch_gsample.compiler.pipeline import Trace, run_pipeline
+from torch_gsample.compiler.pipeline import Trace
+from torch_gsample.torch_private import argument_of
 
 
 def backend(
@@ -51,7 +51,7 @@ def optimize(gm: GraphModule, options: Options) -> tuple[GraphModule, Trace]:
     """
     note_sources(gm)
     program = copy.deepcopy(gm)
-    return program, run_pipeline(program, options)
+    return program, options.rewrite(program)
 
 
 def note_sources(gm: GraphModule) -> None:
@@ -60,5 +60,4 @@ def note_sources(gm: GraphModule) -> None:
     Copies of a graph lose what Dynamo says about their source.
     """
     for node in placeholders(gm.graph):
-        source = getattr(node, '_dynamo_source', None)
-        node.meta['is_argument'] = isinstance(source, LocalSource)
+        node.meta['is_argument'] = argument_of(node) is not None

@@ -8,12 +8,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_map_only
 
 from torch_gsample import placement
 from torch_gsample.snapshot import Snapshot, add_keeper
+from torch_gsample.torch_private import tree_map_only
 
-#: Graphs whose values are kept at a time, in each program.
+#: Graphs whose values are cached at a time, in each program.
 _GRAPHS = 8
 
 

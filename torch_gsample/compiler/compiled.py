@@ -1,9 +1,7 @@
 """Functions that are compiled at their first call."""
 
 import functools
-import itertools
 import os
-import re
 import sys
 import threading
 import types
@@ -14,7 +12,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._dynamo.decorators import mark_unbacked
 from torch.compiler import is_dynamo_compiling as is_compiling
 
 from torch_gsample.compiler.backend import backend
@@ -25,8 +22,15 @@ from torch_gsample.compiler.errors import (
 )
 from torch_gsample.compiler.options import Options
 from torch_gsample.ops._check import INDEX_DTYPES
-from torch_gsample.ops._gradient import is_transformed
 from torch_gsample.sparse_sample import SparseSample
+from torch_gsample.torch_private import (
+    BackendCompilerFailed,
+    TorchRuntimeError,
+    is_transformed,
+    may_change,
+    own_copy,
+    unknown_length,
+)
 
 _OR = (
     'Or let it run uncompiled: `compile(..., fullgraph=False)`, or without '
@@ -41,21 +45,6 @@ os.register_at_fork(
     after_in_parent=_FIRST_CALLS.release,
     after_in_child=_FIRST_CALLS.release,
 )
-#: Dynamo's names of what is never set anew: Python's builtins, what modules
-#: of torch and of this package hold, and what classes hold.
-_FIXED = re.compile(
-    r'(dict\(|___dataclass_fields\()?'
-    r"(type\(|G\['__builtins_dict__|G\['__import_torch(_gsample)?(_dot_|'\]))"
-)
-#: Guards of what :func:`_state_of_thread` compares, and of hooks that autograd
-#: calls by itself.
-_MODES = frozenset(
-    {'GLOBAL_STATE', 'GRAD_MODE', 'AUTOGRAD_SAVED_TENSORS_HOOKS'}
-)
-#: What Dynamo evaluates of a size that it does not know, and what holds.
-_HOLDS = re.compile(r'0 <= .+\.size\(\)\[\d+\]')
-#: Numbers them.
-_COPIES = itertools.count()
 
 
 class Compiled:
@@ -95,7 +84,7 @@ class Compiled:
         #: What was compiled, for the state of the thread that calls.
         self._functions: dict[tuple[Any, ...], Callable[..., Any]] = {}
         self._eager = False
-        #: What keeps values, of what the backend returned.
+        #: The caches of what the backend returned.
         self._keeping: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -132,7 +121,7 @@ class Compiled:
             function.forget()
 
     def capture(self, backend: Any, args: Any, kwargs: Any) -> None:
-        """Calls the program compiled anew, with another backend."""
+        """Compiles the program again, with another backend, and calls it."""
         args, kwargs = _mark_seeds(args, kwargs)
         with _FIRST_CALLS:
             self._run(self._new_function(backend, {}), args, kwargs)
@@ -175,10 +164,10 @@ class Compiled:
             return function
 
         return torch.compile(
-            _own_copy(self.__wrapped__),
+            own_copy(self.__wrapped__),
             backend=noted,
             fullgraph=True,
-            options={**options, 'guard_filter_fn': _may_change},
+            options={**options, 'guard_filter_fn': may_change},
         )
 
     def _run(
@@ -187,7 +176,8 @@ class Compiled:
         try:
             return function(*args, **kwargs)
         except Exception as error:
-            if not is_capture_error(error) or _is_of_backend(error):
+            of_backend = isinstance(error, BackendCompilerFailed)
+            if of_backend or not is_capture_error(error):
                 raise
             cause, text = error, describe(self.name, error)
         if not self.fullgraph:
@@ -265,54 +255,6 @@ def _state_of_thread() -> tuple[Any, ...]:
     )
 
 
-def _may_change(guards: Any) -> list[bool]:
-    """What Dynamo is to compare at each call, of all that it noted.
-
-    Not the modes, which :func:`_state_of_thread` holds, and not what nobody
-    changes: to compare it takes longer than a small sample.
-    """
-    return [
-        guard.guard_type not in _MODES
-        and not _FIXED.match(guard.name)
-        and not _always_holds(guard)
-        for guard in guards
-    ]
-
-
-def _always_holds(guard: Any) -> bool:
-    codes = getattr(getattr(guard, 'orig_guard', None), 'code_list', None)
-    return guard.guard_type == 'SHAPE_ENV' and all(
-        _HOLDS.fullmatch(code) for code in codes or ('',)
-    )
-
-
-def _own_copy(program: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that does the same, with compilations of its own.
-
-    Dynamo keeps these with the code of a function, a few at most. By the name
-    of the code it remembers sizes that changed, which it then does not fix:
-    those of one graph would be unknown where another one is sampled.
-    """
-    number = next(_COPIES)
-    if isinstance(program, types.FunctionType):
-        code = program.__code__
-        copy = types.FunctionType(
-            code.replace(co_name=f'{code.co_name}#{number}'),
-            program.__globals__,
-            program.__name__,
-            program.__defaults__,
-            program.__closure__,
-        )
-        copy.__kwdefaults__ = program.__kwdefaults__
-        return copy
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return program(*args, **kwargs)
-
-    call.__code__ = call.__code__.replace(co_name=f'call#{number}')
-    return call
-
-
 def _mark_seeds(args: Any, kwargs: Any) -> tuple[Any, Any]:
     """Makes the sizes of seeds unknown to Dynamo, without a change of them."""
     sizes: set[int] = set()
@@ -334,7 +276,7 @@ def _marked(value: Any, sizes: set[int]) -> Any:
         if not vector or value.shape[0] in sizes:
             return value
         value = value.detach()  # the caller's tensor keeps no mark
-        value.__dict__.update(_mark())
+        value.__dict__.update(unknown_length())
     elif kind is dict:
         marked = {key: _marked(item, sizes) for key, item in value.items()}
         if any(marked[key] is not item for key, item in value.items()):
@@ -344,20 +286,7 @@ def _marked(value: Any, sizes: set[int]) -> Any:
     return value
 
 
-@functools.lru_cache
-def _mark() -> dict[str, Any]:
-    """What Dynamo notes at a vector of unknown size, which takes it long."""
-    vector = torch.empty(2)
-    mark_unbacked(vector, 0)
-    return vars(vector)
-
-
-def _is_of_backend(error: BaseException) -> bool:
-    return isinstance(error, torch._dynamo.exc.BackendCompilerFailed)
-
-
 def _is_of_program(error: BaseException) -> bool:
     """Whether the program may raise this error uncompiled, too."""
-    return isinstance(
-        error, torch._dynamo.exc.TorchRuntimeError
-    ) or 'Observed exception' in str(error)
+    observed = 'Observed exception' in str(error)
+    return observed or isinstance(error, TorchRuntimeError)

@@ -13,13 +13,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch.fx import Graph, GraphModule, Interpreter, Node
 
 from torch_gsample.codegen.kernel import EdgeKernel
-from torch_gsample.compiler.ir import choose, example, placeholders
+from torch_gsample.compiler.ir import choose, placeholders, tensors_of
 from torch_gsample.compiler.passes.eliminate_dead import eliminate_dead
+from torch_gsample.torch_private import OpOverload, schema_of
 
 #: Edges of a batch, where a program does not say how many: those of about a
 #: thousand columns.
@@ -38,8 +38,8 @@ _ELEMENT = {
     'gsample::slice_cols': 4.0,
     'gsample::coo_to_csc': 60.0,
     'gsample::positive_weights': 2.0,
-    'gsample::sample_hops': 15.0,
-    'gsample::neighbor_sample': 20.0,
+    'gsample::sample_layers': 15.0,
+    'gsample::sample_neighbors': 20.0,
     'gsample::random_walk': 20.0,
     'gsample::node2vec_walk': 30.0,
     'gsample::induce_subgraph': 20.0,
@@ -57,10 +57,10 @@ _GATHERS = frozenset(
         'aten::index_select',
         'aten::index',
         'gsample::slice_cols',
-        'gsample::sample_cols',
+        'gsample::sample_columns',
         'gsample::sample_nodes',
-        'gsample::sample_hops',
-        'gsample::neighbor_sample',
+        'gsample::sample_layers',
+        'gsample::sample_neighbors',
         'gsample::random_walk',
         'gsample::node2vec_walk',
         'gsample::induce_subgraph',
@@ -76,17 +76,17 @@ def predict(graph: Graph, nodes: set[Node]) -> float:
 
     What is computed once for a graph costs nothing.
     """
-    known = [_numel(t, 0) for n in placeholders(graph) for t in _tensors(n)]
+    known = [_numel(t, 0) for n in placeholders(graph) for t in tensors_of(n)]
     batch = min(_BATCH_EDGES, max(known, default=0) or _BATCH_EDGES)
     return sum(
         predict_operator(
             node.target,
-            [t for n in node.all_input_nodes for t in _tensors(n)],
-            _tensors(node),
+            [t for n in node.all_input_nodes for t in tensors_of(n)],
+            tensors_of(node),
             batch,
         )
         for node in nodes
-        if isinstance(node.target, torch._ops.OpOverload)
+        if isinstance(node.target, OpOverload)
         and not node.meta.get('invariant')
     )
 
@@ -102,19 +102,13 @@ def predict_operator(
         outputs (List[torch.Tensor]): What it writes.
         unknown (int, optional): Stands for sizes that are not known.
     """
-    schema = getattr(target, '_schema', None)
+    schema = schema_of(target)
     if schema is None and not isinstance(target, EdgeKernel):
         return 0.0
     name = 'edge_map' if schema is None else schema.name
     tensors = outputs if name in _GATHERS else [*inputs, *outputs]
     elements = max((_numel(t, unknown) for t in tensors), default=0)
     return _CALL + 1e-9 * _ELEMENT.get(name, _OTHER) * elements
-
-
-def _tensors(node: Node) -> list[Tensor]:
-    value = example(node)
-    values = value if isinstance(value, (tuple, list)) else [value]
-    return [v for v in values if isinstance(v, Tensor)]
 
 
 def _numel(tensor: Tensor, unknown: int) -> int:

@@ -97,10 +97,9 @@ BUILDERS: dict[Any, Callable[..., Expression]] = {
     **{
         getattr(aten, name).default: _same(name)
         for name in (
-            *('neg', 'abs', 'sqrt', 'exp', 'log', 'sigmoid', 'tanh', 'relu'),
-            *('reciprocal', 'maximum', 'minimum', 'logical_not', 'detach'),
-            *('logical_and', 'logical_or'),
-        )
+            'neg abs sqrt exp log sigmoid tanh relu reciprocal maximum '
+            'minimum logical_not detach logical_and logical_or'
+        ).split()
     },
     **{
         getattr(getattr(aten, name), overload): _compared(name)

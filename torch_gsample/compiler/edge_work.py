@@ -7,15 +7,24 @@ import torch
 from torch import Tensor
 from torch.fx import Graph, Node
 
+from torch_gsample.codegen.edge_map import edge_map, gradient_of
 from torch_gsample.codegen.expression import (
     CPP_TYPES,
     Expression,
-    apply,
     operand,
+    sum_axis,
 )
 from torch_gsample.codegen.kernel import EdgeKernel
 from torch_gsample.codegen.operations import is_exact
-from torch_gsample.codegen.program import Operand, Program, Role, gradient_of
+from torch_gsample.codegen.unit import (
+    DESTINATION,
+    EDGE,
+    PARAMETER,
+    POINTERS,
+    Leaf,
+    Types,
+    Unit,
+)
 from torch_gsample.compiler.edge_operators import BUILDERS, NotFusible
 from torch_gsample.compiler.ir import (
     aten,
@@ -170,28 +179,26 @@ class Reader:
         self._inlined = inlined
         self._work = work
         self.tensors: list[Node] = []
-        self.operands: list[Operand] = []
+        self.leaves: list[Leaf] = []
         self.features = 0
         self.operations = 0
         self._done: dict[Node, Expression] = {}
 
-    def program(self, node: Node) -> Program:
-        """Returns the program of the values of a node.
+    def unit(self, node: Node) -> Unit:
+        """Returns the edge map of the values of a node.
 
         Raises:
             NotFusible: If it is not element-wise.
         """
-        return self._program(self.value(node), node)
+        return self._unit(self.value(node), node)
 
-    def stored(self, node: Node) -> Program:
-        """Returns the program that reads the stored values of a node."""
-        return self._program(self._read(node, Role.EDGE), node)
+    def stored(self, node: Node) -> Unit:
+        """Returns the edge map that reads the stored values of a node."""
+        return self._unit(self._read(node, EDGE), node)
 
-    def _program(self, root: Expression, node: Node) -> Program:
+    def _unit(self, root: Expression, node: Node) -> Unit:
         wide = example(node).dim() == 2
-        return Program(
-            root, tuple(self.operands), features=self.features, wide=wide
-        )
+        return edge_map(root, self.leaves, features=self.features, wide=wide)
 
     def value(self, node: Node) -> Expression:
         """Returns the expression of a node.
@@ -238,10 +245,10 @@ class Reader:
         if len(node.args) > 2 or not is_edge_value(source, _FLOATS):
             raise NotFusible
         x = self._operand(source, None)
-        if not isinstance(x, Expression) or not x.wide:
+        if not isinstance(x, Expression) or not Types(self.leaves).axes(x):
             raise NotFusible
         self.operations += 1
-        return apply('sum_features', x)
+        return sum_axis(x)
 
     def _operand(self, arg: Any, user: Node | None) -> Any:
         """An argument of an operation: an expression, or a number."""
@@ -257,12 +264,12 @@ class Reader:
         if value.device.type not in DEVICES:
             raise NotFusible
         if value.dim() == 0:
-            return self._read(arg, Role.SCALAR)
+            return self._read(arg, PARAMETER)
         if not is_edge_value(arg):
             raise NotFusible
         if user is not None and not _same_shape(value, example(user)):
             raise NotFusible
-        return self._read(arg, Role.EDGE)
+        return self._read(arg, EDGE)
 
     def _gathered(
         self, node: Node, source: Node, index: Node, wraps: bool
@@ -277,18 +284,18 @@ class Reader:
             and self.columns(found[0])
         ):
             self.operations += 1  # the index is not needed
-            return self._read(source, Role.COLUMN)
+            return self._read(source, DESTINATION)
         place = self.index(index, wraps)
-        return self._read(source, Role.GATHER, place)
+        return self._read(source, EDGE, place)
 
     def columns(self, indptr: Node) -> bool:
         """Adds pointers; returns whether there are no others."""
         if indptr in self._work.changed:
             return False
-        for item, tensor in zip(self.operands, self.tensors, strict=True):
-            if item.role == Role.POINTERS:
+        for leaf, tensor in zip(self.leaves, self.tensors, strict=True):
+            if leaf.kind == POINTERS:
                 return tensor is indptr
-        self._add(indptr, Operand(Role.POINTERS, example(indptr).dtype))
+        self._add(indptr, Leaf('', POINTERS, example(indptr).dtype))
         return True
 
     def index(self, index: Node, wraps: bool = False) -> int:
@@ -296,29 +303,27 @@ class Reader:
         dtype = example(index).dtype
         if dtype not in (torch.int32, torch.int64):
             raise NotFusible
-        return self._add(index, Operand(Role.INDEX, dtype, wraps=wraps))
+        return self._add(index, Leaf('', EDGE, dtype, wraps=wraps))
 
     def _read(
-        self, tensor: Node, role: Role, index: int | None = None
+        self, tensor: Node, kind: str, index: int | None = None
     ) -> Expression:
         value = example(tensor)
         wide = value.dim() == 2
         if wide:
             self._widen(value.shape[1])
-        item = Operand(role, value.dtype, index, wide=wide)
-        return operand(self._add(tensor, item), value.dtype, wide)
+        leaf = Leaf('', kind, value.dtype, (0,) if wide else (), index)
+        return operand(self._add(tensor, leaf), value.dtype)
 
-    def _add(self, tensor: Node, item: Operand) -> int:
-        for i, known in enumerate(
-            zip(self.tensors, self.operands, strict=True)
-        ):
-            if known == (tensor, item):
+    def _add(self, tensor: Node, leaf: Leaf) -> int:
+        for i, known in enumerate(zip(self.tensors, self.leaves, strict=True)):
+            if known == (tensor, leaf):
                 return i
         if self.tensors and device_of(tensor) != device_of(self.tensors[0]):
             raise NotFusible
         self.tensors.append(tensor)
-        self.operands.append(item)
-        return len(self.operands) - 1
+        self.leaves.append(leaf)
+        return len(self.leaves) - 1
 
 
 def _same_shape(first: Tensor, second: Tensor) -> bool:
@@ -328,23 +333,23 @@ def _same_shape(first: Tensor, second: Tensor) -> bool:
     return all(map(same_size, first.shape, second.shape))
 
 
-def differentiable(program: Program, tensors: list[Node]) -> bool:
+def differentiable(unit: Unit, tensors: list[Node]) -> bool:
     """Whether each operand that needs a gradient can get one."""
     try:
         for i, node in enumerate(tensors):
             if example(node).requires_grad:
-                gradient_of(program, i)
+                gradient_of(unit, i)
     except NotImplementedError:
         return False
     return True
 
 
 def replace(
-    graph: Graph, node: Node, program: Program, tensors: list[Node], *size: Any
+    graph: Graph, node: Node, unit: Unit, tensors: list[Node], *size: Any
 ) -> Node:
     """Puts a kernel in the place of a node."""
     with graph.inserting_before(node):
-        new = graph.call_function(EdgeKernel(program), tuple(tensors))
+        new = graph.call_function(EdgeKernel(unit), tuple(tensors))
     if size:
         new.kwargs = {'num_rows': size[0]}
     new.meta = dict(node.meta)

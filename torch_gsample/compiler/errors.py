@@ -4,18 +4,17 @@ import traceback
 from pathlib import Path
 
 import torch
-from torch._dynamo.exc import FailOnRecompileLimitHit, TorchDynamoException
+
+from torch_gsample.torch_private import (
+    FailOnRecompileLimitHit,
+    TorchDynamoException,
+)
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _TORCH = Path(torch.__file__).resolve().parent
 #: Where the lines of a stack are not those of a program.
-_INNER = (
-    _TORCH,
-    *(
-        _PACKAGE / part
-        for part in ('compiler', 'ops', 'samplers', 'sparse_sample')
-    ),
-)
+_INNER = [_PACKAGE / name for name in ('compiler', 'ops', 'samplers')]
+_INNER += [_PACKAGE / 'sparse_sample', _TORCH]
 
 _BRANCH = (
     'it branches or loops on values that are known only when it runs',
@@ -50,6 +49,10 @@ _MEANINGS = (
     (('constant fold', 'UnspecializedPython'), _NUMBER),
     (('does not know how to trace', 'Unsupported function call'), _CALL),
 )
+
+
+class OptionError(ValueError):
+    """An option that does not fit the program."""
 
 
 class CompileError(RuntimeError):
@@ -99,7 +102,7 @@ def _stack(error: BaseException) -> traceback.StackSummary | None:
 def _frames_of_user(error: BaseException) -> list[traceback.FrameSummary]:
     """The calls that led to an error, outermost first.
 
-    Those of the package are left out, but for the last one.
+    Those of the package are omitted, but for the last one.
     """
     frames = list(_stack(error) or [])
     return [f for f in frames[:-1] if not _is_inner(f)] + frames[-1:]

@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.fx import Graph, GraphModule, Interpreter, Node
-from torch.utils._pytree import tree_leaves
 
 from torch_gsample.compiler.backend import optimize
 from torch_gsample.compiler.compiled import Compiled
@@ -25,8 +24,11 @@ from torch_gsample.compiler.ir import (
 )
 from torch_gsample.compiler.lowering import lower, split_invariant, take_keys
 from torch_gsample.compiler.options import Options
+from torch_gsample.torch_private import tree_leaves
 
 _ROUNDS = 7
+#: What is no work of a program.
+_SIZES = SIZE_OPERATORS | {operator.getitem}
 
 
 def explain(
@@ -145,25 +147,14 @@ class _Clock(Interpreter):
         self.predicted: dict[Node, float] = {}
 
     def run_node(self, n: Node) -> Any:
-        self._node = n
-        return super().run_node(n)
-
-    def call_function(self, *call: Any) -> Any:
-        return self._timed(super().call_function, *call)
-
-    def call_method(self, *call: Any) -> Any:
-        return self._timed(super().call_method, *call)
-
-    def _timed(
-        self, run: Callable[..., Any], target: Any, args: Any, kwargs: Any
-    ) -> Any:
+        given = self.fetch_args_kwargs_from_env(n)
         start = time.perf_counter()
-        out = run(target, args, kwargs)
+        out = super().run_node(n)
         seconds = time.perf_counter() - start
-        if target not in SIZE_OPERATORS and target is not operator.getitem:
-            self.seconds[self._node] = seconds
-            self.predicted[self._node] = predict_operator(
-                target, _tensors((args, kwargs)), _tensors(out)
+        if n.op in ('call_function', 'call_method') and n.target not in _SIZES:
+            self.seconds[n] = seconds
+            self.predicted[n] = predict_operator(
+                n.target, _tensors(given), _tensors(out)
             )
         return out
 

@@ -10,11 +10,15 @@ from torch_gsample.compiler.ir import (
     aten,
     example,
     gathered,
+    has_only,
     is_operator,
     live_nodes,
     part_of,
     same_size,
 )
+
+#: Of hops that `sample_layers` takes.
+_OPTIONS = 'cols', 'cum_weight', 'replace'
 
 
 @dataclass(frozen=True)
@@ -80,9 +84,9 @@ def find_chains(graph: Graph) -> list[HopChain]:
     chains: list[HopChain] = []
     last: dict[Node, HopChain] = {}  # by their last hops
     for node in graph.nodes:
-        if not is_operator(node, 'sample_cols'):
+        if not is_operator(node, 'sample_columns'):
             continue
-        if 'cols' not in node.kwargs or 'id' in node.kwargs:
+        if 'cols' not in node.kwargs or not has_only(node, *_OPTIONS):
             continue
         frontier = _frontier(node.kwargs['cols'])
         chain = last.pop(frontier.sample, None) if frontier else None
@@ -182,7 +186,7 @@ def _sampled(node: Node, any_order: bool) -> tuple[Node, Node, Any] | None:
     gather = gathered(node)
     if gather is None:
         return None
-    sample = part_of(gather[1], 'sample_cols', 1)
+    sample = part_of(gather[1], 'sample_columns', 1)
     if sample is None or not _can_be_indices(gather[0], sample.args[0]):
         return None
     return sample, gather[0], num_rows

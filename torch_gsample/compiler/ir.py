@@ -27,41 +27,32 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx import Graph, Node
 from torch.fx.node import map_arg
-from torch.utils._pytree import tree_leaves
 
-from torch_gsample.ops._check import STRATEGIES
-from torch_gsample.ops.sample_hops import FRONTIERS
+from torch_gsample.ops.sample_layers import FRONTIERS
+from torch_gsample.torch_private import (
+    ASSERT_SCALAR,
+    ENTERS,
+    EXITS,
+    SET_GRAD_ENABLED,
+    FakeTensor,
+    OpOverload,
+    are_same,
+    schema_of,
+    tree_leaves,
+)
 
 aten = torch.ops.aten
 
-#: Names of what operators take as numbers.
-_CHOICES = {'frontier': FRONTIERS, 'temporal_strategy': STRATEGIES}
-
 #: Operators on sizes.
 SIZE_OPERATORS = frozenset(
-    {
-        operator.add,
-        operator.sub,
-        operator.mul,
-        operator.floordiv,
-        operator.mod,
-        operator.neg,
-        operator.eq,
-        operator.ne,
-        operator.ge,
-        operator.gt,
-        operator.le,
-        operator.lt,
-        operator.not_,
-        torch.sym_max,
-        torch.sym_min,
-        torch.sym_not,
-        torch.sym_sum,
-        aten.sym_size.int,
-    }
+    [
+        getattr(operator, name)
+        for name in 'add sub mul mod neg floordiv eq ne ge gt le lt'.split()
+    ]
+    + [operator.not_, torch.sym_max, torch.sym_min, torch.sym_not]
+    + [torch.sym_sum, aten.sym_size.int]
 )
 
 #: Methods of tensors without one operator of torch.
@@ -86,10 +77,15 @@ def is_operator(node: Node, name: str | None = None) -> bool:
     target = node.target
     return (
         node.op == 'call_function'
-        and isinstance(target, torch._ops.OpOverload)
+        and isinstance(target, OpOverload)
         and target.namespace == 'gsample'
-        and (name is None or target._schema.name == f'gsample::{name}')
+        and (name is None or schema_of(target).name == f'gsample::{name}')
     )
+
+
+def has_only(node: Node, *options: str) -> bool:
+    """Whether a draw has no optional arguments but ``call_id`` and some."""
+    return len(node.args) <= 4 and node.kwargs.keys() <= {*options}
 
 
 def is_part(node: Node) -> bool:
@@ -116,15 +112,15 @@ def is_pure(node: Node) -> bool:
     target = node.target
     if target in SIZE_OPERATORS or target is choose or is_part(node):
         return True
-    if not isinstance(target, torch._ops.OpOverload):
+    if not isinstance(target, OpOverload):
         return getattr(target, 'is_pure', False)  # generated kernels
     if target.namespace == 'gsample':
-        return target._schema.name.split('::')[1] not in _IMPURE
+        return schema_of(target).name.split('::')[1] not in _IMPURE
     return (
         target.namespace == 'aten'
-        and not target._schema.is_mutable
+        and not schema_of(target).is_mutable
         and torch.Tag.nondeterministic_seeded not in target.tags
-        and target is not aten._assert_scalar.default
+        and target is not ASSERT_SCALAR
     )
 
 
@@ -157,9 +153,9 @@ def may_change(graph: Graph) -> set[Node]:
 
 def _is_view(node: Node) -> bool:
     """Whether what a node returns may share memory with what it takes."""
-    if not isinstance(node.target, torch._ops.OpOverload):
+    if not isinstance(node.target, OpOverload):
         return not getattr(node.target, 'is_pure', False)
-    returns = node.target._schema.returns
+    returns = schema_of(node.target).returns
     return any(item.alias_info is not None for item in returns)
 
 
@@ -172,11 +168,11 @@ def modes(graph: Graph) -> dict[Node, tuple[bool, tuple[Any, ...]]]:
     grad, entered, found = torch.is_grad_enabled(), dict[Any, Any](), {}
     for node in graph.nodes:
         name = getattr(node.target, '__name__', '')
-        if node.target is torch._C._set_grad_enabled:
+        if node.target is SET_GRAD_ENABLED:
             grad = bool(node.args[0])
-        elif name.startswith('_enter_'):
+        elif name.startswith(ENTERS):
             entered[node] = name, node.args
-        elif name.startswith('_exit_'):
+        elif name.startswith(EXITS):
             entered.pop(node.args[0], None)
         found[node] = grad, tuple(entered.values())
     return found
@@ -185,6 +181,18 @@ def modes(graph: Graph) -> dict[Node, tuple[bool, tuple[Any, ...]]]:
 def example(node: Node) -> Any:
     """What a node gives while it is traced: fake tensors and symbols."""
     return node.meta.get('example_value')
+
+
+def tensors_of(node: Node) -> list[Tensor]:
+    """The tensors that a node gives while it is traced."""
+    value = example(node)
+    values = value if isinstance(value, (tuple, list)) else [value]
+    return [v for v in values if isinstance(v, Tensor)]
+
+
+def needs_gradient(node: Node) -> bool:
+    """Whether one of the tensors that a node gives needs a gradient."""
+    return any(tensor.requires_grad for tensor in tensors_of(node))
 
 
 def same_size(first: Any, second: Any) -> bool:
@@ -197,7 +205,7 @@ def same_size(first: Any, second: Any) -> bool:
         for size in (first, second)
     )
     if isinstance(first, torch.SymInt) and isinstance(second, torch.SymInt):
-        return bool(first.node.expr == second.node.expr)
+        return are_same(first, second)
     return type(first) is type(second) is int and first == second
 
 
@@ -348,7 +356,7 @@ def ir_text(graph: Graph) -> str:
 
 def _name(node: Node) -> str:
     target = node.target
-    if isinstance(target, torch._ops.OpOverload):
+    if isinstance(target, OpOverload):
         name = str(target).removesuffix('.default')
         return name if is_pure(node) else f'!{name}'
     if node.op == 'call_method':
@@ -372,8 +380,8 @@ def _size(size: Any) -> str:
 
 
 def _option(key: str, value: Any, names: dict[Node, str]) -> str:
-    if key in _CHOICES and isinstance(value, int):
-        return _CHOICES[key][value]
+    if key == 'frontier' and isinstance(value, int):
+        return FRONTIERS[value]
     return _operand(value, names)
 
 

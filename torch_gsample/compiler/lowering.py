@@ -2,7 +2,7 @@
 
 The graph runs as plain Python around its operators, under autograd as eager
 code does. What capture could not know is put in here: the key of each draw,
-and the values that are kept for a graph.
+and the values that are cached for a graph.
 """
 
 import operator
@@ -19,9 +19,10 @@ from torch_gsample.compiler.cache import InvariantCache
 from torch_gsample.compiler.cost import Measured, sites
 from torch_gsample.compiler.edge_work import device_of
 from torch_gsample.compiler.ir import is_operator, placeholders
-from torch_gsample.ops._gradient import is_transformed, refuse_transforms
+from torch_gsample.ops._gradient import refuse_transforms
 from torch_gsample.ops.features import select_rows
 from torch_gsample.rng import current_program
+from torch_gsample.torch_private import is_transformed, schema_of
 
 
 def lower(module: GraphModule) -> Callable[..., Any]:
@@ -82,7 +83,7 @@ class Lowered:
 
     def __call__(self, *inputs: Any) -> Any:
         """Runs it."""
-        if is_transformed():  # kernels and kept values know no tangents
+        if is_transformed():  # kernels and cached values know no tangents
             refuse_transforms('compile', inputs)
         kept = () if self._kept is None else self._kept(inputs)
         return self._forward(*inputs, *kept)
@@ -121,11 +122,10 @@ def lower_kernels(graph: Graph) -> None:
         for future in done:
             future.result()  # an error of a thread is an error here
     for node in nodes:
-        if not jobs[node.target] and node.target.number is not None:
+        if not jobs[node.target] and node.target.loaded is not None:
             size = node.kwargs.get('num_rows', 0)
-            node.args = (node.target.number, list(node.args), size)
-            node.kwargs = {}
-            node.target = torch.ops.gsample.edge_map.default
+            node.args, node.kwargs = (list(node.args), size), {}
+            node.target = node.target.loaded
 
 
 def lower_gathers(graph: Graph) -> None:
@@ -251,7 +251,7 @@ def _argument(node: Node, name: str) -> Any:
 
 def _names(node: Node) -> list[str]:
     target: Any = node.target
-    return [argument.name for argument in target._schema.arguments]
+    return [argument.name for argument in schema_of(target).arguments]
 
 
 def _set_call_id(node: Node, key: Node, value: Any) -> None:

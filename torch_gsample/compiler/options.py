@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from torch.fx import GraphModule
+
+from torch_gsample.compiler.pipeline import PASSES, Trace, run_pipeline
+
 #: What ``layout`` may be.
 LAYOUTS = ('auto', 'csc', 'csr', 'coo', 'compact', 'full')
-
-
-class OptionError(ValueError):
-    """An option that does not fit the program."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,6 @@ class Options:
             TypeError: If an option has the wrong type.
             ValueError: If an option is not known.
         """
-        from torch_gsample.compiler.pipeline import PASSES
-
         given = dict(options or {})
         known = [field.name for field in fields(cls)]
         for name in given:
@@ -76,6 +74,10 @@ class Options:
         _check_layout(given.get('layout', 'auto'))
         given.setdefault('dump', os.environ.get('GSAMPLE_DUMP') or None)
         return cls(**given)
+
+    def rewrite(self, module: GraphModule) -> Trace:
+        """Runs the passes; see :func:`~.pipeline.run_pipeline`."""
+        return run_pipeline(module, self.passes, self.layout, self.strict)
 
 
 def _check_super_batch(given: Mapping[str, Any]) -> None:

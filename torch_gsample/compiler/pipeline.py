@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from torch.fx import Graph, GraphModule
 
+from torch_gsample.compiler.errors import OptionError
 from torch_gsample.compiler.ir import InvalidGraph, ir_text, verify
-from torch_gsample.compiler.options import OptionError, Options
 from torch_gsample.compiler.passes.canonicalize import (
     canonicalize,
     name_own_operators,
@@ -40,15 +40,15 @@ class Pass:
 
     Args:
         name (str): Its name.
-        run (Callable): Takes a graph, and the options if it is ``optioned``.
+        run (Callable): Takes a graph, and the layout if it chooses one.
         reason (str): Why it stands where it does.
-        optioned (bool, optional): Whether it takes the options.
+        takes_layout (bool, optional): Whether it takes ``layout``.
     """
 
     name: str
     run: Callable[..., Sequence[str] | None]
     reason: str
-    optioned: bool = False
+    takes_layout: bool = False
 
 
 PASSES = (
@@ -85,7 +85,7 @@ PASSES = (
         'select_layout',
         select_layout,
         'after fusion and sweeping: it looks at all that use a part',
-        optioned=True,
+        takes_layout=True,
     ),
     Pass(
         'fuse_edge_map',
@@ -148,11 +148,22 @@ class Trace:
         return self.steps[-1].text if self.steps else self.captured
 
 
-def run_pipeline(module: GraphModule, options: Options) -> Trace:
+def run_pipeline(
+    module: GraphModule,
+    passes: Sequence[str] | None = None,
+    layout: str | Mapping[str, str] = 'auto',
+    strict: bool = False,
+) -> Trace:
     """Rewrites the graph of a module.
 
     If a pass fails, a warning names it, and the others run without it, on the
     graph as it was captured.
+
+    Args:
+        module (torch.fx.GraphModule): The program.
+        passes (List[str], optional): See :class:`~.options.Options`.
+        layout (str or Dict[str, str], optional): See there.
+        strict (bool, optional): See there.
 
     Raises:
         PassError: If a pass fails, and that is an error by option.
@@ -161,9 +172,9 @@ def run_pipeline(module: GraphModule, options: Options) -> Trace:
     failed: dict[str, PassError] = {}
     while True:
         try:
-            return run_passes(module.graph, options, failed)
+            return run_passes(module.graph, passes, layout, failed)
         except PassError as error:
-            if options.strict:
+            if strict:
                 raise
             failed[error.name] = error
             warnings.warn(
@@ -175,14 +186,16 @@ def run_pipeline(module: GraphModule, options: Options) -> Trace:
 
 def run_passes(
     graph: Graph,
-    options: Options,
+    passes: Sequence[str] | None = None,
+    layout: str | Mapping[str, str] = 'auto',
     failed: Mapping[str, PassError] | None = None,
 ) -> Trace:
     """Rewrites a graph in place, which is of no use if a pass fails.
 
     Args:
         graph (torch.fx.Graph): The graph.
-        options (Options): The options.
+        passes (List[str], optional): Names of those to run; all by default.
+        layout (str or Dict[str, str], optional): What to choose.
         failed (Dict[str, PassError], optional): Passes to leave out, by name,
             and why: the trace says so.
 
@@ -193,7 +206,7 @@ def run_passes(
     trace, failed = Trace(ir_text(graph)), failed or {}
     for item in PASSES:
         optional = item.run is not canonicalize  # keys are found after it
-        chosen = options.passes is None or item.name in options.passes
+        chosen = passes is None or item.name in passes
         if optional and not chosen:
             continue
         if item.name in failed:
@@ -205,7 +218,7 @@ def run_passes(
             break
         start = time.perf_counter()
         try:
-            given = (graph, options) if item.optioned else (graph,)
+            given = (graph, layout) if item.takes_layout else (graph,)
             notes = tuple(item.run(*given) or ())
             verify(graph)
         except OptionError:

@@ -25,17 +25,25 @@ from torch_gsample.compiler.ir import (
     is_pure,
     parts,
 )
+from torch_gsample.torch_private import OpOverload
 
 gsample = torch.ops.gsample
 
 #: Element-wise operators that round correctly: what they give does not depend
-#: on the place in a vector.
+#: on the position in a vector.
 _EXACT = frozenset(
     {
-        *(aten.add.Tensor, aten.sub.Tensor, aten.mul.Tensor),
-        *(aten.div.Tensor, aten.neg.default, aten.abs.default),
-        *(aten.relu.default, aten.sqrt.default, aten.pow.Tensor_Scalar),
-        *(aten.detach.default, aten.to.dtype),
+        aten.add.Tensor,
+        aten.sub.Tensor,
+        aten.mul.Tensor,
+        aten.div.Tensor,
+        aten.neg.default,
+        aten.abs.default,
+        aten.relu.default,
+        aten.sqrt.default,
+        aten.pow.Tensor_Scalar,
+        aten.detach.default,
+        aten.to.dtype,
     }
 )
 _SUMS = frozenset({aten.add.Tensor, aten.sub.Tensor})
@@ -334,7 +342,7 @@ def _is_only_a_value(node: Node) -> bool:
             target, value = user.target, example(user)
             if (
                 not is_pure(user)
-                or not isinstance(target, torch._ops.OpOverload)
+                or not isinstance(target, OpOverload)
                 or target.namespace != 'aten'
                 or not isinstance(value, Tensor)
                 or not value.is_floating_point()

@@ -24,7 +24,7 @@ def bundled_file(name: str) -> IO[bytes]:
 
 @contextmanager
 def open_bundled(name: str) -> Iterator[Arrays]:
-    """Opens a bundled :obj:`.npz` file; arrays are read when asked for."""
+    """Opens a bundled :obj:`.npz` file; arrays are read on first access."""
     with bundled_file(name) as f, np.load(f) as arrays:
         yield arrays
 
@@ -255,10 +255,9 @@ class DebianPackages(BundledDataset):
           - 348,131
           - 1,004
 
-    **Source and terms:** Made by
-    ``torch_gsample.datasets.make_debian_packages`` from the signed indexes
-    of the release dated 2026-07-11. Relations, sections and sizes are facts;
-    of the descriptions, only single words are kept.
+    **Source and terms:** Made by ``tools/make_debian_packages.py`` from the
+    signed indexes of the release dated 2026-07-11. Relations, sections and
+    sizes are facts; of the descriptions, only single words are kept.
     """
 
     file = 'debian_packages.npz'

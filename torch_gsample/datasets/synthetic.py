@@ -6,7 +6,8 @@ import numpy as np
 import torch
 
 from torch_gsample import ops
-from torch_gsample.formats import CSC
+from torch_gsample.csc import CSC
+from torch_gsample.ops.formats import index_widths
 
 
 def power_law(
@@ -46,7 +47,7 @@ def power_law(
     indptr, _, _ = _power_law_columns(
         'power_law', num_nodes, num_edges, max_degree, seed, exponent
     )
-    wide, wide_indices = ops.index_widths(
+    wide, wide_indices = index_widths(
         'power_law', num_edges, num_nodes, index_dtype
     )
     indptr = indptr if wide else indptr.to(torch.int32)

@@ -6,13 +6,11 @@ copy with ``edge_index`` goes out.
 
 import copy
 
-import torch
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
-from torch_gsample.samplers.graph_input import GraphData
-
-_LAYOUTS = (torch.sparse_csr, torch.sparse_csc)
+from torch_gsample.adjacency import read_adjacency
+from torch_gsample.graph_input import SPARSE_LAYOUTS, GraphData
 
 
 def with_edge_index(data: GraphData) -> GraphData:
@@ -22,6 +20,7 @@ def with_edge_index(data: GraphData) -> GraphData:
     adjacency, to which a sampler's edge ids refer.
 
     Example:
+        >>> import torch
         >>> adj_t = torch.eye(2).to_sparse_csr()
         >>> with_edge_index(Data(adj_t=adj_t)).edge_index
         tensor([[0, 1],
@@ -34,25 +33,14 @@ def with_edge_index(data: GraphData) -> GraphData:
     for store in out.edge_stores:
         for key in ('adj', 'adj_t'):
             adj = store.get(key)
-            if not isinstance(adj, Tensor) or adj.layout not in _LAYOUTS:
+            if not isinstance(adj, Tensor) or adj.layout not in SPARSE_LAYOUTS:
                 continue
             found = True
             del store[key]
-            store.edge_index = _edge_index(adj, transposed=key == 'adj_t')
+            edges = read_adjacency(
+                'NeighborLoader', key, adj, transposed=key == 'adj_t'
+            )
+            store.edge_index = edges.edge_index()
             if 'edge_weight' not in store:
-                store.edge_weight = adj.values()
+                store.edge_weight = edges.value
     return out if found else data
-
-
-def _edge_index(adj: Tensor, transposed: bool) -> Tensor:
-    by_row = adj.layout == torch.sparse_csr
-    pointers, minor = (
-        (adj.crow_indices(), adj.col_indices())
-        if by_row
-        else (adj.ccol_indices(), adj.row_indices())
-    )
-    major = torch.arange(pointers.numel() - 1, device=pointers.device)
-    major = major.to(minor.dtype).repeat_interleave(pointers.diff())
-    return torch.stack(
-        [major, minor] if by_row != transposed else [minor, major]
-    )

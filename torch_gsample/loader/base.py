@@ -3,12 +3,11 @@
 import os
 from collections.abc import Iterator
 from functools import partial
-from numbers import Integral
 from typing import Any
 
-from torch.utils.data import get_worker_info
+from torch.utils.data import DataLoader, get_worker_info
 from torch_geometric.data import Data, HeteroData
-from torch_geometric.loader.base import DataLoaderIterator
+from torch_geometric.loader import NodeLoader
 from torch_geometric.sampler import BaseSampler
 
 from torch_gsample.loader.adjacency import with_edge_index
@@ -26,6 +25,7 @@ from torch_gsample.loader.numbering import (
     BatchIndex,
     IndexRange,
     NumberedBatches,
+    Pass,
 )
 from torch_gsample.loader.prefetch import (
     Feed,
@@ -33,23 +33,29 @@ from torch_gsample.loader.prefetch import (
     prefetched,
 )
 from torch_gsample.loader.progress import check_progress, shown
-from torch_gsample.loader.sharding import Shard, read_shard
-from torch_gsample.loader.static_shapes import Shapes, StaticShapes
+from torch_gsample.loader.seeds import node_seeds
+from torch_gsample.loader.sharding import Shard, integer, read_shard
+from torch_gsample.loader.static_shapes import StaticShapes
 from torch_gsample.loader.watch import BatchWatch, Watched, check_process
 from torch_gsample.rng import batch_scope
 from torch_gsample.samplers.arguments import flag
 from torch_gsample.samplers.base import KeyedSampler
 from torch_gsample.samplers.counts import Counts
-from torch_gsample.samplers.gradients import check_no_gradients, is_trainable
-from torch_gsample.samplers.node_wise import NeighborSampler
-from torch_gsample.samplers.program import ProgramSampler
+from torch_gsample.samplers.neighbor.node_wise import NeighborSampler
+from torch_gsample.samplers.program.gradients import (
+    check_no_gradients,
+    check_nothing_ahead,
+    is_trainable,
+)
+from torch_gsample.samplers.program.sampler import ProgramSampler
+from torch_gsample.torch_private import iterator_of, new_iterator, pins_memory
 
 #: Batches that are made ahead in a thread when there are no workers.
 DEFAULT_PREFETCH = 2
 
 
-class KeyedLoader:
-    """Mixin in front of a PyG loader.
+class KeyedLoader(DataLoader):
+    """What comes before a PyG loader among the bases of ours.
 
     Each pass over the loader is an epoch: the first is 0, the next 1, and so
     on, unless :meth:`set_epoch` says otherwise. Together with the position of
@@ -65,7 +71,7 @@ class KeyedLoader:
     prefetch: int
     _feed: Feed | None = None
     _watch: BatchWatch
-    _pass_epoch: int = 0
+    _pass: Pass
     #: Who created the latest iterator.
     _process: int = -1
     _shard: Shard | None = None
@@ -74,76 +80,71 @@ class KeyedLoader:
     _ahead_of: ProgramSampler | None = None
     #: Where batches are made if the sampler is on a GPU.
     gpu_batches: GpuBatches | None = None
+    #: Whether `collate_fn` makes whole batches: PyG's loaders set it.
+    filter_per_worker: bool = True
     #: Whether a pass shows a progress bar.
     progress: bool = False
     #: The shapes that batches are padded to.
     static_shapes: StaticShapes | None = None
 
     def _init_keyed(
-        self,
-        data: Any,
-        prefetch: int | None,
-        sampler: Any,
-        kwargs: dict[str, Any],
-        static_shapes: Shapes = False,
-        progress: bool = False,
+        self, data: Any, sampler: Any, kwargs: dict[str, Any]
     ) -> None:
-        """Reads what concerns this class, before PyG's initialisation.
+        """Takes the options of this class, before PyG's initialisation.
 
         A sampler that is not keyed may use torch's default generator, which
         its caller uses as well: it stays in the caller's thread.
         """
         name = type(self).__name__
+        prefetch = kwargs.pop('prefetch', None)
         if isinstance(sampler, NeighborSampler) and sampler.placement:
             check_loader(name, data, kwargs)
             device = sampler.placement.device
             self.gpu_batches = GpuBatches(with_edge_index(data), device)
-        self.progress = flag(name, 'progress', progress)
-        if progress:
+        self.progress = flag(name, 'progress', kwargs.pop('progress', False))
+        if self.progress:
             check_progress(name)
-        if static_shapes is not False:
-            self.static_shapes = StaticShapes(name, static_shapes, sampler)
+        shapes = kwargs.pop('static_shapes', False)
+        if shapes is not False:
+            self.static_shapes = StaticShapes(name, shapes, sampler)
         if kwargs.get('filter_per_worker') is not None:
             flag(name, 'filter_per_worker', kwargs['filter_per_worker'])
         else:
             kwargs['filter_per_worker'] = _filter_per_worker(data, kwargs)
         if isinstance(sampler, ProgramSampler) and is_trainable(sampler):
-            _check_nothing_ahead(name, sampler, prefetch, kwargs)
+            check_nothing_ahead(name, sampler, prefetch, kwargs)
             prefetch = 0
         elif isinstance(sampler, ProgramSampler) and sampler.compile:
             self._ahead_of = sampler
-        if prefetch is None:
-            keyed = isinstance(sampler, KeyedSampler)
-            prefetch = DEFAULT_PREFETCH if keyed else 0
         # Samplers without a seed have none that all processes must share.
         seed: int | None = 0
         if isinstance(sampler, KeyedSampler):
             seed = sampler.seed if sampler.is_seeded else None
-        self._init_epochs(prefetch, kwargs, seed)
+        elif prefetch is None:
+            prefetch = 0
+        kwargs['prefetch'] = prefetch
+        self._init_epochs(seed, kwargs)
 
-    def _init_epochs(
-        self, prefetch: int, kwargs: dict[str, Any], seed: int | None
-    ) -> None:
-        if not isinstance(prefetch, Integral) or isinstance(prefetch, bool):
-            raise TypeError(
-                f"{type(self).__name__}: 'prefetch' must be an integer (got "
-                f'{prefetch!r})'
-            )
+    def _init_epochs(self, seed: int | None, kwargs: dict[str, Any]) -> None:
+        name = type(self).__name__
+        prefetch = kwargs.pop('prefetch', None)
+        if prefetch is None:
+            prefetch = DEFAULT_PREFETCH
+        self.prefetch = integer(name, 'prefetch', prefetch)
         if prefetch < 0:
             raise ValueError(
-                f"{type(self).__name__}: 'prefetch' must not be negative "
-                f'(got {prefetch})'
+                f"{name}: 'prefetch' must not be negative (got {prefetch})"
             )
         if kwargs.get('batch_size', 1) is None:
             raise ValueError(
-                f"{type(self).__name__}: 'batch_size' must be a number of "
-                f'seeds (got None)'
+                f"{name}: 'batch_size' must be a number of seeds (got None)"
             )
-        self._shard = read_shard(type(self).__name__, kwargs, seed)
-        self.prefetch = prefetch
+        for own in ('dataset', 'collate_fn'):  # Lightning passes them again
+            kwargs.pop(own, None)
+        self._shard = read_shard(name, kwargs, seed)
         self.epoch = 0
+        self._pass = Pass()
         self.counts = Counts()
-        name = type(self).__name__
         self._watch = BatchWatch(name, self.counts, self.static_shapes)
 
     def set_epoch(self, epoch: int) -> None:
@@ -179,13 +180,12 @@ class KeyedLoader:
         """
         return self._watch.stats()
 
-    def __iter__(self) -> Iterator[Any]:
-        loader: Any = self
+    def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
         check = partial(check_process, type(self).__name__)
-        if loader._iterator is not None:
+        if iterator_of(self) is not None:
             check(self._process)  # its workers persist
         self._process = os.getpid()
-        waits = self.prefetch > 0 or loader.num_workers > 0
+        waits = self.prefetch > 0 or self.num_workers > 0
         batches: Any = Watched(
             self._begin_pass(),
             self._watch.see,
@@ -196,18 +196,33 @@ class KeyedLoader:
     def _begin_pass(self) -> Iterator[Any]:
         epoch = self.epoch
         self.epoch += 1
-        loader: Any = super()
-        self._pass_epoch = epoch
+        self._pass.epoch = epoch
         sampler = self._keyed_sampler()
         if sampler is not None:
             sampler.begin_pass(epoch, getattr(self, 'input_data', None))
         self._prepare_sampler()
-        if self.prefetch == 0:
-            batches = loader.__iter__()
-            return batches if self._ahead_of is None else one_by_one(batches)
-        if self.num_workers > 0:  # type: ignore[attr-defined]
-            return self._iter_workers(loader.__iter__())
-        return self._iter_prefetched(loader)
+        if self.prefetch > 0 and self.num_workers == 0:
+            return self._iter_prefetched()
+        samples = super().__iter__()
+        if self.prefetch == 0 or self.filter_per_worker:
+            return self._joined(samples)
+        return self._iter_workers(samples)
+
+    def _get_iterator(self) -> Any:
+        """Returns what a loader keeps while its workers persist.
+
+        It must not refer to the loader: of a cycle, the garbage collector
+        closes the queues before workers are told to end, and torch waits for
+        each of them for 5 seconds. PyG's iterator refers to its loader, to
+        join features to samples: here each pass does that.
+        """
+        return new_iterator(self)
+
+    def _joined(self, samples: Iterator[Any]) -> Iterator[Any]:
+        """Joins the features to samples that have none yet."""
+        if not self.filter_per_worker:
+            samples = map(self.filter_fn, samples)
+        return samples if self._ahead_of is None else one_by_one(samples)
 
     def _prepare_sampler(self) -> None:
         """Does once what each worker would do for each pass."""
@@ -218,45 +233,39 @@ class KeyedLoader:
             if is_forking(self):
                 self._ahead_of.prepare_workers()
 
-    def _iter_prefetched(self, loader: Any) -> Iterator[Any]:
-        # PyG's iterator is made in this thread, as it draws a base seed.
+    def _iter_prefetched(self) -> Iterator[Any]:
+        # Torch's iterator is made in this thread, as it draws a base seed.
         feed = Feed(self._index_sampler)
         self._feed = feed
         try:
-            batches = loader.__iter__()
+            batches = self._joined(super().__iter__())
         finally:
             self._feed = None
 
         def most() -> int:
             # A group is made while the one before it is used.
-            return max(self.prefetch, self._group_size())
+            ahead_of = self._ahead_of
+            return max(self.prefetch, ahead_of.look_ahead if ahead_of else 1)
 
         gpu = self.gpu_batches
         if gpu is None:
-            ahead = prefetched(feed, lambda: one_by_one(batches), most)
+            ahead = prefetched(feed, lambda: batches, most)
         else:
             make_batches = gpu.on_stream(lambda: batches)
             ahead = gpu.arrived(prefetched(feed, make_batches, most))
         return ahead if self.transform is None else map(self.transform, ahead)
 
-    def _iter_workers(self, batches: Any) -> Iterator[Any]:
+    def _iter_workers(self, samples: Iterator[Any]) -> Iterator[Any]:
         """Joins the features to the workers' samples in a thread."""
-        if not isinstance(batches, DataLoaderIterator):
-            # Workers do it.
-            return batches if self._ahead_of is None else one_by_one(batches)
-        samples: Any = batches.iterator
 
         def make_batches() -> Iterator[Any]:
             for sample in one_by_one(feed):
-                batch = batches.transform_fn(sample)
-                yield batch.pin_memory() if samples._pin_memory else batch
+                batch = self.filter_fn(sample)
+                yield batch.pin_memory() if pins_memory(samples) else batch
 
         feed = Feed(samples)
         ahead = prefetched(feed, make_batches, lambda: self.prefetch)
         return ahead if self.transform is None else map(self.transform, ahead)
-
-    def _group_size(self) -> int:
-        return 1 if self._ahead_of is None else self._ahead_of.look_ahead
 
     @property
     def transform(self) -> Any:
@@ -275,14 +284,14 @@ class KeyedLoader:
         # Where torch's loader looks for batches of indices.
         if self._feed is not None:
             return self._feed
-        batches = super()._index_sampler  # type: ignore[misc]
-        size = None if self._ahead_of is None else self._group_size
+        # The iterator keeps this: it must not refer to the loader.
+        current, ahead = self._pass, self._ahead_of
         sampler = self._keyed_sampler()
         return NumberedBatches(
-            batches,
-            lambda: self._pass_epoch,
-            size,
-            self.num_workers,  # type: ignore[attr-defined]
+            super()._index_sampler,
+            lambda: current.epoch,
+            None if ahead is None else lambda: ahead.look_ahead,
+            self.num_workers,
             None if sampler is None else sampler.hand_out,
             self._shard,
         )
@@ -322,45 +331,41 @@ class KeyedLoader:
         if isinstance(index, Group):
             assert self._ahead_of is not None
             return sample_group(self, self._ahead_of, index)
-        collate: Any = super().collate_fn  # type: ignore[misc]
         if not isinstance(index, BatchIndex):
-            return collate(index)
+            return self._make_sample(index)
         with batch_scope(*index.number):
-            return collate(list(index))
+            return self._make_sample(list(index))
+
+    def _make_sample(self, index: list[int]) -> Any:
+        collate: Any = super().collate_fn
+        return collate(index)
 
     def __setattr__(self, name: str, value: Any) -> None:
         # PyG hands `range(n)` to torch's loader, which would look up every
         # index of a batch and lose its number.
         if name == 'dataset' and isinstance(value, range):
             value = IndexRange(len(value))
-        super().__setattr__(name, value)
+        # The class has it: a method in an attribute refers to the loader.
+        if name != 'collate_fn' or value != self.collate_fn:
+            super().__setattr__(name, value)
 
 
-def _check_nothing_ahead(
-    name: str,
-    sampler: ProgramSampler,
-    prefetch: int | None,
-    kwargs: dict[str, Any],
-) -> None:
-    """Checks that a sampler that trains draws by the parameters of each step.
+class NodeBatches(KeyedLoader, NodeLoader):
+    """Loads batches of seed nodes."""
 
-    Workers would draw by a copy of its parameters, and a thread by what they
-    were some steps before, for a sample that depends on time.
-
-    Raises:
-        ValueError: If there are workers, or batches are made ahead.
-    """
-    counts = {
-        'num_workers': kwargs.get('num_workers', 0),
-        'prefetch': prefetch or 0,
-    }
-    for option, value in counts.items():
-        if value > 0:
-            raise ValueError(
-                f"{name}: '{option}' must be 0 with a sampler that trains, "
-                f'{sampler!r}, which draws by the parameters of each step; '
-                f"or freeze it by 'requires_grad_(False)' (got {value})"
-            )
+    def _init_nodes(
+        self,
+        data: Any,
+        sampler: BaseSampler,
+        input_nodes: Any,
+        kwargs: dict[str, Any],
+    ) -> None:
+        name = type(self).__name__
+        data = with_edge_index(data)
+        time, ids = kwargs.get('input_time'), kwargs.get('input_id')
+        seeds = node_seeds(name, data, sampler, input_nodes, time, ids)
+        self._init_keyed(data, sampler, kwargs)
+        NodeLoader.__init__(self, data, sampler, seeds, **kwargs)
 
 
 def _filter_per_worker(data: Any, kwargs: dict[str, Any]) -> bool | None:
@@ -375,21 +380,3 @@ def _filter_per_worker(data: Any, kwargs: dict[str, Any]) -> bool | None:
         return None
     callables = ('transform', 'transform_sampler_output')
     return any(kwargs.get(name) is not None for name in callables)
-
-
-def split_sampler(
-    name: str, sampler: Any, kwargs: dict[str, Any]
-) -> BaseSampler | None:
-    """Tells a graph sampler from torch's sampler of indices.
-
-    Both are called ``sampler``: torch's goes on to its loader.
-    """
-    if sampler is None or isinstance(sampler, BaseSampler):
-        return sampler
-    if not hasattr(sampler, '__iter__'):
-        raise TypeError(
-            f"{name}: 'sampler' must be a graph sampler (a 'BaseSampler') or "
-            f'a sampler of indices (got {type(sampler).__name__})'
-        )
-    kwargs['sampler'] = sampler
-    return None

@@ -16,7 +16,7 @@ from torch_geometric.sampler import HeteroSamplerOutput, SamplerOutput
 
 from torch_gsample.loader.padding import Padding
 from torch_gsample.ops import gather_rows
-from torch_gsample.samplers.sampled_attributes import (
+from torch_gsample.samplers.output.attributes import (
     AttributedOutput,
     HeteroAttributedOutput,
 )

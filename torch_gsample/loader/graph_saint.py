@@ -1,19 +1,21 @@
 """PyG's GraphSAINT loaders without torch-sparse."""
 
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
+from typing_extensions import Unpack
 
 from torch_gsample import ops, rng
 from torch_gsample.algorithms.graphsaint import SaintNorm, saint_norm
 from torch_gsample.loader.norm_file import fingerprint, load_norm, save_norm
+from torch_gsample.loader.options import EpochOptions
 from torch_gsample.loader.subgraph_loader import SubgraphLoader
 from torch_gsample.ops import _check
+from torch_gsample.options import checked_names
 from torch_gsample.samplers.arguments import flag
-from torch_gsample.samplers.subgraph import NORM_SEED
+from torch_gsample.samplers.program.subgraph import NORM_SEED
 from torch_gsample.sparse_sample import SparseSample
 
 
@@ -52,11 +54,10 @@ class GraphSAINTSampler(SubgraphLoader):
             of the estimate, on average; 0 for no normalisation.
         save_dir (str, optional): Where to keep the normalisation.
         log (bool, optional): Whether to show the progress of the estimate.
-        seed (int, optional): The seed; drawn from torch's default generator
-            if not given.
-        prefetch (int, optional): Batches that a thread makes ahead where
-            there are no workers. (default: 2)
-        **kwargs (optional): Of :class:`torch.utils.data.DataLoader`.
+        **options (optional): ``seed``, drawn from torch's default generator if
+            not given; ``prefetch``, ``rank`` and ``world_size`` of
+            :class:`NeighborLoader`; and those of
+            :class:`torch.utils.data.DataLoader`.
 
     Raises:
         TypeError: If ``data`` is no homogeneous graph, or a number is no
@@ -67,6 +68,7 @@ class GraphSAINTSampler(SubgraphLoader):
 
     _norm: SaintNorm | None = None  # its edges are numbered by column
 
+    @checked_names
     def __init__(
         self,
         data: Data,
@@ -75,10 +77,7 @@ class GraphSAINTSampler(SubgraphLoader):
         sample_coverage: int = 0,
         save_dir: str | None = None,
         log: bool = True,
-        *,
-        seed: int | None = None,
-        prefetch: int | None = None,
-        **kwargs: Any,
+        **options: Unpack[EpochOptions],
     ):
         name = type(self).__name__
         self.num_draws = _check.count(name, 'batch_size', batch_size)
@@ -87,9 +86,7 @@ class GraphSAINTSampler(SubgraphLoader):
             name, 'sample_coverage', sample_coverage, least=0
         )
         self.save_dir, self.log = save_dir, flag(name, 'log', log)
-        super().__init__(
-            data, num_steps, seed=seed, prefetch=prefetch, **kwargs
-        )
+        super().__init__(data, num_steps, **options)
         for key in ('node_norm', 'edge_norm'):
             if key in self.data:
                 raise ValueError(
@@ -132,7 +129,7 @@ class GraphSAINTSampler(SubgraphLoader):
         return torch.empty_like(norm).index_copy(0, self._edge_id, norm)
 
     def _arguments(self) -> tuple[int, ...]:
-        """What the normalisation depends on, beside the graph."""
+        """What the normalisation depends on, in addition to the graph."""
         return self.num_draws, self.sample_coverage
 
     def _read_or_estimate(self) -> SaintNorm:
@@ -175,7 +172,7 @@ class GraphSAINTSampler(SubgraphLoader):
 class GraphSAINTNodeSampler(GraphSAINTSampler):
     r"""Samples nodes and induces their subgraph.
 
-    ``batch_size`` nodes are drawn with replacement by the law of the paper,
+    ``batch_size`` nodes are drawn with replacement:
 
     .. math:: P(u) \propto \sum_{u \to v} \frac{1}{\deg(v)^2}
 
@@ -216,7 +213,7 @@ class GraphSAINTNodeSampler(GraphSAINTSampler):
 class GraphSAINTEdgeSampler(GraphSAINTSampler):
     r"""Samples edges and induces the subgraph of their ends.
 
-    ``batch_size`` edges are drawn with replacement by the law of the paper,
+    ``batch_size`` edges are drawn with replacement:
 
     .. math:: P(u \to v) \propto \frac{1}{\deg(u)} + \frac{1}{\deg(v)}
 
@@ -234,7 +231,7 @@ class GraphSAINTEdgeSampler(GraphSAINTSampler):
 
     def _prepare(self) -> None:
         # An out-edge of a uniform source has probability 1 / deg(u), an
-        # in-edge of a uniform destination 1 / deg(v): the law is a mixture.
+        # in-edge of a uniform destination 1 / deg(v): they are a mixture.
         csc, csr = self.matrix.csc, self.matrix.csr
         sources = (csr.indptr.diff() > 0).nonzero().view(-1)
         targets = (csc.indptr.diff() > 0).nonzero().view(-1)
@@ -277,7 +274,7 @@ class GraphSAINTRandomWalkSampler(GraphSAINTSampler):
         sample_coverage (int, optional): As there.
         save_dir (str, optional): As there.
         log (bool, optional): As there.
-        **kwargs (optional): As there.
+        **options (optional): As there.
 
     Example:
         >>> data = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
@@ -290,6 +287,7 @@ class GraphSAINTRandomWalkSampler(GraphSAINTSampler):
         (tensor([0.5000, 0.5000]), tensor([1., 1.]))
     """
 
+    @checked_names
     def __init__(
         self,
         data: Data,
@@ -299,7 +297,7 @@ class GraphSAINTRandomWalkSampler(GraphSAINTSampler):
         sample_coverage: int = 0,
         save_dir: str | None = None,
         log: bool = True,
-        **kwargs: Any,
+        **options: Unpack[EpochOptions],
     ):
         self.walk_length = _check.count(
             type(self).__name__, 'walk_length', walk_length
@@ -311,7 +309,7 @@ class GraphSAINTRandomWalkSampler(GraphSAINTSampler):
             sample_coverage,
             save_dir,
             log,
-            **kwargs,
+            **options,
         )
 
     def _arguments(self) -> tuple[int, ...]:

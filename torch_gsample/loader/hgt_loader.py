@@ -4,15 +4,16 @@ from collections.abc import Callable
 from typing import Any
 
 from torch_geometric import loader as pyg_loader
+from typing_extensions import Unpack
 
-from torch_gsample.loader.adjacency import with_edge_index
-from torch_gsample.loader.base import KeyedLoader
-from torch_gsample.loader.seeds import node_seeds
-from torch_gsample.samplers.graph_input import GraphData
-from torch_gsample.samplers.hgt import HGTSampler, NumSamples
+from torch_gsample.graph_input import GraphData
+from torch_gsample.loader.base import NodeBatches
+from torch_gsample.loader.options import HGTOptions
+from torch_gsample.options import KeyOptions, checked_names, take
+from torch_gsample.samplers.program.hgt import HGTSampler, NumSamples
 
 
-class HGTLoader(KeyedLoader, pyg_loader.HGTLoader):
+class HGTLoader(NodeBatches, pyg_loader.HGTLoader):
     r"""PyG's ``HGTLoader`` without torch-sparse.
 
     It takes PyG's arguments, and returns PyG's mini-batches. They also count
@@ -31,11 +32,10 @@ class HGTLoader(KeyedLoader, pyg_loader.HGTLoader):
         transform_sampler_output (Callable, optional): What to do with a
             sample.
         filter_per_worker (bool, optional): Whether workers join the features.
-        seed (int, optional): See :class:`KeyedSampler`.
-        rng_scope (str, optional): See :class:`KeyedSampler`.
-        prefetch (int, optional): As in :class:`NeighborLoader`.
-        **kwargs (optional): Further arguments of PyG's ``NodeLoader`` and of
-            :class:`torch.utils.data.DataLoader`.
+        **options (optional): ``seed`` and ``rng_scope`` of
+            :class:`KeyedSampler`, ``prefetch``, ``rank`` and ``world_size`` of
+            :class:`NeighborLoader`, and further arguments of PyG's
+            ``NodeLoader`` and of :class:`torch.utils.data.DataLoader`.
 
     Raises:
         TypeError: If ``num_samples`` are no integers.
@@ -55,6 +55,7 @@ class HGTLoader(KeyedLoader, pyg_loader.HGTLoader):
         [2, 0]
     """
 
+    @checked_names
     def __init__(
         self,
         data: GraphData,
@@ -64,39 +65,15 @@ class HGTLoader(KeyedLoader, pyg_loader.HGTLoader):
         transform: Callable[..., Any] | None = None,
         transform_sampler_output: Callable[..., Any] | None = None,
         filter_per_worker: bool | None = None,
-        *,
-        seed: int | None = None,
-        rng_scope: str = 'batch',
-        prefetch: int | None = None,
-        **kwargs: Any,
+        **options: Unpack[HGTOptions],
     ):
-        sampler = HGTSampler(
-            data,
-            num_samples,
-            is_sorted=is_sorted,
-            share_memory=kwargs.get('num_workers', 0) > 0,
-            seed=seed,
-            rng_scope=rng_scope,
-        )
-        kwargs |= {
+        kwargs: dict[str, Any] = {
+            **options,
             'transform': transform,
             'transform_sampler_output': transform_sampler_output,
             'filter_per_worker': filter_per_worker,
         }
-        data = with_edge_index(data)
-        input_nodes = node_seeds(
-            'HGTLoader',
-            data,
-            sampler,
-            input_nodes,
-            kwargs.get('input_time'),
-            kwargs.get('input_id'),
-        )
-        self._init_keyed(data, prefetch, sampler, kwargs)
-        pyg_loader.NodeLoader.__init__(
-            self,
-            data=data,
-            node_sampler=sampler,
-            input_nodes=input_nodes,
-            **kwargs,
-        )
+        keyed = take(KeyOptions, kwargs)
+        workers = kwargs.get('num_workers', 0) > 0
+        sampler = HGTSampler(data, num_samples, is_sorted, workers, **keyed)
+        self._init_nodes(data, sampler, input_nodes, kwargs)

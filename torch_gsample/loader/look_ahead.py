@@ -13,11 +13,11 @@ from itertools import islice
 from typing import Any
 
 import torch
-from torch._utils import ExceptionWrapper
 from torch.utils.data import get_worker_info
 
 from torch_gsample.rng import batch_scope
-from torch_gsample.samplers.program import ProgramSampler
+from torch_gsample.samplers.program.sampler import ProgramSampler
+from torch_gsample.torch_private import ExceptionWrapper
 
 #: How many batches are there to measure with.
 _MEASURED = 32

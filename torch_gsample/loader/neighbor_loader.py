@@ -1,50 +1,88 @@
 """PyG's ``NeighborLoader`` and ``LinkNeighborLoader`` on our sampler."""
 
+from collections.abc import Callable, Iterable
 from inspect import signature
 from typing import Any
 
 from torch_geometric import loader as pyg_loader
+from torch_geometric.sampler import BaseSampler, NegativeSampling
+from torch_geometric.sampler.base import SubgraphType
+from typing_extensions import Unpack
 
+from torch_gsample.graph_input import GraphData
 from torch_gsample.loader.adjacency import with_edge_index
-from torch_gsample.loader.base import KeyedLoader, split_sampler
-from torch_gsample.loader.seeds import link_seeds, node_seeds
-from torch_gsample.loader.static_shapes import Shapes
+from torch_gsample.loader.base import KeyedLoader, NodeBatches
+from torch_gsample.loader.options import NeighborLoaderOptions
+from torch_gsample.loader.seeds import link_seeds
+from torch_gsample.options import checked_names
 from torch_gsample.samplers.base import KeyedSampler
-from torch_gsample.samplers.graph_input import GraphData
-from torch_gsample.samplers.node_wise import NeighborSampler, NumNeighborsType
+from torch_gsample.samplers.neighbor.node_wise import (
+    NeighborSampler,
+    NumNeighborsType,
+)
 
-#: Arguments of the sampler that loaders pass on: all but the graph and the
-#: fan-outs, which are theirs as well.
-_SAMPLER_OPTIONS = tuple(signature(NeighborSampler).parameters)[2:]
+#: Options of the sampler, all but the graph and the fan-outs.
+_OF_SAMPLER = list(signature(NeighborSampler).parameters.values())[2:]
+
+#: Arguments of both loaders that their samplers or PyG's loaders take.
+_SHARED = (
+    'replace subgraph_type disjoint temporal_strategy time_attr weight_attr '
+    'transform transform_sampler_output is_sorted filter_per_worker directed'
+).split()
 
 
-def _make_sampler(
+def _passed_on(arguments: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Returns the options of a constructor, and its arguments of these names.
+
+    Args:
+        arguments (Dict[str, Any]): Its ``locals()``.
+        *names (str): Those that the other loader does not have.
+    """
+    passed = {name: arguments[name] for name in (*_SHARED, *names)}
+    return {**arguments['options'], **passed}
+
+
+def _read_sampler(
     name: str,
     data: GraphData,
     num_neighbors: NumNeighborsType | None,
+    samplers: tuple[Any, Any],
     kwargs: dict[str, Any],
-) -> NeighborSampler:
+) -> BaseSampler:
+    """Returns the graph sampler of a loader, and takes its options.
+
+    Of the ``samplers``, ours comes before PyG's, unless it is one of indices,
+    which torch's loader calls so, too.
+    """
+    defaults = {p.name: p.default for p in _OF_SAMPLER}
+    options = {k: kwargs.pop(k) for k in defaults if k in kwargs}
+    sampler, graph_sampler = samplers
+    if isinstance(sampler, BaseSampler):
+        graph_sampler = sampler
+    elif hasattr(sampler, '__iter__'):
+        kwargs['sampler'] = sampler
+    elif sampler is not None:
+        raise TypeError(
+            f"{name}: 'sampler' must be a graph sampler (a 'BaseSampler') or "
+            f'a sampler of indices (got {type(sampler).__name__})'
+        )
+    if graph_sampler is not None:
+        given = [k for k, v in options.items() if v != defaults[k]]
+        if given:
+            raise ValueError(
+                f"{name}: {given} must be given to the 'sampler', which is "
+                f'configured already'
+            )
+        return graph_sampler
     if num_neighbors is None:
         raise ValueError(
             f"{name}: 'num_neighbors' is needed where no 'sampler' is given"
         )
-    options = {
-        key: kwargs.pop(key) for key in _SAMPLER_OPTIONS if key in kwargs
-    }
     options.setdefault('share_memory', kwargs.get('num_workers', 0) > 0)
     return NeighborSampler(data, num_neighbors, **options)
 
 
-def _check_no_options(name: str, kwargs: dict[str, Any]) -> None:
-    given = [key for key in _SAMPLER_OPTIONS if key in kwargs]
-    if given:
-        raise ValueError(
-            f"{name}: {given} must be given to the 'sampler', which is "
-            f'configured already'
-        )
-
-
-class NeighborLoader(KeyedLoader, pyg_loader.NeighborLoader):
+class NeighborLoader(NodeBatches, pyg_loader.NeighborLoader):
     r"""PyG's ``NeighborLoader`` on our sampler.
 
     It takes PyG's arguments, and returns PyG's mini-batches. Samples are the
@@ -64,10 +102,15 @@ class NeighborLoader(KeyedLoader, pyg_loader.NeighborLoader):
             each hop; needed unless ``sampler`` is given.
         input_nodes (torch.Tensor or str or Tuple, optional): The seeds.
         input_time (torch.Tensor, optional): Their times.
+        transform (Callable, optional): What to do with a batch.
+        transform_sampler_output (Callable, optional): What to do with a
+            sample.
+        filter_per_worker (bool, optional): Whether workers join the features.
+        neighbor_sampler (BaseSampler, optional): PyG's name of ``sampler``.
         sampler (BaseSampler, optional): The graph sampler,
             :class:`NeighborSampler` if not given. A sampler of indices, which
             torch's loader calls by the same name, is passed on to it.
-        prefetch (int, optional): Batches that a thread makes ahead, or, with
+        prefetch (int, optional): Batches that a thread prefetches, or, with
             workers, joins the features to. Only ``transform`` stays in the
             caller's thread. (default: 2, but 0 for a ``sampler`` that is no
             :class:`KeyedSampler`, whose draws may depend on where it runs, or
@@ -82,9 +125,9 @@ class NeighborLoader(KeyedLoader, pyg_loader.NeighborLoader):
             shapes. See ``docs/static_shapes.md`` for the masks.
         progress (bool, optional): Whether to show a progress bar with sampled
             edges a second, where standard error is a terminal. Needs rich.
-        **kwargs (optional): Further arguments of :class:`NeighborSampler`
-            (``replace``, ``seed``, ...), of PyG's loader (``transform``, ...)
-            and of :class:`torch.utils.data.DataLoader`.
+        **options (optional): Further arguments of :class:`NeighborSampler`
+            (as ``replace`` and ``seed``), of PyG's loader (``input_id``,
+            ``custom_cls``) and of :class:`torch.utils.data.DataLoader`.
 
     Raises:
         ImportError: If there is no rich for ``progress``.
@@ -101,60 +144,45 @@ class NeighborLoader(KeyedLoader, pyg_loader.NeighborLoader):
         [2, 1]
     """
 
+    @checked_names
     def __init__(
         self,
         data: GraphData,
         num_neighbors: NumNeighborsType | None = None,
         input_nodes: Any = None,
         input_time: Any = None,
+        replace: bool = False,
+        subgraph_type: SubgraphType | str = 'directional',
+        disjoint: bool = False,
+        temporal_strategy: str = 'uniform',
+        time_attr: str | tuple[str, str] | None = None,
+        weight_attr: str | None = None,
+        transform: Callable[..., Any] | None = None,
+        transform_sampler_output: Callable[..., Any] | None = None,
+        is_sorted: bool = False,
+        filter_per_worker: bool | None = None,
+        neighbor_sampler: BaseSampler | None = None,
+        directed: bool = True,
         *,
-        sampler: Any = None,
-        prefetch: int | None = None,
-        static_shapes: Shapes = False,
-        progress: bool = False,
-        **kwargs: Any,
+        sampler: BaseSampler | Iterable[int] | None = None,
+        **options: Unpack[NeighborLoaderOptions],
     ):
-        graph_sampler = split_sampler('NeighborLoader', sampler, kwargs)
-        graph_sampler = graph_sampler or kwargs.pop('neighbor_sampler', None)
-        if graph_sampler is None:
-            if input_time is not None and kwargs.get('time_attr') is None:
-                raise ValueError(
-                    "NeighborLoader: 'input_time' needs 'time_attr'"
-                )
-            graph_sampler = _make_sampler(
-                'NeighborLoader', data, num_neighbors, kwargs
-            )
-        else:
-            _check_no_options('NeighborLoader', kwargs)
-        data = with_edge_index(data)
-        input_nodes = node_seeds(
-            'NeighborLoader',
-            data,
-            graph_sampler,
-            input_nodes,
-            input_time,
-            kwargs.get('input_id'),
+        kwargs = _passed_on(locals(), 'input_time')
+        name = type(self).__name__
+        samplers = sampler, neighbor_sampler
+        graph_sampler = _read_sampler(
+            name, data, num_neighbors, samplers, kwargs
         )
-        self._init_keyed(
-            data, prefetch, graph_sampler, kwargs, static_shapes, progress
-        )
-        pyg_loader.NodeLoader.__init__(
-            self,
-            data=data,
-            node_sampler=graph_sampler,
-            input_nodes=input_nodes,
-            input_time=input_time,
-            **kwargs,
-        )
+        self._init_nodes(data, graph_sampler, input_nodes, kwargs)
 
 
 class LinkNeighborLoader(KeyedLoader, pyg_loader.LinkNeighborLoader):
     r"""PyG's ``LinkNeighborLoader`` on our sampler.
 
-    It takes PyG's arguments, and returns PyG's mini-batches. Beside those of
-    :class:`NeighborLoader`, ``exclude_seed_edges`` takes the seed edges out of
-    the sampled subgraphs, and ``true_negatives`` makes sure that no negative
-    is an edge of the graph.
+    It takes PyG's arguments, and returns PyG's mini-batches. In addition to
+    those of :class:`NeighborLoader`, ``exclude_seed_edges`` removes the seed
+    edges from the sampled subgraphs, and ``true_negatives`` makes sure that no
+    negative is an edge of the graph.
 
     Args:
         data (Data or HeteroData or (FeatureStore, GraphStore)): The graph.
@@ -164,19 +192,17 @@ class LinkNeighborLoader(KeyedLoader, pyg_loader.LinkNeighborLoader):
             seed edges.
         edge_label (torch.Tensor, optional): Their labels.
         edge_label_time (torch.Tensor, optional): Their times.
-        sampler (BaseSampler, optional): As in :class:`NeighborLoader`.
-        prefetch (int, optional): As in :class:`NeighborLoader`.
-        static_shapes (bool or int or List[BatchShape], optional): As in
-            :class:`NeighborLoader`. Seed edges are not padded.
-        progress (bool, optional): As in :class:`NeighborLoader`.
-        **kwargs (optional): As in :class:`NeighborLoader`; ``neg_sampling``
-            and ``neg_sampling_ratio`` as in PyG.
+        neg_sampling (NegativeSampling, optional): As in PyG.
+        neg_sampling_ratio (float, optional): As in PyG.
+        **options (optional): All others are as in :class:`NeighborLoader`.
+            With ``static_shapes``, seed edges are not padded.
 
     Raises:
         ImportError: If there is no rich for ``progress``.
         ValueError: If arguments contradict each other.
     """
 
+    @checked_names
     def __init__(
         self,
         data: GraphData,
@@ -184,48 +210,42 @@ class LinkNeighborLoader(KeyedLoader, pyg_loader.LinkNeighborLoader):
         edge_label_index: Any = None,
         edge_label: Any = None,
         edge_label_time: Any = None,
+        replace: bool = False,
+        subgraph_type: SubgraphType | str = 'directional',
+        disjoint: bool = False,
+        temporal_strategy: str = 'uniform',
+        neg_sampling: NegativeSampling | str | None = None,
+        neg_sampling_ratio: float | None = None,
+        time_attr: str | tuple[str, str] | None = None,
+        weight_attr: str | None = None,
+        transform: Callable[..., Any] | None = None,
+        transform_sampler_output: Callable[..., Any] | None = None,
+        is_sorted: bool = False,
+        filter_per_worker: bool | None = None,
+        neighbor_sampler: BaseSampler | None = None,
+        directed: bool = True,
         *,
-        sampler: Any = None,
-        prefetch: int | None = None,
-        static_shapes: Shapes = False,
-        progress: bool = False,
-        **kwargs: Any,
+        sampler: BaseSampler | Iterable[int] | None = None,
+        **options: Unpack[NeighborLoaderOptions],
     ):
-        graph_sampler = split_sampler('LinkNeighborLoader', sampler, kwargs)
-        graph_sampler = graph_sampler or kwargs.pop('neighbor_sampler', None)
-        if graph_sampler is None:
-            temporal = kwargs.get('time_attr') is not None
-            if (edge_label_time is not None) != temporal:
-                raise ValueError(
-                    "LinkNeighborLoader: 'edge_label_time' and 'time_attr' "
-                    'must be given together'
-                )
-            graph_sampler = _make_sampler(
-                'LinkNeighborLoader', data, num_neighbors, kwargs
+        kwargs = _passed_on(locals(), 'neg_sampling', 'neg_sampling_ratio')
+        name = type(self).__name__
+        samplers = sampler, neighbor_sampler
+        graph_sampler = _read_sampler(
+            name, data, num_neighbors, samplers, kwargs
+        )
+        timed = edge_label_time is not None, time_attr is not None
+        if graph_sampler not in samplers and any(timed) != all(timed):
+            raise ValueError(
+                f"{name}: 'edge_label_time' and 'time_attr' must be given "
+                'together'
             )
-        else:
-            _check_no_options('LinkNeighborLoader', kwargs)
         data = with_edge_index(data)
-        link_seeds(
-            'LinkNeighborLoader',
-            data,
-            graph_sampler,
-            edge_label_index,
-            edge_label,
-            edge_label_time,
-            kwargs.get('input_id'),
-        )
-        self._init_keyed(
-            data, prefetch, graph_sampler, kwargs, static_shapes, progress
-        )
+        seeds = edge_label_index, edge_label, edge_label_time
+        link_seeds(name, data, graph_sampler, *seeds, kwargs.get('input_id'))
+        self._init_keyed(data, graph_sampler, kwargs)
         pyg_loader.LinkLoader.__init__(
-            self,
-            data=data,
-            link_sampler=graph_sampler,
-            edge_label_index=edge_label_index,
-            edge_label=edge_label,
-            edge_label_time=edge_label_time,
-            **kwargs,
+            self, data, graph_sampler, *seeds, **kwargs
         )
         if isinstance(graph_sampler, KeyedSampler):
             graph_sampler.prepare_negatives(

@@ -49,6 +49,12 @@ class IndexRange(Dataset):
         return indices  # as they came: a BatchIndex keeps its number
 
 
+class Pass:
+    """The pass of a loader that began last."""
+
+    epoch: int = 0
+
+
 class NumberedBatches:
     """Wraps a batch sampler. Each pass over it is an epoch of its own.
 

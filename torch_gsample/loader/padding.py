@@ -1,6 +1,6 @@
 """Pads batches to a shape, so that the shapes of their tensors are static.
 
-The nodes of each hop come first among the places of the hop, and padding
+The nodes of each hop come first among the slots of the hop, and padding
 after them; edges likewise. A padding edge goes between two padding nodes, so
 that no real node aggregates anything else than in the batch without padding.
 """
@@ -22,7 +22,7 @@ _ELSEWHERE = frozenset(
 )
 #: What every batch has: whether it is an attribute of nodes.
 _KNOWN = {'n_id': True, 'batch': True, 'e_id': False}
-#: Ids have -1 in places of padding, as in ``neighbor_sample_padded``.
+#: Ids are -1 in slots of padding, as in ``sample_neighbors``.
 _IDS = frozenset(['n_id', 'e_id'])
 
 

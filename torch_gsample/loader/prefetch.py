@@ -20,7 +20,13 @@ class _Failure:
     """An exception on its way from the thread to the caller."""
 
     def __init__(self, error: BaseException):
-        self.error = error
+        self._error: BaseException | None = error
+
+    def take(self) -> BaseException:
+        """Hands out the exception, whose traceback soon refers to this."""
+        error, self._error = self._error, None
+        assert error is not None
+        return error
 
 
 class Feed:
@@ -57,7 +63,7 @@ class Feed:
     def __iter__(self) -> Iterator[Any]:
         while (item := self._queue.get()) is not _END and not self._closed:
             if isinstance(item, _Failure):
-                raise item.error
+                raise item.take()
             yield item
 
 
@@ -122,7 +128,7 @@ def prefetched(
     try:
         while (batch := results.get()) is not _END:
             if isinstance(batch, _Failure):
-                raise batch.error
+                raise batch.take()
             yield batch
             waiting -= 1
             fill()

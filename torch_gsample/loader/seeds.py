@@ -11,9 +11,9 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.sampler.base import DataType
 
+from torch_gsample.graph_types import GraphTypes
 from torch_gsample.ops import _check
-from torch_gsample.samplers.graph_input import SamplerGraph
-from torch_gsample.samplers.node_wise import NeighborSampler
+from torch_gsample.samplers.neighbor.node_wise import NeighborSampler
 from torch_gsample.samplers.seeds import read_nodes
 
 
@@ -181,8 +181,8 @@ def _all_edges(name: str, data: Any, sampler: Any, edge_type: Any) -> Any:
     known = None
     if isinstance(data, HeteroData):
         known = data.edge_types
-    elif isinstance(getattr(sampler, 'graph', None), SamplerGraph):
-        known = sampler.graph.edge_types
+    elif isinstance(getattr(sampler, 'graph', None), GraphTypes):
+        known = list(sampler.graph.edge_types)
     if known is not None and edge_type not in known:
         raise ValueError(
             f"{name}: 'edge_label_index' must be an edge type of the graph, "
@@ -197,8 +197,8 @@ def _num_nodes(
     """Returns the number of nodes of a type, if it is known."""
     graph = getattr(sampler, 'graph', None)
     sizes: Any
-    if isinstance(graph, SamplerGraph):
-        sizes = graph.num_nodes
+    if isinstance(graph, GraphTypes):
+        sizes = graph.counts
     elif isinstance(data, Data):
         return data.num_nodes
     elif isinstance(data, HeteroData):
@@ -210,7 +210,7 @@ def _num_nodes(
             f"{name}: '{argument}' must be of a node type of the graph, "
             f'{list(sizes)} (got {node_type!r})'
         )
-    if isinstance(graph, SamplerGraph):
+    if isinstance(graph, GraphTypes):
         return sizes[node_type]
     return data[node_type].num_nodes
 

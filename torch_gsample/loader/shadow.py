@@ -5,10 +5,13 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
+from typing_extensions import Unpack
 
 from torch_gsample.algorithms.shadow import shadow_nodes
+from torch_gsample.loader.options import SubgraphOptions
 from torch_gsample.loader.subgraph_loader import SubgraphLoader
 from torch_gsample.ops import _check
+from torch_gsample.options import checked_names
 from torch_gsample.samplers.arguments import flag
 from torch_gsample.samplers.seeds import read_nodes
 
@@ -40,11 +43,10 @@ class ShaDowKHopSampler(SubgraphLoader):
         node_idx (torch.Tensor, optional): The seeds: int64 indices or a bool
             mask; all nodes if not given.
         replace (bool, optional): Whether to sample with replacement.
-        seed (int, optional): The seed; drawn from torch's default generator
-            if not given.
-        prefetch (int, optional): Batches that a thread makes ahead where
-            there are no workers. (default: 2)
-        **kwargs (optional): Of :class:`torch.utils.data.DataLoader`.
+        **options (optional): ``seed``, drawn from torch's default generator if
+            not given; ``prefetch``, ``rank`` and ``world_size`` of
+            :class:`NeighborLoader`; and those of
+            :class:`torch.utils.data.DataLoader`.
 
     Raises:
         IndexError: If a node of ``node_idx`` is not in the graph.
@@ -64,6 +66,7 @@ class ShaDowKHopSampler(SubgraphLoader):
         (tensor([0, 0, 1, 1]), tensor([0, 2]), tensor([5, 6]))
     """
 
+    @checked_names
     def __init__(
         self,
         data: Data,
@@ -71,10 +74,7 @@ class ShaDowKHopSampler(SubgraphLoader):
         num_neighbors: int,
         node_idx: Tensor | None = None,
         replace: bool = False,
-        *,
-        seed: int | None = None,
-        prefetch: int | None = None,
-        **kwargs: Any,
+        **options: Unpack[SubgraphOptions],
     ):
         name = type(self).__name__
         self.depth = _check.count(name, 'depth', depth)
@@ -83,13 +83,7 @@ class ShaDowKHopSampler(SubgraphLoader):
         )[0]
         self.replace = flag(name, 'replace', replace)
         self.node_idx = _seeds(name, data, node_idx)
-        super().__init__(
-            data,
-            self.node_idx.numel(),
-            seed=seed,
-            prefetch=prefetch,
-            **kwargs,
-        )
+        super().__init__(data, self.node_idx.numel(), **options)
 
     def _make_batch(self, index: Tensor) -> Data:
         seeds = self.node_idx[index]

@@ -23,7 +23,7 @@ class Shard:
 
     Of ``world_size`` processes, number ``rank`` takes the batches ``rank``,
     ``rank + world_size`` and so on of the epoch that one process would have.
-    With ``drop_last`` the batches of an incomplete last round are left out,
+    With ``drop_last`` the batches of an incomplete last round are dropped,
     too, so that all processes have as many.
 
     Args:
@@ -126,11 +126,8 @@ def read_shard(
             f"{name}: 'rank' and 'world_size' must be given together (got "
             f'{rank} and {world_size})'
         )
-    for key, value in (('rank', rank), ('world_size', world_size)):
-        if not isinstance(value, Integral) or isinstance(value, bool):
-            raise TypeError(
-                f"{name}: '{key}' must be an integer (got {value!r})"
-            )
+    rank = integer(name, 'rank', rank)
+    world_size = integer(name, 'world_size', world_size)
     if world_size < 1:
         raise ValueError(
             f"{name}: 'world_size' must be positive (got {world_size})"
@@ -141,7 +138,7 @@ def read_shard(
         )
     if shared is not None:
         raise ValueError(
-            f"{name}: 'rank' and 'world_size' must not be given beside a "
+            f"{name}: 'rank' and 'world_size' must not be given with a "
             f'DistributedSampler, which shares the seeds already'
         )
     if seed is None:
@@ -149,7 +146,18 @@ def read_shard(
             f"{name}: 'seed' must be given with 'world_size', the same in all "
             f'processes (got None)'
         )
-    return Shard(int(rank), int(world_size), seed)
+    return Shard(rank, world_size, seed)
+
+
+def integer(name: str, key: str, value: Any) -> int:
+    """Returns a number that may be one of NumPy.
+
+    Raises:
+        TypeError: If it is no integer.
+    """
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        raise TypeError(f"{name}: '{key}' must be an integer (got {value!r})")
+    return int(value)
 
 
 def _distributed_sampler(kwargs: dict[str, Any]) -> DistributedSampler | None:

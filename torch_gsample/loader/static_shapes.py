@@ -100,8 +100,8 @@ class StaticShapes:
         """Returns the shape of a sample that is drawn in advance."""
         bare = copy.copy(loader)
         bare.filter_per_worker = False
-        number = BatchNumber(loader._pass_epoch, batch)
-        # `bare.collate_fn` is bound to the loader.
+        number = BatchNumber(loader._pass.epoch, batch)
+        # A user's `bare.collate_fn` may be bound to the loader.
         out = type(bare).collate_fn(bare, BatchIndex(index.tolist(), number))
         if loader.transform_sampler_output:
             out = loader.transform_sampler_output(out)

@@ -5,40 +5,24 @@ attributes of their nodes and edges go out.
 """
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader
 from torch_geometric.data import Data
+from typing_extensions import Unpack
 
 from torch_gsample import rng
 from torch_gsample.loader.adjacency import with_edge_index
-from torch_gsample.loader.base import DEFAULT_PREFETCH, KeyedLoader
+from torch_gsample.loader.base import KeyedLoader
 from torch_gsample.loader.features import is_wide
+from torch_gsample.loader.options import SubgraphOptions
 from torch_gsample.ops import gather_rows, induce_subgraph
 from torch_gsample.sparse_sample import SparseSample
-from torch_gsample.sparse_sample.layout import Layout
 
 
-class _BatchLoader(DataLoader):
-    """torch's loader of what :meth:`_make_batch` makes."""
-
-    seed: int
-
-    def collate_fn(self, index: list[int]) -> Data:
-        """Makes the batch of some indices."""
-        items = torch.tensor(index)
-        # Who calls it without a loader has no number.
-        place = rng.current_batch() or (0, rng.hash_ids(items))
-        with rng.program_scope(rng.make_key(self.seed, *place)):
-            return self._make_batch(items)
-
-    def _make_batch(self, index: Tensor) -> Data:
-        raise NotImplementedError
-
-
-class SubgraphLoader(KeyedLoader, _BatchLoader):  # type: ignore[misc]
+class SubgraphLoader(KeyedLoader):
     """Makes batches of a graph by programs on its matrix.
 
     A pass is an epoch, as of :class:`KeyedLoader`, and what programs draw is
@@ -47,11 +31,7 @@ class SubgraphLoader(KeyedLoader, _BatchLoader):  # type: ignore[misc]
     Args:
         data (Data): The graph.
         num_items (int): What indices are below.
-        seed (int, optional): The seed; drawn from torch's default generator
-            if not given.
-        prefetch (int, optional): Batches that a thread makes ahead where
-            there are no workers. (default: 2)
-        **kwargs (optional): Of :class:`torch.utils.data.DataLoader`.
+        **options (optional): See :class:`ShaDowKHopSampler`.
 
     Raises:
         TypeError: If ``data`` is no homogeneous graph.
@@ -62,18 +42,13 @@ class SubgraphLoader(KeyedLoader, _BatchLoader):  # type: ignore[misc]
         self,
         data: Data,
         num_items: int,
-        *,
-        seed: int | None = None,
-        prefetch: int | None = None,
-        **kwargs: Any,
+        **options: Unpack[SubgraphOptions],
     ):
-        for name in ('dataset', 'collate_fn'):  # Lightning passes them again
-            kwargs.pop(name, None)
+        kwargs: dict[str, Any] = {**options}
+        seed = kwargs.pop('seed', None)
         self.seed = rng.draw_seed() if seed is None else seed
         rng.make_key(self.seed)  # checks the seed
-        self._init_epochs(
-            DEFAULT_PREFETCH if prefetch is None else prefetch, kwargs, seed
-        )
+        self._init_epochs(seed, kwargs)
         self.data = data
         if kwargs.get('num_workers', 0) > 0:
             self._edge_id.share_memory_()
@@ -83,6 +58,16 @@ class SubgraphLoader(KeyedLoader, _BatchLoader):  # type: ignore[misc]
             collate_fn=self.collate_fn,
             **kwargs,
         )
+
+    def _make_sample(self, index: list[int]) -> Data:
+        items = torch.tensor(index)
+        # Who calls it without a loader has no number.
+        place = rng.current_batch() or (0, rng.hash_ids(items))
+        with rng.program_scope(rng.make_key(self.seed, *place)):
+            return self._make_batch(items)
+
+    def _make_batch(self, index: Tensor) -> Data:
+        raise NotImplementedError
 
     @property
     def data(self) -> Data:
@@ -104,9 +89,8 @@ class SubgraphLoader(KeyedLoader, _BatchLoader):  # type: ignore[misc]
         matrix = SparseSample.from_data(self._data)
         # Its edges are numbered by column: what belongs to the edges of a
         # column is side by side, and ids are looked up only where needed.
-        self.matrix = SparseSample(
-            Layout(matrix.csc.indptr, matrix.csc.indices), None, matrix.shape
-        )
+        columns = replace(matrix.csc, edge_id=None)
+        self.matrix = SparseSample(columns, None, matrix.shape)
         self._edge_id = matrix.edge_id
 
     def _induce(

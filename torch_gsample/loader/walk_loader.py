@@ -3,34 +3,15 @@
 from collections.abc import Callable
 from typing import Any
 
-from torch.utils.data import DataLoader
+from typing_extensions import Unpack
 
-from torch_gsample.loader.base import DEFAULT_PREFETCH, KeyedLoader
+from torch_gsample.loader.base import KeyedLoader
+from torch_gsample.loader.options import SubgraphOptions
 from torch_gsample.ops import _check
+from torch_gsample.options import checked_names
 
 
-class _NodeBatches(DataLoader):
-    """Batches of nodes, of which a function makes samples."""
-
-    def __init__(
-        self,
-        num_nodes: int,
-        sample: Callable[[list[int]], Any],
-        **kwargs: Any,
-    ):
-        self._sample = sample
-        super().__init__(
-            range(num_nodes),  # type: ignore[arg-type]
-            collate_fn=self.collate_fn,
-            **kwargs,
-        )
-
-    def collate_fn(self, index: list[int]) -> Any:
-        """Makes a sample of the nodes of a batch."""
-        return self._sample(index)
-
-
-class WalkLoader(KeyedLoader, _NodeBatches):  # type: ignore[misc]
+class WalkLoader(KeyedLoader):
     """Calls a function for batches of nodes, under the batch's number.
 
     What the function draws under :func:`torch_gsample.rng.current_batch` is
@@ -40,13 +21,9 @@ class WalkLoader(KeyedLoader, _NodeBatches):  # type: ignore[misc]
     Args:
         num_nodes (int): Number of nodes.
         sample (Callable): Makes a sample of a list of nodes.
-        prefetch (int, optional): Samples that a thread makes ahead, without
-            workers. (default: 2)
-        seed (int, optional): With ``world_size``, the seed of the order of
-            nodes.
-        rank (int, optional): As in :class:`NeighborLoader`.
-        world_size (int, optional): As in :class:`NeighborLoader`.
-        **kwargs (optional): Arguments of
+        **options (optional): ``prefetch``, ``rank`` and ``world_size`` of
+            :class:`NeighborLoader`; ``seed``, with ``world_size``, of the
+            order of nodes; and those of
             :class:`torch.utils.data.DataLoader`.
 
     Raises:
@@ -61,13 +38,12 @@ class WalkLoader(KeyedLoader, _NodeBatches):  # type: ignore[misc]
         [BatchNumber(epoch=0, batch=0), BatchNumber(epoch=0, batch=1)]
     """
 
+    @checked_names
     def __init__(
         self,
         num_nodes: int,
         sample: Callable[[list[int]], Any],
-        prefetch: int = DEFAULT_PREFETCH,
-        seed: int | None = None,
-        **kwargs: Any,
+        **options: Unpack[SubgraphOptions],
     ):
         _check.count('WalkLoader', 'num_nodes', num_nodes, least=0)
         if not callable(sample):
@@ -75,5 +51,14 @@ class WalkLoader(KeyedLoader, _NodeBatches):  # type: ignore[misc]
                 f"WalkLoader: 'sample' must be a function of a list of nodes "
                 f'(got {sample!r})'
             )
-        self._init_epochs(prefetch, kwargs, seed)
-        super().__init__(num_nodes, sample, **kwargs)
+        kwargs: dict[str, Any] = {**options}
+        self._init_epochs(kwargs.pop('seed', None), kwargs)
+        self._sample = sample
+        super().__init__(
+            range(num_nodes),  # type: ignore[arg-type]
+            collate_fn=self.collate_fn,
+            **kwargs,
+        )
+
+    def _make_sample(self, index: list[int]) -> Any:
+        return self._sample(index)

@@ -1,13 +1,13 @@
 """PyG's ``Node2Vec`` on our walks."""
 
-from typing import Any
-
 import torch
 from torch import Tensor
 from torch_geometric.nn.models import Node2Vec as PyGNode2Vec
 from torch_geometric.utils.num_nodes import maybe_num_nodes
+from typing_extensions import Unpack
 
 from torch_gsample import ops, rng
+from torch_gsample.loader.options import SubgraphOptions
 from torch_gsample.loader.walk_loader import WalkLoader
 from torch_gsample.ops import _check
 from torch_gsample.sparse_sample import SparseSample
@@ -113,18 +113,15 @@ class Node2Vec(PyGNode2Vec):
         )
         self.reset_parameters()
 
-    def loader(self, **kwargs: Any) -> WalkLoader:
+    def loader(self, **options: Unpack[SubgraphOptions]) -> WalkLoader:
         """Returns a loader of :meth:`sample` over all nodes.
 
         Args:
-            **kwargs (optional): Arguments of
-                :class:`~torch_gsample.loader.WalkLoader` (``prefetch``,
-                ``rank``, ``world_size``) and of
-                :class:`torch.utils.data.DataLoader` (``batch_size``,
-                ``shuffle``, ``num_workers``, ...).
+            **options (optional): See
+                :class:`~torch_gsample.loader.WalkLoader`.
         """
-        kwargs.setdefault('seed', self.seed if self._is_seeded else None)
-        return WalkLoader(self.num_nodes, self.sample, **kwargs)
+        options.setdefault('seed', self.seed if self._is_seeded else None)
+        return WalkLoader(self.num_nodes, self.sample, **options)
 
     def pos_sample(self, batch: Tensor) -> Tensor:
         """Returns the contexts of walks from some nodes.

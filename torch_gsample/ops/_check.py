@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.compiler import is_dynamo_compiling as is_compiling
 
 from torch_gsample._library import has_cuda_kernel
+from torch_gsample.torch_private import guard_or_false
 
 #: What an operator says of an id that it found itself, as on a GPU: the stable
 #: ABI knows no other error than RuntimeError.
@@ -19,7 +20,10 @@ _NOT_A_NODE = re.compile(
     r'\[0, \d+\) \(got .* at position'
 )
 
-#: How an operator says that a GPU has no memory left for it.
+#: Where an operator raised an error, before its text.
+_PLACE = re.compile(r'^\w+, \S+:\d+, ')
+
+#: How an operator says that a GPU is out of memory.
 _NO_MEMORY = re.compile(r'\w+: out of memory on the device for ')
 
 INDEX_DTYPES = (torch.int32, torch.int64)
@@ -55,9 +59,6 @@ def is_known(condition: bool) -> bool:
     """
     if not is_compiling():
         return condition
-    # It takes a while to import, and no eager code needs it.
-    from torch.fx.experimental.symbolic_shapes import guard_or_false
-
     return guard_or_false(condition)
 
 
@@ -258,9 +259,8 @@ def count(op: str, name: str, value: int, least: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{op}: '{name}' must be an integer (got {value!r})")
     if value < least:
-        raise ValueError(
-            f"{op}: '{name}' must be at least {least} (got {value})"
-        )
+        rule = '-1 (all) or more' if least == -1 else f'at least {least}'
+        raise ValueError(f"{op}: '{name}' must be {rule} (got {value})")
     return value
 
 
@@ -350,12 +350,17 @@ def call(operator: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     try:
         return operator(*args, **kwargs)
     except RuntimeError as error:
-        if ': interrupted' in str(error):
-            raise KeyboardInterrupt from None
-        if _NOT_A_NODE.search(str(error)):
-            not_a_node = IndexError(str(error).splitlines()[0])
-            raise not_a_node from None
-        if _NO_MEMORY.match(str(error)):
-            lack = torch.OutOfMemoryError(str(error).splitlines()[0])
-            raise lack from None
-        raise
+        exception = raised(error)
+        raise exception from None
+
+
+def raised(error: RuntimeError) -> BaseException:
+    """Returns the exception that an error of an operator stands for."""
+    text = str(error)
+    if ': interrupted' in text:
+        return KeyboardInterrupt()
+    if _NOT_A_NODE.search(text):
+        return IndexError(_PLACE.sub('', text.splitlines()[0]))
+    if _NO_MEMORY.match(text):
+        return torch.OutOfMemoryError(text.splitlines()[0])
+    return error

@@ -9,23 +9,15 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
-from torch.compiler import is_dynamo_compiling
-from torch.utils._pytree import tree_leaves
+
+from torch_gsample.torch_private import (
+    is_reached_by_transform,
+    is_transformed,
+    tree_leaves,
+)
 
 #: The operators that have a formula.
 formulas: set[str] = set()
-
-
-def is_transformed() -> bool:
-    """Whether forward mode, or a transform of ``torch.func``, is active.
-
-    Dynamo does not see it: operators find it when they are captured.
-    """
-    return not is_dynamo_compiling() and (
-        forward_ad._current_level >= 0
-        or torch._C._are_functorch_transforms_active()
-    )
 
 
 def refuse_transforms(name: str, values: Any) -> None:
@@ -39,16 +31,8 @@ def refuse_transforms(name: str, values: Any) -> None:
         NotImplementedError: If one has a tangent, is batched, or requires
             gradients of a transform.
     """
-    forward = torch._C._is_fwd_grad_enabled()
-    reverse = (
-        torch.is_grad_enabled() and torch._C._are_functorch_transforms_active()
-    )
     for x in tree_leaves(values):
-        if isinstance(x, Tensor) and (
-            torch._C._functorch.is_batchedtensor(x)
-            or (reverse and x.requires_grad)
-            or (forward and forward_ad.unpack_dual(x).tangent is not None)
-        ):
+        if isinstance(x, Tensor) and is_reached_by_transform(x):
             raise NotImplementedError(
                 f'{name}: forward-mode gradients and transforms of torch.func '
                 f'(jvp, vjp, jacrev, jacfwd, hessian, vmap) are not '

@@ -5,7 +5,7 @@ from torch import Tensor
 from torch.compiler import is_dynamo_compiling as is_compiling
 
 from torch_gsample.ops import _check
-from torch_gsample.ops._fake import dynamic_size
+from torch_gsample.ops._fake import dynamic_size, pointers_like
 
 _INT32_MAX = 2**31 - 1
 
@@ -79,7 +79,7 @@ def index_widths(
 
     Raises:
         TypeError: If ``index_dtype`` is no index dtype.
-        ValueError: If int32 is asked for and does not suffice.
+        ValueError: If ``index_dtype`` is int32, which does not suffice.
     """
     if index_dtype is None:
         wide_indices = _check.is_known(num_nodes > _INT32_MAX)
@@ -204,23 +204,27 @@ def check_weights(op: str, name: str, indptr: Tensor, weight: Tensor) -> None:
 
 
 def positive_weights(
-    weight: Tensor, name: str = 'weight'
-) -> tuple[Tensor, Tensor]:
+    weight: Tensor, name: str = 'weight', *, ptr: Tensor | None = None
+) -> tuple[Tensor, ...]:
     """Prepares weights, many of which are 0, for weighted sampling.
 
     Args:
         weight (torch.Tensor): ``[n]``, finite and not negative, in any real
             dtype.
         name (str, optional): What to call the weights in errors.
+        ptr (torch.Tensor, optional): int64 ``[B + 1]``, where the weights of
+            each of several batches begin.
 
     Returns:
-        Tuple[torch.Tensor, torch.Tensor]: int64 ``index``, where the positive
-        weights are, and ``cum_weight``, what :func:`cumulate_weights` returns
-        for a column of these alone.
+        Tuple[torch.Tensor, ...]: int64 ``index``, where the positive weights
+        are, and ``cum_weight``, what :func:`cumulate_weights` returns for a
+        column of these alone. With ``ptr``, it has a column for each batch,
+        and where the positive weights of each begin comes third.
 
     Raises:
         TypeError: If the weights are complex.
-        ValueError: If a weight is negative, infinite or not a number.
+        ValueError: If a weight is negative, infinite or not a number, or
+            ``ptr`` does not fit.
 
     Example:
         >>> index, cum_weight = positive_weights(torch.tensor([0.0, 3.0, 1.0]))
@@ -230,13 +234,18 @@ def positive_weights(
     op = 'positive_weights'
     device = _check.graph_device(op, weight, name)
     weight = real_vector(op, name, weight, device)
+    if ptr is not None:
+        ptr = _check.segment_ptr(op, 'ptr', ptr, weight.numel(), device)
     try:
-        return _check.call(torch.ops.gsample.positive_weights, weight)
+        out = _check.call(
+            torch.ops.gsample.positive_weights.default, weight, ptr
+        )
     except torch.OutOfMemoryError:
         raise
     except RuntimeError:
         check_valid(op, name, weight)
         raise
+    return out[:2] if ptr is None else out
 
 
 def real_vector(
@@ -302,7 +311,8 @@ def _(indptr, weight):
 
 
 @torch.library.register_fake('gsample::positive_weights')
-def _(weight):
-    size = dynamic_size()
-    index = weight.new_empty(size, dtype=torch.int64)
-    return index, weight.new_empty(size + 1, dtype=torch.int64)
+def _(weight, ptr=None):
+    index = weight.new_empty(dynamic_size(), dtype=torch.int64)
+    size = index.shape[0] + 1 if ptr is None else dynamic_size()
+    words = weight.new_empty(size, dtype=torch.int64)
+    return index, words, pointers_like(weight, ptr)

@@ -4,16 +4,16 @@ A graph and a batch of seeds come in, a PyG ``SamplerOutput`` goes out.
 """
 
 from torch_gsample.samplers.base import KeyedSampler
-from torch_gsample.samplers.hgt import HGTSampler
-from torch_gsample.samplers.layer_wise import (
+from torch_gsample.samplers.neighbor.node_wise import NeighborSampler
+from torch_gsample.samplers.program.hgt import HGTSampler
+from torch_gsample.samplers.program.layer_wise import (
     FastGCNSampler,
     LaborSampler,
     LadiesSampler,
 )
-from torch_gsample.samplers.node_wise import NeighborSampler
-from torch_gsample.samplers.pinsage import PinSAGESampler
-from torch_gsample.samplers.program import ProgramSampler
-from torch_gsample.samplers.subgraph import SaintSampler, ShaDowSampler
+from torch_gsample.samplers.program.pinsage import PinSAGESampler
+from torch_gsample.samplers.program.sampler import ProgramSampler
+from torch_gsample.samplers.program.subgraph import SaintSampler, ShaDowSampler
 
 __all__ = [
     'FastGCNSampler',

@@ -7,8 +7,9 @@ import numpy as np
 from torch import Tensor
 from torch_geometric.sampler import NumNeighbors
 
+from torch_gsample.graph_input import check_edges
+from torch_gsample.graph_types import GraphTypes
 from torch_gsample.ops import _check
-from torch_gsample.samplers.graph_input import SamplerGraph, check_edges
 
 _CHOICES = {
     'sample_direction': ('forward', 'backward'),
@@ -73,7 +74,7 @@ def by_type(
 
 
 def check_count(name: str, value: int | None) -> None:
-    """Checks a number of things that may be left out.
+    """Checks an optional number of things.
 
     Raises:
         TypeError: If it is no integer.
@@ -107,7 +108,7 @@ def check_window(time_window: int | None, time_attr: Any) -> None:
 
 
 def read_fanouts(
-    value: Any, graph: SamplerGraph
+    value: Any, graph: GraphTypes, has_edges: bool = True
 ) -> tuple[NumNeighbors, list[list[int]]]:
     """Returns numbers of neighbours in PyG's form, and for each edge type.
 
@@ -122,7 +123,7 @@ def read_fanouts(
             "NeighborSampler: 'num_neighbors' must be a list, a "
             f'dictionary or NumNeighbors (got {value.values!r})'
         )
-    _check_hops(value, graph)
+    _check_hops(value, has_edges)
     if not graph.is_hetero:
         if isinstance(value.values, dict):
             raise ValueError(
@@ -133,7 +134,7 @@ def read_fanouts(
     else:
         own = copy.copy(value)
         own.__dict__.pop('_values', None)  # PyG keeps those of a graph
-        by_type = own.get_values(graph.edge_types)
+        by_type = own.get_values(list(graph.edge_types))
         fanouts = [by_type[t] for t in graph.edge_types]
     return value, [
         _check.fanouts('NeighborSampler', 'num_neighbors', fanout)
@@ -141,7 +142,7 @@ def read_fanouts(
     ]
 
 
-def _check_hops(value: NumNeighbors, graph: SamplerGraph) -> None:
+def _check_hops(value: NumNeighbors, has_edges: bool) -> None:
     """Checks that there are hops where there are edges, and nowhere else."""
     lists = value.values
     if isinstance(lists, dict):
@@ -153,8 +154,8 @@ def _check_hops(value: NumNeighbors, graph: SamplerGraph) -> None:
                     f'each edge type (got {fanouts!r})'
                 )
     if value.num_hops > 0:
-        check_edges('NeighborSampler', graph)
-    elif graph.has_edges:
+        check_edges('NeighborSampler', has_edges)
+    elif has_edges:
         raise ValueError(
             "NeighborSampler: 'num_neighbors' must have a number for each "
             f'hop, and at least one (got {value.values!r})'

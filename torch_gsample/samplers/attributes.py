@@ -7,34 +7,26 @@ import torch
 from torch import Tensor
 from torch_geometric.sampler.base import DataType
 
-from torch_gsample import ops
-from torch_gsample.ops._check import node_ids
-from torch_gsample.samplers.graph_input import (
+from torch_gsample.graph import Graph
+from torch_gsample.graph_input import (
     GraphData,
-    SamplerGraph,
     edge_attributes,
     node_attributes,
 )
-
-#: Cumulative weights of each edge type that has weights.
-EdgeWeights = dict[Any, Tensor]
+from torch_gsample.ops._check import node_ids
 
 
 @dataclass
 class Times:
-    """When nodes exist, and when edges can be seen.
+    """When nodes exist.
 
     Args:
         given (bool): Whether sampling is temporal.
         node (Dict[NodeType, torch.Tensor]): int64 ``[num_nodes]``.
-        edge (Dict[EdgeType, torch.Tensor]): int64 ``[num_edges]``, ascending
-            in each column: the later one of the time of the edge and the time
-            of its source.
     """
 
     given: bool = False
     node: dict[Any, Tensor] = field(default_factory=dict)
-    edge: dict[Any, Tensor] = field(default_factory=dict)
 
     def of_seeds(
         self, seeds: dict[Any, Tensor], times: dict[Any, Tensor | None]
@@ -63,6 +55,11 @@ class Times:
             out[node_type] = _integer('seed time', time)
         return out
 
+    def share_memory_(self) -> None:
+        """Moves the tensors to shared memory."""
+        for time in self.node.values():
+            time.share_memory_()
+
 
 def _integer(name: str, time: Tensor) -> Tensor:
     if time.is_floating_point() or time.is_complex():
@@ -75,12 +72,11 @@ def _integer(name: str, time: Tensor) -> Tensor:
 
 def read_times(
     data: GraphData,
-    graph: SamplerGraph,
+    graph: Graph,
     time_attr: str | tuple[str, str] | None,
     is_sorted: bool,
-    backward: bool,
-) -> Times:
-    """Collects the times, and sorts the columns of ``graph`` by them.
+) -> tuple[Times, Graph]:
+    """Returns the times of nodes, and the graph with those of edges.
 
     Raises:
         TypeError: If times are no integers.
@@ -89,12 +85,12 @@ def read_times(
     """
     times = Times()
     if time_attr is None:
-        return times
+        return times, graph
     node_attr, edge_attr = (
         (time_attr, time_attr) if isinstance(time_attr, str) else time_attr
     )
     for node_type, time in node_attributes(data, graph, node_attr).items():
-        size = graph.num_nodes[node_type]
+        size = graph.counts[node_type]
         if time.numel() != size:
             raise ValueError(
                 f"NeighborSampler: '{node_attr}' must have {size} elements, "
@@ -116,47 +112,18 @@ def read_times(
             f"exist, but '{name}' is no {level}-level attribute"
         )
     times.given = True
-    for edge_type, csc in graph.csc.items():
-        source = graph.end_types(edge_type)[1 if backward else 0]
-        parts = []
-        if edge_type in edge_time:
-            parts.append(_integer(edge_attr, edge_time[edge_type].view(-1)))
-        if source in times.node:
-            parts.append(times.node[source][csc.indices])
-        if not parts:
-            continue
-        time = parts[0] if len(parts) == 1 else torch.maximum(*parts)
-        _sort_by_time(graph, times, edge_type, time, is_sorted)
-    return times
-
-
-def _sort_by_time(
-    graph: SamplerGraph,
-    times: Times,
-    edge_type: Any,
-    time: Tensor,
-    is_sorted: bool,
-) -> None:
-    csc = graph.csc[edge_type]
-    descends = time[1:] < time[:-1]
-    starts = csc.indptr[1:-1].long()
-    starts = starts[(starts > 0) & (starts < csc.num_edges)]
-    descends[starts - 1] = False
-    if bool(descends.any()):
-        if is_sorted:
-            raise ValueError(
-                "NeighborSampler: with 'is_sorted', edges must be sorted by "
-                'time for each destination (they are not)'
-            )
-        graph.csc[edge_type], order = csc.sort_columns(time)
-        time = time[order]
-    times.edge[edge_type] = time
+    edge_times = {
+        t: _integer(edge_attr, time.view(-1)) for t, time in edge_time.items()
+    }
+    return times, graph.with_times(
+        edge_times, times.node, is_sorted=is_sorted, name='NeighborSampler'
+    )
 
 
 def read_weights(
-    data: GraphData, graph: SamplerGraph, weight_attr: str | None
-) -> EdgeWeights:
-    """Collects the weights of edges, cumulated along each column.
+    data: GraphData, graph: Graph, weight_attr: str | None
+) -> Graph:
+    """Returns the graph with the weights of edges.
 
     Raises:
         NotImplementedError: If a feature store does not have the attribute;
@@ -165,9 +132,9 @@ def read_weights(
             holds negative or infinite numbers.
     """
     if weight_attr is None:
-        return {}
+        return graph
     weights = edge_attributes(data, graph, weight_attr)
-    if not weights and graph.data_type == DataType.remote:
+    if not weights and DataType.from_data(data) == DataType.remote:
         raise NotImplementedError(
             f"NeighborSampler: 'weight_attr' must name an edge-level tensor "
             f'of the feature store (got {weight_attr!r})'
@@ -177,9 +144,5 @@ def read_weights(
             f"NeighborSampler: the weight attribute '{weight_attr}' is no "
             f'edge-level attribute'
         )
-    return {
-        edge_type: ops.cumulate_weights(
-            graph.csc[edge_type].indptr, weight.cpu().view(-1), weight_attr
-        )
-        for edge_type, weight in weights.items()
-    }
+    columns = {t: weight.cpu().view(-1) for t, weight in weights.items()}
+    return graph.with_weights(columns, weight_attr)

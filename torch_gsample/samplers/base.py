@@ -7,6 +7,7 @@ from torch_geometric.sampler import BaseSampler
 from torch_geometric.typing import EdgeType
 
 from torch_gsample import rng
+from torch_gsample.options import RngScope
 from torch_gsample.samplers.counts import Counts
 
 
@@ -22,14 +23,14 @@ class KeyedSampler(BaseSampler):
     Args:
         seed (int, optional): The seed; drawn from torch's default generator
             if not given.
-        rng_scope (str, optional): ``'batch'`` draws anew for every batch;
+        rng_scope (str, optional): ``'batch'`` draws again for every batch;
             with ``'epoch'`` a node at a hop draws the same neighbours in all
             batches of an epoch.
     """
 
     _negatives: Any = None
 
-    def __init__(self, seed: int | None = None, rng_scope: str = 'batch'):
+    def __init__(self, seed: int | None = None, rng_scope: RngScope = 'batch'):
         if rng_scope not in ('batch', 'epoch'):
             raise ValueError(
                 f"{type(self).__name__}: 'rng_scope' must be 'batch' or "
@@ -52,10 +53,10 @@ class KeyedSampler(BaseSampler):
         self.epoch = epoch
 
     def begin_pass(self, epoch: int, inputs: Any) -> None:
-        """Is told by our loaders that a pass begins, before workers start.
+        """Called by our loaders when an epoch begins, before workers start.
 
         Args:
-            epoch (int): The number of the pass.
+            epoch (int): The epoch.
             inputs (NodeSamplerInput or EdgeSamplerInput): All seeds.
         """
 
@@ -76,10 +77,10 @@ class KeyedSampler(BaseSampler):
             self._negatives.prepare(edge_type)
 
     def hand_out(self, epoch: int, part: float) -> None:
-        """Is told by our loaders which part of a pass they handed out.
+        """Called by our loaders with the part of an epoch that is handed out.
 
         Args:
-            epoch (int): The number of the pass.
+            epoch (int): The epoch.
             part (float): Batches handed out of all.
         """
 

@@ -11,7 +11,8 @@ from time import perf_counter
 from typing import Any
 
 import torch
-from torch.autograd import profiler
+
+from torch_gsample.torch_private import is_profiling
 
 
 class Counts:
@@ -96,7 +97,7 @@ class _Phase:
     def __enter__(self) -> None:
         # A range costs microseconds even where no one looks.
         self._range = None
-        if profiler._is_profiler_enabled:
+        if is_profiling():
             self._range = torch.profiler.record_function(
                 f'gsample::{self._name}'
             )

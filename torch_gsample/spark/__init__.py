@@ -9,11 +9,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from torch_gsample.spark.batches import SampledBatches
     from torch_gsample.spark.frames import check_graph
-    from torch_gsample.spark.hops import (
-        SampledBatches,
-        neighbor_sample,
-    )
+    from torch_gsample.spark.hops import neighbor_sample
     from torch_gsample.spark.operators import (
         SampledGraph,
         random_edge,
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
 #: Where each name comes from: only what is used is imported, so that a
 #: machine that reads batches needs no Spark.
 _MODULES = {
-    'SampledBatches': 'hops',
+    'SampledBatches': 'batches',
     'SampledGraph': 'operators',
     'SampledParquetLoader': 'parquet_loader',
     'check_graph': 'frames',

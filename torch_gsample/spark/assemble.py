@@ -180,7 +180,8 @@ class _Batch:
 
 def _unique(keys: Tensor) -> tuple[Tensor, Tensor]:
     size = int(keys.max()) + 1 if keys.numel() else 0
-    return ops.unique_nodes(keys, size)
+    node, local = ops.unique_nodes(keys, size)
+    return node, local
 
 
 def _part(table: pa.Table, kind: int) -> dict[str, Tensor]:

@@ -7,8 +7,8 @@ together: it holds one mini-batch, as a trainer does.
 import functools
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 from torch_gsample.spark.assemble import EDGE, FEATURE, SEED, assemble
 from torch_gsample.spark.frames import (
@@ -19,17 +19,12 @@ from torch_gsample.spark.frames import (
     pa,
 )
 
-if TYPE_CHECKING:
-    from torch_gsample.spark.hops import SampledBatches
+EdgeType = tuple[str, str, str]
 
 #: What tensors hold, as Spark calls it.
-_NUMBERS = (
-    *('boolean', 'tinyint', 'smallint', 'int', 'bigint', 'float', 'double'),
-)
+_NUMBERS = 'boolean tinyint smallint int bigint float double'.split()
 #: The columns that rows of all kinds have.
-_COMMON = (
-    *('batch', 'kind', 'hop', 'relation', 'tree', 'dst', 'slot', 'src', 'id'),
-)
+_COMMON = 'batch kind hop relation tree dst slot src id'.split()
 
 
 @dataclass(frozen=True)
@@ -78,56 +73,103 @@ class BatchTypes:
         return json.dumps({**asdict(self), 'widths': widths})
 
 
-def write_batches(
-    sample: 'SampledBatches',
-    path: str,
-    features: DataFrame | Mapping[Any, DataFrame] | None,
-    edge_features: DataFrame | Mapping[Any, DataFrame] | None,
-    mode: str,
-) -> None:
-    """Writes a sample, see :meth:`SampledBatches.write`.
+@dataclass
+class SampledBatches:
+    """What :func:`neighbor_sample` sampled.
 
-    Raises:
-        TypeError: If ids are no integers, or features no numbers.
-        ValueError: If a column or a type is missing, or ``mode`` unknown.
+    Args:
+        seeds (DataFrame): ``batch``, ``position``, ``id`` and, with times,
+            ``time``.
+        edges (DataFrame): A row for each sampled edge: ``batch``, ``tree``
+            (the seed whose tree it is, in disjoint sampling), ``hop``,
+            ``relation``, ``slot``, ``src``, ``dst`` and ``id``.
+        nodes (List[DataFrame]): For each node type ``batch``, ``tree`` and
+            ``node`` of all sampled nodes.
+        types (BatchTypes): Names of node and edge types.
     """
-    if mode not in ('errorifexists', 'overwrite'):
-        raise ValueError(
-            f"write: 'mode' must be 'errorifexists' or 'overwrite' "
-            f'(got {mode!r})'
+
+    seeds: DataFrame
+    edges: DataFrame
+    nodes: list[DataFrame]
+    types: BatchTypes
+    _persisted: list[DataFrame] = field(default_factory=list, repr=False)
+
+    def write(
+        self,
+        path: str,
+        features: DataFrame | Mapping[str, DataFrame] | None = None,
+        edge_features: DataFrame | Mapping[EdgeType, DataFrame] | None = None,
+        mode: str = 'errorifexists',
+    ) -> None:
+        """Writes Parquet files for :class:`SampledParquetLoader`.
+
+        There is a folder for each batch, with a file of one row.
+
+        Args:
+            path (str): A folder in any file system that Spark knows.
+            features (DataFrame or Dict, optional): A column ``id`` of nodes,
+                and columns of numbers or of arrays of numbers, all of one
+                length; for each node type in a heterogeneous graph.
+            edge_features (DataFrame or Dict, optional): The same for edges.
+            mode (str, optional): What Spark does if ``path`` exists:
+                ``'errorifexists'`` or ``'overwrite'``.
+
+        Raises:
+            TypeError: If ids are no integers, or features no numbers.
+            ValueError: If a column or a type is missing, or ``mode`` unknown.
+        """
+        if mode not in ('errorifexists', 'overwrite'):
+            raise ValueError(
+                f"write: 'mode' must be 'errorifexists' or 'overwrite' "
+                f'(got {mode!r})'
+            )
+        types = self.types
+        rows, widths = self._rows(features, edge_features)
+        long = functools.reduce(
+            functools.partial(DataFrame.unionByName, allowMissingColumns=True),
+            rows,
         )
-    types = sample.types
-    rows = [_edge_rows(sample.edges), _seed_rows(sample.seeds, types)]
-    widths: dict[str, int] = {}
-    for kind, tables, known in (
-        ('node', features, types.nodes),
-        ('edge', edge_features, types.edges),
-    ):
-        for t, table in _by_type(kind, tables, known).items():
-            table = checked_frame('write', 'features', table, ['id'])
-            widths.update(_widths(table, f'{kind}_{t}_'))
-            rows.append(_feature_rows(sample, kind, t, table))
-    long = functools.reduce(
-        functools.partial(DataFrame.unionByName, allowMissingColumns=True),
-        rows,
-    )
-    facts, fields = types.to_json(widths), dict(long.dtypes)
+        facts, fields = types.to_json(widths), dict(long.dtypes)
 
-    features_first = [f'`{n}`: {_spark_type(fields[n])}' for n in widths]
-    columns = [name for name in long.columns if name != 'batch']
+        features_first = [f'`{n}`: {_spark_type(fields[n])}' for n in widths]
+        columns = [name for name in long.columns if name != 'batch']
 
-    @arrow_udf(f'struct<{", ".join(features_first + _schema(types))}>')
-    def put_together(*values: pa.Array) -> pa.StructScalar:
-        rows = pa.table(dict(zip(columns, values, strict=True)))
-        return assemble(rows, facts)
+        @arrow_udf(f'struct<{", ".join(features_first + _schema(types))}>')
+        def put_together(*values: pa.Array) -> pa.StructScalar:
+            rows = pa.table(dict(zip(columns, values, strict=True)))
+            return assemble(rows, facts)
 
-    one = put_together(*columns).alias('one')
-    batches = long.groupBy('batch').agg(one).select('batch', 'one.*')
-    batches.write.mode(mode).partitionBy('batch').parquet(path)
+        one = put_together(*columns).alias('one')
+        batches = long.groupBy('batch').agg(one).select('batch', 'one.*')
+        batches.write.mode(mode).partitionBy('batch').parquet(path)
+
+    def _rows(
+        self,
+        features: DataFrame | Mapping[Any, DataFrame] | None,
+        edge_features: DataFrame | Mapping[Any, DataFrame] | None,
+    ) -> tuple[list[DataFrame], dict[str, int]]:
+        """Returns the rows of all kinds, and the widths of features."""
+        types = self.types
+        rows = [_edge_rows(self.edges), _seed_rows(self.seeds, types)]
+        widths: dict[str, int] = {}
+        for kind, tables, known in (
+            ('node', features, types.nodes),
+            ('edge', edge_features, types.edges),
+        ):
+            for t, table in _by_type(kind, tables, known).items():
+                table = checked_frame('write', 'features', table, ['id'])
+                widths.update(_widths(table, f'{kind}_{t}_'))
+                rows.append(_feature_rows(self, kind, t, table))
+        return rows, widths
+
+    def close(self) -> None:
+        """Frees the memory in which Spark caches what was sampled."""
+        for frame in self._persisted:
+            frame.unpersist()
 
 
 def _schema(types: BatchTypes) -> list[str]:
-    """The columns beside features: lists of numbers by type."""
+    """Returns the columns besides features: lists of numbers by type."""
     lists = [f'node_{t}' for t in range(types.num_nodes)]
     lists += [f'num_nodes_{t}' for t in range(types.num_nodes)]
     if types.disjoint:
@@ -178,7 +220,7 @@ def _seed_rows(seeds: DataFrame, types: BatchTypes) -> DataFrame:
 
 
 def _feature_rows(
-    sample: 'SampledBatches', kind: str, t: int, table: DataFrame
+    sample: SampledBatches, kind: str, t: int, table: DataFrame
 ) -> DataFrame:
     """The features of what is in a batch, once for each batch."""
     if kind == 'node':

@@ -2,75 +2,23 @@
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from torch_gsample import rng
 from torch_gsample.graph_sampling.draws import checked_seed
 from torch_gsample.ops import _check
 from torch_gsample.spark.adjacency import Adjacency
-from torch_gsample.spark.batches import BatchTypes, write_batches
+from torch_gsample.spark.batches import (
+    BatchTypes,
+    EdgeType,
+    SampledBatches,
+)
 from torch_gsample.spark.frames import DataFrame, F, checked_frame
 from torch_gsample.spark.selection import Selection
-
-EdgeType = tuple[str, str, str]
 
 _OP = 'neighbor_sample'
 _WEIGHTS = ('tinyint', 'smallint', 'int', 'bigint', 'float', 'double')
 #: Edges of a node that one row of the prepared graph holds.
 _LARGEST_COLUMN = 1 << 14
-
-
-@dataclass
-class SampledBatches:
-    """What :func:`neighbor_sample` sampled.
-
-    Args:
-        seeds (DataFrame): ``batch``, ``position``, ``id`` and, with times,
-            ``time``.
-        edges (DataFrame): A row for each sampled edge: ``batch``, ``tree``
-            (the seed whose tree it is, in disjoint sampling), ``hop``,
-            ``relation``, ``slot``, ``src``, ``dst`` and ``id``.
-        nodes (List[DataFrame]): For each node type ``batch``, ``tree`` and
-            ``node`` of all sampled nodes.
-        types (BatchTypes): Names of node and edge types.
-    """
-
-    seeds: DataFrame
-    edges: DataFrame
-    nodes: list[DataFrame]
-    types: BatchTypes
-    _persisted: list[DataFrame] = field(default_factory=list, repr=False)
-
-    def write(
-        self,
-        path: str,
-        features: DataFrame | Mapping[str, DataFrame] | None = None,
-        edge_features: DataFrame | Mapping[EdgeType, DataFrame] | None = None,
-        mode: str = 'errorifexists',
-    ) -> None:
-        """Writes Parquet files for :class:`SampledParquetLoader`.
-
-        There is a folder for each batch, with a file of one row.
-
-        Args:
-            path (str): A folder in any file system that Spark knows.
-            features (DataFrame or Dict, optional): A column ``id`` of nodes,
-                and columns of numbers or of arrays of numbers, all of one
-                length; for each node type in a heterogeneous graph.
-            edge_features (DataFrame or Dict, optional): The same for edges.
-            mode (str, optional): What Spark does if ``path`` exists:
-                ``'errorifexists'`` or ``'overwrite'``.
-
-        Raises:
-            TypeError: If ids are no integers.
-            ValueError: If a column ``id`` is missing, or a type is unknown.
-        """
-        write_batches(self, path, features, edge_features, mode)
-
-    def close(self) -> None:
-        """Gives back the memory in which Spark keeps what was sampled."""
-        for frame in self._persisted:
-            frame.unpersist()
 
 
 def neighbor_sample(
@@ -118,7 +66,7 @@ def neighbor_sample(
             seed only. Where nodes have times, too, ``time`` must be the later
             one of the edge and its source.
         time_window (int, optional): See
-            :func:`torch_gsample.ops.neighbor_sample`.
+            :func:`torch_gsample.ops.sample_neighbors`.
         temporal_strategy (str, optional): ``'uniform'`` or ``'last'``.
         replace (bool, optional): Whether an edge may be drawn repeatedly.
         disjoint (bool, optional): Whether each seed has a tree of its own;
@@ -203,7 +151,7 @@ class _Run:
     """Frontiers and sampled edges, hop by hop.
 
     A frontier has ``batch``, ``tree``, ``node`` and, with times, ``time``.
-    What is used twice is kept, so that no hop is computed again.
+    What is used twice is cached, so that no hop is computed again.
     """
 
     def __init__(

@@ -2,20 +2,26 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 from torch_geometric.data import Data, HeteroData
+from typing_extensions import Unpack
 
 from torch_gsample.ops._check import count
+from torch_gsample.options import WorkerOptions, checked_names
 
 #: What numbers of a file that do not fit raise.
 _DAMAGE = (
-    *(ArithmeticError, AttributeError, LookupError),
-    *(RuntimeError, TypeError, ValueError),
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    ValueError,
 )
 _FOLDER = re.compile(r'batch=(\d+)$')
 
@@ -34,9 +40,10 @@ class SampledParquetLoader(DataLoader):
             ``world_size``-th batch.
         world_size (int, optional): The number of processes.
         drop_last (bool, optional): Whether all ranks have equally many
-            batches: those that are too many are left out.
+            batches: the remaining ones are dropped.
         transform (Callable, optional): Changes a batch after it was read.
-        **kwargs (optional): Of :class:`torch.utils.data.DataLoader`:
+        sampler (Iterable[int], optional): The order of batches.
+        **options (optional): Of :class:`torch.utils.data.DataLoader`:
             ``shuffle`` (the order of batches), ``num_workers``, ...
 
     Raises:
@@ -48,6 +55,7 @@ class SampledParquetLoader(DataLoader):
     An example is in :func:`neighbor_sample`.
     """
 
+    @checked_names
     def __init__(
         self,
         path: str,
@@ -56,7 +64,8 @@ class SampledParquetLoader(DataLoader):
         world_size: int = 1,
         drop_last: bool = False,
         transform: Callable[[Any], Any] | None = None,
-        **kwargs: Any,
+        sampler: Iterable[int] | None = None,
+        **options: Unpack[WorkerOptions],
     ):
         op = 'SampledParquetLoader'
         count(op, 'world_size', world_size)
@@ -69,7 +78,7 @@ class SampledParquetLoader(DataLoader):
         if drop_last:
             last -= last % world_size
         batches.files = batches.files[rank:last:world_size]
-        super().__init__(batches, batch_size=None, **kwargs)
+        super().__init__(batches, batch_size=None, sampler=sampler, **options)
 
 
 class SampledBatchFiles(Dataset):

@@ -35,14 +35,14 @@ class Selection:
         self, indptr: Tensor, start: Tensor, id: Tensor, **options: object
     ) -> tuple[Tensor, Tensor]:
         """Returns how many edges each column gives, and their positions."""
-        out, edge = ops.sample_frontier(
+        out, edge = ops.sample_columns(
             indptr,
-            start,
-            id,
             self.fanout,
             key=torch.tensor([self.key]),
             call_id=self.hop,
             relation=self.relation,
+            id=id,
+            start=start,
             replace=self.replace,
             num_threads=1,
             **options,  # type: ignore[arg-type]

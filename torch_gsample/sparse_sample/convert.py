@@ -1,7 +1,7 @@
 """What a ``SparseSample`` becomes at the end of a program."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -9,199 +9,194 @@ from torch_geometric.data import Data
 from torch_geometric.sampler import SamplerOutput
 
 from torch_gsample import ops
+from torch_gsample.sparse_sample.extract import by_column
+from torch_gsample.sparse_sample.ids import (
+    col_ids,
+    column_of_edge,
+    row_of_edge,
+)
+from torch_gsample.sparse_sample.parts import Parts
 
-if TYPE_CHECKING:
-    from torch_gsample.sparse_sample.matrix import SparseSample
+
+def to_edge_index(matrix: Parts) -> Tensor:
+    """Returns the edges as int64 ``[2, num_edges]``, by position."""
+    return torch.stack(matrix.coo())
 
 
-class Convert:
-    """Other formats of the same matrix."""
+def to_csc(matrix: Parts) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns ``indptr``, ``indices`` and values by column."""
+    out = by_column(matrix)
+    return out.csc.indptr, out.csc.indices, out.values()
 
-    __slots__ = ()
 
-    def to_coo(self: Any) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns row, column and value of each edge."""
-        return (*self.coo(), self.values())
+def to_csr(matrix: Parts) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns ``indptr``, ``indices`` and values by row."""
+    return to_csc(matrix.T)
 
-    def to_edge_index(self: Any) -> Tensor:
-        """Returns the edges as int64 ``[2, num_edges]``, by position."""
-        return torch.stack(self.coo())
 
-    def to_csc(self: Any) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns ``indptr``, ``indices`` and values by column."""
-        out = self.by_column()
-        return out.csc.indptr, out.csc.indices, out.values()
+def to_dense(matrix: Parts) -> Tensor:
+    """Returns the dense matrix; duplicate edges add up."""
+    values = matrix.values()
+    row, col = matrix.coo()
+    out = values.new_zeros(
+        (matrix.num_rows * matrix.num_cols,) + values.shape[1:]
+    )
+    out = out.index_add(0, row * matrix.num_cols + col, values)
+    return out.view(*matrix.shape, *values.shape[1:])
 
-    def to_csr(self: Any) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns ``indptr``, ``indices`` and values by row."""
-        return self.T.to_csc()
 
-    def to_dense(self: Any) -> Tensor:
-        """Returns the dense matrix; duplicate edges add up."""
-        values = self.values()
-        row, col = self.coo()
-        out = values.new_zeros(
-            (self.num_rows * self.num_cols,) + values.shape[1:]
+def to_torch_sparse(
+    matrix: Parts, layout: torch.layout = torch.sparse_csc
+) -> Tensor:
+    """Returns a ``torch.sparse`` tensor.
+
+    Args:
+        layout (torch.layout, optional): COO, CSR or CSC.
+
+    Raises:
+        ValueError: If the layout is not one of these.
+    """
+    if layout == torch.sparse_csc:
+        make: Any = torch.sparse_csc_tensor
+        parts = to_csc(matrix)
+    elif layout == torch.sparse_csr:
+        make, parts = torch.sparse_csr_tensor, to_csr(matrix)
+    elif layout == torch.sparse_coo:
+        return torch.sparse_coo_tensor(
+            to_edge_index(matrix), matrix.values(), matrix.shape
         )
-        out = out.index_add(0, row * self.num_cols + col, values)
-        return out.view(*self.shape, *values.shape[1:])
-
-    def to_torch_sparse(
-        self: Any, layout: torch.layout = torch.sparse_csc
-    ) -> Tensor:
-        """Returns a ``torch.sparse`` tensor.
-
-        Args:
-            layout (torch.layout, optional): COO, CSR or CSC.
-
-        Raises:
-            ValueError: If the layout is not one of these.
-        """
-        if layout == torch.sparse_csc:
-            make: Any = torch.sparse_csc_tensor
-            parts = self.to_csc()
-        elif layout == torch.sparse_csr:
-            make, parts = torch.sparse_csr_tensor, self.to_csr()
-        elif layout == torch.sparse_coo:
-            return torch.sparse_coo_tensor(
-                self.to_edge_index(), self.values(), self.shape
-            )
-        else:
-            raise ValueError(
-                "to_torch_sparse: 'layout' must be torch.sparse_coo, "
-                f'torch.sparse_csr or torch.sparse_csc (got {layout})'
-            )
-        indptr, indices, values = parts
-        indices = indices.to(indptr.dtype)
-        return make(indptr, indices, values, self.shape)
-
-    def to_sparse_tensor(self: Any) -> Any:
-        """Returns torch-sparse's ``SparseTensor``: an ``adj_t``.
-
-        Raises:
-            ImportError: If torch-sparse is not installed.
-        """
-        from torch_sparse import SparseTensor
-
-        row, col = self.coo()
-        return SparseTensor(
-            row=col, col=row, value=self.value, sparse_sizes=self.shape[::-1]
+    else:
+        raise ValueError(
+            "to_torch_sparse: 'layout' must be torch.sparse_coo, "
+            f'torch.sparse_csr or torch.sparse_csc (got {layout})'
         )
+    indptr, indices, values = parts
+    indices = indices.to(indptr.dtype)
+    return make(indptr, indices, values, matrix.shape)
 
-    def to_scipy(self: Any) -> Any:
-        """Returns a SciPy ``csc_matrix``."""
-        from scipy.sparse import csc_matrix
 
-        indptr, indices, values = self.to_csc()
-        return csc_matrix(
-            (values.detach().numpy(), indices.numpy(), indptr.numpy()),
-            shape=self.shape,
-        )
+def to_sparse_tensor(matrix: Parts) -> Any:
+    """Returns torch-sparse's ``SparseTensor``: an ``adj_t``.
 
-    def to_data(self: Any) -> Data:
-        """Returns a ``Data`` of the nodes that :meth:`nodes` lists.
+    Raises:
+        ImportError: If torch-sparse is not installed.
+    """
+    from torch_sparse import SparseTensor
 
-        Returns:
-            Data: ``edge_index`` by position in ``n_id``, ``n_id``, ``e_id``,
-            and ``edge_weight`` if the matrix has values.
+    row, col = matrix.coo()
+    return SparseTensor(
+        row=col, col=row, value=matrix.value, sparse_sizes=matrix.shape[::-1]
+    )
 
-        Raises:
-            ValueError: If two columns are one node.
-        """
-        out = _join('to_data', [self])
-        data = Data(
-            edge_index=torch.stack([out.row, out.col]),
-            n_id=out.node,
-            e_id=out.edge,
-            num_nodes=out.node.numel(),
-        )
-        if self.value is not None:
-            data.edge_weight = self.by_column().value
-        return data
 
-    def to_dgl_graph(self: Any) -> Any:
-        """Returns a DGL graph of a square matrix.
+def to_scipy(matrix: Parts) -> Any:
+    """Returns a SciPy ``csc_matrix``."""
+    from scipy.sparse import csc_matrix
 
-        Raises:
-            ImportError: If DGL is not installed.
-        """
-        import dgl
+    indptr, indices, values = to_csc(matrix)
+    return csc_matrix(
+        (values.detach().numpy(), indices.numpy(), indptr.numpy()),
+        shape=matrix.shape,
+    )
 
-        if self.num_rows != self.num_cols:
-            raise ValueError(
-                'to_dgl_graph: the matrix must be square (got shape '
-                f'{list(self.shape)}); see to_dgl_block'
-            )
-        out = self.by_column()
-        graph = dgl.graph(out.coo(), num_nodes=out.num_rows)
-        return out._with_dgl_data(graph, dgl)
 
-    def to_dgl_block(self: Any) -> Any:
-        """Returns a DGL block: columns first, then the rows with edges.
+def to_data(matrix: Parts) -> Data:
+    """Returns a ``Data`` of the nodes that :meth:`nodes` lists.
 
-        Raises:
-            ImportError: If DGL is not installed.
-            ValueError: If two columns are one node.
-        """
-        import dgl
+    Returns:
+        Data: ``edge_index`` by position in ``n_id``, ``n_id``, ``e_id``,
+        and ``edge_weight`` if the matrix has values.
 
-        out = _join('to_dgl_block', [self])
-        block = dgl.create_block(
+    Raises:
+        ValueError: If two columns are one node.
+    """
+    out = _join('to_data', [matrix])
+    data = Data(
+        edge_index=torch.stack([out.row, out.col]),
+        n_id=out.node,
+        e_id=out.edge,
+        num_nodes=out.node.numel(),
+    )
+    if matrix.value is not None:
+        data.edge_weight = by_column(matrix).value
+    return data
+
+
+def to_dgl(matrix: Parts, block: bool = False) -> Any:
+    """Returns a DGL graph of a square matrix, or a DGL block.
+
+    Args:
+        block (bool, optional): Whether to return a block: the columns are its
+            destinations; its sources are these, then the rows with edges.
+
+    Raises:
+        ImportError: If DGL is not installed.
+        ValueError: If a graph's matrix is not square, or two columns of a
+            block are one node.
+    """
+    import dgl
+
+    by_col = by_column(matrix)
+    if block:
+        out = _join('to_dgl', [matrix])
+        graph = dgl.create_block(
             (out.row, out.col),
             num_src_nodes=out.node.numel(),
-            num_dst_nodes=self.num_cols,
+            num_dst_nodes=matrix.num_cols,
         )
-        block.srcdata[dgl.NID] = out.node
-        block.dstdata[dgl.NID] = out.node[: self.num_cols]
-        return self.by_column()._with_dgl_data(block, dgl)
+        graph.srcdata[dgl.NID] = out.node
+        graph.dstdata[dgl.NID] = out.node[: matrix.num_cols]
+    elif matrix.num_rows == matrix.num_cols:
+        graph = dgl.graph(by_col.coo(), num_nodes=matrix.num_rows)
+    else:
+        raise ValueError(
+            "to_dgl: without 'block', the matrix must be square (got shape "
+            f'{list(matrix.shape)})'
+        )
+    graph.edata[dgl.EID] = by_col.edge_id
+    if by_col.value is not None:
+        graph.edata['w'] = by_col.value
+    return graph
 
-    def _with_dgl_data(self: Any, graph: Any, dgl: Any) -> Any:
-        graph.edata[dgl.EID] = self.edge_id
-        if self.value is not None:
-            graph.edata['w'] = self.value
-        return graph
 
-    @staticmethod
-    def to_sampler_output(
-        layers: 'Sequence[SparseSample]', seeds: Tensor | None = None
-    ) -> SamplerOutput:
-        """Joins the layers of a sample for PyG.
+def to_sampler_output(
+    layers: Sequence[Parts], seeds: Tensor | None = None
+) -> SamplerOutput:
+    """Joins the layers of a sample for PyG.
 
-        Args:
-            layers (List[SparseSample]): From the seeds outwards: columns are
-                what a layer was sampled for.
-            seeds (torch.Tensor, optional): The seeds; the columns of the first
-                layer if not given.
+    Args:
+        layers (List[SparseSample]): From the seeds outwards: columns are
+            what a layer was sampled for.
+        seeds (torch.Tensor, optional): The seeds; the columns of the first
+            layer if not given.
 
-        Returns:
-            SamplerOutput: Nodes by first occurrence, seeds first, and edges
-            column by column, layer after layer, with the counts of both.
+    Returns:
+        SamplerOutput: Nodes by first occurrence, seeds first, and edges
+        column by column, layer after layer, with the counts of both.
 
-        Raises:
-            ValueError: If there is no layer and no seed, or seeds or the
-                columns of a layer are repeated: the edges of two columns would
-                add up at one node.
-        """
-        return _join('to_sampler_output', layers, seeds)
+    Raises:
+        ValueError: If there is no layer and no seed, or seeds or the
+            columns of a layer are repeated: the edges of two columns would
+            add up at one node.
+    """
+    return _join('to_sampler_output', layers, seeds)
 
 
 def _join(
-    name: str, layers: 'Sequence[SparseSample]', seeds: Tensor | None = None
+    name: str, layers: Sequence[Parts], seeds: Tensor | None = None
 ) -> SamplerOutput:
     if seeds is None:
         if not layers:
             raise ValueError(
                 f"{name}: 'layers' must not be empty without 'seeds'"
             )
-        seeds = layers[0].col_ids
-        if seeds is None:
-            seeds = torch.arange(layers[0].num_cols, device=layers[0].device)
+        seeds = col_ids(layers[0])
     check_distinct(name, "'seeds'", seeds)
     for i, layer in enumerate(layers):
         check_distinct(name, f'the columns of layer {i}', layer.col_ids)
-    layers = [layer.by_column() for layer in layers]
-    rows = [layer.row_of_edge() for layer in layers]
-    cols = [layer.column_of_edge() for layer in layers]
+    layers = [by_column(layer) for layer in layers]
+    rows = [row_of_edge(layer) for layer in layers]
+    cols = [column_of_edge(layer) for layer in layers]
     edges = [layer.edge_id for layer in layers]
     parts = [seeds, *rows, *cols]
     ids = torch.cat(parts)

@@ -1,10 +1,15 @@
 """Errors that name the operator that was called."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
+
+from torch_gsample.ops._check import is_known
+
+#: A dimension, or both.
+Dim: TypeAlias = int | None
 
 
 def call_as(
@@ -64,3 +69,34 @@ def check_dim(name: str, dim: int) -> int:
             f'{dim})'
         )
     return dim % 2
+
+
+def reduced_dim(name: str, dim: Dim, axis: Dim) -> Dim:
+    """Returns the dimension that is reduced: 0, 1 or :obj:`None` for both.
+
+    Args:
+        name (str): What the user called.
+        dim (int, optional): The dimension.
+        axis (int, optional): NumPy's name of ``dim``.
+
+    Raises:
+        IndexError: If a matrix has no such dimension.
+        TypeError: If both are passed.
+    """
+    if dim is not None and axis is not None:
+        raise TypeError(f"{name}: give 'dim' or its alias 'axis', not both")
+    dim = axis if dim is None else dim
+    return None if dim is None else check_dim(name, dim)
+
+
+def check_value(name: str, value: Tensor, num_edges: int) -> None:
+    """Checks that there is a value, or a vector, for each edge.
+
+    Raises:
+        ValueError: If there is not.
+    """
+    if value.dim() == 0 or is_known(value.shape[0] != num_edges):
+        raise ValueError(
+            f"{name}: 'value' must have {num_edges} rows, one for each edge "
+            f'(got shape {list(value.shape)})'
+        )

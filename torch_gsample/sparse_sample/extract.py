@@ -1,184 +1,227 @@
-"""What can be extracted from a ``SparseSample``."""
-
-from typing import TYPE_CHECKING, Any
+"""Rows, columns and edges of a ``SparseSample``, with their ids."""
 
 import torch
 from torch import Tensor
 from torch.compiler import is_dynamo_compiling as is_compiling
 
 from torch_gsample import ops
+from torch_gsample.csc import CSC
 from torch_gsample.ops._check import as_int64
 from torch_gsample.ops.features import select_rows
 from torch_gsample.sparse_sample.errors import check_device, check_dim
-from torch_gsample.sparse_sample.layout import Layout
-
-if TYPE_CHECKING:
-    from torch_gsample.sparse_sample.matrix import SparseSample
+from torch_gsample.sparse_sample.ids import ids_at
+from torch_gsample.sparse_sample.parts import M
 
 #: An index of rows or columns.
 Index = Tensor | slice | list[int] | int
 
 
-class Extract:
-    """Rows, columns and edges, with their ids."""
+def get(matrix: M, index: tuple[Index, Index]) -> M:
+    """Extracts rows and columns.
 
-    __slots__ = ()
+    Args:
+        index (Tuple): Rows and columns: int64 positions, masks, slices or
+            lists. Duplicates are copied.
 
-    def __getitem__(self: Any, index: tuple[Index, Index]) -> 'SparseSample':
-        """Extracts rows and columns.
-
-        Args:
-            index (Tuple): Rows and columns: int64 positions, masks, slices or
-                lists. Duplicates are copied.
-
-        Raises:
-            IndexError: If a position is outside the matrix.
-        """
-        if not isinstance(index, tuple) or len(index) != 2:
-            raise IndexError(
-                'SparseSample: an index must be a pair, A[rows, cols] '
-                f'(got {type(index).__name__})'
-            )
-        rows = _positions('rows', index[0], self.num_rows)
-        cols = _positions('cols', index[1], self.num_cols)
-        if rows is not None:
-            return self._take_rows(rows, cols)
-        return self if cols is None else self._take_cols(cols)
-
-    def _take_cols(self: Any, cols: Tensor) -> 'SparseSample':
-        layout = self.csc
-        indptr, indices, edge = ops.slice_cols(
-            layout.indptr, layout.indices, cols
+    Raises:
+        IndexError: If a position is outside the matrix.
+    """
+    if not isinstance(index, tuple) or len(index) != 2:
+        raise IndexError(
+            'SparseSample: an index must be a pair, A[rows, cols] '
+            f'(got {type(index).__name__})'
         )
-        return self._of_csc(
-            Layout(indptr, indices),
-            (self.num_rows, cols.shape[0]),
-            edge,
-            self.row_ids,
-            ids_at(self.col_ids, cols),
+    rows = _positions('rows', index[0], matrix.num_rows)
+    cols = _positions('cols', index[1], matrix.num_cols)
+    if rows is not None:
+        return take_rows(matrix, rows, cols)
+    return matrix if cols is None else take_cols(matrix, cols)
+
+
+def take_cols(matrix: M, cols: Tensor) -> M:
+    """Returns ``matrix[:, cols]`` of positions."""
+    layout = matrix.csc
+    indptr, indices, edge = ops.slice_cols(layout.indptr, layout.indices, cols)
+    return of_edges(
+        matrix,
+        CSC(indptr, indices, matrix.num_rows),
+        (matrix.num_rows, cols.shape[0]),
+        edge,
+        matrix.row_ids,
+        ids_at(matrix.col_ids, cols),
+    )
+
+
+def take_rows(matrix: M, rows: Tensor, cols: Tensor | None = None) -> M:
+    """Returns ``matrix[rows, cols]`` of positions."""
+    if matrix._csc is None:  # rows are what is compressed
+        if cols is None:
+            return take_cols(matrix.T, rows).T
+        return take_rows(matrix.T, cols, rows).T
+    layout = matrix.csc
+    indptr, indices, edge = ops.slice_rows(
+        layout.indptr, layout.indices, matrix.num_rows, rows, cols
+    )
+    col_ids = matrix.col_ids
+    if cols is not None:
+        col_ids = ids_at(col_ids, cols)
+    return of_edges(
+        matrix,
+        CSC(indptr, indices, rows.shape[0]),
+        (rows.shape[0], indptr.shape[0] - 1),
+        edge,
+        ids_at(matrix.row_ids, rows),
+        col_ids,
+    )
+
+
+def of_edges(
+    matrix: M,
+    layout: CSC,
+    shape: tuple[int, int],
+    edge: Tensor,
+    row_ids: Tensor | None,
+    col_ids: Tensor | None,
+) -> M:
+    """Returns a matrix of some edges, at positions ``edge`` of the CSC."""
+    edge = ids_at(matrix.csc.edge_id, edge)
+    value = None if matrix.value is None else select_rows(matrix.value, edge)
+    return type(matrix)(
+        layout,
+        None,
+        shape,
+        value,
+        ids_at(matrix._edge_id, edge),
+        row_ids,
+        col_ids,
+    )
+
+
+def masked(matrix: M, mask: Tensor) -> M:
+    """Returns the matrix with only those edges for which a mask holds.
+
+    Args:
+        mask (torch.Tensor): bool ``[num_edges]``, in the order of
+            :attr:`value`.
+
+    Raises:
+        ValueError: If ``mask`` is no mask of the edges.
+    """
+    if mask.dtype != torch.bool or mask.shape != (matrix.num_edges,):
+        raise ValueError(
+            f"masked: 'mask' must be a bool vector of {matrix.num_edges} "
+            f'edges (got {mask.dtype} of shape {list(mask.shape)})'
         )
-
-    def _take_rows(
-        self: Any, rows: Tensor, cols: Tensor | None = None
-    ) -> 'SparseSample':
-        if self._csc is None:  # rows are what is compressed
-            if cols is None:
-                return self.T._take_cols(rows).T
-            return self.T._take_rows(cols, rows).T
-        layout = self.csc
-        indptr, indices, edge = ops.slice_rows(
-            layout.indptr, layout.indices, self.num_rows, rows, cols
-        )
-        col_ids = self.col_ids
-        if cols is not None:
-            col_ids = ids_at(col_ids, cols)
-        return self._of_csc(
-            Layout(indptr, indices),
-            (rows.shape[0], indptr.shape[0] - 1),
-            edge,
-            ids_at(self.row_ids, rows),
-            col_ids,
-        )
-
-    def _of_csc(
-        self: Any,
-        layout: Layout,
-        shape: tuple[int, int],
-        edge: Tensor,
-        row_ids: Tensor | None,
-        col_ids: Tensor | None,
-    ) -> 'SparseSample':
-        """Makes a matrix of some edges, at positions ``edge`` of the CSC."""
-        perm = self.csc.perm
-        edge = ids_at(perm, edge)
-        value = None if self.value is None else select_rows(self.value, edge)
-        return type(self)(
-            layout,
-            None,
-            shape,
-            value,
-            ids_at(self._edge_id, edge),
-            row_ids,
-            col_ids,
-        )
-
-    def masked(self: Any, mask: Tensor) -> 'SparseSample':
-        """Returns the matrix with only those edges for which a mask holds.
-
-        Args:
-            mask (torch.Tensor): bool ``[num_edges]``, in the order of
-                :attr:`value`.
-
-        Raises:
-            ValueError: If ``mask`` is no mask of the edges.
-        """
-        if mask.dtype != torch.bool or mask.shape != (self.num_edges,):
-            raise ValueError(
-                f"masked: 'mask' must be a bool vector of {self.num_edges} "
-                f'edges (got {mask.dtype} of shape {list(mask.shape)})'
-            )
-        check_device('masked', self.device, mask)
-        layout = self.csc
-        if layout.perm is not None:
-            mask = mask[layout.perm]
-        edge = mask.nonzero().view(-1)
-        first = torch.zeros(1, dtype=torch.int64, device=self.device)
-        before = torch.cat([first, mask.cumsum(0)])
-        indptr = before[as_int64(layout.indptr)].to(layout.indptr.dtype)
-        return self._of_csc(
-            Layout(indptr, select_rows(layout.indices, edge)),
-            self.shape,
-            edge,
-            self.row_ids,
-            self.col_ids,
-        )
-
-    def compact(
-        self: Any, dim: int = 1, sorted: bool = False
-    ) -> 'SparseSample':
-        """Drops rows (``dim=1``) or columns (``dim=0``) without an edge.
-
-        Args:
-            dim (int, optional): What is dropped.
-            sorted (bool, optional): Whether the others keep their order, as
-                selected rows always do. If not, they come as in :meth:`row`.
-        """
-        if check_dim('compact', dim) == 0:
-            return self.T.compact(1, sorted).T
-        out = self.by_column()
-        layout = out.csc
-        rows, local = ops.unique_nodes(
-            layout.indices,
-            out.num_rows,
-            sorted=sorted or out.row_ids is not None,
-        )
-        return type(self)(
-            Layout(layout.indptr, local),
-            None,
-            (rows.shape[0], out.num_cols),
-            out.value,
-            out._edge_id,
-            ids_at(out.row_ids, rows),
-            out.col_ids,
-        )
-
-    def by_column(self: Any) -> 'SparseSample':
-        """Returns the matrix with its edges in the order of the columns."""
-        layout = self.csc
-        if layout.perm is None:
-            return self
-        return self._of_csc(
-            Layout(layout.indptr, layout.indices),
-            self.shape,
-            torch.arange(self.num_edges, device=self.device),
-            self.row_ids,
-            self.col_ids,
-        )
+    check_device('masked', matrix.device, mask)
+    layout = matrix.csc
+    if layout.edge_id is not None:
+        mask = mask[layout.edge_id]
+    edge = mask.nonzero().view(-1)
+    first = torch.zeros(1, dtype=torch.int64, device=matrix.device)
+    before = torch.cat([first, mask.cumsum(0)])
+    indptr = before[as_int64(layout.indptr)].to(layout.indptr.dtype)
+    return with_edges(matrix, indptr, edge)
 
 
-def ids_at(ids: Tensor | None, place: Tensor) -> Tensor:
-    """The ids at some places, which are the ids where there are none."""
-    return place if ids is None else select_rows(ids, place)
+def with_edges(matrix: M, indptr: Tensor, edge: Tensor) -> M:
+    """Returns the matrix with some of its edges, at positions of the CSC."""
+    indices = select_rows(matrix.csc.indices, edge)
+    return of_edges(
+        matrix,
+        CSC(indptr, indices, matrix.num_rows),
+        matrix.shape,
+        edge,
+        matrix.row_ids,
+        matrix.col_ids,
+    )
+
+
+def compact(matrix: M, dim: int = 1, sorted: bool = False) -> M:
+    """Drops rows (``dim=1``) or columns (``dim=0``) without an edge.
+
+    Args:
+        dim (int, optional): What is dropped.
+        sorted (bool, optional): Whether the others keep their order, as
+            selected rows always do. If not, they come as in :meth:`row`.
+    """
+    if check_dim('compact', dim) == 0:
+        return compact(matrix.T, 1, sorted).T
+    out = by_column(matrix)
+    layout = out.csc
+    rows, local = ops.unique_nodes(
+        layout.indices,
+        out.num_rows,
+        sorted=sorted or out.row_ids is not None,
+    )
+    return type(matrix)(
+        CSC(layout.indptr, local, rows.shape[0]),
+        None,
+        (rows.shape[0], out.num_cols),
+        out.value,
+        out._edge_id,
+        ids_at(out.row_ids, rows),
+        out.col_ids,
+    )
+
+
+def by_column(matrix: M) -> M:
+    """Returns the matrix with its edges in the order of the columns."""
+    layout = matrix.csc
+    if layout.edge_id is None:
+        return matrix
+    return of_edges(
+        matrix,
+        CSC(layout.indptr, layout.indices, matrix.num_rows),
+        matrix.shape,
+        torch.arange(matrix.num_edges, device=matrix.device),
+        matrix.row_ids,
+        matrix.col_ids,
+    )
+
+
+def induce(matrix: M, nodes: Tensor, batch: Tensor | None = None) -> M:
+    """Returns the edges between nodes of a square matrix.
+
+    Args:
+        nodes (torch.Tensor): int64 ``[n]``, without duplicates in a batch.
+        batch (torch.Tensor, optional): int64 ``[n]``; edges only connect
+            nodes of the same batch, and a node of two batches is in both.
+
+    Returns:
+        SparseSample: ``[n, n]``; with ``batch``, block by block what
+        ``A[nodes, nodes]`` is without.
+
+    Example:
+        >>> from torch_gsample import SparseSample
+        >>> A = SparseSample.from_edge_index(
+        ...     torch.tensor([[0, 1, 2], [1, 2, 0]])
+        ... )
+        >>> nodes = torch.tensor([0, 1, 0, 2])
+        >>> A.induce(nodes, torch.tensor([0, 0, 1, 1])).to_edge_index()
+        tensor([[0, 3],
+                [1, 2]])
+    """
+    layout = matrix.csc
+    row, col, edge = ops.induce_subgraph(
+        layout.indptr,
+        layout.indices,
+        matrix.num_rows,
+        nodes,
+        nodes,
+        batch,
+        batch,
+    )
+    # Edges come column by column.
+    places = torch.arange(nodes.numel() + 1, device=col.device)
+    indptr = torch.searchsorted(col, places)
+    return of_edges(
+        matrix,
+        CSC(indptr, row, nodes.numel()),
+        (nodes.numel(), nodes.numel()),
+        edge,
+        ids_at(matrix.row_ids, nodes),
+        ids_at(matrix.col_ids, nodes),
+    )
 
 
 def _positions(name: str, index: Index, size: int) -> Tensor | None:

@@ -1,16 +1,41 @@
 """The inclusion probabilities of LABOR."""
 
-from typing import Any
-
 import torch
 from torch import Tensor
 from torch.compiler import is_dynamo_compiling as is_compiling
 
 from torch_gsample import ops
+from torch_gsample.ops.labor import labor_scale
 from torch_gsample.rng import current_program
+from torch_gsample.sparse_sample import reduce
+from torch_gsample.sparse_sample.extract import masked
+from torch_gsample.sparse_sample.ids import row_of_edge
+from torch_gsample.sparse_sample.parts import M, Parts
 
 
-def inclusion(matrix: Any, k: int, importance: Tensor | None) -> Tensor:
+def labor_sample(matrix: M, k: int, importance: Tensor | None = None) -> M:
+    r"""Samples about ``k`` edges a column, of few different rows.
+
+    Row ``u`` draws one number :math:`r_u` for all columns, and the edge
+    ``u -> v`` is sampled where :math:`r_u \le c_v \pi_u`: rows are shared
+    as far as possible. :math:`c_v` gives the mean of a column the variance
+    of ``k`` edges that are drawn without replacement; with equal
+    importances, ``min(k, degree)`` are expected (`"Layer-Neighbor
+    Sampling: Defusing Neighborhood Explosion in GNNs"
+    <https://arxiv.org/abs/2210.13339>`_, NeurIPS 2023).
+
+    Args:
+        k (int): Edges a column, of equal variance.
+        importance (torch.Tensor, optional): :math:`\pi`, positive,
+            ``[num_rows]``; ones if not given (LABOR-0).
+
+    Raises:
+        ValueError: If ``k`` or an importance is not positive.
+    """
+    return sample_by(matrix, inclusion(matrix, k, importance))
+
+
+def inclusion(matrix: Parts, k: int, importance: Tensor | None) -> Tensor:
     r"""Returns the probability of each edge, float64 ``[num_edges]``.
 
     It is :math:`\min(1, c_v \pi_u)`. The mean of a column that is estimated
@@ -31,7 +56,7 @@ def inclusion(matrix: Any, k: int, importance: Tensor | None) -> Tensor:
     if k <= 0:
         raise ValueError(f"labor_sample: 'k' must be positive (got {k})")
     cols = matrix._index(0)
-    degree = matrix.degree(0).to(torch.float64)
+    degree = reduce.degree(matrix, 0).to(torch.float64)
     if importance is None:
         return (k / degree.clamp(min=1))[cols].clamp(max=1)
     if importance.shape != (matrix.num_rows,):
@@ -50,7 +75,7 @@ def inclusion(matrix: Any, k: int, importance: Tensor | None) -> Tensor:
     return torch.where((degree <= k)[cols], 1, probs.clamp(max=1))
 
 
-def sample_by(matrix: Any, probs: Tensor) -> Any:
+def sample_by(matrix: M, probs: Tensor) -> M:
     """Keeps each edge with its probability, edges of one row together.
 
     Args:
@@ -59,23 +84,23 @@ def sample_by(matrix: Any, probs: Tensor) -> Any:
             ``[0, 1)`` must be below.
     """
     key, call_id = current_program()
-    draws = ops.random_uniform(matrix.row_of_edge(), key=key, call_id=call_id)
-    return matrix.masked(draws < probs)
+    draws = ops.random_uniform(row_of_edge(matrix), key=key, call_id=call_id)
+    return masked(matrix, draws < probs)
 
 
-def _scale(matrix: Any, weight: Tensor, k: int) -> Tensor:
+def _scale(matrix: Parts, weight: Tensor, k: int) -> Tensor:
     r"""Returns :math:`c_v`, float64 ``[num_cols]``, from weights of edges.
 
     A column of ``k`` edges or less is sampled whole, and has 1: LABOR-i never
     lowers :math:`\pi = 1` there.
     """
     columns = matrix.csc
-    if columns.perm is not None:
-        weight = weight[columns.perm]
-    return ops.labor_scale(columns.indptr, weight, k)
+    if columns.edge_id is not None:
+        weight = weight[columns.edge_id]
+    return labor_scale(columns.indptr, weight, k)
 
 
-def importance_of(matrix: Any, k: int, steps: int = 1) -> Tensor:
+def importance_of(matrix: Parts, k: int, steps: int = 1) -> Tensor:
     r"""Returns :math:`\pi` after some fixed-point steps (LABOR-i).
 
     A step sets :math:`\pi_u \gets \pi_u \max_v c_v`, so that

@@ -1,6 +1,10 @@
-"""What a ``SparseSample`` selects at random."""
+"""What a ``SparseSample`` selects: at random, and the greatest edges.
 
-from typing import TYPE_CHECKING, Any
+Every draw is a function of a key. Inside of
+:func:`torch_gsample.rng.program_scope`, where samplers run programs, the key
+is the batch's and calls are numbered; elsewhere each call draws a key from
+torch's default generator.
+"""
 
 import torch
 from torch import Tensor
@@ -8,215 +12,236 @@ from torch.compiler import is_dynamo_compiling as is_compiling
 
 from torch_gsample import ops
 from torch_gsample.ops._check import as_int64, detached, is_known
-from torch_gsample.ops.features import select_rows
+from torch_gsample.ops.formats import positive_weights
 from torch_gsample.rng import current_program
+from torch_gsample.sparse_sample.arithmetic import (
+    aligned_values,
+    check_same_edges,
+)
 from torch_gsample.sparse_sample.errors import call_as, check_device
-from torch_gsample.sparse_sample.labor import inclusion, sample_by
-from torch_gsample.sparse_sample.layout import Layout
-from torch_gsample.sparse_sample.row_probs import draw_rows
+from torch_gsample.sparse_sample.extract import (
+    compact,
+    get,
+    masked,
+    take_rows,
+    with_edges,
+)
+from torch_gsample.sparse_sample.node_probs import draw_rows
+from torch_gsample.sparse_sample.parts import M, Parts
+from torch_gsample.sparse_sample.reduce import degree
 
-if TYPE_CHECKING:
-    from torch_gsample.sparse_sample.matrix import SparseSample
 
+def individual_sample(
+    matrix: M,
+    k: int,
+    probs: Tensor | Parts | None = None,
+    replace: bool = False,
+) -> M:
+    """Samples up to ``k`` edges of each column by themselves.
 
-class Select:
-    """Random selection. Every draw is a function of a key.
+    Columns of one node draw the same edges, as those of
+    :class:`~torch_gsample.NeighborSampler` do.
 
-    Inside of :func:`torch_gsample.rng.program_scope`, where samplers run
-    programs, the key is the batch's and calls are numbered; elsewhere each
-    call draws a key from torch's default generator.
+    Args:
+        k (int): Edges a column; -1 selects all. A column with no more
+            gives all of them.
+        probs (torch.Tensor or SparseSample, optional): Not normalised
+            probabilities ``[num_edges]``; an edge of 0 is never sampled.
+            Uniform if not given.
+        replace (bool, optional): Whether an edge may be drawn repeatedly.
+
+    Raises:
+        ValueError: If a probability is negative or not finite, or there
+            is not one for each edge.
+
+    Example:
+        >>> from torch_gsample import SparseSample
+        >>> A = SparseSample.from_coo(
+        ...     torch.tensor([0, 1, 2]), torch.tensor([0, 0, 1])
+        ... )
+        >>> A.individual_sample(1).degree(dim=0)
+        tensor([1, 1, 0])
     """
-
-    __slots__ = ()
-
-    def individual_sample(
-        self: Any,
-        k: int,
-        probs: 'Tensor | SparseSample | None' = None,
-        replace: bool = False,
-    ) -> 'SparseSample':
-        """Samples up to ``k`` edges of each column by themselves.
-
-        Columns of one node draw the same edges, as those of
-        :class:`~torch_gsample.NeighborSampler` do.
-
-        Args:
-            k (int): Edges a column; -1 takes all. A column with no more gives
-                all of them.
-            probs (torch.Tensor or SparseSample, optional): Not normalised
-                probabilities ``[num_edges]``; an edge of 0 is never sampled.
-                Uniform if not given.
-            replace (bool, optional): Whether an edge may be drawn repeatedly.
-
-        Raises:
-            ValueError: If a probability is negative or not finite, or there
-                is not one for each edge.
-
-        Example:
-            >>> from torch_gsample import SparseSample
-            >>> A = SparseSample.from_coo(
-            ...     torch.tensor([0, 1, 2]), torch.tensor([0, 0, 1])
-            ... )
-            >>> A.individual_sample(1).degree(dim=0)
-            tensor([1, 1, 0])
-        """
-        layout = self.csc
-        cum_weight = None
-        if probs is not None:
-            weight = self._edge_probs('individual_sample', probs)
-            if layout.perm is not None:
-                weight = weight[layout.perm]
-            cum_weight = call_as(
-                'individual_sample',
-                ops.cumulate_weights,
-                layout.indptr,
-                weight,
-                'probs',
-            )
-        key, call_id = current_program()
-        indptr, edge = call_as(
+    layout = matrix.csc
+    cum_weight = None
+    if probs is not None:
+        weight = edge_probs(matrix, 'individual_sample', probs)
+        if layout.edge_id is not None:
+            weight = weight[layout.edge_id]
+        cum_weight = call_as(
             'individual_sample',
-            ops.sample_cols,
+            ops.cumulate_weights,
             layout.indptr,
-            k,
-            key=key,
-            call_id=call_id,
-            id=self.col_ids,
-            cum_weight=cum_weight,
-            replace=replace,
+            weight,
+            'probs',
         )
-        return self._of_csc(
-            Layout(indptr, select_rows(layout.indices, edge)),
-            self.shape,
-            edge,
-            self.row_ids,
-            self.col_ids,
+    key, call_id = current_program()
+    indptr, edge = call_as(
+        'individual_sample',
+        ops.sample_columns,
+        layout.indptr,
+        k,
+        key=key,
+        call_id=call_id,
+        id=matrix.col_ids,
+        cum_weight=cum_weight,
+        replace=replace,
+    )
+    return with_edges(matrix, indptr, edge)
+
+
+def edge_probs(matrix: Parts, name: str, probs: Tensor | Parts) -> Tensor:
+    """Returns the probability of each edge, in the order of the values."""
+    if isinstance(probs, Parts):
+        check_same_edges(matrix, name, probs)
+        probs = aligned_values(probs, matrix)
+    size = matrix.num_edges
+    if probs.dim() != 1 or is_known(probs.shape[0] != size):
+        raise ValueError(
+            f"{name}: 'probs' must have {matrix.num_edges} elements, one "
+            f'for each edge (got shape {list(probs.shape)})'
         )
+    check_device(name, matrix.device, probs)
+    return detached(probs)
 
-    def _edge_probs(self: Any, name: str, probs: Any) -> Tensor:
-        if isinstance(probs, type(self)):
-            self._check_pattern(name, probs)
-            probs = probs._aligned_values(self)
-        size = self.num_edges
-        if probs.dim() != 1 or is_known(probs.shape[0] != size):
-            raise ValueError(
-                f"{name}: 'probs' must have {self.num_edges} elements, one "
-                f'for each edge (got shape {list(probs.shape)})'
-            )
-        check_device(name, self.device, probs)
-        return detached(probs)
 
-    def collective_sample(
-        self: Any,
-        k: int,
-        node_probs: Tensor | None = None,
-        replace: bool = False,
-    ) -> 'SparseSample':
-        """Samples ``k`` rows for all columns together.
+def collective_sample(
+    matrix: M,
+    k: int,
+    node_probs: Tensor | None = None,
+    replace: bool = False,
+) -> M:
+    """Samples ``k`` rows for all columns together.
 
-        Without ``node_probs`` this differs from gSampler's paper (SOSP 2023),
-        whose default is the sum of ones along a row: there a row is drawn in
-        proportion to its edges, which is
-        ``A.collective_sample(k, A.degree(dim=1))`` here.
+    Without ``node_probs`` this differs from gSampler's paper (SOSP 2023),
+    whose default is the sum of ones along a row: there a row is drawn in
+    proportion to its edges, which is
+    ``A.collective_sample(k, A.degree(dim=1))`` here.
 
-        Args:
-            k (int): How many rows; all candidates where there are not more.
-            node_probs (torch.Tensor, optional): Not normalised probabilities
-                ``[num_rows]``; a row of 0 is never sampled. Uniform over the
-                rows that hold an edge if not given.
-            replace (bool, optional): Whether rows are drawn independently,
-                and each draw becomes a row.
+    Args:
+        k (int): How many rows; all candidates where there are not more.
+        node_probs (torch.Tensor, optional): Not normalised probabilities
+            ``[num_rows]``; a row of 0 is never sampled. Uniform over the
+            rows that hold an edge if not given.
+        replace (bool, optional): Whether rows are drawn independently,
+            and each draw becomes a row.
 
-        Returns:
-            SparseSample: Of the sampled rows, those that hold an edge.
+    Returns:
+        SparseSample: Of the sampled rows, those that hold an edge.
 
-        Raises:
-            ValueError: If a probability is negative or not finite, or there
-                is not one for each row, or all of them are 0.
-        """
-        if isinstance(k, bool) or not isinstance(k, int) or k < 0:
-            raise ValueError(
-                "collective_sample: 'k' must be an integer and not negative "
-                f'(got {k!r})'
-            )
-        if node_probs is None:
-            rows = ops.unique_nodes(self._index(1), self.num_rows)[0]
-            cum_weight = None
-        else:
-            rows, cum_weight = self._row_candidates(node_probs)
-        rows = draw_rows(rows, k, cum_weight, replace)
-        return self._take_rows(rows).compact()
-
-    def _row_candidates(self: Any, probs: Tensor) -> tuple[Tensor, Tensor]:
-        """The rows of positive probability, and their cumulated weights."""
-        if probs.shape != (self.num_rows,):
-            raise ValueError(
-                f"collective_sample: 'node_probs' must have {self.num_rows} "
-                f'elements, one for each row (got shape {list(probs.shape)})'
-            )
-        check_device('collective_sample', self.device, probs)
-        rows, cum_weight = call_as(
-            'collective_sample',
-            ops.positive_weights,
-            detached(probs),
-            'node_probs',
+    Raises:
+        ValueError: If a probability is negative or not finite, or there
+            is not one for each row, or all of them are 0.
+    """
+    if isinstance(k, bool) or not isinstance(k, int) or k < 0:
+        raise ValueError(
+            "collective_sample: 'k' must be an integer and not negative "
+            f'(got {k!r})'
         )
-        if not is_compiling() and rows.numel() == 0 and self.num_edges > 0:
+    if node_probs is None:
+        rows = ops.unique_nodes(matrix._index(1), matrix.num_rows)[0]
+        cum_weight = None
+    else:
+        rows, cum_weight = _row_candidates(matrix, node_probs)
+    rows = draw_rows(rows, k, cum_weight, replace)
+    return compact(take_rows(matrix, rows))
+
+
+def _row_candidates(matrix: Parts, probs: Tensor) -> tuple[Tensor, Tensor]:
+    """The rows of positive probability, and their cumulated weights."""
+    if probs.shape != (matrix.num_rows,):
+        raise ValueError(
+            f"collective_sample: 'node_probs' must have {matrix.num_rows} "
+            f'elements, one for each row (got shape {list(probs.shape)})'
+        )
+    check_device('collective_sample', matrix.device, probs)
+    rows, cum_weight = call_as(
+        'collective_sample',
+        positive_weights,
+        detached(probs),
+        'node_probs',
+    )
+    if not is_compiling() and rows.numel() == 0 and matrix.num_edges > 0:
+        raise ValueError(
+            "collective_sample: 'node_probs' must not be all zero"
+        )
+    return rows, cum_weight
+
+
+def random_walk_step(
+    matrix: M, nodes: Tensor, probs: Tensor | None = None
+) -> Tensor:
+    """Moves each walker against the direction of an edge.
+
+    Walkers move independently.
+
+    Args:
+        nodes (torch.Tensor): int64 ``[num_walkers]``, positions of
+            columns, as in ``A[:, nodes]``.
+        probs (torch.Tensor, optional): ``[num_edges]``, not normalised.
+
+    Returns:
+        torch.Tensor: int64 ``[num_walkers]``, the position of a row each
+        (its node is that of ``row_ids``, if the matrix has these); what
+        was given where a column has no edge.
+    """
+    if probs is not None:
+        matrix = matrix._of_value(
+            edge_probs(matrix, 'random_walk_step', probs)
+        )
+    steps = get(matrix, (slice(None), nodes))
+    steps.col_ids = None  # walkers at one node draw by themselves
+    weights = None if probs is None else steps.value
+    steps = individual_sample(steps, 1, weights)
+    out = nodes.to(torch.int64, copy=True)
+    out[steps._index(0)] = as_int64(steps._index(1))
+    return out
+
+
+def top(matrix: M, k: int | Tensor, by: Tensor | None = None) -> M:
+    """Keeps the ``k`` greatest edges of each column.
+
+    Of equal ones, the first.
+
+    Args:
+        k (int or torch.Tensor): Edges a column: a number, or int64
+            ``[num_cols]``. A column with no more has all of them selected.
+        by (torch.Tensor, optional): ``[num_edges]``, what is compared; the
+            values if not given.
+
+    Raises:
+        ValueError: If there is not one number for each edge or column.
+
+    Example:
+        >>> from torch_gsample import SparseSample
+        >>> A = SparseSample.from_coo(
+        ...     torch.tensor([0, 1, 2, 0]),
+        ...     torch.tensor([0, 0, 0, 1]),
+        ...     torch.tensor([1., 3., 2., 5.]),
+        ... )
+        >>> A.top(2).to_dense()[:, :2]
+        tensor([[0., 5.],
+                [3., 0.],
+                [2., 0.]])
+    """
+    by = (matrix.values() if by is None else by).detach()
+    if by.shape != (matrix.num_edges,):
+        raise ValueError(
+            f"top: 'by' must have {matrix.num_edges} elements, one for each "
+            f'edge (got shape {list(by.shape)})'
+        )
+    column, count = matrix._index(0), degree(matrix, 0)
+    if isinstance(k, Tensor):
+        if k.shape != count.shape:
             raise ValueError(
-                "collective_sample: 'node_probs' must not be all zero"
+                f"top: 'k' must have {matrix.num_cols} elements, one for "
+                f'each column (got shape {list(k.shape)})'
             )
-        return rows, cum_weight
-
-    def labor_sample(
-        self: Any, k: int, importance: Tensor | None = None
-    ) -> 'SparseSample':
-        r"""Samples about ``k`` edges a column, of few different rows.
-
-        Row ``u`` draws one number :math:`r_u` for all columns, and the edge
-        ``u -> v`` is sampled where :math:`r_u \le c_v \pi_u`: rows are shared
-        as far as possible. :math:`c_v` gives the mean of a column the variance
-        of ``k`` edges that are drawn without replacement; with equal
-        importances, ``min(k, degree)`` are expected (`"Layer-Neighbor
-        Sampling: Defusing Neighborhood Explosion in GNNs"
-        <https://arxiv.org/abs/2210.13339>`_, NeurIPS 2023).
-
-        Args:
-            k (int): Edges a column, of equal variance.
-            importance (torch.Tensor, optional): :math:`\pi`, positive,
-                ``[num_rows]``; ones if not given (LABOR-0).
-
-        Raises:
-            ValueError: If ``k`` or an importance is not positive.
-        """
-        return sample_by(self, inclusion(self, k, importance))
-
-    def random_walk_step(
-        self: Any, nodes: Tensor, probs: Tensor | None = None
-    ) -> Tensor:
-        """Moves each walker against the direction of an edge.
-
-        Walkers move independently. For walks of many steps,
-        :func:`torch_gsample.ops.random_walk` is much faster.
-
-        Args:
-            nodes (torch.Tensor): int64 ``[num_walkers]``, positions of
-                columns, as in ``A[:, nodes]``.
-            probs (torch.Tensor, optional): ``[num_edges]``, not normalised.
-
-        Returns:
-            torch.Tensor: int64 ``[num_walkers]``, the position of a row each
-            (its node is that of ``row_ids``, if the matrix has these); what
-            was given where a column has no edge.
-        """
-        matrix = self
-        if probs is not None:
-            matrix = self._of_value(
-                self._edge_probs('random_walk_step', probs)
-            )
-        steps = matrix[:, nodes]
-        steps.col_ids = None  # walkers at one node draw by themselves
-        weights = None if probs is None else steps.value
-        steps = steps.individual_sample(1, weights)
-        out = nodes.to(torch.int64, copy=True)
-        out[steps._index(0)] = as_int64(steps._index(1))
-        return out
+        k = k[column]
+    order = by.argsort(descending=True, stable=True)
+    order = order[column[order].argsort(stable=True)]
+    start = count.cumsum(0) - count
+    rank = torch.empty_like(order)
+    place = torch.arange(order.numel(), device=order.device)
+    rank[order] = place - start[column[order]]
+    return masked(matrix, rank < k)

@@ -6,94 +6,95 @@ from typing import Any
 import torch
 
 from torch_gsample._axes import make_axes
+from torch_gsample.sparse_sample.convert import to_dense
+from torch_gsample.sparse_sample.ids import column_of_edge, row_of_edge
+from torch_gsample.sparse_sample.parts import Parts
 
 _MAX_ROWS = 10
 _MAX_PLOT = 200
 
 
-class Show:
-    """Texts and pictures."""
+def text(matrix: Parts) -> str:
+    """Returns what a matrix holds, on a line."""
+    parts = [
+        f'shape=[{matrix.num_rows}, {matrix.num_cols}]',
+        f'num_edges={matrix.num_edges}',
+    ]
+    if matrix.value is not None:
+        features = list(matrix.value.shape[1:])
+        parts.append(f'value={matrix.value.dtype}'.replace('torch.', ''))
+        if features:
+            parts.append(f'features={features}')
+        if matrix.value.requires_grad:
+            parts.append('requires_grad=True')
+    for name in ('row_ids', 'col_ids'):
+        if getattr(matrix, name) is not None:
+            parts.append(name)
+    layouts = [
+        name
+        for name, layout in (('csc', matrix._csc), ('csr', matrix._csr))
+        if layout is not None
+    ]
+    parts.append('+'.join(layouts))
+    return f'SparseSample({", ".join(parts)})'
 
-    __slots__ = ()
 
-    def __repr__(self: Any) -> str:
-        parts = [
-            f'shape=[{self.num_rows}, {self.num_cols}]',
-            f'num_edges={self.num_edges}',
-        ]
-        if self.value is not None:
-            features = list(self.value.shape[1:])
-            parts.append(f'value={self.value.dtype}'.replace('torch.', ''))
-            if features:
-                parts.append(f'features={features}')
-            if self.value.requires_grad:
-                parts.append('requires_grad=True')
-        for name in ('row_ids', 'col_ids'):
-            if getattr(self, name) is not None:
-                parts.append(name)
-        layouts = [
-            name
-            for name, layout in (('csc', self._csc), ('csr', self._csr))
-            if layout is not None
-        ]
-        parts.append('+'.join(layouts))
-        return f'SparseSample({", ".join(parts)})'
-
-    def _repr_html_(self: Any) -> str:
-        """Returns a table of the first edges, for notebooks."""
-        rows = self.row_of_edge()[:_MAX_ROWS].tolist()
-        cols = self.column_of_edge()[:_MAX_ROWS].tolist()
-        edges = self.edge_id[:_MAX_ROWS].tolist()
-        values = self.values()[:_MAX_ROWS].tolist()
-        lines = [
-            '<tr>'
-            + ''.join(f'<td>{html.escape(str(cell))}</td>' for cell in line)
-            + '</tr>'
-            for line in zip(rows, cols, values, edges, strict=True)
-        ]
-        if self.num_edges > _MAX_ROWS:
-            lines.append(
-                f'<tr><td colspan="4">{self.num_edges - _MAX_ROWS:,} more'
-                '</td></tr>'
-            )
-        head = ''.join(
-            f'<th>{name}</th>' for name in ('row', 'column', 'value', 'edge')
+def table(matrix: Parts) -> str:
+    """Returns a table of the first edges, for notebooks."""
+    rows = row_of_edge(matrix)[:_MAX_ROWS].tolist()
+    cols = column_of_edge(matrix)[:_MAX_ROWS].tolist()
+    edges = matrix.edge_id[:_MAX_ROWS].tolist()
+    values = matrix.values()[:_MAX_ROWS].tolist()
+    lines = [
+        '<tr>'
+        + ''.join(f'<td>{html.escape(str(cell))}</td>' for cell in line)
+        + '</tr>'
+        for line in zip(rows, cols, values, edges, strict=True)
+    ]
+    if matrix.num_edges > _MAX_ROWS:
+        lines.append(
+            f'<tr><td colspan="4">{matrix.num_edges - _MAX_ROWS:,} more'
+            '</td></tr>'
         )
-        return (
-            f'<table><caption>{html.escape(repr(self))}</caption>'
-            f'<tr>{head}</tr>{"".join(lines)}</table>'
+    head = ''.join(
+        f'<th>{name}</th>' for name in ('row', 'column', 'value', 'edge')
+    )
+    return (
+        f'<table><caption>{html.escape(repr(matrix))}</caption>'
+        f'<tr>{head}</tr>{"".join(lines)}</table>'
+    )
+
+
+def plot(matrix: Parts, ax: Any = None) -> Any:
+    """Draws the matrix, an edge a square, coloured by value.
+
+    Args:
+        ax (matplotlib.axes.Axes, optional): Where to draw.
+
+    Returns:
+        matplotlib.axes.Axes: What was drawn on.
+
+    Raises:
+        ImportError: If matplotlib is not installed.
+        TypeError: If :obj:`ax` is something else.
+        ValueError: If the matrix has more than 200 rows or columns, or
+            features.
+    """
+    if max(matrix.shape) > _MAX_PLOT:
+        raise ValueError(
+            f'plot: the matrix must have at most {_MAX_PLOT} rows and '
+            f'columns (got shape {list(matrix.shape)})'
         )
-
-    def plot(self: Any, ax: Any = None) -> Any:
-        """Draws the matrix, an edge a square, coloured by value.
-
-        Args:
-            ax (matplotlib.axes.Axes, optional): Where to draw.
-
-        Returns:
-            matplotlib.axes.Axes: What was drawn on.
-
-        Raises:
-            ImportError: If matplotlib is not installed.
-            TypeError: If :obj:`ax` is something else.
-            ValueError: If the matrix has more than 200 rows or columns, or
-                features.
-        """
-        if max(self.shape) > _MAX_PLOT:
-            raise ValueError(
-                f'plot: the matrix must have at most {_MAX_PLOT} rows and '
-                f'columns (got shape {list(self.shape)})'
-            )
-        if self.values().dim() > 1:
-            raise ValueError(
-                'plot: the matrix must have one value an edge (got shape '
-                f'{list(self.values().shape)})'
-            )
-        ax = make_axes('plot', ax, (6.4, 4.8))
-        dense = self.to_dense().detach().to(torch.float64)
-        held = self.with_value(None).to_dense() > 0
-        image = ax.imshow(dense.masked_fill(~held, torch.nan).numpy())
-        ax.set_xlabel('destination')
-        ax.set_ylabel('source')
-        ax.figure.colorbar(image, ax=ax)
-        return ax
+    if matrix.values().dim() > 1:
+        raise ValueError(
+            'plot: the matrix must have one value an edge (got shape '
+            f'{list(matrix.values().shape)})'
+        )
+    ax = make_axes('plot', ax, (6.4, 4.8))
+    dense = to_dense(matrix).detach().to(torch.float64)
+    held = to_dense(matrix._of_value(None)) > 0
+    image = ax.imshow(dense.masked_fill(~held, torch.nan).numpy())
+    ax.set_xlabel('destination')
+    ax.set_ylabel('source')
+    ax.figure.colorbar(image, ax=ax)
+    return ax

@@ -4,43 +4,53 @@ Handlers call internal methods, never operators: while Dynamo traces, an
 operator with a tensor operand comes here instead of to ``__mul__``.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+
+from torch_gsample.sparse_sample import reduce
+from torch_gsample.sparse_sample.arithmetic import (
+    aligned_values,
+    apply,
+    binary,
+    check_same_edges,
+    matmul,
+    rmatmul,
+    with_value,
+)
+from torch_gsample.sparse_sample.parts import M, Parts
 
 #: Functions of each edge by itself.
 _UNARY = (
-    *('abs', 'ceil', 'clamp', 'cos', 'exp', 'expm1', 'floor', 'log'),
-    *('log1p', 'neg', 'negative', 'reciprocal', 'round', 'rsqrt', 'sigmoid'),
-    *('sign', 'sin', 'sqrt', 'square', 'tanh', 'nan_to_num'),
-)
+    'abs ceil clamp cos exp expm1 floor log log1p neg negative reciprocal '
+    'round rsqrt sigmoid sign sin sqrt square tanh nan_to_num'
+).split()
 #: Those of `torch.nn.functional`, some of which are also in `torch`.
 _ACTIVATIONS = (
-    *('celu', 'dropout', 'elu', 'gelu', 'hardtanh', 'leaky_relu'),
-    *('logsigmoid', 'mish', 'relu', 'selu', 'silu', 'softplus', 'softsign'),
-)
+    'celu dropout elu gelu hardtanh leaky_relu logsigmoid mish relu selu silu '
+    'softplus softsign'
+).split()
 _REDUCTIONS = ('sum', 'mean', 'prod')
 
 Handler = Callable[..., Any]
 
 
 def _unary(function: Handler) -> Handler:
-    return lambda matrix, *args, **kwargs: matrix.apply(
-        lambda value: function(value, *args, **kwargs)
+    return lambda matrix, *args, **kwargs: apply(
+        matrix, lambda value: function(value, *args, **kwargs)
     )
 
 
 def _binary(name: str) -> Handler:
     function = getattr(torch, name)
 
-    def handle(left: Any, right: Any, *, alpha: Any = 1) -> Any:
+    def handle(left: Any, right: Any, *, alpha: float = 1) -> Any:
         if alpha != 1:
             raise ValueError(f"{name}: 'alpha' is not supported (got {alpha})")
-        if isinstance(left, Tensor) or not hasattr(left, '_binary'):
-            return right._binary(name, function, left, swap=True)
-        return left._binary(name, function, right)
+        if isinstance(left, Parts):
+            return binary(left, name, function, right)
+        return binary(right, name, function, left, swap=True)
 
     return handle
 
@@ -51,34 +61,33 @@ def _reversed(handler: Handler) -> Handler:
 
 
 def _matmul(left: Any, right: Any) -> Any:
-    if isinstance(left, Tensor):
-        return right.__rmatmul__(left)
-    return left.__matmul__(right)
+    if isinstance(left, Parts):
+        return matmul(left, right)
+    return rmatmul(right, left)
 
 
 def _reduction(name: str) -> Handler:
-    return lambda matrix, dim=None, axis=None: getattr(matrix, name)(
-        dim, axis=axis
-    )
+    function = getattr(reduce, name)
+    return lambda matrix, dim=None, axis=None: function(matrix, dim, axis=axis)
 
 
 def _softmax(
-    matrix: Any,
+    matrix: M,
     dim: int | None = None,
     _stacklevel: int = 3,
-    dtype: Any = None,
-) -> Any:
+    dtype: torch.dtype | None = None,
+) -> M:
     if dim is None:
         raise ValueError("softmax: 'dim' must be given")
     if dtype is not None:
-        matrix = matrix.with_value(matrix.values().to(dtype))
-    return matrix.softmax(dim)
+        matrix = matrix._of_value(matrix.values().to(dtype))
+    return reduce.softmax(matrix, dim)
 
 
-def _stack(matrices: Any, dim: int = -1) -> Any:
+def _stack(matrices: Sequence[M], dim: int = -1) -> M:
     first, *others = matrices
     for matrix in matrices:
-        if not hasattr(matrix, '_check_pattern'):
+        if not isinstance(matrix, Parts):
             raise TypeError(
                 'stack: all must be SparseSample (got '
                 f'{type(matrix).__name__})'
@@ -95,9 +104,9 @@ def _stack(matrices: Any, dim: int = -1) -> Any:
             f'{dim})'
         )
     for other in others:
-        first._check_pattern('stack', other)
-        values.append(other._aligned_values(first))
-    return first.with_value(torch.stack(values, -1))
+        check_same_edges(first, 'stack', other)
+        values.append(aligned_values(other, first))
+    return with_value(first, torch.stack(values, -1))
 
 
 def _handlers() -> dict[str, Handler]:

@@ -1,6 +1,10 @@
-"""Walks along the edges of a ``SparseSample``."""
+"""Walks of many steps along the edges of a ``SparseSample``.
 
-from typing import TYPE_CHECKING, Any
+They go from rows to columns: ``A.T`` walks against the direction of the
+edges. Seeds and the nodes of walks are positions in the matrix at hand, edges
+are those of :attr:`~SparseSample.edge_id`. Keys are drawn as by
+:meth:`~SparseSample.individual_sample`.
+"""
 
 import torch
 from torch import Tensor
@@ -8,192 +12,185 @@ from torch import Tensor
 from torch_gsample import ops
 from torch_gsample.ops import Walks
 from torch_gsample.rng import current_program
-from torch_gsample.sparse_sample.extract import ids_at
+from torch_gsample.sparse_sample.ids import ids_at
+from torch_gsample.sparse_sample.parts import M, Parts
+from torch_gsample.sparse_sample.select import edge_probs
 
-if TYPE_CHECKING:
-    from torch_gsample.sparse_sample.matrix import SparseSample
 
+def random_walk(
+    matrix: Parts,
+    seeds: Tensor,
+    length: int,
+    restart: float = 0.0,
+    probs: Tensor | Parts | None = None,
+) -> Walks:
+    """Walks from each seed along edges.
 
-class Walk:
-    """Walks of many steps, which go from rows to columns.
+    See :func:`torch_gsample.ops.random_walk`.
 
-    ``A.T`` walks against the direction of the edges. Seeds and the nodes of
-    walks are positions in the matrix at hand, edges are those of
-    :attr:`~SparseSample.edge_id`. Keys are drawn as by
-    :meth:`~SparseSample.individual_sample`.
+    Args:
+        seeds (torch.Tensor): int64 ``[num_seeds]``, rows; a duplicate
+            walks by itself.
+        length (int): Number of steps.
+        restart (float, optional): Probability to go back to the seed, at
+            each step.
+        probs (torch.Tensor or SparseSample, optional): Not normalised
+            probabilities ``[num_edges]``; uniform if not given.
+
+    Returns:
+        Walks: ``nodes``, int64 ``[num_seeds, length + 1]``, and ``edges``,
+        int64 ``[num_seeds, length]``: the :attr:`edge_id` of each step, -1
+        for none. A walk stays where no edge begins.
+
+    Raises:
+        ValueError: If the matrix is not square.
+
+    Example:
+        >>> from torch_gsample import SparseSample
+        >>> A = SparseSample.from_edge_index(
+        ...     torch.tensor([[0, 1, 2], [1, 2, 3]])
+        ... )
+        >>> A.random_walk(torch.tensor([0, 2]), 3).nodes
+        tensor([[0, 1, 2, 3],
+                [2, 3, 3, 3]])
     """
+    layout = _square(matrix, 'random_walk').csr
+    key, call_id = current_program()
+    walks = ops.random_walk(
+        layout.indptr,
+        layout.indices,
+        seeds,
+        length,
+        key=key,
+        call_id=call_id,
+        restart=restart,
+        cum_weight=_walk_weights(matrix, 'random_walk', probs, seeds),
+    )
+    return _with_edge_ids(matrix, walks)
 
-    __slots__ = ()
 
-    def random_walk(
-        self: Any,
-        seeds: Tensor,
-        length: int,
-        restart: float = 0.0,
-        probs: 'Tensor | SparseSample | None' = None,
-    ) -> Walks:
-        """Walks from each seed along edges.
+def node2vec_walk(
+    matrix: Parts,
+    seeds: Tensor,
+    length: int,
+    p: float,
+    q: float,
+    probs: Tensor | Parts | None = None,
+) -> Walks:
+    """Walks from each seed, with regard to the node before.
 
-        See :func:`torch_gsample.ops.random_walk`.
+    See :func:`torch_gsample.ops.node2vec_walk`, which has the distribution.
 
-        Args:
-            seeds (torch.Tensor): int64 ``[num_seeds]``, rows; a duplicate
-                walks by itself.
-            length (int): Number of steps.
-            restart (float, optional): Probability to go back to the seed, at
-                each step.
-            probs (torch.Tensor or SparseSample, optional): Not normalised
-                probabilities ``[num_edges]``; uniform if not given.
+    Args:
+        seeds (torch.Tensor): int64 ``[num_seeds]``, rows.
+        length (int): Number of steps.
+        p (float): Return parameter.
+        q (float): In-out parameter.
+        probs (torch.Tensor or SparseSample, optional): Not normalised
+            probabilities ``[num_edges]``; uniform if not given.
 
-        Returns:
-            Walks: ``nodes``, int64 ``[num_seeds, length + 1]``, and ``edges``,
-            int64 ``[num_seeds, length]``: the :attr:`edge_id` of each step, -1
-            for none. A walk stays where no edge begins.
+    Returns:
+        Walks: As of :meth:`random_walk`.
 
-        Raises:
-            ValueError: If the matrix is not square.
+    Raises:
+        ValueError: If the matrix is not square, or ``p`` or ``q`` is not
+            positive.
+    """
+    layout = _square(matrix, 'node2vec_walk').csr
+    key, call_id = current_program()
+    walks = ops.node2vec_walk(
+        layout.indptr,
+        layout.indices,
+        seeds,
+        length,
+        p,
+        q,
+        key=key,
+        call_id=call_id,
+        # A layout that was made of the other one ascends.
+        is_sorted=layout.edge_id is not None,
+        cum_weight=_walk_weights(matrix, 'node2vec_walk', probs, seeds),
+    )
+    return _with_edge_ids(matrix, walks)
 
-        Example:
-            >>> from torch_gsample import SparseSample
-            >>> A = SparseSample.from_edge_index(
-            ...     torch.tensor([[0, 1, 2], [1, 2, 3]])
-            ... )
-            >>> A.random_walk(torch.tensor([0, 2]), 3).nodes
-            tensor([[0, 1, 2, 3],
-                    [2, 3, 3, 3]])
-        """
-        layout = self._check_square('random_walk').csr
-        key, call_id = current_program()
-        walks = ops.random_walk(
-            layout.indptr,
-            layout.indices,
-            seeds,
-            length,
-            key=key,
-            call_id=call_id,
-            restart=restart,
-            cum_weight=self._walk_weights('random_walk', probs, seeds),
+
+def visit_count(
+    matrix: M,
+    seeds: Tensor,
+    num_walks: int,
+    length: int,
+    restart: float = 0.0,
+) -> M:
+    r"""Counts how often random walks from each seed visit each node.
+
+    Steps count, restarts do not; neither do visits of the seed itself.
+
+    Args:
+        seeds (torch.Tensor): int64 ``[num_seeds]``, rows.
+        num_walks (int): Walks of each seed.
+        length (int): Steps of each walk.
+        restart (float, optional): See :meth:`random_walk`.
+
+    Returns:
+        SparseSample: ``[num_rows, num_seeds]``; its values are counts,
+        and its entries are numbered, as they are no edges of the graph.
+
+    Example:
+        >>> from torch_gsample import SparseSample
+        >>> A = SparseSample.from_edge_index(
+        ...     torch.tensor([[0, 1, 2], [1, 2, 0]])
+        ... )
+        >>> A.visit_count(torch.tensor([0]), 5, 2).to_dense().T
+        tensor([[0., 5., 5.]])
+    """
+    walks = random_walk(matrix, seeds.repeat(num_walks), length, restart)
+    column = torch.arange(seeds.numel(), device=seeds.device)
+    column = column.repeat(num_walks)[:, None]
+    visited = walks.nodes[:, 1:]
+    counted = (walks.edges >= 0) & (visited != walks.nodes[:, :1])
+    entry = (column * matrix.num_rows + visited)[counted]
+    entry, count = entry.unique(return_counts=True)
+    out = type(matrix).from_coo(
+        entry % matrix.num_rows,
+        entry // matrix.num_rows,
+        count.to(torch.get_default_dtype()),
+        (matrix.num_rows, seeds.numel()),
+    )
+    out.row_ids, out.col_ids = matrix.row_ids, seeds
+    if matrix.row_ids is not None:
+        out.col_ids = matrix.row_ids[seeds]
+    return out
+
+
+def _square(matrix: M, name: str) -> M:
+    if matrix.num_rows != matrix.num_cols:
+        raise ValueError(
+            f'{name}: the matrix must be square, to walk from columns on '
+            f'as rows (got shape {list(matrix.shape)})'
         )
-        return self._with_edge_ids(walks)
+    return matrix
 
-    def node2vec_walk(
-        self: Any,
-        seeds: Tensor,
-        length: int,
-        p: float,
-        q: float,
-        probs: 'Tensor | SparseSample | None' = None,
-    ) -> Walks:
-        """Walks from each seed, with regard to the node before.
 
-        See :func:`torch_gsample.ops.node2vec_walk`, which has the law.
+def _walk_weights(
+    matrix: Parts, name: str, probs: Tensor | Parts | None, seeds: Tensor
+) -> Tensor | None:
+    if probs is None:
+        return None
+    layout, weight = matrix.csr, edge_probs(matrix, name, probs)
+    if layout.edge_id is not None:
+        weight = weight[layout.edge_id]
+    cum_weight = ops.cumulate_weights(layout.indptr, weight, 'probs')
+    return (
+        cum_weight
+        if seeds.is_cuda == cum_weight.is_cuda
+        else cum_weight.to(seeds.device)
+    )
 
-        Args:
-            seeds (torch.Tensor): int64 ``[num_seeds]``, rows.
-            length (int): Number of steps.
-            p (float): Return parameter.
-            q (float): In-out parameter.
-            probs (torch.Tensor or SparseSample, optional): Not normalised
-                probabilities ``[num_edges]``; uniform if not given.
 
-        Returns:
-            Walks: As of :meth:`random_walk`.
-
-        Raises:
-            ValueError: If the matrix is not square, or ``p`` or ``q`` is not
-                positive.
-        """
-        layout = self._check_square('node2vec_walk').csr
-        key, call_id = current_program()
-        walks = ops.node2vec_walk(
-            layout.indptr,
-            layout.indices,
-            seeds,
-            length,
-            p,
-            q,
-            key=key,
-            call_id=call_id,
-            # A layout that was made of the other one ascends.
-            is_sorted=layout.perm is not None,
-            cum_weight=self._walk_weights('node2vec_walk', probs, seeds),
-        )
-        return self._with_edge_ids(walks)
-
-    def visit_count(
-        self: Any,
-        seeds: Tensor,
-        num_walks: int,
-        length: int,
-        restart: float = 0.0,
-    ) -> 'SparseSample':
-        r"""Counts how often random walks from each seed visit each node.
-
-        Steps count, restarts do not; neither do visits of the seed itself.
-
-        Args:
-            seeds (torch.Tensor): int64 ``[num_seeds]``, rows.
-            num_walks (int): Walks of each seed.
-            length (int): Steps of each walk.
-            restart (float, optional): See :meth:`random_walk`.
-
-        Returns:
-            SparseSample: ``[num_rows, num_seeds]``; its values are counts,
-            and its entries are numbered, as they are no edges of the graph.
-
-        Example:
-            >>> from torch_gsample import SparseSample
-            >>> A = SparseSample.from_edge_index(
-            ...     torch.tensor([[0, 1, 2], [1, 2, 0]])
-            ... )
-            >>> A.visit_count(torch.tensor([0]), 5, 2).to_dense().T
-            tensor([[0., 5., 5.]])
-        """
-        walks = self.random_walk(seeds.repeat(num_walks), length, restart)
-        column = torch.arange(seeds.numel(), device=seeds.device)
-        column = column.repeat(num_walks)[:, None]
-        visited = walks.nodes[:, 1:]
-        counted = (walks.edges >= 0) & (visited != walks.nodes[:, :1])
-        entry = (column * self.num_rows + visited)[counted]
-        entry, count = entry.unique(return_counts=True)
-        out = type(self).from_coo(
-            entry % self.num_rows,
-            entry // self.num_rows,
-            count.to(torch.get_default_dtype()),
-            (self.num_rows, seeds.numel()),
-        )
-        out.row_ids, out.col_ids = self.row_ids, seeds
-        if self.row_ids is not None:
-            out.col_ids = self.row_ids[seeds]
-        return out
-
-    def _check_square(self: Any, name: str) -> 'SparseSample':
-        if self.num_rows != self.num_cols:
-            raise ValueError(
-                f'{name}: the matrix must be square, to walk from columns on '
-                f'as rows (got shape {list(self.shape)})'
-            )
-        return self
-
-    def _walk_weights(
-        self: Any, name: str, probs: Any, seeds: Tensor
-    ) -> Tensor | None:
-        if probs is None:
-            return None
-        layout, weight = self.csr, self._edge_probs(name, probs)
-        if layout.perm is not None:
-            weight = weight[layout.perm]
-        cum_weight = ops.cumulate_weights(layout.indptr, weight, 'probs')
-        return (
-            cum_weight
-            if seeds.is_cuda == cum_weight.is_cuda
-            else cum_weight.to(seeds.device)
-        )
-
-    def _with_edge_ids(self: Any, walks: Walks) -> Walks:
-        ids, perm = self._edge_id, self.csr.perm
-        if self.num_edges == 0 or ids is perm is None:
-            return walks
-        edges = walks.edges
-        taken = ids_at(ids, ids_at(perm, edges.clamp(min=0)))
-        return Walks(walks.nodes, torch.where(edges < 0, edges, taken))
+def _with_edge_ids(matrix: Parts, walks: Walks) -> Walks:
+    ids, perm = matrix._edge_id, matrix.csr.edge_id
+    if matrix.num_edges == 0 or ids is perm is None:
+        return walks
+    edges = walks.edges
+    taken = ids_at(ids, ids_at(perm, edges.clamp(min=0)))
+    return Walks(walks.nodes, torch.where(edges < 0, edges, taken))

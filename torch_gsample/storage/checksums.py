@@ -105,8 +105,11 @@ class CheckedChunks:
 def _identity(facts: os.stat_result) -> tuple[int, ...]:
     """Tells a file apart from others, and from itself after a change."""
     return (
-        *(facts.st_dev, facts.st_ino, facts.st_size),
-        *(facts.st_mtime_ns, facts.st_ctime_ns),
+        facts.st_dev,
+        facts.st_ino,
+        facts.st_size,
+        facts.st_mtime_ns,
+        facts.st_ctime_ns,
     )
 
 

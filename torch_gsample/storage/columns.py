@@ -64,15 +64,15 @@ def sample_columns(
     torch.cumsum(length, 0, out=indptr[1:])
     if weight is not None:
         weight = ops.cumulate_weights(indptr, weight)
-    return ops.sample_frontier(
+    return ops.sample_columns(
         indptr,
-        start,
-        frontier.node,
         fanout,
         key=options['key'],
         call_id=hop,
         relation=relation,
+        id=frontier.node,
         root=frontier.root,
+        start=start,
         cum_weight=weight,
         edge_time=edge_time,
         column_time=None if edge_time is None else frontier.time,

@@ -111,7 +111,7 @@ def sample_epoch(
                             if src == t
                         ],
                         epoch.num_times,
-                        graph.num_nodes[t],
+                        graph.counts[t],
                         epoch.mask_bytes,
                     ),
                 )

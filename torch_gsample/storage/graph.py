@@ -9,9 +9,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import EdgeAttr, GraphStore
 from torch_geometric.data.graph_store import EdgeLayout
-from torch_geometric.sampler.base import DataType
 
-from torch_gsample.samplers.graph_input import SamplerGraph
+from torch_gsample.graph_types import GraphTypes
 from torch_gsample.storage.checksums import (
     CheckedChunks,
     check_checksum,
@@ -93,15 +92,12 @@ class ChunkedGraph(GraphStore):
         """The size of all chunks."""
         return sum(self.meta.sizes[r.file] for r in self.meta.relations)
 
-    def sampler_graph(self) -> SamplerGraph:
+    def sampler_graph(self) -> GraphTypes:
         """Returns types and counts as samplers see them, without edges."""
-        edge_types: list[Any] = [r.edge_type for r in self.meta.relations]
-        return SamplerGraph(
-            DataType.remote,
-            list(self.meta.node_types),
-            edge_types,
-            self.num_nodes,
-            {},
+        return GraphTypes(
+            tuple(self.meta.node_types),
+            tuple(r.edge_type for r in self.meta.relations),
+            tuple(self.meta.num_nodes),
         )
 
     def node_times(self) -> dict[str | None, Tensor]:

@@ -1,8 +1,7 @@
 """What all samplers of a graph on disk share: hops, local ids, outputs.
 
 Seeds come in; a function says what each frontier draws; PyG's outputs go out,
-the same ones as those of the operators ``neighbor_sample`` and
-``hetero_neighbor_sample``.
+the same ones as those of the operator ``sample_neighbors``.
 """
 
 from collections.abc import Callable
@@ -13,9 +12,9 @@ import torch
 from torch import Tensor
 
 from torch_gsample import ops
+from torch_gsample.graph_types import GraphTypes
 from torch_gsample.rng import EPOCH_SCOPE
-from torch_gsample.samplers import output
-from torch_gsample.samplers.graph_input import SamplerGraph
+from torch_gsample.samplers.output import pyg as output
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,9 @@ class _Nodes:
         return node if self._num_trees < 2 else tree * self._size + node
 
     def _unique(self, keys: Tensor) -> tuple[Tensor, Tensor]:
-        return ops.unique_nodes(keys, self._size * max(self._num_trees, 1))
+        size = self._size * max(self._num_trees, 1)
+        node, local = ops.unique_nodes(keys, size)
+        return node, local
 
     def local_ids(self, node: Tensor, tree: Tensor) -> Tensor:
         """Returns the local ids of nodes, new ones by first occurrence."""
@@ -90,7 +91,7 @@ class _Nodes:
 
 
 def sample_by_hops(
-    graph: SamplerGraph,
+    graph: GraphTypes,
     seeds: dict[Any, Tensor],
     seed_time: dict[Any, Tensor] | None,
     fanouts: list[list[int]],
@@ -100,7 +101,7 @@ def sample_by_hops(
     """Samples neighbours of ``seeds`` hop by hop.
 
     Args:
-        graph (SamplerGraph): Types and numbers of nodes.
+        graph (GraphTypes): Types and numbers of nodes.
         seeds (Dict[NodeType, torch.Tensor]): The seeds of some types.
         seed_time (Dict[NodeType, torch.Tensor], optional): Their times.
         fanouts (List[List[int]]): For each edge type.
@@ -118,7 +119,7 @@ def sample_by_hops(
     nodes: dict[Any, _Nodes] = {}
     times, num_trees = [none], 0
     for node_type in graph.node_types:
-        size = graph.num_nodes[node_type]
+        size = graph.counts[node_type]
         seed = ops._check.node_ids(
             'NeighborSampler', 'seeds', seeds.get(node_type, none), size
         )
@@ -138,7 +139,7 @@ def sample_by_hops(
 
 
 def _sample_hop(
-    graph: SamplerGraph,
+    graph: GraphTypes,
     nodes: dict[Any, _Nodes],
     hop: int,
     fanouts: list[list[int]],
@@ -182,28 +183,24 @@ def _sample_hop(
 
 
 def _to_output(
-    graph: SamplerGraph,
+    graph: GraphTypes,
     nodes: dict[Any, _Nodes],
     edges: list[list[tuple[Tensor, ...]]],
     disjoint: bool,
 ) -> Any:
     none = torch.empty(0, dtype=torch.int64)
-    joined = [
+    row, col, edge = (
         [torch.cat([none, *(hop[i] for hop in hops)]) for hops in edges]
         for i in range(3)
-    ]
-    sampled = [nodes[t] for t in graph.node_types]
-    lists = ops.HeteroNeighborSample(
-        joined[0],
-        joined[1],
-        [s.node for s in sampled],
-        joined[2],
-        [s.tree for s in sampled],
-        torch.tensor([s.counts for s in sampled]),
-        torch.tensor([[len(hop[0]) for hop in hops] for hops in edges]),
     )
-    if graph.is_hetero:
-        return output.to_hetero_sampler_output(lists, graph, disjoint, False)
-    first: list[Any] = [values[0] for values in lists]
-    one = ops.NeighborSample(*first)
-    return output.to_sampler_output(one, disjoint, False)
+    sampled = [nodes[t] for t in graph.node_types]
+    return output.output_of(
+        graph,
+        [s.node for s in sampled],
+        row,
+        col,
+        edge,
+        [s.tree for s in sampled] if disjoint else None,
+        [s.counts for s in sampled],
+        [[len(hop[0]) for hop in hops] for hops in edges],
+    )

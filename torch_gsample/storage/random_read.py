@@ -4,8 +4,11 @@ import os
 from typing import Any
 
 from torch import Tensor
+from torch_geometric.sampler.base import SubgraphType
+from typing_extensions import Unpack
 
-from torch_gsample.samplers.node_wise import NumNeighborsType
+from torch_gsample.options import DiskOptions, checked_names
+from torch_gsample.samplers.neighbor.node_wise import NumNeighborsType
 from torch_gsample.storage.blocks import BlockReader
 from torch_gsample.storage.columns import RelationReader
 from torch_gsample.storage.graph import ChunkedGraph
@@ -15,7 +18,7 @@ from torch_gsample.storage.sampler import DiskSampler
 
 
 class RandomReads:
-    """The opened files of a graph, anew in each process.
+    """The opened files of a graph, for each process its own.
 
     Args:
         graph (ChunkedGraph): The graph.
@@ -87,7 +90,7 @@ class RandomReadSampler(DiskSampler):
     As RingSampler does, it first draws positions, which takes the offsets of
     columns alone, and then reads the 4-KiB blocks that hold them: sorted,
     joined and all at once by io_uring, or by threads where the kernel refuses
-    it. Blocks are kept in a cache. Where there are weights or times, those of
+    it. Blocks are cached. Where there are weights or times, those of
     a whole column are read.
 
     Its samples are those of a :class:`NeighborSampler` of the same seed. It
@@ -101,7 +104,7 @@ class RandomReadSampler(DiskSampler):
         cache_bytes (int, optional): Memory for blocks, in each process.
         engine (str, optional): ``'io_uring'``, ``'threads'``, or ``'auto'``
             for the first one that works.
-        **kwargs (optional): See :class:`DiskSampler`.
+        **options (optional): All others are as in :class:`DiskSampler`.
 
     Raises:
         TypeError: If an argument has the wrong type.
@@ -120,16 +123,22 @@ class RandomReadSampler(DiskSampler):
         >>> folder.cleanup()
     """
 
+    @checked_names
     def __init__(
         self,
         graph: ChunkedGraph,
         num_neighbors: NumNeighborsType,
-        *args: Any,
+        subgraph_type: SubgraphType | str = 'directional',
+        replace: bool = False,
+        disjoint: bool = False,
+        temporal_strategy: str = 'uniform',
+        *,
         cache_bytes: int = 256 << 20,
         engine: str = 'auto',
-        **kwargs: Any,
+        **options: Unpack[DiskOptions],
     ):
-        super().__init__(graph, num_neighbors, *args, **kwargs)
+        base = subgraph_type, replace, disjoint, temporal_strategy
+        super().__init__(graph, num_neighbors, *base, **options)
         if engine not in ENGINES:
             raise ValueError(
                 f"RandomReadSampler: 'engine' must be one of {ENGINES} (got "

@@ -1,15 +1,21 @@
 """What both samplers of a graph on disk are: PyG samplers without edges."""
 
+from dataclasses import asdict
 from typing import Any
 
 from torch import Tensor
-from torch_geometric.sampler.base import SubgraphType
+from torch_geometric.sampler.base import DataType, SubgraphType
 
+from torch_gsample.ops import Sampling
+from torch_gsample.options import RngScope
 from torch_gsample.samplers.arguments import check_flags
 from torch_gsample.samplers.attributes import Times
 from torch_gsample.samplers.base import KeyedSampler
-from torch_gsample.samplers.negatives import Negatives
-from torch_gsample.samplers.node_wise import NeighborSampler, NumNeighborsType
+from torch_gsample.samplers.link.negatives import Negatives
+from torch_gsample.samplers.neighbor.node_wise import (
+    NeighborSampler,
+    NumNeighborsType,
+)
 from torch_gsample.storage.graph import ChunkedGraph
 from torch_gsample.storage.hops import Draw, sample_by_hops
 
@@ -29,9 +35,11 @@ class DiskNeighborhood:
         seeds: dict[Any, Tensor],
         seed_time: dict[Any, Tensor] | None,
         fanouts: list[list[int]],
-        options: dict[str, Any],
+        key: Tensor,
+        sampling: Sampling,
     ) -> Any:
         """Samples neighbours of ``seeds``."""
+        options = {'key': key, **asdict(sampling)}
         draw = self._sampler.begin_batch(fanouts, options)
         return sample_by_hops(
             self._sampler.graph, seeds, seed_time, fanouts, options, draw
@@ -42,7 +50,7 @@ class DiskNeighborhood:
         return {}
 
     def restore_edge_ids(self, out: Any) -> None:
-        """Does nothing: edges on disk have their ids beside them."""
+        """Does nothing: edges on disk are stored with their ids."""
 
 
 class DiskSampler(NeighborSampler):
@@ -67,6 +75,8 @@ class DiskSampler(NeighborSampler):
         num_threads (int, optional): At most this many threads.
     """
 
+    _data_type, _has_edges = DataType.remote, True
+
     def __init__(
         self,
         graph: ChunkedGraph,
@@ -79,7 +89,7 @@ class DiskSampler(NeighborSampler):
         use_weights: bool = True,
         use_times: bool = True,
         seed: int | None = None,
-        rng_scope: str = 'batch',
+        rng_scope: RngScope = 'batch',
         time_window: int | None = None,
         num_threads: int | None = None,
     ):
@@ -109,7 +119,8 @@ class DiskSampler(NeighborSampler):
                 f"{name}: 'temporal_strategy' must be 'uniform' or 'last' "
                 f'(got {temporal_strategy!r})'
             )
-        self.chunked, self.graph = graph, graph.sampler_graph()
+        types: Any = graph.sampler_graph()  # edges stay on disk
+        self.chunked, self.graph = graph, types
         timed = any(r.widths['time'] > 0 for r in graph.meta.relations)
         times = graph.node_times() if use_times else {}
         self._times = Times(use_times and (timed or bool(times)), times)
@@ -125,7 +136,7 @@ class DiskSampler(NeighborSampler):
         self.time_window, self.num_threads = time_window, num_threads
         self.exclude_seed_edges = self.true_negatives = False
         self.keep_orig_edges = False
-        self._negatives = Negatives(self.graph, False, False)
+        self._negatives = Negatives(self.graph, False)
         self.num_neighbors = num_neighbors
 
     @property

@@ -15,15 +15,11 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from torch_gsample import ops
-from torch_gsample.formats import CSC
+from torch_gsample.adjacency import read_adjacency
+from torch_gsample.csc import CSC
+from torch_gsample.graph import Graph
+from torch_gsample.graph_input import GraphData, edge_attributes, read_graph
 from torch_gsample.samplers.attributes import read_times
-from torch_gsample.samplers.graph_input import DataType as _DataType
-from torch_gsample.samplers.graph_input import (
-    GraphData,
-    SamplerGraph,
-    edge_attributes,
-    read_graph,
-)
 
 #: A batch of edges: ``col``, ``neighbor`` and what else there is.
 Edges = dict[str, np.ndarray]
@@ -74,18 +70,17 @@ def memory_source(
 ) -> GraphSource:
     """Reads a graph that is in memory, as :class:`NeighborSampler` does."""
     if isinstance(data, CSC):
-        counts = {None: max(data.num_rows, data.num_cols)}
-        csc = CSC.from_compressed(
-            data.indptr, data.indices, *[counts[None]] * 2, perm=data.perm
+        size = max(data.num_rows, data.num_cols)
+        graph = Graph.from_csc(
+            CSC.from_compressed(
+                data.indptr, data.indices, size, size, edge_id=data.edge_id
+            )
         )
-        graph = SamplerGraph(
-            _DataType.homogeneous, [None], [None], counts, {None: csc}
-        )
-        source: Any = Data(num_nodes=counts[None])
+        source: Any = Data(num_nodes=size)
     else:
         source = _with_nodes(data, num_nodes)
-        graph = read_graph(source)
-    times = read_times(source, graph, time_attr, False, False)
+        graph = read_graph(source).graph
+    times, graph = read_times(source, graph, time_attr, False)
     weights = {}
     if weight_attr is not None:
         weights = edge_attributes(source, graph, weight_attr)
@@ -95,23 +90,17 @@ def memory_source(
                 f'edge-level attribute'
             )
     relations = [
-        _memory_relation(
-            graph, t, weights.get(t), times.edge.get(t), weight_attr or ''
-        )
-        for t in graph.edge_types
+        _memory_relation(t, csc, weights.get(t), weight_attr or '')
+        for t, csc in graph.items()
     ]
-    return GraphSource(graph.num_nodes, relations, times.node)
+    return GraphSource(graph.counts, relations, times.node)
 
 
 def _with_nodes(data: Any, num_nodes: int | None) -> GraphData:
     pair = isinstance(data, tuple) and isinstance(data[0], Tensor)
     if isinstance(data, Tensor) or pair:
         edge_index = torch.stack(data) if pair else data
-        if edge_index.dim() != 2 or edge_index.shape[0] != 2:
-            raise ValueError(
-                'ChunkedGraph.write: edges must have the shape [2, num_edges] '
-                f'(got {list(edge_index.shape)})'
-            )
+        read_adjacency('ChunkedGraph.write', 'data', edge_index)
         if num_nodes is None:
             num_nodes = int(edge_index.max()) + 1 if edge_index.numel() else 0
         return Data(edge_index=edge_index, num_nodes=num_nodes)
@@ -124,16 +113,15 @@ def _with_nodes(data: Any, num_nodes: int | None) -> GraphData:
 
 
 def _memory_relation(
-    graph: SamplerGraph,
-    edge_type: Any,
-    weight: Tensor | None,
-    time: Tensor | None,
-    weight_attr: str,
+    edge_type: Any, csc: CSC, weight: Tensor | None, weight_attr: str
 ) -> RelationSource:
-    csc = graph.csc[edge_type]
-    arrays = {'neighbor': csc.indices, 'edge_id': csc.perm, 'time': time}
+    arrays = {
+        'neighbor': csc.indices,
+        'edge_id': csc.edge_id,
+        'time': csc.edge_time,
+    }
     if weight is not None:
-        weight = weight.cpu().view(-1)
+        weight = csc.in_columns(weight.cpu().view(-1))
         ops.cumulate_weights(csc.indptr, weight, weight_attr)  # checks it
         single = weight.dtype in (torch.float16, torch.bfloat16, torch.float32)
         arrays['weight'] = weight.float() if single else weight.double()
@@ -141,7 +129,7 @@ def _memory_relation(
     widths = dict.fromkeys(('neighbor', 'edge_id', 'weight', 'time'), 0)
     widths.update({k: v.itemsize for k, v in given.items()})
     widths['neighbor'] = index_width(csc.num_rows)
-    if csc.perm is not None:
+    if csc.edge_id is not None:
         widths['edge_id'] = index_width(csc.num_edges)
     indptr = csc.indptr.numpy()
 

@@ -12,11 +12,14 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch_geometric.sampler import NodeSamplerInput
+from torch_geometric.sampler.base import SubgraphType
+from typing_extensions import Unpack
 
 from torch_gsample import rng
 from torch_gsample.ops._check import node_ids
+from torch_gsample.options import DiskOptions, checked_names
 from torch_gsample.owned_folder import OwnedFolder
-from torch_gsample.samplers.node_wise import NumNeighborsType
+from torch_gsample.samplers.neighbor.node_wise import NumNeighborsType
 from torch_gsample.storage.background import Background
 from torch_gsample.storage.epoch import Epoch, sample_epoch
 from torch_gsample.storage.epoch_results import EpochResults
@@ -55,7 +58,7 @@ class StreamingSampler(DiskSampler):
             the system's folder for temporary files if not given.
         trigger (float, optional): The part of an epoch after which the next
             one is prepared; above 1 it never is.
-        **kwargs (optional): See :class:`DiskSampler`.
+        **options (optional): All others are as in :class:`DiskSampler`.
 
     Raises:
         TypeError: If an argument has the wrong type.
@@ -76,22 +79,28 @@ class StreamingSampler(DiskSampler):
         >>> folder.cleanup()
     """
 
+    @checked_names
     def __init__(
         self,
         graph: ChunkedGraph,
         num_neighbors: NumNeighborsType,
-        *args: Any,
+        subgraph_type: SubgraphType | str = 'directional',
+        replace: bool = False,
+        disjoint: bool = False,
+        temporal_strategy: str = 'uniform',
+        *,
         memory_limit: int = 4 << 30,
         spill_dir: str | Path | None = None,
         trigger: float = 0.8,
-        **kwargs: Any,
+        **options: Unpack[DiskOptions],
     ):
-        if kwargs.setdefault('rng_scope', 'epoch') != 'epoch':
+        if options.setdefault('rng_scope', 'epoch') != 'epoch':
             raise ValueError(
                 "StreamingSampler: 'rng_scope' must be 'epoch', as an epoch "
-                f'is sampled at a time (got {kwargs["rng_scope"]!r})'
+                f'is sampled at a time (got {options["rng_scope"]!r})'
             )
-        super().__init__(graph, num_neighbors, *args, **kwargs)
+        base = subgraph_type, replace, disjoint, temporal_strategy
+        super().__init__(graph, num_neighbors, *base, **options)
         largest = max(
             (
                 int(r.chunks[:, LENGTH].max())
@@ -141,7 +150,7 @@ class StreamingSampler(DiskSampler):
 
         Raises:
             IndexError: If a seed is not in the graph.
-            KeyboardInterrupt: If Ctrl-C ended it; nothing is left behind.
+            KeyboardInterrupt: If Ctrl-C ended it; no file remains.
             OSError: If a file cannot be read, or the disk is full.
             ValueError: If a file is broken; it names file and offset.
         """
@@ -216,7 +225,7 @@ class StreamingSampler(DiskSampler):
     def _seed_keys(
         self, seeds: NodeSamplerInput, times: dict[Any, Tensor] | None
     ) -> tuple[Tensor, Tensor | None]:
-        size = self.graph.num_nodes[seeds.input_type]
+        size = self.graph.counts[seeds.input_type]
         node = node_ids('StreamingSampler', 'seeds', seeds.node, size)
         if times is None:
             return node.unique(), None
@@ -254,7 +263,7 @@ class StreamingSampler(DiskSampler):
             self.prepare_epoch(inputs, epoch)
 
     def hand_out(self, epoch: int, part: float) -> None:
-        """Is told by loaders which part of a pass is handed out."""
+        """Called by loaders with the part of an epoch that is handed out."""
         if part >= self.trigger:
             self.prepare_ahead(epoch + 1)
 
@@ -356,11 +365,7 @@ class StreamingSampler(DiskSampler):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._begin_process()  # a copy in a worker: it only looks up
-        self._close = _nothing
-
-
-def _nothing() -> None:
-    """Closes the copy of a sampler, which owns nothing."""
+        self._close = lambda: None  # the copy owns nothing
 
 
 def _equal(a: Any, b: Any) -> bool:

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 from tqdm import tqdm
 
-from torch_gsample.formats import CSC
+from torch_gsample.csc import CSC
 from torch_gsample.storage.chunk_writer import (
     MIN_CHUNK_BYTES,
     RelationWriter,
@@ -65,7 +65,7 @@ def write_graph(
         num_edges (int, optional): How many edges batches have, for progress.
         chunk_bytes (int, optional): The most bytes of a chunk. A sampler that
             streams has two of them in memory.
-        memory_limit (int, optional): The most bytes to use beside ``data``.
+        memory_limit (int, optional): The most bytes to use besides ``data``.
         alignment (int, optional): Chunks start at multiples of it: a power of
             2 from 512.
         progress (bool, optional): Whether to show a progress bar.

@@ -4,7 +4,7 @@ A function of a vertex comes in; a layer comes out that takes a graph and
 features, with gradients.
 """
 
-from torch_gsample.vertex.graph import Loops
+from torch_gsample.vertex.kernels.layouts import Loops
 from torch_gsample.vertex.program import (
     VertexProgram,
     mean,

@@ -2,31 +2,34 @@
 
 import functools
 import inspect
+import itertools
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakValueDictionary
 
 import torch
 from torch import Tensor
 
-from torch_gsample.codegen.vertex_unit import (
+from torch_gsample.codegen.unit import (
     DESTINATION,
     PARAMETER,
     SOURCE,
 )
-from torch_gsample.ops._gradient import is_transformed, refuse_transforms
-from torch_gsample.vertex.graph import Loops, read_graph
-from torch_gsample.vertex.plan import Plan
-from torch_gsample.vertex.precision import (
+from torch_gsample.ops._gradient import refuse_transforms
+from torch_gsample.torch_private import is_transformed
+from torch_gsample.vertex.frontend.precision import (
     is_autocast,
     rounded,
     without_half,
 )
-from torch_gsample.vertex.run import Feature, Run, ends
-from torch_gsample.vertex.symbols import trace
-from torch_gsample.vertex.trace import (
+from torch_gsample.vertex.frontend.trace import (
     Given,
     Shape,
 )
+from torch_gsample.vertex.kernels.layouts import Loops, read_graph
+from torch_gsample.vertex.kernels.run import Feature, Run, ends
+from torch_gsample.vertex.plan.pipeline import make_plan
+from torch_gsample.vertex.plan.plan import Plan
 
 
 class VertexProgram:
@@ -56,8 +59,8 @@ class VertexProgram:
             )
         self.parameters = [p.name for p in parameters[1:]]
         self.plans: dict[Any, Plan] = {}
-        self._number = len(_programs)
-        _programs.append(self)
+        self._number = next(_numbers)
+        _programs[self._number] = self
 
     def __get__(self, instance: Any, owner: Any = None) -> 'VertexProgram':
         return self
@@ -115,20 +118,22 @@ class VertexProgram:
         return _plan_of(self._number, key)
 
     def explain(self, **features: Feature) -> str:
-        """Returns the typed program, its fused units and their C++ text.
+        """Returns the typed program, its fused units and their C++ source.
 
         Args:
             **features (torch.Tensor): As of a call.
         """
-        from torch_gsample.vertex.text import explanation
+        from torch_gsample.vertex.plan.text import explanation
 
         return explanation(self.function.__name__, self.plan(**features))
 
 
-_programs: list[VertexProgram] = []
+#: The programs that are in use. Dynamo's graphs hold numbers, no objects.
+_programs: WeakValueDictionary[int, VertexProgram] = WeakValueDictionary()
+_numbers = itertools.count()
 
 
-@torch._dynamo.assume_constant_result
+@torch.compiler.assume_constant_result
 def _plan_of(number: int, key: tuple) -> Plan:
     """Returns the steps of a program, traced once for each signature."""
     program = _programs[number]
@@ -137,10 +142,9 @@ def _plan_of(number: int, key: tuple) -> Plan:
             (name, kind): Shape(shape, dtype)
             for name, kind, shape, dtype in key
         }
-        tracer, results = trace(
-            program.function, signature, program.parameters
+        program.plans[key] = make_plan(
+            program.function, signature, program.parameters, program.name
         )
-        program.plans[key] = Plan(tracer, results, program.name)
     return program.plans[key]
 
 

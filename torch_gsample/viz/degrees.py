@@ -7,7 +7,7 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
 from torch_gsample._axes import make_axes, sample_colors
-from torch_gsample.formats import CSC
+from torch_gsample.csc import CSC
 from torch_gsample.graph_sampling.quality import degree_distance
 from torch_gsample.sparse_sample import SparseSample
 
@@ -66,7 +66,7 @@ def plot_degrees(graph: Any, ax: Any = None) -> Any:
 
 
 def plot_quality(original: Any, sampled: Any, ax: Any = None) -> Any:
-    """Draws the degrees of a graph beside those of a sample of it.
+    """Draws the degrees of a graph and those of a sample of it.
 
     Lines are as in :func:`plot_degrees`, dashed for the sample; the legend
     has the Kolmogorov-Smirnov distance of both, the greatest difference of

@@ -37,7 +37,6 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 from torch.fx import Graph, Node
-from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from torch_gsample.compiler.ir import (
     SIZE_OPERATORS,
@@ -45,6 +44,14 @@ from torch_gsample.compiler.ir import (
     example,
     is_part,
     modes,
+)
+from torch_gsample.torch_private import (
+    ASSERT_SCALAR,
+    GuardOnDataDependentSymNode,
+    OpOverload,
+    OpOverloadPacket,
+    overload_name,
+    schema_of,
 )
 
 #: Python's operators on tensors, by the name that torch gives them.
@@ -92,7 +99,7 @@ def canonicalize(graph: Graph) -> None:
             if first is not node:
                 node.replace_all_uses_with(first)
                 graph.erase_node(node)
-        elif node.target is aten._assert_scalar.default:
+        elif node.target is ASSERT_SCALAR:
             graph.erase_node(node)
         elif _is_its_argument(node):
             node.replace_all_uses_with(node.args[0])
@@ -105,7 +112,7 @@ def canonicalize(graph: Graph) -> None:
 def name_own_operators(graph: Graph) -> None:
     """Names the operators of this package alone: by these, keys are found."""
     for node in graph.nodes:
-        if isinstance(node.target, torch._ops.OpOverloadPacket):
+        if isinstance(node.target, OpOverloadPacket):
             _name_operator(node, True)
 
 
@@ -158,9 +165,9 @@ def _name_operator(node: Node, keeps_gradient: bool) -> None:
     if target is torch.unique and len(node.args) == 1 and not node.kwargs:
         node.op, node.target = 'call_method', 'unique'
         return
-    if isinstance(target, torch._ops.OpOverloadPacket):
+    if isinstance(target, OpOverloadPacket):
         target = getattr(target, target.overloads()[0])
-    if isinstance(target, torch._ops.OpOverload):
+    if isinstance(target, OpOverload):
         node.op, node.target = 'call_function', target
         _bind(node, target, node.args, node.kwargs)
         return
@@ -186,7 +193,7 @@ def _name_operator(node: Node, keeps_gradient: bool) -> None:
     if name in _OF_SHAPE and not isinstance(args[0], (tuple, list)):
         args = (args,)
     overload = _resolve(name, args, node.kwargs)
-    if overload is None or overload._schema.is_mutable:
+    if overload is None or schema_of(overload).is_mutable:
         return
     if _takes(overload, node.target, len(args)) and _gives(overload, node):
         if in_place:  # what saw the change sees the new value
@@ -197,7 +204,7 @@ def _name_operator(node: Node, keeps_gradient: bool) -> None:
         _bind(node, overload, args, node.kwargs)
 
 
-def _takes(overload: torch._ops.OpOverload, function: Any, count: int) -> bool:
+def _takes(overload: OpOverload, function: Any, count: int) -> bool:
     """Whether a function has the first arguments of an operator.
 
     Those of Python, as ``torch.nn.functional.elu``, may have others.
@@ -205,13 +212,15 @@ def _takes(overload: torch._ops.OpOverload, function: Any, count: int) -> bool:
     if not isinstance(function, types.FunctionType):
         return True
     own = list(inspect.signature(function).parameters)[:count]
-    names = [argument.name for argument in overload._schema.arguments][:count]
+    names = [argument.name for argument in schema_of(overload).arguments][
+        :count
+    ]
     return own[1:] == names[1:] and names[0] in ('self', own[0])
 
 
-def _gives(overload: torch._ops.OpOverload, node: Node) -> bool:
+def _gives(overload: OpOverload, node: Node) -> bool:
     """Whether an operator has the results of what was captured."""
-    value, returns = example(node), overload._schema.returns
+    value, returns = example(node), schema_of(overload).returns
     several = isinstance(value, (tuple, list))
     if len(returns) == 1:
         return several == isinstance(returns[0].type, torch.ListType)
@@ -238,9 +247,11 @@ def _is_own(operand: Any, node: Node) -> bool:
         return False
     target = operand.target
     return (
-        isinstance(target, torch._ops.OpOverload)
+        isinstance(target, OpOverload)
         and target.namespace == 'aten'
-        and not any(r.alias_info is not None for r in target._schema.returns)
+        and not any(
+            r.alias_info is not None for r in schema_of(target).returns
+        )
     )
 
 
@@ -254,7 +265,7 @@ def _value(operand: Any) -> Any:
 
 def _resolve(
     name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> torch._ops.OpOverload | None:
+) -> OpOverload | None:
     """The operator that torch would choose for these arguments."""
     packet = getattr(aten, name, None) if name.isidentifier() else None
     if packet is None or name.startswith('__'):
@@ -264,11 +275,8 @@ def _resolve(
     if not of_tensors and name not in _FACTORIES:
         return None
     try:
-        overload = torch._C._jit_resolve_packet(
-            f'aten::{name}',
-            *values,
-            **{key: _value(value) for key, value in kwargs.items()},
-        )
+        given = {key: _value(value) for key, value in kwargs.items()}
+        overload = overload_name(name, values, given)
     except RuntimeError:
         return None
     return getattr(packet, overload)
@@ -276,17 +284,17 @@ def _resolve(
 
 def _bind(
     node: Node,
-    overload: torch._ops.OpOverload,
+    overload: OpOverload,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> None:
     """Spells arguments by the schema, without those that are defaults."""
     values: dict[str, Any] = {}
-    names = [argument.name for argument in overload._schema.arguments]
+    names = [argument.name for argument in schema_of(overload).arguments]
     values.update(zip(names, args, strict=False))
     values.update(kwargs)
     positional, named, skipped = [], {}, False
-    for argument in overload._schema.arguments:
+    for argument in schema_of(overload).arguments:
         given = argument.name in values
         value = values.get(argument.name)
         default = argument.has_default_value() and (

@@ -20,9 +20,9 @@ from typing import Any
 
 from torch import Tensor
 from torch.fx import Graph, Node
-from torch.utils._pytree import tree_leaves
 
 from torch_gsample.compiler.ir import example, is_pure, may_change, modes
+from torch_gsample.torch_private import tree_leaves
 
 
 def eliminate_common(graph: Graph) -> None:

@@ -50,15 +50,15 @@ def fuse_edge_map(graph: Graph) -> list[str]:
             continue
         reader = Reader(work, inlined)
         try:
-            program = reader.program(node)
+            unit = reader.unit(node)
         except NotFusible:
             continue
         if reader.operations < 2:
             continue
-        if not differentiable(program, reader.tensors):
+        if not differentiable(unit, reader.tensors):
             notes.append(f'{node}: no derivative, so it stays as it is')
             continue
-        replace(graph, node, program, reader.tensors)
+        replace(graph, node, unit, reader.tensors)
         erase_unused(graph, node)
         notes.append(f'{node}: {reader.operations} operations are one kernel')
     return notes

@@ -21,14 +21,14 @@ zeros; a maximum, minimum or product is by rows or needs a gradient.
 """
 
 from dataclasses import dataclass
-from dataclasses import replace as with_fields
 from typing import Any
 
 import torch
 from torch.fx import Graph, Node
 
+from torch_gsample.codegen.edge_map import body_of, edge_map, reduction_of
 from torch_gsample.codegen.kernel import EdgeKernel
-from torch_gsample.codegen.program import Operand, Program, Role
+from torch_gsample.codegen.unit import EDGE, POINTERS, Leaf, Unit
 from torch_gsample.compiler.edge_work import (
     EdgeWork,
     Reader,
@@ -52,12 +52,12 @@ def fuse_edge_map_reduce(graph: Graph) -> list[str]:
         found = _values(work, reduction)
         if found is None:
             continue
-        program, tensors = _reduced(reduction, *found)
-        if not differentiable(program, tensors):
+        unit, tensors = _reduced(reduction, *found)
+        if not differentiable(unit, tensors):
             notes.append(f'{node}: no derivative, so it stays as it is')
             continue
-        size = [] if program.by is None else [reduction.size]
-        replace(graph, node, program, tensors, *size)
+        size = [] if unit.by is None else [reduction.size]
+        replace(graph, node, unit, tensors, *size)
         erase_unused(graph, node)
         notes.append(f'{node}: no value of an edge is stored for it')
     return notes
@@ -128,16 +128,16 @@ def _may_move(work: EdgeWork, found: _Reduction) -> bool:
 
 def _values(
     work: EdgeWork, found: _Reduction
-) -> tuple[Program, list[Node]] | None:
-    """The program of the values of edges, and its operands."""
+) -> tuple[Unit, list[Node]] | None:
+    """The edge map of the values of edges, and its operands."""
     value = found.value
     kernel, own = value.target, {found.start, found.node}
     if own >= set(value.users) and work.may_join(value, found.node):
-        if isinstance(kernel, EdgeKernel) and kernel.program.reduce is None:
-            return kernel.program, list(value.args)  # type: ignore[arg-type]
+        if isinstance(kernel, EdgeKernel) and not reduction_of(kernel.unit):
+            return kernel.unit, list(value.args)  # type: ignore[arg-type]
         if work.is_fusible(value):
             reader = Reader(work, {value})
-            return reader.program(value), reader.tensors
+            return reader.unit(value), reader.tensors
     if found.pointers is None:
         return None
     reader = Reader(work, set())
@@ -145,33 +145,37 @@ def _values(
 
 
 def _reduced(
-    found: _Reduction, program: Program, tensors: list[Node]
-) -> tuple[Program, list[Node]]:
-    """Adds the reduction to a program."""
-    operands, tensors = list(program.operands), list(tensors)
+    found: _Reduction, unit: Unit, tensors: list[Node]
+) -> tuple[Unit, list[Node]]:
+    """Adds the reduction to an edge map."""
+    leaves, tensors = list(unit.leaves), list(tensors)
 
-    def add(role: Role, tensor: Node) -> int:
-        item = Operand(role, example(tensor).dtype)
-        for i, known in enumerate(zip(operands, tensors, strict=True)):
-            if known == (item, tensor):
+    def add(kind: str, tensor: Node) -> int:
+        leaf = Leaf('', kind, example(tensor).dtype)
+        for i, known in enumerate(zip(leaves, tensors, strict=True)):
+            if known == (leaf, tensor):
                 return i
-        operands.append(item)
+        leaves.append(leaf)
         tensors.append(tensor)
-        return len(operands) - 1
+        return len(leaves) - 1
 
     by = None
-    others = program.pointers
+    others = unit.pointers
     if found.pointers is not None and (
         others is None or tensors[others] is found.pointers
     ):
-        add(Role.POINTERS, found.pointers)
+        add(POINTERS, found.pointers)
     else:
-        by = add(Role.INDEX, found.index)
-    reduced = with_fields(
-        program,
-        operands=tuple(operands),
-        reduce=found.reduce,
-        by=by,
-        fill=float(found.fill),
+        by = add(EDGE, found.index)
+    [features, *_] = [*unit.sizes, 0]
+    wide = bool(unit.outputs[0].axes)
+    reduced = edge_map(
+        body_of(unit),
+        leaves,
+        found.reduce,
+        by,
+        found.fill,
+        features,
+        wide,
     )
     return reduced, tensors

@@ -7,14 +7,14 @@ Before::
     %2 = getitem(%0, 1): int32[?]
     %3 = getitem(%0, 2): int64[?]
     %4 = aten.index_select(value, 0, %3): float32[?]
-    %5 = gsample.sample_cols(%1, 5, key, id=seeds): 2 parts
+    %5 = gsample.sample_columns(%1, 5, key, id=seeds): 2 parts
     %6 = getitem(%5, 1): int64[?]
     %7 = aten.index_select(%2, 0, %6): int32[?]
     %8 = aten.index_select(%4, 0, %6): float32[?]
 
 After::
 
-    %0 = gsample.sample_cols(indptr, 5, key, cols=seeds): 2 parts
+    %0 = gsample.sample_columns(indptr, 5, key, cols=seeds): 2 parts
     %1 = getitem(%0, 1): int64[?]
     %2 = aten.index_select(indices, 0, %1): int32[?]
     %3 = aten.index_select(value, 0, %1): float32[?]
@@ -39,6 +39,7 @@ from torch.fx import Graph, Node
 from torch_gsample.compiler.ir import (
     aten,
     gathered,
+    has_only,
     is_operator,
     may_change,
     part_of,
@@ -46,7 +47,9 @@ from torch_gsample.compiler.ir import (
 )
 from torch_gsample.compiler.passes.hoist_invariant import invariant_nodes
 
-_SAMPLE = torch.ops.gsample.sample_cols.default
+_SAMPLE = torch.ops.gsample.sample_columns.default
+#: Of selections that are fused: others chose columns, or see trees or times.
+_OPTIONS = 'id', 'cum_weight', 'replace', 'ptr', 'options'
 _CUMULATE = torch.ops.gsample.cumulate_weights.default
 
 
@@ -55,7 +58,7 @@ def fuse_extract_select(graph: Graph) -> None:
     changed = may_change(graph)
     cumulated: dict[Any, Node] = {}
     for node in list(graph.nodes):
-        if is_operator(node, 'sample_cols') and 'cols' not in node.kwargs:
+        if is_operator(node, 'sample_columns') and has_only(node, *_OPTIONS):
             _fuse(graph, node, changed, cumulated)
 
 

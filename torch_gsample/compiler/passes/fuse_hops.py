@@ -2,23 +2,23 @@
 
 Before::
 
-    %0 = gsample.sample_cols(indptr, 25, key, cols=seeds): 2 parts
+    %0 = gsample.sample_columns(indptr, 25, key, cols=seeds): 2 parts
     %1 = getitem(%0, 1): int64[?]
     %2 = aten.index_select(indices, 0, %1): int32[?]
-    %3 = gsample.unique_nodes(%2, 40): 2 parts
+    %3 = gsample.unique_nodes(%2, 40): 3 parts
     %4 = getitem(%3, 0): int64[?]
     %5 = aten.cat([seeds, %4]): int64[?]
-    %6 = gsample.unique_nodes(%5, 4611686018427387904): 2 parts
+    %6 = gsample.unique_nodes(%5, 4611686018427387904): 3 parts
     %7 = getitem(%6, 0): int64[?]
-    %8 = gsample.sample_cols(indptr, 10, key, 1, cols=%7): 2 parts
+    %8 = gsample.sample_columns(indptr, 10, key, 1, cols=%7): 2 parts
     %9 = getitem(%8, 1): int64[?]
     %10 = aten.index_select(indices, 0, %9): int32[?]
 
 After::
 
-    %0 = gsample.sample_hops(
-        indptr, indices, seeds, [25, 10], [key, key], [0, 1]
-    ): 4 parts
+    %0 = gsample.sample_layers(
+        [indptr, indices], [0, 0], [40], [seeds], [25, 10], [key, key], [0, 1]
+    ): 5 parts
     %1 = getitem(%0, 1): 2 parts
     %2 = getitem(%1, 0): int32[?]
     %3 = getitem(%1, 1): int32[?]
@@ -51,9 +51,9 @@ from torch_gsample.compiler.ir import (
     parts,
     same_size,
 )
-from torch_gsample.ops.sample_hops import FRONTIERS
+from torch_gsample.ops.sample_layers import FRONTIERS
 
-_HOPS = torch.ops.gsample.sample_hops.default
+_LAYERS = torch.ops.gsample.sample_layers.default
 
 
 def fuse_hops(graph: Graph) -> list[str]:
@@ -106,7 +106,7 @@ class _Outputs:
     def __init__(self, graph: Graph, chain: HopChain):
         self.chain, self.graph = chain, graph
         hops, frontiers = chain.hops, chain.frontiers
-        self.node = graph.call_function(_HOPS, *self._arguments())
+        self.node = graph.call_function(_LAYERS, *self._arguments())
         self.indices = frontiers[0].indices
         both = [example(hop) for hop in hops]
         begin, edge = ([values[i] for values in both] for i in (0, 1))
@@ -115,13 +115,16 @@ class _Outputs:
             list(edge),  # of another dtype, which no pass looks at
             edge,
             [example(frontier.node) for frontier in frontiers],
+            [],  # there are no trees
         )
         self.lists: dict[int, Node] = {}
         self.lengths_known: list[Node] = []
 
     def _arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         chain, first = self.chain, self.chain.hops[0]
-        kwargs = {k: v for k, v in first.kwargs.items() if k != 'cols'}
+        kwargs = dict(first.kwargs)
+        seeds, weight = kwargs.pop('cols'), kwargs.pop('cum_weight', None)
+        indptr, indices = first.args[0], chain.frontiers[0].indices
         if chain.rule != 'nodes':
             kwargs['frontier'] = FRONTIERS.index(chain.rule)
         if chain.sorted:
@@ -129,13 +132,24 @@ class _Outputs:
         if len(chain.frontiers) == len(chain.hops):
             kwargs['return_frontier'] = True
         return (
-            first.args[0],
-            chain.frontiers[0].indices,
-            first.kwargs['cols'],
+            [indptr, indices, *([] if weight is None else [weight])],
+            [0, 0],
+            [self._num_nodes(indptr)],
+            [seeds],
             [hop.args[1] for hop in chain.hops],
             [hop.args[2] for hop in chain.hops],
             [hop.args[3] if len(hop.args) > 3 else 0 for hop in chain.hops],
         ), kwargs
+
+    def _num_nodes(self, indptr: Any) -> Any:
+        size = example(indptr).shape[0]
+        if isinstance(size, int):
+            return size - 1
+        length = self.graph.call_function(aten.sym_size.int, (indptr, 0))
+        length.meta['example_value'] = size
+        count = self.graph.call_function(operator.sub, (length, 1))
+        count.meta['example_value'] = size - 1
+        return count
 
     def replace(self) -> list[Node]:
         """Puts the outputs in the place of what they replace."""

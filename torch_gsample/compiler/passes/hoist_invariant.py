@@ -4,20 +4,20 @@ Before::
 
     %0 = aten.pow.Tensor_Scalar(value, 2): float32[900]
     %1 = aten.index_add(%0, 0, indices, %0): float32[40]
-    %2 = gsample.positive_weights(%1): 2 parts
+    %2 = gsample.positive_weights(%1): 3 parts
 
 After (``^`` marks what is invariant)::
 
     ^%0 = aten.pow.Tensor_Scalar(value, 2): float32[900]
     ^%1 = aten.index_add(%0, 0, indices, %0): float32[40]
-    ^%2 = gsample.positive_weights(%1): 2 parts
+    ^%2 = gsample.positive_weights(%1): 3 parts
 
-The function that is made of the program keeps these values for each graph that
-it is called with, until the graph is freed or a tensor of it is changed in
-place (gSampler, section 4.2).
+The compiled function caches these values for each graph that it is called
+with, until the graph is freed or a tensor of it is changed in place (gSampler,
+section 4.2).
 
-What comes of the parameters of a sampler is kept, too, where no gradient is
-asked for: until a step of the optimizer changes them in place.
+Values of a sampler's parameters are cached, too, where no gradient is needed:
+until a step of the optimizer changes the parameters in place.
 
 Not when: a value needs a gradient, takes a draw, may have a side effect, is
 computed under ``autocast`` or ``inference_mode`` of the program, or comes from
@@ -34,6 +34,7 @@ from torch_gsample.compiler.ir import (
     is_size,
     may_change,
     modes,
+    needs_gradient,
 )
 
 
@@ -57,7 +58,7 @@ def invariant_nodes(graph: Graph) -> set[Node]:
                 and is_pure(node)
                 and node not in changed
                 and not is_size(node)
-                and not _needs_gradient(node)
+                and not needs_gradient(node)
                 and not mode[node][1]
                 and found.issuperset(node.all_input_nodes)
             )
@@ -78,9 +79,3 @@ def is_of_graph(node: Node) -> bool:
     # Seeds are vectors of integers that the function itself is given.
     integers = not value.is_floating_point() and value.dim() <= 1
     return not (integers and node.meta.get('is_argument', False))
-
-
-def _needs_gradient(node: Node) -> bool:
-    value = example(node)
-    values = value if isinstance(value, (tuple, list)) else [value]
-    return any(isinstance(v, Tensor) and v.requires_grad for v in values)

@@ -2,7 +2,7 @@
 
 Before::
 
-    %0 = gsample.unique_nodes(rows, 40): 2 parts
+    %0 = gsample.unique_nodes(rows, 40): 3 parts
     %1 = getitem(%0, 0): int64[?]
     %2 = getitem(%0, 1): int32[?]
     %3 = aten.sym_size.int(%1, 0): size
@@ -14,7 +14,7 @@ Before::
 
 After, where ``ids`` are nodes of a graph of 40::
 
-    %0 = gsample.unique_nodes(ids, 40, True): 2 parts
+    %0 = gsample.unique_nodes(ids, 40, True): 3 parts
     %1 = getitem(%0, 0): int64[?]
 
 * Every number that ``unique_nodes`` gives occurs, so that a mask of those that
@@ -130,6 +130,7 @@ def _number(graph: Graph, node: Node, ids: Node, bound: int) -> None:
             ids = flat
         call = graph.call_function(_UNIQUE, (ids, bound, True))
     local = torch.empty_like(example(ids))
-    call.meta['example_value'] = example(node), local
+    ptr = local.new_empty(2, dtype=torch.int64)
+    call.meta['example_value'] = example(node), local, ptr
     node.op, node.target = 'call_function', operator.getitem
     node.args = (call, 0)

@@ -5,16 +5,16 @@ Before::
     %0 = gsample.slice_cols(indptr, indices, seeds): 3 parts
     %1 = getitem(%0, 1): int32[?]
     %2 = aten.index_add(zeros, 0, %1, %value): float32[4850000]
-    %3 = gsample.positive_weights(%2): 2 parts
+    %3 = gsample.positive_weights(%2): 3 parts
 
 After, where ``compact`` is chosen for ``slice_cols[0]``::
 
     %0 = gsample.slice_cols(indptr, indices, seeds): 3 parts
     %1 = getitem(%0, 1): int32[?]
-    %2 = gsample.unique_nodes(%1, 4850000, True): 2 parts
+    %2 = gsample.unique_nodes(%1, 4850000, True): 3 parts
     %3 = getitem(%2, 1): int32[?]
     %4 = aten.index_add(zeros, 0, %3, %value): float32[?]
-    %5 = gsample.positive_weights(%4): 2 parts
+    %5 = gsample.positive_weights(%4): 3 parts
 
 What can be chosen (gSampler, section 4.3):
 
@@ -30,7 +30,7 @@ What can be chosen (gSampler, section 4.3):
 
 What a choice needs of another layout is computed once, for all that use it.
 With ``layout='auto'``, a choice is made here where the predicted costs are far
-apart, and it is that which is written or does not depend on the batch. Else
+apart: the layout that is stored already or does not depend on the batch. Else
 all candidates stay, joined by ``choose``, and the first calls measure them
 (:mod:`..cost`).
 
@@ -46,7 +46,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import torch
 from torch.fx import Graph, Node
 
 from torch_gsample.compiler.cost import (
@@ -57,6 +56,7 @@ from torch_gsample.compiler.cost import (
     spell,
 )
 from torch_gsample.compiler.edge_work import pointers_of
+from torch_gsample.compiler.errors import OptionError
 from torch_gsample.compiler.ir import (
     aten,
     call,
@@ -67,27 +67,29 @@ from torch_gsample.compiler.ir import (
     parts,
     same_size,
 )
-from torch_gsample.compiler.options import OptionError, Options
 from torch_gsample.compiler.passes.hoist_invariant import is_of_graph
 from torch_gsample.compiler.row_space import (
     RowSpace,
     Unsupported,
     is_sum_from_zero,
 )
+from torch_gsample.torch_private import OpOverload, schema_of
 
 #: Costs are far apart beyond this ratio.
 _FAR = 10.0
 
 
-def select_layout(graph: Graph, options: Options) -> list[str]:
-    """Rewrites each place where there is a choice. Returns the choices."""
+def select_layout(
+    graph: Graph, layout: str | Mapping[str, str] = 'auto'
+) -> list[str]:
+    """Rewrites each site where there is a choice. Returns the choices."""
     changed = may_change(graph)
     for site, node in _numbered(graph):
         if node not in changed:
             name = site.partition('[')[0]
             _OFFERS[name](graph, node, site, changed)
     offered = sites(graph)
-    forced = _forced(options.layout, offered)
+    forced = _forced(layout, offered)
     picks, notes = {}, []
     for site, labels in offered.items():
         alone = candidates(graph, site)
@@ -108,8 +110,8 @@ def _numbered(graph: Graph) -> list[tuple[str, Node]]:
     """The calls of operators for which there may be a choice."""
     count, found = Counter[str](), []
     for node in graph.nodes:
-        if isinstance(node.target, torch._ops.OpOverload):
-            name = node.target._schema.name.partition('::')[2]
+        if isinstance(node.target, OpOverload):
+            name = schema_of(node.target).name.partition('::')[2]
             if name in _OFFERS:
                 found.append((f'{name}[{count[name]}]', node))
                 count[name] += 1

@@ -5,7 +5,7 @@ Before::
     %0 = aten.index_select(value, 0, edge): float32[?]
     %1 = aten.pow.Tensor_Scalar(%0, 2): float32[?]
     %2 = gsample.cumulate_weights(indptr, %1): int64[?]
-    %3 = gsample.sample_cols(indptr, 5, key, cum_weight=%2): 2 parts
+    %3 = gsample.sample_columns(indptr, 5, key, cum_weight=%2): 2 parts
     %4 = getitem(%3, 1): int64[?]
     %5 = aten.index_select(%0, 0, %4): float32[?]
 
@@ -14,7 +14,7 @@ After::
     %0 = aten.pow.Tensor_Scalar(value, 2): float32[900]
     %1 = aten.index_select(%0, 0, edge): float32[?]
     %2 = gsample.cumulate_weights(indptr, %1): int64[?]
-    %3 = gsample.sample_cols(indptr, 5, key, cum_weight=%2): 2 parts
+    %3 = gsample.sample_columns(indptr, 5, key, cum_weight=%2): 2 parts
     %4 = getitem(%3, 1): int64[?]
     %5 = aten.index_select(edge, 0, %4): int64[?]
     %6 = aten.index_select(value, 0, %5): float32[?]
@@ -68,7 +68,7 @@ _EXACT = frozenset(
 )
 
 #: Operators that select edges, and which output these are.
-_SELECTIONS = (('sample_cols', 1), ('slice_rows', 2))
+_SELECTIONS = (('sample_columns', 1), ('slice_rows', 2))
 
 
 def sink_gathers(graph: Graph) -> list[str]:

@@ -44,6 +44,7 @@ from torch_gsample.compiler.ir import (
     is_part,
     is_pure,
     is_size,
+    needs_gradient,
     placeholders,
 )
 from torch_gsample.compiler.passes.eliminate_dead import eliminate_dead
@@ -81,7 +82,7 @@ def super_batch(graph: Graph) -> list[str] | None:
         return None
     marked = [node for node in asked if node.meta['batched']]
     eliminate_dead(graph)  # needs no rules
-    trained = next(filter(_needs_gradient, graph.nodes), None)
+    trained = next(filter(needs_gradient, graph.nodes), None)
     if trained is not None:
         return [f'{trained} is trained between batches: one by one']
     rewrite = Rewrite(graph)
@@ -220,9 +221,3 @@ def _result(rewrite: Rewrite, item: Any) -> Node:
     return rewrite.call(
         segments.split_positions, value.node, sizes, value.into.ptr
     )
-
-
-def _needs_gradient(node: Node) -> bool:
-    value = example(node)
-    values = value if isinstance(value, (tuple, list)) else [value]
-    return any(isinstance(v, Tensor) and v.requires_grad for v in values)

@@ -3,9 +3,11 @@
 import copy
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any
 
-from torch._dynamo.source import LocalSource
+import torch
+from torch import Tensor
 from torch.fx import GraphModule
 
 from torch_gsample.compiler.backend import backend, note_sources
@@ -14,12 +16,24 @@ from torch_gsample.compiler.ir import placeholders
 from torch_gsample.compiler.lowering import lower
 from torch_gsample.compiler.options import Options
 from torch_gsample.compiler.passes.super_batch import is_super_batched
-from torch_gsample.compiler.pipeline import run_pipeline
+from torch_gsample.compiler.super_batch import segments
 from torch_gsample.rng import current_program
+from torch_gsample.torch_private import argument_of, is_of_module
+
+#: What runs in place of a program's graph, for the batches that the caller
+#: has; None if the graph runs itself.
+runner: ContextVar[Callable[['Captured', tuple[Any, ...]], Any] | None] = (
+    ContextVar('torch_gsample_super_batch', default=None)
+)
 
 
 class Captured:
-    """What Dynamo captured, compiled for one batch, and later for several.
+    """The graph of a program, compiled for one batch, and later for several.
+
+    Compiled code calls it between two steps: it finds the inputs of the graph
+    in a program's arguments, and makes a program's results of its outputs. So
+    whoever is the :data:`runner` gets the inputs of each batch, and chooses
+    its outputs.
 
     Args:
         gm (GraphModule): What Dynamo captured.
@@ -37,7 +51,7 @@ class Captured:
     ):
         #: Runs a batch.
         self.single = backend(gm, example_inputs, options=given)
-        #: Runs several, if they were asked for and there are rules.
+        #: Runs several, if they are wanted and there are rules.
         self.together: Callable[..., Any] | None = None
         #: Which input the seeds are, if they are one.
         self.place: int | None = None
@@ -52,16 +66,37 @@ class Captured:
         note_sources(gm)
         inputs = placeholders(gm.graph), placeholders(self._program.graph)
         for i, (node, copied) in enumerate(zip(*inputs, strict=True)):
-            source = getattr(node, '_dynamo_source', None)
-            seeds = (
-                isinstance(source, LocalSource)
-                and source.local_name == 'seeds'
-            )
+            seeds = argument_of(node) == 'seeds'
             copied.meta.update(
                 is_argument=node.meta['is_argument'], batched=seeds
             )
             self.place = i if seeds else self.place
-            self.reads_module |= _is_of_module(source)
+            self.reads_module |= is_of_module(node)
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Returns the outputs for a batch."""
+        run = runner.get()
+        return self.single(*inputs) if run is None else run(self, inputs)
+
+    def inputs_of(
+        self, inputs: Sequence[Any], seeds: Sequence[Tensor]
+    ) -> tuple[Any, ...]:
+        """Returns the inputs of several batches.
+
+        Args:
+            inputs (List[Any]): Those of one of them.
+            seeds (List[torch.Tensor]): The seeds of each.
+        """
+        values = list(inputs)
+        if self.place is not None:
+            values[self.place] = torch.cat(list(seeds))
+        sizes = [batch.shape[0] for batch in seeds]
+        return *values, segments.pointers(sizes, seeds[0].device)
+
+    def run(self, inputs: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """Runs several batches; returns the outputs for each."""
+        assert self.together is not None
+        return list(zip(*self.together(*inputs), strict=True))
 
     def prepare(self) -> bool:
         """Compiles it for several batches; says whether that is possible.
@@ -76,7 +111,7 @@ class Captured:
         return self.together is not None
 
     def _prepare(self, program: GraphModule) -> None:
-        trace = run_pipeline(program, self._options)
+        trace = self._options.rewrite(program)
         notes = {step.name: step.notes for step in trace.steps}
         # Without canonicalize no pass runs, and its notes say so.
         self.notes = notes.get('super_batch', notes.get('canonicalize', ()))
@@ -100,9 +135,3 @@ class Captured:
             for f in (self.single, self.together)
             if isinstance(f, Measured)
         )
-
-
-def _is_of_module(source: Any) -> bool:
-    """Whether an input is a parameter or a buffer."""
-    guard = getattr(source, 'guard_source', None)
-    return 'NN_MODULE' in str(guard() if callable(guard) else guard)

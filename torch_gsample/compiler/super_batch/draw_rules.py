@@ -4,9 +4,9 @@ import operator
 from typing import Any
 
 import torch
-from torch.fx import Node
+from torch.fx import Node, map_arg
 
-from torch_gsample.compiler.ir import example
+from torch_gsample.compiler.ir import example, has_only
 from torch_gsample.compiler.super_batch import segments
 from torch_gsample.compiler.super_batch.matrix_rules import (
     local,
@@ -65,12 +65,9 @@ def _labor_scale(rewrite: Rewrite, node: Node) -> Value:
 @rule(gsample.positive_weights.default)
 def _positive_weights(rewrite: Rewrite, node: Node) -> Parts:
     weight = rewrite.vector(args_of(node)[0])
-    like = (*example(node), rewrite.pointer_like())
+    like = (*example(node)[:2], rewrite.pointer_like())
     call = rewrite.call(
-        gsample.positive_weights_segments.default,
-        rewrite.local(weight),
-        weight.axis.ptr,
-        like=like,
+        node.target, rewrite.local(weight), weight.axis.ptr, like=like
     )
     index, cum_weight, ptr = parts(rewrite, call)
     axis = Axis(ptr)
@@ -78,12 +75,13 @@ def _positive_weights(rewrite: Rewrite, node: Node) -> Parts:
         (
             Value(index, axis, weight.axis),
             Value(cum_weight, axis, None, 'weights'),
+            None,
         )
     )
 
 
 @rule(gsample.sample_nodes.default)
-def _sample_nodes(rewrite: Rewrite, node: Node) -> Value:
+def _sample_nodes(rewrite: Rewrite, node: Node) -> Parts:
     given = arguments(node)
     key, number = _drawn(rewrite, given)
     size = given['num_nodes']
@@ -101,25 +99,26 @@ def _sample_nodes(rewrite: Rewrite, node: Node) -> Value:
     device_of = None
     if ptr is None and weight is None:
         device_of = rewrite.constant(given['device_of'])
-    like = example(node), rewrite.pointer_like()
     call = rewrite.call(
-        gsample.sample_nodes_segments.default,
+        node.target,
         num_nodes,
         given['k'],
         key,
         number,
-        like=like,
+        like=(example(node)[0], rewrite.pointer_like()),
         ptr=ptr,
         cum_weight=None if weight is None else weight.node,
         replace=given['replace'],
         device_of=device_of,
     )
     nodes, ptr = parts(rewrite, call)
-    return Value(nodes, Axis(ptr), of)
+    return Parts((Value(nodes, Axis(ptr), of), None))
 
 
-@rule(gsample.sample_cols.default)
-def _sample_cols(rewrite: Rewrite, node: Node) -> Parts:
+@rule(gsample.sample_columns.default)
+def _sample_columns(rewrite: Rewrite, node: Node) -> Parts:
+    if not has_only(node, 'cols', 'id', 'cum_weight', 'replace', 'options'):
+        raise NoRule('columns are sampled by trees, times or positions')
     given = arguments(node)
     key, number = _drawn(rewrite, given)
     indptr = rewrite[given['indptr']]
@@ -148,8 +147,8 @@ def _sample_cols(rewrite: Rewrite, node: Node) -> Parts:
         id=id,
         cum_weight=None if weight is None else weight.node,
         replace=given['replace'],
-        num_threads=given['num_threads'],
         ptr=axis.ptr,
+        options=given['options'],
     )
     out, edge = parts(rewrite, call)
     pointers, edges = point_to_edges(rewrite, out, axis)
@@ -215,14 +214,16 @@ def _walk(rewrite: Rewrite, node: Node) -> Parts:
     return Parts(tuple(Value(n, seeds.axis) for n in parts(rewrite, call)))
 
 
-@rule(gsample.neighbor_sample.default)
-def _neighbor_sample(rewrite: Rewrite, node: Node) -> Parts:
+@rule(gsample.sample_neighbors.default)
+def _sample_neighbors(rewrite: Rewrite, node: Node) -> Parts:
     """Batch by batch, joined."""
     given = arguments(node)
+    if len(given['seeds']) != 1:
+        raise NoRule('a sample has nodes of several types')
     key, number = _drawn(rewrite, given)
-    seeds = rewrite.vector(given['seeds'])
+    seeds = rewrite.vector(given['seeds'][0])
     rest = {
-        name: rewrite.constant(value)
+        name: map_arg(value, rewrite.constant)
         for name, value in given.items()
         if name not in ('seeds', 'key', 'call_id')
     }
@@ -232,7 +233,7 @@ def _neighbor_sample(rewrite: Rewrite, node: Node) -> Parts:
         rewrite.pointer_like(),
     )
     call = rewrite.call(
-        segments.neighbor_sample,
+        segments.sample_neighbors,
         rewrite.local(seeds),
         rewrite.lengths(seeds.axis),
         key,
@@ -251,6 +252,5 @@ def _neighbor_sample(rewrite: Rewrite, node: Node) -> Parts:
             Value(edge, of_edges) if has_edge else None,
             Value(block, of_nodes, seeds.axis) if has_block else None,
             None,  # their hops are not joined
-            None,
         )
     )

@@ -99,7 +99,7 @@ def _masked(rewrite: Rewrite, node: Node, source: Node, at: Node) -> Value:
 def _nonzero(rewrite: Rewrite, node: Node) -> Value:
     mask = rewrite.vector(args_of(node)[0])
     if example(args_of(node)[0]).dim() != 1:
-        raise NoRule('places are found in several dimensions')
+        raise NoRule('positions are found in several dimensions')
     return Value(rewrite.copy(node), rewrite.held(mask), mask.axis)
 
 
@@ -227,7 +227,7 @@ def _unique(rewrite: Rewrite, node: Node) -> Any:
     [source] = args_of(node) if len(args_of(node)) == 1 else [None]
     counts = node.kwargs == {'return_counts': True}
     if source is None or (node.kwargs and not counts):
-        raise NoRule('distinct values are asked for with options')
+        raise NoRule('distinct values have options')
     tensor = example(source)
     if tensor.dtype not in (torch.int32, torch.int64):
         raise NoRule('only distinct integers are known')
@@ -265,11 +265,11 @@ def unique_rows(
         rewrite.pointer_like(),
     )
     call = rewrite.call(
-        torch.ops.gsample.unique_nodes_segments.default,
+        torch.ops.gsample.unique_nodes.default,
         value.node,
-        value.axis.ptr,
         num_nodes,
         sorted,
+        value.axis.ptr,
         like=like,
     )
     node, local, ptr = (

@@ -118,17 +118,17 @@ def _slice_rows_of_each(
     else:
         axis = indptr.axis
     call = rewrite.call(
-        gsample.slice_rows_segments.default,
+        node.target,
         indptr.node,
         indices.node,
         num_rows,
         rewrite.local(rows),
-        rows.axis.ptr,
         local(rewrite, cols),
+        rows.axis.ptr,
         axis.ptr,
         indptr.is_constant,
+        given['num_threads'],
         like=example(node),
-        num_threads=given['num_threads'],
     )
     return call, axis
 
@@ -141,7 +141,7 @@ def _unique_nodes(rewrite: Rewrite, node: Node) -> Parts:
         size = rewrite.total(Size(value.into))
     elif isinstance(size, Node):
         size = rewrite.total(rewrite[size])  # more than a batch has
-    return Parts(unique_rows(rewrite, value, size, given['sorted']))
+    return Parts((*unique_rows(rewrite, value, size, given['sorted']), None))
 
 
 @rule(gsample.induce_subgraph.default)

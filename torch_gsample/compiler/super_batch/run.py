@@ -1,41 +1,97 @@
 """Runs a program for several batches together."""
 
-import threading
 import time
 import warnings
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from contextvars import ContextVar
 from typing import Any
 
-import torch
 from torch import Tensor
-from torch._dynamo.exc import BackendCompilerFailed
 from torch.fx import GraphModule
 
 from torch_gsample.compiler.compiled import Compiled
 from torch_gsample.compiler.options import Options
-from torch_gsample.compiler.super_batch import segments
-from torch_gsample.compiler.super_batch.captured import Captured
+from torch_gsample.compiler.super_batch.captured import Captured, runner
 from torch_gsample.compiler.super_batch.size import Memory, SizeSearch
 from torch_gsample.rng import BatchKeys
+from torch_gsample.torch_private import (
+    BackendCompilerFailed,
+    is_transformed,
+    unknown_length,
+)
 
 #: What fails when batches together are too much, or differ from what a rule
 #: takes for granted.
 _FAILURES = RuntimeError, MemoryError, IndexError
 
 
-class _Inputs(Exception):
-    """Ends a run where its graph would be called, whose inputs are known."""
+class _Run:
+    """Batches that run together, at the first of them.
 
-    def __init__(self, captured: Captured, values: tuple[Any, ...]):
-        self.captured, self.values = captured, values
+    Args:
+        search (SizeSearch): Measures how long a run takes.
+        seeds (List[torch.Tensor]): The seeds of each batch.
+        keys (BatchKeys): The keys of these and other batches.
+        first (int): Which of them the first one is.
+    """
 
+    def __init__(
+        self,
+        search: SizeSearch,
+        seeds: Sequence[Tensor],
+        keys: BatchKeys,
+        first: int,
+    ):
+        self._search, self._seeds, self._keys = search, seeds, keys
+        self._next = self._first = first
+        #: The graph of the program, once compiled code has called it.
+        self.captured: Captured | None = None
+        #: The outputs for each batch, unless they run one by one.
+        self._outputs: list[tuple[Any, ...]] | None = None
+        #: Why they do, where several batches failed.
+        self.failure: Exception | None = None
+        #: Whether later runs take as long, and whether a time was measured.
+        self.is_settled = self.is_timed = True
 
-#: What the graph of a program does when it is called: hands out its inputs
-#: (:class:`_Inputs`), returns results that are known already (a tuple), or
-#: runs (:obj:`None`).
-_task: ContextVar[Any] = ContextVar('torch_gsample_super_batch', default=None)
+    def __call__(self, captured: Captured, inputs: tuple[Any, ...]) -> Any:
+        """Returns the outputs for the next batch."""
+        if self.captured is None:
+            self.captured = captured
+            self.is_settled = captured.is_settled
+            if captured.prepare():
+                self._keys.draw(captured.num_draws)
+                self._run(captured, inputs)
+            else:
+                self._search.settle(1)
+        i, self._next = self._next, self._next + 1
+        if self._outputs is not None and captured is self.captured:
+            return self._outputs[i - self._first]
+        with self._keys.of(i, i + 1):
+            return captured.single(*inputs)
+
+    def _run(self, captured: Captured, inputs: tuple[Any, ...]) -> None:
+        """Runs all batches, and measures the memory if asked to."""
+        sizes = [seeds.shape[0] for seeds in self._seeds]
+        self.is_timed = not self._search.wants_memory(sizes)
+        if len(sizes) == 1 and self.is_timed:
+            return
+        end = self._first + len(sizes)
+        given = captured.inputs_of(inputs, self._seeds)
+        memory: Any = nullcontext() if self.is_timed else Memory()
+        try:
+            if (
+                not self.is_timed
+            ):  # what is cached for the graph is made before
+                with self._keys.of(self._first, end):
+                    captured.run(given)
+            with self._keys.of(self._first, end), memory:
+                self._outputs = captured.run(given)
+        except _FAILURES as error:
+            self.failure = error
+            self._search.note_failure(len(sizes))
+        if not self.is_timed:
+            self._search.note_memory(sizes, memory.peak)
 
 
 class SuperBatch:
@@ -79,12 +135,9 @@ class SuperBatch:
 
         program.__name__ = getattr(fn, '__name__', type(fn).__name__)
         #: The program of one batch, compiled.
-        self.alone: Callable[..., Any] = Compiled(
-            program, options=options, backend=self._capture
-        )
+        self.alone = Compiled(program, options=options, backend=self._capture)
         self.search = SizeSearch(size, memory_budget)
-        self._lock = threading.RLock()
-        self._found: list[Captured] = []
+        self._found: weakref.WeakSet[Captured] = weakref.WeakSet()
         self._fails = False
         self.notes: tuple[str, ...] = ()
 
@@ -107,7 +160,7 @@ class SuperBatch:
     @property
     def reads_module(self) -> bool:
         """Whether the program, once compiled, reads a buffer of a module."""
-        return any(captured.reads_module for captured in self._found)
+        return any(captured.reads_module for captured in list(self._found))
 
     def __call__(
         self, graph: Any, seeds: Sequence[Tensor], *args: Any, **kwargs: Any
@@ -144,8 +197,7 @@ class SuperBatch:
 
     def forget(self) -> None:
         """Drops what was computed once: see :func:`torch_gsample.forget`."""
-        for captured in self._found:
-            captured.forget()
+        self.alone.forget()
 
     # Helpers #################################################################
 
@@ -155,7 +207,6 @@ class SuperBatch:
         kwargs: dict[str, Any],
         tries: bool,
     ) -> list[Any]:
-        start = time.perf_counter() if tries else None
         batches = [tuple(batch) for batch in batches]
         for batch in batches:
             if len(batch) < 2 or not isinstance(batch[1], Tensor):
@@ -163,75 +214,67 @@ class SuperBatch:
                     "super_batch: 'seeds' must be a list of tensors (got "
                     f'{batch[1:2]} for a batch)'
                 )
-        found = None
-        if not self.search.is_alone:
+        keys, out = BatchKeys(len(batches)), list[Any]()
+        alone = self.search.is_alone or is_transformed()  # it runs as written
+        fit = bool(batches) and not alone and _fit(batches)
+        if not alone:
             batches = [(b[0], _marked(b[1]), *b[2:]) for b in batches]
-            if tries:
-                self.search.offer(len(batches))
-            found = self._inputs(batches, kwargs)
-        if found is None:
-            return self._one_by_one(
-                batches, kwargs, BatchKeys(len(batches)), 0
-            )
-        keys = BatchKeys(len(batches), found.captured.num_draws)
-        results: list[Any] = []
-        while len(results) < len(batches):
-            first = len(results)
-            sizes = [batch[1].shape[0] for batch in batches[first:]]
-            part = batches[first : first + self.search.take(sizes, tries)]
-            results += self._measured(found, part, kwargs, keys, first, start)
-            start = time.perf_counter() if tries else None
-        return results
+        if fit and tries:
+            self.search.offer(len(batches))
+        while len(out) < len(batches):
+            first, rest = len(out), batches[len(out) :]
+            if self._fails or self.search.is_alone or not fit:
+                return out + self._one_by_one(rest, kwargs, keys, first)
+            sizes = [batch[1].shape[0] for batch in rest]
+            part = rest[: self.search.take(sizes, tries)]
+            start = time.perf_counter()
+            run = _Run(self.search, [b[1] for b in part], keys, first)
+            out += self._together(run, part, kwargs)
+            if tries and run.is_timed:
+                seconds = time.perf_counter() - start
+                self.search.note_time(len(part), seconds, run.is_settled)
+        return out
 
-    def _inputs(
-        self, batches: list[tuple[Any, ...]], kwargs: dict[str, Any]
-    ) -> _Inputs | None:
-        """What the graph of a run is given, if batches can run together."""
-        if not batches or self._fails or not _fit(batches):
-            return None
-        with self._lock:
-            token = _task.set(_Inputs)
-            try:
-                self.alone(*batches[0], **kwargs)
-            except _Inputs as found:
-                possible = found.captured.prepare()
-                self.notes = found.captured.notes
-                if possible:
-                    return found
-                self.search.settle(1)
-            except Exception as error:  # its own errors come again, alone
-                failed = isinstance(error, BackendCompilerFailed)
-                if failed and self._chosen.strict:
-                    raise
-                self._fails, reason = True, str(error).split('\n')[0]
-                self.notes = (f'it cannot be captured: {reason}',)
-                warnings.warn(
-                    f'super_batch: batches run one by one, as {self.notes[0]}',
-                    stacklevel=4,
-                )
-            finally:
-                _task.reset(token)
-        return None  # a program that draws nothing may have no graph
+    def _together(
+        self,
+        run: _Run,
+        batches: list[tuple[Any, ...]],
+        kwargs: dict[str, Any],
+    ) -> list[Any]:
+        """Runs batches; none if the program cannot be captured."""
+        token = runner.set(run)
+        try:
+            out = [self.alone(*batch, **kwargs) for batch in batches]
+        except Exception as error:
+            failed = isinstance(error, BackendCompilerFailed)
+            if run.captured is not None or (failed and self._chosen.strict):
+                raise
+            # Its own errors come again, alone.
+            self._fails, reason = True, str(error).split('\n')[0]
+            self.notes = (f'it cannot be captured: {reason}',)
+            _warn(f'batches run one by one, as {self.notes[0]}')
+            return []
+        finally:
+            runner.reset(token)
+        if run.captured is not None:
+            self.notes = run.captured.notes
+        if run.failure is not None:
+            _warn(
+                f'{len(batches)} batches run one by one, as together they '
+                f'fail: {run.failure}'
+            )
+        return out
 
     def _capture(
         self,
         gm: GraphModule,
         example_inputs: Sequence[Any],
         options: Mapping[str, Any] | None = None,
-    ) -> Callable[..., Any]:
+    ) -> Captured:
         """The backend: compiles a graph for one batch and for several."""
         captured = Captured(gm, example_inputs, options, self._chosen)
-        self._found.append(captured)
-
-        def call(*inputs: Any) -> Any:
-            task = _task.get()
-            if task is None:
-                return captured.single(*inputs)
-            if task is _Inputs:
-                raise _Inputs(captured, inputs)
-            return task
-
-        return call
+        self._found.add(captured)
+        return captured
 
     def _one_by_one(
         self,
@@ -246,78 +289,16 @@ class SuperBatch:
                 out.append(run(*batch, **kwargs))
         return out
 
-    def _measured(
-        self,
-        found: _Inputs,
-        batches: list[tuple[Any, ...]],
-        kwargs: dict[str, Any],
-        keys: BatchKeys,
-        first: int,
-        start: float | None,
-    ) -> list[Any]:
-        """Runs batches together, and notes what that takes if asked to."""
-        sizes = [batch[1].shape[0] for batch in batches]
-        measure = self.search.wants_memory(sizes)
-        settled = found.captured.is_settled
-        if len(batches) == 1 and not measure:
-            out = self._one_by_one(batches, kwargs, keys, first)
-        else:
-            task = found, batches, kwargs, keys, first
-            if measure:  # what is kept for the graph is made before
-                self._together(*task, nullcontext())
-            memory: Any = Memory() if measure else nullcontext()
-            out = self._together(*task, memory)
-        if measure:
-            self.search.note_memory(sizes, memory.peak)
-        elif start is not None:
-            seconds = time.perf_counter() - start
-            self.search.note_time(len(batches), seconds, settled)
-        return out
 
-    def _together(
-        self,
-        found: _Inputs,
-        batches: list[tuple[Any, ...]],
-        kwargs: dict[str, Any],
-        keys: BatchKeys,
-        first: int,
-        memory: Any,
-    ) -> list[Any]:
-        seeds = [batch[1] for batch in batches]
-        inputs, captured = list(found.values), found.captured
-        if captured.place is not None:
-            inputs[captured.place] = torch.cat(seeds)
-        ptr = segments.pointers([s.shape[0] for s in seeds], seeds[0].device)
-        assert captured.together is not None
-        try:
-            with keys.of(first, first + len(batches)), memory:
-                results = captured.together(*inputs, ptr)
-        except _FAILURES as error:
-            out = self._one_by_one(batches, kwargs, keys, first)
-            warnings.warn(
-                f'super_batch: {len(batches)} batches run one by one, as '
-                f'together they fail: {error}',
-                stacklevel=4,
-            )
-            self.search.note_failure(len(batches))
-            return out
-        out = []
-        for batch, result in zip(
-            batches, zip(*results, strict=True), strict=True
-        ):
-            token = _task.set(result)
-            try:
-                out.append(self.alone(*batch, **kwargs))
-            finally:
-                _task.reset(token)
-        return out
+def _warn(text: str) -> None:
+    warnings.warn(f'super_batch: {text}', stacklevel=5)
 
 
 def _marked(seeds: Tensor) -> Tensor:
     """Seeds of which a compilation does not know how many they are."""
     seeds = seeds.detach()  # marks are not for the caller's tensor
     if seeds.dim() > 0:
-        torch._dynamo.decorators.mark_unbacked(seeds, 0)
+        vars(seeds).update(unknown_length())
     return seeds
 
 
@@ -372,6 +353,7 @@ def super_batch(
         ValueError: If a number is not positive.
 
     Example:
+        >>> import torch
         >>> from torch_gsample import SparseSample
         >>> A = SparseSample.from_edge_index(torch.arange(20).view(2, 10) % 4)
         >>> sample = super_batch(lambda A, s: A[:, s].individual_sample(2), 4)

@@ -110,7 +110,7 @@ def join(values: Sequence[Tensor], sizes: Sequence[Sequence[int]]) -> Tensor:
 
 
 def argsort(value: Tensor, sizes: list[int], descending: bool) -> Tensor:
-    """Sorts the rows of each batch; returns their places in all rows."""
+    """Sorts the rows of each batch; returns their positions in all rows."""
     begin, parts = 0, []
     for part, size in zip(value.split(sizes), sizes, strict=True):
         order = part.argsort(stable=True, descending=descending)
@@ -228,7 +228,7 @@ def walk(
     return _cat(parts, 0), _cat(parts, 1)
 
 
-def neighbor_sample(
+def sample_neighbors(
     seeds: Tensor,
     sizes: list[int],
     key: Tensor,
@@ -239,11 +239,11 @@ def neighbor_sample(
 
     Returns:
         Tuple[torch.Tensor, ...]: The first five outputs of
-        :func:`.ops.neighbor_sample`, with positions in the nodes and seeds of
+        :func:`.ops.sample_neighbors`, with positions in the nodes and seeds of
         all batches, and where the nodes and the edges of each begin.
     """
     parts = [
-        gsample.neighbor_sample(seeds=s, key=k, call_id=call_id, **rest)
+        gsample.sample_neighbors(seeds=[s], key=k, call_id=call_id, **rest)
         for s, k in zip(seeds.split(sizes), key.split(1), strict=True)
     ]
     device = seeds.device
@@ -263,5 +263,5 @@ def neighbor_sample(
 
 
 # They change nothing: what they read of the graph may be hoisted.
-for _function in (walk, neighbor_sample):
+for _function in (walk, sample_neighbors):
     setattr(_function, 'is_pure', True)  # noqa: B010

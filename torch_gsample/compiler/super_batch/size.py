@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
+
+from torch_gsample.torch_private import TorchDispatchMode, tree_leaves
 
 #: How often each size is timed, and the first and the most that are tried.
 _ROUNDS, _FIRST, _LARGEST = 4, 8, 32
@@ -109,7 +109,7 @@ class SizeSearch:
         return 1 if tries and count == len(sizes) < size else count
 
     def _fits(self, seeds: int) -> bool:
-        """Whether so many seeds are within the budget, as far as is known.
+        """Whether a number of seeds is within the budget, as far as is known.
 
         Nothing is known of far more seeds than were measured.
         """

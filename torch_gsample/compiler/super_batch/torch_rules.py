@@ -19,6 +19,7 @@ from torch_gsample.compiler.super_batch.values import (
     Value,
     args_of,
 )
+from torch_gsample.torch_private import OpOverload, schema_of
 
 Rule = Callable[[Rewrite, Node], Any]
 
@@ -40,9 +41,9 @@ def arguments(node: Node) -> dict[str, Any]:
     """The arguments of an operator by name, defaults included."""
     target: Any = node.target
     given = dict(node.kwargs)
-    names = [a.name for a in target._schema.arguments]
+    names = [a.name for a in schema_of(target).arguments]
     given.update(zip(names, node.args, strict=False))
-    for argument in target._schema.arguments:
+    for argument in schema_of(target).arguments:
         if argument.name not in given and argument.has_default_value():
             given[argument.name] = argument.default_value
     return given
@@ -63,11 +64,11 @@ _ARITHMETIC = {
 
 
 def is_pointwise(node: Node) -> bool:
-    """Whether each element of a result comes of those at its place."""
+    """Whether each element of a result comes of those at its position."""
     target = node.target
     if target in _ARITHMETIC:
         return isinstance(example(node), Tensor)
-    if isinstance(target, torch._ops.OpOverload):
+    if isinstance(target, OpOverload):
         tagged = torch.Tag.pointwise in target.tags
         return tagged or target.overloadpacket is aten.where  # with scalars
     return False

@@ -25,6 +25,7 @@ from torch.fx import Graph, Node
 
 from torch_gsample.compiler.ir import example
 from torch_gsample.compiler.super_batch import segments
+from torch_gsample.torch_private import schema_of, unknown_size
 
 
 def args_of(node: Node) -> tuple[Any, ...]:
@@ -114,7 +115,7 @@ class Rewrite:
         self, target: Any, *args: Any, like: Any = None, **kwargs: Any
     ) -> Node:
         """Adds a call; ``like`` is an example of its result."""
-        schema = getattr(target, '_schema', None)
+        schema = schema_of(target)
         for argument in () if schema is None else schema.arguments:
             name, default = argument.name, argument.default_value
             if name in kwargs and kwargs[name] is default:
@@ -159,10 +160,7 @@ class Rewrite:
 
     def size_like(self) -> Any:
         """An example of a size that nothing is known of."""
-        mode = getattr(self.pointer_like(), 'fake_mode', None)
-        if mode is None or mode.shape_env is None:
-            return 1
-        return mode.shape_env.create_unbacked_symint()
+        return unknown_size(self.pointer_like())
 
     def total(self, size: Size) -> Node:
         """How many rows all batches have together."""

@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.nn.conv import MessagePassing
 
-from torch_gsample.ops._gradient import is_transformed
 from torch_gsample.sparse_sample import SparseSample
+from torch_gsample.torch_private import is_transformed
 from torch_gsample.vertex.program import VertexProgram
 
 _PYG = 'torch_geometric.'

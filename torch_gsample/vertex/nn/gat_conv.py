@@ -8,7 +8,7 @@ from torch import Tensor
 from torch_geometric import nn
 from torch_geometric.typing import OptPairTensor, OptTensor
 
-from torch_gsample.vertex.graph import Loops
+from torch_gsample.vertex.kernels.layouts import Loops
 from torch_gsample.vertex.nn.fusible import (
     dropout_mask,
     is_fusible,
@@ -73,7 +73,7 @@ class GATConv(nn.GATConv):
 
     of `"Graph Attention Networks" <https://arxiv.org/abs/1710.10903>`_. No
     attention weight is stored, other than the factors of dropout; where they
-    are asked for, it is PyG's own.
+    are returned, it is PyG's own.
 
     Example:
         >>> import torch

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch_geometric import nn
 from torch_geometric.typing import OptTensor, PairTensor
 
-from torch_gsample.vertex.graph import Loops
+from torch_gsample.vertex.kernels.layouts import Loops
 from torch_gsample.vertex.nn.fusible import (
     dropout_mask,
     is_fusible,
@@ -68,8 +68,8 @@ class GATv2Conv(nn.GATv2Conv):
         \mathbf{\Theta}_{t} \mathbf{x}_v\right)\right)
 
     of `"How Attentive are Graph Attention Networks?"
-    <https://arxiv.org/abs/2105.14491>`_. Where attention weights are asked
-    for, it is PyG's own.
+    <https://arxiv.org/abs/2105.14491>`_. Where attention weights are
+    returned, it is PyG's own.
 
     Example:
         >>> import torch

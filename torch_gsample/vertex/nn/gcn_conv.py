@@ -7,7 +7,7 @@ from torch import Tensor
 from torch_geometric import nn
 from torch_geometric.typing import OptTensor
 
-from torch_gsample.vertex.graph import Loops
+from torch_gsample.vertex.kernels.layouts import Loops
 from torch_gsample.vertex.nn.fusible import (
     ends_of,
     is_fusible,
@@ -192,7 +192,7 @@ class GCNConv(nn.GCNConv):
             or not is_fusible(self, edge_index, x, edge_weight, aggr='sum')
         ):
             return left_to_pyg(self, nn.GCNConv, x, edge_index, edge_weight)
-        # PyG's loops count twice only beside edges that have weights.
+        # PyG's loops count twice only if edges have weights.
         twice = self.improved and edge_weight is not None
         loop = (2.0 if twice else 1.0) * self.add_self_loops
         x = self.lin(x)

@@ -1,0 +1,189 @@
+// The nodes of a type that hops sample, numbered by first occurrence.
+#pragma once
+
+#include <vector>
+
+#include "buffer.h"
+#include "tables.h"
+
+namespace gsample {
+
+// The rows of columns [begin, end): those of column i are
+// row[offset[i] .. offset[i + 1]), in tree[i] if there are trees.
+template <typename index_t>
+struct ColumnRows {
+  const index_t* row;
+  const int64_t* offset;
+  int64_t begin;
+  int64_t end;
+  const uint32_t* tree;
+};
+
+// A set of nodes, each in a tree if `by_tree`. The columns of a hop are a part
+// of it, or of the set before it.
+template <typename index_t>
+class NodeSet {
+ public:
+  int64_t size = 0;
+  Buffer<index_t> node;   // [size + 1] number -> node
+  Buffer<uint32_t> tree;  // [size + 1] number -> tree, if by_tree
+  int64_t num_columns;
+  int64_t first_column;            // its number
+  int64_t next_column;             // the number of the first of the next hop
+  std::vector<int64_t> hop_nodes;  // columns of each hop
+
+  // For another call, which will add about `expected` nodes.
+  void begin_call(int64_t num_nodes, bool by_tree, int64_t expected) {
+    num_nodes_ = num_nodes;
+    by_tree_ = by_tree;
+    dense_ = !by_tree && prefers_dense(num_nodes, expected);
+    hop_nodes.clear();
+  }
+
+  bool is_open() const { return open_; }
+  void open() {
+    with_table([&](auto& table) { table.begin_call(num_nodes_); });
+    open_ = true;
+  }
+  void close() {
+    if (open_)
+      with_table(
+          [&](auto& table) { table.end_call(static_cast<uint32_t>(size)); });
+    open_ = false;
+    size = 0;
+  }
+  // An empty set. The columns of this hop stay.
+  void open_beside_columns() {
+    close();
+    node.swap(old_node_);
+    tree.swap(old_tree_);
+    columns_are_old_ = true;
+    open();
+  }
+
+  // Room for `most` nodes, and one more: a node is written before it is known
+  // to be new.
+  void reserve(int64_t most) {
+    node.reserve(most + 1, size);
+    if (by_tree_)
+      tree.reserve(most + 1, size);
+    if (open_)
+      with_table([&](auto& table) { table.reserve(size, most - size); });
+  }
+
+  // The columns are the nodes from `first` on.
+  void set_columns(int64_t first, int64_t last) {
+    columns_are_old_ = false;
+    first_column = first;
+    num_columns = last - first;
+    hop_nodes.push_back(num_columns);
+  }
+  const index_t* column() const {
+    return (columns_are_old_ ? old_node_ : node).data() + first_column;
+  }
+  const uint32_t* column_tree() const {
+    return (columns_are_old_ ? old_tree_ : tree).data() + first_column;
+  }
+
+  // Numbers the columns, which are the first nodes: duplicates, too, but add()
+  // finds the number of the first of them.
+  void number_columns() {
+    with_table([&](auto& table) {
+      for (int64_t i = 0; i < num_columns; ++i)
+        table.find_or_insert(key(by_tree_ ? tree[i] : 0, node[i]),
+                             static_cast<uint32_t>(i));
+    });
+    size = num_columns;
+  }
+
+  // Adds the columns, each once.
+  void add_columns() {
+    const index_t* from = column();
+    const int64_t n = num_columns;
+    with_table([&](auto& table) {
+      if (!by_tree_)
+        return add_run<false, false>(table, from, 0, n, n, 0, nullptr);
+      for (int64_t i = 0; i < n; ++i)
+        add_run<true, false>(table, from, i, i + 1, n, column_tree()[i],
+                             nullptr);
+    });
+  }
+
+  // Adds rows and writes their numbers, unless `number` is null.
+  void add(const ColumnRows<index_t>& rows, uint32_t* number) {
+    with_table([&](auto& table) {
+      if (number == nullptr)
+        add_rows<false>(table, rows, number);
+      else
+        add_rows<true>(table, rows, number);
+    });
+  }
+
+ private:
+  static constexpr int64_t kPrefetch = 16;  // table accesses in flight
+
+  template <typename function_t>
+  void with_table(const function_t& function) {
+    dense_ ? function(dense_table_) : function(hash_table_);
+  }
+
+  uint64_t key(uint32_t of_tree, index_t of_node) const {
+    return static_cast<uint64_t>(of_tree) * num_nodes_ +
+           static_cast<uint64_t>(of_node);
+  }
+
+  template <bool numbered, typename table_t>
+  void add_rows(table_t& table,
+                const ColumnRows<index_t>& rows,
+                uint32_t* number) {
+    const int64_t* offset = rows.offset;
+    const int64_t last = offset[rows.end];
+    if (!by_tree_)
+      return add_run<false, numbered>(table, rows.row, offset[rows.begin], last,
+                                      last, 0, number);
+    for (int64_t i = rows.begin; i < rows.end; ++i)
+      add_run<true, numbered>(table, rows.row, offset[i], offset[i + 1], last,
+                              rows.tree[i], number);
+  }
+
+  // Adds from[begin .. end), which are of one tree. What is prefetched beyond
+  // is, too, or it is a wasted hint. Nothing branches.
+  template <bool in_tree, bool numbered, typename table_t>
+  void add_run(table_t& table,
+               const index_t* from,
+               int64_t begin,
+               int64_t end,
+               int64_t prefetch_end,
+               uint32_t of_tree,
+               uint32_t* number) {
+    const uint64_t first_key = key(of_tree, 0);
+    index_t* nodes = node.data();
+    uint32_t* trees = tree.data();
+    uint32_t next = static_cast<uint32_t>(size);
+    for (int64_t i = begin; i < end; ++i) {
+      if (i + kPrefetch < prefetch_end)
+        table.prefetch(first_key + static_cast<uint64_t>(from[i + kPrefetch]));
+      const uint32_t found = table.find_or_insert(
+          first_key + static_cast<uint64_t>(from[i]), next);
+      if (numbered)
+        number[i] = found;
+      nodes[next] = from[i];
+      if (in_tree)
+        trees[next] = of_tree;
+      next += found == next;
+    }
+    size = next;
+  }
+
+  int64_t num_nodes_;
+  bool by_tree_;
+  bool dense_;  // which of the tables is in use
+  bool open_ = false;
+  bool columns_are_old_ = false;
+  Buffer<index_t> old_node_;
+  Buffer<uint32_t> old_tree_;
+  DenseTable dense_table_;
+  HashTable hash_table_;
+};
+
+}  // namespace gsample

@@ -1,0 +1,60 @@
+"""Processes that begin with nothing but imports.
+
+Each is a fork of one that has done nothing else: to import torch and PyG takes
+longer than most of what they do.
+"""
+
+import multiprocessing
+import os
+import runpy
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[1]
+#: As 'spawn', its processes have nothing of their parent but pickles.
+FORKS = multiprocessing.get_context('forkserver')
+FORKS.set_forkserver_preload(
+    [__name__, 'torch_geometric.nn', 'torch_gsample.loader']
+)
+
+
+class Run:
+    """A script that runs in such a process.
+
+    Args:
+        script (Path): The script.
+        out (Path): The file that it writes to.
+        args (List[str], optional): Its arguments.
+        env (Dict[str, str], optional): Changes of the environment.
+    """
+
+    def __init__(
+        self,
+        script: Path,
+        out: Path,
+        args: Sequence[str] = (),
+        env: Mapping[str, str] | None = None,
+    ):
+        self._out = out
+        args = [str(script), *args]
+        self._process = FORKS.Process(target=_run, args=(args, out, env or {}))
+        self._process.start()
+
+    def wait(self) -> str:
+        """Returns what the script wrote, once it has ended well."""
+        self._process.join(300)
+        self._process.kill()
+        text = self._out.read_text()
+        assert self._process.exitcode == 0, text
+        return text
+
+
+def _run(args: list[str], out: Path, env: Mapping[str, str]) -> None:
+    os.chdir(TOP)
+    os.environ.update(env)
+    with out.open('w') as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    sys.argv = args
+    runpy.run_path(args[0], run_name='__main__')

@@ -1,0 +1,1 @@
+"""Golden hashes: no sample of any path changes by one bit."""

@@ -1,0 +1,1 @@
+"""Mistakes that are planted in a copy of the sources, and must be caught."""

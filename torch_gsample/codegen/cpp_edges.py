@@ -1,0 +1,305 @@
+"""The C++ source of edge maps: loops over edges, and over columns of them."""
+
+from pathlib import Path
+
+from torch_gsample.codegen.edge_map import body_of, reduction_of
+from torch_gsample.codegen.expression import CPP_TYPES
+from torch_gsample.codegen.loops import Block, Sink
+from torch_gsample.codegen.unit import (
+    AGGREGATES,
+    DESTINATION,
+    EDGE,
+    PARAMETER,
+    Types,
+    Unit,
+    operands_of,
+)
+
+#: What every edge map has.
+CHECKS = """\
+namespace {
+
+constexpr int64_t kBlock = 1024;  // edges whose indices are checked together
+
+// Whether `count` numbers of an index are in [low, high).
+template <typename index_t>
+bool inside(const index_t* index, int64_t count, int64_t low, int64_t high) {
+  index_t least = std::numeric_limits<index_t>::max();
+  index_t most = std::numeric_limits<index_t>::min();
+#pragma omp simd reduction(min : least) reduction(max : most)
+  for (int64_t i = 0; i < count; ++i) {
+    least = index[i] < least ? index[i] : least;
+    most = index[i] > most ? index[i] : most;
+  }
+  return count == 0 || (least >= low && most < high);
+}
+
+// Negative positions count from the end.
+inline int64_t wrapped(int64_t i, int64_t size) {
+  return i < 0 ? i + size : i;
+}
+
+}  // namespace
+"""
+
+#: What edge maps that reduce columns of single values have, too.
+REDUCE_COLUMNS = Path(__file__).with_name('reduce_columns.h').read_text()
+
+_EDGES = """\
+  for (int64_t base = begin; base < end; base += kBlock) {
+    const int64_t stop = std::min(base + kBlock, end);
+    CHECKS
+EACH
+  }
+  return 0;
+}
+"""
+
+_MAP_EDGES = """\
+#pragma omp simd
+    for (int64_t e = base; e < stop; ++e)
+      edge(e, 0, [&](T value, int f) { out[e * F + f] = value; });"""
+_ADD_EDGES = """\
+    for (int64_t e = base; e < stop; ++e)
+      add(e, 0);"""
+_ADD_COLUMN = """\
+      for (int64_t e = P[col]; e < P[col + 1]; ++e)
+        add(e, col);"""
+
+# One thread adds all edges, each row in order.
+_ROWS = """\
+  const auto add = [&](int64_t e, int64_t col) {
+    const auto row = ROW[e];
+    edge(e, col, [&](T value, int f) { out[row * F + f] += value; });
+  };
+"""
+
+_FIRST_POINTER = """\
+  if (begin == 0 && P[0] != 0)
+    return 2;
+"""
+
+_COLUMNS = """\
+  for (int64_t first = begin, last; first < end; first = last) {
+    for (last = first; last < end; ++last) {
+      if (P[last] < 0 || P[last] > P[last + 1] || P[last + 1] > edges)
+        return 2;
+      if (last > first && P[last + 1] - P[first] > kBlock)
+        break;
+    }
+    const int64_t base = P[first], stop = P[last];
+    CHECKS
+EACH
+  }
+  return 0;
+}
+"""
+
+_EACH_COLUMN = """\
+    for (int64_t col = first; col < last; ++col) {
+EACH
+    }"""
+
+_MAP_COLUMN = """\
+      for (int64_t e = P[col]; e < P[col + 1]; ++e)
+        edge(e, col, [&](T value, int f) { out[e * F + f] = value; });"""
+
+_REDUCE_COLUMN = """\
+      T total[F];
+      for (int f = 0; f < F; ++f)
+        total[f] = START;
+      for (int64_t e = P[col]; e < P[col + 1]; ++e)
+        edge(e, col, [&](T value, int f) {
+          total[f] = reduce(total[f], value);
+        });
+      for (int f = 0; f < F; ++f)
+        out[col * F + f] = P[col] < P[col + 1] ? total[f] : T(FILL);"""
+
+_BLOCKS = """\
+  Block<T> block;
+  for (int64_t first = begin, count; first < end; first += count) {
+    count = block.take(POINTERS + first, end - first, edges);
+    if (count == 0)
+      return 2;
+    const int64_t last = first + count, base = P[first], stop = P[last];
+    CHECKS
+    if (!block.fits()) {
+      T total = START;
+      for (int64_t e = base; e < stop; ++e)
+        edge(e, first, [&](T value, int) { total = reduce(total, value); });
+      out[first] = total;
+      continue;
+    }
+DIRECT
+    T* const values = block.values();
+VALUES
+    block.reduce(START, T(FILL), reduce, count, out + first);
+  }
+  return 0;
+}
+"""
+# Values of consecutive edges are computed where lanes take them. Gathers wait
+# less if all values of a block are computed first, as are those of the last
+# block: lanes read on behind its end.
+_DIRECT = """\
+    if (base + block.reach() <= edges) {
+      const auto read = [&](int64_t i, T* to) {
+        ahead(base + i + block.kAhead);
+#pragma omp simd
+        for (int j = 0; j < block.kWidth; ++j)
+          edge(base + i + j, 0, [&](T value, int) { to[j] = value; });
+      };
+      block.reduce(START, T(FILL), reduce, count, read, out + first);
+      continue;
+    }
+"""
+_VALUES_OF_EDGES = """\
+#pragma omp simd
+    for (int64_t e = base; e < stop; ++e)
+      edge(e, 0, [&](T value, int) { values[e - base] = value; });"""
+_VALUES_OF_COLUMNS = """\
+    for (int64_t col = first; col < last; ++col)
+      for (int64_t e = P[col]; e < P[col + 1]; ++e)
+        edge(e, col, [&](T value, int) { values[e - base] = value; });"""
+
+
+def edge_map_lines(unit: Unit) -> list[str]:
+    """Returns the statements of an edge map, for the CPU."""
+    lines = ['  const int64_t edges = sizes[0];']
+    for i, leaf in enumerate(unit.leaves):
+        kind = CPP_TYPES[leaf.dtype]
+        name = 'x' if leaf.kind == PARAMETER else 'p'
+        lines.append(
+            f'  const auto* {name}{i} = static_cast<const {kind}*>(data[{i}]);'
+        )
+        if leaf.index is not None:
+            lines.append(f'  const int64_t n{i} = sizes[{i + 1}];')
+    width = unit.width(unit.outputs[0].axes)
+    lines += [
+        '  T* const out = static_cast<T*>(to[0]);',
+        f'  constexpr int F = {width};',
+        '  const auto edge = [&](int64_t e, int64_t col, auto take) {',
+        *edge_lines(unit),
+        '  };',
+        *reduction_lines(unit),
+    ]
+    return [*lines, _loops(unit).rstrip('\n')]
+
+
+def edge_lines(unit: Unit) -> list[str]:
+    """Returns the statements for edge ``e`` of column ``col``.
+
+    They end with ``take(value, f)`` for each feature ``f``.
+    """
+    body, [output] = body_of(unit), unit.outputs
+    lines = []
+    for i in operands_of([body]):
+        leaf = unit.leaves[i]
+        row = {EDGE: 'e', DESTINATION: 'col'}.get(leaf.kind)
+        if leaf.index is not None:
+            row = f'int64_t(p{leaf.index}[e])'
+            if unit.leaves[leaf.index].wraps:
+                row = f'wrapped(p{leaf.index}[e], n{i})'
+        if row is not None:
+            width = unit.width(leaf.axes)
+            place = row if width == 1 else f'{row} * {width}'
+            lines.append(f'    const auto* const x{i} = p{i} + {place};')
+    block = Block(unit, Types(unit.leaves), {}, 'a', '    ')
+    return lines + block.write([Sink(body, output.axes, 'take({1}, {0});')])
+
+
+def reduction_lines(unit: Unit) -> list[str]:
+    """Returns the function by which a reduction of columns goes on."""
+    total = reduction_of(unit)
+    if total is None or unit.by is not None:
+        return []
+    step = AGGREGATES[total.op][1].format('total', 'value')
+    return [
+        '  const auto reduce = [](auto total, auto value) {',
+        f'    return {step};',
+        '  };',
+    ]
+
+
+def _loops(unit: Unit) -> str:
+    text = ''
+    if unit.by is not None:
+        text = _ROWS.replace('ROW', f'p{unit.by}')
+    if unit.pointers is None:
+        each = _MAP_EDGES if unit.by is None else _ADD_EDGES
+        text += _EDGES.replace('EACH', each)
+    else:
+        text += _FIRST_POINTER
+        if in_lanes(unit):
+            text += _block_text(unit)
+        else:
+            adds = unit.by is not None
+            each = _ADD_COLUMN if adds else column_text(unit)
+            each = _EACH_COLUMN.replace('EACH', each)
+            text += _COLUMNS.replace('EACH', each)
+    text = text.replace('P[', f'p{unit.pointers}[')
+    return text.replace('    CHECKS\n', _checks(unit))
+
+
+def in_lanes(unit: Unit) -> bool:
+    """Whether columns of single values are reduced, several at a time."""
+    [output] = unit.outputs
+    return output.kind == DESTINATION and not output.axes
+
+
+def _block_text(unit: Unit) -> str:
+    """Returns the loop over blocks of columns."""
+    used = [unit.leaves[i] for i in operands_of([body_of(unit)])]
+    of_columns = any(leaf.kind == DESTINATION for leaf in used)
+    text = _BLOCKS.replace(
+        'VALUES', _VALUES_OF_COLUMNS if of_columns else _VALUES_OF_EDGES
+    )
+    gathers = any(leaf.index is not None for leaf in used)
+    direct = not of_columns and not gathers
+    text = text.replace('DIRECT\n', _DIRECT if direct else '')
+    if direct:
+        text = _prefetch_text(unit) + text
+    text = text.replace('POINTERS', f'p{unit.pointers}')
+    return _filled(unit, text)
+
+
+def _prefetch_text(unit: Unit) -> str:
+    """Returns the function that prefetches what an edge reads."""
+    lines = ['  const auto ahead = [&](int64_t e) {']
+    for i, leaf in enumerate(unit.leaves):
+        if leaf.kind == EDGE:
+            width = f' * {unit.width(leaf.axes)}' if leaf.axes else ''
+            lines.append(f'    __builtin_prefetch(p{i} + e{width});')
+    return '\n'.join([*lines, '  };']) + '\n'
+
+
+def column_text(unit: Unit) -> str:
+    """Returns the statements for the edges of column ``col``."""
+    text = _MAP_COLUMN
+    if reduction_of(unit) is not None:
+        text = _filled(unit, _REDUCE_COLUMN)
+    return text.replace('P[', f'p{unit.pointers}[')
+
+
+def _filled(unit: Unit, text: str) -> str:
+    total = reduction_of(unit)
+    assert total is not None
+    start, _ = AGGREGATES[total.op]
+    fill = repr(total.value or 0.0)
+    return text.replace('START', start).replace('FILL', fill)
+
+
+def _checks(unit: Unit) -> str:
+    """Every index is in range before it is used."""
+    bounds = []
+    for i, leaf in enumerate(unit.leaves):
+        if leaf.index is not None:
+            low = f'-n{i}' if unit.leaves[leaf.index].wraps else '0'
+            bounds.append((leaf.index, low, f'n{i}'))
+    if unit.by is not None:
+        bounds.append((unit.by, '0', f'sizes[{len(unit.leaves) + 1}]'))
+    return ''.join(
+        f'    if (!inside(p{index} + base, stop - base, {low}, {high}))\n'
+        f'      return 1;\n'
+        for index, low, high in bounds
+    )

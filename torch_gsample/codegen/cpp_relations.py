@@ -1,0 +1,164 @@
+"""The C++ source of kernels that multiply by the matrix of a relation.
+
+Edges are grouped by a code, a group by its matrix. The sum of a group, and its
+product with the matrix, are in the cache only: no value of a group is stored.
+"""
+
+from pathlib import Path
+
+import torch
+
+from torch_gsample.codegen.expression import CPP_TYPES
+
+#: Flags of the compiler. A product may be contracted, as in BLAS.
+FLAGS = ('-O3', '-fno-trapping-math', '-ffp-contract=fast')
+
+#: Vertices of a tile, whose results a kernel adds up at once.
+TILE = 64
+
+_PARTS = Path(__file__).with_name('relations.h').read_text()
+
+_HEAD = """
+// {text}
+extern "C" int gsample_kernel(int64_t begin,
+                              int64_t end,
+                              const int64_t* sizes,
+                              const void* const* graph,
+                              const void* const* data,
+                              void* const* to) {{
+  using T = {type};
+  using I = {index};
+  const I* const indptr = static_cast<const I*>(graph[0]);
+  const I* const indices = static_cast<const I*>(graph[1]);
+  const I* const code = static_cast<const I*>(graph[2]);
+  const I* const order = static_cast<const I*>(graph[3]);
+  const T* const x = static_cast<const T*>(data[0]);
+  const T* const y = static_cast<const T*>(data[1]);
+  const T* const scale = {scale};
+  constexpr int kLeft = {left}, kRight = {right};
+"""
+
+_PROJECT = """\
+  constexpr int kTile = {tile};
+  alignas(64) static thread_local T sums[kTile * kLeft], out[kTile * kRight];
+  T* rows[kTile];
+  for (int64_t n = begin; n < end; ++n) {{
+    const int64_t i = order == nullptr ? n : order[n];
+    int64_t k = indptr[i];
+    const int64_t last = indptr[i + 1];
+    std::fill_n(out, kTile * kRight, T(0));
+    while (k < last) {{
+      const int64_t type = code[k] / kTile;
+      int count = 0;
+      for (; k < last && code[k] / kTile == type; ++count) {{
+        rows[count] = out + code[k] % kTile * kRight;
+        k = add_rows<kLeft>(x, indices, code, scale, k, last,
+                            sums + count * kLeft);
+      }}
+      multiply<kRight>(sums, kLeft, 1, count, kLeft,
+                       y + type * kLeft * kRight, rows);
+    }}
+    std::copy_n(out, kTile * kRight,
+                static_cast<T*>(to[0]) + i * kTile * kRight);
+  }}
+  return 0;
+}}
+"""
+
+_OUTER = """\
+  constexpr int kBatch = {tile};
+  constexpr int kOne = {one}, kMany = {many};
+  alignas(64) static thread_local T left[kBatch * kLeft];
+  alignas(64) static thread_local T right[kBatch * kRight];
+  T* rows[kLeft];
+  for (int64_t n = begin; n < end; ++n) {{
+    const int64_t i = order == nullptr ? n : order[n];
+    int64_t k = indptr[i];
+    const int64_t last = indptr[i + 1];
+    T* const out = static_cast<T*>(to[0]) + i * kLeft * kRight;
+    std::fill_n(out, kLeft * kRight, T(0));
+    for (int r = 0; r < kLeft; ++r)
+      rows[r] = out + r * kRight;
+    while (k < last) {{
+      int count = 0;
+      for (; k < last && count < kBatch; ++count) {{
+        if (k + kAhead < last)
+          ask<kOne>(y + int64_t(code[k + kAhead]) * kOne);
+        std::copy_n(y + int64_t(code[k]) * kOne, kOne,
+                    {single} + count * kOne);
+        k = add_rows<kMany>(x, indices, code, scale, k, last,
+                            {sums} + count * kMany);
+      }}
+      multiply<kRight>(left, 1, kLeft, kLeft, count, right, rows);
+    }}
+  }}
+  return 0;
+}}
+"""
+
+
+def project_source(
+    left: int, right: int, dtype: torch.dtype, index: torch.dtype, scaled: bool
+) -> str:
+    """Returns the kernel of ``out[v] = sum_r (sum_e s_e x[u_e]) @ y[r]``.
+
+    A code is a type times :data:`TILE`, and a vertex of the tile.
+
+    Args:
+        left (int): Features of ``x``.
+        right (int): Features of results.
+        dtype (torch.dtype): Of values.
+        index (torch.dtype): Of indices.
+        scaled (bool): Whether edges have a factor.
+    """
+    text = f'[{left}] @ [type, {left}, {right}]'
+    head = _head(text, left, right, dtype, index, scaled)
+    return head + _PROJECT.format(tile=TILE)
+
+
+def outer_source(
+    left: int,
+    right: int,
+    dtype: torch.dtype,
+    index: torch.dtype,
+    scaled: bool,
+    turned: bool,
+) -> str:
+    """Returns the kernel of ``out = sum_p (sum_e s_e x[u_e])^T y[p]``.
+
+    A code is the row ``p``.
+
+    Args:
+        left (int): Rows of a result.
+        right (int): Columns of a result.
+        dtype (torch.dtype): Of values.
+        index (torch.dtype): Of indices.
+        scaled (bool): Whether edges have a factor.
+        turned (bool): Whether ``y`` is on the left side.
+    """
+    text = f'sum of [{left}].T @ [{right}]'
+    head = _head(text, left, right, dtype, index, scaled)
+    one, many = (left, right) if turned else (right, left)
+    single, sums = ('left', 'right') if turned else ('right', 'left')
+    return head + _OUTER.format(
+        tile=TILE, one=one, many=many, single=single, sums=sums
+    )
+
+
+def _head(
+    text: str,
+    left: int,
+    right: int,
+    dtype: torch.dtype,
+    index: torch.dtype,
+    scaled: bool,
+) -> str:
+    scale = 'static_cast<const T*>(data[2])' if scaled else 'nullptr'
+    return _PARTS + _HEAD.format(
+        text=text,
+        type=CPP_TYPES[dtype],
+        index=CPP_TYPES[index],
+        scale=scale,
+        left=left,
+        right=right,
+    )

@@ -1,0 +1,254 @@
+"""Loops over features: the statements of a vertex or of an edge."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from torch_gsample.codegen.expression import CPP_TYPES, Expression
+from torch_gsample.codegen.operations import cpp_of
+from torch_gsample.codegen.unit import EDGE, Types, Unit
+
+#: Not computed twice, even where that would save an array.
+COSTLY = frozenset(
+    {'exp', 'log', 'sigmoid', 'tanh', 'sqrt', 'pow', 'div', 'reciprocal'}
+)
+
+
+@dataclass(frozen=True)
+class Sink:
+    """What is done with a value.
+
+    Args:
+        root (Expression): The value.
+        axes (Tuple[int, ...]): It is done at each index of these.
+        text (str): The statement: ``{0}`` is the index, ``{1}`` the value.
+    """
+
+    root: Expression
+    axes: tuple[int, ...]
+    text: str
+
+
+class Block:
+    """Writes loops that compute values and do something with each.
+
+    Values with all axes of a loop stay in registers. Those with fewer axes,
+    and sums along an axis, are kept in arrays that later loops read.
+
+    Sums have one order, on any processor: that along the last axis of a value
+    is of 16 partial sums (``kernel_math.h``), others are in order. An edge map
+    computes as PyTorch does: all its sums are in order.
+
+    Args:
+        unit (Unit): The unit.
+        types (Types): The types of its expressions.
+        arrays (Dict[Expression, str]): The arrays of values that are known.
+        prefix (str): Of the names that it gives to arrays.
+        indent (str): Before each line.
+    """
+
+    def __init__(
+        self,
+        unit: Unit,
+        types: Types,
+        arrays: dict[Expression, str],
+        prefix: str,
+        indent: str,
+    ):
+        self._unit, self._types = unit, types
+        self._is_edge_map = unit.center == EDGE
+        self._arrays = dict(arrays)
+        self._prefix, self._indent = prefix, indent
+        self._lines: list[str] = []
+        self._stages: dict[Expression, int] = {}
+
+    def write(self, sinks: Sequence[Sink]) -> list[str]:
+        """Returns the statements."""
+        nodes = self._nodes(sink.root for sink in sinks)
+        groups: dict[tuple, list[Sink]] = defaultdict(list)
+        sums: dict[tuple, list[Expression]] = defaultdict(list)
+        for sink in sinks:
+            key = self._stages[sink.root], len(sink.axes), sink.axes
+            groups[key].append(sink)
+        names: dict[Expression, str] = {}
+        for node in self._stored(nodes, sinks):
+            names[node] = f'{self._prefix}{len(names)}'
+            source = node.args[0] if node.op == 'sum_axis' else node
+            axes = self._axes(source)
+            key = self._stages[source], len(axes), axes
+            self._declare(node, names[node])
+            if node.op == 'sum_axis':
+                sums[key].append(node)
+            else:
+                text = f'{names[node]}[{{0}}] = {{1}};'
+                groups[key].append(Sink(node, axes, text))
+        for key in sorted({*groups, *sums}):
+            self._loop(key[2], groups[key], sums[key], names)
+            written = [*sums[key], *(sink.root for sink in groups[key])]
+            for node in written:
+                if node in names:
+                    self._arrays[node] = names[node]
+        return self._lines
+
+    def _axes(self, node: Expression) -> tuple[int, ...]:
+        return tuple(sorted(self._types.axes(node)))
+
+    def _nodes(self, roots: Iterable[Expression]) -> list[Expression]:
+        """The parts of values down to what is known, and their stages."""
+        found: dict[Expression, None] = {}
+
+        def visit(node: Expression) -> None:
+            if node in found:
+                return
+            if node not in self._arrays:
+                for arg in node.args:
+                    visit(arg)
+            found[node] = None
+            stage = 0
+            if node not in self._arrays and node.args:
+                stage = max(self._stages[arg] for arg in node.args)
+                stage += node.op == 'sum_axis'
+            self._stages[node] = stage
+
+        for root in roots:
+            visit(root)
+        return list(found)
+
+    def _stored(
+        self, nodes: list[Expression], sinks: Sequence[Sink]
+    ) -> list[Expression]:
+        """The values that need an array."""
+        users: dict[Expression, set] = defaultdict(set)
+        for node in nodes:
+            if node not in self._arrays:
+                for arg in node.args:
+                    key = self._stages[arg if node.op == 'sum_axis' else node]
+                    place = arg if node.op == 'sum_axis' else node
+                    users[arg].add((key, self._axes(place)))
+        for sink in sinks:
+            users[sink.root].add((self._stages[sink.root], sink.axes))
+        stored = []
+        for node in nodes:
+            if node in self._arrays or not node.args:
+                continue
+            here = self._stages[node], self._axes(node)
+            axes_differ = any(axes != here[1] for _, axes in users[node])
+            later = any(stage != here[0] for stage, _ in users[node])
+            if (
+                node.op == 'sum_axis'
+                or axes_differ
+                or (later and node.op in COSTLY)
+            ):
+                stored.append(node)
+        return stored
+
+    def _declare(self, node: Expression, name: str) -> None:
+        kind = CPP_TYPES[node.dtype]
+        width = self._unit.width(self._axes(node))
+        start = ' = {}' if node.op == 'sum_axis' else ''
+        self._line(f'alignas(64) {kind} {name}[{width}]{start};')
+
+    def _line(self, text: str, depth: int = 0) -> None:
+        self._lines.append(f'{self._indent}{"  " * depth}{text}')
+
+    def index(self, axes: Iterable[int]) -> str:
+        """Returns where a value with some axes lies in its array."""
+        text = ''
+        for axis in sorted(axes):
+            size = self._unit.sizes[axis]
+            text = f'({text}) * {size} + i{axis}' if text else f'i{axis}'
+        return text or '0'
+
+    def _loop(
+        self,
+        axes: tuple[int, ...],
+        sinks: list[Sink],
+        sums: list[Expression],
+        names: dict[Expression, str],
+    ) -> None:
+        """Writes the loop over some axes, with all that is done in it."""
+        sinks = list(sinks)
+        last = [
+            node
+            for node in sums
+            if node.value == axes[-1] and not self._is_edge_map
+        ]
+        for node in sums:
+            name = names[node]
+            if node in last:
+                kind, width = CPP_TYPES[node.dtype], self._unit.width(axes)
+                self._line(f'alignas(64) {kind} t{name}[{width}];')
+                sink = Sink(node.args[0], axes, f't{name}[{{0}}] = {{1}};')
+            else:
+                place = f'{name}[{self.index(self._axes(node))}]'
+                sink = Sink(node.args[0], axes, f'{place} += {{1}};')
+            sinks.append(sink)
+        self._nest(axes, sinks)
+        for node in last:
+            size = self._unit.sizes[axes[-1]]
+            count = self._unit.width(axes[:-1])
+            name = names[node]
+            self._line(f'for (int i = 0; i < {count}; ++i)')
+            self._line(f'  {name}[i] = sum_of<{size}>(t{name} + i * {size});')
+
+    def _nest(self, axes: tuple[int, ...], sinks: list[Sink]) -> None:
+        for depth, axis in enumerate(axes):
+            if depth == len(axes) - 1 and not self._is_edge_map:
+                self._lines.append('#pragma omp simd')
+            size = self._unit.sizes[axis]
+            self._line(
+                f'for (int i{axis} = 0; i{axis} < {size}; ++i{axis}) {{', depth
+            )
+        if not axes:
+            self._line('{')
+        self._each(sinks, max(1, len(axes)))
+        for depth in reversed(range(max(1, len(axes)))):
+            self._line('}', depth)
+
+    def _each(self, sinks: list[Sink], depth: int) -> None:
+        """Writes what is done at each index."""
+        values: dict[Expression, str] = {}
+        for sink in sinks:
+            value = self._value(sink.root, values, depth)
+            index = self.index(sink.axes)
+            self._line(sink.text.format(index, value), depth)
+
+    def _value(
+        self, node: Expression, values: dict[Expression, str], depth: int
+    ) -> str:
+        """Writes what computes a value; returns its name."""
+        if node.op == 'constant':
+            return number(node)
+        if node in values:
+            return values[node]
+        kind = CPP_TYPES[node.dtype]
+        axes = self._axes(node)
+        if node in self._arrays:
+            text = f'{self._arrays[node]}[{self.index(axes)}]'
+        elif node.op == 'operand':
+            text = f'x{node.value}[{self.index(axes)}]'
+        else:
+            args = [self._value(arg, values, depth) for arg in node.args]
+            text = cpp_of(node).format(*args).replace('T(', f'{kind}(')
+            if not self._is_edge_map:
+                text = text.replace('std::exp(', 'exp_of(')
+        name = f'v{len(values)}'
+        self._line(f'const {kind} {name} = {text};', depth)
+        values[node] = name
+        return name
+
+
+def number(node: Expression) -> str:
+    """Returns a constant in C++."""
+    value, kind = node.value, CPP_TYPES[node.dtype]
+    assert value is not None
+    if node.dtype == torch.bool:
+        return 'true' if value else 'false'
+    if isinstance(value, float) and math.isnan(value):
+        return f'{kind}(NAN)'
+    if isinstance(value, float) and math.isinf(value):
+        return f'{kind}({"-" if value < 0 else ""}INFINITY)'
+    return f'{kind}({value!r})'

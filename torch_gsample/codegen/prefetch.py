@@ -1,0 +1,107 @@
+"""C++ source that prefetches rows.
+
+The rows of an edge lie anywhere, so that a kernel would wait for memory at
+each. A walk runs ahead of the kernel, over the edges of later vertices too:
+most vertices have fewer edges than it is ahead.
+"""
+
+import torch
+
+from torch_gsample.codegen.unit import EDGE, PARAMETER, Unit
+
+#: The row of an edge in features of edges.
+EDGE_ROW = 'const int64_t e = edge_id == nullptr ? k : edge_id[k];'
+
+#: What walks. It never ends before the kernel does.
+WALK = """
+// Walks over the edges of vertices [i, end) of an order.
+template <typename index_t>
+struct Walk {
+  const index_t *indptr, *order;
+  int64_t i, end;
+  int64_t k = 0, last = 0;  // the edge, and where those of its vertex end
+
+  // Goes on to the next edge, if there is one.
+  bool next() {
+    if (++k < last)
+      return true;
+    while (i < end) {
+      const int64_t v = order == nullptr ? i : order[i];
+      ++i;
+      k = indptr[v];
+      last = indptr[v + 1];
+      if (k < last)
+        return true;
+    }
+    return false;
+  }
+};
+"""
+
+_ASK = """\
+  Walk<I> walk{level}{{indptr, order, begin, end}};
+  const auto ask{level} = [&] {{
+    if (!walk{level}.next())
+      return;
+    const int64_t k = walk{level}.k;
+{lines}
+  }};
+  for (int n = 0; n < {ahead}; ++n)
+    ask{level}();"""
+
+#: How many edges are prefetched.
+_AHEAD = 16
+_LINE = 64  # bytes of a cache line
+_ASKED = 1024  # bytes of a row; the processor foresees what follows
+
+
+def ask(unit: Unit, level: int, read: list[int], written: list[int]) -> str:
+    """Returns the function that asks for the rows of an edge, or nothing.
+
+    Args:
+        unit (Unit): The unit.
+        level (int): A pass over edges.
+        read (List[int]): The operands that edges read in it.
+        written (List[int]): The outputs that they write.
+    """
+    rows = {EDGE: 'e', 'S': 'u', 'D': 'u', PARAMETER: '', unit.center: ''}
+    leaves = [(number, unit.leaves[number]) for number in read]
+    lines: list[str] = []
+    for number, leaf in leaves:
+        if rows[leaf.kind]:
+            name = f'p{number} + {rows[leaf.kind]}'
+            lines += _prefetch(name, leaf.dtype, unit.width(leaf.axes))
+    for number in written:
+        lines += ask_to_write(unit, number, 'e')
+    used = {rows[leaf.kind] for _, leaf in leaves}
+    if 'e' in used or written:
+        lines.insert(0, EDGE_ROW)
+    if 'u' in used:
+        lines.insert(0, 'const int64_t u = indices[k];')
+    if not lines:
+        return ''
+    text = '\n'.join(f'    {line}' for line in lines)
+    return _ASK.format(level=level, lines=text, ahead=_AHEAD)
+
+
+def ask_to_write(unit: Unit, number: int, row: str) -> list[str]:
+    """Asks for a row of an output.
+
+    Args:
+        unit (Unit): The unit.
+        number (int): Of the output.
+        row (str): The row.
+    """
+    width = unit.width(unit.outputs[number].axes)
+    return _prefetch(f'out{number} + {row}', unit.dtype, width, ', 1')
+
+
+def _prefetch(
+    name: str, dtype: torch.dtype, width: int, access: str = ''
+) -> list[str]:
+    """Asks for the lines of the cache that a row has."""
+    size = torch.empty((), dtype=dtype).element_size()
+    return [
+        f'__builtin_prefetch({name} * {width} + {start // size}{access});'
+        for start in range(0, min(width * size, _ASKED), _LINE)
+    ]

@@ -1,0 +1,146 @@
+"""Reverse-mode differentiation of units."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+
+import torch
+
+from torch_gsample.codegen.expression import Expression, apply, constant
+from torch_gsample.codegen.operations import OPERATIONS
+from torch_gsample.codegen.unit import (
+    AGGREGATES,
+    DESTINATION,
+    EDGE,
+    PARAMETER,
+    SOURCE,
+    Types,
+)
+
+#: A root, its adjoint, and the graph type of that.
+Seed = tuple[Expression, Expression, str]
+
+
+class Reverse:
+    """Reverse-mode differentiation over graph types.
+
+    Args:
+        types (Types): What operands are.
+        sizes (Sequence[int]): The size of each axis.
+    """
+
+    def __init__(self, types: Types, sizes: Sequence[int]):
+        self._types, self._sizes = types, sizes
+        self._parts: dict[Expression, dict[str, Expression]]
+        self._parts = defaultdict(dict)
+
+    def run(
+        self,
+        seeds: Iterable[Seed],
+        wanted: set[int],
+        nodes: Sequence[Expression],
+        finish: Callable[[Expression], Expression] = lambda root: root,
+    ) -> dict[tuple[int, str], Expression]:
+        """Returns the parts of gradients by operand and graph type.
+
+        Args:
+            seeds (Iterable[Seed]): The adjoints of the results.
+            wanted (Set[int]): The operands.
+            nodes (Sequence[Expression]): All parts of the results, operands
+                first. Their order is that in which adjoints are added up.
+            finish (Callable, optional): Is done with each gradient.
+        """
+        needed = self._needed(nodes, wanted)
+        for root, grad, kind in seeds:
+            self._add(root, root, grad, kind)
+        found = {}
+        for node in reversed(nodes):
+            if node not in needed or node not in self._parts:
+                continue
+            kinds: tuple[str, ...] = (self._types.kind(node),)
+            if kinds == (PARAMETER,):  # used by vertices of both sides
+                kinds = DESTINATION, SOURCE
+            for kind in kinds:
+                adjoint = self._total(node, kind)
+                if adjoint is None:
+                    continue
+                if node.op == 'operand':
+                    found[int(node.value or 0), kind] = finish(adjoint)
+                    continue
+                parts = _derivatives(node, adjoint)
+                for arg, part in zip(node.args, parts, strict=True):
+                    if part is not None and arg in needed:
+                        self._add(arg, node, part, kind)
+        return found
+
+    def _needed(
+        self, nodes: Iterable[Expression], wanted: set[int]
+    ) -> set[Expression]:
+        """What depends on operands whose gradients are wanted."""
+        needed: set[Expression] = set()
+        for node in nodes:
+            here = node.op == 'operand' and int(node.value or 0) in wanted
+            here = here or any(arg in needed for arg in node.args)
+            if here and node.op != 'detach':
+                needed.add(node)
+        return needed
+
+    def _add(
+        self, arg: Expression, node: Expression, part: Expression, kind: str
+    ) -> None:
+        """Adds to the adjoint of an operand of an operation."""
+        if not arg.dtype.is_floating_point or arg.op == 'constant':
+            return
+        # A value that goes to each index of an axis gets the sum along it.
+        axes = self._types.axes(node)
+        if node.op == 'sum_axis':
+            axes = self._types.axes(node.args[0])
+        for axis in sorted(axes - self._types.axes(arg), reverse=True):
+            if axis in self._types.axes(part):
+                part = Expression('sum_axis', part.dtype, (part,), axis)
+            else:
+                size = constant(self._sizes[axis], part.dtype)
+                part = apply('mul', part, size)
+        if node.op in AGGREGATES and arg is not node:
+            kind = EDGE
+        parts = self._parts[arg]
+        known = parts.get(kind)
+        parts[kind] = part if known is None else apply('add', known, part)
+
+    def _total(self, node: Expression, kind: str) -> Expression | None:
+        """Returns the adjoint of a value as one of its graph type."""
+        parts = dict(self._parts[node])
+        if kind != SOURCE or self._types.kind(node) == SOURCE:
+            edges = parts.pop(EDGE, None)
+            if edges is not None and kind != EDGE:
+                op = 'sum_out' if kind == SOURCE else 'sum_in'
+                edges = apply(op, edges)
+            found = [edges, parts.pop(kind, None)]
+        else:
+            found = [parts.pop(kind, None)]
+        roots = [root for root in found if root is not None]
+        if not roots:
+            return None
+        return roots[0] if len(roots) == 1 else apply('add', *roots)
+
+
+def _derivatives(
+    node: Expression, grad: Expression
+) -> Sequence[Expression | None]:
+    if node.op in ('sum_axis', 'sum_in'):
+        return [grad]
+    if node.op in AGGREGATES:
+        # Edges that attain the extreme share the gradient.
+        [body] = node.args
+        one, zero = constant(1, grad.dtype), constant(0, grad.dtype)
+        wins = apply('eq', body, node, dtype=torch.bool)
+        count = apply('sum_in', apply('where', wins, one, zero))
+        share = apply('div', grad, apply('clamp_min', count, one))
+        return [apply('where', wins, share, zero)]
+    derivative = OPERATIONS[node.op].derivative
+    if derivative is None or (
+        node.op == 'pow' and node.args[1].op != 'constant'
+    ):
+        raise NotImplementedError(
+            f'vertex_program: {node.op} has no derivative'
+        )
+    return derivative(node, grad)

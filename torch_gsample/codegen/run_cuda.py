@@ -1,0 +1,206 @@
+"""Runs generated kernels on a GPU."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor
+
+from torch_gsample.codegen.build import BuildError, read, warn_once
+from torch_gsample.codegen.cuda import CudaKernel, cuda_kernel
+from torch_gsample.codegen.cuda_driver import Argument, driver
+from torch_gsample.codegen.cuda_edges import needs_column
+from torch_gsample.codegen.nvrtc import build_cubin
+from torch_gsample.codegen.unit import (
+    DESTINATION,
+    EDGE,
+    PARAMETER,
+    Unit,
+)
+
+_MOST_BLOCKS = 1 << 16
+_MOST_VERTEX_BLOCKS = (1 << 31) - 1  # of a grid
+
+
+def run_edge_map(
+    unit: Unit, operands: Sequence[Tensor], num_rows: int
+) -> Tensor | None:
+    """Runs an edge map; nothing if it cannot be compiled.
+
+    The bits are those of the CPU, but for functions of CUDA's library.
+
+    Args:
+        unit (Unit): The edge map.
+        operands (Sequence[torch.Tensor]): What it reads, on a GPU.
+        num_rows (int): Rows of the result, if it reduces rows.
+
+    Raises:
+        IndexError: If an index is out of range.
+        ValueError: If operands do not go together, or pointers descend.
+    """
+    device = operands[0].device
+    found = _function(unit, device)
+    if found is None:
+        return None
+    kernel, function = found
+    operands = [x.contiguous() for x in operands]
+    edges, cols = _count_edges(unit, operands)
+    [output] = unit.outputs
+    size = {EDGE: edges, DESTINATION: cols}.get(output.kind, num_rows)
+    arguments: list[Argument] = [edges, cols]
+    if unit.by is not None:
+        arguments += [num_rows, *_edges_by_row(unit, operands, num_rows)]
+    for leaf, tensor in zip(unit.leaves, operands, strict=True):
+        arguments.append(tensor)
+        if leaf.index is not None:
+            arguments.append(tensor.shape[0])
+    shape = (size, *(unit.sizes[axis] for axis in output.axes))
+    out = operands[0].new_empty(shape, dtype=unit.dtype)
+    work = edges if unit.pointers is None else cols
+    if unit.by is not None:
+        work = num_rows
+    blocks = min(-(-work // kernel.groups), _MOST_BLOCKS)
+    fault = operands[0].new_zeros(2, dtype=torch.int32)
+    arguments += [out, fault]
+    _launch(device, function, (blocks, kernel.threads), arguments)
+    _check_fault('edge_map', fault)
+    return out
+
+
+def _count_edges(unit: Unit, operands: Sequence[Tensor]) -> tuple[int, int]:
+    """Returns the numbers of edges and columns; all operands must agree."""
+    edges = cols = None
+    if unit.pointers is not None:
+        indptr = operands[unit.pointers]
+        cols, edges = indptr.numel() - 1, int(indptr[-1])
+    for i, (leaf, x) in enumerate(zip(unit.leaves, operands, strict=True)):
+        if x.dtype != leaf.dtype or x.device != operands[0].device:
+            raise ValueError(
+                f'edge_map: operand {i} must be {leaf.dtype} on '
+                f'{operands[0].device} (got {x.dtype} on {x.device})'
+            )
+        rows = x.shape[0] if x.dim() else 1
+        wanted = {DESTINATION: cols, PARAMETER: 1}.get(leaf.kind)
+        if leaf.kind == EDGE and leaf.index is None:
+            wanted = edges = rows if edges is None else edges
+        if wanted is not None and rows != wanted:
+            raise ValueError(
+                f'edge_map: operand {i} must have {wanted} rows (got {rows})'
+            )
+    assert edges is not None
+    return edges, cols or 0
+
+
+def _edges_by_row(
+    unit: Unit, operands: Sequence[Tensor], num_rows: int
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Returns where the edges of each row start, these, and all columns."""
+    assert unit.by is not None
+    index = operands[unit.by]
+    ordered, perm = torch.sort(index.long(), stable=True)
+    rows = torch.arange(num_rows + 1, device=index.device)
+    starts = torch.searchsorted(ordered, rows)
+    column = None
+    if needs_column(unit):
+        assert unit.pointers is not None
+        indptr = operands[unit.pointers].long()
+        places = torch.arange(index.numel(), device=index.device)
+        column = torch.searchsorted(indptr, places, right=True) - 1
+    return starts, perm, column
+
+
+def run_vertex_unit(
+    unit: Unit,
+    graph: Sequence[Tensor | None],
+    num_neighbors: int,
+    num_edges: int,
+    operands: Sequence[Tensor],
+) -> list[Tensor] | None:
+    """Runs a unit over a graph that was checked when it was made.
+
+    Nothing if it cannot be compiled. It does not wait for the GPU.
+
+    Args:
+        unit (Unit): The unit.
+        graph (Sequence[torch.Tensor]): Pointers, neighbours, and the ids of
+            edges and the order of vertices, or nothing.
+        num_neighbors (int): Rows of operands of neighbours.
+        num_edges (int): Rows of operands of edges.
+        operands (Sequence[torch.Tensor]): What it reads, on a GPU.
+    """
+    indptr, indices, edge_id, _ = graph
+    assert indptr is not None
+    assert indices is not None
+    found = _function(unit, indptr.device)
+    if found is None:
+        return None
+    kernel, function = found
+    vertices, edges = indptr.numel() - 1, indices.numel()
+    sizes = vertices, num_neighbors, edges, num_edges
+    out = []
+    for output in unit.outputs:
+        shape = vertices, unit.width(output.axes)
+        if output.kind == EDGE:
+            shape = num_edges, shape[1]
+        out.append(indptr.new_empty(shape, dtype=unit.dtype))
+        # Not every edge has to be in the graph.
+        if output.kind == EDGE and edge_id is not None:
+            out[-1].zero_()
+    fault = indptr.new_zeros(2, dtype=torch.int32)
+    given = [x.contiguous() for x in operands]
+    blocks = min(-(-vertices // kernel.groups), _MOST_VERTEX_BLOCKS)
+    arguments = [*sizes, *graph, *given, *out, fault]
+    _launch(indptr.device, function, (blocks, kernel.threads), arguments)
+    return out
+
+
+#: The functions of units that are in use, by device; none where a unit cannot
+#: be compiled.
+_functions: WeakKeyDictionary[
+    Unit, dict[torch.device, tuple[CudaKernel, int] | None]
+] = WeakKeyDictionary()
+
+
+def _function(
+    unit: Unit, device: torch.device
+) -> tuple[CudaKernel, int] | None:
+    known = _functions.setdefault(unit, {})
+    if device not in known:
+        known[device] = None
+        try:
+            kernel = cuda_kernel(unit)
+            known[device] = kernel, _loaded(kernel.source, device)
+        except BuildError as error:
+            warn_once(error)
+    return known[device]
+
+
+@lru_cache(maxsize=1024)  # a module is never unloaded: see cuda_driver.py
+def _loaded(source: str, device: torch.device) -> int:
+    """Compiles and loads a kernel for a device."""
+    library = driver()  # first: without it nothing needs to be compiled
+    major, minor = torch.cuda.get_device_capability(device)
+    with build_cubin(source, f'sm_{major}{minor}') as file:
+        return library.load(device.index or 0, read(file), 'gsample_kernel')
+
+
+def _launch(
+    device: torch.device,
+    function: int,
+    shape: tuple[int, int],
+    arguments: Sequence[Argument],
+) -> None:
+    if shape[0] > 0:
+        stream = torch.cuda.current_stream(device).cuda_stream
+        driver().launch(device.index or 0, function, shape, arguments, stream)
+
+
+def _check_fault(name: str, fault: Tensor) -> None:
+    index, pointers = fault.tolist()
+    if index:
+        raise IndexError(f'{name}: an index is out of range')
+    if pointers:
+        raise ValueError(
+            f'{name}: pointers must ascend from 0 to the number of edges'
+        )

@@ -1,0 +1,243 @@
+"""A kernel before it is source: the one representation of the generator.
+
+A unit is a kernel of a vertex program, which runs over the vertices of a
+graph, or an edge map, which runs over the edges that its operands say.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+
+from torch_gsample.codegen.expression import Expression, operand
+
+#: Graph types: of a source, a destination, an edge, or of none of these.
+SOURCE, DESTINATION, EDGE, PARAMETER = 'S', 'D', 'E', 'P'
+#: Where the edges of each column of an edge map start.
+POINTERS = 'I'
+
+#: Aggregations of the edges of a vertex: how they start, and go on. The value
+#: of the expression is that of a vertex without edges; 0 if there is none.
+AGGREGATES = {
+    'sum_in': ('T(0)', '{0} + {1}'),
+    'prod_in': ('T(1)', '{0} * {1}'),
+    'max_in': ('T(-INFINITY)', '(({1} != {1}) | ({0} < {1})) ? {1} : {0}'),
+    'min_in': ('T(INFINITY)', '(({1} != {1}) | ({1} < {0})) ? {1} : {0}'),
+    'sum_out': ('T(0)', '{0} + {1}'),
+}
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A tensor that a unit reads.
+
+    Args:
+        name (str): What it is called.
+        kind (str): Its graph type.
+        dtype (torch.dtype): Its dtype.
+        axes (Tuple[int, ...]): The axes of the unit that its features have,
+            in order.
+        index (int, optional): In an edge map, the leaf that says which row
+            an edge reads.
+        wraps (bool): Whether negative numbers of an index count from the end.
+    """
+
+    name: str
+    kind: str
+    dtype: torch.dtype
+    axes: tuple[int, ...] = ()
+    index: int | None = None
+    wraps: bool = False
+
+
+@dataclass(frozen=True)
+class Output:
+    """A tensor that a unit writes.
+
+    Args:
+        root (Expression): Its value.
+        kind (str): Its graph type.
+        axes (Tuple[int, ...]): Of its features.
+    """
+
+    root: Expression
+    kind: str
+    axes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What one kernel computes at each vertex and over its edges.
+
+    Args:
+        center (str): ``'D'`` if it runs over destinations and their in-edges,
+            ``'S'`` if over sources and their out-edges, ``'E'`` if it is an
+            edge map.
+        leaves (Tuple[Leaf, ...]): What it reads: ``operand`` of an expression
+            is the number of a leaf.
+        sizes (Tuple[int, ...]): The size of each axis.
+        outputs (Tuple[Output, ...]): What it writes.
+        index (torch.dtype): Of pointers, neighbours and ids of edges.
+        by (int, optional): In an edge map, the leaf with the row of each
+            edge, if rows are reduced.
+    """
+
+    center: str
+    leaves: tuple[Leaf, ...]
+    sizes: tuple[int, ...]
+    outputs: tuple[Output, ...]
+    index: torch.dtype = torch.int32
+    by: int | None = None
+
+    @property
+    def pointers(self) -> int | None:
+        """The leaf that says where the columns of an edge map start."""
+        kinds = [leaf.kind for leaf in self.leaves]
+        return kinds.index(POINTERS) if POINTERS in kinds else None
+
+    def width(self, axes: Iterable[int]) -> int:
+        """Returns the number of values of some axes."""
+        out = 1
+        for axis in axes:
+            out *= self.sizes[axis]
+        return out
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of its results."""
+        return self.outputs[0].root.dtype
+
+
+class Types:
+    """The graph type, axes and level of expressions.
+
+    Args:
+        leaves (Sequence[Leaf]): What operands are.
+    """
+
+    def __init__(self, leaves: Iterable[Leaf]):
+        self.leaves = list(leaves)
+        self._kinds: dict[Expression, str] = {}
+        self._axes: dict[Expression, frozenset[int]] = {}
+        self._levels: dict[Expression, int] = {}
+
+    def leaf(self, node: Expression) -> Leaf:
+        """Returns what an operand is."""
+        return self.leaves[int(node.value or 0)]
+
+    def kind(self, root: Expression) -> str:
+        """Returns the graph type: that of an edge, if ends meet."""
+        for node in _missing(root, self._kinds):
+            if node.op == 'operand':
+                kind = self.leaf(node).kind
+            elif node.op in AGGREGATES:
+                kind = SOURCE if node.op == 'sum_out' else DESTINATION
+            else:
+                kind = join(self._kinds[arg] for arg in node.args)
+            self._kinds[node] = kind
+        return self._kinds[root]
+
+    def axes(self, root: Expression) -> frozenset[int]:
+        """Returns the axes along which a value differs."""
+        for node in _missing(root, self._axes):
+            axes: frozenset[int] = frozenset()
+            if node.op == 'operand':
+                axes = frozenset(self.leaf(node).axes)
+            for arg in node.args:
+                axes |= self._axes[arg]
+            if node.op == 'sum_axis':
+                axes -= {int(node.value or 0)}
+            self._axes[node] = axes
+        return self._axes[root]
+
+    def level(self, root: Expression) -> int:
+        """Returns how many loops over edges come before a value."""
+        for node in _missing(root, self._levels):
+            level = max((self._levels[arg] for arg in node.args), default=0)
+            self._levels[node] = level + (node.op in AGGREGATES)
+        return self._levels[root]
+
+
+def join(kinds: Iterable[str]) -> str:
+    """Returns the graph type of what is computed of some.
+
+    ``P`` goes with everything; values of both ends make one of the edge.
+    """
+    found = set(kinds) - {PARAMETER}
+    if not found:
+        return PARAMETER
+    return found.pop() if len(found) == 1 else EDGE
+
+
+def _missing(root: Expression, done: dict) -> Iterator[Expression]:
+    """Yields the parts that a table lacks, operands first."""
+    stack = [root]
+    while stack:
+        node = stack[-1]
+        if node in done:
+            stack.pop()
+            continue
+        left = [arg for arg in node.args if arg not in done]
+        if left:
+            stack.extend(left)
+        else:
+            stack.pop()
+            yield node
+
+
+def ordered(roots: Iterable[Expression]) -> list[Expression]:
+    """Returns all parts of some expressions once, operands first."""
+    done: dict[Expression, None] = {}
+    for root in roots:
+        for node in _missing(root, done):
+            done[node] = None
+    return list(done)
+
+
+def operands_of(roots: Iterable[Expression]) -> list[int]:
+    """Returns the operands that some expressions read."""
+    nodes = ordered(roots)
+    return sorted({int(n.value or 0) for n in nodes if n.op == 'operand'})
+
+
+def unit_of(
+    center: str,
+    leaves: Sequence[Leaf],
+    sizes: Sequence[int],
+    outputs: Sequence[Output],
+    by: int | None = None,
+) -> tuple[Unit, list[int]]:
+    """Returns a unit with the leaves that it reads, and which these are."""
+    kept = set(operands_of(output.root for output in outputs))
+    kept |= {leaves[i].index for i in kept} - {None}  # type: ignore[arg-type]
+    if by is not None:
+        kept.add(by)
+    of_columns = center == EDGE and any(
+        output.kind == DESTINATION for output in outputs
+    )
+    for i, leaf in enumerate(leaves):
+        reads = of_columns or any(leaves[k].kind == DESTINATION for k in kept)
+        if leaf.kind == POINTERS and reads:
+            kept.add(i)
+    numbers = sorted(kept)
+    place = {number: i for i, number in enumerate(numbers)}
+    done: dict[Expression, Expression] = {}
+    for node in ordered(output.root for output in outputs):
+        if node.op == 'operand':
+            done[node] = operand(place[int(node.value or 0)], node.dtype)
+        else:
+            args = tuple(done[arg] for arg in node.args)
+            done[node] = replace(node, args=args)
+    unit = Unit(
+        center,
+        tuple(
+            leaf
+            if leaf.index is None
+            else replace(leaf, index=place[leaf.index])
+            for leaf in (leaves[number] for number in numbers)
+        ),
+        tuple(sizes),
+        tuple(replace(out, root=done[out.root]) for out in outputs),
+        by=None if by is None else place[by],
+    )
+    return unit, numbers

@@ -1,0 +1,214 @@
+"""Several hops of column sampling, with a rule for the next frontier."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from torch_gsample.ops import _arguments, _check
+from torch_gsample.ops._fake import dynamic_size
+from torch_gsample.ops.sampling import PreparedGraph, Sampling
+
+_OP = 'sample_layers'
+
+#: Rules of frontiers, by the numbers that the operator takes.
+FRONTIERS = ('row', 'nodes', 'new', 'unseen')
+
+_DEFAULT = Sampling()
+
+
+class Layers(NamedTuple):
+    """Sampled layers: an item of a list is one of a hop.
+
+    It is a tensor of a homogeneous sample. Else it is a list with one for
+    each relation (``indptr, row, edge``) or node type (``node, batch``).
+    """
+
+    indptr: list[Any]  # [num_columns + 1] where each column starts
+    row: list[Any]  # [num_sampled_edges] node of each row
+    edge: list[Any]  # [num_sampled_edges] position in indices
+    node: list[Any]  # the columns of each further hop
+    batch: list[Any]  # the seed of each one's tree; no items without trees
+
+
+def sample_layers(
+    graph: PreparedGraph,
+    seeds: Tensor | Sequence[Tensor],
+    fanouts: Sequence[Any],
+    key: Sequence[Tensor],
+    *,
+    call_id: Sequence[int] | None = None,
+    frontier: str = 'nodes',
+    sorted: bool = False,
+    sampling: Sampling = _DEFAULT,
+    seed_time: Tensor | Sequence[Tensor] | None = None,
+    return_frontier: bool = False,
+) -> Layers:
+    """Samples edges of columns, hop by hop.
+
+    A hop is what :func:`sample_columns` returns for its columns, which are
+    ``seeds`` at first; each relation samples from the columns of its
+    destination type. The next columns of a type are, each node once (in each
+    tree, if ``disjoint``) and in the order of its first occurrence,
+
+    ============ =========================================================
+    ``'row'``    the sampled rows, relation after relation;
+    ``'nodes'``  the columns, then the rows that are none of them;
+    ``'new'``    the same without the first ``num_columns`` nodes;
+    ``'unseen'`` the same, but all nodes of hops before count as columns.
+    ============ =========================================================
+
+    So a node is sampled at each hop that visits it, but for ``'unseen'``.
+    Unlike :func:`sample_neighbors`, rows are nodes: no local ids are made.
+    With ``'nodes'``, hops are the blocks of DGL.
+
+    On a GPU, which then has ``seeds``, the sample is the same, in one launch;
+    only counts come back to the CPU, once. The graph is there, too, or in
+    pinned memory, see :func:`torch_gsample.placement.pin`.
+
+    Args:
+        graph (Graph): The graph, with weights and times if there are any.
+        seeds (torch.Tensor or List[torch.Tensor]): int32 or int64
+            ``[num_seeds]``, a tensor for each node type unless the graph is
+            homogeneous.
+        fanouts (List[int] or List[List[int]]): Edges a column at each hop, -1
+            for all; a list for each relation unless the graph is homogeneous.
+        key (List[torch.Tensor]): The key of each hop, int64 ``[1, 3]``.
+        call_id (List[int], optional): The id of each hop's draw in a program;
+            0, 1 and so on if not given.
+        frontier (str, optional): The rule above; ``'new'`` and ``'unseen'``
+            need one node type and one relation, without trees.
+        sorted (bool, optional): Whether the columns of further hops ascend;
+            needs the same.
+        sampling (Sampling, optional): The options; trees are numbered through
+            all node types.
+        seed_time (torch.Tensor or List[torch.Tensor], optional): int64, as
+            ``seeds``; needed if, and only if, the graph has times.
+        return_frontier (bool, optional): Whether ``node`` and ``batch`` end
+            with the columns of one more hop.
+
+    Raises:
+        IndexError: If a seed is not in the graph.
+        TypeError: If a tensor or number has the wrong type.
+        ValueError: If an argument breaks a rule that is named.
+        RuntimeError: If the graph is malformed where the sample read it.
+
+    Example:
+        >>> from torch_gsample import Graph
+        >>> from torch_gsample.rng import make_key
+        >>> edge_index = torch.tensor([[1, 2, 2], [0, 0, 1]])
+        >>> graph = Graph.from_edge_index(edge_index)
+        >>> key = [make_key(0)] * 2
+        >>> out = sample_layers(graph, torch.tensor([0]), [2, 2], key)
+        >>> [row.tolist() for row in out.row]
+        [[1, 2], [1, 2, 2]]
+        >>> out.node
+        [tensor([0, 1, 2])]
+    """
+    is_plain = isinstance(seeds, Tensor)
+    starts, counts, times = _arguments.read(
+        _OP, graph, seeds, fanouts, seed_time
+    )
+    if frontier not in FRONTIERS:
+        raise ValueError(
+            f"{_OP}: 'frontier' must be one of {', '.join(FRONTIERS)} "
+            f'(got {frontier!r})'
+        )
+    hops = len(counts) // max(len(graph.ends) // 2, 1)
+    if not starts and not graph.tensors:  # no tensor tells a device
+        return Layers([], [], [], [], [])
+    try:
+        out = _operator(
+            graph.tensors,
+            graph.ends,
+            graph.num_nodes,
+            starts,
+            counts,
+            key,
+            list(range(hops)) if call_id is None else call_id,
+            FRONTIERS.index(frontier),
+            sorted,
+            sampling.replace,
+            sampling.disjoint,
+            sampling.temporal_strategy == 'last',
+            sampling.time_window,
+            return_frontier,
+            sampling.num_threads,
+            times,
+        )
+    except RuntimeError as error:
+        _check_arguments(graph, starts, counts, key, call_id, sampling, times)
+        exception = _check.raised(error)
+        raise exception from None
+    if is_plain:
+        return Layers(*out)
+    sizes = [len(graph.columns)] * 3 + [len(graph.num_nodes)] * 2
+    return Layers(
+        *(
+            [flat[i : i + n] for i in range(0, len(flat), max(n, 1))]
+            for flat, n in zip(out, sizes, strict=True)
+        )
+    )
+
+
+_operator = torch.ops.gsample.sample_layers.default
+
+
+def _check_arguments(
+    graph: PreparedGraph,
+    seeds: Sequence[Tensor],
+    fanouts: Any,
+    key: Sequence[Tensor],
+    call_id: Sequence[int] | None,
+    sampling: Sampling,
+    seed_time: Sequence[Tensor] | None,
+) -> None:
+    """Finds what an operator refused, which knows RuntimeError only."""
+    _arguments.check(_OP, graph, seeds, sampling, seed_time)
+    hops = len(fanouts) // max(len(graph.columns), 1)
+    for name, items in (('key', key), ('call_id', call_id)):
+        if items is not None and len(items) != hops:
+            raise ValueError(
+                f"{_OP}: '{name}' must have {hops} items, one for each hop "
+                f'(got {len(items)})'
+            )
+    for item in key:
+        _check.random_key(_OP, item)
+
+
+@torch.library.register_fake('gsample::sample_layers')
+def _(
+    graph,
+    ends,
+    num_nodes,
+    seeds,
+    fanouts,
+    key,
+    call_id,
+    frontier=1,
+    sorted=False,
+    replace=False,
+    disjoint=False,
+    last=False,
+    time_window=None,
+    return_frontier=False,
+    num_threads=0,
+    seed_time=None,
+):
+    indptrs, rows, edges, nodes, batches = [], [], [], [], []
+    columns, fields = seeds, len(graph) // max(len(ends) // 2, 1)
+    for hop in range(len(key)):
+        for r, t in enumerate(ends[1::2]):
+            indptr, indices = graph[fields * r : fields * r + 2]
+            size, n = dynamic_size(), columns[t].shape[0]
+            like = seeds[t]
+            indptrs.append(like.new_empty(n + 1, dtype=indptr.dtype))
+            rows.append(like.new_empty(size, dtype=indices.dtype))
+            edges.append(like.new_empty(size))
+        if return_frontier or hop + 1 < len(key):
+            columns = [like.new_empty(dynamic_size()) for like in seeds]
+            nodes += columns
+            if disjoint:
+                batches += [torch.empty_like(like) for like in columns]
+    return indptrs, rows, edges, nodes, batches

@@ -1,0 +1,1 @@
+"""Seed edges and negative edges."""

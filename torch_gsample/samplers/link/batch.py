@@ -1,0 +1,248 @@
+"""Batches of seed edges: their ends, negatives and labels, as PyG has them."""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.sampler import EdgeSamplerInput, NegativeSampling
+
+from torch_gsample.graph import Graph
+from torch_gsample.samplers.attributes import Times
+from torch_gsample.samplers.link.negatives import Negatives, num_negatives
+from torch_gsample.samplers.output import pyg as output
+
+
+class LinkBatch:
+    """Seed edges on their way through a sampler.
+
+    Positives come first; negative ``m`` belongs to positive
+    ``m % num_pos``.
+
+    Args:
+        inputs (EdgeSamplerInput): The seed edges.
+        sampling (NegativeSampling, optional): How to sample negatives.
+        name (str, optional): The sampler, for messages.
+    """
+
+    def __init__(
+        self,
+        inputs: EdgeSamplerInput,
+        sampling: NegativeSampling | None,
+        name: str = 'NeighborSampler',
+    ):
+        self.inputs = inputs
+        self.sampling = sampling
+        self.edge_type = inputs.input_type
+        self.num_pos = inputs.row.numel()
+        self.src, self.dst = inputs.row, inputs.col
+        self.edge_label = inputs.label
+        self.src_positive = self.dst_positive = torch.arange(self.num_pos)
+        if self.is_triplet and inputs.label is not None:
+            raise ValueError(
+                f"{name}: 'edge_label' must not be given with "
+                "'triplet' negatives"
+            )
+
+    @property
+    def is_triplet(self) -> bool:
+        """Whether negatives are destinations for the positive sources."""
+        return self.sampling is not None and self.sampling.is_triplet()
+
+    @property
+    def end_types(self) -> tuple[Any, Any]:
+        """Node types of the sources and the destinations."""
+        if self.edge_type is None:
+            return None, None
+        return self.edge_type[0], self.edge_type[-1]
+
+    def add_negatives(
+        self, negatives: Negatives, times: Times, key: Tensor
+    ) -> None:
+        """Appends negatives to the ends, and zeros to binary labels."""
+        if self.sampling is None:
+            return
+        num_neg = num_negatives(self.num_pos, self.sampling)
+        item = torch.arange(num_neg)
+        positive = item % max(self.num_pos, 1)
+        ids = self.inputs.input_id
+        ids = torch.arange(self.num_pos) if ids is None else ids.long()
+        rounds = max(1, math.ceil(self.sampling.amount))
+        ids = ids[positive] * rounds + item // max(self.num_pos, 1)
+        time = self.inputs.time
+        time = None if time is None else time[positive].long()
+        if self.is_triplet:
+            neg_dst = negatives.draw_targets(
+                self.edge_type,
+                self.sampling,
+                ids,
+                self.src[positive],
+                times,
+                time,
+                key,
+            )
+        else:
+            neg_src, neg_dst = negatives.draw_pairs(
+                self.edge_type, self.sampling, ids, times, time, key
+            )
+            self.src = torch.cat([self.src, neg_src])
+            self.src_positive = torch.cat([self.src_positive, positive])
+            label = self.edge_label
+            if label is None:
+                label = torch.ones(self.num_pos)
+            zeros = label.new_zeros((num_neg, *label.shape[1:]))
+            self.edge_label = torch.cat([label, zeros])
+        self.dst = torch.cat([self.dst, neg_dst])
+        self.dst_positive = torch.cat([self.dst_positive, positive])
+
+    def seeds(
+        self, disjoint: bool
+    ) -> tuple[dict[Any, Tensor], dict[Any, Tensor | None]]:
+        """Returns the seed nodes of each type, and their times.
+
+        Each node is a seed once, unless trees are disjoint.
+        """
+        src_type, dst_type = self.end_types
+        time = self.inputs.time
+        positives: dict[Any, Tensor]
+        if src_type == dst_type:
+            nodes = {src_type: torch.cat([self.src, self.dst])}
+            positives = {
+                src_type: torch.cat([self.src_positive, self.dst_positive])
+            }
+        else:
+            nodes = {src_type: self.src, dst_type: self.dst}
+            positives = {
+                src_type: self.src_positive,
+                dst_type: self.dst_positive,
+            }
+        self._positives = positives
+        times = {
+            t: None if time is None else time[p] for t, p in positives.items()
+        }
+        local = {t: torch.arange(n.numel()) for t, n in nodes.items()}
+        if not disjoint:
+            for t in nodes:
+                nodes[t], local[t] = nodes[t].unique(return_inverse=True)
+            times = dict.fromkeys(nodes)
+        if src_type == dst_type:
+            self._local_src = local[src_type][: self.src.numel()]
+            self._local_dst = local[src_type][self.src.numel() :]
+        else:
+            self._local_src, self._local_dst = local[src_type], local[dst_type]
+        return nodes, times
+
+    def label(self, out: Any, graph: Graph, disjoint: bool) -> None:
+        """Adds PyG's metadata, and names trees after their seed edge."""
+        if disjoint and self.edge_type is None:
+            out.batch = _lookup(self._positives[None], out.batch)
+        elif disjoint:
+            positive = self._tree_positive(graph)
+            out.batch = {t: _lookup(positive, b) for t, b in out.batch.items()}
+        time = self.inputs.time
+        src_time = None if time is None else time[self.src_positive]
+        if not self.is_triplet:
+            ends = torch.stack([self._local_src, self._local_dst])
+            out.metadata = (
+                self.inputs.input_id,
+                ends,
+                self.edge_label,
+                src_time,
+            )
+            return
+        negative = self._local_dst[self.num_pos :]
+        rounds = negative.numel() // max(self.num_pos, 1)
+        out.metadata = (
+            self.inputs.input_id,
+            self._local_src,
+            self._local_dst[: self.num_pos],
+            negative.view(rounds, self.num_pos).t().squeeze(-1).contiguous(),
+            src_time,
+        )
+
+    def _tree_positive(self, graph: Graph) -> Tensor:
+        """Returns the seed edge of each tree; types number them in order."""
+        return torch.cat(
+            [
+                self._positives[t]
+                for t in graph.node_types
+                if t in self._positives
+            ]
+        )
+
+    def exclude_edges(
+        self, out: Any, graph: Graph, disjoint: bool, reverse: bool
+    ) -> None:
+        """Takes the positive edges out of a sampled subgraph.
+
+        With disjoint trees, each edge is removed from its own trees.
+        """
+        src, dst = self.inputs.row, self.inputs.col
+        trees = self._tree_positive(graph) if disjoint else None
+        if self.edge_type is None:
+            batch = None if trees is None else _lookup(trees, out.batch)
+            edges = out.node[out.row], out.node[out.col]
+            found = self._is_seed_edge(edges, batch, out.col, (src, dst))
+            if reverse:
+                found |= self._is_seed_edge(edges, batch, out.col, (dst, src))
+            return output.keep_edges(out, ~found)
+        masks: dict[Any, Any] = {}
+        for edge_type in graph.edge_types:
+            pairs = []
+            if edge_type == self.edge_type:
+                pairs.append((src, dst))
+            if reverse and is_reverse(edge_type, self.edge_type):
+                pairs.append((dst, src))
+            source, target = graph.end_types(edge_type)
+            row, col = out.row[edge_type], out.col[edge_type]
+            edges = out.node[source][row], out.node[target][col]
+            batch = (
+                None if trees is None else _lookup(trees, out.batch[target])
+            )
+            for pair in pairs:
+                found = self._is_seed_edge(edges, batch, col, pair)
+                masks[edge_type] = masks.get(edge_type, True) & ~found
+        output.keep_hetero_edges(out, masks)
+
+    def _is_seed_edge(
+        self,
+        edges: tuple[Tensor, Tensor],
+        batch: Tensor | None,
+        col: Tensor,
+        seeds: tuple[Tensor, Tensor],
+    ) -> Tensor:
+        """Whether each edge is one of ``seeds`` (of its own tree)."""
+        n, device = edges[0].numel(), edges[0].device
+        size = n + self.num_pos
+        code = torch.zeros(size, dtype=torch.int64, device=device)
+        parts = [
+            torch.cat([edge, seed.to(device)])
+            for edge, seed in zip(edges, seeds, strict=True)
+        ]
+        if batch is not None:
+            trees = torch.arange(self.num_pos, device=device)
+            parts.append(torch.cat([batch[col], trees]))
+        for part in parts:  # numbered densely: products stay small
+            values, number = part.unique(return_inverse=True)
+            code = (code * values.numel() + number).unique(
+                return_inverse=True
+            )[1]
+        return torch.isin(code[:n], code[n:])
+
+
+def _lookup(values: Tensor, index: Tensor) -> Tensor:
+    """Values of the host, for an index that may be on a GPU."""
+    return values.to(index.device)[index]
+
+
+def is_reverse(edge_type: Any, other: Any) -> bool:
+    """Whether an edge type holds the reverse edges of another one.
+
+    It does by PyG's naming, ``rev_<relation>``, and a relation among nodes
+    of one type can hold its own reverse edges.
+    """
+    if (edge_type[0], edge_type[2]) != (other[2], other[0]):
+        return False
+    return edge_type == other or edge_type[1].removeprefix('rev_') == other[
+        1
+    ].removeprefix('rev_')

@@ -1,0 +1,250 @@
+"""Negative nodes for link prediction, drawn like everything else by key."""
+
+import math
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch_geometric.sampler import NegativeSampling
+
+from torch_gsample import ops
+from torch_gsample.csc import CSC
+from torch_gsample.graph import Graph
+from torch_gsample.samplers.attributes import Times
+from torch_gsample.snapshot import Snapshot
+
+#: How often a source that is linked to everything is drawn again.
+MAX_REDRAWS = 16
+
+
+class Negatives:
+    """Draws ends of edges that do not exist (or need not exist).
+
+    Args:
+        graph (Graph): The graph.
+        true_negatives (bool): Whether edges of the graph are no negatives.
+    """
+
+    def __init__(self, graph: Graph, true_negatives: bool):
+        self.graph = graph
+        self.true_negatives = true_negatives
+        self._neighbors: dict[Any, CSC] = {}
+        self._order: dict[Any, tuple[Tensor, Tensor]] = {}
+        self._weights: dict[Any, tuple[Tensor, Snapshot, Tensor]] = {}
+        if not graph.is_hetero:
+            self.prepare(None)
+
+    def prepare(self, edge_type: Any) -> None:
+        """Builds what true negatives of an edge type need.
+
+        It happens at the first draw otherwise, in each worker for itself.
+        """
+        if not self.true_negatives or edge_type in self._neighbors:
+            return
+        if edge_type not in self.graph.edge_types:
+            return
+        csc = self.graph[edge_type].without_values()
+        by_source = csc if self.graph.is_transposed else csc.transpose()
+        by_source, _ = by_source.sort_columns(by_source.indices)
+        self._neighbors[edge_type] = CSC(
+            by_source.indptr.long(), by_source.indices.long(), csc.num_cols
+        )
+
+    def check_weights(
+        self, edge_type: Any, sampling: NegativeSampling | None
+    ) -> None:
+        """Checks that there is one weight for each node.
+
+        Raises:
+            ValueError: If there is another number of weights.
+        """
+        if sampling is None:
+            return
+        src, dst = self.graph.end_types(edge_type)
+        for end, node_type, weight in (
+            ('src', src, sampling.src_weight),
+            ('dst', dst, sampling.dst_weight),
+        ):
+            size = self.graph.counts[node_type]
+            if weight is not None and weight.numel() != size:
+                raise ValueError(
+                    f"NegativeSampling: '{end}_weight' must have {size} "
+                    f'elements, one for each node (got {weight.numel()})'
+                )
+
+    def share_memory_(self) -> None:
+        """Moves tensors to shared memory."""
+        for csc in self._neighbors.values():
+            csc.share_memory_()
+
+    def draw_pairs(
+        self,
+        edge_type: Any,
+        sampling: NegativeSampling,
+        ids: Tensor,
+        times: Times,
+        max_time: Tensor | None,
+        key: Tensor,
+    ) -> tuple[Tensor, Tensor]:
+        """Draws a source and a destination for each of ``ids``.
+
+        Returns:
+            Tuple[torch.Tensor, torch.Tensor]: int64 ``[n]`` each.
+
+        Raises:
+            ValueError: If there is no non-edge to draw.
+        """
+
+        def draw_source(part: Tensor, call_id: int) -> Tensor:
+            return self._draw(
+                edge_type,
+                'src',
+                sampling,
+                ids[part],
+                times,
+                None if max_time is None else max_time[part],
+                key,
+                call_id=call_id,
+            )
+
+        todo = torch.arange(ids.numel())
+        src = draw_source(todo, 0)
+        dst = torch.full_like(src, -1)
+        for call_id in range(MAX_REDRAWS):
+            if call_id > 0:
+                src[todo] = draw_source(todo, call_id)
+            dst[todo] = self._draw(
+                edge_type,
+                'dst',
+                sampling,
+                ids[todo],
+                times,
+                None if max_time is None else max_time[todo],
+                key,
+                anchor=src[todo],
+                call_id=call_id,
+            )
+            todo = todo[dst[todo] < 0]
+            if todo.numel() == 0:
+                return src, dst
+        raise self._no_candidate(edge_type, int(src[todo[0]]))
+
+    def draw_targets(
+        self,
+        edge_type: Any,
+        sampling: NegativeSampling,
+        ids: Tensor,
+        src: Tensor,
+        times: Times,
+        max_time: Tensor | None,
+        key: Tensor,
+    ) -> Tensor:
+        """Draws a destination for each source.
+
+        Returns:
+            torch.Tensor: int64 ``[n]``.
+
+        Raises:
+            ValueError: If a source is linked to every node.
+        """
+        dst = self._draw(
+            edge_type, 'dst', sampling, ids, times, max_time, key, anchor=src
+        )
+        if bool((dst < 0).any()):
+            raise self._no_candidate(edge_type, int(src[dst < 0][0]))
+        return dst
+
+    @staticmethod
+    def _no_candidate(edge_type: Any, src: int) -> ValueError:
+        return ValueError(
+            f'NeighborSampler: there is no negative destination for source '
+            f'{src} of edge type {edge_type}: all nodes that could be drawn '
+            f'are its neighbors'
+        )
+
+    def _draw(
+        self,
+        edge_type: Any,
+        end: Literal['src', 'dst'],
+        sampling: NegativeSampling,
+        ids: Tensor,
+        times: Times,
+        max_time: Tensor | None,
+        key: Tensor,
+        anchor: Tensor | None = None,
+        call_id: int = 0,
+    ) -> Tensor:
+        src, dst = self.graph.end_types(edge_type)
+        node_type = src if end == 'src' else dst
+        num_nodes = self.graph.counts[node_type]
+        self.check_weights(edge_type, sampling)
+        weight = sampling.src_weight if end == 'src' else sampling.dst_weight
+        order = order_time = None
+        if max_time is not None and node_type in times.node:
+            order, order_time = self._order_by_time(node_type, times)
+        else:
+            max_time = None
+        self.prepare(edge_type)
+        neighbors = self._neighbors.get(edge_type)
+        if neighbors is None or anchor is None:
+            neighbors = anchor = None
+        out = ops.negative_sample(
+            ids,
+            num_nodes,
+            key=key,
+            call_id=call_id,
+            target=end == 'dst',
+            cum_weight=self._cumulate(node_type, end, weight, order),
+            order=order,
+            order_time=order_time,
+            max_time=max_time,
+            anchor=anchor,
+            indptr=None if neighbors is None else neighbors.indptr,
+            indices=None if neighbors is None else neighbors.indices,
+        )
+        if anchor is None and bool((out < 0).any()):
+            raise ValueError(
+                f"NegativeSampling: '{end}_weight' must not be 0 for all "
+                f'nodes that can be drawn'
+            )
+        return out
+
+    def _order_by_time(
+        self, node_type: Any, times: Times
+    ) -> tuple[Tensor, Tensor]:
+        if node_type not in self._order:
+            time, order = torch.sort(times.node[node_type], stable=True)
+            self._order[node_type] = order, time
+        return self._order[node_type]
+
+    def _cumulate(
+        self,
+        node_type: Any,
+        end: str,
+        weight: Tensor | None,
+        order: Tensor | None,
+    ) -> Tensor | None:
+        """Returns cumulated weights, computed once for a weight's value."""
+        if weight is None:
+            return None
+        place = node_type, end, order is not None
+        known = self._weights.get(place)
+        if (
+            known is None
+            or known[0] is not weight
+            or not known[1].holds([weight])
+        ):
+            snapshot = Snapshot([weight])
+            cum_weight = ops.cumulate_weights(
+                torch.tensor([0, weight.numel()]),
+                (weight if order is None else weight[order]).cpu(),
+                f'{end}_weight',
+            )
+            known = weight, snapshot, cum_weight
+            self._weights[place] = known
+        return known[2]
+
+
+def num_negatives(num_positives: int, sampling: NegativeSampling) -> int:
+    """Returns how many negatives PyG samples for some positives."""
+    return math.ceil(num_positives * sampling.amount)

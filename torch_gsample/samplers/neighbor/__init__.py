@@ -1,0 +1,1 @@
+"""Samples neighbours hop by hop."""

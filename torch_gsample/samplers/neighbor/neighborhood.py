@@ -1,0 +1,258 @@
+"""Calls the sampling operators on a sampler's graph.
+
+Seeds of each node type come in, PyG's outputs go out.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor
+
+from torch_gsample import ops
+from torch_gsample.graph import Graph
+from torch_gsample.list_cache import ListCache
+from torch_gsample.placement import (
+    Placement,
+    check_kind,
+    choose_placement,
+)
+from torch_gsample.samplers.output import pyg as output
+
+ByType: TypeAlias = dict[Any, Tensor]
+
+_MIN_TIME = torch.iinfo(torch.int64).min
+
+
+@dataclass(frozen=True)
+class Neighborhood:
+    """A graph that is ready to be sampled.
+
+    Args:
+        graph (Graph): The graph, with its times and weights.
+        compressed (FrozenSet[EdgeType]): Edge types whose ids refer to
+            compressed columns.
+        placement (Placement, optional): Where it was placed for a GPU.
+        caches (List[ListCache]): Neighbour lists that the GPU's memory holds
+            of a graph in pinned memory.
+    """
+
+    graph: Graph
+    compressed: frozenset[Any] = frozenset()
+    placement: Placement | None = None
+    caches: list[ListCache] = field(default_factory=list)
+
+    def on(
+        self,
+        device: torch.device,
+        kind: str,
+        induced: bool,
+        cache_bytes: int | None = None,
+    ) -> 'Neighborhood':
+        """Returns the graph where a device samples from it.
+
+        Args:
+            device (torch.device): The device.
+            kind (str): See :func:`choose_placement`.
+            induced (bool): Whether :meth:`induce` is called.
+            cache_bytes (int, optional): Memory for :attr:`caches`; a quarter
+                of what is free if not given.
+
+        Raises:
+            ValueError: If the kind is not known, or nothing can be induced.
+        """
+        name = 'NeighborSampler'
+        check_kind(name, kind)
+        if device.type == 'cpu':
+            return self
+        if induced and kind == 'uva':
+            raise ValueError(
+                f"{name}: subgraph_type='induced' needs the graph in the "
+                "memory of the GPU (graph_placement='gpu'; got 'uva')"
+            )
+        if induced and kind == 'auto':
+            kind = 'gpu'  # what is pinned is not induced from
+        placed = self.place(
+            choose_placement(name, device, kind, self._long_tensors())
+        )
+        return placed.cached(cache_bytes)
+
+    def place(self, placement: Placement) -> 'Neighborhood':
+        """Returns the graph where a GPU samples from it."""
+        graph = self.graph.place(placement)
+        return replace(self, graph=graph, placement=placement)
+
+    def cached(self, cache_bytes: int | None) -> 'Neighborhood':
+        """Returns the graph with a cache of the lists that are read most.
+
+        A node is visited in proportion to the lists that it is in.
+        """
+        assert self.placement is not None
+        if not self.placement.pinned:
+            return self
+        if cache_bytes is None:
+            free, _ = torch.cuda.mem_get_info(self.placement.device)
+            cache_bytes = free // 4
+        visits = {
+            t: torch.zeros(n, dtype=torch.int64)
+            for t, n in self.graph.counts.items()
+        }
+        sizes, columns = {}, {}
+        for edge_type, csc in self.graph.items():
+            ends = self.graph.row_and_column_type(edge_type)
+            rows, columns[edge_type] = ends
+            count = torch.bincount(csc.indices, minlength=csc.num_rows)
+            visits[rows] += count
+            sizes[edge_type] = csc.num_edges
+        total = max(sum(sizes.values()), 1)
+        caches = [
+            ListCache(
+                csc.indptr.cpu(),
+                csc.indices,
+                visits[columns[t]],
+                cache_bytes * sizes[t] // total,
+                self.placement.device,
+            )
+            for t, csc in self.graph.items()
+        ]
+        return replace(self, caches=caches)
+
+    def stats(self) -> dict[str, int]:
+        """Returns how many edges were read, and of them by the caches.
+
+        Returns:
+            Dict[str, int]: ``edges_read`` and ``edges_cached``; their ratio
+            is the hit rate. Empty where there are no caches.
+        """
+        if not self.caches:
+            return {}
+        reads = [cache.reads() for cache in self.caches]
+        return {
+            'edges_read': sum(both for _, both in reads),
+            'edges_cached': sum(hits for hits, _ in reads),
+        }
+
+    def _long_tensors(self) -> list[Tensor]:
+        """Returns what has an item for each edge."""
+        values = [
+            (csc.indices, csc.edge_id, csc.edge_time, csc.cum_weight)
+            for csc in self.graph.columns
+        ]
+        return [t for of in values for t in of if t is not None]
+
+    def sample(
+        self,
+        seeds: ByType,
+        seed_time: ByType | None,
+        fanouts: list[list[int]],
+        key: Tensor,
+        sampling: ops.Sampling,
+    ) -> Any:
+        """Samples neighbours of ``seeds``.
+
+        Args:
+            seeds (Dict[NodeType, torch.Tensor]): The seeds of some types.
+            seed_time (Dict[NodeType, torch.Tensor], optional): Their times.
+            fanouts (List[List[int]]): For each edge type.
+            key (torch.Tensor): The key of the batch.
+            sampling (Sampling): The options.
+        """
+        graph = self.graph
+        none = torch.empty(0, dtype=torch.int64, device=graph.device)
+
+        def by_type(values: ByType) -> list[Tensor]:
+            values = self._moved(values)
+            return [values.get(t, none) for t in graph.node_types]
+
+        if not graph.is_temporal:  # times of nodes that no edge leads from
+            seed_time = None
+        sample = ops.sample_neighbors(
+            graph,
+            by_type(seeds),
+            fanouts,
+            key,
+            sampling=sampling,
+            seed_time=None if seed_time is None else by_type(seed_time),
+        )
+        return output.to_sampler_output(sample, graph, sampling.disjoint)
+
+    def _moved(self, values: ByType) -> ByType:
+        if self.placement is None:
+            return values
+        return {t: self.placement.on_device(v) for t, v in values.items()}
+
+    def induce(
+        self, out: Any, seed_time: ByType | None, sampling: ops.Sampling
+    ) -> None:
+        """Replaces the sampled edges by all edges between sampled nodes.
+
+        In temporal sampling these are the edges that a tree's time allows.
+        """
+        tree_time = None
+        if seed_time is not None:
+            seed_time = self._moved(seed_time)
+            tree_time = torch.cat(
+                [seed_time[t] for t in self.graph.node_types if t in seed_time]
+            )
+        hetero = self.graph.is_hetero
+        node = out.node if hetero else {None: out.node}
+        batch = out.batch if hetero else {None: out.batch}
+        for edge_type, csc in self.graph.items():
+            rows, cols = self.graph.row_and_column_type(edge_type)
+            trees = (batch[rows], batch[cols]) if sampling.disjoint else ()
+            edges = ops.induce_subgraph(
+                csc.indptr,
+                csc.indices,
+                csc.num_rows,
+                node[rows],
+                node[cols],
+                *trees,
+                num_threads=sampling.num_threads,
+            )
+            if tree_time is not None and csc.edge_time is not None:
+                latest = tree_time[batch[cols][edges[1]]]
+                time = csc.edge_time[edges[2]]
+                mask = time <= latest
+                window = sampling.time_window
+                if window is not None:
+                    mask &= (
+                        time >= latest.clamp(min=_MIN_TIME + window) - window
+                    )
+                edges = edges[0][mask], edges[1][mask], edges[2][mask]
+            row, col, edge = edges
+            if self.graph.is_transposed:
+                row, col = col, row
+            output.set_edges(out, edge_type, row, col, edge)
+        out.num_sampled_edges = None
+
+    def restore_edge_ids(self, out: Any) -> None:
+        """Spells edges of compressed formats by their original position.
+
+        On a GPU all edges are: loaders would look them up on the host.
+        """
+        on_gpu = self.placement is not None
+        for edge_type, csc in self.graph.items():
+            if csc.edge_id is None:
+                continue
+            if edge_type not in self.compressed and not on_gpu:
+                continue
+            hetero = self.graph.is_hetero
+            edge = out.edge[edge_type] if hetero else out.edge
+            lookup = ops.gather_rows if on_gpu else Tensor.__getitem__
+            edge = lookup(csc.edge_id, edge).long()
+            if hetero:
+                out.edge[edge_type] = edge
+            else:
+                out.edge = edge
+
+    def edge_permutation(self) -> Any:
+        """Returns the original edge at each position, as PyG's samplers do.
+
+        None for types whose edge ids :meth:`restore_edge_ids` spells out.
+        """
+        on_gpu = self.placement is not None
+        perm = {
+            t: None if on_gpu or t in self.compressed else csc.edge_id
+            for t, csc in self.graph.items()
+        }
+        return perm if self.graph.is_hetero else perm[None]

@@ -1,0 +1,399 @@
+"""Node-wise sampling: a few neighbours of each node, hop by hop."""
+
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor
+from torch_geometric.sampler import (
+    EdgeSamplerInput,
+    HeteroSamplerOutput,
+    NegativeSampling,
+    NodeSamplerInput,
+    NumNeighbors,
+    SamplerOutput,
+)
+from torch_geometric.sampler.base import DataType, SubgraphType
+from torch_geometric.typing import EdgeType, NodeType
+
+from torch_gsample.graph_input import GraphData, read_graph
+from torch_gsample.ops import Sampling
+from torch_gsample.ops._check import node_ids
+from torch_gsample.options import (
+    Direction,
+    Exclusion,
+    RngScope,
+    checked_names,
+)
+from torch_gsample.placement import (
+    GraphPlacement,
+    Placement,
+    check_process,
+    read_device,
+)
+from torch_gsample.samplers.arguments import (
+    by_type,
+    check_choices,
+    check_count,
+    check_flags,
+    check_window,
+    read_fanouts,
+)
+from torch_gsample.samplers.attributes import read_times, read_weights
+from torch_gsample.samplers.base import KeyedSampler
+from torch_gsample.samplers.link.batch import LinkBatch
+from torch_gsample.samplers.link.negatives import Negatives
+from torch_gsample.samplers.neighbor.neighborhood import Neighborhood
+
+NumNeighborsType: TypeAlias = (
+    NumNeighbors | list[int] | dict[EdgeType, list[int]]
+)
+SeedDict: TypeAlias = dict[Any, Tensor]
+
+
+class NeighborSampler(KeyedSampler):
+    r"""Samples neighbours hop by hop, as :class:`NeighborLoader` needs it.
+
+    A drop-in replacement of :class:`torch_geometric.sampler.NeighborSampler`
+    (Hamilton et al., `"Inductive Representation Learning on Large Graphs"
+    <https://arxiv.org/abs/1706.02216>`_): same arguments, same output. Its
+    samples are unbiased at any degree, and the same for any number of threads
+    and workers.
+
+    Args:
+        data (Data or HeteroData or (FeatureStore, GraphStore)): The graph, as
+            ``edge_index``, ``adj_t`` or ``adj`` (``SparseTensor``,
+            ``torch.sparse_csr`` or ``torch.sparse_csc``).
+        num_neighbors (NumNeighbors or List[int] or Dict): Neighbours to
+            sample at each hop, -1 for all; a dictionary gives them for each
+            edge type. Can be set later.
+        subgraph_type (SubgraphType or str, optional): ``'directional'`` holds
+            the sampled edges, ``'bidirectional'`` these and their reverse
+            ones, ``'induced'`` all edges between the sampled nodes.
+        replace (bool, optional): Whether to sample with replacement.
+        disjoint (bool, optional): Whether each seed has a subgraph of its
+            own; always so in temporal sampling.
+        temporal_strategy (str, optional): ``'uniform'`` among the edges that
+            are early enough, or the ``'last'`` ones of them.
+        time_attr (str or Tuple[str, str], optional): The attribute that holds
+            the times (integers) of nodes or of edges; a pair names one for
+            nodes and one for edges. An edge can be seen from a seed's time on
+            when its own time and that of its source have come.
+        weight_attr (str, optional): The attribute that holds the weights of
+            edges. Edges of weight 0 are never sampled.
+        is_sorted (bool, optional): Whether edges are sorted by destination
+            already (and then by time, if there is one).
+        share_memory (bool, optional): Whether to move the graph to shared
+            memory, for workers that are spawned.
+        directed (bool, optional): Deprecated, as in PyG.
+        sample_direction (str, optional): ``'forward'`` samples along edges
+            towards their source, ``'backward'`` towards their destination.
+        seed (int, optional): Seed of all draws; drawn from torch's default
+            generator if not given.
+        rng_scope (str, optional): See :class:`KeyedSampler`.
+        time_window (int, optional): Only edges of
+            ``[seed_time - time_window, seed_time]`` are sampled.
+        index_dtype (torch.dtype, optional): Dtype of the graph inside the
+            sampler; int32 takes half the memory and bandwidth. If not given,
+            int32 for edge lists where it suffices.
+        num_threads (int, optional): At most this many threads; if not given,
+            as many as torch uses.
+        exclude_seed_edges (bool or str, optional): Whether the seed edges of
+            :meth:`sample_from_edges` are removed from the sampled subgraph
+            (``'reverse'``: their reverse ones, too), so that a link is never
+            predicted from itself.
+        true_negatives (bool, optional): Whether sampled negatives are never
+            edges of the graph.
+        device (torch.device or str, optional): Where to sample; on a GPU
+            samples are the same, and stay there. Negatives are the host's.
+        graph_placement (str, optional): Where the graph is for a GPU: its
+            memory (``'gpu'``), pinned memory of the host that it reads itself
+            (``'uva'``), or the first if half of the free memory is enough.
+        cache_bytes (int, optional): Memory of a GPU for the neighbour lists
+            that are read most, where the graph is in pinned memory; a quarter
+            of what is free there if not given. See :meth:`stats`.
+
+    Example:
+        >>> import torch
+        >>> from torch_geometric.data import Data
+        >>> from torch_geometric.sampler import NodeSamplerInput
+        >>> edge_index = torch.tensor([[1, 2, 2], [0, 0, 1]])
+        >>> data = Data(edge_index=edge_index, num_nodes=3)
+        >>> sampler = NeighborSampler(data, [2, 1], seed=0)
+        >>> inputs = NodeSamplerInput(None, torch.tensor([0]))
+        >>> sampler.sample_from_nodes(inputs).node
+        tensor([0, 1, 2])
+    """
+
+    #: Where the graph is for a GPU, if samples are made on one.
+    placement: Placement | None = None
+
+    @checked_names
+    def __init__(
+        self,
+        data: GraphData,
+        num_neighbors: NumNeighborsType,
+        subgraph_type: SubgraphType | str = 'directional',
+        replace: bool = False,
+        disjoint: bool = False,
+        temporal_strategy: str = 'uniform',
+        time_attr: str | tuple[str, str] | None = None,
+        weight_attr: str | None = None,
+        is_sorted: bool = False,
+        share_memory: bool = False,
+        directed: bool = True,
+        sample_direction: Direction = 'forward',
+        *,
+        seed: int | None = None,
+        rng_scope: RngScope = 'batch',
+        time_window: int | None = None,
+        index_dtype: torch.dtype | None = None,
+        num_threads: int | None = None,
+        exclude_seed_edges: Exclusion = False,
+        true_negatives: bool = False,
+        device: torch.device | str = 'cpu',
+        graph_placement: GraphPlacement = 'auto',
+        cache_bytes: int | None = None,
+    ):
+        super().__init__(seed, rng_scope)
+        check_choices(sample_direction, temporal_strategy, exclude_seed_edges)
+        check_flags(
+            type(self).__name__,
+            replace=replace,
+            disjoint=disjoint,
+            is_sorted=is_sorted,
+            share_memory=share_memory,
+            directed=directed,
+            true_negatives=true_negatives,
+        )
+        check_window(time_window, time_attr)
+        check_count('num_threads', num_threads)
+        check_count('cache_bytes', cache_bytes)
+        where = read_device('NeighborSampler', device)
+        self.subgraph_type = SubgraphType(
+            subgraph_type if directed else 'induced'
+        )
+        self.sample_direction = sample_direction
+        self.replace = replace
+        self.disjoint = disjoint
+        self.temporal_strategy = temporal_strategy
+        self.time_window, self.num_threads = time_window, num_threads
+        self.exclude_seed_edges = exclude_seed_edges
+        self.true_negatives = true_negatives
+        self.keep_orig_edges = False
+        source = read_graph(data, is_sorted=is_sorted, index_dtype=index_dtype)
+        self._data_type, self._has_edges = source.data_type, source.has_edges
+        graph = source.graph
+        if sample_direction == 'backward':
+            graph = graph.transpose()
+        self._times, graph = read_times(data, graph, time_attr, is_sorted)
+        self.graph = read_weights(data, graph, weight_attr)
+        self._neighborhood = Neighborhood(self.graph, source.compressed)
+        self._negatives = Negatives(self.graph, true_negatives)
+        if share_memory:
+            self.graph.share_memory_()
+            self._times.share_memory_()
+            self._negatives.share_memory_()
+        induced = self.subgraph_type == SubgraphType.induced
+        self._neighborhood = self._neighborhood.on(
+            where, graph_placement, induced, cache_bytes
+        )
+        self.placement = self._neighborhood.placement
+        self.num_neighbors = num_neighbors
+
+    # Properties of PyG's sampler #############################################
+
+    @property
+    def num_neighbors(self) -> NumNeighbors:
+        """Neighbours to sample at each hop; can be set in PyG's forms."""
+        return self._num_neighbors
+
+    @num_neighbors.setter
+    def num_neighbors(self, value: NumNeighborsType) -> None:
+        self._num_neighbors, self._fanouts = read_fanouts(
+            value, self.graph, self._has_edges
+        )
+
+    @property
+    def data_type(self) -> DataType:
+        """Whether the graph is homogeneous, heterogeneous or remote."""
+        return self._data_type
+
+    @property
+    def is_hetero(self) -> bool:
+        """Whether the graph has node and edge types."""
+        return self.graph.is_hetero
+
+    @property
+    def is_temporal(self) -> bool:
+        """Whether there are times."""
+        return self._times.given
+
+    def knows_time(self, node_type: NodeType | None) -> bool:
+        """Whether seeds of a type need no times of a user."""
+        return not self.is_temporal or node_type in self._times.node
+
+    @property
+    def is_on_gpu(self) -> bool:
+        """Whether samples are made on a GPU, and stay there."""
+        return self.placement is not None
+
+    @property
+    def disjoint(self) -> bool:
+        """Whether each seed has a subgraph of its own."""
+        return self._disjoint or self.is_temporal
+
+    @disjoint.setter
+    def disjoint(self, disjoint: bool) -> None:
+        self._disjoint = disjoint
+
+    @property
+    def node_types(self) -> list[NodeType | None]:
+        """The node types, ``[None]`` for a homogeneous graph."""
+        return list(self.graph.node_types)
+
+    @property
+    def edge_types(self) -> list[EdgeType | None]:
+        """The edge types, ``[None]`` for a homogeneous graph."""
+        return list(self.graph.edge_types)
+
+    @property
+    def num_nodes(self) -> int | dict[NodeType, int]:
+        """The number of nodes (of each type)."""
+        counts: Any = self.graph.counts
+        return counts if self.is_hetero else counts[None]
+
+    @property
+    def edge_permutation(self) -> Any:
+        """The original edge at each position of the sampler's graph.
+
+        None where sampled edges are original ones, as on a GPU.
+        """
+        return self._neighborhood.edge_permutation()
+
+    # Sampling ################################################################
+
+    def sample_from_nodes(
+        self, inputs: NodeSamplerInput, **kwargs: Any
+    ) -> SamplerOutput | HeteroSamplerOutput:
+        """Samples a subgraph around the nodes of a batch.
+
+        Args:
+            inputs (NodeSamplerInput): The seeds, and optionally their times.
+            **kwargs (optional): Ignored, as in PyG.
+
+        Raises:
+            IndexError: If a seed is not in the graph.
+            ValueError: If times are needed and missing.
+        """
+        self._check_node_type(inputs.input_type)
+        seeds: SeedDict = {inputs.input_type: inputs.node}
+        times = {inputs.input_type: inputs.time}
+        key = self.batch_key(inputs.node, inputs.time)
+        out = self._draw(seeds, times, key)
+        out.metadata = (inputs.input_id, inputs.time)
+        return self._finish(out)
+
+    def sample_from_edges(
+        self,
+        inputs: EdgeSamplerInput,
+        neg_sampling: NegativeSampling | None = None,
+        **kwargs: Any,
+    ) -> SamplerOutput | HeteroSamplerOutput:
+        """Samples a subgraph around the ends of a batch of edges.
+
+        Args:
+            inputs (EdgeSamplerInput): The seed edges.
+            neg_sampling (NegativeSampling, optional): How to sample negative
+                edges.
+            **kwargs (optional): Ignored, as in PyG.
+
+        Raises:
+            IndexError: If a node is not in the graph.
+            ValueError: If times are needed and missing, or if
+                ``true_negatives`` cannot be had.
+        """
+        key = self.batch_key(inputs.row, inputs.col, inputs.time)
+        ends = LinkBatch(inputs, NegativeSampling.cast(neg_sampling))
+        for node_type, nodes in zip(
+            ends.end_types, (inputs.row, inputs.col), strict=True
+        ):
+            self._check_node_type(node_type)
+            size = self.graph.counts[node_type]
+            node_ids('NeighborSampler', 'edge_label_index', nodes, size)
+        with self.counts.phase('negatives'):
+            ends.add_negatives(self._negatives, self._times, key)
+        seeds, times = ends.seeds(self.disjoint)
+        out = self._draw(seeds, times, key)
+        if self.exclude_seed_edges:
+            # Both directions of an edge come back if one of them stays.
+            both = self.subgraph_type == SubgraphType.bidirectional
+            ends.exclude_edges(
+                out,
+                self.graph,
+                self.disjoint,
+                reverse=both or self.exclude_seed_edges == 'reverse',
+            )
+        ends.label(out, self.graph, self.disjoint)
+        return self._finish(out)
+
+    def __repr__(self) -> str:
+        return (
+            f'{type(self).__name__}({self._num_neighbors.values}, '
+            f'seed={self.seed})'
+        )
+
+    # Helpers #################################################################
+
+    def _cache_stats(self) -> dict[str, Any]:
+        return self._neighborhood.stats()
+
+    def _check_node_type(self, node_type: NodeType | None) -> None:
+        if node_type not in self.graph.counts:
+            raise ValueError(
+                f'NeighborSampler: the graph has no node type {node_type!r} '
+                f'(it has {self.node_types})'
+            )
+
+    def _sample(
+        self,
+        seed: Tensor | SeedDict,
+        seed_time: Tensor | SeedDict | None = None,
+        **kwargs: Any,
+    ) -> SamplerOutput | HeteroSamplerOutput:
+        """Samples around nodes, for samplers of PyG that call it by name."""
+        seeds, times = by_type(seed, seed_time)
+        key = self.call_key(*seeds.values(), *times.values())
+        return self._draw(seeds, times, key)
+
+    def _draw(
+        self, seeds: SeedDict, times: dict[Any, Tensor | None], key: Tensor
+    ) -> Any:
+        if self.is_on_gpu:
+            check_process('NeighborSampler')
+        seed_time = self._times.of_seeds(seeds, times)
+        sampling = Sampling(
+            self.replace,
+            self.disjoint,
+            self.temporal_strategy,
+            self.time_window,
+            num_threads=self.num_threads or 0,
+        )
+        neighborhood = self._neighborhood
+        with self.counts.phase('sample'):
+            out = neighborhood.sample(
+                seeds, seed_time, self._fanouts, key, sampling
+            )
+        if self.subgraph_type == SubgraphType.induced:
+            with self.counts.phase('induce'):
+                neighborhood.induce(out, seed_time, sampling)
+        with self.counts.phase('edge_ids'):
+            neighborhood.restore_edge_ids(out)
+        return out
+
+    def _finish(self, out: Any) -> Any:
+        if self.subgraph_type == SubgraphType.bidirectional:
+            metadata = out.metadata
+            out = out.to_bidirectional(keep_orig_edges=self.keep_orig_edges)
+            out.metadata = metadata
+        self.counts.add_sample(out)
+        return out

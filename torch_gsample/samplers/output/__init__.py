@@ -1,0 +1,1 @@
+"""PyG's outputs, and what samplers compute for a batch."""

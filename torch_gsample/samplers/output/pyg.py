@@ -1,0 +1,123 @@
+"""Turns what the operators return into PyG's sampler outputs."""
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor
+from torch_geometric.sampler import HeteroSamplerOutput, SamplerOutput
+
+from torch_gsample.graph_types import GraphTypes
+from torch_gsample.ops import Sample
+from torch_gsample.samplers.output.attributes import (
+    AttributedOutput,
+    HeteroAttributedOutput,
+)
+
+Output: TypeAlias = SamplerOutput | HeteroSamplerOutput
+
+
+def to_sampler_output(
+    sample: Sample, graph: GraphTypes, disjoint: bool
+) -> Output:
+    """Returns a sample in PyG's terms."""
+    rows, cols, edges = sample.by_relation(sample.row, sample.col, sample.edge)
+    if graph.is_transposed:
+        rows, cols = cols, rows
+    nodes, batches = sample.by_type(sample.node, sample.batch)
+    return output_of(
+        graph,
+        nodes,
+        rows,
+        cols,
+        edges,
+        batches if disjoint else None,
+        sample.num_nodes.tolist(),
+        sample.num_edges.tolist(),
+    )
+
+
+def output_of(
+    graph: GraphTypes,
+    node: list[Tensor],
+    row: list[Tensor],
+    col: list[Tensor],
+    edge: list[Tensor],
+    batch: list[Tensor] | None,
+    num_nodes: list[list[int]],
+    num_edges: list[list[int]],
+) -> Output:
+    """Returns the output with an item for each node type or relation."""
+    if not graph.is_hetero:
+        return SamplerOutput(
+            node=node[0],
+            row=row[0],
+            col=col[0],
+            edge=edge[0],
+            batch=None if batch is None else batch[0],
+            num_sampled_nodes=num_nodes[0],
+            num_sampled_edges=num_edges[0],
+        )
+
+    def by_edge_type(values: list[Any]) -> dict[Any, Any]:
+        return dict(zip(graph.edge_types, values, strict=True))
+
+    def by_node_type(values: list[Any]) -> dict[Any, Any]:
+        return dict(zip(graph.node_types, values, strict=True))
+
+    return HeteroSamplerOutput(
+        node=by_node_type(node),
+        row=by_edge_type(row),
+        col=by_edge_type(col),
+        edge=by_edge_type(edge),
+        batch=None if batch is None else by_node_type(batch),
+        num_sampled_nodes=by_node_type(num_nodes),
+        num_sampled_edges=by_edge_type(num_edges),
+    )
+
+
+def set_edges(
+    out: Any, edge_type: Any, row: Tensor, col: Tensor, edge: Tensor
+) -> None:
+    """Sets the edges of a sample (of one edge type)."""
+    if isinstance(out, HeteroSamplerOutput):
+        out.row[edge_type] = row
+        out.col[edge_type] = col
+        out.edge[edge_type] = edge
+    else:
+        out.row, out.col, out.edge = row, col, edge
+
+
+def keep_edges(out: SamplerOutput, mask: Tensor) -> None:
+    """Drops the edges of ``out`` where ``mask`` is false, and counts again."""
+    out.num_sampled_edges = _count_kept(out.num_sampled_edges, mask)
+    out.row, out.col = out.row[mask], out.col[mask]
+    if out.edge is not None:
+        out.edge = out.edge[mask]
+    _keep_attributes(out, None, mask)
+
+
+def keep_hetero_edges(
+    out: HeteroSamplerOutput, masks: Mapping[Any, Tensor]
+) -> None:
+    """Drops the edges of each edge type where its mask is false."""
+    for edge_type, mask in masks.items():
+        if out.num_sampled_edges is not None:
+            out.num_sampled_edges[edge_type] = _count_kept(
+                out.num_sampled_edges[edge_type], mask
+            )
+        for values in (out.row, out.col, out.edge):
+            if values is not None and values.get(edge_type) is not None:
+                values[edge_type] = values[edge_type][mask]
+        _keep_attributes(out, edge_type, mask)
+
+
+def _keep_attributes(out: Any, edge_type: Any, mask: Tensor) -> None:
+    if isinstance(out, (AttributedOutput, HeteroAttributedOutput)):
+        out.attributes.keep_edges(edge_type, mask)
+
+
+def _count_kept(counts: Any, mask: Tensor) -> Any:
+    if counts is None:
+        return None
+    return [int(part.sum()) for part in torch.split(mask, counts)]

@@ -1,0 +1,1 @@
+"""Runs programs on matrices as samplers."""

@@ -1,0 +1,135 @@
+"""Finds the parameters of samplers, and the gradients of samples.
+
+Programs and samples come in; whether one of their tensors requires gradients
+goes out. What such a sampler draws depends on parameters that training
+changes at each step, so that nobody may draw ahead of it.
+"""
+
+import functools
+from collections.abc import Iterator, Mapping
+from dataclasses import is_dataclass
+from types import FunctionType, MethodType
+from typing import Any
+
+from torch import Tensor, nn
+from torch_geometric.data import Data, HeteroData
+
+from torch_gsample.sparse_sample import SparseSample
+
+#: What is in every sample, and holds nothing.
+_PLAIN = (int, float, str, type(None))
+
+
+def requires_grad(*values: Any) -> bool:
+    """Whether a tensor in some values requires gradients.
+
+    Looks into containers, samples, batches, matrices and modules, and into
+    what functions are made of: arguments of partial functions, objects of
+    methods, variables of closures.
+
+    Args:
+        *values: Anything.
+    """
+    return any(tensor.requires_grad for tensor in _tensors(values, set()))
+
+
+def is_trainable(sampler: Any) -> bool:
+    """Whether a program, its arguments or the weights require gradients.
+
+    Args:
+        sampler (ProgramSampler): The sampler.
+    """
+    return requires_grad(
+        sampler.program, sampler.program_kwargs, sampler.matrices
+    )
+
+
+def check_no_gradients(name: str, sample: Any) -> None:
+    """Checks what is not made where and when it is used.
+
+    Args:
+        name (str): The sampler or loader, for the message.
+        sample: A sample, a batch, or some of them.
+
+    Raises:
+        ValueError: If it requires gradients.
+    """
+    if requires_grad(sample):
+        raise ValueError(
+            f'{name}: a sample that requires gradients must be drawn when it '
+            'is used, by the parameters of that step: set '
+            "'num_workers' and 'prefetch' to 0, or freeze the sampler by "
+            "'requires_grad_(False)'"
+        )
+
+
+def check_nothing_ahead(
+    name: str, sampler: Any, prefetch: int | None, kwargs: dict[str, Any]
+) -> None:
+    """Checks that a sampler that trains draws by the parameters of each step.
+
+    Workers would draw by a copy of its parameters, and a thread by what they
+    were some steps before, for a sample that depends on time.
+
+    Args:
+        name (str): The loader, for the message.
+        sampler (ProgramSampler): The sampler.
+        prefetch (int, optional): What its caller wants to be made ahead.
+        kwargs (Dict[str, Any]): The other options of the loader.
+
+    Raises:
+        ValueError: If there are workers, or batches are made ahead.
+    """
+    counts = {
+        'num_workers': kwargs.get('num_workers', 0),
+        'prefetch': prefetch or 0,
+    }
+    for option, value in counts.items():
+        if value > 0:
+            raise ValueError(
+                f"{name}: '{option}' must be 0 with a sampler that trains, "
+                f'{sampler!r}, which draws by the parameters of each step; '
+                f"or freeze it by 'requires_grad_(False)' (got {value})"
+            )
+
+
+def _tensors(value: Any, seen: set[int]) -> Iterator[Tensor]:
+    if isinstance(value, Tensor):
+        yield value
+        return
+    if isinstance(value, _PLAIN) or id(value) in seen:
+        return
+    seen.add(id(value))
+    for part in _parts(value):
+        yield from _tensors(part, seen)
+
+
+def _parts(value: Any) -> list[Any]:
+    if isinstance(value, nn.Module):
+        return [*value.parameters()]
+    if isinstance(value, SparseSample):
+        return [value.value]
+    if isinstance(value, (Data, HeteroData)):
+        return [store.to_dict() for store in value.stores]
+    if isinstance(value, Mapping):
+        return [*value.values()]
+    if isinstance(value, (list, tuple)):
+        return [*value]
+    if isinstance(value, functools.partial):
+        return [value.func, value.args, value.keywords]
+    if isinstance(value, MethodType):
+        return [value.__self__, value.__func__]
+    if isinstance(value, FunctionType):
+        return [value.__defaults__, value.__kwdefaults__, *_variables(value)]
+    if is_dataclass(value):
+        return [*vars(value).values()]
+    return [getattr(value, '__wrapped__', None)]  # of a compiled program
+
+
+def _variables(function: FunctionType) -> Iterator[Any]:
+    """Yields the variables of a closure, without those that have no value."""
+    for cell in function.__closure__ or ():
+        try:
+            yield cell.cell_contents
+        except ValueError:
+            continue

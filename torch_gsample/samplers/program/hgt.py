@@ -1,0 +1,116 @@
+"""HGSampling as a sampler of PyG's loaders."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from torch_geometric.typing import NodeType
+from typing_extensions import Unpack
+
+from torch_gsample.algorithms import hgt
+from torch_gsample.graph_input import GraphData
+from torch_gsample.options import CompileOptions, checked_names
+from torch_gsample.samplers.program.input import checked_list
+from torch_gsample.samplers.program.sampler import ProgramSampler
+
+NumSamples: TypeAlias = Sequence[int] | Mapping[NodeType, Sequence[int]]
+
+
+class HGTSampler(ProgramSampler):
+    r"""Samples as many nodes of each type, as PyG's ``HGTSampler``.
+
+    A :class:`ProgramSampler` of :func:`~torch_gsample.algorithms.hgt`, which
+    says what is drawn and what differs from torch-sparse's sampler. Of each
+    type, a sample holds the seeds and then the sampled nodes, layer by layer,
+    and it holds all edges between its nodes. So ``num_sampled_nodes`` counts
+    the seeds and the other nodes, and there is no ``num_sampled_edges``. Seeds
+    may also be the ends of links.
+
+    Args:
+        data (HeteroData or (FeatureStore, GraphStore)): The graph.
+        num_samples (List[int] or Dict[NodeType, List[int]]): Nodes of each
+            type a layer, at most; -1 takes all neighbours of what is sampled.
+            A list is that of all types.
+        is_sorted (bool, optional): As in :class:`NeighborSampler`.
+        share_memory (bool, optional): As in :class:`ProgramSampler`.
+        seed (int, optional): See :class:`KeyedSampler`.
+        rng_scope (str, optional): See :class:`KeyedSampler`.
+        true_negatives (bool, optional): As in :class:`NeighborSampler`.
+        exclude_seed_edges (bool or str, optional): As there.
+        compile (bool, optional): As in :class:`ProgramSampler`.
+        options (Dict[str, Any], optional): As there.
+
+    Raises:
+        TypeError: If ``num_samples`` are no integers.
+        ValueError: If the graph has no node types, or ``num_samples`` are not
+            lists of one length for all of them.
+
+    Example:
+        >>> import torch
+        >>> from torch_geometric.data import HeteroData
+        >>> from torch_geometric.sampler import NodeSamplerInput
+        >>> data = HeteroData()
+        >>> data['paper'].num_nodes = data['author'].num_nodes = 3
+        >>> data['author', 'writes', 'paper'].edge_index = torch.tensor(
+        ...     [[0, 1, 2], [0, 0, 1]]
+        ... )
+        >>> sampler = HGTSampler(data, [2], seed=0)
+        >>> seeds = NodeSamplerInput(None, torch.tensor([0]), None, 'paper')
+        >>> out = sampler.sample_from_nodes(seeds)
+        >>> out.node['author'].sort().values, out.num_sampled_nodes['paper']
+        (tensor([0, 1]), [1, 0])
+    """
+
+    @checked_names
+    def __init__(
+        self,
+        data: GraphData,
+        num_samples: NumSamples,
+        is_sorted: bool = False,
+        share_memory: bool = False,
+        **options: Unpack[CompileOptions],
+    ):
+        super().__init__(
+            data,
+            hgt,
+            num_samples,
+            is_sorted=is_sorted,
+            share_memory=share_memory,
+            **options,
+        )
+
+    @property
+    def num_samples(self) -> dict[NodeType, list[int]]:
+        """Nodes of each type a layer; can be set."""
+        return self.fanouts  # type: ignore[return-value]
+
+    @num_samples.setter
+    def num_samples(self, num_samples: NumSamples) -> None:
+        self.fanouts = num_samples
+
+    # Helpers #################################################################
+
+    def _checked_fanouts(self, fanouts: Any) -> dict[Any, list[int]]:
+        types = self.graph.node_types
+        if not self.is_hetero:
+            raise ValueError(
+                f"{self._name}: 'data' must have node types, as a HeteroData "
+                'has (got a homogeneous graph)'
+            )
+        if not isinstance(fanouts, Mapping):
+            sizes = checked_list(self._name, 'num_samples', fanouts)
+            return dict.fromkeys(types, sizes)
+        if set(fanouts) != set(types):
+            raise ValueError(
+                f"{self._name}: the keys of 'num_samples' must be the node "
+                f'types of the graph, {types} (got {list(fanouts)})'
+            )
+        out = {
+            t: checked_list(self._name, 'num_samples', fanouts[t])
+            for t in types
+        }
+        if len(set(map(len, out.values()))) > 1:
+            raise ValueError(
+                f"{self._name}: 'num_samples' must have as many layers for "
+                f'each node type (got {out})'
+            )
+        return out

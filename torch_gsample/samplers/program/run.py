@@ -1,0 +1,149 @@
+"""Runs a program for one batch, or for several together where that pays.
+
+Matrices, seeds and keys come in, what the program returns for each batch goes
+out.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torch_gsample import rng
+from torch_gsample.compiler import Compiled, Options
+from torch_gsample.compiler.super_batch.run import SuperBatch
+from torch_gsample.samplers.program.steps import Run
+
+#: The part of a pass that measuring may take.
+_SHARE = 0.1
+#: Less time than that is not worth to begin: several batches are another
+#: program, which the passes have to make.
+_LEAST = 0.5
+#: Nor are so few batches.
+_SHORT = 64
+#: Calls until layouts are chosen, and one that is timed.
+_CALLS = 7
+
+
+def checked_options(options: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Returns options of a compilation after checks.
+
+    Raises:
+        TypeError: If an option has the wrong type.
+        ValueError: If an option is not known.
+    """
+    Options.read(options)
+    return dict(options or {})
+
+
+class ProgramRunner:
+    """A program of matrices and seeds.
+
+    Args:
+        program (Callable): ``program(A, seeds)``.
+        compile (bool): Whether it is compiled, at the first batch.
+        options (Dict[str, Any]): Options of the compilation.
+        several (bool): Whether it takes one vector of seeds, so that several
+            batches can run together.
+        size (int, optional): How many were found to be fastest.
+    """
+
+    def __init__(
+        self,
+        program: Callable[..., Any],
+        compile: bool,
+        options: Mapping[str, Any],
+        several: bool,
+        size: int | str | None = None,
+    ):
+        self._program = program
+        self._several: SuperBatch | None = None
+        self._seconds: float | None = None
+        chosen = Options.read(options)
+        if compile and several and chosen.super_batch != 1:
+            size = size or chosen.super_batch
+            budget = chosen.memory_budget
+            self._several = SuperBatch(program, size, budget, options)
+            self._program = self._several.alone
+        elif compile:
+            self._program = Compiled(program, options=options)
+
+    def __call__(self, A: Any, runs: Sequence[Run]) -> list[Any]:
+        """Runs it for some batches."""
+        several, out = self._several, []
+        if several is not None and len(runs) > 1:
+            if not self.is_compiled:  # its errors are those of one batch
+                out, runs = [self._alone(A, runs[0])], runs[1:]
+            if not several.reads_module:
+                with rng.program_scope(torch.cat([run.key for run in runs])):
+                    batches = [(A, run.seeds) for run in runs]
+                    return out + several.run_all(batches)
+        return out + [self._alone(A, run) for run in runs]
+
+    def _alone(self, A: Any, run: Run) -> Any:
+        with rng.program_scope(run.key):
+            return self._program(A, run.seeds)
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether it was compiled, or will not be."""
+        program = self._program
+        return not isinstance(program, Compiled) or program.is_compiled
+
+    @property
+    def size(self) -> int:
+        """How many batches it should be given.
+
+        What belongs to a module may change between two batches, as the
+        bandits' weights do: such programs get one.
+        """
+        several = self._several
+        if several is None or several.reads_module:
+            return 1
+        return several.search.best
+
+    @property
+    def found(self) -> int | None:
+        """How many batches were found to be fastest, once that is known."""
+        several = self._several
+        if several is None or not several.search.is_decided:
+            return None
+        return several.search.best
+
+    def search(
+        self,
+        A: Any,
+        seeds: Callable[[], Sequence[Tensor]],
+        num_batches: int,
+    ) -> None:
+        """Goes on to measure how many batches are fastest together.
+
+        Args:
+            A (SparseSample): The graph.
+            seeds (Callable): Returns int64 ``[num_seeds]`` of some batches.
+            num_batches (int): How many a pass has.
+        """
+        several = self._several
+        if several is None or several.search.is_decided:
+            return
+        if num_batches < _SHORT:
+            return
+        keyed = ((ids, rng.make_key(0, 0, i)) for i, ids in enumerate(seeds()))
+        runs = [Run(ids, key) for ids, key in keyed]
+        if self._seconds is None:
+            times = []
+            for i in range(_CALLS):
+                start = time.perf_counter()
+                self._alone(A, runs[i % len(runs)])
+                times.append(time.perf_counter() - start)
+            self._seconds = min(times)
+        allowed = _SHARE * num_batches * self._seconds
+        if several.reads_module or allowed < _LEAST:
+            return
+        end = time.perf_counter() + allowed
+        while not several.search.is_decided and time.perf_counter() < end:
+            some = [runs[i % len(runs)] for i in range(several.size)]
+            with rng.program_scope(torch.cat([run.key for run in some])):
+                several.run([(A, run.seeds) for run in some])

@@ -1,0 +1,248 @@
+"""Ready samplers of subgraphs for PyG's loaders: ShaDow and GraphSAINT."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from typing_extensions import Unpack
+
+from torch_gsample import ops, rng
+from torch_gsample.algorithms.graphsaint import (
+    SaintNorm,
+    saint_norm,
+    saint_walk,
+)
+from torch_gsample.algorithms.shadow import shadow, shadow_ppr
+from torch_gsample.graph_input import GraphData
+from torch_gsample.ops import _check
+from torch_gsample.options import ProgramOptions, checked_names
+from torch_gsample.samplers.arguments import flag
+from torch_gsample.samplers.program.sampler import ProgramSampler
+from torch_gsample.samplers.program.steps import Steps
+from torch_gsample.samplers.seeds import read_nodes
+from torch_gsample.sparse_sample import SparseSample
+
+#: Seed of all draws that estimate a normalisation: it belongs to a graph and
+#: a sampler, whatever the seed of a run is.
+NORM_SEED = 0x5A17
+
+
+class ShaDowSampler(ProgramSampler):
+    r"""Samples a bounded subgraph for each seed of PyG's loaders.
+
+    From `"Decoupling the Depth and Scope of Graph Neural Networks"
+    <https://arxiv.org/abs/2201.07858>`_ (NeurIPS 2021): a model of any depth
+    runs on the edges between the seed and a few nodes around it, which are
+    those that neighbour sampling meets, or those of the highest personalised
+    PageRank.
+
+    Samples are disjoint: their nodes are the seeds, then all others, and
+    ``batch`` says whose subgraph a node is in. A seed that occurs twice has
+    two subgraphs. In link loaders each end of a link has a subgraph, and
+    ``batch`` is the number of the link.
+
+    Args:
+        data (Data): The graph.
+        num_neighbors (List[int], optional): In-neighbours of each node to
+            sample at each hop.
+        ppr (int, optional): Instead of them, the number of nodes around the
+            seed, those of highest personalised PageRank; see
+            :func:`~torch_gsample.algorithms.shadow_ppr`.
+        replace (bool, optional): Whether to sample neighbours with
+            replacement.
+        alpha (float, optional): Of PageRank, the probability to go back to
+            the seed.
+        eps (float, optional): Of PageRank, the remaining residues.
+        **options (optional): As of :class:`ProgramSampler`: ``seed``,
+            ``weight_attr`` (for PageRank), ``share_memory``, ...
+
+    Raises:
+        ValueError: If not one of ``num_neighbors`` and ``ppr`` is given, or
+            the graph is heterogeneous.
+
+    Example:
+        >>> from torch_geometric.data import Data
+        >>> from torch_gsample.loader import NeighborLoader
+        >>> edge_index = torch.tensor([[1, 2, 2], [0, 0, 1]])
+        >>> data = Data(edge_index=edge_index, num_nodes=3)
+        >>> sampler = ShaDowSampler(data, [2], seed=0)
+        >>> batch = next(iter(NeighborLoader(data, sampler=sampler,
+        ...     input_nodes=torch.tensor([0, 1]), batch_size=2)))
+        >>> batch.n_id, batch.batch
+        (tensor([0, 1, 1, 2, 2]), tensor([0, 1, 0, 0, 1]))
+    """
+
+    @checked_names
+    def __init__(
+        self,
+        data: GraphData,
+        num_neighbors: list[int] | None = None,
+        *,
+        ppr: int | None = None,
+        replace: bool = False,
+        alpha: float = 0.15,
+        eps: float = 1e-4,
+        **options: Unpack[ProgramOptions],
+    ):
+        if (num_neighbors is None) == (ppr is None):
+            raise ValueError(
+                f"{self._name}: one of 'num_neighbors' and 'ppr' must be "
+                f'given (got {num_neighbors} and {ppr})'
+            )
+        flag(self._name, 'replace', replace)
+        if ppr is None:
+            super().__init__(
+                data,
+                shadow,
+                num_neighbors,
+                disjoint=True,
+                replace=replace,
+                **options,
+            )
+            return
+        _check.count(self._name, 'ppr', ppr, least=0)
+        super().__init__(
+            data,
+            shadow_ppr,
+            disjoint=True,
+            k=ppr,
+            alpha=alpha,
+            eps=eps,
+            **options,
+        )
+
+
+class SaintSampler(ProgramSampler):
+    r"""Walks from the seeds, and induces the subgraph of all visited nodes.
+
+    From `"GraphSAINT: Graph Sampling Based Inductive Learning Method"
+    <https://arxiv.org/abs/1907.04931>`_ (ICLR 2020). With
+    ``sample_coverage``, batches have the normalisation of the paper,
+    estimated from subgraphs that are sampled beforehand: ``node_norm``
+    :math:`= n / (N C_v)`, with which the loss of each node of a batch is
+    multiplied and summed, and ``edge_norm`` :math:`= C_v / C_{uv}`, with which
+    messages :math:`u \to v` are multiplied. The loaders of
+    :mod:`torch_gsample.loader` write them to the batch.
+
+    The normalisation is that of full batches whose seeds are drawn uniformly:
+    set ``shuffle`` and ``drop_last`` in the loader. It does not depend on
+    ``seed``.
+
+    Args:
+        data (Data): The graph.
+        walk_length (int): Number of steps of each walk.
+        sample_coverage (int, optional): How often a node is in the subgraphs
+            of the estimate, on average; 0 for no normalisation.
+        batch_size (int, optional): Seeds of a batch, needed for the estimate.
+        input_nodes (torch.Tensor, optional): The nodes that seeds are drawn
+            from, for the estimate: indices or a mask, all if not given.
+        **options (optional): As of :class:`ProgramSampler`: ``seed``,
+            ``share_memory``, ...
+
+    Raises:
+        IndexError: If a node of ``input_nodes`` is not in the graph.
+        TypeError: If a number is no integer.
+        ValueError: If a number is out of range, ``batch_size`` is missing, or
+            the graph is heterogeneous.
+
+    Example:
+        >>> from torch_geometric.data import Data
+        >>> from torch_gsample.loader import NeighborLoader
+        >>> edge_index = torch.tensor([[0, 1], [1, 0]])
+        >>> data = Data(edge_index=edge_index, num_nodes=2)
+        >>> sampler = SaintSampler(
+        ...     data, walk_length=1, sample_coverage=10, batch_size=1, seed=0
+        ... )
+        >>> loader = NeighborLoader(data, sampler=sampler, batch_size=1)
+        >>> batch = next(iter(loader))
+        >>> batch.node_norm, batch.edge_norm
+        (tensor([0.5000, 0.5000]), tensor([1., 1.]))
+    """
+
+    #: The normalisation, if there is one.
+    norm: SaintNorm | None = None
+
+    @checked_names
+    def __init__(
+        self,
+        data: GraphData,
+        walk_length: int,
+        sample_coverage: int = 0,
+        *,
+        batch_size: int | None = None,
+        input_nodes: Tensor | None = None,
+        **options: Unpack[ProgramOptions],
+    ):
+        _check.count(self._name, 'walk_length', walk_length)
+        _check.count(self._name, 'sample_coverage', sample_coverage, least=0)
+        super().__init__(data, _saint, walk_length=walk_length, **options)
+        if self.is_hetero:
+            raise ValueError(
+                f"{self._name}: 'data' must be homogeneous (got edge types "
+                f'{list(self.graph.edge_types)})'
+            )
+        matrix = self.matrices[None]
+        _ = matrix.csr  # walks go along edges: not in each worker
+        if sample_coverage > 0:
+            self.norm = self._estimate_norm(
+                sample_coverage, batch_size, input_nodes
+            )
+            self.program_kwargs['node_norm'] = self.norm.node
+        if options.get('share_memory'):
+            matrix.share_memory_()
+            for tensor in self.norm or ():
+                tensor.share_memory_()
+
+    def _estimate_norm(
+        self, coverage: int, batch_size: Any, input_nodes: Tensor | None
+    ) -> SaintNorm:
+        num_nodes = self.graph.counts[None]
+        if batch_size is None:
+            raise ValueError(
+                f"{self._name}: 'sample_coverage' needs 'batch_size', that "
+                'of the loader (got None)'
+            )
+        _check.count(self._name, 'batch_size', batch_size)
+        roots = torch.arange(num_nodes)
+        if input_nodes is not None:
+            roots = read_nodes(
+                self._name, 'input_nodes', input_nodes, num_nodes
+            )
+            if roots.dtype == torch.bool:
+                roots = roots.nonzero().view(-1)
+        if roots.numel() == 0:
+            raise ValueError(
+                f"{self._name}: 'input_nodes' must not be empty to estimate "
+                'a normalisation'
+            )
+        A = self.matrices[None]
+        length = self.program_kwargs['walk_length']
+
+        def draw() -> SparseSample:
+            key, call_id = rng.current_program()
+            chosen = ops.sample_nodes(
+                roots.numel(), batch_size, key=key, call_id=call_id
+            )
+            return saint_walk(A, roots[chosen], length)
+
+        return saint_norm(A, draw, coverage=coverage, seed=NORM_SEED)
+
+    def _steps(self, seeds: dict[Any, Tensor], key: Tensor) -> Steps:
+        out = yield from super()._steps(seeds, key)
+        if self.norm is not None:
+            out.attributes.edge.setdefault(None, {})['edge_norm'] = (
+                self.norm.edge[out.edge]
+            )
+        return out
+
+
+def _saint(
+    A: SparseSample,
+    seeds: Tensor,
+    walk_length: int,
+    node_norm: Tensor | None = None,
+) -> Any:
+    subgraph = saint_walk(A, seeds, walk_length)
+    return (
+        subgraph if node_norm is None else (subgraph, {'node_norm': node_norm})
+    )

@@ -1,0 +1,135 @@
+"""Where the tensors of a matrix are: on a device, pinned, or shared."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from torch_gsample import placement
+from torch_gsample.csc import CSC
+from torch_gsample.list_cache import keep_lists
+from torch_gsample.sparse_sample.parts import M
+
+
+def to(
+    matrix: M,
+    device: torch.device | str | int | torch.dtype | None = None,
+    dtype: torch.dtype | None = None,
+    *,
+    non_blocking: bool = False,
+) -> M:
+    """Returns the matrix on a device, or with values of a dtype.
+
+    Tensors that are there already are shared. Gradients flow to the values.
+
+    Args:
+        device (torch.device or torch.dtype, optional): The device of all
+            tensors; or ``dtype``, as in :meth:`torch.Tensor.to`.
+        dtype (torch.dtype, optional): The dtype of the values.
+        non_blocking (bool, optional): Whether copies between a GPU and pinned
+            memory are asynchronous.
+
+    Example:
+        >>> from torch_gsample import SparseSample
+        >>> A = SparseSample.from_edge_index(torch.tensor([[0, 1], [1, 0]]))
+        >>> A.to('cpu', torch.float64).dtype
+        torch.float64
+    """
+    if isinstance(device, torch.dtype):
+        device, dtype = None, device
+    out = matrix
+    if device is not None:
+        target = torch.device(device)
+        out = _mapped(out, lambda t: t.to(target, non_blocking=non_blocking))
+    if dtype is not None and dtype != out.dtype:
+        value = out.values().to(dtype, non_blocking=non_blocking)
+        out = out._of_value(value)
+    return out
+
+
+def cpu(matrix: M) -> M:
+    """Returns the matrix in memory of the CPU."""
+    return to(matrix, 'cpu')
+
+
+def cuda(
+    matrix: M,
+    device: torch.device | str | int | None = None,
+    *,
+    non_blocking: bool = False,
+) -> M:
+    """Returns the matrix on a GPU: the current one by default."""
+    device = 'cuda' if device is None else device
+    return to(matrix, device, non_blocking=non_blocking)
+
+
+def pin_memory(matrix: M) -> M:
+    """Returns a copy in pinned memory, which is quick to send to a GPU.
+
+    A loader with ``pin_memory=True`` calls it. See :meth:`pin` for matrices
+    that a GPU reads where they are.
+    """
+    return _mapped(matrix, lambda tensor: tensor.pin_memory())
+
+
+def pin(matrix: M, cache_bytes: int = 0) -> M:
+    """Returns the matrix in pinned memory, which GPUs read themselves.
+
+    Memory is registered with CUDA where it is, and stays so as long as
+    the result lives, see :func:`torch_gsample.placement.pin`. Seeds (or
+    other positions) on a GPU then extract, sample and walk there, from
+    the graph where it is: only what they touch crosses the bus. What is
+    computed of the whole matrix is computed by the CPU.
+
+    Args:
+        cache_bytes (int, optional): Memory of the current GPU for the
+            columns of highest in-degree: :func:`ops.sample_neighbors` and
+            :func:`ops.sample_layers`, to which compiled layers are fused,
+            read them there. Columns are visited as often as rows are.
+
+    Raises:
+        RuntimeError: If there is no GPU with a driver.
+        ValueError: If this package was built without CUDA, or
+            ``cache_bytes`` is negative, or set for a matrix that is not
+            square or on a GPU.
+    """
+    if cache_bytes < 0:
+        raise ValueError(
+            f"pin: 'cache_bytes' must not be negative (got {cache_bytes})"
+        )
+    on_cpu = matrix.device.type == 'cpu'
+    if cache_bytes and not (on_cpu and matrix.num_rows == matrix.num_cols):
+        raise ValueError(
+            "pin: 'cache_bytes' needs a square matrix on the CPU (got "
+            f'shape {list(matrix.shape)} on {matrix.device})'
+        )
+    out = _mapped(matrix, placement.pin)
+    if cache_bytes:
+        keep_lists(out.csc.indptr, out.csc.indices, cache_bytes)
+    return out
+
+
+def share_memory_(matrix: M) -> M:
+    """Moves all of its tensors to shared memory."""
+    _mapped(matrix, Tensor.share_memory_)
+    return matrix
+
+
+def _mapped(matrix: M, function: Callable[[Tensor], Tensor]) -> M:
+    """The matrix of what a function makes of each tensor."""
+
+    def layout(part: CSC | None) -> CSC | None:
+        return None if part is None else part.map(function)
+
+    def each(tensor: Tensor | None) -> Tensor | None:
+        return None if tensor is None else function(tensor)
+
+    return type(matrix)(
+        layout(matrix._csc),
+        layout(matrix._csr),
+        matrix.shape,
+        each(matrix.value),
+        each(matrix._edge_id),
+        each(matrix.row_ids),
+        each(matrix.col_ids),
+    )

@@ -1,0 +1,222 @@
+"""What a vertex program sees: a vertex, its neighbours and its edges."""
+
+import builtins
+import functools
+import linecache
+import operator
+import types
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import torch
+
+from torch_gsample.codegen.expression import constant
+from torch_gsample.codegen.unit import (
+    DESTINATION,
+    EDGE,
+    PARAMETER,
+    SOURCE,
+)
+from torch_gsample.vertex.frontend.trace import (
+    RELATION,
+    Given,
+    Signature,
+    Tracer,
+)
+from torch_gsample.vertex.frontend.values import Unsupported, Value, call
+
+
+class Neighbor:
+    """An in-neighbour: its attributes are features of sources."""
+
+    def __init__(self, tracer: Tracer):
+        self._tracer = tracer
+
+    def __getattr__(self, name: str) -> Value:
+        if name.startswith('__'):
+            raise AttributeError(name)
+        return self._tracer.feature(name, SOURCE)
+
+
+class InEdge:
+    """An in-edge: ``src``, ``dst``, and features of edges."""
+
+    def __init__(self, tracer: Tracer, vertex: 'Vertex'):
+        self._tracer = tracer
+        self.src, self.dst = Neighbor(tracer), vertex
+
+    def __getattr__(self, name: str) -> Value:
+        if name.startswith('__'):
+            raise AttributeError(name)
+        return self._tracer.feature(name, EDGE)
+
+
+class _Each:
+    """Yields the one symbol that stands for all."""
+
+    def __init__(self, tracer: Tracer, item: Any):
+        self._tracer, self._item = tracer, item
+
+    def __iter__(self) -> Iterator[Any]:
+        if self._tracer.group not in (None, self):
+            raise Unsupported(
+                'inside by_type, only the edges of the type can be aggregated'
+            )
+        self._tracer.iterations += 1
+        yield self._item
+
+    def __len__(self) -> int:
+        raise Unsupported(
+            'the number of neighbours is not known: write sum(1.0 for u in '
+            'v.innbs)'
+        )
+
+
+class InEdges(_Each):
+    """The in-edges of the vertex; ``by_type`` are those of each type."""
+
+    @property
+    def by_type(self) -> Iterator['EdgesOfType']:
+        """Groups of the edges of one type."""
+        group = EdgesOfType(self._tracer, self._item)
+        self._tracer.group = group
+        self._tracer.iterations += 1
+        yield group
+        self._tracer.group = None
+
+
+class EdgesOfType(_Each):
+    """The in-edges of one type."""
+
+    @property
+    def type(self) -> Value:
+        """Their type, an index of parameters."""
+        tracer = self._tracer
+        key = 'type', RELATION
+        if key not in tracer._known:
+            tracer._known[key] = tracer.add(
+                'type', RELATION, (), torch.int64, Given('type')
+            )
+        return tracer._known[key]
+
+
+class Vertex:
+    """The vertex at which a program computes.
+
+    Its attributes are features of destinations; ``innbs`` are its
+    in-neighbours and ``inedges`` its in-edges.
+    """
+
+    def __init__(self, tracer: Tracer):
+        self._tracer = tracer
+        self.innbs = _Each(tracer, Neighbor(tracer))
+        self.inedges = InEdges(tracer, InEdge(tracer, self))
+
+    def __getattr__(self, name: str) -> Value:
+        if name.startswith('__'):
+            raise AttributeError(name)
+        return self._tracer.feature(name, DESTINATION)
+
+
+def _aggregation(tracer: Tracer, name: str) -> Callable[..., Any]:
+    """Returns what takes the place of ``sum``, ``max``, ``min`` or mean."""
+    original = getattr(builtins, name, None)
+
+    def aggregate(*args: Any, **kwargs: Any) -> Any:
+        if len(args) > 1 and any(isinstance(x, Value) for x in args):
+            return _pairwise(name, args)
+        if len(args) != 1 or kwargs or not isinstance(args[0], Iterable):
+            return original(*args, **kwargs)  # type: ignore
+        before = tracer.iterations
+        items = list(args[0])
+        if len(items) != 1:
+            if any(isinstance(x, Value) for x in items):
+                return _pairwise(name, items)
+            return original(items)  # type: ignore
+        [item] = items
+        edges = isinstance(item, Value) and item.kind in (
+            *(SOURCE, EDGE, RELATION),
+        )
+        if not edges and tracer.iterations == before:
+            raise Unsupported(
+                f'{name} of a list whose element is no value of edges: write '
+                f'the comprehension inside {name}(...)'
+            )
+        if not isinstance(item, Value):
+            dtypes = [x.dtype for x in tracer.signature.values()]
+            dtype = next((d for d in dtypes if d.is_floating_point), None)
+            if dtype is None:
+                raise Unsupported(
+                    f'{name} of numbers, where no features say their dtype'
+                )
+            item = Value(tracer, constant(item, dtype), PARAMETER, ())
+        return tracer.aggregate(name, item)
+
+    return aggregate
+
+
+def _pairwise(name: str, items: Iterable[Any]) -> Any:
+    functions = {
+        'sum': operator.add,
+        'max': lambda x, y: call('maximum', (x, y), {}),
+        'min': lambda x, y: call('minimum', (x, y), {}),
+    }
+    if name not in functions:
+        raise Unsupported(f'{name} of several values: add them and divide')
+    return functools.reduce(functions[name], items)
+
+
+def trace(
+    function: Callable[..., Any], signature: Signature, names: list[str]
+) -> tuple[Tracer, list[Value]]:
+    """Runs a vertex program on symbols.
+
+    Args:
+        function (Callable): The program.
+        signature (Mapping): The features that are given.
+        names (List[str]): The parameters that it takes.
+
+    Returns:
+        Tuple[Tracer, List[Value]]: What was recorded, and what it returns.
+
+    Raises:
+        ValueError: If it does what programs cannot; names the line.
+    """
+    tracer = Tracer(signature)
+    aggregations = {
+        name: _aggregation(tracer, name)
+        for name in ('sum', 'max', 'min', 'mean')
+    }
+    traced = types.FunctionType(
+        function.__code__,
+        {**function.__globals__, **aggregations},
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
+    try:
+        values = {name: tracer.feature(name, PARAMETER) for name in names}
+        result = traced(Vertex(tracer), **values)
+        results = list(result) if isinstance(result, tuple) else [result]
+        for item in results:
+            if not isinstance(item, Value) or item.kind != DESTINATION:
+                kind = getattr(item, 'kind', type(item).__name__)
+                raise Unsupported(
+                    f'a program must return values of the vertex (got one of '
+                    f'type {kind}): aggregate those of edges'
+                )
+    except Unsupported as error:
+        raise ValueError(_located(function, error)) from error
+    return tracer, results
+
+
+def _located(function: Callable[..., Any], error: Unsupported) -> str:
+    """Says in which line of a function an error arose."""
+    code, line = function.__code__, function.__code__.co_firstlineno
+    frame = error.__traceback__
+    while frame is not None:
+        if frame.tb_frame.f_code.co_filename == code.co_filename:
+            line = frame.tb_lineno
+        frame = frame.tb_next
+    text = linecache.getline(code.co_filename, line).strip()
+    return f'{function.__name__}: line {line}, {text!r}: {error}'

@@ -1,0 +1,299 @@
+"""Records what a vertex program computes when it is run on symbols."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torch_gsample.codegen.expression import (
+    Expression,
+    apply,
+    constant,
+    operand,
+)
+from torch_gsample.codegen.unit import (
+    DESTINATION,
+    EDGE,
+    PARAMETER,
+    SOURCE,
+    operands_of,
+)
+from torch_gsample.vertex.frontend.precision import kernel_dtype
+from torch_gsample.vertex.frontend.values import (
+    Axis,
+    Dims,
+    Unsupported,
+    Value,
+    shape_of,
+)
+
+#: The graph type of a vertex's edges of one type, between edge and vertex.
+RELATION = 'T'
+
+#: The operand that the graph gives.
+DEGREE = 'in-degree'
+
+
+@dataclass(frozen=True)
+class Given:
+    """A tensor that the caller gives, or one that the function holds."""
+
+    name: str
+    tensor: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class Degree:
+    """The number of edges that are aggregated."""
+
+
+@dataclass(frozen=True)
+class Product:
+    """A dense projection, which torch computes where its operand lives."""
+
+    x: Value
+    weight: Value
+    transposed: bool
+    by_type: bool
+
+
+@dataclass(frozen=True)
+class Nested:
+    """An aggregation of one of two levels: edges of a type, or types."""
+
+    op: str
+    body: Value
+
+
+Origin = Given | Degree | Product | Nested
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A tensor of a program.
+
+    Args:
+        name (str): What it is called.
+        kind (str): Its graph type.
+        dims (Tuple[Axis, ...]): Its dimensions.
+        dtype (torch.dtype): Its dtype.
+        origin (Origin): Where it comes from.
+    """
+
+    name: str
+    kind: str
+    dims: Dims
+    dtype: torch.dtype
+    origin: Origin
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The shape and dtype of features, without their first dimension."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+
+
+#: Features by name and graph type.
+Signature = Mapping[tuple[str, str], Shape]
+
+
+class Tracer:
+    """Records the operations of a vertex program.
+
+    Args:
+        signature (Mapping): The features that are given.
+    """
+
+    def __init__(self, signature: Signature):
+        self.signature = signature
+        self.operands: list[Operand] = []
+        self.axes: list[Axis] = []
+        self.iterations = 0
+        self._known: dict[Any, Value] = {}
+
+    def feature(self, name: str, kind: str) -> Value:
+        """Returns features of a name."""
+        key = name, kind
+        if key not in self._known:
+            given = self.signature.get(key)
+            if given is None:
+                names = sorted({n for n, k in self.signature if k == kind})
+                raise Unsupported(
+                    f'no features {name!r} are given to '
+                    f'{_WHERE[kind]} (given: {", ".join(names) or "none"})'
+                )
+            if not given.dtype.is_floating_point:
+                raise Unsupported(
+                    f'features {name!r} must be floating-point (got '
+                    f'{given.dtype})'
+                )
+            self._known[key] = self._add(
+                name, kind, given.shape, given.dtype, Given(name)
+            )
+        return self._known[key]
+
+    def captured(self, tensor: Tensor) -> Value:
+        """Returns a parameter that the function holds."""
+        if not isinstance(tensor, torch.nn.Parameter):
+            raise Unsupported(
+                'a tensor of the surroundings is used: give it to the '
+                'program by name'
+            )
+        key = id(tensor)
+        if key not in self._known:
+            name = f'parameter{len(self.operands)}'
+            self._known[key] = self._add(
+                name,
+                PARAMETER,
+                tuple(tensor.shape),
+                kernel_dtype(tensor.dtype),
+                Given(name, tensor),
+            )
+        return self._known[key]
+
+    def _add(
+        self,
+        name: str,
+        kind: str,
+        shape: Iterable[int],
+        dtype: torch.dtype,
+        origin: Origin,
+    ) -> Value:
+        dims = tuple(None if n == 1 else self.axis(n) for n in shape)
+        return self.add(name, kind, dims, dtype, origin)
+
+    def add(
+        self,
+        name: str,
+        kind: str,
+        dims: Dims,
+        dtype: torch.dtype,
+        origin: Origin,
+    ) -> Value:
+        """Adds a tensor to the program."""
+        number = len(self.operands)
+        self.operands.append(Operand(name, kind, dims, dtype, origin))
+        return Value(self, operand(number, dtype), kind, dims)
+
+    def axis(self, size: int) -> Axis:
+        """Returns a new dimension."""
+        self.axes.append(Axis(size))
+        return self.axes[-1]
+
+    def sum_axis(self, x: Expression, axis: Axis) -> Expression:
+        """Returns the sum along a dimension."""
+        number = self.axes.index(axis)
+        return Expression('sum_axis', x.dtype, (x,), number)
+
+    def select(self, x: Value, index: Value) -> Value:
+        """Returns the parameters of the type of some edges."""
+        given = self.operands[int(index.expr.value or 0)].origin
+        if x.kind != PARAMETER or given != Given('type'):
+            raise Unsupported(
+                'features can be indexed by the type of edges only: '
+                'weight[es.type] for es in v.inedges.by_type'
+            )
+        if x.expr.op != 'operand' or not x.dims:
+            raise Unsupported('only parameters can be indexed by a type')
+        dims = tuple(None if a is None else self.axis(a.size) for a in x.dims)
+        origin = Product(index, x, False, True)
+        return self.add(
+            f'{self._name(x)}[type]', RELATION, dims[1:], x.dtype, origin
+        )
+
+    def product(
+        self, x: Value, weight: Value, transposed: bool = False
+    ) -> Value:
+        """Records a product with a matrix of parameters."""
+        by_type = weight.kind == RELATION
+        if weight.kind not in (PARAMETER, RELATION) or len(weight.dims) != 2:
+            raise Unsupported(
+                'the right side of a product must be a matrix of parameters'
+            )
+        if by_type:
+            origin = self.operands[int(weight.expr.value or 0)].origin
+            assert isinstance(origin, Product)
+            if x.kind != RELATION:
+                raise Unsupported(
+                    'a product with the weight of a type needs the edges of '
+                    'a type to be aggregated first'
+                )
+            weight = origin.weight
+        rows, cols = shape_of(weight.dims)[-2:]
+        if transposed:
+            rows, cols = cols, rows
+        if len(x.dims) < 1 or x.shape[-1] != rows:
+            raise Unsupported(
+                f'features of shape {list(x.shape)} and a matrix '
+                f'[{rows}, {cols}] do not go together'
+            )
+        if x.dtype != weight.dtype:
+            raise Unsupported(
+                f'operands must have one dtype (they have {x.dtype} and '
+                f'{weight.dtype})'
+            )
+        dims = tuple(
+            None if a is None else self.axis(a.size) for a in x.dims[:-1]
+        )
+        last = None if cols == 1 else self.axis(cols)
+        name = f'{self._name(x)} @ {self._name(weight)}'
+        origin = Product(x, weight, transposed, by_type)
+        return self.add(name, x.kind, (*dims, last), x.dtype, origin)
+
+    def _name(self, x: Value) -> str:
+        if x.expr.op == 'operand':
+            return self.operands[int(x.expr.value or 0)].name
+        return x.expr.op
+
+    def aggregate(self, op: str, body: Value) -> Value:
+        """Records an aggregation of edges, edges of a type, or types."""
+        if op == 'mean' and body.kind != RELATION and self.group is None:
+            total = self.aggregate('sum', body)
+            # A vertex without edges has 0.
+            count = self.degree(body.dtype)
+            one = constant(1, body.dtype)
+            below = apply('clamp_min', count.expr, one)
+            expr = apply('div', total.expr, below)
+            return Value(self, expr, total.kind, total.dims)
+        if body.kind == RELATION:
+            return self._nested(op, DESTINATION, body)
+        numbers = operands_of([body.expr])
+        if RELATION in {self.operands[n].kind for n in numbers}:
+            raise Unsupported(
+                'values of a type go with those of types and parameters only, '
+                'until they are aggregated'
+            )
+        if self.group is not None:
+            return self._nested(op, RELATION, body)
+        expr = apply(f'{op}_in', body.expr)
+        return Value(self, expr, DESTINATION, body.dims)
+
+    #: The edges of a type that the function is in.
+    group: Any = None
+
+    def _nested(self, op: str, kind: str, body: Value) -> Value:
+        dims = tuple(
+            None if a is None else self.axis(a.size) for a in body.dims
+        )
+        name = f'{op} of {"types" if kind == DESTINATION else "a type"}'
+        return self.add(name, kind, dims, body.dtype, Nested(op, body))
+
+    def degree(self, dtype: torch.dtype) -> Value:
+        """Returns how many edges are aggregated."""
+        key = 'degree', dtype
+        if key not in self._known:
+            value = self.add(DEGREE, DESTINATION, (), dtype, Degree())
+            self._known[key] = value
+        return self._known[key]
+
+
+_WHERE = {
+    SOURCE: 'sources',
+    DESTINATION: 'the vertex',
+    EDGE: 'edges',
+    PARAMETER: 'the program',
+}

@@ -1,0 +1,120 @@
+"""The gradient of fused units, as what autograd calls.
+
+Memory goes as soon as nothing reads it: saved tensors before the last kernel
+runs, gradients of the same operand into the first of them.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torch_gsample.ops._gradient import register_gradient
+from torch_gsample.vertex.kernels.operator import fused_units, rows_of
+from torch_gsample.vertex.plan.differentiate import Backward
+
+
+def _save(ctx: Any, inputs: Any, output: Any) -> None:
+    unit, graph, types, *ctx.edges, operands = inputs
+    ctx.fused = fused_units[unit]
+    ctx.count = len(graph), len(operands)
+    ctx.shapes = [x.shape for x in operands]
+    # Where an operand was given before: of both ends, for example.
+    ctx.first = [
+        next(j for j, y in enumerate(operands) if y is x) for x in operands
+    ]
+    ctx.set_materialize_grads(False)  # of what gradients need, there is none
+    backward = ctx.fused.backward
+    kept: list[Tensor | None] = []
+    if backward is not None:
+        read = backward.read
+        given = zip(ctx.fused.given, operands, strict=True)
+        kept = [x if number in read else None for number, x in given]
+        kept += [None if i is None else output[i] for i in backward.saved]
+    ctx.save_for_backward(types, *graph, *kept)
+
+
+def _backward(ctx: Any, grads: Sequence[Tensor | None]) -> Any:
+    backward = ctx.fused.backward
+    if backward is None:
+        names = ' or '.join(sorted(ctx.fused.names)) or 'vertex_unit'
+        raise NotImplementedError(
+            f'{names}: gradients of gradients are not supported; '
+            f'differentiate once, without create_graph=True'
+        )
+    graphs, count = ctx.count
+    if all(grad is None for grad in grads[: backward.num_results]):
+        return None, [None] * graphs, None, None, None, None, [None] * count
+    types, *saved = ctx.saved_tensors
+    if hasattr(ctx, 'maybe_clear_saved_tensors'):
+        ctx.maybe_clear_saved_tensors()  # the last user frees their memory
+    graph, kept = saved[:graphs], saved[graphs:]
+    del saved
+    known = _known(ctx, kept, grads)
+    del kept, grads
+    outputs: list[list[Tensor]] = []
+    for i, (part, numbers) in enumerate(backward.parts):
+        found: list[Tensor] = []
+        if part is not None:
+            found = torch.ops.gsample.vertex_unit(
+                part.number,
+                graph,
+                types,
+                *ctx.edges,
+                [known[numbers[j]] for j in part.given],
+            )
+        if i == 0:
+            place = len(ctx.fused.unit.leaves) + len(backward.plan.saved)
+            place += backward.num_results
+            later = set(backward.parts[1][1])
+            known = {n: x for n, x in known.items() if n in later}
+            known.update(enumerate(found[backward.plan.given :], place))
+            del found[backward.plan.given :]
+        outputs.append(found)
+    del known
+    total = _gradients(ctx, backward.plan, outputs)
+    return None, [None] * graphs, None, None, None, None, total
+
+
+def _known(
+    ctx: Any, kept: Sequence[Tensor | None], grads: Sequence[Tensor | None]
+) -> dict[int, Tensor]:
+    """Returns what the first unit of gradients reads, by its numbers."""
+    unit, backward = ctx.fused.unit, ctx.fused.backward
+    count = len(ctx.shapes)
+    found = dict(zip(ctx.fused.given, kept[:count], strict=True))
+    place = len(unit.leaves)
+    found.update(enumerate(kept[count:], place))
+    place += len(backward.plan.saved)
+    sizes, _, level = ctx.edges
+    rows = rows_of(sizes, level)
+    for i, output in enumerate(unit.outputs[: backward.num_results]):
+        grad = grads[i]
+        if grad is None:
+            shape = rows[output.kind], unit.width(output.axes)
+            like = next(x for x in grads if x is not None)
+            grad = like.new_zeros(shape, dtype=unit.dtype)
+        found[place + i] = grad
+    return {number: x for number, x in found.items() if x is not None}
+
+
+def _gradients(
+    ctx: Any, plan: Backward, outputs: list[list[Tensor]]
+) -> list[Tensor | None]:
+    """Puts the gradients of operands together."""
+    place = {number: i for i, number in enumerate(ctx.fused.given)}
+    found: list[Tensor | None] = [None] * len(ctx.shapes)
+    for part in plan.gradients:
+        value = outputs[part.unit][part.output]
+        i = ctx.first[place[part.operand]]
+        if part.is_total:
+            value = value.sum(0)
+        if value.shape != ctx.shapes[i]:  # autograd adds in place to no view
+            value = value.reshape(ctx.shapes[i])
+        known = found[i]
+        found[i] = value if known is None else known.add_(value)
+    return found
+
+
+register_gradient('vertex_unit', _backward, _save)

@@ -1,0 +1,250 @@
+"""The layouts of a graph that kernels run over, cached with the graph."""
+
+import weakref
+from collections.abc import Sequence
+from dataclasses import replace
+from enum import IntEnum
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torch_gsample.adjacency import read_adjacency
+from torch_gsample.csc import CSC
+from torch_gsample.snapshot import Snapshot, add_keeper
+from torch_gsample.sparse_sample import SparseSample
+
+
+class Loops(IntEnum):
+    """What is done with edges from a vertex to itself."""
+
+    KEEP = 0
+    REMOVE = 1
+    #: Removed, then one for each vertex: edge row ``num_edges + v``.
+    REPLACE = 2
+
+
+class Layout(CSC):
+    """The edges of each vertex, and the order in which kernels take vertices.
+
+    ``edge_id`` is the row of an edge in edge features.
+    """
+
+    @classmethod
+    def of(cls, csc: CSC) -> 'Layout':
+        """Returns the layout of columns, in one dtype."""
+        dtype = csc.indptr.dtype  # as wide as any
+        edge_id = None if csc.edge_id is None else csc.edge_id.to(dtype)
+        indices = csc.indices.to(dtype)
+        return cls(csc.indptr, indices, csc.num_rows, edge_id, checked=True)
+
+    @cached_property
+    def order(self) -> Tensor | None:
+        """Vertices by descending degree, if that pays.
+
+        Degrees count by powers of two: vertices of a class stay in their
+        order, as neighbours in numbers are often neighbours in the graph.
+        """
+        if self.num_edges < _SMALL:
+            return None
+        classes = (self.degree() + 1).to(torch.float32).log2().to(torch.int8)
+        order = torch.argsort(classes, descending=True, stable=True)
+        return order.to(self.indptr.dtype)
+
+    def degree(self, dtype: torch.dtype | None = None) -> Tensor:
+        """Returns the number of edges of each vertex, computed once."""
+        if dtype not in self._degrees:
+            self._degrees[dtype] = super().degree(dtype)
+        return self._degrees[dtype]
+
+    @cached_property
+    def _degrees(self) -> dict[torch.dtype | None, Tensor]:
+        return {}
+
+    def scatter(self, value: Tensor, num_rows: int) -> Tensor:
+        """Returns values of its edges in the rows of edge features."""
+        if self.edge_id is None:
+            return value
+        out = value.new_zeros((num_rows, *value.shape[1:]))
+        return out.index_copy(0, self.edge_id.long(), value)
+
+
+#: Edges of a graph that one thread works through.
+_SMALL = 1 << 15
+
+
+class Layouts:
+    """The edges of a call in the layouts of both directions.
+
+    No :class:`~torch_gsample.Graph`: sources and destinations are numbered
+    by themselves, and there may be rows of edge features without an edge.
+
+    Args:
+        incoming (Layout): The in-edges of destinations.
+        num_edges (int): Rows of edge features.
+    """
+
+    def __init__(self, incoming: Layout, num_edges: int):
+        self.incoming, self.num_edges = incoming, num_edges
+        #: What was made of the last types of edges, by what makes it.
+        self.by_type: dict[Any, Any] = {}
+
+    @property
+    def num_sources(self) -> int:
+        """Number of vertices that edges come from."""
+        return self.incoming.num_rows
+
+    @property
+    def num_destinations(self) -> int:
+        """Number of vertices that edges go to."""
+        return self.incoming.indptr.numel() - 1
+
+    @cached_property
+    def outgoing(self) -> Layout:
+        """The out-edges of sources."""
+        return Layout.of(self.incoming.transpose())
+
+
+def read_graph(graph: Any) -> tuple[list[Tensor], tuple[int, int] | None]:
+    """Returns the tensors of a graph, and its size if it says it.
+
+    Args:
+        graph (Any): A ``SparseSample``, or what
+            :func:`~torch_gsample.adjacency.read_adjacency` reads: rows of
+            matrices are destinations, as in PyG's ``adj_t``.
+
+    Returns:
+        Tuple[List[torch.Tensor], Tuple[int, int], optional]: ``[edge_index]``
+        or ``[indptr, indices, edge_id]``, and the numbers of sources and
+        destinations.
+
+    Raises:
+        TypeError: If it is no graph.
+        ValueError: If it has another shape.
+    """
+    if isinstance(graph, SparseSample):
+        columns, shape = graph.csc, graph.shape
+        tensors = [columns.indptr, columns.indices, columns.edge_id]
+        return [t for t in tensors if t is not None], shape
+    edges = read_adjacency('vertex_program', 'graph', graph, transposed=True)
+    if edges.layout == 'csc':
+        tensors = [edges.col, edges.row, edges.edge_id]
+        return [t for t in tensors if t is not None], edges.shape
+    if isinstance(graph, Tensor) and graph.layout == torch.strided:
+        as_tensor = getattr(graph, 'as_tensor', None)  # of an EdgeIndex
+        return [graph if as_tensor is None else as_tensor()], edges.shape
+    return [edges.edge_index()], edges.shape
+
+
+class _Cache:
+    """Graphs by the tensors that they were made of.
+
+    A graph goes with its tensors, and is made again when they changed, as far
+    as a :class:`~torch_gsample.snapshot.Snapshot` notices.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple, tuple[Snapshot, dict[tuple, Layouts]]] = {}
+
+    def of(self, tensors: Sequence[Tensor]) -> dict[tuple, Layouts]:
+        """Returns what is known of some tensors."""
+        key = tuple(map(id, tensors))
+        if any(tensor.is_inference() for tensor in tensors):
+            return {}  # these have no version
+        found = self._known.get(key)
+        if found is None:
+            for tensor in tensors:
+                weakref.finalize(tensor, self._known.pop, key, None)
+        if found is None or not found[0].holds(tensors):
+            found = self._known[key] = Snapshot(tensors), {}
+        return found[1]
+
+    def forget(self) -> None:
+        """Drops all graphs."""
+        for _, graphs in list(self._known.values()):
+            graphs.clear()
+
+
+_cache = add_keeper(_Cache())
+
+
+def layouts_of(
+    tensors: Sequence[Tensor],
+    num_sources: int,
+    num_destinations: int,
+    loops: Loops = Loops.KEEP,
+) -> Layouts:
+    """Returns a graph, made once of its tensors.
+
+    Args:
+        tensors (Sequence[torch.Tensor]): Of :func:`read_graph`.
+        num_sources (int): Number of sources.
+        num_destinations (int): Number of destinations.
+        loops (Loops, optional): What is done with loops.
+
+    Raises:
+        IndexError: If a vertex is out of range.
+        ValueError: If pointers are malformed.
+    """
+    known = _cache.of(tensors)
+    key = num_sources, num_destinations, loops
+    graph = known.get(key)
+    if graph is None:
+        graph = _make(tensors, num_sources, num_destinations, loops)
+        known[key] = graph
+    return graph
+
+
+def _make(
+    tensors: Sequence[Tensor], num_sources: int, num_dst: int, loops: Loops
+) -> Layouts:
+    edge_id: Tensor | None
+    if len(tensors) > 1:
+        indptr, indices = tensors[:2]
+        edge_id = tensors[2] if len(tensors) > 2 else None
+        csc = CSC.from_compressed(
+            indptr, indices, num_sources, num_dst, edge_id=edge_id
+        )
+        num_edges = indices.numel()
+        if loops == Loops.KEEP:
+            return Layouts(Layout.of(csc), num_edges)
+        row, col = csc.indices.long(), csc.col().long()
+    else:
+        (row, col), edge_id = tensors[0], None
+        num_edges = row.numel()
+    if loops != Loops.KEEP:
+        row, col = _narrow(row, col, num_sources, num_dst)
+        kept = (row != col).nonzero().view(-1)
+        row, col = row[kept], col[kept]
+        edge_id = kept if edge_id is None else edge_id.long()[kept]
+        del kept
+    if loops == Loops.REPLACE:
+        vertices = torch.arange(
+            min(num_sources, num_dst), dtype=row.dtype, device=row.device
+        )
+        row, col = torch.cat([row, vertices]), torch.cat([col, vertices])
+        assert edge_id is not None
+        edge_id = torch.cat([edge_id, num_edges + vertices.long()])
+        num_edges += vertices.numel()
+    csc = CSC.from_coo(row, col, num_sources, num_dst)
+    if edge_id is not None:
+        csc = replace(csc, edge_id=csc.in_columns(edge_id))
+    return Layouts(Layout.of(csc), num_edges)
+
+
+def _narrow(
+    row: Tensor, col: Tensor, num_sources: int, num_dst: int
+) -> tuple[Tensor, Tensor]:
+    """Returns ends of edges as int32, if all are vertices and can be.
+
+    Half the memory is taken while a layout is made. What is out of range stays
+    so, for the error that names it.
+    """
+    for index, size in ((row, num_sources), (col, num_dst)):
+        if index.dtype == torch.int32 or not index.numel():
+            return row, col
+        low, high = (int(x) for x in index.aminmax())
+        if low < 0 or high >= min(size, torch.iinfo(torch.int32).max):
+            return row, col
+    return row.int(), col.int()

@@ -1,0 +1,335 @@
+"""Fused units as one operator, with a fake kernel and a gradient."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from weakref import WeakValueDictionary
+
+import torch
+from torch import Tensor
+
+from torch_gsample import ops
+from torch_gsample.codegen.cpp import (
+    cpp_source,
+    unit_number,
+)
+from torch_gsample.codegen.evaluate import evaluate
+from torch_gsample.codegen.expression import Expression
+from torch_gsample.codegen.kernel import load_unit
+from torch_gsample.codegen.loaded import Loaded
+from torch_gsample.codegen.run_cuda import run_vertex_unit
+from torch_gsample.codegen.unit import (
+    DESTINATION,
+    EDGE,
+    Output,
+    Types,
+    Unit,
+    ordered,
+    unit_of,
+)
+from torch_gsample.vertex.frontend.trace import DEGREE
+from torch_gsample.vertex.kernels.ends import GraphEnds
+from torch_gsample.vertex.kernels.layouts import Layout, Layouts, Loops
+from torch_gsample.vertex.kernels.relations import (
+    Level,
+    layouts_at,
+    level_sizes,
+)
+from torch_gsample.vertex.plan.differentiate import Backward, differentiate
+
+
+class Fused:
+    """A unit that runs as an operator.
+
+    Args:
+        unit (Unit): The unit.
+        backward (Gradients, optional): What computes its gradients.
+    """
+
+    def __init__(self, unit: Unit, backward: 'Gradients | None' = None):
+        self.unit, self.backward = unit, backward
+        wanted = None if backward is None else backward.wanted
+        #: The operands that are not of the graph.
+        self.given = [
+            i for i, leaf in enumerate(unit.leaves) if leaf.name != DEGREE
+        ]
+        #: The programs that it is part of.
+        self.names: set[str] = set()
+        self.number = unit_number(unit, wanted)
+        #: What gives some gradients, by the operands that want them.
+        self.variants: dict[tuple[int, ...], Fused] = {}
+        self._units: dict[torch.dtype, Unit] = {}
+        self._kernels: dict[torch.dtype, Loaded | None] = {}
+
+    def source(self, index: torch.dtype = torch.int32) -> str:
+        """Returns its C++ source."""
+        return cpp_source(replace(self.unit, index=index))
+
+    def run(self, graph: Layouts, operands: Sequence[Tensor]) -> list[Tensor]:
+        """Computes the outputs, ``[rows, width]`` each."""
+        if graph.incoming.indptr.is_cuda:
+            return self.run_on_gpu(graph, operands)
+        layout, tensors = self._inputs(graph, operands)
+        kernel = self._loaded(layout.indptr.dtype)
+        if kernel is None:
+            return self._evaluated(graph, tensors)
+        return ops.kernels.run_kernel(
+            kernel.number,
+            [tensors[i] for i in range(len(self.unit.leaves))],
+            (layout.indptr, layout.indices, layout.edge_id, layout.order),
+            *(layout.num_rows, graph.num_edges),
+        )
+
+    def _loaded(self, index: torch.dtype) -> Loaded | None:
+        """Compiles and loads the unit once; nothing if it cannot be."""
+        if index not in self._kernels:
+            self._kernels[index] = load_unit(self._indexed(index))
+        return self._kernels[index]
+
+    def _indexed(self, index: torch.dtype) -> Unit:
+        """Returns the unit over a graph of some dtype."""
+        if index not in self._units:
+            self._units[index] = replace(self.unit, index=index)
+        return self._units[index]
+
+    def run_on_gpu(
+        self, graph: Layouts, operands: Sequence[Tensor]
+    ) -> list[Tensor]:
+        """Does so where the graph is on a GPU."""
+        layout, tensors = self._inputs(graph, operands)
+        out = run_vertex_unit(
+            self._indexed(layout.indptr.dtype),
+            (layout.indptr, layout.indices, layout.edge_id, layout.order),
+            layout.num_rows,
+            graph.num_edges,
+            [tensors[i] for i in range(len(self.unit.leaves))],
+        )
+        return self._evaluated(graph, tensors) if out is None else out
+
+    def _inputs(
+        self, graph: Layouts, operands: Sequence[Tensor]
+    ) -> tuple[Layout, dict[int, Tensor]]:
+        """Returns the edges that the unit runs over, and all operands."""
+        layout = graph.incoming
+        if self.unit.center != DESTINATION:
+            layout = graph.outgoing
+        tensors = dict(zip(self.given, operands, strict=True))
+        for i, leaf in enumerate(self.unit.leaves):
+            if leaf.name == DEGREE:
+                tensors[i] = graph.incoming.degree(leaf.dtype)
+        return layout, tensors
+
+    def _evaluated(
+        self, graph: Layouts, tensors: dict[int, Tensor]
+    ) -> list[Tensor]:
+        unit = self.unit
+        rows = {DESTINATION: graph.num_destinations, EDGE: graph.num_edges}
+        types, ends = Types(unit.leaves), GraphEnds(graph)
+        roots = [output.root for output in unit.outputs]
+        found = evaluate(roots, types, unit.sizes, tensors, ends)
+        out = []
+        for value, output in zip(found, unit.outputs, strict=True):
+            shape = [
+                size if axis in output.axes else 1
+                for axis, size in enumerate(unit.sizes)
+            ]
+            count = rows.get(output.kind, graph.num_sources)
+            if output.kind == EDGE:
+                value = value.expand(graph.incoming.indices.numel(), *shape)
+                value = graph.incoming.scatter(value, count)
+            value = value.expand(count, *shape)
+            out.append(value.reshape(count, -1).contiguous())
+        return out
+
+    def fake(self, rows: dict[str, Any], like: Tensor) -> list[Tensor]:
+        """Returns outputs without values."""
+        return [
+            like.new_empty(
+                (rows[output.kind], self.unit.width(output.axes)),
+                dtype=self.unit.dtype,
+            )
+            for output in self.unit.outputs
+        ]
+
+
+#: The units that are in use, by numbers that are made of their content.
+fused_units: WeakValueDictionary[int, Fused] = WeakValueDictionary()
+
+
+def fused(unit: Unit, backward: 'Gradients | None' = None) -> Fused:
+    """Returns a unit as an operator; equal ones are one.
+
+    Args:
+        unit (Unit): The unit.
+        backward (Gradients, optional): What computes its gradients.
+    """
+    made = Fused(unit, backward)
+    return fused_units.setdefault(made.number, made)
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """The operators of the gradients of a unit.
+
+    Args:
+        wanted (Tuple[int, ...]): The operands that want gradients.
+        plan (Backward): What they compute.
+        saved (Tuple[int, ...]): The outputs of the unit that they read; none
+            where they do not.
+        num_results (int): Outputs of the unit that have gradients.
+        parts (Tuple): Of each of the two units, the operator, if there is
+            one, and which of all operands it reads.
+    """
+
+    wanted: tuple[int, ...]
+    plan: Backward
+    saved: tuple[int | None, ...]
+    num_results: int
+    parts: tuple[tuple[Fused | None, list[int]], ...]
+
+    @property
+    def read(self) -> set[int]:
+        """The operands of the unit, and what follows, that they read."""
+        return {
+            kept[i]
+            for part, kept in self.parts
+            if part is not None
+            for i in part.given
+        }
+
+
+def training(unit: Unit, wanted: Sequence[int]) -> Fused:
+    """Returns a unit that can be differentiated.
+
+    Its outputs are those of the unit, then what its gradients need.
+
+    Args:
+        unit (Unit): The unit.
+        wanted (Sequence[int]): The operands that want gradients.
+    """
+    plan = differentiate(unit, wanted)
+    first = len(unit.leaves)
+    outputs = list(unit.outputs)
+    roots: list[Expression] = [output.root for output in outputs]
+    used = _used(plan)
+    saved: list[int | None] = []
+    for i, node in enumerate(plan.saved):
+        if first + i not in used:
+            saved.append(None)  # is not read
+            continue
+        if node not in roots:
+            roots.append(node)
+            axes = plan.leaves[first + i].axes
+            outputs.append(Output(node, DESTINATION, axes))
+        saved.append(roots.index(node))
+    sides = zip((DESTINATION, 'S'), plan.outputs, strict=True)
+    parts: list[tuple[Fused | None, list[int]]] = []
+    for center, results in sides:
+        if not results:
+            parts.append((None, []))
+            continue
+        part, kept = unit_of(center, plan.leaves, unit.sizes, results)
+        parts.append((fused(part), kept))
+    count = len(unit.outputs)
+    gradients = Gradients(
+        tuple(wanted), plan, tuple(saved), count, tuple(parts)
+    )
+    return fused(replace(unit, outputs=tuple(outputs)), gradients)
+
+
+def _used(plan: Backward) -> set[int]:
+    roots = [output.root for side in plan.outputs for output in side]
+    return {int(n.value or 0) for n in ordered(roots) if n.op == 'operand'}
+
+
+@torch.compiler.assume_constant_result
+def _variant(number: int, wanted: tuple[int, ...]) -> int:
+    """Returns the operator of a unit that gives some gradients."""
+    unit = fused_units[number]
+    if wanted not in unit.variants:
+        made = training(unit.unit, [unit.given[i] for i in wanted])
+        unit.variants[wanted] = made
+        assert made.backward is not None
+        for part in (made, *(part for part, _ in made.backward.parts)):
+            if part is not None:
+                part.names |= unit.names
+    return unit.variants[wanted].number
+
+
+def run_unit(
+    number: int,
+    graph: Sequence[Tensor],
+    types: Tensor | None,
+    sizes: Sequence[int],
+    loops: Loops,
+    level: Level,
+    operands: Sequence[Tensor],
+) -> list[Tensor]:
+    """Runs a unit under autograd.
+
+    Args:
+        number (int): Of its operator.
+        graph (Sequence[torch.Tensor]): The tensors of the graph.
+        types (torch.Tensor, optional): The type of each edge.
+        sizes (Sequence[int]): Sources, destinations, rows of features of
+            edges, and pairs of a vertex and a type.
+        loops (Loops): What is done with loops.
+        level (Level): Which edges the unit runs over.
+        operands (Sequence[torch.Tensor]): Of each leaf but the degree.
+
+    Returns:
+        List[torch.Tensor]: ``[rows, width]`` each, and what gradients need.
+    """
+    wanted = [i for i, x in enumerate(operands) if x.requires_grad]
+    if wanted and torch.is_grad_enabled():
+        number = _variant(number, tuple(wanted))
+    return torch.ops.gsample.vertex_unit(
+        *(number, list(graph), types, list(sizes), int(loops), int(level)),
+        list(operands),
+    )
+
+
+def rows_of(sizes: Sequence[Any], level: int) -> dict[str, Any]:
+    """Returns how many rows features of each graph type have."""
+    rows = level_sizes(sizes, level)
+    return dict(zip(('S', DESTINATION, EDGE), rows, strict=True))
+
+
+def run_fused(
+    unit: int,
+    graph: Sequence[Tensor],
+    types: Tensor | None,
+    sizes: Sequence[int],
+    loops: int,
+    level: int,
+    operands: Sequence[Tensor],
+) -> list[Tensor]:
+    """Is ``gsample::vertex_unit`` on any device."""
+    if unit not in fused_units:
+        raise ValueError(
+            f"vertex_unit: 'unit' must be made in this process (got {unit})"
+        )
+    made = layouts_at(graph, types, sizes, Loops(loops), Level(level))
+    num_edges = rows_of(sizes, level)[EDGE]
+    if made.num_edges != num_edges:
+        raise ValueError(
+            f'vertex_program: features of edges must have {made.num_edges} '
+            f'rows (got {num_edges})'
+        )
+    return fused_units[unit].run(made, operands)
+
+
+torch.library.impl('gsample::vertex_unit', ('cpu', 'cuda'))(run_fused)
+
+
+@torch.library.register_fake('gsample::vertex_unit')
+def _fake(
+    unit: int,
+    graph: Sequence[Tensor],
+    types: Tensor | None,
+    sizes: Sequence[int],
+    loops: int,
+    level: int,
+    operands: Sequence[Tensor],
+) -> list[Tensor]:
+    return fused_units[unit].fake(rows_of(sizes, level), graph[0])

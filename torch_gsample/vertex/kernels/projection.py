@@ -1,0 +1,298 @@
+"""Sums of neighbours, multiplied by the matrix of a relation, as operators.
+
+    out[v] = sum_r (sum_e s_e x[u_e]) W_r      of the in-edges e of type r
+
+One kernel adds up and multiplies, a tile of vertices at a time: no value of a
+pair of a vertex and a type is in memory. The gradient of features is the same
+over out-edges, with the matrices transposed.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torch_gsample import ops
+from torch_gsample.codegen.cpp_relations import (
+    FLAGS,
+    TILE,
+    outer_source,
+    project_source,
+)
+from torch_gsample.codegen.loaded import Loaded, load
+from torch_gsample.ops._gradient import register_gradient
+from torch_gsample.ops.kernels import DTYPES, ROWS
+from torch_gsample.vertex.kernels.layouts import Loops
+from torch_gsample.vertex.kernels.products import run_outer, run_product
+from torch_gsample.vertex.kernels.relations import tiles_at
+from torch_gsample.vertex.kernels.tiles import EdgeGroups, Tiles
+
+#: Most values of a matrix, and of a row, that kernels are written for.
+_MOST, _WIDEST = 1 << 16, 1024
+_CENTER, _NEIGHBOR, _ANY = (
+    ROWS.index(name) for name in ('center', 'neighbor', 'any')
+)
+
+
+def is_projectable(weight: Sequence[int]) -> bool:
+    """Whether kernels are written for matrices of a shape."""
+    _, left, right = weight
+    return max(left, right) <= _WIDEST and left * right <= _MOST
+
+
+def run_project(
+    graph: Sequence[Tensor],
+    types: Tensor,
+    sizes: Sequence[int],
+    loops: int,
+    mean: bool,
+    reverse: bool,
+    x: Tensor,
+    weight: Tensor,
+) -> Tensor:
+    """Is ``gsample::project_edges`` on the CPU.
+
+    Args:
+        graph (Sequence[torch.Tensor]): The tensors of the graph.
+        types (torch.Tensor): The type of each edge.
+        sizes (Sequence[int]): Sources and destinations.
+        loops (int): What is done with loops.
+        mean (bool): Whether an edge counts less, the more in-edges of its
+            type its destination has.
+        reverse (bool): Whether edges go from destinations to sources.
+        x (torch.Tensor): ``[num_rows, in_channels]``.
+        weight (torch.Tensor): ``[num_types, in_channels, out_channels]``.
+    """
+    tiles = tiles_at(graph, types, sizes, Loops(loops))
+    _check_types(tiles, weight.shape[0])
+    part = tiles.outgoing if reverse else tiles.incoming
+    given, count = tiles.rows[::-1] if reverse else tiles.rows
+    _check_rows('x', x, given)
+    _, left, right = weight.shape
+    kernel = _projecting(left, right, x.dtype, part.indptr.dtype, mean)
+    if kernel is None:
+        return _projected(part, mean, x, weight, count)
+    out = _run(kernel, part, mean, x, weight)
+    return out.view(-1, right)[:count]
+
+
+def run_outer_edges(
+    graph: Sequence[Tensor],
+    types: Tensor,
+    sizes: Sequence[int],
+    loops: int,
+    mean: bool,
+    x: Tensor,
+    y: Tensor,
+    num_types: int,
+) -> Tensor:
+    """Is ``gsample::sum_outer_edges`` on the CPU.
+
+    Args:
+        graph (Sequence[torch.Tensor]): The tensors of the graph.
+        types (torch.Tensor): The type of each edge.
+        sizes (Sequence[int]): Sources and destinations.
+        loops (int): What is done with loops.
+        mean (bool): As in :func:`run_project`.
+        x (torch.Tensor): ``[num_sources, in_channels]``.
+        y (torch.Tensor): ``[num_destinations, out_channels]``.
+        num_types (int): Number of types.
+
+    Returns:
+        torch.Tensor: ``[num_types, in_channels, out_channels]``, of each type
+        the sum of the outer products of its edges' ends.
+    """
+    tiles = tiles_at(graph, types, sizes, Loops(loops))
+    _check_types(tiles, num_types)
+    for name, value, rows in zip('xy', (x, y), tiles.rows, strict=True):
+        _check_rows(name, value, rows)
+    part, of_sources = tiles.blocks
+    left, right = x.shape[1], y.shape[1]
+    many, one = (y, x) if of_sources else (x, y)
+    kernel = _adding(
+        *(left, right, x.dtype, part.indptr.dtype, mean, of_sources)
+    )
+    if kernel is None:
+        return _outer(part, of_sources, mean, many, one, num_types)
+    found = _run(kernel, part, mean, many, one)
+    out = x.new_zeros((num_types, left * right))
+    return out.index_add_(0, part.type, found).view(-1, left, right)
+
+
+def _run(
+    kernel: Loaded, part: EdgeGroups, mean: bool, x: Tensor, y: Tensor
+) -> Tensor:
+    scale = [part.scale(x.dtype)] if mean else []
+    [out] = ops.kernels.run_kernel(
+        kernel.number,
+        [x.contiguous(), y.contiguous(), *scale],
+        (part.indptr, part.indices, part.code, part.order),
+        *(x.shape[0], part.indices.numel()),
+    )
+    return out
+
+
+def _check_types(tiles: Tiles, num_types: int) -> None:
+    if tiles.num_types > num_types:
+        raise ValueError(
+            f"vertex_program: 'type' must be in [0, {num_types}) (got "
+            f'{tiles.num_types - 1})'
+        )
+
+
+def _check_rows(name: str, value: Tensor, rows: int) -> None:
+    if value.shape[0] != rows:
+        raise ValueError(
+            f'vertex_program: {name!r} must have {rows} rows (got '
+            f'{value.shape[0]})'
+        )
+
+
+# These are kernels of a shape, not of a program: the last ones stay loaded, as
+# each mini-batch has tiles of its own.
+@lru_cache(maxsize=32)
+def _projecting(
+    left: int, right: int, dtype: torch.dtype, index: torch.dtype, mean: bool
+) -> Loaded | None:
+    source = project_source(left, right, dtype, index, mean)
+    widths = left, left * right, TILE * right
+    return _loaded(source, widths, dtype, index, mean)
+
+
+@lru_cache(maxsize=32)
+def _adding(
+    left: int,
+    right: int,
+    dtype: torch.dtype,
+    index: torch.dtype,
+    mean: bool,
+    turned: bool,
+) -> Loaded | None:
+    source = outer_source(left, right, dtype, index, mean, turned)
+    many, one = (right, left) if turned else (left, right)
+    return _loaded(source, (many, one, left * right), dtype, index, mean)
+
+
+def _loaded(
+    source: str,
+    widths: tuple[int, int, int],
+    dtype: torch.dtype,
+    index: torch.dtype,
+    mean: bool,
+) -> Loaded | None:
+    """Compiles and loads a kernel; nothing if it cannot be."""
+    rows = [(_NEIGHBOR, widths[0]), (_ANY, widths[1])]
+    rows += [(_ANY, 1)] * mean
+    layout = [1 + int(index == torch.int64), -1, len(rows)]
+    for kind, width in [*rows, (_CENTER, widths[2])]:
+        layout += [kind, DTYPES.index(dtype), width]
+    return load(source, layout, FLAGS)
+
+
+def _projected(
+    part: EdgeGroups, mean: bool, x: Tensor, weight: Tensor, count: int
+) -> Tensor:
+    """Multiplies with operators of torch."""
+    tile = torch.arange(part.indptr.numel() - 1)
+    tile = tile.repeat_interleave(part.indptr.diff())
+    code, order = torch.sort(part.code.long(), stable=True)
+    values = _scaled(part, mean, x)[order]
+    values = run_product(values, weight, code // TILE)
+    out = values.new_zeros((count, values.shape[1]))
+    return out.index_add_(0, tile[order] * TILE + code % TILE, values)
+
+
+def _outer(
+    part: EdgeGroups,
+    of_sources: bool,
+    mean: bool,
+    many: Tensor,
+    one: Tensor,
+    num_types: int,
+) -> Tensor:
+    """Adds up outer products with operators of torch."""
+    left, right = _scaled(part, mean, many), one[part.code]
+    if of_sources:
+        left, right = right, left
+    type_ = part.type.repeat_interleave(part.indptr.diff())
+    return run_outer(left, right, type_, num_types)
+
+
+def _scaled(part: EdgeGroups, mean: bool, x: Tensor) -> Tensor:
+    values = x[part.indices]
+    return values * part.scale(x.dtype)[:, None] if mean else values
+
+
+torch.library.impl('gsample::project_edges', 'cpu')(run_project)
+torch.library.impl('gsample::sum_outer_edges', 'cpu')(run_outer_edges)
+
+
+@torch.library.register_fake('gsample::project_edges')
+def _fake_project(
+    graph: Sequence[Tensor],
+    types: Tensor,
+    sizes: Sequence[Any],
+    loops: int,
+    mean: bool,
+    reverse: bool,
+    x: Tensor,
+    weight: Tensor,
+) -> Tensor:
+    return x.new_empty((sizes[0 if reverse else 1], weight.shape[-1]))
+
+
+@torch.library.register_fake('gsample::sum_outer_edges')
+def _fake_outer(
+    graph: Sequence[Tensor],
+    types: Tensor,
+    sizes: Sequence[Any],
+    loops: int,
+    mean: bool,
+    x: Tensor,
+    y: Tensor,
+    num_types: int,
+) -> Tensor:
+    return x.new_empty((num_types, x.shape[-1], y.shape[-1]))
+
+
+def _save(ctx: Any, inputs: Sequence[Any], output: Tensor) -> None:
+    graph, types, *ctx.rest, x, y = inputs
+    ctx.save_for_backward(types, *graph, x, y)
+
+
+def _project_backward(ctx: Any, grad: Tensor) -> Any:
+    types, *graph, x, weight = ctx.saved_tensors
+    sizes, loops, mean, reverse = ctx.rest
+    edges = graph, types, sizes, loops, mean
+    dx = dw = None
+    if ctx.needs_input_grad[6]:
+        dx = torch.ops.gsample.project_edges(
+            *edges, not reverse, grad, weight.transpose(-1, -2)
+        )
+    if ctx.needs_input_grad[7]:
+        ends = (grad, x) if reverse else (x, grad)
+        dw = torch.ops.gsample.sum_outer_edges(*edges, *ends, weight.shape[0])
+        dw = dw.transpose(-1, -2) if reverse else dw
+    return [None] * len(graph), *[None] * 5, dx, dw
+
+
+def _save_outer(ctx: Any, inputs: Sequence[Any], output: Tensor) -> None:
+    _save(ctx, inputs[:-1], output)
+
+
+def _outer_backward(ctx: Any, grad: Tensor) -> Any:
+    types, *graph, x, y = ctx.saved_tensors
+    edges = graph, types, *ctx.rest
+    project = torch.ops.gsample.project_edges
+    dx = dy = None
+    if ctx.needs_input_grad[5]:
+        dx = project(*edges, True, y, grad.transpose(-1, -2))
+    if ctx.needs_input_grad[6]:
+        dy = project(*edges, False, x, grad)
+    return [None] * len(graph), *[None] * 4, dx, dy, None
+
+
+register_gradient('project_edges', _project_backward, _save)
+register_gradient('sum_outer_edges', _outer_backward, _save_outer)

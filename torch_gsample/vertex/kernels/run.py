@@ -1,0 +1,217 @@
+"""One call of a vertex program: its steps, one after the other."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import torch_gsample.vertex.kernels.autograd  # noqa: F401  # gradients of units
+from torch_gsample.codegen.unit import (
+    DESTINATION,
+    EDGE,
+    PARAMETER,
+    SOURCE,
+)
+from torch_gsample.vertex.frontend.precision import cast
+from torch_gsample.vertex.frontend.trace import (
+    RELATION,
+    Degree,
+    Given,
+    Nested,
+    Product,
+)
+from torch_gsample.vertex.frontend.values import shape_of
+from torch_gsample.vertex.kernels.layouts import Loops, layouts_of
+from torch_gsample.vertex.kernels.operator import run_unit
+from torch_gsample.vertex.kernels.products import product_by_type
+from torch_gsample.vertex.kernels.relations import Level
+from torch_gsample.vertex.plan.plan import Computed, Plan, Step, evaluate_step
+from torch_gsample.vertex.plan.projections import Projection
+
+Feature = Tensor | tuple[Tensor | None, Tensor | None]
+
+
+def ends(feature: Feature) -> dict[str, Tensor]:
+    """Returns features of sources, destinations and edges."""
+    if isinstance(feature, tuple):
+        kinds = zip((SOURCE, DESTINATION), feature, strict=True)
+        return {kind: x for kind, x in kinds if x is not None}
+    return dict.fromkeys((SOURCE, DESTINATION, EDGE), feature)
+
+
+class Run:
+    """One call of a program."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        graph: list[Tensor],
+        sizes: tuple[int, int],
+        loops: Loops,
+        features: dict[str, Feature],
+    ):
+        self._plan, self._graph = plan, graph
+        self._sizes, self._loops = sizes, loops
+        self._features = features
+        self._operands: dict[int, Tensor] = {}
+        self._units: dict[int, list[Tensor]] = {}
+        self._pairs: tuple[Tensor, Tensor] | None = None
+
+    def results(self) -> Any:
+        """Returns what the program returns."""
+        plan = self._plan
+        found = []
+        for step, dims in zip(
+            plan.result_steps, plan.result_dims, strict=True
+        ):
+            value = self._done(step, DESTINATION)
+            found.append(value.reshape(-1, *shape_of(dims)))
+        return found[0] if len(found) == 1 else tuple(found)
+
+    @property
+    def _num_edges(self) -> int:
+        """Rows of features of edges."""
+        if len(self._graph) > 1:
+            count = self._graph[1].shape[0]
+        else:
+            count = self._graph[0].shape[1]
+        loops = min(self._sizes) if self._loops == Loops.REPLACE else 0
+        return count + loops
+
+    def _done(self, step: Step, kind: str) -> Tensor:
+        """Returns a value, ``[rows, width]``."""
+        if step.unit is not None:
+            if step.unit not in self._units:
+                self._units[step.unit] = self._fused(step.unit)
+            return self._units[step.unit][step.place]
+        return self._evaluated(step, kind)
+
+    def _evaluated(self, step: Step, kind: str) -> Tensor:
+        """Computes a value of vertices, types or parameters with torch."""
+        leaves = self._plan.leaves
+        kinds = [leaves[number].kind for number in step.operands]
+        tensors = []
+        for number, of in zip(step.operands, kinds, strict=True):
+            x = self._operand(number)
+            if of == DESTINATION and RELATION in kinds:
+                x = x.index_select(0, self._of_types()[1])
+            tensors.append(x)
+        value = evaluate_step(self._plan.number, step.number, tensors)
+        if step.kind == PARAMETER and kind == DESTINATION:
+            return value.expand(self._sizes[1], -1)
+        return value
+
+    def _fused(self, unit: int) -> list[Tensor]:
+        number, given = self._plan.operators[unit]
+        operands = [self._operand(i) for i in given]
+        sizes = *self._sizes, self._num_edges, 0
+        return run_unit(
+            *(number, self._graph, None, sizes, self._loops),
+            *(Level.EDGES, operands),
+        )
+
+    def _operand(self, number: int) -> Tensor:
+        if number not in self._operands:
+            self._operands[number] = self._made(number)
+        return self._operands[number]
+
+    def _made(self, number: int) -> Tensor:
+        """Computes an operand."""
+        origin = self._plan.origins[number]
+        leaf = self._plan.leaves[number]
+        if isinstance(origin, Given):
+            if origin.tensor is not None:
+                return cast(origin.tensor, leaf.dtype)
+            feature = self._features[origin.name]
+            if leaf.kind in (PARAMETER, RELATION):
+                assert isinstance(feature, Tensor)
+                return feature
+            x = ends(feature)[leaf.kind]
+            if leaf.kind == EDGE and x.shape[0] != self._num_edges:
+                raise ValueError(
+                    f'vertex_program: {origin.name!r} must have '
+                    f'{self._num_edges} rows, one for each edge (got '
+                    f'{x.shape[0]})'
+                )
+            return x
+        if isinstance(origin, Computed):
+            [step] = self._plan.inputs[number]
+            return self._done(step, DESTINATION)
+        if isinstance(origin, Product):
+            return self._product(number, origin)
+        if isinstance(origin, Nested):
+            return self._nested(number, origin)
+        assert isinstance(origin, Degree)
+        graph = layouts_of(self._graph, *self._sizes, self._loops)
+        return graph.incoming.degree(leaf.dtype)
+
+    def _product(self, number: int, origin: Product) -> Tensor:
+        """Projects features where they live, with torch."""
+        if origin.x.kind == RELATION and origin.x.expr.dtype == torch.int64:
+            weight = self._operand(int(origin.weight.expr.value or 0))
+            return weight.index_select(0, self._of_types()[0])
+        left, right = self._plan.inputs[number]
+        x = self._done(left, origin.x.kind)
+        x = x.reshape(x.shape[0], *shape_of(origin.x.dims))
+        weight = self._done(right, PARAMETER)
+        weight = weight.reshape(shape_of(origin.weight.dims))
+        if origin.transposed:
+            weight = weight.transpose(-1, -2)
+        if origin.by_type:
+            type_, _ = self._of_types()
+            return product_by_type(x, weight, type_)
+        return x @ weight
+
+    @property
+    def _types(self) -> Tensor:
+        """The type of each edge."""
+        types = self._features.get('type')
+        if not isinstance(types, Tensor):
+            raise ValueError(
+                "vertex_program: 'type' must be given for by_type: the "
+                'type of each edge'
+            )
+        return types
+
+    def _of_types(self) -> tuple[Tensor, Tensor]:
+        """Returns type and vertex of each pair of them."""
+        if self._pairs is None:
+            self._pairs = torch.ops.gsample.vertex_relations(
+                self._graph, self._types, *self._sizes, int(self._loops)
+            )
+        return self._pairs
+
+    def _nested(self, number: int, origin: Nested) -> Tensor:
+        """Aggregates the edges of each type, or the types."""
+        known = self._plan.projections[number]
+        if known is not None and _joins_levels(self._graph[0].device):
+            return self._projected(known)
+        unit, given = self._plan.levels[number]
+        _, vertex = self._of_types()
+        outer = origin.body.kind == RELATION
+        operands = []
+        for i in given:
+            x = self._operand(i)
+            if self._plan.leaves[i].kind == DESTINATION and not outer:
+                x = x.index_select(0, vertex)
+            operands.append(x)
+        sizes = *self._sizes, self._num_edges, vertex.shape[0]
+        return run_unit(
+            *(unit, self._graph, self._types, sizes, self._loops),
+            *(Level.OUTER if outer else Level.INNER, operands),
+        )[0]
+
+    def _projected(self, what: Projection) -> Tensor:
+        """Aggregates and multiplies at once."""
+        weight = self._operand(what.weight)
+        if what.transposed:
+            weight = weight.transpose(-1, -2)
+        return torch.ops.gsample.project_edges(
+            *(self._graph, self._types, self._sizes, int(self._loops)),
+            *(what.mean, False, self._operand(what.x), weight),
+        )
+
+
+def _joins_levels(device: torch.device) -> bool:
+    """Whether sums over types are one operator where there is a kernel."""
+    return device.type == 'cpu'

@@ -1,0 +1,1 @@
+"""How a traced program becomes units, and units their gradients."""

@@ -1,0 +1,87 @@
+"""The steps from a vertex program to its operators, in order.
+
+Gradients are no step: a call says which operands want them
+(``differentiate.py``).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from torch_gsample.vertex.frontend.trace import Signature
+from torch_gsample.vertex.plan.plan import Plan
+
+
+@dataclass(frozen=True)
+class PlanStep:
+    """A step that makes a plan, and its reason.
+
+    Args:
+        name (str): Its name.
+        run (Callable): Takes the plan, and adds to it.
+        reason (str): Why it comes where it does.
+    """
+
+    name: str
+    run: Callable[[Plan], None]
+    reason: str
+
+
+STEPS = (
+    PlanStep('trace', Plan.trace, 'all else is of what was recorded'),
+    PlanStep(
+        'number_axes',
+        Plan.number_axes,
+        'after all operations: they say which dimensions are one',
+    ),
+    PlanStep(
+        'read_operands',
+        Plan.read_operands,
+        'after axes have numbers: leaves and sums name them',
+    ),
+    PlanStep(
+        'divide',
+        Plan.divide,
+        'after leaves, whose graph types decide where a unit ends',
+    ),
+    PlanStep(
+        'make_units',
+        Plan.make_units,
+        'after all is divided: a unit has all aggregates of its depth',
+    ),
+    PlanStep(
+        'make_operators',
+        Plan.make_operators,
+        'after units, of which each operator runs one',
+    ),
+    PlanStep(
+        'join_levels',
+        Plan.join_levels,
+        'after the operators of levels, of which it replaces some',
+    ),
+    PlanStep(
+        'link_operands',
+        Plan.link_operands,
+        'last: an operand may be the result of any step',
+    ),
+)
+
+
+def make_plan(
+    function: Callable[..., Any],
+    signature: Signature,
+    parameters: list[str],
+    name: str,
+) -> Plan:
+    """Returns the plan of a program for some features.
+
+    Args:
+        function (Callable): The program.
+        signature (Mapping): The features of the call.
+        parameters (List[str]): The parameters that it takes.
+        name (str): The name of the program.
+    """
+    plan = Plan(function, signature, parameters, name)
+    for step in STEPS:
+        step.run(plan)
+    return plan

@@ -1,0 +1,384 @@
+"""What a traced program does, step by step.
+
+A state machine over graph types groups operations: a unit starts with values
+of sources, destinations or edges (S, D, E), goes on with those of edges (S-E,
+D-E, E-E) and ends with aggregates (E-A). Values of the vertex that follow, and
+edges that read them again, stay in the unit (A-D, D-E): it loops over the
+edges of the vertex once more. Only a dense product ends a unit.
+"""
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+from weakref import WeakValueDictionary
+
+import torch
+from torch import Tensor
+
+from torch_gsample.codegen.evaluate import evaluate
+from torch_gsample.codegen.expression import (
+    Expression,
+    apply,
+    constant,
+    operand,
+)
+from torch_gsample.codegen.unit import (
+    AGGREGATES,
+    DESTINATION,
+    SOURCE,
+    Leaf,
+    Output,
+    Types,
+    Unit,
+    operands_of,
+    ordered,
+    unit_of,
+)
+from torch_gsample.vertex.frontend.symbols import trace
+from torch_gsample.vertex.frontend.trace import (
+    DEGREE,
+    RELATION,
+    Given,
+    Nested,
+    Operand,
+    Origin,
+    Product,
+    Signature,
+    Tracer,
+)
+from torch_gsample.vertex.frontend.values import Axis, Unsupported, Value
+from torch_gsample.vertex.kernels.operator import Fused, fused
+from torch_gsample.vertex.plan.projections import projection_of
+
+
+@dataclass(frozen=True)
+class Computed:
+    """An aggregate that an earlier unit gives to a later one."""
+
+    root: Expression
+
+
+@dataclass(frozen=True)
+class Step:
+    """How a value comes to be: by a unit, or by operators of torch.
+
+    Args:
+        root (Expression): The value, of operands that are known then.
+        number (int): Of the step.
+        operands (Tuple[int, ...]): What it reads.
+        kind (str): Its graph type.
+        unit (int, optional): The unit that computes it.
+        place (int): Which of its outputs it is.
+    """
+
+    root: Expression
+    number: int
+    operands: tuple[int, ...]
+    kind: str
+    unit: int | None = None
+    place: int = 0
+
+
+class Plan:
+    """The steps of a program, which ``pipeline.py`` makes.
+
+    Args:
+        function (Callable): The program.
+        signature (Mapping): The features of the call.
+        parameters (List[str]): The parameters that it takes.
+        name (str): The name of the program.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        signature: Signature,
+        parameters: list[str],
+        name: str,
+    ):
+        self.number = next(_numbers)
+        _plans[self.number] = self
+        self._program = function, signature, parameters
+        self._name = name
+
+    def trace(self) -> None:
+        """Records the operations of the program."""
+        self._tracer, self._values = trace(*self._program)
+        self.dtype = self._values[0].dtype
+
+    def number_axes(self) -> None:
+        """Numbers the dimensions of features."""
+        self._number = _numbered(self._tracer, self._values)
+        self.sizes = _sizes(self._number)
+        self.result_dims = [value.dims for value in self._values]
+
+    def read_operands(self) -> None:
+        """Makes a leaf of each operand."""
+        self.operands: list[Operand] = list(self._tracer.operands)
+        self.origins: list[Origin | Computed] = [
+            item.origin for item in self.operands
+        ]
+        #: The dtypes of parameters that the function holds.
+        self.captured = {
+            item.origin.tensor.dtype
+            for item in self.operands
+            if isinstance(item.origin, Given)
+            and item.origin.tensor is not None
+            and item.origin.tensor.dim()
+        }
+        self.leaves = [self._leaf(item) for item in self.operands]
+        self.results = [self.resolved(x.expr) for x in self._values]
+
+    def divide(self) -> None:
+        """Divides the program between units and operators of torch."""
+        self._depths: list[int] = []
+        self._roots: dict[int, list[Expression]] = {}
+        self._computed: dict[Expression, Expression] = {}
+        self._steps: dict[Expression, Step] = {}
+        self.steps: list[Step] = []
+        for item in self.operands:
+            self._depths.append(self._origin_depth(item.origin))
+        for root in self.results:
+            self.step(root)
+        for origin in list(self.origins):
+            if isinstance(origin, Product):
+                self.step(self.resolved(origin.x.expr))
+
+    def make_units(self) -> None:
+        """Makes a kernel of the aggregates that run together."""
+        self.units = {
+            number: self._unit(roots) for number, roots in self._roots.items()
+        }
+
+    def make_operators(self) -> None:
+        """Makes the operators of units, and of the levels of relations."""
+        # Dynamo reads numbers; the operators live as long as their plan.
+        self._fused: list[Fused] = []
+        #: Of each unit: the number of its operator, and its operands.
+        self.operators = {
+            number: self._operator(unit, kept)
+            for number, (unit, kept) in self.units.items()
+        }
+        self.levels = {
+            number: self._operator(*self.nested(origin))
+            for number, origin in enumerate(self.origins)
+            if isinstance(origin, Nested)
+        }
+        for made in self._fused:
+            made.names.add(self._name)
+
+    def join_levels(self) -> None:
+        """Finds levels that one operator computes together."""
+        self.projections = {
+            number: projection_of(self.origins[number], self.operands)
+            for number in self.levels
+        }
+
+    def link_operands(self) -> None:
+        """Finds how operands and results come to be."""
+        self.inputs = {
+            number: self._inputs(origin)
+            for number, origin in enumerate(self.origins)
+            if isinstance(origin, Computed | Product)
+        }
+        self.result_steps = [self.step(root) for root in self.results]
+
+    # Types.
+
+    def _leaf(self, item: Operand) -> Leaf:
+        axes = [self._axis(a) for a in item.dims if a is not None]
+        if sorted(set(axes)) != axes:
+            raise Unsupported(
+                f'the dimensions of {item.name!r} are in another order than '
+                f'in other features, or occur twice'
+            )
+        return Leaf(item.name, item.kind, item.dtype, tuple(axes))
+
+    def _axis(self, axis: Axis) -> int:
+        return self._number[axis.root()]
+
+    @property
+    def types(self) -> Types:
+        """The types of expressions."""
+        return Types(self.leaves)
+
+    def resolved(self, root: Expression) -> Expression:
+        """Returns an expression with the numbers of axes in it."""
+        done: dict[Expression, Expression] = {}
+        for node in ordered([root]):
+            value = node.value
+            if node.op == 'sum_axis':
+                value = self._axis(self._tracer.axes[int(value or 0)])
+            args = tuple(done[arg] for arg in node.args)
+            done[node] = Expression(node.op, node.dtype, args, value)
+        return done[root]
+
+    # Units.
+
+    def _origin_depth(self, origin: Origin) -> int:
+        if isinstance(origin, Product):
+            root = self.resolved(origin.x.expr)
+            return self._depth(root) + _aggregates(root)
+        if isinstance(origin, Nested):
+            return self._depth(self.resolved(origin.body.expr)) + 1
+        return 0
+
+    def _depth(self, root: Expression) -> int:
+        """Returns how many units run before the one that computes a value."""
+        numbers = operands_of([root])
+        return max((self._depths[number] for number in numbers), default=0)
+
+    def step(self, root: Expression) -> Step:
+        """Returns how a value is computed."""
+        if root not in self._steps:
+            rest = self._without_earlier(root)
+            step = Step(
+                *(rest, len(self.steps), tuple(operands_of([rest]))),
+                self.types.kind(rest),
+            )
+            if _aggregates(rest):
+                number = self._depth(rest)
+                roots = self._roots.setdefault(number, [])
+                if rest not in roots:
+                    roots.append(rest)
+                step = replace(step, unit=number, place=roots.index(rest))
+            self._steps[root] = step
+            self.steps.append(step)
+        return self._steps[root]
+
+    def evaluate(self, step: Step, tensors: Sequence[Tensor]) -> Tensor:
+        """Computes a step with operators of torch, ``[rows, width]``."""
+        types = self.types
+        known = dict(zip(step.operands, tensors, strict=True))
+        [value] = evaluate([step.root], types, self.sizes, known)
+        axes = types.axes(step.root)
+        shape = [
+            size if axis in axes else 1 for axis, size in enumerate(self.sizes)
+        ]
+        rows = value.shape[0]
+        return value.expand(rows, *shape).reshape(rows, prod(shape))
+
+    def _inputs(self, origin: Computed | Product) -> list[Step]:
+        if isinstance(origin, Computed):
+            return [self.step(origin.root)]
+        factors = origin.x, origin.weight
+        return [self.step(self.resolved(x.expr)) for x in factors]
+
+    def _without_earlier(self, root: Expression) -> Expression:
+        """Replaces aggregates that an earlier unit has computed."""
+        depth = self._depth(root)
+        done: dict[Expression, Expression] = {}
+
+        def visit(node: Expression) -> Expression:
+            if node not in done:
+                if node.op in AGGREGATES and self._depth(node) < depth:
+                    done[node] = self._earlier(node)
+                else:
+                    args = tuple(visit(arg) for arg in node.args)
+                    done[node] = replace(node, args=args)
+            return done[node]
+
+        return visit(root)
+
+    def _earlier(self, node: Expression) -> Expression:
+        if node not in self._computed:
+            axes = tuple(sorted(self.types.axes(node)))
+            self._depths.append(self._depth(node) + 1)
+            self.leaves.append(Leaf(node.op, DESTINATION, node.dtype, axes))
+            self.origins.append(Computed(node))
+            number = len(self.leaves) - 1
+            self._computed[node] = operand(number, node.dtype)
+            self.step(node)
+        return self._computed[node]
+
+    def _unit(self, roots: list[Expression]) -> tuple[Unit, list[int]]:
+        types = self.types
+        outputs = [
+            Output(root, DESTINATION, tuple(sorted(types.axes(root))))
+            for root in roots
+        ]
+        return unit_of(DESTINATION, self.leaves, self.sizes, outputs)
+
+    def _operator(self, unit: Unit, kept: list[int]) -> tuple[int, list[int]]:
+        made = fused(unit)
+        self._fused.append(made)
+        return made.number, [kept[i] for i in made.given]
+
+    def nested(self, origin: Nested) -> tuple[Unit, list[int]]:
+        """Returns the unit of one of two levels of aggregation.
+
+        Types of edges are destinations of the inner level, and sources of
+        the outer one.
+        """
+        root = self.resolved(origin.body.expr)
+        outer = origin.body.kind == RELATION
+        leaves = [
+            replace(leaf, kind=SOURCE)
+            if outer and leaf.kind == RELATION
+            else leaf
+            for leaf in self.leaves
+        ]
+        axes = tuple(sorted(self.types.axes(root)))
+        if origin.op == 'mean':
+            degree = operand(len(leaves), root.dtype)
+            leaves.append(Leaf(DEGREE, DESTINATION, root.dtype))
+            one = constant(1, root.dtype)
+            count = apply('clamp_min', degree, one)
+            total = apply('div', apply('sum_in', root), count)
+        else:
+            total = apply(f'{origin.op}_in', root)
+        output = Output(total, DESTINATION, axes)
+        return unit_of(DESTINATION, leaves, self.sizes, [output])
+
+
+#: The plans that are in use. Dynamo's graphs hold numbers, no objects.
+_plans: WeakValueDictionary[int, Plan] = WeakValueDictionary()
+_numbers = itertools.count()
+
+
+@torch.compiler.allow_in_graph
+def evaluate_step(plan: int, step: int, tensors: list[Tensor]) -> Tensor:
+    """Computes a step with operators of torch; Dynamo does not look inside.
+
+    Args:
+        plan (int): The number of the plan.
+        step (int): The number of the step.
+        tensors (List[torch.Tensor]): What the step reads.
+    """
+    made = _plans[plan]
+    return made.evaluate(made.steps[step], tensors)
+
+
+def _aggregates(root: Expression) -> bool:
+    return any(node.op in AGGREGATES for node in ordered([root]))
+
+
+def _numbered(tracer: Tracer, results: Sequence[Value]) -> dict[Axis, int]:
+    """Numbers axes so that those of features ascend."""
+    before: dict[Axis, set[Axis]] = {a.root(): set() for a in tracer.axes}
+    for dims in [
+        *(item.dims for item in tracer.operands),
+        *(value.dims for value in results),
+    ]:
+        known = [a.root() for a in dims if a is not None]
+        for i, axis in enumerate(known):
+            before[axis] |= set(known[:i])
+    number: dict[Axis, int] = {}
+    while len(number) < len(before):
+        ready = [
+            axis
+            for axis, earlier in before.items()
+            if axis not in number and earlier <= set(number)
+        ]
+        if not ready:
+            raise Unsupported(
+                'the dimensions of features are in different orders'
+            )
+        number[ready[0]] = len(number)
+    return number
+
+
+def _sizes(number: dict[Axis, int]) -> tuple[int, ...]:
+    return tuple(axis.size for axis in number)

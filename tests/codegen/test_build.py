@@ -311,21 +311,28 @@ print(len(caught), caught[0].message if caught else '')
 """
 
 
-def start(tmp_path, name='out', **env):
-    (tmp_path / 'without.py').write_text(WITHOUT)
-    env['GSAMPLE_CACHE_DIR'] = str(tmp_path / 'kernels')
-    return Run(tmp_path / 'without.py', tmp_path / name, env=env)
+@pytest.fixture
+def without(tmp_path):
+    """Written once: a process that has begun may be reading it."""
+    path = tmp_path / 'without.py'
+    path.write_text(WITHOUT)
+    return path
 
 
-def test_without_a_compiler_torch_computes_and_says_so_once(tmp_path):
-    out = start(tmp_path, CXX='no-compiler').wait()
+def start(without, name='out', **env):
+    env['GSAMPLE_CACHE_DIR'] = str(without.with_name('kernels'))
+    return Run(without, without.with_name(name), env=env)
+
+
+def test_without_a_compiler_torch_computes_and_says_so_once(without):
+    out = start(without, CXX='no-compiler').wait()
     values, warned = out.splitlines()
     assert values == '[0.0, 1.0, 4.0, 9.0] [0.0, 2.0, 4.0, 6.0]'
     assert warned.startswith("1 gsample: the compiler 'no-compiler' was not")
 
 
-def test_four_processes_use_a_kernel_first_together(tmp_path, folder):
-    processes = [start(tmp_path, str(i)) for i in range(4)]
+def test_four_processes_use_a_kernel_first_together(without, folder):
+    processes = [start(without, str(i)) for i in range(4)]
     for process in processes:
         out = process.wait()
         assert out.splitlines()[0].startswith('[0.0, 1.0, 4.0, 9.0]')

@@ -105,6 +105,11 @@ def is_reached_by_transform(x: torch.Tensor) -> bool:
     )
 
 
+#: Calls operators without their gradients, which torch.library runs in Python:
+#: that takes longer than a small sample's features.
+below_autograd = torch._C._AutoDispatchBelowAutograd
+
+
 # Processes ###################################################################
 
 

@@ -11,6 +11,7 @@ from torch_geometric.loader import NodeLoader
 from torch_geometric.sampler import BaseSampler
 
 from torch_gsample.loader.adjacency import with_edge_index
+from torch_gsample.loader.batch_plan import Planned
 from torch_gsample.loader.batch_shape import BatchShape
 from torch_gsample.loader.features import join_features
 from torch_gsample.loader.gpu_batches import GpuBatches, check_loader
@@ -71,6 +72,8 @@ class KeyedLoader(DataLoader):
     prefetch: int
     _feed: Feed | None = None
     _watch: BatchWatch
+    #: How batches are made where the graph is plain.
+    planned: Planned
     _pass: Pass
     #: Who created the latest iterator.
     _process: int = -1
@@ -145,6 +148,7 @@ class KeyedLoader(DataLoader):
         self.epoch = 0
         self._pass = Pass()
         self.counts = Counts()
+        self.planned = Planned()
         self._watch = BatchWatch(name, self.counts, self.static_shapes)
 
     def set_epoch(self, epoch: int) -> None:

@@ -106,18 +106,22 @@ def join_features(loader: Any, filter_fn: Any, out: Any) -> Any:
         filter_fn (Callable): Its function.
         out (SamplerOutput or HeteroSamplerOutput): The sample.
     """
-    bare = copy.copy(loader)
-    bare.transform = bare.transform_sampler_output = None
     if loader.transform_sampler_output:
         out = loader.transform_sampler_output(out)
     shapes = loader.static_shapes
     padding = None if shapes is None else shapes.padding(out, loader.data)
     with loader.counts.phase('join_features'):
-        batch = _join(bare, filter_fn, out, padding)
+        batch = loader.planned.batch(loader, filter_fn, out)
+        if batch is None:
+            batch = _join(loader, filter_fn, out, padding)
     return batch if loader.transform is None else loader.transform(batch)
 
 
-def _join(bare: Any, filter_fn: Any, out: Any, padding: Padding | None) -> Any:
+def _join(
+    loader: Any, filter_fn: Any, out: Any, padding: Padding | None
+) -> Any:
+    bare = copy.copy(loader)
+    bare.transform = bare.transform_sampler_output = None
     features = _wide_features(bare, out)
     if features is not None:
         bare.data = features.rest

@@ -112,6 +112,22 @@ class Sample(NamedTuple):
         shape = self.num_relations, self.num_hops
         return self.counts.narrow(0, first, shape[0] * shape[1]).view(shape)
 
+    def hop_counts(self) -> tuple[list[list[int]], list[list[int]]]:
+        """Returns the new nodes a hop of each type and the edges a hop.
+
+        Of each relation; as plain numbers, for a sample without padding.
+        """
+        hops = self.num_hops
+        counts = self.counts.tolist()
+        ends = self.num_types * (hops + 1)
+        return (
+            [counts[i : i + hops + 1] for i in range(0, ends, hops + 1)],
+            [
+                counts[ends + r * hops : ends + (r + 1) * hops]
+                for r in range(self.num_relations)
+            ],
+        )
+
     def by_relation(self, *values: Tensor) -> list[list[Tensor]]:
         """Splits some of ``row``, ``col`` and ``edge`` by relation."""
         if self.num_relations == 1:

@@ -126,6 +126,8 @@ class NeighborSampler(KeyedSampler):
 
     #: Where the graph is for a GPU, if samples are made on one.
     placement: Placement | None = None
+    #: What :meth:`_sampling` returned last, and what it was made of.
+    _options: tuple[Any, Sampling] | None = None
 
     @checked_names
     def __init__(
@@ -268,7 +270,7 @@ class NeighborSampler(KeyedSampler):
 
         None where sampled edges are original ones, as on a GPU.
         """
-        return self._neighborhood.edge_permutation()
+        return self._neighborhood.edge_permutation
 
     # Sampling ################################################################
 
@@ -348,7 +350,7 @@ class NeighborSampler(KeyedSampler):
         return self._neighborhood.stats()
 
     def _check_node_type(self, node_type: NodeType | None) -> None:
-        if node_type not in self.graph.counts:
+        if node_type not in self.graph.node_types:
             raise ValueError(
                 f'NeighborSampler: the graph has no node type {node_type!r} '
                 f'(it has {self.node_types})'
@@ -371,13 +373,7 @@ class NeighborSampler(KeyedSampler):
         if self.is_on_gpu:
             check_process('NeighborSampler')
         seed_time = self._times.of_seeds(seeds, times)
-        sampling = Sampling(
-            self.replace,
-            self.disjoint,
-            self.temporal_strategy,
-            self.time_window,
-            num_threads=self.num_threads or 0,
-        )
+        sampling = self._sampling()
         neighborhood = self._neighborhood
         with self.counts.phase('sample'):
             out = neighborhood.sample(
@@ -389,6 +385,21 @@ class NeighborSampler(KeyedSampler):
         with self.counts.phase('edge_ids'):
             neighborhood.restore_edge_ids(out)
         return out
+
+    def _sampling(self) -> Sampling:
+        """Returns the options, made again when one was set."""
+        options = (
+            self.replace,
+            self.disjoint,
+            self.temporal_strategy,
+            self.time_window,
+            self.num_threads,
+        )
+        if self._options is None or self._options[0] != options:
+            *others, threads = options
+            sampling = Sampling(*others, num_threads=threads or 0)
+            self._options = options, sampling
+        return self._options[1]
 
     def _finish(self, out: Any) -> Any:
         if self.subgraph_type == SubgraphType.bidirectional:

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+import numpy as np
+import torch
 from torch.utils.data import DataLoader, get_worker_info
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.loader import NodeLoader
@@ -338,9 +340,12 @@ class KeyedLoader(DataLoader):
         if not isinstance(index, BatchIndex):
             return self._make_sample(index)
         with batch_scope(*index.number):
-            return self._make_sample(list(index))
+            return self._make_sample(index)
 
-    def _make_sample(self, index: list[int]) -> Any:
+    def _make_sample(self, index: Any) -> Any:
+        if isinstance(index, list):
+            # Half the time that torch takes to make a tensor of a list.
+            index = torch.from_numpy(np.array(index, dtype=np.int64))
         collate: Any = super().collate_fn
         return collate(index)
 

@@ -6,7 +6,6 @@ its trace.
 
 import threading
 from collections.abc import Iterable, Sequence
-from itertools import zip_longest
 from time import perf_counter
 from typing import Any
 
@@ -111,8 +110,12 @@ class _Phase:
 
 
 def _add(totals: list[int], by_type: Iterable[Sequence[int]]) -> None:
-    hops = map(sum, zip_longest(*by_type, fillvalue=0))
-    totals[:] = map(sum, zip_longest(totals, hops, fillvalue=0))
+    for counts in by_type:
+        missing = len(counts) - len(totals)
+        if missing > 0:
+            totals += [0] * missing
+        for hop, count in enumerate(counts):
+            totals[hop] += count
 
 
 def _by_type(counts: Any, values: Any) -> Iterable[Sequence[int]]:

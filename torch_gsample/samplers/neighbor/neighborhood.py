@@ -247,6 +247,11 @@ class Neighborhood:
                 out.edge = edge
 
     @cached_property
+    def restores_edge_ids(self) -> bool:
+        """Whether :meth:`restore_edge_ids` has anything to do."""
+        return bool(self._restored)
+
+    @cached_property
     def _restored(self) -> ByType:
         """The ids of edges by position, where samples have the ids."""
         return {

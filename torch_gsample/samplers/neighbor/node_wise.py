@@ -382,8 +382,9 @@ class NeighborSampler(KeyedSampler):
         if self.subgraph_type == SubgraphType.induced:
             with self.counts.phase('induce'):
                 neighborhood.induce(out, seed_time, sampling)
-        with self.counts.phase('edge_ids'):
-            neighborhood.restore_edge_ids(out)
+        if neighborhood.restores_edge_ids:
+            with self.counts.phase('edge_ids'):
+                neighborhood.restore_edge_ids(out)
         return out
 
     def _sampling(self) -> Sampling:

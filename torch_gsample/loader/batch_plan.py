@@ -157,7 +157,7 @@ class _StorePlan:
             return
         if not self.needs_edge_ids:
             return
-        if perm is not None:
+        if perm is not None and edge.numel() > 0:
             edge = perm.index_select(0, edge)
         for key, take in self.of_edges:
             values[key] = take(edge)

@@ -1,6 +1,7 @@
 """Turns what the operators return into PyG's sampler outputs."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 import torch
@@ -35,15 +36,17 @@ def to_sampler_output(
             num_nodes[0],
             num_edges[0],
         )
-    of_types = list(map(sum, num_nodes))
-    of_relations = list(map(sum, num_edges))
+    of_types, of_relations = (
+        partial(torch.split_with_sizes, split_sizes=list(map(sum, counts)))
+        for counts in (num_nodes, num_edges)
+    )
     return output_of(
         graph,
-        sample.node.split(of_types),
-        row.split(of_relations),
-        col.split(of_relations),
-        sample.edge.split(of_relations),
-        sample.batch.split(of_types) if disjoint else None,
+        of_types(sample.node),
+        of_relations(row),
+        of_relations(col),
+        of_relations(sample.edge),
+        of_types(sample.batch) if disjoint else None,
         num_nodes,
         num_edges,
     )

@@ -26,6 +26,10 @@ from torch_geometric.sampler import HeteroSamplerOutput, SamplerOutput
 from torch_gsample.loader.features import is_wide
 from torch_gsample.ops.features import take_rows
 from torch_gsample.samplers.base import KeyedSampler
+from torch_gsample.samplers.output.attributes import (
+    AttributedOutput,
+    HeteroAttributedOutput,
+)
 from torch_gsample.torch_private import is_transformed
 
 Values: TypeAlias = dict[str, Any]
@@ -72,14 +76,17 @@ class Planned:
             self._plan = plan = _plan_of(data)
         if plan is None:
             return None
-        return plan.batch(loader, out, sampler.edge_permutation)
+        batch = plan.batch(loader, out, sampler.edge_permutation)
+        if batch is not None and hasattr(out, 'attributes'):
+            out.attributes.write_to(batch)
+        return batch
 
 
 def _is_plain(loader: Any, out: Any) -> bool:
     """Whether a sample is the sampler's own, in main memory."""
-    if type(out) is SamplerOutput:
+    if type(out) in (SamplerOutput, AttributedOutput):
         nodes = (out.node,)
-    elif type(out) is HeteroSamplerOutput:
+    elif type(out) in (HeteroSamplerOutput, HeteroAttributedOutput):
         nodes = out.node.values()
     else:
         return False
@@ -266,18 +273,24 @@ class _HeteroPlan(_Plan):
         return [*nodes.values(), *edges.values()]
 
     def batch(self, loader: Any, out: HeteroSamplerOutput, perm: Any) -> Any:
-        if out.node.keys() != self._nodes.keys():
-            return None
-        if not out.edge.keys() == out.row.keys() == self._edges.keys():
+        known = self._nodes.keys() >= out.node.keys()
+        for of_edges in out.row, out.col, out.edge:
+            known = known and self._edges.keys() >= of_edges.keys()
+        if not known:
             return None
         values: dict[Any, Values] = {}
         for node_type, plan in self._nodes.items():
             values[node_type] = of_type = plan.mapping.copy()
-            plan.add_nodes(of_type, out.node[node_type])
+            plan.add_nodes(of_type, _of_type(out.node, node_type))
         for t, plan in self._edges.items():
             values[t] = of_type = plan.mapping.copy()
-            own = None if perm is None else perm.get(t)
-            plan.add_edges(of_type, out.row[t], out.col[t], out.edge[t], own)
+            plan.add_edges(
+                of_type,
+                _of_type(out.row, t),
+                _of_type(out.col, t),
+                _of_type(out.edge, t),
+                None if perm is None else perm.get(t),
+            )
         for key in 'batch', 'num_sampled_nodes', 'num_sampled_edges':
             for t, value in (getattr(out, key) or {}).items():
                 _set(values[t], key, value)
@@ -306,6 +319,13 @@ class _HeteroPlan(_Plan):
             t: p.copy(parent, values[t]) for t, p in self._edges.items()
         }
         return batch
+
+
+def _of_type(values: Values, key: Any) -> Any:
+    """Returns ids of a type, none of one that the sample does not have."""
+    if key in values:
+        return values[key]
+    return torch.empty(0, dtype=torch.int64)
 
 
 def _set(values: Values, key: str, value: Any) -> None:

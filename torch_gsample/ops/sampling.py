@@ -117,14 +117,17 @@ class Sample(NamedTuple):
 
         Of each relation; as plain numbers, for a sample without padding.
         """
-        hops = self.num_hops
         counts = self.counts.tolist()
-        ends = self.num_types * (hops + 1)
+        types, relations = self.num_types, self.num_relations
+        hops = (len(counts) - types) // max(types + relations, 1)
+        ends = types * (hops + 1)
+        if types == relations == 1:
+            return [counts[:ends]], [counts[ends:]]
         return (
             [counts[i : i + hops + 1] for i in range(0, ends, hops + 1)],
             [
                 counts[ends + r * hops : ends + (r + 1) * hops]
-                for r in range(self.num_relations)
+                for r in range(relations)
             ],
         )
 

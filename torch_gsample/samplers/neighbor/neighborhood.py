@@ -13,6 +13,9 @@ from torch import Tensor
 from torch_gsample import ops
 from torch_gsample.graph import Graph
 from torch_gsample.list_cache import ListCache
+from torch_gsample.ops._arguments import vector
+from torch_gsample.ops.sample_neighbors import draw
+from torch_gsample.ops.sampling import OP
 from torch_gsample.placement import (
     Placement,
     check_kind,
@@ -160,14 +163,22 @@ class Neighborhood:
         """
         if not self._is_temporal:  # times of nodes that no edge leads from
             seed_time = None
-        sample = ops.sample_neighbors(
-            self.graph,
-            self._by_type(seeds),
-            fanouts,
-            key,
-            sampling=sampling,
-            seed_time=None if seed_time is None else self._by_type(seed_time),
-        )
+        of_types, times = self._by_type(seeds), None
+        if seed_time is not None:
+            times = self._by_type(seed_time)
+        if self.graph.is_hetero:
+            sample = ops.sample_neighbors(
+                self.graph,
+                of_types,
+                fanouts,
+                key,
+                sampling=sampling,
+                seed_time=times,
+            )
+        else:  # the sampler has checked its fan-outs
+            sample = draw(
+                self.graph, of_types, fanouts[0], key, sampling, times
+            )
         return output.to_sampler_output(sample, self.graph, sampling.disjoint)
 
     @cached_property
@@ -175,12 +186,12 @@ class Neighborhood:
         return self.graph.is_temporal
 
     def _by_type(self, values: ByType) -> list[Tensor]:
-        """Returns a tensor for each node type, empty if there is none."""
+        """Returns a vector for each node type, empty if there is none."""
         values, graph = self._moved(values), self.graph
-        if None in values:  # of a homogeneous graph
-            return [values[None]]
-        none = torch.empty(0, dtype=torch.int64, device=graph.device)
-        return [values.get(t, none) for t in graph.node_types]
+        if graph.is_hetero:
+            none = torch.empty(0, dtype=torch.int64, device=graph.device)
+            return [values.get(t, none) for t in graph.node_types]
+        return [vector(OP, 'seeds', values[None])]
 
     def _moved(self, values: ByType) -> ByType:
         if self.placement is None:

@@ -282,10 +282,11 @@ class NeighborSampler(GraphSampler):
             (tensor([0, 1, 2]), [1, 2, 0])
         """
         nodes, times = by_type(checked_seeds(seeds), time)
-        for node_type in nodes:
+        ids: list[Tensor | None] = []
+        for node_type, node in nodes.items():
             self._check_node_type(node_type)
-        key = self.batch_key(*(x for t in nodes for x in (nodes[t], times[t])))
-        out = self._finish(self._draw(nodes, times, key))
+            ids += node, times[node_type]
+        out = self._finish(self._draw(nodes, times, self.batch_key(*ids)))
         return to_tensors(out, self.edge_permutation)
 
     def sample_from_edges(

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import weakref
 
 import pytest
 import torch
@@ -154,6 +155,21 @@ def test_what_is_not_plain_is_left_to_pyg(name):
         if name not in ('static_shapes', 'sparse'):
             batch = loader.filter_fn(copy.copy(out))
             assert_same_batches(batch, pygs(loader, out))
+
+
+def test_a_plan_keeps_nothing_that_was_replaced():
+    for name in 'rich', 'typed':
+        loader = LOADERS[name]()
+        out, *_ = outs(loader)
+        loader.filter_fn(out)
+        store = loader.data.node_stores[0]
+        old = weakref.ref(store.x)
+        store.x = torch.ones(2)
+        assert old() is None
+        loader.filter_fn(out)
+        old = weakref.ref(loader.data)
+        loader.data = copy.copy(loader.data)
+        assert old() is None
 
 
 def test_a_patched_loader_is_left_alone(monkeypatch):

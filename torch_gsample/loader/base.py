@@ -354,6 +354,8 @@ class KeyedLoader(DataLoader):
         # index of a batch and lose its number.
         if name == 'dataset' and isinstance(value, range):
             value = IndexRange(len(value))
+        if name == 'data' and 'planned' in self.__dict__:
+            self.planned.forget()
         # The class has it: a method in an attribute refers to the loader.
         if name != 'collate_fn' or value != self.collate_fn:
             super().__setattr__(name, value)

@@ -10,8 +10,6 @@ plain is left to PyG.
 import copy
 import operator
 import weakref
-from collections.abc import Callable
-from functools import partial
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -40,13 +38,22 @@ _OF_NODES, _OF_LINKS = NodeLoader.filter_fn, LinkLoader.filter_fn
 _PLAIN = bool, int, float, str, bytes, list, tuple, dict, np.ndarray
 
 
+#: What a sample knows of each store, in the order of PyG.
+_COUNTS = 'batch', 'num_sampled_nodes', 'num_sampled_edges'
+
+
 class Planned:
     """The plan of a loader, made for its first batch.
 
-    It does not go to other processes, where it is made again.
+    It does not go to other processes, where it is made again, and it keeps no
+    attribute that the graph does not have any more.
     """
 
     _plan: '_Plan | None' = None
+
+    def forget(self) -> None:
+        """Drops the plan of a graph that is another one from now on."""
+        self._plan = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Planned, ()
@@ -124,6 +131,9 @@ def _is_plain_attribute(key: str, value: Any) -> bool:
 class _StorePlan:
     """How the attributes of a store are collected.
 
+    Attributes are their keys, with the dimension of nodes or edges: None if
+    :func:`take_rows` collects them.
+
     Args:
         store (BaseStorage): The store.
         nodes (bool): Whether it has attributes of nodes.
@@ -134,19 +144,18 @@ class _StorePlan:
         self.store, self.mapping = store, store._mapping
         self.counts_nodes = nodes and 'num_nodes' in store
         self.has_ends = edges and 'edge_index' in store
-        self.of_nodes: list[tuple[str, Callable[[Tensor], Any]]] = []
-        self.of_edges: list[tuple[str, Callable[[Tensor], Any]]] = []
+        self.of_nodes: list[tuple[str, int | None]] = []
+        self.of_edges: list[tuple[str, int | None]] = []
         for key, value in self.mapping.items():
             if nodes and key != 'num_nodes' and store.is_node_attr(key):
-                self.of_nodes.append((key, _taker(store, key, value)))
+                self.of_nodes.append((key, _dimension(store, key, value)))
             if edges and key != 'edge_index' and store.is_edge_attr(key):
-                self.of_edges.append((key, _taker(store, key, value)))
+                self.of_edges.append((key, _dimension(store, key, value)))
         self.needs_edge_ids = bool(self.of_edges) or 'e_id' not in store
 
     def add_nodes(self, values: Values, node: Tensor) -> None:
         """Collects what belongs to the nodes of a sample."""
-        for key, take in self.of_nodes:
-            values[key] = take(node)
+        _collect(values, self.of_nodes, node)
         if self.counts_nodes:
             values['num_nodes'] = node.numel()
         if 'n_id' not in values:
@@ -166,8 +175,7 @@ class _StorePlan:
             return
         if perm is not None and edge.numel() > 0:
             edge = perm.index_select(0, edge)
-        for key, take in self.of_edges:
-            values[key] = take(edge)
+        _collect(values, self.of_edges, edge)
         if 'e_id' not in values:
             values['e_id'] = edge
 
@@ -182,14 +190,27 @@ class _StorePlan:
         return out
 
 
-def _taker(store: Any, key: str, value: Any) -> Callable[[Tensor], Any]:
-    """Returns what collects rows of an attribute, given their ids."""
-    dim = store._parent().__cat_dim__(key, value, store)
-    if not isinstance(value, Tensor):
-        return partial(index_select, value, dim=dim)  # or says why not
-    if dim == 0 and is_wide(value):
-        return partial(take_rows, value)
-    return partial(value.index_select, dim)
+def _dimension(store: Any, key: str, value: Any) -> int | None:
+    """Returns along which dimension an attribute is collected, None if wide.
+
+    Wide are those of many bytes a row, in memory that is used again.
+    """
+    dim: int = store._parent().__cat_dim__(key, value, store)
+    return None if dim == 0 and is_wide(value) else dim
+
+
+def _collect(
+    values: Values, attributes: list[tuple[str, int | None]], index: Tensor
+) -> None:
+    """Replaces attributes by what they have at some ids."""
+    for key, dim in attributes:
+        value = values[key]
+        if dim is None:
+            values[key] = take_rows(value, index)
+        elif isinstance(value, Tensor):
+            values[key] = value.index_select(dim, index)
+        else:  # an array; PyG says why not of a list
+            values[key] = index_select(value, index, dim)
 
 
 class _Plan:
@@ -204,27 +225,38 @@ class _Plan:
         self._data = data
         self._stores = [plan.store for plan in stores]
         self._mappings = [plan.mapping for plan in stores]
-        self._sizes = list(map(len, self._mappings))
-        self._keys = list(chain.from_iterable(self._mappings))
-        self._values = list(self._all_values())
+        self._shape = self._shape_of_mappings()
+        # An id is that of another object only when the first one is gone.
+        self._gone: list[Any] = []
+        self._held = [
+            weakref.ref(value, self._gone.append)
+            if isinstance(value, (Tensor, np.ndarray))
+            else value
+            for mapping in self._mappings
+            for value in mapping.values()
+        ]
 
-    def _all_values(self) -> Any:
-        return chain.from_iterable(map(dict.values, self._mappings))
+    def _shape_of_mappings(self) -> tuple[list[Any], ...]:
+        """Returns how many attributes stores have, their keys and ids."""
+        values = chain.from_iterable(map(dict.values, self._mappings))
+        return (
+            list(map(len, self._mappings)),
+            list(chain.from_iterable(self._mappings)),
+            list(map(id, values)),
+        )
 
     def _stores_of(self, data: Any) -> list[Any]:
         raise NotImplementedError
 
     def is_of(self, data: Any) -> bool:
         """Whether nothing in the graph has been set since."""
-        if data is not self._data:
+        if data is not self._data or self._gone:
             return False
         stores = self._stores_of(data)
         return (
             len(stores) == len(self._stores)
             and all(map(operator.is_, stores, self._stores))
-            and list(map(len, self._mappings)) == self._sizes
-            and list(chain.from_iterable(self._mappings)) == self._keys
-            and all(map(operator.is_, self._all_values(), self._values))
+            and self._shape_of_mappings() == self._shape
         )
 
     def batch(self, loader: Any, out: Any, perm: Any) -> Any:
@@ -245,9 +277,8 @@ class _DataPlan(_Plan):
         values = plan.mapping.copy()
         plan.add_nodes(values, out.node)
         plan.add_edges(values, out.row, out.col, out.edge, perm)
-        _set(values, 'batch', out.batch)
-        _set(values, 'num_sampled_nodes', out.num_sampled_nodes)
-        _set(values, 'num_sampled_edges', out.num_sampled_edges)
+        for key in _COUNTS:
+            _set(values, key, getattr(out, key))
         _set_inputs(loader, out.metadata, values, values, values)
         batch = object.__new__(Data)
         batch.__dict__.update(self._data.__dict__)
@@ -291,7 +322,7 @@ class _HeteroPlan(_Plan):
                 _of_type(out.edge, t),
                 None if perm is None else perm.get(t),
             )
-        for key in 'batch', 'num_sampled_nodes', 'num_sampled_edges':
+        for key in _COUNTS:
             for t, value in (getattr(out, key) or {}).items():
                 _set(values[t], key, value)
         input_type = loader.input_data.input_type

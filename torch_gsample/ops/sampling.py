@@ -119,10 +119,11 @@ class Sample(NamedTuple):
         """
         counts = self.counts.tolist()
         types, relations = self.num_types, self.num_relations
+        if types == relations == 1:
+            ends = len(counts) // 2 + 1
+            return [counts[:ends]], [counts[ends:]]
         hops = (len(counts) - types) // max(types + relations, 1)
         ends = types * (hops + 1)
-        if types == relations == 1:
-            return [counts[:ends]], [counts[ends:]]
         return (
             [counts[i : i + hops + 1] for i in range(0, ends, hops + 1)],
             [

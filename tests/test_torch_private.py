@@ -295,6 +295,7 @@ def test_loaders_have_what_is_read():
     assert iterator._num_yielded == 2
     with pytest.raises(StopIteration):
         next(iterator)
+    assert iterator._num_yielded == 2
     assert any('__next__' in event.name for event in seen.function_events)
     assert torch_private.is_cuda_lost() is False
     with torch.autograd.profiler.profile():

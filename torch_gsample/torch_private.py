@@ -149,8 +149,9 @@ class _Iterator(_SingleProcessDataLoaderIter):
     def __next__(self) -> Any:
         if is_profiling():
             return super().__next__()
+        batch = self._next_data()
         self._num_yielded += 1
-        return self._next_data()
+        return batch
 
 
 def pins_memory(iterator: Any) -> bool:

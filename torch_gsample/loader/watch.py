@@ -17,7 +17,6 @@ from torch_gsample.loader.batch_shape import BatchShape
 from torch_gsample.loader.static_shapes import StaticShapes
 from torch_gsample.samplers.counts import Counts
 
-
 #: Where a batch has the nodes and edges of hops: without padding, else with
 #: it, else all together.
 _NODES = 'num_real_nodes', 'num_sampled_nodes', 'num_nodes'
@@ -148,8 +147,10 @@ def check_process(name: str, process: int) -> None:
 
 def _hops(store: Any, names: tuple[str, str, str]) -> Sequence[int]:
     """Returns the nodes or edges of each hop, without padding."""
-    counts = store.get(names[0]) or store.get(names[1])
-    return counts or [getattr(store, names[2]) or 0]
+    counts = store.get(names[0])
+    if counts is None:
+        counts = store.get(names[1])
+    return [getattr(store, names[2]) or 0] if counts is None else counts
 
 
 def _places(store: Any, level: str) -> tuple[int, ...]:

@@ -113,9 +113,9 @@ class Sample(NamedTuple):
         return self.counts.narrow(0, first, shape[0] * shape[1]).view(shape)
 
     def hop_counts(self) -> tuple[list[list[int]], list[list[int]]]:
-        """Returns the new nodes a hop of each type and the edges a hop.
+        """Returns the new nodes of each type and the edges of each relation.
 
-        Of each relation; as plain numbers, for a sample without padding.
+        Each a list with a number a hop, of a sample without padding.
         """
         counts = self.counts.tolist()
         types, relations = self.num_types, self.num_relations

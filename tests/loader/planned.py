@@ -42,6 +42,7 @@ def rich(**attributes):
     data.number = torch.tensor(3)
     for key, value in attributes.items():
         data[key] = value
+    data.last = torch.arange(n)
     return data
 
 

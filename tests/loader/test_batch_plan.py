@@ -20,6 +20,7 @@ from tests.loader.planned import (
     rich,
 )
 from tests.samplers import graphs
+from tests.samplers.graphs import FOLLOWS
 from torch_gsample import NeighborSampler
 from torch_gsample.loader.batch_plan import Planned
 
@@ -48,8 +49,10 @@ CHANGES = {
     'set_alike': lambda data: setattr(data, 'x', data.x.clone() + 1),
     'add': lambda data: setattr(data, 'other', torch.rand(40, 2)),
     'remove': lambda data: delattr(data, 'y'),
+    'rename': lambda data: setattr(data, 'new', data._store.pop('last')),
     'reorder': lambda data: setattr(data, 'x', data._store.pop('x')),
     'edges': lambda data: setattr(data, 'edge_attr', torch.rand(300, 2)),
+    'other_form': lambda data: setattr(data, 'wide', torch.rand(50, 40).t()),
     'no_node': lambda data: setattr(data, 'y', torch.rand(7)),
     'number': lambda data: setattr(data, 'scale', 0.25),
     'in_place': lambda data: data.x.fill_(7),
@@ -70,6 +73,7 @@ def test_changes_of_the_graph_are_seen_as_by_pyg(name):
     loader = LOADERS['rich']()
     first, second, _ = outs(loader)
     before = loader.filter_fn(first)
+    kept = list(loader.data._store.values())  # or their ids are used again
     CHANGES[name](loader.data)
     want = pygs(loader, second)
     assert_same_batches(loader.filter_fn(second), want)
@@ -77,6 +81,7 @@ def test_changes_of_the_graph_are_seen_as_by_pyg(name):
         mine, pyg = loader.filter_fn(first), pygs(loader, first)
         assert_same_batches(mine, pyg)
         assert str(mine.to_dict()) != str(before.to_dict())
+    del kept
 
 
 def test_another_graph_and_other_types_are_seen():
@@ -155,6 +160,15 @@ def test_what_is_not_plain_is_left_to_pyg(name):
         if name not in ('static_shapes', 'sparse'):
             batch = loader.filter_fn(copy.copy(out))
             assert_same_batches(batch, pygs(loader, out))
+
+
+def test_edges_without_ids_lose_their_attributes():
+    loader = LOADERS['typed']()
+    out, *_ = outs(loader)
+    out.edge[FOLLOWS] = None
+    batch = planned(loader, out)
+    assert 'weight' not in batch[FOLLOWS]
+    assert_same_batches(batch, pygs(loader, out))
 
 
 def test_a_plan_keeps_nothing_that_was_replaced():

@@ -250,11 +250,10 @@ class _Plan:
 
     def is_of(self, data: Any) -> bool:
         """Whether nothing in the graph has been set since."""
-        if data is not self._data or self._gone:
-            return False
         stores = self._stores_of(data)
         return (
-            len(stores) == len(self._stores)
+            not self._gone
+            and len(stores) == len(self._stores)
             and all(map(operator.is_, stores, self._stores))
             and self._shape_of_mappings() == self._shape
         )

@@ -98,11 +98,10 @@ def sample_neighbors(
     )
     if max_edges is None:
         return sample
-    return sample._replace(
-        padded_sizes=padded_sizes(
-            graph.ends, graph.num_nodes, starts, sampling.disjoint, max_edges
-        )
+    sizes = padded_sizes(
+        graph.ends, graph.num_nodes, starts, sampling.disjoint, max_edges
     )
+    return Sample(*sample[:-1], sizes)
 
 
 def draw(

@@ -186,6 +186,20 @@ def test_a_plan_keeps_nothing_that_was_replaced():
         assert old() is None
 
 
+def test_an_id_that_is_used_again_is_another_attribute():
+    loader = LOADERS['rich']()
+    out, *_ = outs(loader)
+    loader.filter_fn(out)
+    place = id(loader.data.last)
+    del loader.data.last
+    fresh, others = torch.rand(7), []
+    while id(fresh) != place and len(others) < 1000:
+        others.append(fresh)
+        fresh = torch.rand(7)
+    loader.data.last = fresh  # of no node
+    assert_same_batches(loader.filter_fn(out), pygs(loader, out))
+
+
 def test_a_patched_loader_is_left_alone(monkeypatch):
     def marked(loader, out):
         batch = original(loader, out)

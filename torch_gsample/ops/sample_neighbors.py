@@ -120,7 +120,7 @@ def draw(
     node type and the fan-outs of all relations in one list.
     """
     try:
-        out = _operator(
+        row, col, node, edge, batch, counts = _operator(
             graph.tensors,
             graph.ends,
             graph.num_nodes,
@@ -141,7 +141,8 @@ def draw(
         _check_arguments(graph, seeds, key, sampling, seed_time, max_edges)
         exception = _check.raised(error)
         raise exception from None
-    return Sample(*out, len(seeds), len(graph.ends) // 2, None)
+    types, relations = len(seeds), len(graph.ends) // 2
+    return Sample(row, col, node, edge, batch, counts, types, relations, None)
 
 
 _operator = torch.ops.gsample.sample_neighbors.default

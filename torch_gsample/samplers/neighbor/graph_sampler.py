@@ -87,7 +87,6 @@ class GraphSampler(KeyedSampler):
             self.num_threads,
         )
         if self._options is None or self._options[0] != options:
-            *others, threads = options
-            sampling = Sampling(*others, num_threads=threads or 0)
+            sampling = Sampling(*options[:4], num_threads=options[4] or 0)
             self._options = options, sampling
         return self._options[1]

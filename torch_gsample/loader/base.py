@@ -8,14 +8,17 @@ from typing import Any
 import numpy as np
 import torch
 from torch.utils.data import DataLoader, get_worker_info
-from torch_geometric.data import Data, HeteroData
 from torch_geometric.loader import NodeLoader
 from torch_geometric.sampler import BaseSampler
 
 from torch_gsample.loader.adjacency import with_edge_index
 from torch_gsample.loader.batch_plan import Planned
 from torch_gsample.loader.batch_shape import BatchShape
-from torch_gsample.loader.features import join_features
+from torch_gsample.loader.blocks import drop_stale
+from torch_gsample.loader.features import (
+    filter_per_worker,
+    join_features,
+)
 from torch_gsample.loader.gpu_batches import GpuBatches, check_loader
 from torch_gsample.loader.look_ahead import (
     Group,
@@ -115,7 +118,7 @@ class KeyedLoader(DataLoader):
         if kwargs.get('filter_per_worker') is not None:
             flag(name, 'filter_per_worker', kwargs['filter_per_worker'])
         else:
-            kwargs['filter_per_worker'] = _filter_per_worker(data, kwargs)
+            kwargs['filter_per_worker'] = filter_per_worker(data, kwargs)
         if isinstance(sampler, ProgramSampler) and is_trainable(sampler):
             check_nothing_ahead(name, sampler, prefetch, kwargs)
             prefetch = 0
@@ -259,7 +262,7 @@ class KeyedLoader(DataLoader):
         else:
             make_batches = gpu.on_stream(lambda: batches)
             ahead = gpu.arrived(prefetched(feed, make_batches, most))
-        return ahead if self.transform is None else map(self.transform, ahead)
+        return self._transformed(ahead)
 
     def _iter_workers(self, samples: Iterator[Any]) -> Iterator[Any]:
         """Joins the features to the workers' samples in a thread."""
@@ -271,7 +274,13 @@ class KeyedLoader(DataLoader):
 
         feed = Feed(samples)
         ahead = prefetched(feed, make_batches, lambda: self.prefetch)
-        return ahead if self.transform is None else map(self.transform, ahead)
+        return self._transformed(ahead)
+
+    def _transformed(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """Does what the caller's thread does with batches."""
+        if self.transform is None:
+            return batches
+        return map(drop_stale, map(self.transform, batches))
 
     @property
     def transform(self) -> Any:
@@ -377,17 +386,3 @@ class NodeBatches(KeyedLoader, NodeLoader):
         seeds = node_seeds(name, data, sampler, input_nodes, time, ids)
         self._init_keyed(data, sampler, kwargs)
         NodeLoader.__init__(self, data, sampler, seeds, **kwargs)
-
-
-def _filter_per_worker(data: Any, kwargs: dict[str, Any]) -> bool | None:
-    """Whether workers join the features, where the caller does not say.
-
-    Between processes, features cost more to pass on than to collect. Workers
-    do it where there is more to do in parallel: callables of the user, and
-    stores that may be slow. None leaves it to PyG.
-    """
-    in_memory = isinstance(data, (Data, HeteroData))
-    if kwargs.get('num_workers', 0) == 0 or not in_memory:
-        return None
-    callables = ('transform', 'transform_sampler_output')
-    return any(kwargs.get(name) is not None for name in callables)

@@ -101,6 +101,7 @@ def _is_plain(loader: Any, out: Any) -> bool:
         loader.transform_sampler_output is None
         and loader.gpu_batches is None
         and loader.static_shapes is None
+        and not getattr(loader, 'widen_features', False)
         and out.orig_row is None
         and out.edge is not None
         and all(n.is_cpu and n.dtype == torch.int64 for n in nodes)

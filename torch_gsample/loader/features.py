@@ -14,6 +14,7 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.sampler import HeteroSamplerOutput, SamplerOutput
 
+from torch_gsample.loader.blocks import add_blocks, drop_stale, knows_order
 from torch_gsample.loader.padding import Padding
 from torch_gsample.ops import gather_rows
 from torch_gsample.samplers.output.attributes import (
@@ -114,7 +115,10 @@ def join_features(loader: Any, filter_fn: Any, out: Any) -> Any:
         batch = loader.planned.batch(loader, filter_fn, out)
         if batch is None:
             batch = _join(loader, filter_fn, out, padding)
-    return batch if loader.transform is None else loader.transform(batch)
+    add_blocks(batch, knows_order(loader))
+    if loader.transform is None:
+        return batch
+    return drop_stale(loader.transform(batch))
 
 
 def _join(
@@ -153,3 +157,17 @@ def _wide_features(bare: Any, out: Any) -> WideFeatures | None:
         return None  # PyG writes to the shared memory of a worker
     features = WideFeatures(bare.data) if sampled else None
     return features if features is not None and features.features else None
+
+
+def filter_per_worker(data: Any, kwargs: dict[str, Any]) -> bool | None:
+    """Whether workers join the features, where the caller does not say.
+
+    Between processes, features cost more to pass on than to collect. Workers
+    do it where there is more to do in parallel: callables of the user, and
+    stores that may be slow. None leaves it to PyG.
+    """
+    in_memory = isinstance(data, (Data, HeteroData))
+    if kwargs.get('num_workers', 0) == 0 or not in_memory:
+        return None
+    callables = ('transform', 'transform_sampler_output')
+    return any(kwargs.get(name) is not None for name in callables)

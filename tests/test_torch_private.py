@@ -141,7 +141,7 @@ ATTRIBUTES = {
 }
 #: Of other packages: PyG's hooks and stores, and what namedtuples have.
 OTHERS = {
-    *('_edge_store_dict', '_mapping', '_node_store_dict'),
+    *('_edge_store_dict', '_global_store', '_mapping', '_node_store_dict'),
     *('_aggregate_forward_hooks', '_edge_update_forward_hooks'),
     *('_message_forward_hooks', '_message_forward_pre_hooks'),
     *('_propagate_forward_hooks', '_propagate_forward_pre_hooks'),

@@ -16,6 +16,10 @@ PACKAGE = Path(torch_private.__file__).parent
 #: What the package uses, the first parameters where Python knows them, and
 #: what breaks without it.
 NAMES = {
+    'torch._C._AutoDispatchBelowAutograd': (
+        None,
+        'features of small batches take longer than their samples',
+    ),
     'torch._C._are_functorch_transforms_active': (
         None,
         'torch.func gets wrong gradients of our operators without an error',
@@ -116,6 +120,10 @@ NAMES = {
         ('type_or_types_or_pred', 'func', 'tree'),
         'values for a GPU are not pinned',
     ),
+    'torch.utils.data.dataloader._SingleProcessDataLoaderIter': (
+        ('loader',),
+        'each batch takes 6 us longer, for a range of no profile',
+    ),
     'torch.utils.data.DataLoader._get_iterator': (
         ('self',),
         'features are joined to samples twice, as by PyG',
@@ -131,8 +139,9 @@ ATTRIBUTES = {
     '_shape_env': 'capture needs a configuration flag',
     '_version': 'changes in place are not noticed',
 }
-#: Of other packages: PyG's hooks, and what namedtuples have.
+#: Of other packages: PyG's hooks and stores, and what namedtuples have.
 OTHERS = {
+    *('_edge_store_dict', '_global_store', '_mapping', '_node_store_dict'),
     *('_aggregate_forward_hooks', '_edge_update_forward_hooks'),
     *('_message_forward_hooks', '_message_forward_pre_hooks'),
     *('_propagate_forward_hooks', '_propagate_forward_pre_hooks'),
@@ -252,6 +261,13 @@ def test_changes_in_place_are_counted():
     assert torch_private.version_of(tensor) == before + 1
 
 
+def test_operators_below_autograd_have_no_gradients():
+    x = torch.ones(2, requires_grad=True)
+    with torch_private.below_autograd():
+        assert (x * 2).grad_fn is None
+    assert (x * 2).grad_fn is not None
+
+
 def test_transforms_are_seen():
     assert not torch_private.is_transformed()
     seen = []
@@ -273,6 +289,14 @@ def test_loaders_have_what_is_read():
     assert torch_private.pins_memory(iter(loader)) is False
     iterator = torch_private.new_iterator(loader)
     assert iterator._collate_fn is loader.collate_fn
+    with torch.autograd.profiler.profile() as seen:
+        assert next(iterator).tolist() == [1]
+    assert next(iterator).tolist() == [2]
+    assert iterator._num_yielded == 2
+    with pytest.raises(StopIteration):
+        next(iterator)
+    assert iterator._num_yielded == 2
+    assert any('__next__' in event.name for event in seen.function_events)
     assert torch_private.is_cuda_lost() is False
     with torch.autograd.profiler.profile():
         assert torch_private.is_profiling()

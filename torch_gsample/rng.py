@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from numbers import Integral
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.compiler import is_dynamo_compiling as is_compiling
@@ -222,7 +223,7 @@ def make_key(seed: int, epoch: int = 0, batch: int = 0) -> Tensor:
         tensor([[12,  1,  5]])
     """
     for name, number in (('seed', seed), ('epoch', epoch), ('batch', batch)):
-        if not isinstance(number, Integral):
+        if type(number) is not int and not isinstance(number, Integral):
             raise TypeError(
                 f"make_key: '{name}' must be an integer (got {number!r})"
             )
@@ -236,8 +237,11 @@ def make_key(seed: int, epoch: int = 0, batch: int = 0) -> Tensor:
         raise ValueError(
             f"make_key: 'batch' must be in [-1, 2^63) (got {batch})"
         )
-    seed = seed - 2**64 if seed > _INT63 else seed
-    return torch.tensor([[seed, epoch, batch]])
+    key = [[seed - 2**64 if seed > _INT63 else seed, epoch, batch]]
+    if is_compiling():
+        return torch.tensor(key)
+    # Half the time, and this is called for each batch.
+    return torch.from_numpy(np.array(key, dtype=np.int64))
 
 
 def hash_ids(*ids: Tensor | int | None) -> int:

@@ -45,6 +45,7 @@ from torch.fx.experimental.symbolic_shapes import (
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 from torch.utils.data import DataLoader
+from torch.utils.data.dataloader import _SingleProcessDataLoaderIter
 
 # Operators ###################################################################
 
@@ -105,6 +106,11 @@ def is_reached_by_transform(x: torch.Tensor) -> bool:
     )
 
 
+#: Calls operators without their gradients, which torch.library runs in Python:
+#: that takes longer than a small sample's features.
+below_autograd = torch._C._AutoDispatchBelowAutograd
+
+
 # Processes ###################################################################
 
 
@@ -130,10 +136,22 @@ def new_iterator(loader: Any) -> Any:
     keeps the iterator while workers persist, and the garbage collector closes
     the queues of a cycle before workers are told to end.
     """
+    if loader.num_workers == 0:
+        return _Iterator(loader)
     iterator: Any = DataLoader._get_iterator(loader)
-    if loader.num_workers > 0:
-        iterator._collate_fn = None  # which the workers have
+    iterator._collate_fn = None  # which the workers have
     return iterator
+
+
+class _Iterator(_SingleProcessDataLoaderIter):
+    """Torch's, with ranges in profiles only where someone profiles."""
+
+    def __next__(self) -> Any:
+        if is_profiling():
+            return super().__next__()
+        batch = self._next_data()
+        self._num_yielded += 1
+        return batch
 
 
 def pins_memory(iterator: Any) -> bool:

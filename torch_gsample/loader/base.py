@@ -5,15 +5,20 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+import numpy as np
+import torch
 from torch.utils.data import DataLoader, get_worker_info
-from torch_geometric.data import Data, HeteroData
 from torch_geometric.loader import NodeLoader
 from torch_geometric.sampler import BaseSampler
 
 from torch_gsample.loader.adjacency import with_edge_index
+from torch_gsample.loader.batch_plan import Planned
 from torch_gsample.loader.batch_shape import BatchShape
 from torch_gsample.loader.blocks import drop_stale
-from torch_gsample.loader.features import join_features
+from torch_gsample.loader.features import (
+    filter_per_worker,
+    join_features,
+)
 from torch_gsample.loader.gpu_batches import GpuBatches, check_loader
 from torch_gsample.loader.look_ahead import (
     Group,
@@ -72,6 +77,8 @@ class KeyedLoader(DataLoader):
     prefetch: int
     _feed: Feed | None = None
     _watch: BatchWatch
+    #: How batches are made where the graph is plain.
+    planned: Planned
     _pass: Pass
     #: Who created the latest iterator.
     _process: int = -1
@@ -111,7 +118,7 @@ class KeyedLoader(DataLoader):
         if kwargs.get('filter_per_worker') is not None:
             flag(name, 'filter_per_worker', kwargs['filter_per_worker'])
         else:
-            kwargs['filter_per_worker'] = _filter_per_worker(data, kwargs)
+            kwargs['filter_per_worker'] = filter_per_worker(data, kwargs)
         if isinstance(sampler, ProgramSampler) and is_trainable(sampler):
             check_nothing_ahead(name, sampler, prefetch, kwargs)
             prefetch = 0
@@ -146,6 +153,7 @@ class KeyedLoader(DataLoader):
         self.epoch = 0
         self._pass = Pass()
         self.counts = Counts()
+        self.planned = Planned()
         self._watch = BatchWatch(name, self.counts, self.static_shapes)
 
     def set_epoch(self, epoch: int) -> None:
@@ -341,9 +349,12 @@ class KeyedLoader(DataLoader):
         if not isinstance(index, BatchIndex):
             return self._make_sample(index)
         with batch_scope(*index.number):
-            return self._make_sample(list(index))
+            return self._make_sample(index)
 
-    def _make_sample(self, index: list[int]) -> Any:
+    def _make_sample(self, index: Any) -> Any:
+        if isinstance(index, list):
+            # Half the time that torch takes to make a tensor of a list.
+            index = torch.from_numpy(np.array(index, dtype=np.int64))
         collate: Any = super().collate_fn
         return collate(index)
 
@@ -352,6 +363,8 @@ class KeyedLoader(DataLoader):
         # index of a batch and lose its number.
         if name == 'dataset' and isinstance(value, range):
             value = IndexRange(len(value))
+        if name == 'data' and 'planned' in self.__dict__:
+            self.planned.forget()
         # The class has it: a method in an attribute refers to the loader.
         if name != 'collate_fn' or value != self.collate_fn:
             super().__setattr__(name, value)
@@ -373,17 +386,3 @@ class NodeBatches(KeyedLoader, NodeLoader):
         seeds = node_seeds(name, data, sampler, input_nodes, time, ids)
         self._init_keyed(data, sampler, kwargs)
         NodeLoader.__init__(self, data, sampler, seeds, **kwargs)
-
-
-def _filter_per_worker(data: Any, kwargs: dict[str, Any]) -> bool | None:
-    """Whether workers join the features, where the caller does not say.
-
-    Between processes, features cost more to pass on than to collect. Workers
-    do it where there is more to do in parallel: callables of the user, and
-    stores that may be slow. None leaves it to PyG.
-    """
-    in_memory = isinstance(data, (Data, HeteroData))
-    if kwargs.get('num_workers', 0) == 0 or not in_memory:
-        return None
-    callables = ('transform', 'transform_sampler_output')
-    return any(kwargs.get(name) is not None for name in callables)

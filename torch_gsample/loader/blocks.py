@@ -18,23 +18,34 @@ def add_blocks(batch: Any, is_known: bool) -> None:
         is_known (bool): Whether the sampler is known to give them so; if not,
             edges are looked at.
     """
-    if not isinstance(batch, (Data, HeteroData)) or 'blocks' in batch:
+    if isinstance(batch, Data):
+        own = batch._store
+        node_stores = edge_stores = {None: own}
+    elif isinstance(batch, HeteroData):
+        own = batch._global_store
+        node_stores, edge_stores = (
+            batch._node_store_dict,
+            batch._edge_store_dict,
+        )
+    else:
         return
-    nodes = {s._key: s.get('num_sampled_nodes') for s in batch.node_stores}
+    if own.get('blocks') is not None:
+        return
+    nodes = {t: s.get('num_sampled_nodes') for t, s in node_stores.items()}
     edges: dict[Any, BatchEdges] = {}
-    for store in batch.edge_stores:
-        made = _edges(store, nodes)
+    lengths = {len(n or ()) for n in nodes.values()}
+    for key, store in edge_stores.items():
+        made = _edges(key, store, nodes)
         if made is None or not (is_known or _is_in_order(made)):
             return
-        edges[store._key] = made
-    lengths = {len(n or ()) for n in nodes.values()}
-    lengths |= {len(e.num_edges) for e in edges.values()}
+        edges[key] = made
+        lengths.add(len(made.num_edges))
     if len(lengths) != 1:
         return
     blocks = Blocks(edges, nodes)
     if sum(e.num_edges[-1] for e in edges.values()) >= EAGER:
         blocks.prepare()
-    batch.blocks = blocks
+    own['blocks'] = blocks
 
 
 def knows_order(loader: Any) -> bool:
@@ -46,19 +57,20 @@ def knows_order(loader: Any) -> bool:
     return known and loader.transform_sampler_output is None
 
 
-def _edges(store: Any, nodes: dict[Any, Any]) -> BatchEdges | None:
+def _edges(key: Any, store: Any, nodes: dict[Any, Any]) -> BatchEdges | None:
     """Returns the edges of a relation, if it says how many each hop has."""
     edge_index = store.get('edge_index')
     count = store.get('num_sampled_edges')
-    ends = (None, None) if store._key is None else store._key[::2]
-    src, dst = (nodes.get(t) for t in ends)
+    src, dst = nodes.get(key and key[0]), nodes.get(key and key[2])
     if (
         type(edge_index) is not Tensor
-        or any(n is None for n in (count, src, dst))
+        or count is None
+        or src is None
+        or dst is None
         or sum(count) != edge_index.shape[1]
     ):
         return None
-    padded = 'num_real_edges' in store
+    padded = store.get('num_real_edges') is not None
     return BatchEdges(edge_index, src, dst, count, by_column=not padded)
 
 

@@ -107,21 +107,25 @@ def join_features(loader: Any, filter_fn: Any, out: Any) -> Any:
         filter_fn (Callable): Its function.
         out (SamplerOutput or HeteroSamplerOutput): The sample.
     """
-    bare = copy.copy(loader)
-    bare.transform = bare.transform_sampler_output = None
     if loader.transform_sampler_output:
         out = loader.transform_sampler_output(out)
     shapes = loader.static_shapes
     padding = None if shapes is None else shapes.padding(out, loader.data)
     with loader.counts.phase('join_features'):
-        batch = _join(bare, filter_fn, out, padding)
+        batch = loader.planned.batch(loader, filter_fn, out)
+        if batch is None:
+            batch = _join(loader, filter_fn, out, padding)
     add_blocks(batch, knows_order(loader))
     if loader.transform is None:
         return batch
     return drop_stale(loader.transform(batch))
 
 
-def _join(bare: Any, filter_fn: Any, out: Any, padding: Padding | None) -> Any:
+def _join(
+    loader: Any, filter_fn: Any, out: Any, padding: Padding | None
+) -> Any:
+    bare = copy.copy(loader)
+    bare.transform = bare.transform_sampler_output = None
     features = _wide_features(bare, out)
     if features is not None:
         bare.data = features.rest
@@ -153,3 +157,17 @@ def _wide_features(bare: Any, out: Any) -> WideFeatures | None:
         return None  # PyG writes to the shared memory of a worker
     features = WideFeatures(bare.data) if sampled else None
     return features if features is not None and features.features else None
+
+
+def filter_per_worker(data: Any, kwargs: dict[str, Any]) -> bool | None:
+    """Whether workers join the features, where the caller does not say.
+
+    Between processes, features cost more to pass on than to collect. Workers
+    do it where there is more to do in parallel: callables of the user, and
+    stores that may be slow. None leaves it to PyG.
+    """
+    in_memory = isinstance(data, (Data, HeteroData))
+    if kwargs.get('num_workers', 0) == 0 or not in_memory:
+        return None
+    callables = ('transform', 'transform_sampler_output')
+    return any(kwargs.get(name) is not None for name in callables)

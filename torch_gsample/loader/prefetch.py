@@ -85,7 +85,7 @@ def _stop_all() -> None:
 
 def in_prefetch_thread() -> bool:
     """Whether the caller runs in the thread that makes batches ahead."""
-    return threading.current_thread() in _running
+    return bool(_running) and threading.current_thread() in _running
 
 
 def prefetched(

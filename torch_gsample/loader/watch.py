@@ -17,6 +17,11 @@ from torch_gsample.loader.batch_shape import BatchShape
 from torch_gsample.loader.static_shapes import StaticShapes
 from torch_gsample.samplers.counts import Counts
 
+#: Where a batch has the nodes and edges of hops: without padding, else with
+#: it, else all together.
+_NODES = 'num_real_nodes', 'num_sampled_nodes', 'num_nodes'
+_EDGES = 'num_real_edges', 'num_sampled_edges', 'num_edges'
+
 
 class BatchWatch:
     """What is known of the batches that a loader handed out.
@@ -37,12 +42,12 @@ class BatchWatch:
         Returns:
             int: The edges of the batch.
         """
-        self._counts.add_seconds('wait', seconds)
         if not isinstance(batch, (Data, HeteroData)):
+            self._counts.add_seconds('wait', seconds)
             return 0
-        nodes = [_hops(s, 'nodes') for s in batch.node_stores]
-        edges = [_hops(s, 'edges') for s in batch.edge_stores]
-        self._counts.add(nodes, edges)
+        nodes = [_hops(s, _NODES) for s in batch.node_stores]
+        edges = [_hops(s, _EDGES) for s in batch.edge_stores]
+        self._counts.add(nodes, edges, wait=seconds)
         if self._shapes is not None:
             self._see_shape(batch)
         return sum(map(sum, edges))
@@ -140,13 +145,12 @@ def check_process(name: str, process: int) -> None:
         )
 
 
-def _hops(store: Any, level: str) -> Sequence[int]:
+def _hops(store: Any, names: tuple[str, str, str]) -> Sequence[int]:
     """Returns the nodes or edges of each hop, without padding."""
-    for kind in ('real', 'sampled'):
-        counts = store.get(f'num_{kind}_{level}')
-        if counts is not None:
-            return counts
-    return [getattr(store, f'num_{level}') or 0]
+    counts = store.get(names[0])
+    if counts is None:
+        counts = store.get(names[1])
+    return [getattr(store, names[2]) or 0] if counts is None else counts
 
 
 def _places(store: Any, level: str) -> tuple[int, ...]:

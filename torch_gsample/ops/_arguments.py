@@ -21,11 +21,11 @@ def read(
             differ in their hops.
     """
     if not isinstance(seeds, Tensor):
-        seeds = [_vector(op, 'seeds', value) for value in seeds]
+        seeds = [vector(op, 'seeds', value) for value in seeds]
         fanouts = _joined(op, len(graph.ends) // 2, fanouts)
         fanouts = _check.fanouts(op, 'fanouts', fanouts)
         if seed_time is not None:
-            seed_time = [_vector(op, 'seed_time', t) for t in seed_time]
+            seed_time = [vector(op, 'seed_time', t) for t in seed_time]
         return seeds, fanouts, seed_time
     if len(graph.ends) != 2:
         raise ValueError(
@@ -33,12 +33,12 @@ def read(
             'type and relation of a graph that is not homogeneous'
         )
     if seed_time is not None:
-        seed_time = (_vector(op, 'seed_time', seed_time),)
+        seed_time = (vector(op, 'seed_time', seed_time),)
     fanouts = _check.fanouts(op, 'fanouts', fanouts)
-    return (_vector(op, 'seeds', seeds),), fanouts, seed_time
+    return (vector(op, 'seeds', seeds),), fanouts, seed_time
 
 
-def _vector(op: str, name: str, value: Any) -> Tensor:
+def vector(op: str, name: str, value: Any) -> Tensor:
     """Returns a vector as int64; the operator checks the rest."""
     if (
         isinstance(value, Tensor)

@@ -8,6 +8,7 @@ from torch.compiler import is_dynamo_compiling as is_compiling
 
 from torch_gsample.ops import _check
 from torch_gsample.ops._gradient import register_gradient
+from torch_gsample.torch_private import below_autograd
 
 #: From here on, the operator that costs more to call is faster.
 _MANY_ROWS = 4096
@@ -83,6 +84,26 @@ def select_rows(input: Tensor, index: Tensor) -> Tensor:
     if there and few:
         return input.index_select(0, index)
     return torch.ops.gsample.gather_rows(_check.contiguous(input), index)
+
+
+def take_rows(input: Tensor, index: Tensor) -> Tensor:
+    """Returns ``input[index]``, with the least to do where it is short.
+
+    Args:
+        input (torch.Tensor): Contiguous ``[num_rows, *]`` on the CPU, without
+            gradients of ``torch.func``.
+        index (torch.Tensor): ``[size]`` on the CPU.
+
+    Raises:
+        IndexError: If an index is outside ``[0, num_rows)``.
+    """
+    if input.requires_grad or index.dtype != torch.int64:
+        return input.index_select(0, index)
+    with below_autograd():
+        return _check.call(_operator, input, index)
+
+
+_operator = torch.ops.gsample.gather_rows.default
 
 
 @torch.library.register_fake('gsample::gather_rows')

@@ -93,13 +93,39 @@ def sample_neighbors(
     starts, all_fanouts, times = _arguments.read(
         OP, graph, seeds, fanouts, seed_time
     )
+    sample = draw(
+        graph, starts, all_fanouts, key, sampling, times, call_id, max_edges
+    )
+    if max_edges is None:
+        return sample
+    sizes = padded_sizes(
+        graph.ends, graph.num_nodes, starts, sampling.disjoint, max_edges
+    )
+    return Sample(*sample[:-1], sizes)
+
+
+def draw(
+    graph: PreparedGraph,
+    seeds: Sequence[Tensor],
+    fanouts: Sequence[int],
+    key: Tensor,
+    sampling: Sampling,
+    seed_time: Sequence[Tensor] | None = None,
+    call_id: int = 0,
+    max_edges: Sequence[int] | None = None,
+) -> Sample:
+    """Calls the operator, and finds out what it refused.
+
+    Args are those of :func:`sample_neighbors`, with int64 ``seeds`` of each
+    node type and the fan-outs of all relations in one list.
+    """
     try:
         row, col, node, edge, batch, counts = _operator(
             graph.tensors,
             graph.ends,
             graph.num_nodes,
-            starts,
-            all_fanouts,
+            seeds,
+            fanouts,
             key,
             call_id,
             sampling.replace,
@@ -108,20 +134,15 @@ def sample_neighbors(
             sampling.time_window,
             sampling.return_edge_id,
             sampling.num_threads,
-            times,
+            seed_time,
             max_edges,
         )
     except RuntimeError as error:
-        _check_arguments(graph, starts, key, sampling, times, max_edges)
+        _check_arguments(graph, seeds, key, sampling, seed_time, max_edges)
         exception = _check.raised(error)
         raise exception from None
-    sizes = None
-    if max_edges is not None:
-        sizes = padded_sizes(
-            graph.ends, graph.num_nodes, starts, sampling.disjoint, max_edges
-        )
-    types, relations = len(starts), len(graph.ends) // 2
-    return Sample(row, col, node, edge, batch, counts, types, relations, sizes)
+    types, relations = len(seeds), len(graph.ends) // 2
+    return Sample(row, col, node, edge, batch, counts, types, relations, None)
 
 
 _operator = torch.ops.gsample.sample_neighbors.default

@@ -112,6 +112,26 @@ class Sample(NamedTuple):
         shape = self.num_relations, self.num_hops
         return self.counts.narrow(0, first, shape[0] * shape[1]).view(shape)
 
+    def hop_counts(self) -> tuple[list[list[int]], list[list[int]]]:
+        """Returns the new nodes of each type and the edges of each relation.
+
+        Each a list with a number a hop, of a sample without padding.
+        """
+        counts = self.counts.tolist()
+        types, relations = self.num_types, self.num_relations
+        if types == relations == 1:
+            ends = len(counts) // 2 + 1
+            return [counts[:ends]], [counts[ends:]]
+        hops = (len(counts) - types) // max(types + relations, 1)
+        ends = types * (hops + 1)
+        return (
+            [counts[i : i + hops + 1] for i in range(0, ends, hops + 1)],
+            [
+                counts[ends + r * hops : ends + (r + 1) * hops]
+                for r in range(relations)
+            ],
+        )
+
     def by_relation(self, *values: Tensor) -> list[list[Tensor]]:
         """Splits some of ``row``, ``col`` and ``edge`` by relation."""
         if self.num_relations == 1:

@@ -73,6 +73,21 @@ def by_type(
     return seeds, {t: seed_time.get(t) for t in seeds}
 
 
+def checked_seeds(seeds: Any) -> Any:
+    """Returns seeds that are a tensor, or some by node type.
+
+    Raises:
+        TypeError: If they are anything else.
+    """
+    for seed in seeds.values() if isinstance(seeds, dict) else [seeds]:
+        if not isinstance(seed, Tensor):
+            raise TypeError(
+                "NeighborSampler: 'seeds' must be a tensor, or a dictionary "
+                f'of tensors by node type (got {type(seed).__name__})'
+            )
+    return seeds
+
+
 def check_count(name: str, value: int | None) -> None:
     """Checks an optional number of things.
 

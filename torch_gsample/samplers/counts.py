@@ -4,9 +4,9 @@ Samples come in, plain numbers go out. Under a profiler phases are ranges of
 its trace.
 """
 
+import operator
 import threading
 from collections.abc import Iterable, Sequence
-from itertools import zip_longest
 from time import perf_counter
 from typing import Any
 
@@ -38,7 +38,10 @@ class Counts:
             self._seconds: dict[str, float] = {}
 
     def add(
-        self, nodes: Iterable[Sequence[int]], edges: Iterable[Sequence[int]]
+        self,
+        nodes: Iterable[Sequence[int]],
+        edges: Iterable[Sequence[int]],
+        **seconds: float,
     ) -> None:
         """Counts a batch.
 
@@ -47,11 +50,14 @@ class Counts:
                 for each node type.
             edges (Iterable[List[int]]): Edges at each hop, for each edge
                 type.
+            **seconds (float): The time of phases.
         """
         with self._lock:
             self._batches += 1
             _add(self._nodes, nodes)
             _add(self._edges, edges)
+            for name, time in seconds.items():
+                self._seconds[name] = self._seconds.get(name, 0.0) + time
 
     def add_sample(self, out: Any) -> None:
         """Counts a ``SamplerOutput`` or a ``HeteroSamplerOutput``."""
@@ -111,8 +117,11 @@ class _Phase:
 
 
 def _add(totals: list[int], by_type: Iterable[Sequence[int]]) -> None:
-    hops = map(sum, zip_longest(*by_type, fillvalue=0))
-    totals[:] = map(sum, zip_longest(totals, hops, fillvalue=0))
+    for counts in by_type:
+        missing = len(counts) - len(totals)
+        if missing > 0:
+            totals += [0] * missing
+        totals[: len(counts)] = map(operator.add, totals, counts)
 
 
 def _by_type(counts: Any, values: Any) -> Iterable[Sequence[int]]:

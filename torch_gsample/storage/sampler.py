@@ -27,6 +27,8 @@ class DiskNeighborhood:
         sampler (DiskSampler): Whose ``draw`` says what a frontier draws.
     """
 
+    restores_edge_ids = False  # edges on disk are stored with their ids
+
     def __init__(self, sampler: 'DiskSampler'):
         self._sampler = sampler
 
@@ -48,9 +50,6 @@ class DiskNeighborhood:
     def stats(self) -> dict[str, Any]:
         """Returns nothing: a sampler knows its own caches."""
         return {}
-
-    def restore_edge_ids(self, out: Any) -> None:
-        """Does nothing: edges on disk are stored with their ids."""
 
 
 class DiskSampler(NeighborSampler):

@@ -4,6 +4,7 @@ Seeds of each node type come in, PyG's outputs go out.
 """
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import torch
@@ -12,6 +13,9 @@ from torch import Tensor
 from torch_gsample import ops
 from torch_gsample.graph import Graph
 from torch_gsample.list_cache import ListCache
+from torch_gsample.ops._arguments import vector
+from torch_gsample.ops.sample_neighbors import draw
+from torch_gsample.ops.sampling import OP
 from torch_gsample.placement import (
     Placement,
     check_kind,
@@ -157,24 +161,37 @@ class Neighborhood:
             key (torch.Tensor): The key of the batch.
             sampling (Sampling): The options.
         """
-        graph = self.graph
-        none = torch.empty(0, dtype=torch.int64, device=graph.device)
-
-        def by_type(values: ByType) -> list[Tensor]:
-            values = self._moved(values)
-            return [values.get(t, none) for t in graph.node_types]
-
-        if not graph.is_temporal:  # times of nodes that no edge leads from
+        if not self._is_temporal:  # times of nodes that no edge leads from
             seed_time = None
-        sample = ops.sample_neighbors(
-            graph,
-            by_type(seeds),
-            fanouts,
-            key,
-            sampling=sampling,
-            seed_time=None if seed_time is None else by_type(seed_time),
-        )
-        return output.to_sampler_output(sample, graph, sampling.disjoint)
+        of_types, times = self._by_type(seeds), None
+        if seed_time is not None:
+            times = self._by_type(seed_time)
+        if self.graph.is_hetero:
+            sample = ops.sample_neighbors(
+                self.graph,
+                of_types,
+                fanouts,
+                key,
+                sampling=sampling,
+                seed_time=times,
+            )
+        else:  # the sampler has checked its fan-outs
+            sample = draw(
+                self.graph, of_types, fanouts[0], key, sampling, times
+            )
+        return output.to_sampler_output(sample, self.graph, sampling.disjoint)
+
+    @cached_property
+    def _is_temporal(self) -> bool:
+        return self.graph.is_temporal
+
+    def _by_type(self, values: ByType) -> list[Tensor]:
+        """Returns a vector for each node type, empty if there is none."""
+        values, graph = self._moved(values), self.graph
+        if graph.is_hetero:
+            none = torch.empty(0, dtype=torch.int64, device=graph.device)
+            return [values.get(t, none) for t in graph.node_types]
+        return [vector(OP, 'seeds', values[None])]
 
     def _moved(self, values: ByType) -> ByType:
         if self.placement is None:
@@ -230,29 +247,39 @@ class Neighborhood:
 
         On a GPU all edges are: loaders would look them up on the host.
         """
-        on_gpu = self.placement is not None
-        for edge_type, csc in self.graph.items():
-            if csc.edge_id is None:
-                continue
-            if edge_type not in self.compressed and not on_gpu:
-                continue
-            hetero = self.graph.is_hetero
+        on_gpu, hetero = self.placement is not None, self.graph.is_hetero
+        for edge_type, edge_id in self._restored.items():
             edge = out.edge[edge_type] if hetero else out.edge
             lookup = ops.gather_rows if on_gpu else Tensor.__getitem__
-            edge = lookup(csc.edge_id, edge).long()
+            edge = lookup(edge_id, edge).long()
             if hetero:
                 out.edge[edge_type] = edge
             else:
                 out.edge = edge
 
+    @cached_property
+    def restores_edge_ids(self) -> bool:
+        """Whether :meth:`restore_edge_ids` has anything to do."""
+        return bool(self._restored)
+
+    @cached_property
+    def _restored(self) -> ByType:
+        """The ids of edges by position, where samples have the ids."""
+        return {
+            t: csc.edge_id
+            for t, csc in self.graph.items()
+            if csc.edge_id is not None
+            and (t in self.compressed or self.placement is not None)
+        }
+
+    @cached_property
     def edge_permutation(self) -> Any:
-        """Returns the original edge at each position, as PyG's samplers do.
+        """The original edge at each position, as PyG's samplers have it.
 
         None for types whose edge ids :meth:`restore_edge_ids` spells out.
         """
-        on_gpu = self.placement is not None
         perm = {
-            t: None if on_gpu or t in self.compressed else csc.edge_id
+            t: None if t in self._restored else csc.edge_id
             for t, csc in self.graph.items()
         }
         return perm if self.graph.is_hetero else perm[None]

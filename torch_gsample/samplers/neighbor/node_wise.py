@@ -12,11 +12,10 @@ from torch_geometric.sampler import (
     NumNeighbors,
     SamplerOutput,
 )
-from torch_geometric.sampler.base import DataType, SubgraphType
-from torch_geometric.typing import EdgeType, NodeType
+from torch_geometric.sampler.base import SubgraphType
+from torch_geometric.typing import EdgeType
 
 from torch_gsample.graph_input import GraphData, read_graph
-from torch_gsample.ops import Sampling
 from torch_gsample.ops._check import node_ids
 from torch_gsample.options import (
     Direction,
@@ -26,7 +25,6 @@ from torch_gsample.options import (
 )
 from torch_gsample.placement import (
     GraphPlacement,
-    Placement,
     check_process,
     read_device,
 )
@@ -36,13 +34,15 @@ from torch_gsample.samplers.arguments import (
     check_count,
     check_flags,
     check_window,
+    checked_seeds,
     read_fanouts,
 )
 from torch_gsample.samplers.attributes import read_times, read_weights
-from torch_gsample.samplers.base import KeyedSampler
 from torch_gsample.samplers.link.batch import LinkBatch
 from torch_gsample.samplers.link.negatives import Negatives
+from torch_gsample.samplers.neighbor.graph_sampler import GraphSampler
 from torch_gsample.samplers.neighbor.neighborhood import Neighborhood
+from torch_gsample.samplers.output.tensors import SampledTensors, to_tensors
 
 NumNeighborsType: TypeAlias = (
     NumNeighbors | list[int] | dict[EdgeType, list[int]]
@@ -50,7 +50,7 @@ NumNeighborsType: TypeAlias = (
 SeedDict: TypeAlias = dict[Any, Tensor]
 
 
-class NeighborSampler(KeyedSampler):
+class NeighborSampler(GraphSampler):
     r"""Samples neighbours hop by hop, as :class:`NeighborLoader` needs it.
 
     A drop-in replacement of :class:`torch_geometric.sampler.NeighborSampler`
@@ -123,9 +123,6 @@ class NeighborSampler(KeyedSampler):
         >>> sampler.sample_from_nodes(inputs).node
         tensor([0, 1, 2])
     """
-
-    #: Where the graph is for a GPU, if samples are made on one.
-    placement: Placement | None = None
 
     @checked_names
     def __init__(
@@ -214,30 +211,6 @@ class NeighborSampler(KeyedSampler):
         )
 
     @property
-    def data_type(self) -> DataType:
-        """Whether the graph is homogeneous, heterogeneous or remote."""
-        return self._data_type
-
-    @property
-    def is_hetero(self) -> bool:
-        """Whether the graph has node and edge types."""
-        return self.graph.is_hetero
-
-    @property
-    def is_temporal(self) -> bool:
-        """Whether there are times."""
-        return self._times.given
-
-    def knows_time(self, node_type: NodeType | None) -> bool:
-        """Whether seeds of a type need no times of a user."""
-        return not self.is_temporal or node_type in self._times.node
-
-    @property
-    def is_on_gpu(self) -> bool:
-        """Whether samples are made on a GPU, and stay there."""
-        return self.placement is not None
-
-    @property
     def disjoint(self) -> bool:
         """Whether each seed has a subgraph of its own."""
         return self._disjoint or self.is_temporal
@@ -247,28 +220,12 @@ class NeighborSampler(KeyedSampler):
         self._disjoint = disjoint
 
     @property
-    def node_types(self) -> list[NodeType | None]:
-        """The node types, ``[None]`` for a homogeneous graph."""
-        return list(self.graph.node_types)
-
-    @property
-    def edge_types(self) -> list[EdgeType | None]:
-        """The edge types, ``[None]`` for a homogeneous graph."""
-        return list(self.graph.edge_types)
-
-    @property
-    def num_nodes(self) -> int | dict[NodeType, int]:
-        """The number of nodes (of each type)."""
-        counts: Any = self.graph.counts
-        return counts if self.is_hetero else counts[None]
-
-    @property
     def edge_permutation(self) -> Any:
         """The original edge at each position of the sampler's graph.
 
         None where sampled edges are original ones, as on a GPU.
         """
-        return self._neighborhood.edge_permutation()
+        return self._neighborhood.edge_permutation
 
     # Sampling ################################################################
 
@@ -292,6 +249,45 @@ class NeighborSampler(KeyedSampler):
         out = self._draw(seeds, times, key)
         out.metadata = (inputs.input_id, inputs.time)
         return self._finish(out)
+
+    def tensors(
+        self,
+        seeds: Tensor | SeedDict,
+        time: Tensor | SeedDict | None = None,
+    ) -> SampledTensors:
+        """Samples around nodes, and returns tensors without PyG's objects.
+
+        The draws are those of :meth:`sample_from_nodes`, in a part of the
+        time where there are few seeds.
+
+        Args:
+            seeds (torch.Tensor or Dict[NodeType, torch.Tensor]): The seeds;
+                of a heterogeneous graph, by node type.
+            time (torch.Tensor or Dict[NodeType, torch.Tensor], optional):
+                Their times.
+
+        Raises:
+            IndexError: If a seed is not in the graph.
+            TypeError: If seeds are no integer tensors.
+            ValueError: If times are needed and missing, or the graph has no
+                such node type.
+
+        Example:
+            >>> from torch_geometric.data import Data
+            >>> edge_index = torch.tensor([[1, 2, 2], [0, 0, 1]])
+            >>> data = Data(edge_index=edge_index, num_nodes=3)
+            >>> sampler = NeighborSampler(data, [2, 1], seed=0)
+            >>> out = sampler.tensors(torch.tensor([0]))
+            >>> out.node, out.num_sampled_nodes
+            (tensor([0, 1, 2]), [1, 2, 0])
+        """
+        nodes, times = by_type(checked_seeds(seeds), time)
+        ids: list[Tensor | None] = []
+        for node_type, node in nodes.items():
+            self._check_node_type(node_type)
+            ids += node, times[node_type]
+        out = self._finish(self._draw(nodes, times, self.batch_key(*ids)))
+        return to_tensors(out, self.edge_permutation)
 
     def sample_from_edges(
         self,
@@ -347,13 +343,6 @@ class NeighborSampler(KeyedSampler):
     def _cache_stats(self) -> dict[str, Any]:
         return self._neighborhood.stats()
 
-    def _check_node_type(self, node_type: NodeType | None) -> None:
-        if node_type not in self.graph.counts:
-            raise ValueError(
-                f'NeighborSampler: the graph has no node type {node_type!r} '
-                f'(it has {self.node_types})'
-            )
-
     def _sample(
         self,
         seed: Tensor | SeedDict,
@@ -371,13 +360,7 @@ class NeighborSampler(KeyedSampler):
         if self.is_on_gpu:
             check_process('NeighborSampler')
         seed_time = self._times.of_seeds(seeds, times)
-        sampling = Sampling(
-            self.replace,
-            self.disjoint,
-            self.temporal_strategy,
-            self.time_window,
-            num_threads=self.num_threads or 0,
-        )
+        sampling = self._sampling()
         neighborhood = self._neighborhood
         with self.counts.phase('sample'):
             out = neighborhood.sample(
@@ -386,8 +369,9 @@ class NeighborSampler(KeyedSampler):
         if self.subgraph_type == SubgraphType.induced:
             with self.counts.phase('induce'):
                 neighborhood.induce(out, seed_time, sampling)
-        with self.counts.phase('edge_ids'):
-            neighborhood.restore_edge_ids(out)
+        if neighborhood.restores_edge_ids:
+            with self.counts.phase('edge_ids'):
+                neighborhood.restore_edge_ids(out)
         return out
 
     def _finish(self, out: Any) -> Any:

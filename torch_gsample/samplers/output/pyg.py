@@ -1,6 +1,7 @@
 """Turns what the operators return into PyG's sampler outputs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 import torch
@@ -21,29 +22,43 @@ def to_sampler_output(
     sample: Sample, graph: GraphTypes, disjoint: bool
 ) -> Output:
     """Returns a sample in PyG's terms."""
-    rows, cols, edges = sample.by_relation(sample.row, sample.col, sample.edge)
+    num_nodes, num_edges = sample.hop_counts()
+    row, col = sample.row, sample.col
     if graph.is_transposed:
-        rows, cols = cols, rows
-    nodes, batches = sample.by_type(sample.node, sample.batch)
+        row, col = col, row
+    if not graph.is_hetero:
+        return SamplerOutput(
+            sample.node,
+            row,
+            col,
+            sample.edge,
+            sample.batch if disjoint else None,
+            num_nodes[0],
+            num_edges[0],
+        )
+    of_types, of_relations = (
+        partial(torch.split_with_sizes, split_sizes=list(map(sum, counts)))
+        for counts in (num_nodes, num_edges)
+    )
     return output_of(
         graph,
-        nodes,
-        rows,
-        cols,
-        edges,
-        batches if disjoint else None,
-        sample.num_nodes.tolist(),
-        sample.num_edges.tolist(),
+        of_types(sample.node),
+        of_relations(row),
+        of_relations(col),
+        of_relations(sample.edge),
+        of_types(sample.batch) if disjoint else None,
+        num_nodes,
+        num_edges,
     )
 
 
 def output_of(
     graph: GraphTypes,
-    node: list[Tensor],
-    row: list[Tensor],
-    col: list[Tensor],
-    edge: list[Tensor],
-    batch: list[Tensor] | None,
+    node: Sequence[Tensor],
+    row: Sequence[Tensor],
+    col: Sequence[Tensor],
+    edge: Sequence[Tensor],
+    batch: Sequence[Tensor] | None,
     num_nodes: list[list[int]],
     num_edges: list[list[int]],
 ) -> Output:
@@ -59,10 +74,10 @@ def output_of(
             num_sampled_edges=num_edges[0],
         )
 
-    def by_edge_type(values: list[Any]) -> dict[Any, Any]:
+    def by_edge_type(values: Sequence[Any]) -> dict[Any, Any]:
         return dict(zip(graph.edge_types, values, strict=True))
 
-    def by_node_type(values: list[Any]) -> dict[Any, Any]:
+    def by_node_type(values: Sequence[Any]) -> dict[Any, Any]:
         return dict(zip(graph.node_types, values, strict=True))
 
     return HeteroSamplerOutput(

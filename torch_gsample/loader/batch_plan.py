@@ -1,0 +1,390 @@
+"""Makes small batches of a graph in memory: attributes are looked at once.
+
+A sample comes in, the batch that PyG's ``filter_fn`` makes of it goes out: the
+same keys in the same order, and the same values. What PyG finds out for each
+batch (which attribute belongs to nodes, which to edges, along which
+dimension) is found once, and again when an attribute is set anew. What is not
+plain is left to PyG.
+"""
+
+import copy
+import operator
+import weakref
+from itertools import chain
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data, HeteroData
+from torch_geometric.loader import LinkLoader, NodeLoader
+from torch_geometric.loader.utils import index_select
+from torch_geometric.sampler import HeteroSamplerOutput, SamplerOutput
+
+from torch_gsample.loader.features import is_wide
+from torch_gsample.ops.features import take_rows
+from torch_gsample.samplers.base import KeyedSampler
+from torch_gsample.samplers.output.attributes import (
+    AttributedOutput,
+    HeteroAttributedOutput,
+)
+from torch_gsample.torch_private import is_transformed
+
+Values: TypeAlias = dict[str, Any]
+
+#: The functions that a plan stands for, as PyG has them: not if patched.
+_OF_NODES, _OF_LINKS = NodeLoader.filter_fn, LinkLoader.filter_fn
+#: What may be in a graph beside tensors. Other things may do anything.
+_PLAIN = bool, int, float, str, bytes, list, tuple, dict, np.ndarray
+
+
+#: What a sample knows of each store, in the order of PyG.
+_COUNTS = 'batch', 'num_sampled_nodes', 'num_sampled_edges'
+
+
+class Planned:
+    """The plan of a loader, made for its first batch.
+
+    It does not go to other processes, where it is made again, and it keeps no
+    attribute that the graph does not have any more.
+    """
+
+    _plan: '_Plan | None' = None
+
+    def forget(self) -> None:
+        """Drops the plan of a graph that is another one from now on."""
+        self._plan = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Planned, ()
+
+    def batch(self, loader: Any, filter_fn: Any, out: Any) -> Any:
+        """Makes a batch of a sample, as ``filter_fn(loader, out)`` does.
+
+        Args:
+            loader (NodeLoader or LinkLoader): The loader.
+            filter_fn (Callable): Its function.
+            out (SamplerOutput or HeteroSamplerOutput): The sample.
+
+        Returns:
+            Data or HeteroData: The batch, without the loader's transforms;
+            None if it must be left to PyG.
+        """
+        if filter_fn is _OF_NODES:
+            sampler = loader.node_sampler
+        elif filter_fn is _OF_LINKS:
+            sampler = loader.link_sampler
+        else:
+            return None
+        if not isinstance(sampler, KeyedSampler) or not _is_plain(loader, out):
+            return None
+        data, plan = loader.data, self._plan
+        if plan is None or not plan.is_of(data):
+            self._plan = plan = _plan_of(data)
+        if plan is None:
+            return None
+        batch = plan.batch(loader, out, sampler.edge_permutation)
+        if batch is not None and hasattr(out, 'attributes'):
+            out.attributes.write_to(batch)
+        return batch
+
+
+def _is_plain(loader: Any, out: Any) -> bool:
+    """Whether a sample is the sampler's own, in main memory."""
+    if type(out) in (SamplerOutput, AttributedOutput):
+        nodes = (out.node,)
+    elif type(out) in (HeteroSamplerOutput, HeteroAttributedOutput):
+        nodes = out.node.values()
+    else:
+        return False
+    return (
+        loader.transform_sampler_output is None
+        and loader.gpu_batches is None
+        and loader.static_shapes is None
+        and not getattr(loader, 'widen_features', False)
+        and out.orig_row is None
+        and out.edge is not None
+        and all(n.is_cpu and n.dtype == torch.int64 for n in nodes)
+        # PyG writes to the shared memory of a worker.
+        and torch.utils.data.get_worker_info() is None
+        and not is_transformed()
+    )
+
+
+def _plan_of(data: Any) -> '_Plan | None':
+    """Returns a plan for a graph, None if PyG must look at it."""
+    kinds: dict[Any, Any] = {Data: _DataPlan, HeteroData: _HeteroPlan}
+    if type(data) not in kinds:
+        return None
+    for store in chain(data.node_stores, data.edge_stores):
+        if not all(map(_is_plain_attribute, store, store.values())):
+            return None
+    return kinds[type(data)](data)
+
+
+def _is_plain_attribute(key: str, value: Any) -> bool:
+    if key == 'adj_t' or not isinstance(value, Tensor):
+        return key != 'adj_t' and type(value) in _PLAIN
+    plain = type(value) is Tensor or type(value) is torch.nn.Parameter
+    return plain and value.is_cpu and value.layout == torch.strided
+
+
+class _StorePlan:
+    """How the attributes of a store are collected.
+
+    Attributes are their keys, with the dimension of nodes or edges: None if
+    :func:`take_rows` collects them.
+
+    Args:
+        store (BaseStorage): The store.
+        nodes (bool): Whether it has attributes of nodes.
+        edges (bool): Whether it has attributes of edges.
+    """
+
+    def __init__(self, store: Any, nodes: bool, edges: bool):
+        self.store, self.mapping = store, store._mapping
+        self.counts_nodes = nodes and 'num_nodes' in store
+        self.has_ends = edges and 'edge_index' in store
+        self.of_nodes: list[tuple[str, int | None]] = []
+        self.of_edges: list[tuple[str, int | None]] = []
+        for key, value in self.mapping.items():
+            if nodes and key != 'num_nodes' and store.is_node_attr(key):
+                self.of_nodes.append((key, _dimension(store, key, value)))
+            if edges and key != 'edge_index' and store.is_edge_attr(key):
+                self.of_edges.append((key, _dimension(store, key, value)))
+        self.needs_edge_ids = bool(self.of_edges) or 'e_id' not in store
+
+    def add_nodes(self, values: Values, node: Tensor) -> None:
+        """Collects what belongs to the nodes of a sample."""
+        _collect(values, self.of_nodes, node)
+        if self.counts_nodes:
+            values['num_nodes'] = node.numel()
+        if 'n_id' not in values:
+            values['n_id'] = node
+
+    def add_edges(
+        self, values: Values, row: Tensor, col: Tensor, edge: Any, perm: Any
+    ) -> None:
+        """Collects what belongs to its edges, maybe without their ids."""
+        if self.has_ends:
+            values['edge_index'] = torch.stack((row, col))
+        if edge is None:
+            for key, _ in self.of_edges:
+                del values[key]
+            return
+        if not self.needs_edge_ids:
+            return
+        if perm is not None and edge.numel() > 0:
+            edge = perm.index_select(0, edge)
+        _collect(values, self.of_edges, edge)
+        if 'e_id' not in values:
+            values['e_id'] = edge
+
+    def copy(self, parent: Any, values: Values) -> Any:
+        """Returns the store of a batch, as its ``copy.copy`` would."""
+        out = object.__new__(type(self.store))
+        attributes = out.__dict__
+        attributes.update(self.store.__dict__)
+        attributes.pop('_cached_attr', None)
+        attributes['_parent'] = parent
+        attributes['_mapping'] = values
+        return out
+
+
+def _dimension(store: Any, key: str, value: Any) -> int | None:
+    """Returns along which dimension an attribute is collected, None if wide.
+
+    Wide are those of many bytes a row, in memory that is used again.
+    """
+    dim: int = store._parent().__cat_dim__(key, value, store)
+    return None if dim == 0 and is_wide(value) else dim
+
+
+def _collect(
+    values: Values, attributes: list[tuple[str, int | None]], index: Tensor
+) -> None:
+    """Replaces attributes by what they have at some ids."""
+    for key, dim in attributes:
+        value = values[key]
+        if dim is None:
+            values[key] = take_rows(value, index)
+        elif isinstance(value, Tensor):
+            values[key] = value.index_select(dim, index)
+        else:  # an array; PyG says why not of a list
+            values[key] = index_select(value, index, dim)
+
+
+class _Plan:
+    """What is known of a graph.
+
+    Args:
+        data (Data or HeteroData): The graph.
+        stores (List[_StorePlan]): Its stores, but the global one.
+    """
+
+    def __init__(self, data: Any, stores: list[_StorePlan]):
+        self._data = data
+        self._stores = [plan.store for plan in stores]
+        self._mappings = [plan.mapping for plan in stores]
+        self._shape = self._shape_of_mappings()
+        # An id is that of another object only when the first one is gone.
+        self._gone: list[Any] = []
+        self._held = [
+            weakref.ref(value, self._gone.append)
+            if isinstance(value, (Tensor, np.ndarray))
+            else value
+            for mapping in self._mappings
+            for value in mapping.values()
+        ]
+
+    def _shape_of_mappings(self) -> tuple[list[Any], ...]:
+        """Returns how many attributes stores have, their keys and ids."""
+        values = chain.from_iterable(map(dict.values, self._mappings))
+        return (
+            list(map(len, self._mappings)),
+            list(chain.from_iterable(self._mappings)),
+            list(map(id, values)),
+        )
+
+    def _stores_of(self, data: Any) -> list[Any]:
+        raise NotImplementedError
+
+    def is_of(self, data: Any) -> bool:
+        """Whether nothing in the graph has been set since."""
+        stores = self._stores_of(data)
+        return (
+            not self._gone
+            and len(stores) == len(self._stores)
+            and all(map(operator.is_, stores, self._stores))
+            and self._shape_of_mappings() == self._shape
+        )
+
+    def batch(self, loader: Any, out: Any, perm: Any) -> Any:
+        """Makes a batch of a sample; None if types differ."""
+        raise NotImplementedError
+
+
+class _DataPlan(_Plan):
+    def __init__(self, data: Data):
+        self._plan = _StorePlan(data._store, nodes=True, edges=True)
+        super().__init__(data, [self._plan])
+
+    def _stores_of(self, data: Data) -> list[Any]:
+        return [data._store]
+
+    def batch(self, loader: Any, out: SamplerOutput, perm: Any) -> Data:
+        plan = self._plan
+        values = plan.mapping.copy()
+        plan.add_nodes(values, out.node)
+        plan.add_edges(values, out.row, out.col, out.edge, perm)
+        for key in _COUNTS:
+            _set(values, key, getattr(out, key))
+        _set_inputs(loader, out.metadata, values, values, values)
+        batch = object.__new__(Data)
+        batch.__dict__.update(self._data.__dict__)
+        batch.__dict__['_store'] = plan.copy(weakref.ref(batch), values)
+        return batch
+
+
+class _HeteroPlan(_Plan):
+    def __init__(self, data: HeteroData):
+        self._nodes = {
+            t: _StorePlan(store, nodes=True, edges=False)
+            for t, store in data._node_store_dict.items()
+        }
+        self._edges = {
+            t: _StorePlan(store, nodes=False, edges=True)
+            for t, store in data._edge_store_dict.items()
+        }
+        plans = *self._nodes.values(), *self._edges.values()
+        super().__init__(data, list(plans))
+
+    def _stores_of(self, data: HeteroData) -> list[Any]:
+        nodes, edges = data._node_store_dict, data._edge_store_dict
+        return [*nodes.values(), *edges.values()]
+
+    def batch(self, loader: Any, out: HeteroSamplerOutput, perm: Any) -> Any:
+        known = self._nodes.keys() >= out.node.keys()
+        for of_edges in out.row, out.col, out.edge:
+            known = known and self._edges.keys() >= of_edges.keys()
+        if not known:
+            return None
+        values: dict[Any, Values] = {}
+        for node_type, plan in self._nodes.items():
+            values[node_type] = of_type = plan.mapping.copy()
+            plan.add_nodes(of_type, _of_type(out.node, node_type))
+        for t, plan in self._edges.items():
+            values[t] = of_type = plan.mapping.copy()
+            plan.add_edges(
+                of_type,
+                _of_type(out.row, t),
+                _of_type(out.col, t),
+                _of_type(out.edge, t),
+                None if perm is None else perm.get(t),
+            )
+        for key in _COUNTS:
+            for t, value in (getattr(out, key) or {}).items():
+                _set(values[t], key, value)
+        input_type = loader.input_data.input_type
+        if input_type not in values:
+            return None
+        ends = input_type, input_type
+        if isinstance(input_type, tuple):
+            ends = input_type[0], input_type[-1]
+        inputs = values[input_type], *(values[t] for t in ends)
+        _set_inputs(loader, out.metadata, *inputs)
+        return self._copy(values)
+
+    def _copy(self, values: dict[Any, Values]) -> HeteroData:
+        """Returns a batch with these values, as ``copy.copy`` would."""
+        batch = object.__new__(HeteroData)
+        parent = weakref.ref(batch)
+        attributes = batch.__dict__
+        attributes.update(self._data.__dict__)
+        attributes['_global_store'] = copy.copy(self._data._global_store)
+        attributes['_global_store']._parent = batch
+        attributes['_node_store_dict'] = {
+            t: p.copy(parent, values[t]) for t, p in self._nodes.items()
+        }
+        attributes['_edge_store_dict'] = {
+            t: p.copy(parent, values[t]) for t, p in self._edges.items()
+        }
+        return batch
+
+
+def _of_type(values: Values, key: Any) -> Any:
+    """Returns ids of a type, none of one that the sample does not have."""
+    if key in values:
+        return values[key]
+    return torch.empty(0, dtype=torch.int64)
+
+
+def _set(values: Values, key: str, value: Any) -> None:
+    """Sets an attribute as PyG's stores do: None removes it."""
+    if value is None:
+        values.pop(key, None)
+    else:
+        values[key] = value
+
+
+def _set_inputs(
+    loader: Any, metadata: Any, values: Values, src: Values, dst: Values
+) -> None:
+    """Writes the seeds to the stores of their type, and of a link's ends."""
+    _set(values, 'input_id', metadata[0])
+    if isinstance(loader, NodeLoader):
+        _set(values, 'seed_time', metadata[1])
+        values['batch_size'] = metadata[0].size(0)
+    elif loader.neg_sampling is None or loader.neg_sampling.is_binary():
+        _set(values, 'edge_label_index', metadata[1])
+        _set(values, 'edge_label', metadata[2])
+        _set(values, 'edge_label_time', metadata[3])
+    elif loader.neg_sampling.is_triplet():
+        _set(src, 'src_index', metadata[1])
+        _set(dst, 'dst_pos_index', metadata[2])
+        _set(dst, 'dst_neg_index', metadata[3])
+        _set(src, 'seed_time', metadata[4])
+        _set(dst, 'seed_time', metadata[4])
+        # Of the whole graph, if it has attributes of these names.
+        values.pop('edge_label_index', None)
+        values.pop('edge_label_time', None)

@@ -1,0 +1,92 @@
+"""What PyG's loaders and ours ask a sampler of a graph."""
+
+from typing import Any
+
+from torch_geometric.sampler.base import DataType
+from torch_geometric.typing import EdgeType, NodeType
+
+from torch_gsample.graph import Graph
+from torch_gsample.ops import Sampling
+from torch_gsample.placement import Placement
+from torch_gsample.samplers.attributes import Times
+from torch_gsample.samplers.base import KeyedSampler
+
+
+class GraphSampler(KeyedSampler):
+    """A sampler that has a graph, its times, and options that can be set."""
+
+    graph: Graph
+    replace: bool
+    disjoint: Any
+    temporal_strategy: str
+    time_window: int | None
+    num_threads: int | None
+    #: Where the graph is for a GPU, if samples are made on one.
+    placement: Placement | None = None
+    _times: Times
+    _data_type: DataType
+    #: What :meth:`_sampling` returned last, and what it was made of.
+    _options: tuple[Any, Sampling] | None = None
+
+    @property
+    def data_type(self) -> DataType:
+        """Whether the graph is homogeneous, heterogeneous or remote."""
+        return self._data_type
+
+    @property
+    def is_hetero(self) -> bool:
+        """Whether the graph has node and edge types."""
+        return self.graph.is_hetero
+
+    @property
+    def is_temporal(self) -> bool:
+        """Whether there are times."""
+        return self._times.given
+
+    def knows_time(self, node_type: NodeType | None) -> bool:
+        """Whether seeds of a type need no times of a user."""
+        return not self.is_temporal or node_type in self._times.node
+
+    @property
+    def is_on_gpu(self) -> bool:
+        """Whether samples are made on a GPU, and stay there."""
+        return self.placement is not None
+
+    @property
+    def node_types(self) -> list[NodeType | None]:
+        """The node types, ``[None]`` for a homogeneous graph."""
+        return list(self.graph.node_types)
+
+    @property
+    def edge_types(self) -> list[EdgeType | None]:
+        """The edge types, ``[None]`` for a homogeneous graph."""
+        return list(self.graph.edge_types)
+
+    @property
+    def num_nodes(self) -> int | dict[NodeType, int]:
+        """The number of nodes (of each type)."""
+        counts: Any = self.graph.counts
+        return counts if self.is_hetero else counts[None]
+
+    # Helpers #################################################################
+
+    def _check_node_type(self, node_type: NodeType | None) -> None:
+        if node_type not in self.graph.node_types:
+            raise ValueError(
+                f'NeighborSampler: the graph has no node type {node_type!r} '
+                f'(it has {self.node_types})'
+            )
+
+    def _sampling(self) -> Sampling:
+        """Returns the options, made again when one was set."""
+        options = (
+            self.replace,
+            self.disjoint,
+            self.temporal_strategy,
+            self.time_window,
+            self.num_threads,
+        )
+        if self._options is None or self._options[0] != options:
+            sampling = Sampling(*options[:4], num_threads=options[4] or 0)
+            self._options = options, sampling
+        return self._options[1]

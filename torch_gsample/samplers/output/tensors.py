@@ -1,0 +1,63 @@
+"""A sample as plain tensors, for those who need none of PyG's objects."""
+
+from typing import Any, NamedTuple
+
+from torch import Tensor
+
+#: Of a homogeneous graph a tensor, else one for each type.
+ByType = Tensor | dict[Any, Tensor]
+
+
+class SampledTensors(NamedTuple):
+    """A sampled subgraph; of a heterogeneous graph each field goes by type.
+
+    Args:
+        node (torch.Tensor): int64 ``[num_sampled_nodes]``, the nodes, seeds
+            first.
+        row (torch.Tensor): int64 ``[num_sampled_edges]``, the position of
+            each edge's source in ``node``.
+        col (torch.Tensor): int64 ``[num_sampled_edges]``, that of its
+            destination.
+        edge (torch.Tensor): ``[num_sampled_edges]``, the edges of the data.
+        batch (torch.Tensor, optional): int64 ``[num_sampled_nodes]``, the
+            seed of each node's tree, if trees are disjoint.
+        num_sampled_nodes (List[int]): New nodes at each hop, seeds first.
+        num_sampled_edges (List[int], optional): Edges at each hop; None if
+            all edges between the nodes are induced.
+    """
+
+    node: ByType
+    row: ByType
+    col: ByType
+    edge: ByType
+    batch: ByType | None
+    num_sampled_nodes: Any
+    num_sampled_edges: Any
+
+
+def to_tensors(out: Any, perm: Any) -> SampledTensors:
+    """Returns a sample's tensors, with the ids of edges in the data.
+
+    Args:
+        out (SamplerOutput or HeteroSamplerOutput): The sample.
+        perm (torch.Tensor or Dict, optional): The edge at each position of
+            the sampler's graph, where samples have positions.
+    """
+    edge = out.edge
+    if isinstance(edge, dict):
+        edge = {t: _ids(e, perm and perm[t]) for t, e in edge.items()}
+    else:
+        edge = _ids(edge, perm)
+    return SampledTensors(
+        out.node,
+        out.row,
+        out.col,
+        edge,
+        out.batch,
+        out.num_sampled_nodes,
+        out.num_sampled_edges,
+    )
+
+
+def _ids(edge: Tensor, perm: Tensor | None) -> Tensor:
+    return edge if perm is None else perm.index_select(0, edge)

@@ -104,25 +104,22 @@ class BatchEdges:
 
     def degree(self, weight: Tensor | None, loop: float | None) -> Tensor:
         """Returns what :meth:`Block.in_degree` does, of all nodes."""
-        own = None
-        if loop is not None:
-            row, col = self.edge_index
-            own = (row == col).nonzero().view(-1)
+        if loop is None:
+            return self.csc.degree() if weight is None else self._sum(weight)
+        row, col = self.edge_index
+        own = (row == col).nonzero().view(-1)
         if weight is None:
-            out = self.csc.degree()
-            if own is not None:
-                count = col[own].bincount(minlength=out.numel())
-                out = out + 1 - count.to(out.dtype)
-            return out
-        loops = None
-        if own is not None:
-            loops = weight.new_full((self.num_dst[-1],), loop)
-            loops = loops.index_put((row[own],), weight[own])
-            weight = weight.index_fill(0, own, 0)
-        out = torch.segment_reduce(
-            self.csc.in_columns(weight), 'sum', offsets=self.csc.indptr.long()
-        )
-        return out if loops is None else out + loops
+            count = col[own].bincount(minlength=self.num_dst[-1])
+            return self.csc.degree() + 1 - count.to(self.csc.indptr.dtype)
+        loops = weight.new_full((self.num_dst[-1],), loop)
+        loops = loops.index_put((row[own],), weight[own])
+        return loops + self._sum(weight.index_fill(0, own, 0))
+
+    def _sum(self, weight: Tensor) -> Tensor:
+        """Returns the sum of a value of each edge, by column."""
+        offsets = self.csc.indptr.long()
+        value = self.csc.in_columns(weight)
+        return torch.segment_reduce(value, 'sum', offsets=offsets)
 
     def transposed(self, num_src: int, num_dst: int, num_edges: int) -> CSC:
         """Returns the first edges by source, made once."""

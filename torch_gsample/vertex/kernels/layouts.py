@@ -283,7 +283,7 @@ def layouts_of(
     """
     known = _cache.of(tensors)
     key = num_sources, num_destinations, loops
-    graph = known.get(key)
+    graph: Layouts | None = known.get(key)
     if graph is None:
         block = known.get(_BLOCK)
         if isinstance(block, Block) and block.size == key[:2]:
@@ -291,7 +291,7 @@ def layouts_of(
         else:
             graph = _make(tensors, num_sources, num_destinations, loops)
         known[key] = graph
-    return graph  # type: ignore[no-any-return]
+    return graph
 
 
 def _make(

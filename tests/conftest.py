@@ -1,7 +1,14 @@
 """What all tests share."""
 
-import pytest
-import torch
+import gc
+import os
+
+# Before torch reads it: as many threads as processors in each of two processes
+# would spin for the other's, milliseconds in each call.
+os.environ.setdefault('OMP_WAIT_POLICY', 'passive')
+
+import pytest  # noqa: E402
+import torch  # noqa: E402
 
 
 def pytest_addoption(parser):
@@ -31,6 +38,16 @@ def pytest_collection_modifyitems(items):
         return next((i for i, slow in enumerate(starts) if slow), len(_SLOW))
 
     items.sort(key=rank)
+
+
+def pytest_collection_finish():
+    """What is there before the first test is no garbage of any test.
+
+    A collection of everything, thousands of tests among it, takes longer than
+    many a test.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -10,7 +10,7 @@ Environment variables:
     GSAMPLE_CUDA_ARCHS: compute capabilities (default ``75;80;90``).
     GSAMPLE_TORCH_DIR: directory that holds the ``torch`` package to build for.
     GSAMPLE_SANITIZE: ``address`` (with undefined behaviour) or ``thread``.
-    CXX, CUDA_HOME, MAX_JOBS: as usual.
+    CXX, CUDA_HOME, MAX_JOBS, NVCC_APPEND_FLAGS: as usual.
 """
 
 import functools

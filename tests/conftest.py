@@ -7,8 +7,8 @@ import os
 # would spin for the other's, milliseconds in each call.
 os.environ.setdefault('OMP_WAIT_POLICY', 'passive')
 
-import pytest  # noqa: E402
-import torch  # noqa: E402
+import pytest
+import torch
 
 
 def pytest_addoption(parser):

@@ -202,9 +202,9 @@ def test_ctrl_c_ends_preparing(tmp_path, monkeypatch):
     interrupts = threading.Thread(target=interrupt)
     # A shell lets its background processes ignore it.
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    interrupts.start()
     try:
         with pytest.raises(KeyboardInterrupt):
-            interrupts.start()
             sampler.prepare_epoch(torch.arange(60), 0)
     finally:
         signal.signal(signal.SIGINT, handler)

@@ -3,8 +3,8 @@
 import gc
 import os
 
-# Before torch reads it: as many threads as processors in each of two processes
-# would spin for the other's, milliseconds in each call.
+# Before torch reads it. Threads of GNU's OpenMP spin for milliseconds after
+# each call, on the processor of another process of tests.
 os.environ.setdefault('OMP_WAIT_POLICY', 'passive')
 
 import pytest
@@ -41,10 +41,9 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish():
-    """What is there before the first test is no garbage of any test.
+    """Leaves what was there before the first test out of collections.
 
-    A collection of everything, thousands of tests among it, takes longer than
-    many a test.
+    One that scans thousands of tests takes longer than most of them.
     """
     gc.collect()
     gc.freeze()

@@ -10,7 +10,7 @@ Environment variables:
     GSAMPLE_CUDA_ARCHS: compute capabilities (default ``75;80;90``).
     GSAMPLE_TORCH_DIR: directory that holds the ``torch`` package to build for.
     GSAMPLE_SANITIZE: ``address`` (with undefined behaviour) or ``thread``.
-    CXX, CUDA_HOME, MAX_JOBS: as usual.
+    CXX, CUDA_HOME, MAX_JOBS, NVCC_APPEND_FLAGS: as usual.
 """
 
 import functools
@@ -213,11 +213,18 @@ def included(path: Path) -> frozenset[Path]:
     return frozenset({path}).union(*inner)
 
 
+def more_of_nvcc() -> list[str]:
+    """Flags that nvcc takes from the environment, too."""
+    names = 'NVCC_PREPEND_FLAGS', 'NVCC_APPEND_FLAGS'
+    return [os.environ[name] for name in names if os.environ.get(name)]
+
+
 def fingerprint(source: Path, job: list[str]) -> str:
     """A hash of what an object file is made of."""
     torch, _ = find_torch()
     files = [torch / 'version.py', *sorted(included(source))]
-    parts = [repr(job).encode(), *[path.read_bytes() for path in files]]
+    command = [*job, *more_of_nvcc()] if source.suffix == '.cu' else job
+    parts = [repr(command).encode(), *[path.read_bytes() for path in files]]
     return hashlib.sha256(b'\0'.join(parts)).hexdigest()
 
 

@@ -1,5 +1,12 @@
 """What all tests share."""
 
+import gc
+import os
+
+# Before torch reads it. Threads of GNU's OpenMP spin for milliseconds after
+# each call, on the processor of another process of tests.
+os.environ.setdefault('OMP_WAIT_POLICY', 'passive')
+
 import pytest
 import torch
 
@@ -31,6 +38,15 @@ def pytest_collection_modifyitems(items):
         return next((i for i, slow in enumerate(starts) if slow), len(_SLOW))
 
     items.sort(key=rank)
+
+
+def pytest_collection_finish():
+    """Leaves what was there before the first test out of collections.
+
+    One that scans thousands of tests takes longer than most of them.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)

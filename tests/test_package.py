@@ -101,6 +101,9 @@ LAYERS = {
 }
 
 
+#: The most that an import takes of what torch and PyG take before it: 0.3 s of
+#: 2.7 s and more on an idle machine. Both slow down where other programs run.
+QUICK = 0.22
 IMPORT = """
 import json, sys, time
 start = time.process_time()
@@ -125,7 +128,8 @@ print(json.dumps([part, started, sorted(sys.modules)]))
 def imports() -> list[dict]:
     """What some processes saw when they imported the package."""
     reports = []
-    for _ in range(3):
+    # The median of three is known when two are quick.
+    while len(reports) < 3 and sum(r['part'] < QUICK for r in reports) < 2:
         done = subprocess.run(
             [sys.executable, '-W', 'ignore', '-c', IMPORT],
             capture_output=True,
@@ -265,9 +269,7 @@ def test_import_starts_no_program(imports):
 
 
 def test_import_is_quick(imports):
-    # The bound is 0.3 s on an idle machine where what it needs, torch and PyG,
-    # takes 2.7 s. Both slow down alike where other programs run.
-    assert statistics.median(r['part'] for r in imports) < 0.22
+    assert statistics.median(r['part'] for r in imports) < QUICK
 
 
 # Those of Spark run in its session, see tests/spark.

@@ -187,7 +187,7 @@ if __name__ == '__main__':
     queue = context.Queue()
     process = context.Process(target=work, args=(queue,))
     process.start()
-    print(*queue.get(timeout=120))
+    print(*queue.get(timeout=300))
     process.join()
 """
 

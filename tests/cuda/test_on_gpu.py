@@ -1,10 +1,7 @@
 """On a machine with a GPU, all that has a kernel for it runs there."""
 
 import ast
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +10,7 @@ import torch
 import torch_gsample.ops  # noqa: F401  (registers the operators)
 from tests.cuda.emulated import CSRC
 from tests.cuda.operands import placed
+from tests.fresh import Run
 
 HERE = Path(__file__).parent
 #: Tests of what has no operator of its own: generated kernels, whole programs.
@@ -61,19 +59,15 @@ def test_each_operator_with_a_kernel_runs_on_a_gpu():
 
 
 @pytest.fixture(scope='module')
-def collected():
+def collected(tmp_path_factory):
     """What `make test-cuda-parity` runs."""
-    command = [sys.executable, '-m', 'pytest', '--collect-only', '-q']
-    options = ['-o', 'addopts=', '-p', 'no:cacheprovider']
-    done = subprocess.run(
-        [*command, *options, '-m', 'gpu', HERE],
-        cwd=HERE.parents[1],
-        env=os.environ | {'GSAMPLE_TEST_GPU': '1'},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout
-    return done.stdout.splitlines()
+    folder = tmp_path_factory.mktemp('collected')
+    script = folder / 'collect.py'
+    script.write_text('import pytest, sys; sys.exit(pytest.main())')
+    args = ['--collect-only', '-q', '-o', 'addopts=', '-p', 'no:cacheprovider']
+    args += ['-m', 'gpu', str(HERE)]
+    done = Run(script, folder / 'out', args, {'GSAMPLE_TEST_GPU': '1'})
+    return done.wait().splitlines()
 
 
 def test_nothing_else_is_selected_for_a_gpu(collected):

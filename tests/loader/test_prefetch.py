@@ -12,6 +12,7 @@ from torch_geometric.sampler import BaseSampler
 from tests.loader.batches import graph, loader_of, run, values
 from torch_gsample import NeighborSampler
 from torch_gsample.loader import NeighborLoader
+from torch_gsample.loader.prefetch import Feed
 
 
 def threads():
@@ -173,7 +174,7 @@ def test_an_epoch_can_be_left_early(when):
     assert run(loader) == expected
 
 
-def test_leaving_an_epoch_does_not_wait_for_batches_that_are_due():
+def test_leaving_an_epoch_does_not_wait_for_batches_that_are_due(monkeypatch):
     """One is in the making; the others would be thrown away."""
     sampler, loader = watched_loader(prefetch=8)
     started, go_on = threading.Event(), threading.Event()
@@ -189,7 +190,8 @@ def test_leaving_an_epoch_does_not_wait_for_batches_that_are_due():
     iterator = iter(loader)
     next(iterator)
     started.wait(30)
-    threading.Timer(0.2, go_on.set).start()
+    close = Feed.close
+    monkeypatch.setattr(Feed, 'close', lambda feed: (close(feed), go_on.set()))
     iterator.close()
     assert len(sampler.made_in) == 2
 
@@ -232,6 +234,7 @@ def test_a_program_may_end_in_the_middle_of_an_epoch():
 import torch
 from torch_geometric.data import Data
 from torch_gsample.loader import NeighborLoader
+from torch_gsample.loader.prefetch import Feed
 edge_index = torch.randint(0, 1000, (2, 50000))
 loader = NeighborLoader(
     Data(edge_index=edge_index, num_nodes=1000), [9, 9, 9], prefetch=50

@@ -3,11 +3,6 @@
 import pytest
 import torch
 from torch_geometric import loader as pyg
-from torch_geometric.data.lightning import (
-    LightningLinkData,
-    LightningNodeData,
-    datamodule,
-)
 
 from tests.loader.batches import end_workers, graph, loader_of, run, values
 from torch_gsample import NeighborSampler
@@ -80,19 +75,24 @@ def test_workers_that_persist_need_set_epoch_or_our_loader():
 
 
 @pytest.fixture
-def _lightning(monkeypatch):
-    """PyG's data modules work without Lightning, but for this flag."""
+def lightning(monkeypatch):
+    """PyG's data modules, which work without Lightning, but for this flag.
+
+    Where it is there, it takes seconds to import.
+    """
+    from torch_geometric.data.lightning import datamodule
+
     monkeypatch.setattr(datamodule, '_pl_is_available', True)
+    return datamodule
 
 
-@pytest.mark.usefixtures('_lightning')
 @pytest.mark.parametrize('num_workers', [0, 2])
 @pytest.mark.filterwarnings('ignore:.*pin_memory')
-def test_lightning_node_data_takes_the_sampler(num_workers):
+def test_lightning_node_data_takes_the_sampler(lightning, num_workers):
     data = graph()
     data.train_mask = torch.arange(60) < 40
     data.val_mask = ~data.train_mask
-    module = LightningNodeData(
+    module = lightning.LightningNodeData(
         data,
         node_sampler=NeighborSampler(data, [4, 3], seed=0),
         batch_size=10,
@@ -109,11 +109,10 @@ def test_lightning_node_data_takes_the_sampler(num_workers):
     assert val[0].input_id.tolist() == list(range(40, 60))
 
 
-@pytest.mark.usefixtures('_lightning')
 @pytest.mark.filterwarnings('ignore:.*pin_memory')
-def test_lightning_link_data_takes_the_sampler():
+def test_lightning_link_data_takes_the_sampler(lightning):
     data = graph()
-    module = LightningLinkData(
+    module = lightning.LightningLinkData(
         data,
         input_train_edges=data.edge_index[:, :50],
         link_sampler=NeighborSampler(data, [4, 3], seed=0),

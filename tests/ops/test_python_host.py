@@ -41,8 +41,8 @@ SLOW_CALL = """
 INTERRUPTED = """
     import signal, time
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    print('ready', flush=True)
     try:
+        print('ready', flush=True)
         slow_call(2_000)
     except KeyboardInterrupt:
         print(time.monotonic(), flush=True)

@@ -86,7 +86,7 @@ def test_a_process_samples_the_same_from_the_same_memory(context):
     expected = outcome(sampler)
     process = context.Process(target=child, args=(queue, sampler))
     process.start()
-    assert queue.get(timeout=120) == expected
-    assert queue.get(timeout=120) == 'done'
+    assert queue.get(timeout=300) == expected
+    assert queue.get(timeout=300) == 'done'
     process.join()
     assert bool((sampler.matrices[None].value == 3.0).all())

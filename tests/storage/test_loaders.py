@@ -180,24 +180,35 @@ def test_an_error_in_the_thread_is_raised_when_its_epoch_is_due(tmp_path):
 
 def test_ctrl_c_ends_preparing(tmp_path, monkeypatch):
     _, sampler, _ = make(tmp_path, 'streaming')
-    draws = epoch_module._sample_chunk
+    draws, begun, sent = (
+        epoch_module._sample_chunk,
+        threading.Event(),
+        threading.Event(),
+    )
 
     def slowly(*args):
-        time.sleep(0.5)
+        begun.set()
+        assert sent.wait(60)
+        time.sleep(0.1)
         yield from draws(*args)
+
+    def interrupt():
+        assert begun.wait(60)
+        signal.raise_signal(signal.SIGINT)
+        sent.set()
 
     monkeypatch.setattr(epoch_module, '_sample_chunk', slowly)
     before = threading.active_count()
-    timer = threading.Timer(0.2, signal.raise_signal, (signal.SIGINT,))
+    interrupts = threading.Thread(target=interrupt)
     # A shell lets its background processes ignore it.
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
-    timer.start()
+    interrupts.start()
     try:
         with pytest.raises(KeyboardInterrupt):
             sampler.prepare_epoch(torch.arange(60), 0)
     finally:
         signal.signal(signal.SIGINT, handler)
-    timer.join()
+    interrupts.join()
     assert threading.active_count() == before
     assert list(sampler._disk.iterdir()) == []
     monkeypatch.undo()

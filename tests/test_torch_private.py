@@ -16,6 +16,14 @@ PACKAGE = Path(torch_private.__file__).parent
 #: What the package uses, the first parameters where Python knows them, and
 #: what breaks without it.
 NAMES = {
+    'torch._C.DisableTorchFunctionSubclass': (
+        None,
+        'the rows of fused models call themselves without end',
+    ),
+    'torch._C._disabled_torch_function_impl': (
+        None,
+        'edges made of those of a batch would have its blocks, too',
+    ),
     'torch._C._are_functorch_transforms_active': (
         None,
         'torch.func gets wrong gradients of our operators without an error',

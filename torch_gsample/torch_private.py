@@ -105,6 +105,11 @@ def is_reached_by_transform(x: torch.Tensor) -> bool:
     )
 
 
+#: Lets operators of a tensor subclass return plain tensors, as parameters do.
+PLAIN_RESULTS = torch._C._disabled_torch_function_impl
+#: Within it, operators do not ask tensor subclasses.
+no_subclass_dispatch = torch._C.DisableTorchFunctionSubclass
+
 # Processes ###################################################################
 
 

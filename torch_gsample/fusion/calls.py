@@ -16,6 +16,9 @@ from torch_gsample.fusion.row_rules import tensors_of
 from torch_gsample.fusion.rows import FirstRows, Origin, first_rows
 from torch_gsample.loader.batch_edge_index import BatchEdgeIndex
 
+#: The level of a layer all of whose rows are read.
+ALL = 1 << 20
+
 
 @dataclass(frozen=True)
 class Layer:

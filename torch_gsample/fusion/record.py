@@ -14,13 +14,18 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.utils._pytree import tree_leaves, tree_map
 
-from torch_gsample.fusion.calls import BlockCall, Call, Layer, State, Step
+from torch_gsample.fusion.calls import (
+    ALL,
+    BlockCall,
+    Call,
+    Layer,
+    State,
+    Step,
+)
 from torch_gsample.fusion.forms import FORMS, PlanError
 from torch_gsample.fusion.rows import UnseenRowsError, plain
 from torch_gsample.loader.batch_edge_index import BatchEdgeIndex
 
-#: The level of a layer all of whose rows are read.
-ALL = 1 << 20
 #: Larger parameters are embeddings: no gate that starts at zero.
 _MOST_NOISE = 1 << 22
 #: How far results may be from those of the whole batch, of its largest.
@@ -215,8 +220,12 @@ def _steps(calls: list[_Recorded], whole: Any, state: State) -> list[Step]:
         for step, call in zip(out, calls, strict=True)
     )
     if not any(narrows):
-        notes = {s.note for s in out if s.note}
-        raise PlanError('; '.join(sorted(notes)) or 'all rows are read')
+        notes = [
+            f'{call.layer}: {step.note}'
+            for call, step in zip(calls, out, strict=True)
+            if step.note
+        ]
+        raise PlanError('; '.join(notes) or 'all rows are read')
     return out
 
 
@@ -236,18 +245,18 @@ def _form(call: _Recorded, state: State) -> tuple[str | None, str]:
     """Finds the form in which a layer computes its rows of each level."""
     edge_index = _edge_index(call)
     if edge_index is None:
-        return None, f"'edge_index' of {call.layer} is not that of a batch"
+        return None, "its 'edge_index' is not that of a batch"
     if not isinstance(call.out, Tensor):
-        return None, f'{call.layer} returned no tensor'
+        return None, 'it returned no tensor'
     note = ''
     for form in FORMS if call.layer.is_fused else list(FORMS)[1:]:
         try:
             if _is_right(call, form, edge_index, state):
                 return form, ''
-            note = note or f'{call.layer} depends on edges beyond its block'
+            note = 'it depends on edges beyond its block'
         except Exception as error:
             text = str(error).split('\n')[0]
-            note = note or f'{call.layer} takes no block: {text}'
+            note = note or f'it takes no block: {text}'
     return None, note
 
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from torch_gsample.fusion.calls import Layer, State, Step
+from torch_gsample.fusion.calls import ALL, Layer, State, Step
 
 
 def text_of(state: State) -> str:
@@ -51,6 +51,11 @@ def _blocks(state: State, steps: list[Step]) -> list[str]:
         if step.form is None:
             out.append(f'whole batch ({step.note})')
         else:
-            hops = f'up to hop {step.level}' if step.level else 'the seeds'
-            out.append(f'exact block, computes {hops}')
+            out.append(f'exact block, computes {_nodes(step.level)}')
     return list(dict.fromkeys(out))
+
+
+def _nodes(level: int | None) -> str:
+    if not level:
+        return 'the seeds'
+    return 'all nodes' if level >= ALL else f'the nodes of {level} hops'

@@ -4,6 +4,7 @@ A model and batches that know their blocks come in; the model computes what
 its seeds need.
 """
 
-from torch_gsample.fusion.fuse import Fusion, fuse, unfuse
+from torch_gsample.fusion.automatic import AutomaticFusion
+from torch_gsample.fusion.model import Fusion, fuse, unfuse
 
-__all__ = ['Fusion', 'fuse', 'unfuse']
+__all__ = ['AutomaticFusion', 'Fusion', 'fuse', 'unfuse']

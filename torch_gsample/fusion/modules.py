@@ -218,7 +218,9 @@ def change_class(
 def restore_class(module: Any) -> None:
     """Gives a module back the class that it had."""
     while isinstance(module, _Fused):
-        READERS.discard(module.__dict__.pop(f'_gsample_{module.role}'))
+        known = module.__dict__.pop(f'_gsample_{module.role}')
+        if module.role == 'model':
+            READERS.discard(known)
         module.__class__ = type(module).original
 
 

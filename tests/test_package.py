@@ -36,6 +36,8 @@ LAYERS = {
         *('algorithms', 'bench', 'csc', 'datasets', 'graph', 'loader'),
         *('ops', 'rng', 'sparse_sample'),
     },
+    'batch_edges': {'csc'},
+    'block': {'batch_edges', 'csc'},
     'cli': {
         *('algorithms', 'bench', 'cli', 'datasets', 'doctor', 'rng'),
         *('owned_folder', 'run_script', 'samplers', 'sparse_sample'),
@@ -71,9 +73,9 @@ LAYERS = {
         *('rng', 'samplers', 'snapshot', 'sparse_sample'),
     },
     'loader': {
-        *('adjacency', 'algorithms', 'graph_input', 'graph_types', 'loader'),
-        *('ops', 'options', 'owned_folder', 'placement', 'rng', 'samplers'),
-        'sparse_sample',
+        *('adjacency', 'algorithms', 'batch_edges', 'block', 'graph_input'),
+        *('graph_types', 'loader', 'ops', 'options', 'owned_folder'),
+        *('placement', 'rng', 'samplers', 'sparse_sample'),
     },
     'nn': {'loader', 'nn', 'ops', 'rng', 'sparse_sample'},
     'codegen': {'codegen', 'ops', 'owned_folder'},
@@ -91,8 +93,8 @@ LAYERS = {
     'spark': {'graph_sampling', 'ops', 'options', 'rng', 'spark'},
     'testing': {'csc', 'ops', 'rng'},
     'vertex': {
-        *('adjacency', 'codegen', 'csc', 'ops', 'snapshot', 'sparse_sample'),
-        'vertex',
+        *('adjacency', 'block', 'codegen', 'csc', 'ops', 'snapshot'),
+        *('sparse_sample', 'vertex'),
     },
     'torch_private': set(),  # all may import it
     'viz': {'_axes', 'csc', 'graph_sampling', 'sparse_sample', 'viz'},

@@ -8,12 +8,14 @@
 >>> loader = NeighborLoader(data, num_neighbors=[2, 2], batch_size=3, seed=0)
 >>> next(iter(loader))
 Data(x=[3, 4], edge_index=[2, 3], n_id=[3], e_id=[3], \
-num_sampled_nodes=[3], num_sampled_edges=[2], input_id=[3], batch_size=3)
+num_sampled_nodes=[3], num_sampled_edges=[2], input_id=[3], batch_size=3, \
+blocks=Blocks(2))
 """
 
 from typing import TYPE_CHECKING, Any
 
 from torch_gsample import algorithms, loader, nn, ops, rng
+from torch_gsample.block import Block, Blocks
 from torch_gsample.compiler import compile, explain
 from torch_gsample.csc import CSC
 from torch_gsample.graph import Graph
@@ -42,6 +44,8 @@ __version__ = '0.1.0'
 
 __all__ = [
     'CSC',
+    'Block',
+    'Blocks',
     'FastGCNSampler',
     'Graph',
     'HGTSampler',

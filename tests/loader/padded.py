@@ -2,6 +2,8 @@
 
 import torch
 
+from torch_gsample.loader.blocks import add_blocks
+
 
 def unpadded(batch):
     """The batch as it is without static shapes, as plain values."""
@@ -23,6 +25,9 @@ def unpadded(batch):
         )
     for store in batch.node_stores:
         drop(store, store.node_mask, 'nodes')
+    if 'blocks' in batch:
+        del batch.blocks
+        add_blocks(batch, is_known=False)
     return batch
 
 

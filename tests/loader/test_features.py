@@ -7,6 +7,7 @@ from torch_geometric.loader import NeighborLoader as PyGLoader
 from tests.loader.batches import graph, loader_of, run, values
 from tests.samplers import graphs
 from torch_gsample import NeighborSampler
+from torch_gsample.loader.blocks import add_blocks
 from torch_gsample.loader.features import WideFeatures
 
 
@@ -33,7 +34,7 @@ def typed_graph():
 def pygs(data, input_nodes=None):
     """The batches of PyG's own loader on the same sampler."""
     sampler = NeighborSampler(data, [4, 3], seed=0, rng_scope='epoch')
-    return run(
+    batches = list(
         PyGLoader(
             data,
             [4, 3],
@@ -42,6 +43,9 @@ def pygs(data, input_nodes=None):
             batch_size=16,
         )
     )
+    for batch in batches:
+        add_blocks(batch, is_known=False)
+    return run(batches)
 
 
 def wide(data):

@@ -12,6 +12,7 @@ from torch_geometric.sampler import BaseSampler
 
 from torch_gsample.loader.adjacency import with_edge_index
 from torch_gsample.loader.batch_shape import BatchShape
+from torch_gsample.loader.blocks import drop_stale
 from torch_gsample.loader.features import join_features
 from torch_gsample.loader.gpu_batches import GpuBatches, check_loader
 from torch_gsample.loader.look_ahead import (
@@ -253,7 +254,7 @@ class KeyedLoader(DataLoader):
         else:
             make_batches = gpu.on_stream(lambda: batches)
             ahead = gpu.arrived(prefetched(feed, make_batches, most))
-        return ahead if self.transform is None else map(self.transform, ahead)
+        return self._transformed(ahead)
 
     def _iter_workers(self, samples: Iterator[Any]) -> Iterator[Any]:
         """Joins the features to the workers' samples in a thread."""
@@ -265,7 +266,13 @@ class KeyedLoader(DataLoader):
 
         feed = Feed(samples)
         ahead = prefetched(feed, make_batches, lambda: self.prefetch)
-        return ahead if self.transform is None else map(self.transform, ahead)
+        return self._transformed(ahead)
+
+    def _transformed(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """Does what the caller's thread does with batches."""
+        if self.transform is None:
+            return batches
+        return map(drop_stale, map(self.transform, batches))
 
     @property
     def transform(self) -> Any:

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.sampler import HeteroSamplerOutput, SamplerOutput
 
+from torch_gsample.loader.blocks import add_blocks, drop_stale, knows_order
 from torch_gsample.loader.padding import Padding
 from torch_gsample.ops import gather_rows
 from torch_gsample.samplers.output.attributes import (
@@ -114,7 +115,10 @@ def join_features(loader: Any, filter_fn: Any, out: Any) -> Any:
     padding = None if shapes is None else shapes.padding(out, loader.data)
     with loader.counts.phase('join_features'):
         batch = _join(bare, filter_fn, out, padding)
-    return batch if loader.transform is None else loader.transform(batch)
+    add_blocks(batch, knows_order(loader))
+    if loader.transform is None:
+        return batch
+    return drop_stale(loader.transform(batch))
 
 
 def _join(bare: Any, filter_fn: Any, out: Any, padding: Padding | None) -> Any:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from torch_gsample.adjacency import read_adjacency
+from torch_gsample.block import Block
 from torch_gsample.csc import CSC
 from torch_gsample.snapshot import Snapshot, add_keeper
 from torch_gsample.sparse_sample import SparseSample
@@ -106,11 +107,102 @@ class Layouts:
         return Layout.of(self.incoming.transpose())
 
 
+class BlockLayout(Layout):
+    """The edges of each vertex of a block.
+
+    Fan-outs bound degrees, so that no order of vertices pays.
+    """
+
+    order = None
+
+
+class BlockLayouts(Layouts):
+    """The edges of a block in the layouts of both directions.
+
+    Args:
+        block (Block): The block, which knows its transposed order.
+        loops (Loops): What is done with loops.
+    """
+
+    def __init__(self, block: Block, loops: Loops):
+        num_edges, csc = block.num_edges, block.csc
+        self._block = block if loops == Loops.KEEP else None
+        if loops != Loops.KEEP:
+            csc = _without_loops(csc)
+        if loops == Loops.REPLACE:
+            csc = _with_loops(csc, min(block.size), num_edges)
+            num_edges += min(block.size)
+        super().__init__(BlockLayout.of(csc), num_edges)
+
+    @cached_property
+    def outgoing(self) -> Layout:
+        """The out-edges of sources."""
+        if self._block is None:
+            return BlockLayout.of(self.incoming.transpose())
+        return BlockLayout.of(self._block.transposed)
+
+
+def _without_loops(csc: CSC) -> CSC:
+    """Returns columns without edges from a vertex to itself."""
+    kept = csc.indices != csc.col()
+    if bool(kept.all()):
+        return csc
+    indptr = torch.cat(
+        [csc.indptr[:1], kept.cumsum(0, dtype=csc.indptr.dtype)]
+    )
+    edge_id = kept.nonzero().view(-1)
+    indices = csc.indices[edge_id]
+    if csc.edge_id is not None:
+        edge_id = csc.edge_id[edge_id]
+    return CSC(
+        *(indptr[csc.indptr], indices, csc.num_rows),
+        edge_id.to(csc.indptr.dtype),
+        checked=True,
+    )
+
+
+def _with_loops(csc: CSC, count: int, first: int) -> CSC:
+    """Returns columns that end with a loop: the first ``count`` of them.
+
+    ``edge_id`` of the first loop is ``first``.
+    """
+    ids = torch.arange(csc.num_cols + 1, dtype=csc.indptr.dtype)
+    ids = ids.to(csc.indptr.device)
+    before = ids.clamp(max=count)  # loops of earlier columns
+    indptr = csc.indptr + before
+    place = torch.repeat_interleave(
+        before[:-1], csc.indptr.diff(), output_size=csc.num_edges
+    )
+    edges = torch.arange(csc.num_edges, dtype=ids.dtype, device=ids.device)
+    place = (place + edges).long()
+    ends = indptr[1 : count + 1].long() - 1
+    indices = csc.indices.new_empty(csc.num_edges + count)
+    indices[place] = csc.indices
+    indices[ends] = ids[:count].to(csc.indices.dtype)
+    edge_id = indptr.new_empty(csc.num_edges + count)
+    edge_id[place] = edges if csc.edge_id is None else csc.edge_id.to(ids)
+    edge_id[ends] = first + ids[:count]
+    return CSC(indptr, indices, csc.num_rows, edge_id, checked=True)
+
+
+def _read_block(block: Block) -> list[Tensor]:
+    """Returns the tensors of a block, whose layout is known from here on."""
+    known = _cache.of(block.tensors)
+    if _BLOCK not in known:
+        # Another block: the cache must not keep the tensors that it waits for.
+        known[_BLOCK] = Block(block.edges, block.level)
+    return block.tensors
+
+
+#: The key of the block that tensors are of.
+_BLOCK = ('block',)
+
+
 def read_graph(graph: Any) -> tuple[list[Tensor], tuple[int, int] | None]:
     """Returns the tensors of a graph, and its size if it says it.
 
     Args:
-        graph (Any): A ``SparseSample``, or what
+        graph (Any): A ``SparseSample``, a ``Block``, or what
             :func:`~torch_gsample.adjacency.read_adjacency` reads: rows of
             matrices are destinations, as in PyG's ``adj_t``.
 
@@ -123,6 +215,8 @@ def read_graph(graph: Any) -> tuple[list[Tensor], tuple[int, int] | None]:
         TypeError: If it is no graph.
         ValueError: If it has another shape.
     """
+    if isinstance(graph, Block):
+        return _read_block(graph), graph.size
     if isinstance(graph, SparseSample):
         columns, shape = graph.csc, graph.shape
         tensors = [columns.indptr, columns.indices, columns.edge_id]
@@ -145,9 +239,9 @@ class _Cache:
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple, tuple[Snapshot, dict[tuple, Layouts]]] = {}
+        self._known: dict[tuple, tuple[Snapshot, dict[tuple, Any]]] = {}
 
-    def of(self, tensors: Sequence[Tensor]) -> dict[tuple, Layouts]:
+    def of(self, tensors: Sequence[Tensor]) -> dict[tuple, Any]:
         """Returns what is known of some tensors."""
         key = tuple(map(id, tensors))
         if any(tensor.is_inference() for tensor in tensors):
@@ -191,9 +285,13 @@ def layouts_of(
     key = num_sources, num_destinations, loops
     graph = known.get(key)
     if graph is None:
-        graph = _make(tensors, num_sources, num_destinations, loops)
+        block = known.get(_BLOCK)
+        if isinstance(block, Block) and block.size == key[:2]:
+            graph = BlockLayouts(block, loops)
+        else:
+            graph = _make(tensors, num_sources, num_destinations, loops)
         known[key] = graph
-    return graph
+    return graph  # type: ignore[no-any-return]
 
 
 def _make(
@@ -201,8 +299,9 @@ def _make(
 ) -> Layouts:
     edge_id: Tensor | None
     if len(tensors) > 1:
-        indptr, indices = tensors[:2]
-        edge_id = tensors[2] if len(tensors) > 2 else None
+        # What the cache knows a graph by, it must not keep.
+        indptr, indices, *rest = (tensor.detach() for tensor in tensors)
+        edge_id = rest[0] if rest else None
         csc = CSC.from_compressed(
             indptr, indices, num_sources, num_dst, edge_id=edge_id
         )

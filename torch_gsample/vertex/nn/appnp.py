@@ -6,6 +6,7 @@ from torch import Tensor
 from torch_geometric import nn
 from torch_geometric.typing import OptTensor
 
+from torch_gsample.block import Block
 from torch_gsample.vertex.nn.fusible import is_fusible, left_to_pyg
 from torch_gsample.vertex.nn.gcn_conv import Propagation
 
@@ -41,7 +42,16 @@ class APPNP(nn.APPNP):
             edge_index (torch.Tensor): ``[2, num_edges]``, or a
                 :class:`~torch_gsample.SparseSample`.
             edge_weight (torch.Tensor, optional): ``[num_edges]``.
+
+        Raises:
+            TypeError: If it is a :class:`~torch_gsample.Block`, which has
+                the edges of one step.
         """
+        if isinstance(edge_index, Block):
+            raise TypeError(
+                f"APPNP: 'edge_index' must be that of the batch, for its "
+                f'{self.K} steps (got a Block)'
+            )
         dropout = self.dropout > 0 and self.training
         if (
             dropout

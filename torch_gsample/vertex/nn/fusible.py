@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.nn.conv import MessagePassing
 
+from torch_gsample.block import Block
 from torch_gsample.sparse_sample import SparseSample
 from torch_gsample.torch_private import is_transformed
 from torch_gsample.vertex.program import VertexProgram
@@ -47,7 +48,7 @@ def is_fusible(
         *(layer._message_forward_pre_hooks, layer._edge_update_forward_hooks),
     )
     return (
-        (plain or isinstance(graph, SparseSample))
+        (plain or isinstance(graph, (Block, SparseSample)))
         and layer.flow == 'source_to_target'
         and isinstance(layer.aggr, str)
         and layer.aggr in names
@@ -82,6 +83,26 @@ def _are_fusible(features: list[Any]) -> bool:
     )
 
 
+def read_ends(x: Any, graph: Any) -> tuple[Any, Any]:
+    """Returns the features of sources and of destinations.
+
+    Args:
+        x (torch.Tensor or Tuple): Features of vertices, or a pair of them.
+        graph (Any): The argument ``edge_index``; a :class:`Block` takes the
+            first rows.
+    """
+    if isinstance(graph, Block):
+        return graph.pair(x)
+    return (x, x) if isinstance(x, Tensor) else tuple(x)
+
+
+def read_edges(value: Any, graph: Any) -> Any:
+    """Returns features of the edges: of a :class:`Block`, the first rows."""
+    if isinstance(graph, Block) and isinstance(value, Tensor):
+        return value[: graph.num_edges]
+    return value
+
+
 def left_to_pyg(
     layer: MessagePassing,
     kind: type[MessagePassing],
@@ -104,16 +125,22 @@ def left_to_pyg(
         *args (Any): Further arguments of the call.
         **kwargs (Any): Those that have names.
     """
-    if isinstance(graph, SparseSample):
+    if isinstance(graph, (Block, SparseSample)):
         if 'size' in kwargs and kwargs['size'] is None:
-            kwargs['size'] = graph.shape
-        graph = torch.stack(graph.coo())
+            kwargs['size'] = _shape(graph)
+        if isinstance(graph, Block):
+            x = graph.pair(x)
+        graph = torch.stack(ends_of(graph))
     return kind.forward(layer, x, graph, *args, **kwargs)
+
+
+def _shape(graph: Any) -> tuple[int, int]:
+    return graph.size if isinstance(graph, Block) else graph.shape
 
 
 def edges_of(graph: Any) -> int:
     """Returns the number of edges."""
-    if isinstance(graph, SparseSample):
+    if isinstance(graph, (Block, SparseSample)):
         return graph.num_edges
     return graph.shape[1]
 
@@ -122,6 +149,8 @@ def ends_of(graph: Any) -> tuple[Tensor, Tensor]:
     """Returns the source and the destination of each edge."""
     if isinstance(graph, SparseSample):
         return graph.coo()
+    if isinstance(graph, Block):
+        graph = graph.edge_index
     return graph[0], graph[1]
 
 

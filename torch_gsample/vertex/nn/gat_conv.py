@@ -14,6 +14,8 @@ from torch_gsample.vertex.nn.fusible import (
     is_fusible,
     layer_program,
     left_to_pyg,
+    read_edges,
+    read_ends,
     with_loops,
 )
 from torch_gsample.vertex.program import VertexProgram
@@ -99,13 +101,15 @@ class GATConv(nn.GATConv):
         Args:
             x (torch.Tensor): ``[num_nodes, in_channels]``, or a pair of
                 features of sources and destinations.
-            edge_index (torch.Tensor): ``[2, num_edges]``, or a
-                :class:`~torch_gsample.SparseSample`.
+            edge_index (torch.Tensor): ``[2, num_edges]``, a
+                :class:`~torch_gsample.SparseSample` or a
+                :class:`~torch_gsample.Block`.
             edge_attr (torch.Tensor, optional): ``[num_edges, edge_dim]``.
             size (Tuple[int, int], optional): Sources and destinations.
             return_attention_weights (bool, optional): As in PyG.
         """
-        pair = (x, x) if isinstance(x, Tensor) else tuple(x)
+        pair = read_ends(x, edge_index)
+        edge_attr = read_edges(edge_attr, edge_index)
         if (
             return_attention_weights is not None
             or pair[1] is None
@@ -121,12 +125,13 @@ class GATConv(nn.GATConv):
                 size=size,
                 return_attention_weights=return_attention_weights,
             )
-        source, target = self._projected(x)
-        loops = min(source.shape[0], target.shape[0]) * self.add_self_loops
+        source, target = self._projected(x, pair)
+        first, second = self._scores(source, target)
+        loops = min(pair[0].shape[0], pair[1].shape[0]) * self.add_self_loops
         shape = -1, self.heads, self.out_channels
         features: dict[str, Any] = {
             'x': (source.view(shape), None),
-            'score': self._scores(source, target),
+            'score': (first, second[: pair[1].shape[0]]),
         }
         if edge_attr is not None and self.lin_edge is not None:
             features['edge_score'] = self._edge_scores(
@@ -172,15 +177,15 @@ class GATConv(nn.GATConv):
         )
         return first, second
 
-    def _projected(self, x: Any) -> tuple[Tensor, Tensor]:
-        """Returns ``[num_nodes, heads * out_channels]`` of both ends."""
-        if self.lin is not None:
-            if isinstance(x, Tensor):
-                out = self.lin(x)
-                return out, out
-            return self.lin(x[0]), self.lin(x[1])
-        source, target = (x, x) if isinstance(x, Tensor) else x
-        return self.lin_src(source), self.lin_dst(target)
+    def _projected(self, x: Any, pair: Any) -> tuple[Tensor, Tensor]:
+        """Returns ``[num_nodes, heads * out_channels]`` of both ends.
+
+        Destinations that are the first sources are projected with them.
+        """
+        if self.lin is None:
+            return self.lin_src(pair[0]), self.lin_dst(pair[1])
+        source = self.lin(pair[0])
+        return source, source if isinstance(x, Tensor) else self.lin(pair[1])
 
     def _edge_scores(
         self, graph: Any, edge_attr: Tensor, loops: int

@@ -14,6 +14,8 @@ from torch_gsample.vertex.nn.fusible import (
     is_fusible,
     layer_program,
     left_to_pyg,
+    read_edges,
+    read_ends,
     with_loops,
 )
 from torch_gsample.vertex.program import VertexProgram
@@ -93,12 +95,14 @@ class GATv2Conv(nn.GATv2Conv):
         Args:
             x (torch.Tensor): ``[num_nodes, in_channels]``, or a pair of
                 features of sources and destinations.
-            edge_index (torch.Tensor): ``[2, num_edges]``, or a
-                :class:`~torch_gsample.SparseSample`.
+            edge_index (torch.Tensor): ``[2, num_edges]``, a
+                :class:`~torch_gsample.SparseSample` or a
+                :class:`~torch_gsample.Block`.
             edge_attr (torch.Tensor, optional): ``[num_edges, edge_dim]``.
             return_attention_weights (bool, optional): As in PyG.
         """
-        pair = (x, x) if isinstance(x, Tensor) else tuple(x)
+        pair = read_ends(x, edge_index)
+        edge_attr = read_edges(edge_attr, edge_index)
         if (
             return_attention_weights is not None
             or pair[1] is None
@@ -114,8 +118,10 @@ class GATv2Conv(nn.GATv2Conv):
             )
         shape = -1, self.heads, self.out_channels
         left = self.lin_l(pair[0]).view(shape)
-        shared = self.share_weights and isinstance(x, Tensor)
-        right = left if shared else self.lin_r(pair[1]).view(shape)
+        if self.share_weights and isinstance(x, Tensor):
+            right = left[: pair[1].shape[0]]
+        else:
+            right = self.lin_r(pair[1]).view(shape)
         loops = min(left.shape[0], right.shape[0]) * self.add_self_loops
         features: dict[str, Any] = {
             'left': (left, None),

@@ -5,14 +5,17 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch_geometric import nn
+from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.typing import OptTensor
 
+from torch_gsample.block import Block
 from torch_gsample.vertex.kernels.layouts import Loops
 from torch_gsample.vertex.nn.fusible import (
     ends_of,
     is_fusible,
     layer_program,
     left_to_pyg,
+    read_edges,
 )
 from torch_gsample.vertex.program import VertexProgram
 
@@ -96,17 +99,25 @@ class Propagation:
         normalize: bool,
         loop: float,
     ):
-        self._graph, self._norm = graph, None
+        self._graph = graph
+        self._norm: Any = None
         self._size = x.shape[0], x.shape[0]
+        if isinstance(graph, Block):
+            self._size = graph.size
         self._loops = Loops.KEEP
         if loop and (normalize or weight is not None):
             self._loops = Loops.REPLACE
+        if normalize and isinstance(graph, Block):
+            total = graph.in_degree(weight, loop or None).to(x.dtype)
+            norm = _inverse_root(total)
+            self._norm = norm, norm[: graph.num_dst]
         if weight is not None:
+            weight = read_edges(weight, graph)
             if loop:
-                weight = _with_loops(graph, weight, loop, x.shape[0])
+                weight = _with_loops(graph, weight, loop, self._size[1])
             weight = weight.to(x.dtype)
         self._weight = weight
-        if normalize:
+        if normalize and self._norm is None:
             self._norm = self._factors(x)
 
     def _run(self, program: Any, **features: Any) -> Tensor:
@@ -119,8 +130,7 @@ class Propagation:
             total = self._run(degree, one=x.new_ones(x.shape[0]))
         else:
             total = self._run(weighted_degree, w=self._weight)
-        factor = total.pow(-0.5)
-        return factor.masked_fill(factor == torch.inf, 0.0)
+        return _inverse_root(total)
 
     def __call__(
         self, x: Tensor, restart: Tensor | None = None, alpha: float = 0.0
@@ -143,6 +153,11 @@ class Propagation:
             self._weight is not None, self._norm is not None, alpha
         )
         return self._run(program, **features)
+
+
+def _inverse_root(total: Tensor) -> Tensor:
+    factor = total.pow(-0.5)
+    return factor.masked_fill(factor == torch.inf, 0.0)
 
 
 def _with_loops(graph: Any, weight: Tensor, fill: float, size: int) -> Tensor:
@@ -182,19 +197,47 @@ class GCNConv(nn.GCNConv):
 
         Args:
             x (torch.Tensor): ``[num_nodes, in_channels]``.
-            edge_index (torch.Tensor): ``[2, num_edges]``, or a
-                :class:`~torch_gsample.SparseSample`.
-            edge_weight (torch.Tensor, optional): ``[num_edges]``.
+            edge_index (torch.Tensor): ``[2, num_edges]``, a
+                :class:`~torch_gsample.SparseSample` or a
+                :class:`~torch_gsample.Block`.
+            edge_weight (torch.Tensor, optional): ``[num_edges]``; of a block
+                those of its whole batch, whose degrees count.
         """
+        if isinstance(edge_index, Block):
+            x, _ = edge_index.pair(x)
         if (
             self.cached
             or (edge_weight is not None and edge_weight.dim() != 1)
             or not is_fusible(self, edge_index, x, edge_weight, aggr='sum')
         ):
+            if isinstance(edge_index, Block):
+                return self._left_to_pyg(x, edge_index, edge_weight)
             return left_to_pyg(self, nn.GCNConv, x, edge_index, edge_weight)
         # PyG's loops count twice only if edges have weights.
         twice = self.improved and edge_weight is not None
         loop = (2.0 if twice else 1.0) * self.add_self_loops
         x = self.lin(x)
         out = Propagation(edge_index, edge_weight, x, self.normalize, loop)(x)
+        return out if self.bias is None else out + self.bias
+
+    def _left_to_pyg(
+        self, x: Tensor, block: Block, edge_weight: Tensor | None
+    ) -> Tensor:
+        """Returns the nodes of a block by PyG's propagation."""
+        edge_index = block.edges.edge_index
+        if self.normalize:
+            edge_index, edge_weight = gcn_norm(
+                *(edge_index, edge_weight, block.edges.num_dst[-1]),
+                *(self.improved, self.add_self_loops, self.flow, x.dtype),
+            )
+        kept = edge_index[1] < block.num_dst
+        if edge_weight is not None:
+            edge_weight = edge_weight[kept]
+        x = self.lin(x)
+        out = self.propagate(
+            edge_index[:, kept],
+            x=(x, x[: block.num_dst]),
+            edge_weight=edge_weight,
+            size=block.size,
+        )
         return out if self.bias is None else out + self.bias

@@ -10,6 +10,7 @@ from torch_gsample.vertex.nn.fusible import (
     is_fusible,
     layer_program,
     left_to_pyg,
+    read_ends,
 )
 from torch_gsample.vertex.nn.gcn_conv import neighbor_sum
 
@@ -45,11 +46,12 @@ class GINConv(nn.GINConv):
         Args:
             x (torch.Tensor): ``[num_nodes, in_channels]``, or a pair of
                 features of sources and destinations.
-            edge_index (torch.Tensor): ``[2, num_edges]``, or a
-                :class:`~torch_gsample.SparseSample`.
+            edge_index (torch.Tensor): ``[2, num_edges]``, a
+                :class:`~torch_gsample.SparseSample` or a
+                :class:`~torch_gsample.Block`.
             size (Tuple[int, int], optional): Sources and destinations.
         """
-        pair = (x, x) if isinstance(x, Tensor) else tuple(x)
+        pair = read_ends(x, edge_index)
         if not is_fusible(self, edge_index, *pair, aggr='sum'):
             return left_to_pyg(self, nn.GINConv, x, edge_index, size=size)
         if pair[1] is None:

@@ -7,10 +7,12 @@ from torch import Tensor
 from torch_geometric import nn
 from torch_geometric.typing import OptTensor
 
+from torch_gsample.block import Block
 from torch_gsample.vertex.nn.fusible import (
     is_fusible,
     layer_program,
     left_to_pyg,
+    read_edges,
 )
 from torch_gsample.vertex.program import mean
 
@@ -62,11 +64,15 @@ class RGCNConv(nn.RGCNConv):
         Args:
             x (torch.Tensor): ``[num_nodes, in_channels]``, or a pair of
                 features of sources and destinations.
-            edge_index (torch.Tensor): ``[2, num_edges]``, or a
-                :class:`~torch_gsample.SparseSample`.
+            edge_index (torch.Tensor): ``[2, num_edges]``, a
+                :class:`~torch_gsample.SparseSample` or a
+                :class:`~torch_gsample.Block`.
             edge_type (torch.Tensor): ``[num_edges]``, the relations.
         """
         pair = x if isinstance(x, tuple) else (x, x)
+        if isinstance(edge_index, Block):
+            pair = edge_index.pair(x)
+        edge_type = read_edges(edge_type, edge_index)
         programs = {'mean': rgcn_mean, 'add': rgcn_sum, 'sum': rgcn_sum}
         name = str(self.aggr)
         aggr = 'mean' if name == 'mean' else 'sum'

@@ -11,6 +11,7 @@ from torch_gsample.vertex.nn.fusible import (
     is_fusible,
     layer_program,
     left_to_pyg,
+    read_ends,
 )
 from torch_gsample.vertex.nn.gcn_conv import neighbor_sum
 from torch_gsample.vertex.program import mean
@@ -62,11 +63,12 @@ class SAGEConv(nn.SAGEConv):
         Args:
             x (torch.Tensor): ``[num_nodes, in_channels]``, or a pair of
                 features of sources and destinations.
-            edge_index (torch.Tensor): ``[2, num_edges]``, or a
-                :class:`~torch_gsample.SparseSample`.
+            edge_index (torch.Tensor): ``[2, num_edges]``, a
+                :class:`~torch_gsample.SparseSample` or a
+                :class:`~torch_gsample.Block`.
             size (Tuple[int, int], optional): Sources and destinations.
         """
-        pair = (x, x) if isinstance(x, Tensor) else tuple(x)
+        pair = read_ends(x, edge_index)
         program = None
         if isinstance(self.aggr, str):
             program = AGGREGATIONS.get(self.aggr)

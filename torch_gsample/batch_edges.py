@@ -1,0 +1,141 @@
+"""The edges of a batch in the order of hops.
+
+Each hop has all in-edges of its columns, so that the edges of the first hops
+are a prefix: what :mod:`torch_gsample.block` makes blocks of.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from itertools import accumulate
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.utils.sparse import index2ptr
+
+from torch_gsample.csc import CSC
+
+_INT32_MAX = torch.iinfo(torch.int32).max
+
+
+class BatchEdges:
+    """The edges of a batch (of one relation) in the order of hops.
+
+    Args:
+        edge_index (torch.Tensor, optional): int64 ``[2, num_edges]``, sources
+            and destinations as local ids; made of ``csc`` if not given.
+        num_src (Sequence[int]): New sources of each hop, ``[L + 1]``.
+        num_dst (Sequence[int]): New destinations of each hop, ``[L + 1]``.
+        num_edges (Sequence[int]): Edges of each hop, ``[L]``.
+        by_column (bool, optional): Whether destinations ascend; in padded
+            batches they do not.
+        csc (CSC, optional): The columns of all edges, if they are known.
+    """
+
+    def __init__(
+        self,
+        edge_index: Tensor | None,
+        num_src: Sequence[int],
+        num_dst: Sequence[int],
+        num_edges: Sequence[int],
+        by_column: bool = True,
+        csc: CSC | None = None,
+    ):
+        self._edge_index, self.by_column = edge_index, by_column
+        self.counts = tuple(num_src), tuple(num_dst), tuple(num_edges)
+        #: Sources, destinations and edges up to each hop.
+        self.num_src = list(accumulate(num_src))
+        self.num_dst = list(accumulate(num_dst))
+        self.num_edges = [0, *accumulate(num_edges)]
+        self._made: Tensor | None = None
+        self._transposed: dict[tuple[int, int, int], CSC] = {}
+        if csc is not None:
+            self.csc = csc
+
+    @cached_property
+    def csc(self) -> CSC:
+        """The columns of all edges: int32 where it suffices."""
+        return self._columns(self.num_src[-1], self.num_dst[-1])
+
+    @property
+    def edge_index(self) -> Tensor:
+        """All edges, int64 ``[2, num_edges]``."""
+        if self._edge_index is not None:
+            return self._edge_index
+        if self._made is None:
+            csc = self.csc  # in the order of edges, as they are by column
+            ends = csc.indices.long(), csc.col(torch.int64)
+            self._made = torch.stack(ends)
+        return self._made
+
+    def has(self, edge_index: Any) -> bool:
+        """Whether a tensor is what these edges were made of.
+
+        Where that is not known, as on another device, edges are counted.
+        """
+        if self._edge_index is not None:
+            return edge_index is self._edge_index
+        return (
+            isinstance(edge_index, Tensor)
+            and edge_index.dim() == 2
+            and edge_index.shape[1] == self.num_edges[-1]
+        )
+
+    def columns(self, num_src: int, num_dst: int, num_edges: int) -> CSC:
+        """Returns the columns of the first edges."""
+        if num_edges == self.num_edges[-1] and num_dst == self.num_dst[-1]:
+            return self.csc
+        if not self.by_column:  # columns may have edges of later hops
+            return self._columns(num_src, num_dst, num_edges)
+        indptr = self.csc.indptr[: num_dst + 1]
+        indices = self.csc.indices[:num_edges]
+        return CSC(indptr, indices, num_src, checked=True)
+
+    def _columns(
+        self, num_src: int, num_dst: int, num_edges: int | None = None
+    ) -> CSC:
+        row, col = self.edge_index[:, :num_edges]
+        if not self.by_column:
+            return CSC.from_coo(row, col, num_src, num_dst)
+        most = max(row.numel(), num_src, num_dst)
+        dtype = torch.int32 if most <= _INT32_MAX else torch.int64
+        indptr = index2ptr(col.contiguous(), num_dst).to(dtype)
+        return CSC(indptr, row.to(dtype), num_src, checked=True)
+
+    def degree(self, weight: Tensor | None, loop: float | None) -> Tensor:
+        """Returns what :meth:`Block.in_degree` does, of all nodes."""
+        own = None
+        if loop is not None:
+            row, col = self.edge_index
+            own = (row == col).nonzero().view(-1)
+        if weight is None:
+            out = self.csc.degree()
+            if own is not None:
+                count = col[own].bincount(minlength=out.numel())
+                out = out + 1 - count.to(out.dtype)
+            return out
+        loops = None
+        if own is not None:
+            loops = weight.new_full((self.num_dst[-1],), loop)
+            loops = loops.index_put((row[own],), weight[own])
+            weight = weight.index_fill(0, own, 0)
+        out = torch.segment_reduce(
+            self.csc.in_columns(weight), 'sum', offsets=self.csc.indptr.long()
+        )
+        return out if loops is None else out + loops
+
+    def transposed(self, num_src: int, num_dst: int, num_edges: int) -> CSC:
+        """Returns the first edges by source, made once."""
+        key = num_src, num_dst, num_edges
+        if key not in self._transposed:
+            self._transposed[key] = self.columns(*key).transpose()
+        return self._transposed[key]
+
+    def map(self, function: Callable[[Tensor], Tensor]) -> 'BatchEdges':
+        """Returns the edges with a function applied to what they are."""
+        if not self.by_column:
+            return BatchEdges(function(self.edge_index), *self.counts, False)
+        out = BatchEdges(None, *self.counts, csc=self.csc.map(function))
+        for key, csc in self._transposed.items():
+            out._transposed[key] = csc.map(function)
+        return out

@@ -1,0 +1,304 @@
+"""What each layer reads and computes of a batch.
+
+The nodes and the edges of a sampled batch are in the order of hops, so what a
+layer needs of it is a prefix: to compute the nodes of ``k`` hops, a layer
+reads those of ``k + 1`` hops and the edges between them.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import accumulate
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torch_gsample.batch_edges import BatchEdges
+from torch_gsample.csc import CSC
+
+#: Edges of a batch from which its columns are made where the batch is.
+EAGER = 1 << 14
+
+
+class Block:
+    """The edges that a layer reads, and the nodes that it computes.
+
+    Sources are the first ``num_src`` nodes of the batch, and destinations the
+    first ``num_dst`` of them.
+
+    Args:
+        edges (BatchEdges): The edges of the batch.
+        level (int): The layer computes the nodes up to this hop.
+    """
+
+    def __init__(self, edges: BatchEdges, level: int):
+        self.edges, self.level = edges, level
+        hops = len(edges.num_edges) - 1
+        last = min(level + 1, hops)
+        self.num_src = edges.num_src[last]
+        self.num_dst = edges.num_dst[min(level, hops)]
+        self.num_edges = edges.num_edges[last]
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Numbers of sources and destinations, as PyG's layers take them."""
+        return self.num_src, self.num_dst
+
+    @cached_property
+    def edge_index(self) -> Tensor:
+        """Sources and destinations, int64 ``[2, num_edges]``: no copy."""
+        return self.edges.edge_index[:, : self.num_edges]
+
+    @cached_property
+    def csc(self) -> CSC:
+        """The edges by destination; ``edge_id`` is None if this is theirs."""
+        return self.edges.columns(*self.size, self.num_edges)
+
+    @cached_property
+    def tensors(self) -> list[Tensor]:
+        """Its columns, by which is known what is made of it."""
+        csc = self.csc
+        columns = csc.indptr, csc.indices, csc.edge_id
+        return [x.detach() for x in columns if x is not None]
+
+    @property
+    def transposed(self) -> CSC:
+        """The edges by source, for gradients of features."""
+        return self.edges.transposed(*self.size, self.num_edges)
+
+    def in_degree(
+        self, weight: Tensor | None = None, loop: float | None = None
+    ) -> Tensor:
+        """Returns the in-edges of each source in the whole batch.
+
+        What a layer needs that weighs neighbours by their degrees: the block
+        itself has not all in-edges of its sources.
+
+        Args:
+            weight (torch.Tensor, optional): ``[num_edges]`` of the whole
+                batch: weights to add up instead.
+            loop (float, optional): The weight of one loop that each node has
+                instead of its own ones; the last of these keeps its weight.
+
+        Returns:
+            torch.Tensor: ``[num_src]``, int32 without weights.
+
+        Raises:
+            ValueError: If the weights are not those of the whole batch.
+        """
+        edges = self.edges
+        if weight is not None and weight.shape != (edges.num_edges[-1],):
+            raise ValueError(
+                f"Block.in_degree: 'weight' must have a value for each of the "
+                f'{edges.num_edges[-1]} edges of the batch (got shape '
+                f'{list(weight.shape)})'
+            )
+        return edges.degree(weight, loop)[: self.num_src]
+
+    def pair(self, x: Any) -> tuple[Tensor, Any]:
+        """Returns the features of sources and of destinations.
+
+        Args:
+            x (torch.Tensor or Tuple): ``[>= num_src, ...]``, features of the
+                nodes in the order of the batch; a pair is for sources and
+                destinations of two node types.
+
+        Raises:
+            ValueError: If the block reads rows that are not there, as when
+                blocks are given to layers in another order.
+        """
+        first, second = x if isinstance(x, (tuple, list)) else (x, x)
+        self._check_rows('sources', first, self.num_src)
+        if second is None:
+            return first[: self.num_src], None
+        self._check_rows('destinations', second, self.num_dst)
+        return first[: self.num_src], second[: self.num_dst]
+
+    def _check_rows(self, name: str, x: Tensor, count: int) -> None:
+        if x.shape[0] < count:
+            raise ValueError(
+                f"Block.pair: 'x' must have a row for each of the {count} "
+                f'{name} of the block (got {x.shape[0]}); the first layer '
+                f'takes the first block of its batch'
+            )
+
+    def __repr__(self) -> str:
+        return (
+            f'Block(num_src={self.num_src}, num_dst={self.num_dst}, '
+            f'num_edges={self.num_edges})'
+        )
+
+
+class HeteroBlock(dict[Any, Block]):
+    """The :class:`Block` of each edge type.
+
+    As an ``edge_index_dict`` it goes to PyG's ``HeteroConv`` over layers of
+    :mod:`torch_gsample.vertex.nn`.
+
+    Args:
+        blocks (Mapping): The blocks.
+        num_src (Dict[str, int]): The nodes of each type that a layer reads.
+        num_dst (Dict[str, int]): Those that it computes.
+    """
+
+    def __init__(
+        self,
+        blocks: Mapping[Any, Block],
+        num_src: dict[str, int],
+        num_dst: dict[str, int],
+    ):
+        super().__init__(blocks)
+        self.num_src, self.num_dst = num_src, num_dst
+
+    @property
+    def edge_index_dict(self) -> dict[Any, Tensor]:
+        """The edges of each type, int64 ``[2, num_edges]``."""
+        return {key: block.edge_index for key, block in self.items()}
+
+
+class Blocks:
+    """The blocks of a batch, that of the first layer first.
+
+    Args:
+        edges (Dict[EdgeType, BatchEdges]): The edges of each edge type, or of
+            ``None``.
+        num_nodes (Dict[NodeType, Sequence[int]]): New nodes of each hop.
+
+    Example:
+        >>> from torch_gsample.vertex.nn import SAGEConv
+        >>> edge_index = torch.tensor([[1, 2, 3], [0, 0, 1]])
+        >>> edges = BatchEdges(edge_index, (1, 2, 1), (1, 2, 1), (2, 1))
+        >>> blocks = Blocks({None: edges}, {None: (1, 2, 1)})
+        >>> x = torch.eye(4)
+        >>> for block in blocks:
+        ...     x = SAGEConv(4, 4)(x, block)
+        >>> list(blocks), x.shape
+        ([Block(num_src=4, num_dst=3, num_edges=3), \
+Block(num_src=3, num_dst=1, num_edges=2)], torch.Size([1, 4]))
+    """
+
+    # PyG would make a list of a registered sequence when a batch is moved.
+
+    def __init__(
+        self,
+        edges: dict[Any, BatchEdges],
+        num_nodes: dict[Any, Sequence[int]],
+    ):
+        self.edges = edges
+        self._counts = num_nodes
+        self._num_nodes = {
+            t: list(accumulate(n)) for t, n in num_nodes.items()
+        }
+        self._known: dict[int, Any] = {}
+
+    @property
+    def num_hops(self) -> int:
+        """Number of hops of the batch."""
+        return max(len(n) for n in self._counts.values()) - 1
+
+    def level(self, level: int) -> Any:
+        """Returns the block of the layer that computes the nodes of a hop.
+
+        Args:
+            level (int): 0 is the last layer, which computes the seeds. From
+                the number of hops on, layers read and compute all nodes.
+
+        Returns:
+            Block or HeteroBlock: Made once.
+        """
+        level = min(level, self.num_hops)
+        if level not in self._known:
+            blocks = {t: Block(e, level) for t, e in self.edges.items()}
+            self._known[level] = blocks.get(None)
+            if None not in blocks:
+                last = min(level + 1, self.num_hops)
+                counts = [
+                    {t: n[i] for t, n in self._num_nodes.items()}
+                    for i in (last, level)
+                ]
+                self._known[level] = HeteroBlock(blocks, *counts)
+        return self._known[level]
+
+    def of(self, num_layers: int) -> list[Any]:
+        """Returns the blocks of a model of more or fewer layers than hops.
+
+        Args:
+            num_layers (int): Number of layers.
+
+        Raises:
+            ValueError: If there is none.
+        """
+        if num_layers < 1:
+            raise ValueError(
+                f"Blocks.of: 'num_layers' must be positive (got {num_layers})"
+            )
+        return [self.level(i) for i in reversed(range(num_layers))]
+
+    def __len__(self) -> int:
+        return self.num_hops
+
+    def __getitem__(self, layer: int) -> Any:
+        if not -self.num_hops <= layer < self.num_hops:
+            raise IndexError(
+                f'Blocks: a batch of {self.num_hops} hops has as many blocks '
+                f'(got layer {layer}); Blocks.of(num_layers) has them for '
+                f'other models'
+            )
+        return self.level(self.num_hops - 1 - layer % self.num_hops)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.of(self.num_hops) if self.num_hops else [])
+
+    def prepare(self) -> 'Blocks':
+        """Makes now what layers would make when they are called.
+
+        The columns, and for all layers but the first, whose features are the
+        batch's and need no gradient, their transposed order.
+        """
+        for edges in self.edges.values():
+            _ = edges.csc
+        for block in list(self)[1:]:
+            parts = block.values() if isinstance(block, dict) else [block]
+            for part in parts:
+                _ = part.transposed
+        return self
+
+    def map(self, function: Callable[[Tensor], Tensor]) -> 'Blocks':
+        """Returns the blocks with a function applied to their tensors."""
+        edges = {t: e.map(function) for t, e in self.edges.items()}
+        return Blocks(edges, self._counts)
+
+    def to(self, device: Any, *args: Any, **kwargs: Any) -> 'Blocks':
+        """Returns the blocks on a device."""
+        return self.map(lambda x: x.to(device, *args, **kwargs))
+
+    def cpu(self) -> 'Blocks':
+        """Returns the blocks in main memory."""
+        return self.map(Tensor.cpu)
+
+    def cuda(self, *args: Any, **kwargs: Any) -> 'Blocks':
+        """Returns the blocks on a GPU."""
+        return self.map(lambda x: x.cuda(*args, **kwargs))
+
+    def pin_memory(self) -> 'Blocks':
+        """Returns the blocks in pinned memory."""
+        return self.map(Tensor.pin_memory)
+
+    def clone(self) -> 'Blocks':
+        """Returns a copy."""
+        return self.map(Tensor.clone)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Blocks):
+            return NotImplemented
+        mine, others = self.edges, other.edges
+        return mine.keys() == others.keys() and all(
+            mine[t].counts == others[t].counts
+            and torch.equal(mine[t].edge_index, others[t].edge_index)
+            for t in mine
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f'Blocks({self.num_hops})'

@@ -278,7 +278,9 @@ def test_layers_beyond_blocks_run_on_whole_batches(kind, samples):
 def test_models_that_mix_rows_run_on_whole_batches(kind, samples):
     make, why = REFUSED[kind]
     torch.manual_seed(1)
-    with pytest.warns(UserWarning, match='runs on whole batches.*' + why) as seen:
+    with pytest.warns(
+        UserWarning, match='runs on whole batches.*' + why
+    ) as seen:
         fusion = assert_same(make(), homogeneous, seeds, samples[False])
     assert len([w for w in seen if 'fuse:' in str(w.message)]) == 1
     assert 'whole batches' in fusion.report()

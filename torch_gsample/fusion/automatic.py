@@ -139,7 +139,8 @@ class AutomaticFusion:
         reason = next(filter(None, map(why_not, module.modules())), '')
         if reason:
             known.end()
-            print(f'fuse: {name} must not be {reason}', file=sys.stderr)
+            text = f'{name} is left as it is: it must not be {reason}'
+            print(f'fuse: {text}', file=sys.stderr)
         elif known.reads is None:
             known.reads, known.batch = Reads(f'model {name}'), batch
         else:
@@ -152,7 +153,7 @@ class AutomaticFusion:
 
     def _leave(self, module: nn.Module, args: Any, out: Any) -> Any:
         inside = self._inside
-        if inside.module is not module:
+        if torch.compiler.is_compiling() or inside.module is not module:
             return None
         edges, inside.module, inside.edges = inside.edges, None, None
         known = self._known.get(module)
@@ -171,7 +172,10 @@ class AutomaticFusion:
 _active: list[AutomaticFusion] = []
 
 
-def _enter_named(module: nn.Module, args: Any, kwargs: Any) -> None:
+def _enter_named(module: nn.Module, args: Any, kwargs: Any = None) -> None:
+    # Torch leaves out names for a hook that another one has just removed.
+    if kwargs is None:
+        return
     for fusion in _active:
         fusion.enter_named(module, tuple(kwargs.values()))
 

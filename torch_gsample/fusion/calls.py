@@ -107,6 +107,11 @@ class State:
     refused: dict[bool, str] = field(default_factory=dict)
 
 
+def knows_blocks(edge_index: Any) -> bool:
+    """Whether edges are those of a batch that has blocks."""
+    return isinstance(edge_index, BatchEdgeIndex) and edge_index.is_known
+
+
 class _Current(threading.local):
     """The call of a fused model that this thread is in."""
 
@@ -123,12 +128,15 @@ class Call:
         state (State): Of the model.
     """
 
+    #: Whether results are only compared, without norms over all rows.
+    is_trial = False
+
     def __init__(self, state: State):
         self.state = state
         #: Whether a layer runs: layers inside it are left alone.
         self.in_layer = False
 
-    def __enter__(self) -> 'Call':
+    def __enter__(self) -> Any:
         self._before, current.call = current.call, self
         return self
 
@@ -177,10 +185,10 @@ class BlockCall(Call):
             )
         self._position = position + 1
         values = layer.bind(args, kwargs)
-        edge_index = values.get('edge_index')
+        edge_index: Any = values.get('edge_index')
         if step.form is None or step.level is None:
             return self._run_whole(layer, step, forward, args, kwargs)
-        if not isinstance(edge_index, BatchEdgeIndex):
+        if not knows_blocks(edge_index):
             raise PlanError(f"'edge_index' of {layer} is not that of a batch")
         if layer.has_batch_norm and self.state.statistics == 'all':
             self._check_norms(module, layer)
@@ -203,8 +211,8 @@ class BlockCall(Call):
                 f'{layer} reads all rows of {partial[0].origin.layer}'
             )
         out = forward(*args, **kwargs)
-        edge_index = layer.bind(args, kwargs).get('edge_index')
-        if step.level is None or not isinstance(edge_index, BatchEdgeIndex):
+        edge_index: Any = layer.bind(args, kwargs).get('edge_index')
+        if step.level is None or not knows_blocks(edge_index):
             return out
         block = edge_index.block(step.level)
         total = block.edges.num_dst[-1]

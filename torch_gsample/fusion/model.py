@@ -27,8 +27,15 @@ from torch_gsample.vertex import nn as vertex_nn
 #: Below as many nodes of a batch, Python costs more than blocks save.
 MIN_NODES = 4096
 #: Our layer for each of PyG's.
-_FUSED = {getattr(pyg_nn, name): getattr(vertex_nn, name) for name in vertex_nn.__all__}
-_PARALLEL = 'DataParallel', 'DistributedDataParallel', 'FullyShardedDataParallel'
+_FUSED = {
+    getattr(pyg_nn, name): getattr(vertex_nn, name)
+    for name in vertex_nn.__all__
+}
+_PARALLEL = (
+    'DataParallel',
+    'DistributedDataParallel',
+    'FullyShardedDataParallel',
+)
 
 
 class Fusion:
@@ -168,7 +175,9 @@ def _check(model: Any, min_nodes: Any, statistics: Any) -> None:
         reason = why_not(module)
         if reason:
             where = f"'{path}' of {name}" if path else name
-            raise ValueError(f"fuse: 'model' must not be {reason} (got {where})")
+            raise ValueError(
+                f"fuse: 'model' must not be {reason} (got {where})"
+            )
     if not any(isinstance(m, MessagePassing) for m in model.modules()):
         raise ValueError(
             f"fuse: 'model' must have layers of PyG's, which derive from "

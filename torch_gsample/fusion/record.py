@@ -21,6 +21,7 @@ from torch_gsample.fusion.calls import (
     Layer,
     State,
     Step,
+    knows_blocks,
 )
 from torch_gsample.fusion.forms import FORMS, PlanError
 from torch_gsample.fusion.rows import UnseenRowsError, plain
@@ -45,6 +46,8 @@ class _Recorded(NamedTuple):
 class _Recorder(Call):
     """A call of a model on a whole batch, whose layers are recorded."""
 
+    is_trial = True
+
     def __init__(self, state: State):
         super().__init__(state)
         self.calls: list[_Recorded] = []
@@ -61,7 +64,8 @@ class _Recorder(Call):
         def mark(x: Any) -> Any:
             if not isinstance(x, Tensor) or not x.is_floating_point():
                 return x
-            x = _with_gradient(x).clone()  # a node of this call alone
+            with torch.enable_grad():  # a node of this call alone
+                x = _with_gradient(x).clone()
             nodes.append(x.grad_fn)
             return x
 
@@ -117,7 +121,8 @@ def make_plan(
         whole = tree_map(_copy, whole)
         recorder.calls.clear()
         try:
-            with torch.no_grad(), BlockCall(state):
+            with torch.no_grad(), BlockCall(state) as call:
+                call.is_trial = True
                 out = forward(*args, **kwargs)
         except UnseenRowsError as error:
             raise PlanError(str(error).split(': take')[0]) from None
@@ -156,7 +161,9 @@ def _perturbed(model: nn.Module) -> dict[str, Tensor]:
     for name, value in model.named_parameters():
         if value.is_floating_point() and value.numel() <= _MOST_NOISE:
             noise = torch.randn_like(value) * 0.1
-            noisy = (value.detach() + noise).requires_grad_(value.requires_grad)
+            noisy = (value.detach() + noise).requires_grad_(
+                value.requires_grad
+            )
             out[f'model.{name}'] = noisy
     return out
 
@@ -179,7 +186,9 @@ def _compare(out: Any, whole: Any) -> None:
     for x, y in zip(leaves, expected, strict=True):
         if isinstance(x, Tensor) and isinstance(y, Tensor):
             x = plain(x)
-            if x.dim() != y.dim() or not _are_close(x, y[: len(x)] if x.dim() else y):
+            if x.dim() != y.dim() or not _are_close(
+                x, y[: len(x)] if x.dim() else y
+            ):
                 raise PlanError(
                     'its outputs on blocks differ from those on the whole '
                     'batch: it depends on all rows, or on chance'
@@ -215,8 +224,7 @@ def _steps(calls: list[_Recorded], whole: Any, state: State) -> list[Step]:
         shown = level if marked else None
         out.append(Step(call.layer.name, shown, form, note))
     narrows = (
-        step.level is not None
-        and step.level < _num_hops(call)
+        step.level is not None and step.level < _num_hops(call)
         for step, call in zip(out, calls, strict=True)
     )
     if not any(narrows):
@@ -230,8 +238,8 @@ def _steps(calls: list[_Recorded], whole: Any, state: State) -> list[Step]:
 
 
 def _edge_index(call: _Recorded) -> BatchEdgeIndex | None:
-    value = call.values.get('edge_index')
-    return value if isinstance(value, BatchEdgeIndex) else None
+    value: Any = call.values.get('edge_index')
+    return value if knows_blocks(value) else None
 
 
 def _num_hops(call: _Recorded) -> int:
@@ -267,7 +275,7 @@ def _is_right(
         block = edge_index.block(level)
         values = FORMS[form](call.values, block)
         inner = Call(state)
-        inner.in_layer = True
+        inner.in_layer = inner.is_trial = True
         with torch.no_grad(), inner:
             out = call.forward(**values)
         if not isinstance(out, Tensor) or out.dim() != call.out.dim():
@@ -323,5 +331,7 @@ def _order(roots: list[Any]) -> list[Any]:
         elif node not in seen:
             seen.add(node)
             stack.append((node, True))
-            stack += [(p, False) for p, _ in node.next_functions if p is not None]
+            stack += [
+                (p, False) for p, _ in node.next_functions if p is not None
+            ]
     return out

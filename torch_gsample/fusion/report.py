@@ -14,7 +14,9 @@ def text_of(state: State) -> str:
     width = max((len(x.name) for x in state.layers), default=0)
     for layer in state.layers:
         parts = [_kind(layer), *_blocks(state, steps.get(layer.name, []))]
-        lines.append(f'  {layer.name:{width}}  {layer.kind}: ' + ', '.join(parts))
+        lines.append(
+            f'  {layer.name:{width}}  {layer.kind}: ' + ', '.join(parts)
+        )
     for training, reason in sorted(state.refused.items()):
         mode = 'training' if training else 'evaluation'
         lines.append(f'  whole batches in {mode}: {reason}')

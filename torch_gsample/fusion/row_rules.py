@@ -112,7 +112,9 @@ def shown(index: Any) -> str:
     if isinstance(index, slice):
         ends = ('' if x is None else x for x in (index.start, index.stop))
         return '[{}:{}]'.format(*ends)
-    return f'{type(index).__name__}' if isinstance(index, Tensor) else str(index)
+    return (
+        f'{type(index).__name__}' if isinstance(index, Tensor) else str(index)
+    )
 
 
 # Rules #######################################################################
@@ -303,4 +305,6 @@ _KINDS: dict[str, Kind] = {
     **dict.fromkeys(RECURRENT, _recurs),
 }
 #: Rules of operations whose tensors are all aligned, by broadcasting.
-ALIGNING = frozenset((_same, _selects, _KINDS['cat'], _KINDS['stack'], _KINDS['max']))
+ALIGNING = frozenset(
+    (_same, _selects, _KINDS['cat'], _KINDS['stack'], _KINDS['max'])
+)

@@ -141,9 +141,7 @@ class _Keeping:
     def __call__(self, function: Any, args: Any, kwargs: Any) -> Any:
         partial = row_rules.tensors_of(args, kwargs, FirstRows)
         first = partial[0]
-        origin, count = first.origin, min(
-            x.shape[x.row_dim] for x in partial
-        )
+        origin, count = first.origin, min(x.shape[x.row_dim] for x in partial)
         if any(x.origin.num_rows != origin.num_rows for x in partial):
             raise unseen(f'{self._name} of rows of several node types', first)
         try:
@@ -255,7 +253,9 @@ def _index_select(function: Any, args: Any, kwargs: Any) -> Any:
         args, kwargs = (kwargs.pop('input'), *args), kwargs
     rows, dim, index = bind(*args, **kwargs)
     if not isinstance(rows, FirstRows) or dim % rows.dim() != rows.row_dim:
-        raise unseen('index_select', row_rules.tensors_of(args, {}, FirstRows)[0])
+        raise unseen(
+            'index_select', row_rules.tensors_of(args, {}, FirstRows)[0]
+        )
     if not row_rules.are_among(index, rows.shape[rows.row_dim]):
         raise unseen('index_select', rows)
     return plain(rows).index_select(dim, index)

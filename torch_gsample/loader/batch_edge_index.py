@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
 from torch_gsample.block import Block, Blocks
-from torch_gsample.torch_private import PLAIN_RESULTS
+from torch_gsample.torch_private import PLAIN_RESULTS, version_of
 
 #: Whoever reads marks; batches get none while there is nobody.
 READERS: WeakSet[Any] = WeakSet()
@@ -48,13 +48,21 @@ class BatchEdgeIndex(Tensor):
     batch: BatchBlocks
     #: The relation; None where there is one.
     edge_type: Any
+    #: How often it was changed in place before.
+    version: int
 
     @staticmethod
     def of(edge_index: Tensor, batch: BatchBlocks, edge_type: Any) -> Any:
         """Returns the edges of a batch as such."""
         out = edge_index.as_subclass(BatchEdgeIndex)
         out.batch, out.edge_type = batch, edge_type
+        out.version = version_of(out)
         return out
+
+    @property
+    def is_known(self) -> bool:
+        """Whether blocks are those of its edges: nobody changed them."""
+        return version_of(self) == self.version
 
     @property
     def plain(self) -> Tensor:
@@ -142,7 +150,8 @@ def marked_edges(*values: Any) -> Iterator[BatchEdgeIndex]:
     """Finds edges that know their batch among the arguments of a model."""
     for value in values:
         if isinstance(value, BatchEdgeIndex):
-            yield value
+            if value.is_known:
+                yield value
         elif isinstance(value, Tensor):
             continue
         elif isinstance(value, dict):

@@ -11,7 +11,6 @@ from torch.nn.modules.module import (
     register_module_forward_hook,
     register_module_forward_pre_hook,
 )
-from torch.utils._pytree import tree_map
 from torch_geometric.nn.conv import MessagePassing
 
 from torch_gsample.fusion.calls import current
@@ -20,6 +19,7 @@ from torch_gsample.fusion.modules import FusedLayer, FusedModel, known_of
 from torch_gsample.fusion.report import print_report
 from torch_gsample.fusion.watched_rows import Reads, watched_rows
 from torch_gsample.loader.batch_edge_index import READERS, marked_edges
+from torch_gsample.torch_private import tree_map
 
 
 class _Inside(threading.local):

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 from torch_geometric.nn.conv import MessagePassing
 
 from torch_gsample.fusion.forms import FORMS, PlanError
@@ -16,6 +15,8 @@ from torch_gsample.fusion.row_rules import tensors_of
 from torch_gsample.fusion.rows import FirstRows, Origin, first_rows
 from torch_gsample.loader.batch_edge_index import BatchEdgeIndex
 
+#: Norms whose statistics are over all rows, in training.
+BATCH_NORMS = nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm
 #: The level of a layer all of whose rows are read.
 ALL = 1 << 20
 
@@ -62,7 +63,7 @@ def layer_of(name: str, module: MessagePassing, note: str) -> Layer:
     parameters = list(inspect.signature(module.forward).parameters.values())
     kinds = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
     is_any = any(p.kind in kinds for p in parameters)
-    norms = any(isinstance(m, _BatchNorm) for m in module.modules())
+    norms = any(isinstance(m, BATCH_NORMS) for m in module.modules())
     names = None if is_any else tuple(p.name for p in parameters)
     kind = type(module).__name__
     return Layer(name, kind, names, norms, not note, note)
@@ -223,7 +224,7 @@ class BlockCall(Call):
     @staticmethod
     def _check_norms(module: nn.Module, layer: Layer) -> None:
         for inner in module.modules():
-            if isinstance(inner, _BatchNorm) and inner.training:
+            if isinstance(inner, BATCH_NORMS) and inner.training:
                 raise PlanError(
                     f'{layer} has a batch norm in training, whose statistics '
                     f"are over all rows (see statistics='computed')"

@@ -23,8 +23,15 @@ Arguments = dict[str, Any]
 
 def as_block(values: Arguments, block: Block) -> Arguments:
     """Of layers of :mod:`torch_gsample.vertex.nn`: these take blocks."""
-    out = {name: plain(value) for name, value in values.items()}
-    out['x'] = _ends(values['x'], block, together=True)
+    out = dict(values)
+    for name, value in values.items():
+        if isinstance(value, FirstRows):
+            out[name] = plain(value)
+    x = values['x']
+    if isinstance(x, Tensor):
+        _check_rows(x, block.num_src)  # the layer takes the first
+    else:
+        out['x'] = _ends(x, block)
     out['edge_index'] = block
     if 'size' in out:
         out['size'] = None
@@ -34,7 +41,7 @@ def as_block(values: Arguments, block: Block) -> Arguments:
 def as_pair(values: Arguments, block: Block) -> Arguments:
     """Of layers that take sources and destinations."""
     out = _of_edges(values, block)
-    out['x'] = _ends(values['x'], block, together=False)
+    out['x'] = _ends(values['x'], block)
     if 'size' in values:
         out['size'] = block.size
     return out
@@ -59,18 +66,21 @@ FORMS: dict[str, Callable[[Arguments, Block], Arguments]] = {
 
 def first(x: Tensor, count: int) -> Tensor:
     """Returns rows of a tensor, which may be the first of more."""
-    if x.shape[0] < count:
-        layer = f' of {x.origin.layer}' if isinstance(x, FirstRows) else ''
-        raise PlanError(
-            f'it reads {count} rows{layer}, of which {x.shape[0]} were computed'
-        )
+    _check_rows(x, count)
     return plain(x)[:count]
 
 
-def _ends(x: Any, block: Block, together: bool) -> Any:
+def _check_rows(x: Tensor, count: int) -> None:
+    if x.shape[0] < count:
+        layer = f' of {x.origin.layer}' if isinstance(x, FirstRows) else ''
+        raise PlanError(
+            f'it reads {count} rows{layer}, of which {x.shape[0]} were '
+            f'computed'
+        )
+
+
+def _ends(x: Any, block: Block) -> Any:
     if isinstance(x, Tensor):
-        if together:
-            return first(x, max(block.size))
         return first(x, block.num_src), first(x, block.num_dst)
     if not isinstance(x, (tuple, list)) or len(x) != 2:
         raise PlanError('x is neither a tensor nor a pair')

@@ -5,11 +5,11 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.nn.modules.batchnorm import _BatchNorm
 from torch_geometric import nn as pyg_nn
 from torch_geometric.nn.conv import MessagePassing
 
 from torch_gsample.fusion.calls import (
+    BATCH_NORMS,
     State,
     layer_of,
     leave_trimming_to_blocks,
@@ -22,6 +22,7 @@ from torch_gsample.fusion.modules import (
     restore_class,
 )
 from torch_gsample.fusion.report import text_of
+from torch_gsample.torch_private import is_compiled
 from torch_gsample.vertex import nn as vertex_nn
 
 #: Below as many nodes of a batch, Python costs more than blocks save.
@@ -69,7 +70,7 @@ def fuse(
     statistics: str = 'all',
     verbose: bool = True,
 ) -> Fusion:
-    r"""Fuses a model that was written with PyG's layers, in place.
+    """Fuses a model that was written with PyG's layers, in place.
 
     PyG's layers become those of :mod:`torch_gsample.vertex.nn` where there is
     one, with the same parameters and the same keys of ``state_dict``; and each
@@ -94,7 +95,7 @@ def fuse(
             once it is known.
 
     Returns:
-        Fusion: Says what was done by ``report()``, and undoes it by ``undo()``.
+        Fusion: ``report()`` says what was done, ``undo()`` undoes it.
 
     Raises:
         TypeError: If it is no module.
@@ -152,7 +153,7 @@ def _layers(model: nn.Module) -> Iterator[tuple[str, Any]]:
 def _norms(model: nn.Module) -> Iterator[nn.Module]:
     for module in model.modules():
         graph = isinstance(module, pyg_nn.LayerNorm) and module.mode == 'graph'
-        if graph or isinstance(module, _BatchNorm):
+        if graph or isinstance(module, BATCH_NORMS):
             yield module
 
 
@@ -205,7 +206,7 @@ def why_not(module: nn.Module) -> str:
     """Says why a module cannot be in a fused model; empty if it can."""
     if isinstance(module, torch.jit.ScriptModule):
         return 'scripted: script it without fusing'
-    if hasattr(module, '_orig_mod') or module._compiled_call_impl is not None:
+    if is_compiled(module):
         return 'compiled: fuse it without compiling'
     if type(module).__name__ in _PARALLEL:
         return 'data-parallel: fuse it before it is wrapped'

@@ -73,9 +73,15 @@ class FusedLayer(_Fused):
         state, layer = self._gsample_layer
         if call is not None and call.state is state and not call.in_layer:
             return call.run_layer(self, layer, own, args, kwargs)
-        for value in args:
-            if isinstance(value, FirstRows):
-                raise unseen(f'{layer}, outside of its model,', value)
+        x: Any = args[0] if args else kwargs.get('x')
+        rows = x[0] if isinstance(x, (tuple, list)) else x
+        if isinstance(rows, FirstRows):
+            raise unseen(f'{layer}, outside of its model,', rows)
+        is_tensor = isinstance(rows, torch.Tensor)
+        if layer.is_fused and is_tensor and len(rows) < state.min_nodes:
+            # For so few, PyG's layer is faster.
+            pyg: Any = self.original
+            return pyg.forward(self, *args, **kwargs)
         return own(*args, **kwargs)
 
 
@@ -133,11 +139,10 @@ def _is_served(model: nn.Module, state: State, args: Any, kwargs: Any) -> bool:
     if state.steps is not None:
         return True
     # What is recorded must not be empty, and needs gradients.
-    lazy = nn.parameter.UninitializedTensorMixin
     return (
         not torch.is_inference_mode_enabled()
         and all(e.shape[1] for e in edges[:1])
-        and not any(isinstance(p, lazy) for p in model.parameters())
+        and not any(nn.parameter.is_lazy(p) for p in model.parameters())
     )
 
 
@@ -203,19 +208,19 @@ def change_class(
         torch.nn.Module: The module.
     """
     original = type(module) if original is None else original
-    base = type(module) if base is None else base
+    known_base: Any = type(module) if base is None else base
     kind = _ROLES[role]
     fields: dict[str, Any] = {
-        '__module__': base.__module__,
-        '__qualname__': base.__qualname__,
-        '__doc__': base.__doc__,
-        **{'role': role, 'original': original, 'base': base},
+        '__module__': known_base.__module__,
+        '__qualname__': known_base.__qualname__,
+        '__doc__': known_base.__doc__,
+        **{'role': role, 'original': original, 'base': known_base},
     }
     if role == 'model':
-        fields['forward'] = _with_signature(kind.forward, base.forward)
+        fields['forward'] = _with_signature(kind.forward, known_base.forward)
         READERS.add(known)
     # A class for each: some modules change what their class has.
-    module.__class__ = type(base.__name__, (kind, base), fields)
+    module.__class__ = type(known_base.__name__, (kind, known_base), fields)
     module.__dict__[f'_gsample_{role}'] = known
     return module
 

@@ -1,8 +1,8 @@
 """Records a call of a model, and plans the blocks of its layers.
 
 A layer computes the rows that later layers read. How many layers are between
-its output and the model's says autograd: the graph of a recorded call. The plan
-is tried out on the same batch before it is used.
+its output and the model's, the autograd graph of a recorded call says. The
+plan is tried out on the same batch before it is used.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
-from torch.utils._pytree import tree_leaves, tree_map
 
 from torch_gsample.fusion.calls import (
     ALL,
@@ -26,6 +25,7 @@ from torch_gsample.fusion.calls import (
 from torch_gsample.fusion.forms import FORMS, PlanError
 from torch_gsample.fusion.rows import UnseenRowsError, plain
 from torch_gsample.loader.batch_edge_index import BatchEdgeIndex
+from torch_gsample.torch_private import tree_leaves, tree_map
 
 #: Larger parameters are embeddings: no gate that starts at zero.
 _MOST_NOISE = 1 << 22
@@ -34,7 +34,7 @@ _TOLERANCE = {torch.float64: 1e-9, torch.float32: 3e-5}
 
 
 class _Recorded(NamedTuple):
-    """A call of a layer: its arguments, and the node of autograd it ends at."""
+    """A call of a layer, and the nodes of autograd that it ends at."""
 
     layer: Layer
     values: dict[str, Any]

@@ -44,8 +44,8 @@ def kind_of(name: str) -> Kind | None:
         if stem.startswith(prefix):
             stem_of = _DUNDERS.get(stem[len(prefix) :], stem[len(prefix) :])
             if _is_pointwise(stem_of):
-                return _selects if stem_of == 'where' else _same
-    return _same if name in _POINTWISE else None
+                return _selects if stem_of == 'where' else same
+    return same if name in _POINTWISE else None
 
 
 def _is_pointwise(name: str) -> bool:
@@ -95,7 +95,7 @@ def are_among(index: Any, count: int) -> bool:
     if isinstance(index, slice):
         start, stop = index.start or 0, index.stop
         if isinstance(start, int) and isinstance(stop, int):
-            return 0 <= start and 0 <= stop <= count
+            return start >= 0 and 0 <= stop <= count
         return False
     if isinstance(index, (list, tuple, range)):
         return all(type(i) is int and 0 <= i < count for i in index)
@@ -120,7 +120,8 @@ def shown(index: Any) -> str:
 # Rules #######################################################################
 
 
-def _same(args: Any, kwargs: Any, rows: Any) -> int:
+def same(args: Any, kwargs: Any, rows: Any) -> int:
+    """Of functions of each element: rows stay."""
     return rows.row_dim
 
 
@@ -156,7 +157,7 @@ def _reduces(place: int) -> Kind:
     def rule(args: Any, kwargs: Any, rows: Any) -> int:
         other = args[1] if len(args) > 1 else kwargs.get('other')
         if isinstance(other, Tensor):  # max of two tensors
-            return _same(args, kwargs, rows)
+            return same(args, kwargs, rows)
         dims = _dims(_argument(args, kwargs, place, None), rows)
         keeps = place + 1
         keep = kwargs.get('keepdim', args[keeps] if len(args) > keeps else 0)
@@ -306,5 +307,5 @@ _KINDS: dict[str, Kind] = {
 }
 #: Rules of operations whose tensors are all aligned, by broadcasting.
 ALIGNING = frozenset(
-    (_same, _selects, _KINDS['cat'], _KINDS['stack'], _KINDS['max'])
+    (same, _selects, _KINDS['cat'], _KINDS['stack'], _KINDS['max'])
 )

@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_map
 
 from torch_gsample.fusion import row_rules
-from torch_gsample.torch_private import no_subclass_dispatch
+from torch_gsample.torch_private import no_subclass_dispatch, tree_map
 
 
 class Origin(NamedTuple):
@@ -137,8 +136,17 @@ class _Keeping:
         self._name, self._kind = name, kind
         self._in_place = name.endswith('_') and name[-2:-1] != '_'
         self._in_place |= name.startswith('__i') and name != '__invert__'
+        #: Whether each element is a function of that of a tensor.
+        self._is_simple = kind is row_rules.same and not self._in_place
 
     def __call__(self, function: Any, args: Any, kwargs: Any) -> Any:
+        if self._is_simple and row_rules.is_alone(args, kwargs):
+            x = args[0]
+            if isinstance(x, FirstRows):
+                out = function(*args, **kwargs)
+                return self._wrapped(
+                    out, x.origin, x.shape[x.row_dim], x.row_dim
+                )
         partial = row_rules.tensors_of(args, kwargs, FirstRows)
         first = partial[0]
         origin, count = first.origin, min(x.shape[x.row_dim] for x in partial)
@@ -239,7 +247,8 @@ def _index(function: Any, args: Any, kwargs: Any) -> Any:
         whole = first.dim() == 1 and first.shape[0] == total
         if isinstance(first, FirstRows) or not whole or first[count:].any():
             raise unseen('an index by a mask', rows)
-        return plain(rows)[(first[:count], *rest)]
+        parts = first[:count], *rest
+        return plain(rows)[parts]
     if not row_rules.are_among(first, count):
         raise unseen(f'the index {row_rules.shown(first)}', rows)
     return plain(rows)[index]

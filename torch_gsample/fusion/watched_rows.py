@@ -4,11 +4,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_map
 
 from torch_gsample.fusion.row_rules import FIELDS, MOVING_FIELDS
 from torch_gsample.fusion.rows import FirstRows, Origin, first_rows, plain
-from torch_gsample.torch_private import no_subclass_dispatch
+from torch_gsample.torch_private import no_subclass_dispatch, tree_map
 
 
 class Reads:

@@ -43,7 +43,7 @@ class BatchEdgeIndex(Tensor):
     else is made of it is a plain tensor.
     """
 
-    __torch_function__ = PLAIN_RESULTS
+    __torch_function__ = PLAIN_RESULTS  # type: ignore[assignment]
     #: The blocks of the batch.
     batch: BatchBlocks
     #: The relation; None where there is one.

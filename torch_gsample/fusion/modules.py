@@ -22,7 +22,11 @@ from torch_gsample.fusion.rows import (
     plain,
     unseen,
 )
-from torch_gsample.loader.batch_edge_index import READERS, marked_edges
+from torch_gsample.loader.batch_edge_index import (
+    READERS,
+    BatchEdgeIndex,
+    marked_edges,
+)
 
 _lock = threading.RLock()
 
@@ -77,12 +81,19 @@ class FusedLayer(_Fused):
         rows = x[0] if isinstance(x, (tuple, list)) else x
         if isinstance(rows, FirstRows):
             raise unseen(f'{layer}, outside of its model,', rows)
+        # To PyG's layers, edges that know their batch are slower.
+        args = tuple(map(_plain_edges, args))
+        kwargs = {name: _plain_edges(x) for name, x in kwargs.items()}
         is_tensor = isinstance(rows, torch.Tensor)
         if layer.is_fused and is_tensor and len(rows) < state.min_nodes:
             # For so few, PyG's layer is faster.
             pyg: Any = self.original
             return pyg.forward(self, *args, **kwargs)
         return own(*args, **kwargs)
+
+
+def _plain_edges(x: Any) -> Any:
+    return x.plain if isinstance(x, BatchEdgeIndex) else x
 
 
 class FusedNorm(_Fused):

@@ -60,4 +60,6 @@ def _blocks(state: State, steps: list[Step]) -> list[str]:
 def _nodes(level: int | None) -> str:
     if not level:
         return 'the seeds'
-    return 'all nodes' if level >= ALL else f'the nodes of {level} hops'
+    if level >= ALL:
+        return 'all nodes'
+    return f'the nodes of {level} hop{"s" if level > 1 else ""}'

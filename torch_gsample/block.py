@@ -155,6 +155,23 @@ class HeteroBlock(dict[Any, Block]):
         """The edges of each type, int64 ``[2, num_edges]``."""
         return {key: block.edge_index for key, block in self.items()}
 
+    def pairs(self, x: Mapping[str, Tensor]) -> dict[Any, tuple[Tensor, Any]]:
+        """Returns the features of both ends of each edge type.
+
+        With :attr:`edge_index_dict`, what ``HeteroConv`` over PyG's own
+        layers takes.
+
+        Args:
+            x (Dict[str, torch.Tensor]): Features of each node type.
+
+        Raises:
+            ValueError: If rows are missing.
+        """
+        return {
+            key: block.pair((x[key[0]], x[key[2]]))
+            for key, block in self.items()
+        }
+
 
 class Blocks:
     """The blocks of a batch, that of the first layer first.

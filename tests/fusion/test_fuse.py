@@ -289,3 +289,24 @@ def test_parameters_are_as_they_were(batch):
     for key, value in model.state_dict().items():
         assert torch.equal(value, before[key])
     assert not any(p.grad is not None for p in model.parameters())
+
+
+def test_hooks_of_rows_see_their_gradients(batch):
+    class Hooked(Hand):
+        def forward(self, x, edge_index):
+            x = self.convs[0](x, edge_index)
+            x.register_hook(lambda grad: seen.append(grad))
+            x.retain_grad()
+            self.hidden = x
+            return self.convs[1](x, edge_index)
+
+    seen, model = [], Hooked()
+    size = batch.batch_size
+    call(model, unmarked(batch))[:size].sum().backward()
+    want = seen.pop()
+    fused(model)
+    call(model, batch)[:size].sum().backward()
+    rows = len(seen[-1])
+    assert size < rows < batch.num_nodes
+    assert torch.allclose(seen[-1], want[:rows], atol=1e-6)
+    assert torch.equal(seen[-1], model.hidden.grad)

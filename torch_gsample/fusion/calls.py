@@ -236,7 +236,7 @@ def _limited(out: Tensor, layer: Layer, count: int, total: int) -> Tensor:
         return out if out.shape[0] == count else out[:count]
     if out.shape[0] != count:
         out = out[:count]
-    return first_rows(out, Origin(str(layer), total))
+    return first_rows(out, Origin(layer, total))
 
 
 # PyG's trimming ##############################################################

@@ -71,11 +71,12 @@ def first(x: Tensor, count: int) -> Tensor:
 
 
 def _check_rows(x: Tensor, count: int) -> None:
-    if x.shape[0] < count:
-        layer = f' of {x.origin.layer}' if isinstance(x, FirstRows) else ''
+    partial = isinstance(x, FirstRows)
+    known = x.num_rows if partial else x.shape[0]  # type: ignore[attr-defined]
+    if known < count:
+        layer = f' of {x.origin.layer}' if partial else ''  # type: ignore
         raise PlanError(
-            f'it reads {count} rows{layer}, of which {x.shape[0]} were '
-            f'computed'
+            f'it reads {count} rows{layer}, of which {known} were computed'
         )
 
 

@@ -144,15 +144,15 @@ def _is_served(model: nn.Module, state: State, args: Any, kwargs: Any) -> bool:
     """Whether a call may compute blocks."""
     if model.training in state.refused:
         return False
-    edges = list(marked_edges(*args, *kwargs.values()))
-    if not edges or edges[0].batch.num_nodes < state.min_nodes:
+    edges = next(marked_edges(*args, *kwargs.values()), None)
+    if edges is None or edges.batch.num_nodes < state.min_nodes:
         return False
     if state.steps is not None:
         return True
     # What is recorded must not be empty, and needs gradients.
     return (
         not torch.is_inference_mode_enabled()
-        and all(e.shape[1] for e in edges[:1])
+        and edges.shape[1] > 0
         and not any(nn.parameter.is_lazy(p) for p in model.parameters())
     )
 

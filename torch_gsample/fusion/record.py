@@ -121,7 +121,7 @@ def make_plan(
         whole = tree_map(_copy, whole)
         recorder.calls.clear()
         try:
-            with torch.no_grad(), BlockCall(state) as call:
+            with torch.enable_grad(), BlockCall(state) as call:
                 call.is_trial = True
                 out = forward(*args, **kwargs)
         except UnseenRowsError as error:

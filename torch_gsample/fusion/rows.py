@@ -20,11 +20,11 @@ class Origin(NamedTuple):
     """Where rows come from.
 
     Args:
-        layer (str): The layer that computed them.
+        layer (Any): The layer that computed them; its text names it.
         num_rows (int): The rows that it would compute of the whole batch.
     """
 
-    layer: str
+    layer: Any
     num_rows: int
 
 
@@ -39,6 +39,8 @@ class FirstRows(Tensor):
     origin: Origin
     #: The dimension that they are in.
     row_dim: int = 0
+    #: How many they are.
+    num_rows: int
 
     @classmethod
     def __torch_function__(
@@ -61,14 +63,14 @@ def first_rows(tensor: Tensor, origin: Origin, row_dim: int = 0) -> FirstRows:
     """Returns a tensor as the first rows of a larger one."""
     out = tensor.as_subclass(FirstRows)
     out.origin, out.row_dim = origin, row_dim
+    out.num_rows = tensor.shape[row_dim]
     return out
 
 
 def plain(value: Any) -> Any:
     """Returns a tensor without its class; other values as they are."""
-    if isinstance(value, FirstRows):
-        return value.as_subclass(Tensor)
-    return value
+    # Not the tensor that it was made of: hooks of gradients are its own.
+    return value.as_subclass(Tensor) if isinstance(value, FirstRows) else value
 
 
 def plain_tree(value: Any) -> Any:
@@ -114,7 +116,7 @@ def unseen(
 ) -> UnseenRowsError:
     """Returns the error of an operation that reads other rows."""
     layer, total = rows.origin
-    num_rows = rows.shape[rows.row_dim] if num_rows is None else num_rows
+    num_rows = rows.num_rows if num_rows is None else num_rows
     return UnseenRowsError(
         f'fuse: {what} may read any of the {total} rows of the output of '
         f'{layer}, of which the first {num_rows} were computed: take these '

@@ -5,6 +5,7 @@ import copy
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import nn
 from torch_geometric import nn as pyg
 from torch_geometric.nn import SAGEConv
 
@@ -89,12 +90,26 @@ def test_losses_are_those_of_pyg(kind, samples):
     assert got == pytest.approx(want, abs=1e-5)
 
 
-def test_batch_norms_in_training_take_whole_batches(samples):
-    model = Hand('bn')
+def normalizing(width, out):
+    return pyg.GINConv(
+        nn.Sequential(nn.Linear(width, out), nn.BatchNorm1d(out))
+    )
+
+
+@pytest.mark.parametrize(
+    ('make', 'why'),
+    [
+        (lambda: Hand('bn'), 'batch_norm'),
+        (lambda: Hand('', 3, normalizing), 'a batch norm in training'),
+    ],
+    ids=['of the model', 'of a layer'],
+)
+def test_batch_norms_in_training_take_whole_batches(make, why, samples):
+    model = make()
     again = copy.deepcopy(model)
     want = losses(again, [unmarked(batch) for batch in samples[False]])
     fuse(model, min_nodes=0, verbose=False)
-    with pytest.warns(UserWarning, match='in training.*batch_norm') as seen:
+    with pytest.warns(UserWarning, match=f'in training.*{why}') as seen:
         got = losses(model, samples[False])
     assert len([w for w in seen if 'fuse:' in str(w.message)]) == 1
     assert got == pytest.approx(want, abs=1e-5)

@@ -310,3 +310,12 @@ def test_hooks_of_rows_see_their_gradients(batch):
     assert size < rows < batch.num_nodes
     assert torch.allclose(seen[-1], want[:rows], atol=1e-6)
     assert torch.equal(seen[-1], model.hidden.grad)
+
+
+def test_layers_of_a_fused_model_take_blocks_by_hand(batch):
+    model = fused(Hand('', 3), min_nodes=10**6)
+    want = call(model, unmarked(batch))[: batch.batch_size]
+    x = batch.x
+    for conv, block in zip(model.convs, batch.blocks, strict=True):
+        x = conv(x, block).relu()
+    assert torch.allclose(model.lin(x), want, atol=1e-6)

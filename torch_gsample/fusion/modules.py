@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from torch_gsample.fusion.calls import BlockCall, Layer, State, current
 from torch_gsample.fusion.forms import PlanError
@@ -84,8 +84,9 @@ class FusedLayer(_Fused):
         # To PyG's layers, edges that know their batch are slower.
         args = tuple(map(_plain_edges, args))
         kwargs = {name: _plain_edges(x) for name, x in kwargs.items()}
-        is_tensor = isinstance(rows, torch.Tensor)
-        if layer.is_fused and is_tensor and len(rows) < state.min_nodes:
+        edges = args[1] if len(args) > 1 else kwargs.get('edge_index')
+        known = isinstance(rows, Tensor) and isinstance(edges, Tensor)
+        if layer.is_fused and known and len(rows) < state.min_nodes:
             # For so few, PyG's layer is faster.
             pyg: Any = self.original
             return pyg.forward(self, *args, **kwargs)

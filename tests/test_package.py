@@ -44,7 +44,8 @@ LAYERS = {
         'storage',
     },
     'doctor': {'_library', 'codegen'},
-    'patch': {'loader', 'nn', 'samplers'},
+    'fusion': {'block', 'fusion', 'loader', 'vertex'},
+    'patch': {'fusion', 'loader', 'nn', 'samplers'},
     'run_script': {'patch'},
     'rng': {'ops'},  # its draws, once called
     'ops': {'_deprecated', '_library', 'ops'},

@@ -20,6 +20,14 @@ NAMES = {
         None,
         'features of small batches take longer than their samples',
     ),
+    'torch._C.DisableTorchFunctionSubclass': (
+        None,
+        'the rows of fused models call themselves without end',
+    ),
+    'torch._C._disabled_torch_function_impl': (
+        None,
+        'edges made of those of a batch would have its blocks, too',
+    ),
     'torch._C._are_functorch_transforms_active': (
         None,
         'torch.func gets wrong gradients of our operators without an error',
@@ -116,6 +124,10 @@ NAMES = {
         'memory budgets are not measured',
     ),
     'torch.utils._pytree.tree_leaves': (('tree',), 'nothing is found nested'),
+    'torch.utils._pytree.tree_map': (
+        ('func', 'tree'),
+        'fused models see no tensors in lists and dicts',
+    ),
     'torch.utils._pytree.tree_map_only': (
         ('type_or_types_or_pred', 'func', 'tree'),
         'values for a GPU are not pinned',
@@ -132,8 +144,10 @@ NAMES = {
 #: Attributes of torch's objects, and what breaks without them.
 ATTRIBUTES = {
     '_collate_fn': 'to end workers that persist takes 5 seconds for each',
+    '_compiled_call_impl': 'compiled models are fused, in vain',
     '_dynamo_source': 'the seeds of a program are not found',
     '_iterator': 'workers that persist are not found after a fork',
+    '_orig_mod': 'compiled models are fused, in vain',
     '_pin_memory': 'batches are not pinned',
     '_schema': 'passes do not know the arguments of operators',
     '_shape_env': 'capture needs a configuration flag',

@@ -38,6 +38,7 @@ from torch_gsample.sparse_sample import SparseSample
 
 if TYPE_CHECKING:
     from torch_gsample.compiler.super_batch.run import super_batch
+    from torch_gsample.fusion import fuse, unfuse
     from torch_gsample.vertex import vertex_program
 
 __version__ = '0.1.0'
@@ -64,12 +65,14 @@ __all__ = [
     'compile',
     'explain',
     'forget',
+    'fuse',
     'loader',
     'nn',
     'ops',
     'patch_pyg',
     'rng',
     'super_batch',
+    'unfuse',
     'vertex_program',
 ]
 
@@ -80,6 +83,10 @@ def __getattr__(name: str) -> Any:
         from torch_gsample.compiler.super_batch.run import super_batch
 
         return super_batch
+    if name in ('fuse', 'unfuse'):
+        from torch_gsample import fusion
+
+        return getattr(fusion, name)
     if name == 'vertex_program':
         from torch_gsample.vertex import vertex_program
 

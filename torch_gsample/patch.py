@@ -62,11 +62,13 @@ class Patch:
 
     Args:
         names (List[str]): The attributes that were changed.
+        fusion (Any, optional): What fuses models meanwhile.
     """
 
-    def __init__(self, names: list[str]):
+    def __init__(self, names: list[str], fusion: Any = None):
         #: The attributes that were changed, by their full names.
         self.names = sorted(names)
+        self._fusion = fusion
 
     def undo(self) -> None:
         """Gives PyG its own classes back; does nothing the second time.
@@ -77,6 +79,8 @@ class Patch:
             if self in _active:
                 _active.remove(self)
                 self.names = []
+                if self._fusion is not None:
+                    self._fusion.undo()
                 if not _active:
                     _restore()
 
@@ -95,7 +99,7 @@ class Patch:
         return f'{type(self).__name__}({len(self.names)} attributes)'
 
 
-def patch_pyg() -> Patch:
+def patch_pyg(layers: bool = False) -> Patch:
     """Puts our samplers and loaders in the place of PyG's.
 
     From here on, or within a ``with`` statement, ``NeighborLoader``,
@@ -111,11 +115,19 @@ def patch_pyg() -> Patch:
     All threads of the process see it. Patches may be nested, or overlap in
     several threads: PyG gets its classes back with the last one.
 
+    Args:
+        layers (bool, optional): Whether to fuse models, too, as
+            :func:`~torch_gsample.fuse` does: each outermost module with layers
+            that is called with the edges of a batch. Its first batch runs as
+            it is; if only the rows of seeds are read of its outputs, layers
+            compute blocks from the third batch on. What was done is printed.
+
     Returns:
         Patch: Undoes it by ``undo()``, or at the end of a ``with`` statement.
 
     Raises:
         ImportError: If the installed version of PyG is too old.
+        TypeError: If ``layers`` is no flag.
 
     Example:
         >>> import torch_gsample
@@ -126,6 +138,10 @@ def patch_pyg() -> Patch:
         >>> torch_geometric.loader.NeighborLoader.__module__
         'torch_geometric.loader.neighbor_loader'
     """
+    if not isinstance(layers, bool):
+        raise TypeError(
+            f"patch_pyg: 'layers' must be True or False (got {layers!r})"
+        )
     _check_version()
     # Imported later, it would find our samplers without their inner arrays.
     importlib.import_module(_LEFT_ALONE)
@@ -134,9 +150,17 @@ def patch_pyg() -> Patch:
         for module, name, _, ours in places:
             setattr(module, name, ours)
         _changed.extend(places)
-        patch = Patch([f'{m.__name__}.{name}' for m, name, *_ in places])
+        names = [f'{m.__name__}.{name}' for m, name, *_ in places]
+        patch = Patch(names, _fuse_models() if layers else None)
         _active.append(patch)
     return patch
+
+
+def _fuse_models() -> Any:
+    # What generates kernels is imported when it is used: it takes a while.
+    from torch_gsample.fusion import AutomaticFusion
+
+    return AutomaticFusion()
 
 
 def _restore() -> None:

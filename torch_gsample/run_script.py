@@ -17,13 +17,17 @@ from torch_gsample.patch import patch_pyg
 
 #: Tells processes that the script starts which one it is.
 _VARIABLES = {False: 'GSAMPLE_RUN_SCRIPT', True: 'GSAMPLE_RUN_MODULE'}
+#: Tells them whether models are fused.
+_FUSE = 'GSAMPLE_RUN_FUSE'
 
 
 class _NoModuleError(ImportError):
     """There is no module to run."""
 
 
-def run_script(script: str, args: Sequence[str], module: bool = False) -> int:
+def run_script(
+    script: str, args: Sequence[str], module: bool = False, fuse: bool = False
+) -> int:
     """Runs a script as ``python`` would, with PyG patched.
 
     To the script itself, ``torch_geometric.typing.WITH_TORCH_SPARSE`` is
@@ -35,6 +39,8 @@ def run_script(script: str, args: Sequence[str], module: bool = False) -> int:
         args (Sequence[str]): Its arguments.
         module (bool, optional): Whether ``script`` names a module, as
             ``python -m`` takes it.
+        fuse (bool, optional): Whether to fuse its models, too, as
+            :func:`~torch_gsample.patch_pyg` does with ``layers=True``.
 
     Returns:
         int: The exit status: 1 after an error, which was reported as Python
@@ -58,12 +64,13 @@ def run_script(script: str, args: Sequence[str], module: bool = False) -> int:
         os.environ.pop(name, None)
         if key == module:
             os.environ[name] = script if module else os.path.abspath(path)
+    os.environ[_FUSE] = '1' if fuse else ''
     try:
-        with patch_pyg():
+        with patch_pyg(layers=fuse):
             return _run(path, module)
     finally:
         sys.argv, sys.path[:], sys.modules['__main__'], environment = before
-        for name in _VARIABLES.values():
+        for name in (*_VARIABLES.values(), _FUSE):
             os.environ.pop(name, None)
             if name in environment:
                 os.environ[name] = environment[name]
@@ -152,7 +159,7 @@ def _run_again(name: str) -> dict[str, Any]:
             f'run: {" or ".join(_VARIABLES.values())} must say which script '
             'to run; use `gsample run`'
         )
-    patch_pyg()
+    patch_pyg(layers=bool(os.environ.get(_FUSE)))
     main, code = _load(path, name) if path else _load_module(module, name)
     sys.argv[0] = str(main.__file__)
     sys.modules[name] = main

@@ -43,7 +43,7 @@ from torch.fx.experimental.symbolic_shapes import (
 
 # Sees each tensor that a run makes, to count its bytes.
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map_only
+from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
 from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _SingleProcessDataLoaderIter
 
@@ -109,6 +109,16 @@ def is_reached_by_transform(x: torch.Tensor) -> bool:
 #: Calls operators without their gradients, which torch.library runs in Python:
 #: that takes longer than a small sample's features.
 below_autograd = torch._C._AutoDispatchBelowAutograd
+#: Lets operators of a tensor subclass return plain tensors, as parameters do.
+PLAIN_RESULTS = torch._C._disabled_torch_function_impl
+#: Within it, operators do not ask tensor subclasses.
+no_subclass_dispatch = torch._C.DisableTorchFunctionSubclass
+
+
+def is_compiled(module: torch.nn.Module) -> bool:
+    """Whether calls of a module are compiled."""
+    wrapped = hasattr(module, '_orig_mod')
+    return wrapped or module._compiled_call_impl is not None
 
 
 # Processes ###################################################################

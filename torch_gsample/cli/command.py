@@ -42,6 +42,7 @@ _EXAMPLES = {
     'verify': '  gsample verify graph',
     'run': """\
   gsample run train.py --epochs 3
+  gsample run --fuse train.py --epochs 3
   gsample run -m package.train""",
     'doctor': """\
   gsample doctor
@@ -145,6 +146,11 @@ def _add_info(add: Callable[..., Any]) -> None:
 
 def _add_run(add: Callable[..., Any]) -> None:
     add('-m', dest='module', action='store_true', help='names a module')
+    add(
+        '--fuse',
+        action='store_true',
+        help='fuse its models: fused layers on exact blocks',
+    )
     add('script', help='its path; a module after -m')
     add('args', nargs=argparse.REMAINDER, help='arguments of the script')
 

@@ -11,4 +11,4 @@ def run(args: argparse.Namespace) -> int:
     Args:
         args (argparse.Namespace): The script and its arguments.
     """
-    return run_script(args.script, args.args, args.module)
+    return run_script(args.script, args.args, args.module, args.fuse)

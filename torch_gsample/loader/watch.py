@@ -13,6 +13,7 @@ from typing import Any
 
 from torch_geometric.data import Data, HeteroData
 
+from torch_gsample.loader.batch_edge_index import mark_batch
 from torch_gsample.loader.batch_shape import BatchShape
 from torch_gsample.loader.static_shapes import StaticShapes
 from torch_gsample.samplers.counts import Counts
@@ -48,6 +49,7 @@ class BatchWatch:
         nodes = [_hops(s, _NODES) for s in batch.node_stores]
         edges = [_hops(s, _EDGES) for s in batch.edge_stores]
         self._counts.add(nodes, edges, wait=seconds)
+        mark_batch(batch)
         if self._shapes is not None:
             self._see_shape(batch)
         return sum(map(sum, edges))

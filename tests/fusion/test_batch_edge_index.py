@@ -1,0 +1,81 @@
+"""Edges that know the blocks of their batch."""
+
+import copy
+import pickle
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.fusion.models import batches, graph, typed_graph
+from torch_gsample.loader.batch_edge_index import BatchEdgeIndex
+
+
+@pytest.fixture(scope='module')
+def edge_index():
+    return batches(graph(), count=1)[0].edge_index
+
+
+COPIES = {
+    'to': lambda x: x.to('cpu'),
+    'to, copied': lambda x: x.to('cpu', copy=True),
+    'cpu': lambda x: x.cpu(),
+    'clone': lambda x: x.clone(),
+    'detach': lambda x: x.detach(),
+    'contiguous': lambda x: x.contiguous(),
+    'copy': copy.copy,
+    'deepcopy': copy.deepcopy,
+    'pickle': lambda x: pickle.loads(pickle.dumps(x)),
+}
+DECAYS = {
+    'arithmetic': lambda x: x + 1,
+    'slice': lambda x: x[:, :5],
+    'row': lambda x: x[0],
+    'flip': lambda x: x.flip(0),
+    'to int32': lambda x: x.to(torch.int32),
+    'cat': lambda x: torch.cat([x, x], 1),
+    'plain': lambda x: x.plain,
+}
+
+
+@pytest.mark.parametrize('how', COPIES)
+def test_copies_know_the_blocks(how, edge_index):
+    out = COPIES[how](edge_index)
+    assert type(out) is BatchEdgeIndex
+    assert torch.equal(out, edge_index)
+    block = edge_index.block(0)
+    assert out.block(0).size == block.size
+    assert torch.equal(out.block(0).edge_index, block.edge_index)
+
+
+@pytest.mark.parametrize('how', DECAYS)
+def test_what_is_made_of_it_is_plain(how, edge_index):
+    assert type(DECAYS[how](edge_index)) is Tensor
+
+
+def test_copies_on_a_device_share_its_blocks(edge_index):
+    other = edge_index.clone()
+    device = torch.device('meta')
+    first, second = edge_index.to(device), other.to(device)
+    assert first.batch.on(device) is second.batch.on(device)
+    assert first.batch.on(device) is not edge_index.batch.on(other.device)
+
+
+def test_batches_move_with_their_blocks():
+    batch = batches(graph(), count=1)[0]
+    assert type(batch.clone().edge_index) is BatchEdgeIndex
+    assert type(batch.to('cpu').edge_index) is BatchEdgeIndex
+
+
+def test_relations_share_the_blocks_of_a_batch():
+    batch = batches(typed_graph(), count=1)[0]
+    marks = list(batch.edge_index_dict.values())
+    assert all(type(x) is BatchEdgeIndex for x in marks)
+    assert len({id(x.batch) for x in marks}) == 1
+    for key, x in batch.edge_index_dict.items():
+        assert x.block(1) is batch.blocks.level(1)[key]
+
+
+def test_levels_beyond_the_hops_are_the_whole_batch(edge_index):
+    block = edge_index.block(99)
+    assert block.num_edges == edge_index.shape[1]

@@ -1,0 +1,195 @@
+"""Fuses the models of a script that knows nothing of it."""
+
+import sys
+import threading
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.module import (
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+)
+from torch_geometric.nn.conv import MessagePassing
+
+from torch_gsample.fusion.calls import current
+from torch_gsample.fusion.model import MIN_NODES, fuse, unfuse, why_not
+from torch_gsample.fusion.modules import FusedLayer, FusedModel, known_of
+from torch_gsample.fusion.report import print_report
+from torch_gsample.fusion.watched_rows import Reads, watched_rows
+from torch_gsample.loader.batch_edge_index import READERS, marked_edges
+from torch_gsample.torch_private import tree_map
+
+
+class _Inside(threading.local):
+    """The outermost module with layers that a thread is in."""
+
+    module: Any = None
+    #: Its first edges of a batch.
+    edges: Any = None
+
+
+class _Known:
+    """What is known of a module with layers."""
+
+    def __init__(self) -> None:
+        #: Whether nothing more is to be found out.
+        self.is_done = False
+        #: What is read of its outputs, and of which batch.
+        self.reads: Reads | None = None
+        self.batch: Any = None
+        #: Sees its arguments that have names.
+        self.hook: Any = None
+
+    def end(self) -> None:
+        """Forgets what is not needed from now on."""
+        self.is_done, self.reads, self.batch = True, None, None
+        if self.hook is not None:
+            self.hook.remove()
+
+
+class AutomaticFusion:
+    """Fuses each model that is called with the edges of a batch.
+
+    A model is the outermost module of a call that has layers. Its first batch
+    runs as it is, and what is read of the outputs is noted: if the rows of the
+    seeds suffice, the model is fused when its second batch comes, and computes
+    no others from the third on. If not, only its layers are fused.
+
+    All threads see it, and each has calls of its own.
+
+    Args:
+        min_nodes (int, optional): Smaller batches are left alone.
+    """
+
+    def __init__(self, min_nodes: int = MIN_NODES):
+        self._min_nodes = min_nodes
+        #: None for modules without layers.
+        self._known: WeakKeyDictionary[nn.Module, _Known | None]
+        self._known = WeakKeyDictionary()
+        self._inside = _Inside()
+        self._lock = threading.RLock()
+        self._hooks = [
+            register_module_forward_pre_hook(self._enter),
+            register_module_forward_hook(self._leave, always_call=True),
+        ]
+        READERS.add(self)
+        _active.append(self)
+
+    def undo(self) -> None:
+        """Gives all models their own classes back."""
+        READERS.discard(self)
+        if self in _active:
+            _active.remove(self)
+        known = [k.hook for k in self._known.values() if k is not None]
+        for hook in (*self._hooks, *filter(None, known)):
+            hook.remove()
+        for module in list(self._known):
+            unfuse(module)
+        self._known.clear()
+
+    def _enter(self, module: nn.Module, args: Any) -> None:
+        """Sees each call of a module, without arguments that have names."""
+        known = self._candidate(module)
+        if known is None or self._begin(module, known, args):
+            return
+        if known.hook is None:
+            # Its edges may have a name: if so, its parts are no models.
+            known.hook = module.register_forward_pre_hook(
+                _enter_named, with_kwargs=True
+            )
+            self._inside.module = module
+
+    def enter_named(self, module: nn.Module, values: Any) -> None:
+        """Sees the arguments that have names of a call of a module."""
+        known = self._candidate(module)
+        if known is not None:
+            self._begin(module, known, values)
+
+    def _candidate(self, module: nn.Module) -> _Known | None:
+        if (
+            torch.compiler.is_compiling()
+            or self._inside.module is not None
+            or current.call is not None
+            or isinstance(module, (FusedModel, FusedLayer))
+            or type(module).__module__.startswith('torch.nn.parallel')
+        ):
+            return None
+        if module not in self._known:
+            layers = (isinstance(m, MessagePassing) for m in module.modules())
+            self._known[module] = _Known() if any(layers) else None
+        return self._known[module]
+
+    def _begin(self, module: nn.Module, known: _Known, values: Any) -> bool:
+        """Notes that a call of a model begins, if it has edges of a batch."""
+        edges = next(marked_edges(*values), None)
+        if edges is None:
+            return False
+        self._inside.module, self._inside.edges = module, edges
+        if not known.is_done and edges.batch.num_nodes >= self._min_nodes:
+            with self._lock:
+                self._see_batch(module, known, edges.batch)
+        return True
+
+    def _see_batch(self, module: nn.Module, known: _Known, batch: Any) -> None:
+        if known.is_done or known.batch is batch:
+            return
+        name = type(module).__name__
+        reason = next(filter(None, map(why_not, module.modules())), '')
+        if reason:
+            known.end()
+            text = f'{name} is left as it is: it must not be {reason}'
+            print(f'fuse: {text}', file=sys.stderr)
+        elif known.reads is None:
+            known.reads, known.batch = Reads(f'model {name}'), batch
+        else:
+            reason = known.reads.reason
+            known.end()
+            state = known_of(fuse(module, self._min_nodes).model)
+            if reason:
+                state.refused = dict.fromkeys((False, True), reason)
+                print_report(state)
+
+    def _leave(self, module: nn.Module, args: Any, out: Any) -> Any:
+        inside = self._inside
+        if torch.compiler.is_compiling() or inside.module is not module:
+            return None
+        edges, inside.module, inside.edges = inside.edges, None, None
+        known = self._known.get(module)
+        if known is None or known.reads is None or edges is None:
+            return None
+        reads, counts = known.reads, _seed_counts(edges)
+
+        def watch(x: Any) -> Any:
+            count = counts.get(x.shape[0]) if _is_rows(x) else None
+            return x if count is None else watched_rows(x, reads, count)
+
+        return tree_map(watch, out)
+
+
+#: Those that see calls. Hooks of modules are copied with these: they find it.
+_active: list[AutomaticFusion] = []
+
+
+def _enter_named(module: nn.Module, args: Any, kwargs: Any = None) -> None:
+    # Torch leaves out names for a hook that another one has just removed.
+    if kwargs is None:
+        return
+    for fusion in _active:
+        fusion.enter_named(module, tuple(kwargs.values()))
+
+
+def _is_rows(x: Any) -> bool:
+    return isinstance(x, Tensor) and x.dim() > 0
+
+
+def _seed_counts(edges: Any) -> dict[int, int]:
+    """The seeds of types, by the nodes of these; the fewest if equal."""
+    batch = edges.batch.on(edges.device)
+    counts: dict[int, int] = {}
+    for found in batch.edges.values():
+        for hops in (found.num_src, found.num_dst):
+            total, first = hops[-1], hops[0]
+            counts[total] = min(first, counts.get(total, first))
+    return {n: first for n, first in counts.items() if first < n}

@@ -1,0 +1,268 @@
+"""What a call of a fused model does in its layers, thread by thread."""
+
+import importlib
+import inspect
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from torch import Tensor, nn
+from torch_geometric.nn.conv import MessagePassing
+
+from torch_gsample.fusion.forms import FORMS, PlanError
+from torch_gsample.fusion.row_rules import tensors_of
+from torch_gsample.fusion.rows import FirstRows, Origin, first_rows
+from torch_gsample.loader.batch_edge_index import BatchEdgeIndex
+
+#: Norms whose statistics are over all rows, in training.
+BATCH_NORMS = nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm
+#: The level of a layer all of whose rows are read.
+ALL = 1 << 20
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What is known of a layer of a fused model.
+
+    Args:
+        name (str): Its name in the model.
+        kind (str): The name of its class.
+        names (Tuple[str, ...], optional): The arguments of ``forward``; None
+            if it takes any.
+        has_batch_norm (bool): Whether there is a batch norm in it.
+        is_fused (bool): Whether it is one of ours.
+        note (str): Why it is not.
+    """
+
+    name: str
+    kind: str
+    names: tuple[str, ...] | None
+    has_batch_norm: bool
+    is_fused: bool
+    note: str = ''
+
+    def __str__(self) -> str:
+        return f"layer '{self.name}' ({self.kind})"
+
+    def bind(self, args: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Returns the arguments of a call by name."""
+        if self.names is None:
+            return dict(kwargs)
+        return dict(zip(self.names, args, strict=False), **kwargs)
+
+
+def layer_of(name: str, module: MessagePassing, note: str) -> Layer:
+    """Describes a layer.
+
+    Args:
+        name (str): Its name in the model.
+        module (MessagePassing): The layer.
+        note (str): Why it has no fused counterpart; empty if it has one.
+    """
+    parameters = list(inspect.signature(module.forward).parameters.values())
+    kinds = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
+    is_any = any(p.kind in kinds for p in parameters)
+    norms = any(isinstance(m, BATCH_NORMS) for m in module.modules())
+    names = None if is_any else tuple(p.name for p in parameters)
+    kind = type(module).__name__
+    return Layer(name, kind, names, norms, not note, note)
+
+
+class Step(NamedTuple):
+    """A call of a layer.
+
+    Args:
+        layer (str): Its name.
+        level (int, optional): The hop up to which it computes nodes; None if
+            its edges are not those of a batch.
+        form (str, optional): Which of :data:`FORMS` it has; None if it runs
+            on the whole batch.
+        note (str): Why.
+    """
+
+    layer: str
+    level: int | None
+    form: str | None
+    note: str = ''
+
+
+@dataclass(eq=False)
+class State:
+    """What a fused model and its layers have in common.
+
+    Args:
+        min_nodes (int): Smaller batches are left alone.
+        statistics (str): ``'all'`` or ``'computed'``.
+        verbose (bool): Whether a report is printed.
+    """
+
+    min_nodes: int
+    statistics: str
+    verbose: bool
+    name: str = ''
+    layers: list[Layer] = field(default_factory=list)
+    #: The calls of layers, once they were recorded.
+    steps: list[Step] | None = None
+    #: Why blocks do not serve the model, in training or not.
+    refused: dict[bool, str] = field(default_factory=dict)
+
+
+def knows_blocks(edge_index: Any) -> bool:
+    """Whether edges are those of a batch that has blocks."""
+    return isinstance(edge_index, BatchEdgeIndex) and edge_index.is_known
+
+
+class _Current(threading.local):
+    """The call of a fused model that this thread is in."""
+
+    call: Any = None
+
+
+current = _Current()
+
+
+class Call:
+    """A call of a fused model whose layers run as they are.
+
+    Args:
+        state (State): Of the model.
+    """
+
+    #: Whether results are only compared, without norms over all rows.
+    is_trial = False
+
+    def __init__(self, state: State):
+        self.state = state
+        #: Whether a layer runs: layers inside it are left alone.
+        self.in_layer = False
+
+    def __enter__(self) -> Any:
+        self._before, current.call = current.call, self
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        current.call = self._before
+
+    def run_layer(
+        self,
+        module: nn.Module,
+        layer: Layer,
+        forward: Callable[..., Any],
+        args: Any,
+        kwargs: dict[str, Any],
+    ) -> Any:
+        """Calls a layer, which does not know that it is part of a model."""
+        self.in_layer = True
+        try:
+            return self._run(module, layer, forward, args, kwargs)
+        finally:
+            self.in_layer = False
+
+    def _run(
+        self, module: Any, layer: Layer, forward: Any, args: Any, kwargs: Any
+    ) -> Any:
+        return forward(*args, **kwargs)
+
+
+class BlockCall(Call):
+    """A call of a fused model whose layers compute blocks."""
+
+    def __init__(self, state: State):
+        super().__init__(state)
+        assert state.steps is not None
+        self._steps, self._position = state.steps, 0
+
+    def _run(
+        self, module: Any, layer: Layer, forward: Any, args: Any, kwargs: Any
+    ) -> Any:
+        position = self._position
+        if position >= len(self._steps):
+            raise PlanError(f'{layer} ran more often than when recorded')
+        step = self._steps[position]
+        if step.layer != layer.name:
+            raise PlanError(
+                f"{layer} ran where layer '{step.layer}' was recorded"
+            )
+        self._position = position + 1
+        values = layer.bind(args, kwargs)
+        edge_index: Any = values.get('edge_index')
+        if step.form is None or step.level is None:
+            return self._run_whole(layer, step, forward, args, kwargs)
+        if not knows_blocks(edge_index):
+            raise PlanError(f"'edge_index' of {layer} is not that of a batch")
+        if layer.has_batch_norm and self.state.statistics == 'all':
+            self._check_norms(module, layer)
+        block = edge_index.block(step.level)
+        try:
+            values = FORMS[step.form](values, block)
+        except PlanError as error:
+            raise PlanError(f'{layer}: {error}') from None
+        out = forward(**values)
+        if not isinstance(out, Tensor):
+            raise PlanError(f'{layer} returned no tensor')
+        return _limited(out, layer, block.num_dst, block.edges.num_dst[-1])
+
+    def _run_whole(
+        self, layer: Layer, step: Step, forward: Any, args: Any, kwargs: Any
+    ) -> Any:
+        partial = tensors_of(args, kwargs, FirstRows)
+        if partial:
+            raise PlanError(
+                f'{layer} reads all rows of {partial[0].origin.layer}'
+            )
+        out = forward(*args, **kwargs)
+        edge_index: Any = layer.bind(args, kwargs).get('edge_index')
+        if step.level is None or not knows_blocks(edge_index):
+            return out
+        block = edge_index.block(step.level)
+        total = block.edges.num_dst[-1]
+        if not isinstance(out, Tensor) or out.shape[0] != total:
+            raise PlanError(f'{layer} returned other rows than its nodes')
+        return _limited(out, layer, block.num_dst, total)
+
+    @staticmethod
+    def _check_norms(module: nn.Module, layer: Layer) -> None:
+        for inner in module.modules():
+            if isinstance(inner, BATCH_NORMS) and inner.training:
+                raise PlanError(
+                    f'{layer} has a batch norm in training, whose statistics '
+                    f"are over all rows (see statistics='computed')"
+                )
+
+
+def _limited(out: Tensor, layer: Layer, count: int, total: int) -> Tensor:
+    if count == total:
+        return out if out.shape[0] == count else out[:count]
+    if out.shape[0] != count:
+        out = out[:count]
+    return first_rows(out, Origin(layer, total))
+
+
+# PyG's trimming ##############################################################
+
+
+class _Trim:
+    """A function of PyG's that trims, but not in calls of fused models."""
+
+    def __init__(self, function: Callable[..., Any]):
+        self.function = function
+
+    def __call__(self, value: Any, *args: Any, **kwargs: Any) -> Any:
+        return value if _is_called() else self.function(value, *args, **kwargs)
+
+
+def _is_called() -> bool:
+    return current.call is not None
+
+
+def leave_trimming_to_blocks() -> None:
+    """Lets PyG's ``trim_to_layer`` return its input in fused calls.
+
+    Blocks are smaller, and exact. Other threads, and other calls, trim.
+    """
+    module = importlib.import_module('torch_geometric.utils._trim_to_layer')
+    for name in ('trim_feat', 'trim_adj'):
+        function = getattr(module, name)
+        if not isinstance(function, _Trim):
+            setattr(module, name, _Trim(function))

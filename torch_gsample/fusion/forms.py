@@ -1,0 +1,107 @@
+"""How a layer computes the rows of a block: its arguments, narrowed.
+
+A form takes the arguments of a call by name, and the block; the layer's result
+begins with the rows of the block. Which form a layer has is tried out, and
+compared with its rows on the whole batch.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor
+
+from torch_gsample.block import Block
+from torch_gsample.fusion.rows import FirstRows, plain
+
+
+class PlanError(Exception):
+    """A call that blocks do not serve, or no longer."""
+
+
+Arguments = dict[str, Any]
+
+
+def as_block(values: Arguments, block: Block) -> Arguments:
+    """Of layers of :mod:`torch_gsample.vertex.nn`: these take blocks."""
+    out = dict(values)
+    for name, value in values.items():
+        if isinstance(value, FirstRows):
+            out[name] = plain(value)
+    x = values['x']
+    if isinstance(x, Tensor):
+        _check_rows(x, block.num_src)  # the layer takes the first
+    else:
+        out['x'] = _ends(x, block)
+    out['edge_index'] = block
+    if 'size' in out:
+        out['size'] = None
+    return out
+
+
+def as_pair(values: Arguments, block: Block) -> Arguments:
+    """Of layers that take sources and destinations."""
+    out = _of_edges(values, block)
+    out['x'] = _ends(values['x'], block)
+    if 'size' in values:
+        out['size'] = block.size
+    return out
+
+
+def as_square(values: Arguments, block: Block) -> Arguments:
+    """Of layers that take a graph alone: they compute all sources."""
+    out = _of_edges(values, block)
+    if not isinstance(values['x'], Tensor):
+        raise PlanError('x is no tensor')
+    out['x'] = first(values['x'], max(block.size))
+    return out
+
+
+#: The forms by name; the first one that is right is taken.
+FORMS: dict[str, Callable[[Arguments, Block], Arguments]] = {
+    'block': as_block,
+    'pair': as_pair,
+    'square': as_square,
+}
+
+
+def first(x: Tensor, count: int) -> Tensor:
+    """Returns rows of a tensor, which may be the first of more."""
+    _check_rows(x, count)
+    return plain(x)[:count]
+
+
+def _check_rows(x: Tensor, count: int) -> None:
+    partial = isinstance(x, FirstRows)
+    known = x.num_rows if partial else x.shape[0]  # type: ignore[attr-defined]
+    if known < count:
+        layer = f' of {x.origin.layer}' if partial else ''  # type: ignore
+        raise PlanError(
+            f'it reads {count} rows{layer}, of which {known} were computed'
+        )
+
+
+def _ends(x: Any, block: Block) -> Any:
+    if isinstance(x, Tensor):
+        return first(x, block.num_src), first(x, block.num_dst)
+    if not isinstance(x, (tuple, list)) or len(x) != 2:
+        raise PlanError('x is neither a tensor nor a pair')
+    return tuple(
+        None if end is None else first(end, count)
+        for end, count in zip(x, block.size, strict=True)
+    )
+
+
+def _of_edges(values: Arguments, block: Block) -> Arguments:
+    """Narrows what belongs to edges: other tensors are not understood."""
+    out = dict(values)
+    total = block.edges.num_edges[-1]
+    for name, value in values.items():
+        if name in ('x', 'size') or not isinstance(value, Tensor):
+            continue
+        if name == 'edge_index':
+            out[name] = value.plain[:, : block.num_edges]  # type: ignore
+        elif name.startswith('edge_') and value.shape[:1] == (total,):
+            out[name] = value[: block.num_edges]
+        else:
+            raise PlanError(f"argument '{name}' is not of its edges")
+    return out

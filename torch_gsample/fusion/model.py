@@ -1,0 +1,215 @@
+"""Fuses models that were written with PyG's layers."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import nn
+from torch_geometric import nn as pyg_nn
+from torch_geometric.nn.conv import MessagePassing
+
+from torch_gsample.fusion.calls import (
+    BATCH_NORMS,
+    State,
+    layer_of,
+    leave_trimming_to_blocks,
+)
+from torch_gsample.fusion.modules import (
+    FusedLayer,
+    FusedModel,
+    change_class,
+    known_of,
+    restore_class,
+)
+from torch_gsample.fusion.report import text_of
+from torch_gsample.torch_private import is_compiled
+from torch_gsample.vertex import nn as vertex_nn
+
+#: Below as many nodes of a batch, Python costs more than blocks save.
+MIN_NODES = 4096
+#: Our layer for each of PyG's.
+_FUSED = {
+    getattr(pyg_nn, name): getattr(vertex_nn, name)
+    for name in vertex_nn.__all__
+}
+_PARALLEL = (
+    'DataParallel',
+    'DistributedDataParallel',
+    'FullyShardedDataParallel',
+)
+
+
+class Fusion:
+    """What :func:`fuse` did to a model.
+
+    Args:
+        model (torch.nn.Module): The model.
+        state (State): What is known of it.
+    """
+
+    def __init__(self, model: nn.Module, state: State):
+        #: The model, which was changed in place.
+        self.model = model
+        self._state = state
+
+    def report(self) -> str:
+        """Returns what was done to each layer, and why not more."""
+        return text_of(self._state)
+
+    def undo(self) -> None:
+        """Gives the model its own classes back."""
+        unfuse(self.model)
+
+    def __repr__(self) -> str:
+        return self.report()
+
+
+def fuse(
+    model: nn.Module,
+    min_nodes: int = MIN_NODES,
+    statistics: str = 'all',
+    verbose: bool = True,
+) -> Fusion:
+    """Fuses a model that was written with PyG's layers, in place.
+
+    PyG's layers become those of :mod:`torch_gsample.vertex.nn` where there is
+    one, with the same parameters and the same keys of ``state_dict``; and each
+    layer computes the block of a batch that later layers read: see
+    ``docs/fuse.md``. Results are those of the unchanged model for the seeds,
+    which are the first rows; to read other rows is an error.
+
+    For this, edges must come from one of our loaders after the call. With the
+    first batch it is found out which rows each layer needs, and whether
+    results are the same; where they are not, layers run on whole batches, with
+    one warning that says why.
+
+    Args:
+        model (torch.nn.Module): The model: a stack of layers, ``to_hetero``'s,
+            or any other that calls PyG's layers.
+        min_nodes (int, optional): Smaller batches are left alone.
+        statistics (str, optional): With ``'all'``, a model whose norms need
+            all rows (``BatchNorm`` in training, ``LayerNorm`` of graphs) runs
+            on whole batches. With ``'computed'``, these take the rows that are
+            computed: its results differ.
+        verbose (bool, optional): Whether to print to stderr what was done,
+            once it is known.
+
+    Returns:
+        Fusion: ``report()`` says what was done, ``undo()`` undoes it.
+
+    Raises:
+        TypeError: If it is no module.
+        ValueError: If it has no layers of PyG's, or is compiled, scripted,
+            quantized, data-parallel, or a part of a fused model.
+
+    Example:
+        >>> from torch_geometric.nn import GraphSAGE
+        >>> fuse(GraphSAGE(4, 8, num_layers=2))
+        GraphSAGE: 2 of 2 layers fused, blocks from the first batch of 4096 \
+nodes
+          convs.0  SAGEConv: fused
+          convs.1  SAGEConv: fused
+    """
+    _check(model, min_nodes, statistics)
+    if isinstance(model, FusedModel) and type(model).role == 'model':
+        return Fusion(model, known_of(model))
+    for module in list(model.modules()):
+        if isinstance(module, FusedModel):
+            unfuse(module)
+    state = State(min_nodes, statistics, verbose, type(model).__name__)
+    for name, module in list(_layers(model)):
+        ours = _FUSED.get(type(module))
+        note = '' if ours is not None else 'no counterpart'
+        layer = layer_of(name or 'model', module, note)
+        state.layers.append(layer)
+        change_class(module, 'layer', (state, layer), ours, type(module))
+    if statistics == 'computed':
+        for norm in list(_norms(model)):
+            change_class(norm, 'norm', state)
+    leave_trimming_to_blocks()
+    change_class(model, 'model', state)
+    return Fusion(model, state)
+
+
+def unfuse(model: nn.Module) -> None:
+    """Undoes :func:`fuse`: does nothing to other models.
+
+    Args:
+        model (torch.nn.Module): A fused model, or one that contains some.
+    """
+    for module in list(model.modules()):
+        restore_class(module)
+
+
+def _layers(model: nn.Module) -> Iterator[tuple[str, Any]]:
+    """The layers of a model that are in no other layer."""
+    inner: set[nn.Module] = set()
+    for name, module in model.named_modules():
+        if isinstance(module, MessagePassing) and module not in inner:
+            inner.update(module.modules())
+            yield name, module
+
+
+def _norms(model: nn.Module) -> Iterator[nn.Module]:
+    for module in model.modules():
+        graph = isinstance(module, pyg_nn.LayerNorm) and module.mode == 'graph'
+        if graph or isinstance(module, BATCH_NORMS):
+            yield module
+
+
+def _check(model: Any, min_nodes: Any, statistics: Any) -> None:
+    if not isinstance(model, nn.Module):
+        raise TypeError(
+            f"fuse: 'model' must be a module (got {type(model).__name__})"
+        )
+    if type(min_nodes) is not int or min_nodes < 0:
+        raise ValueError(
+            f"fuse: 'min_nodes' must be a number of nodes (got {min_nodes!r})"
+        )
+    if statistics not in ('all', 'computed'):
+        raise ValueError(
+            f"fuse: 'statistics' must be 'all' or 'computed' (got "
+            f'{statistics!r})'
+        )
+    name = type(model).__name__
+    for path, module in model.named_modules():
+        reason = why_not(module)
+        if reason:
+            where = f"'{path}' of {name}" if path else name
+            raise ValueError(
+                f"fuse: 'model' must not be {reason} (got {where})"
+            )
+    if not any(isinstance(m, MessagePassing) for m in model.modules()):
+        raise ValueError(
+            f"fuse: 'model' must have layers of PyG's, which derive from "
+            f'MessagePassing (got {name})'
+        )
+    if not isinstance(model, FusedModel) and any(
+        isinstance(m, FusedLayer) for m in model.modules()
+    ):
+        _check_parts(model)
+
+
+def _check_parts(model: nn.Module) -> None:
+    """Layers of the model belong to fused models inside it."""
+    whole = [m for m in model.modules() if isinstance(m, FusedModel)]
+    inside = {inner for m in whole for inner in m.modules()}
+    for path, module in model.named_modules():
+        if isinstance(module, FusedLayer) and module not in inside:
+            raise ValueError(
+                f"fuse: 'model' must not be a part of a fused model (got "
+                f"{type(model).__name__}, whose layer '{path}' is in one)"
+            )
+
+
+def why_not(module: nn.Module) -> str:
+    """Says why a module cannot be in a fused model; empty if it can."""
+    if isinstance(module, torch.jit.ScriptModule):
+        return 'scripted: script it without fusing'
+    if is_compiled(module):
+        return 'compiled: fuse it without compiling'
+    if type(module).__name__ in _PARALLEL:
+        return 'data-parallel: fuse it before it is wrapped'
+    if '.quantized' in type(module).__module__:
+        return 'quantized: fuse the model of which it was made'
+    return ''

@@ -1,0 +1,270 @@
+"""Classes that modules of a fused model get: of the same name, and forward."""
+
+import copy
+import functools
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from torch_gsample.fusion.calls import BlockCall, Layer, State, current
+from torch_gsample.fusion.forms import PlanError
+from torch_gsample.fusion.record import make_plan
+from torch_gsample.fusion.report import print_report
+from torch_gsample.fusion.rows import (
+    FirstRows,
+    UnseenRowsError,
+    first_rows,
+    plain,
+    unseen,
+)
+from torch_gsample.loader.batch_edge_index import (
+    READERS,
+    BatchEdgeIndex,
+    marked_edges,
+)
+
+_lock = threading.RLock()
+
+
+class _Fused:
+    """A module whose class was changed; copies and pickles are so, too."""
+
+    #: What it is in a model: a key of ``_ROLES``.
+    role: str
+    #: Its class before.
+    original: type
+    #: The class that computes it.
+    base: type
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        parts = self.role, self._replaced(), known_of(self)
+        with _as_base(self):
+            make, args, *rest = self.__reduce_ex__(protocol)
+        return _restore, (*parts, make, args), *rest
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        known = copy.deepcopy(known_of(self), memo)
+        with _as_base(self):
+            out = copy.deepcopy(self, memo)
+        return change_class(out, self.role, known, None, self._replaced())
+
+    def _replaced(self) -> type | None:
+        """Its class before, if another one computes it now."""
+        return None if self.original is self.base else self.original
+
+
+def known_of(module: Any) -> Any:
+    """What is known of a module in its role."""
+    return module.__dict__[f'_gsample_{module.role}']
+
+
+class FusedLayer(_Fused):
+    """A layer, which computes a block when its model says so."""
+
+    _gsample_layer: tuple[State, Layer]
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the layer."""
+        own: Any = super().forward  # type: ignore[misc]
+        if torch.compiler.is_compiling():
+            return own(*args, **kwargs)
+        call = current.call
+        state, layer = self._gsample_layer
+        if call is not None and call.state is state and not call.in_layer:
+            return call.run_layer(self, layer, own, args, kwargs)
+        x: Any = args[0] if args else kwargs.get('x')
+        rows = x[0] if isinstance(x, (tuple, list)) else x
+        if isinstance(rows, FirstRows):
+            raise unseen(f'{layer}, outside of its model,', rows)
+        # To PyG's layers, edges that know their batch are slower.
+        args = tuple(map(_plain_edges, args))
+        kwargs = {name: _plain_edges(x) for name, x in kwargs.items()}
+        edges = args[1] if len(args) > 1 else kwargs.get('edge_index')
+        known = isinstance(rows, Tensor) and isinstance(edges, Tensor)
+        if layer.is_fused and known and len(rows) < state.min_nodes:
+            # For so few, PyG's layer is faster.
+            pyg: Any = self.original
+            return pyg.forward(self, *args, **kwargs)
+        return own(*args, **kwargs)
+
+
+def _plain_edges(x: Any) -> Any:
+    return x.plain if isinstance(x, BatchEdgeIndex) else x
+
+
+class FusedNorm(_Fused):
+    """A norm over all rows, which uses the computed ones by choice."""
+
+    _gsample_norm: State
+
+    def forward(self, x: Any, *args: Any, **kwargs: Any) -> Any:
+        """Calls the norm."""
+        own: Any = super().forward  # type: ignore[misc]
+        call = current.call
+        if call is not None and call.is_trial:
+            return x  # statistics differ by choice: all else is compared
+        if not isinstance(x, FirstRows) or x.row_dim:
+            return own(x, *args, **kwargs)
+        out = own(plain(x), *args, **kwargs)
+        return first_rows(out, x.origin)
+
+
+class FusedModel(_Fused):
+    """A model, which has its layers compute blocks of a batch."""
+
+    _gsample_model: State
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the model."""
+        own: Any = super().forward  # type: ignore[misc]
+        if torch.compiler.is_compiling() or current.call is not None:
+            return own(*args, **kwargs)
+        state = self._gsample_model
+        model: Any = self
+        if not _is_served(model, state, args, kwargs):
+            return own(*args, **kwargs)
+        try:
+            if state.steps is None:
+                _plan(model, state, own, args, kwargs)
+            with BlockCall(state):
+                return own(*args, **kwargs)
+        except Exception as error:
+            failure = error
+        # If it is the model's or the batch's, the whole batch fails, too.
+        out = own(*args, **kwargs)
+        _refuse(state, model.training, failure)
+        return out
+
+
+def _is_served(model: nn.Module, state: State, args: Any, kwargs: Any) -> bool:
+    """Whether a call may compute blocks."""
+    if model.training in state.refused:
+        return False
+    edges = next(marked_edges(*args, *kwargs.values()), None)
+    if edges is None or edges.batch.num_nodes < state.min_nodes:
+        return False
+    if state.steps is not None:
+        return True
+    # What is recorded must not be empty, and needs gradients.
+    return (
+        not torch.is_inference_mode_enabled()
+        and edges.shape[1] > 0
+        and not any(nn.parameter.is_lazy(p) for p in model.parameters())
+    )
+
+
+def _plan(
+    model: nn.Module, state: State, forward: Any, args: Any, kwargs: Any
+) -> None:
+    with _lock:
+        if state.steps is None:
+            make_plan(model, state, forward, args, kwargs)
+            if state.verbose:
+                print_report(state)
+
+
+def _refuse(state: State, training: bool, error: Exception) -> None:
+    if isinstance(error, UnseenRowsError):
+        reason = str(error).split(': take these')[0].removeprefix('fuse: ')
+    elif isinstance(error, PlanError):
+        reason = str(error)
+    else:
+        text = str(error).split('\n')[0]
+        reason = f'{type(error).__name__}: {text}'
+    with _lock:
+        if training in state.refused:
+            return
+        state.refused[training] = reason
+        if state.steps is None:
+            state.refused[not training] = reason
+    mode = 'training' if training else 'evaluation'
+    when = '' if state.steps is None else f' in {mode}'
+    warnings.warn(
+        f'fuse: {state.name} runs on whole batches{when}, not on blocks: '
+        f'{reason}',
+        stacklevel=5,
+    )
+
+
+# Classes #####################################################################
+
+_ROLES: dict[str, Any] = {
+    'layer': FusedLayer,
+    'model': FusedModel,
+    'norm': FusedNorm,
+}
+
+
+def change_class(
+    module: Any,
+    role: str,
+    known: Any,
+    base: type | None = None,
+    original: type | None = None,
+) -> Any:
+    """Gives a module the class of a part of a fused model.
+
+    Args:
+        module (torch.nn.Module): The module.
+        role (str): One of ``'layer'``, ``'model'`` and ``'norm'``.
+        known (Any): What is known of it.
+        base (Type, optional): The class that computes it; its own if None.
+        original (Type, optional): Its class before; its own if None.
+
+    Returns:
+        torch.nn.Module: The module.
+    """
+    original = type(module) if original is None else original
+    known_base: Any = type(module) if base is None else base
+    kind = _ROLES[role]
+    fields: dict[str, Any] = {
+        '__module__': known_base.__module__,
+        '__qualname__': known_base.__qualname__,
+        '__doc__': known_base.__doc__,
+        **{'role': role, 'original': original, 'base': known_base},
+    }
+    if role == 'model':
+        fields['forward'] = _with_signature(kind.forward, known_base.forward)
+        READERS.add(known)
+    # A class for each: some modules change what their class has.
+    module.__class__ = type(known_base.__name__, (kind, known_base), fields)
+    module.__dict__[f'_gsample_{role}'] = known
+    return module
+
+
+def restore_class(module: Any) -> None:
+    """Gives a module back the class that it had."""
+    while isinstance(module, _Fused):
+        known = module.__dict__.pop(f'_gsample_{module.role}')
+        if module.role == 'model':
+            READERS.discard(known)
+        module.__class__ = type(module).original
+
+
+def _with_signature(function: Any, like: Any) -> Any:
+    @functools.wraps(like)
+    def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return function(self, *args, **kwargs)
+
+    return forward
+
+
+def _restore(
+    role: str, original: type | None, known: Any, make: Any, args: Any
+) -> Any:
+    return change_class(make(*args), role, known, None, original)
+
+
+@contextmanager
+def _as_base(module: Any) -> Iterator[None]:
+    kind = type(module)
+    module.__class__ = kind.base
+    try:
+        yield
+    finally:
+        module.__class__ = kind

@@ -1,0 +1,337 @@
+"""Records a call of a model, and plans the blocks of its layers.
+
+A layer computes the rows that later layers read. How many layers are between
+its output and the model's, the autograd graph of a recorded call says. The
+plan is tried out on the same batch before it is used.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from torch_gsample.fusion.calls import (
+    ALL,
+    BlockCall,
+    Call,
+    Layer,
+    State,
+    Step,
+    knows_blocks,
+)
+from torch_gsample.fusion.forms import FORMS, PlanError
+from torch_gsample.fusion.rows import UnseenRowsError, plain
+from torch_gsample.loader.batch_edge_index import BatchEdgeIndex
+from torch_gsample.torch_private import tree_leaves, tree_map
+
+#: Larger parameters are embeddings: no gate that starts at zero.
+_MOST_NOISE = 1 << 22
+#: How far results may be from those of the whole batch, of its largest.
+_TOLERANCE = {torch.float64: 1e-9, torch.float32: 3e-5}
+
+
+class _Recorded(NamedTuple):
+    """A call of a layer, and the nodes of autograd that it ends at."""
+
+    layer: Layer
+    values: dict[str, Any]
+    out: Any
+    nodes: list[Any]
+    forward: Callable[..., Any]
+
+
+class _Recorder(Call):
+    """A call of a model on a whole batch, whose layers are recorded."""
+
+    is_trial = True
+
+    def __init__(self, state: State):
+        super().__init__(state)
+        self.calls: list[_Recorded] = []
+
+    def _run(
+        self, module: Any, layer: Layer, forward: Any, args: Any, kwargs: Any
+    ) -> Any:
+        # With inputs that require gradients, outputs do, without parameters.
+        args, kwargs = tree_map(_with_gradient, (args, kwargs))
+        values = tree_map(_copy, layer.bind(args, kwargs))
+        out = forward(*args, **kwargs)
+        nodes: list[Any] = []
+
+        def mark(x: Any) -> Any:
+            if not isinstance(x, Tensor) or not x.is_floating_point():
+                return x
+            with torch.enable_grad():  # a node of this call alone
+                x = _with_gradient(x).clone()
+            nodes.append(x.grad_fn)
+            return x
+
+        seen = tree_map(_copy, out)
+        out = tree_map(mark, out)
+        self.calls.append(_Recorded(layer, values, seen, nodes, forward))
+        return out
+
+
+def _with_gradient(x: Any) -> Any:
+    if isinstance(x, Tensor) and x.is_floating_point() and not x.requires_grad:
+        return x.detach().requires_grad_()
+    return x
+
+
+def _copy(x: Any) -> Any:
+    """Keeps a value from what is done to it in place later."""
+    if isinstance(x, BatchEdgeIndex) or not isinstance(x, Tensor):
+        return x
+    return x.detach().clone()
+
+
+def make_plan(
+    model: nn.Module,
+    state: State,
+    forward: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> None:
+    """Plans the blocks of a model, and tries them.
+
+    Parameters are perturbed meanwhile, as one that is zero would hide what is
+    wrong behind it; the model is in evaluation mode.
+
+    Args:
+        model (torch.nn.Module): The model.
+        state (State): Its state, which gets the plan.
+        forward (Callable): Its own ``forward``.
+        args (Tuple): The arguments of a call.
+        kwargs (Dict[str, Any]): Those that have names.
+
+    Raises:
+        PlanError: If blocks do not serve it.
+    """
+
+    def plan(*args: Any, **kwargs: Any) -> None:
+        recorder = _Recorder(state)
+        with torch.enable_grad(), recorder:
+            whole = forward(*args, **kwargs)
+        if not recorder.calls:
+            raise PlanError('none of its layers was called')
+        state.steps = _steps(recorder.calls, whole, state)
+        whole = tree_map(_copy, whole)
+        recorder.calls.clear()
+        try:
+            with torch.enable_grad(), BlockCall(state) as call:
+                call.is_trial = True
+                out = forward(*args, **kwargs)
+        except UnseenRowsError as error:
+            raise PlanError(str(error).split(': take')[0]) from None
+        _compare(out, whole)
+
+    steps, state.steps = state.steps, None
+    try:
+        devices = {x.device for x in model.parameters() if x.is_cuda}
+        with torch.random.fork_rng(devices), _evaluating(model):
+            functional_call(
+                _Caller(model, plan), _perturbed(model), args, kwargs
+            )
+        steps = state.steps
+    except PlanError:
+        raise
+    except Exception as error:  # of a call that no user asked for
+        text = str(error).split('\n')[0]
+        raise PlanError(f'{type(error).__name__}: {text}') from error
+    finally:
+        state.steps = steps
+
+
+class _Caller(nn.Module):
+    """Calls a function while parameters of a model are others."""
+
+    def __init__(self, model: nn.Module, function: Callable[..., Any]):
+        super().__init__()
+        self.model, self._function = model, function
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self._function(*args, **kwargs)
+
+
+def _perturbed(model: nn.Module) -> dict[str, Tensor]:
+    out = {}
+    for name, value in model.named_parameters():
+        if value.is_floating_point() and value.numel() <= _MOST_NOISE:
+            noise = torch.randn_like(value) * 0.1
+            noisy = (value.detach() + noise).requires_grad_(
+                value.requires_grad
+            )
+            out[f'model.{name}'] = noisy
+    return out
+
+
+@contextmanager
+def _evaluating(model: nn.Module) -> Iterator[None]:
+    training = [(m, m.training) for m in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, mode in training:
+            module.training = mode
+
+
+def _compare(out: Any, whole: Any) -> None:
+    leaves, expected = tree_leaves(out), tree_leaves(whole)
+    if len(leaves) != len(expected):
+        raise PlanError('it returns other things on blocks')
+    for x, y in zip(leaves, expected, strict=True):
+        if isinstance(x, Tensor) and isinstance(y, Tensor):
+            x = plain(x)
+            if x.dim() != y.dim() or not _are_close(
+                x, y[: len(x)] if x.dim() else y
+            ):
+                raise PlanError(
+                    'its outputs on blocks differ from those on the whole '
+                    'batch: it depends on all rows, or on chance'
+                )
+        elif isinstance(x, (int, float)) and x != y:
+            raise PlanError(f'it returns {x} on blocks, {y} on whole batches')
+
+
+def _are_close(x: Tensor, y: Tensor) -> bool:
+    if x.shape != y.shape or x.dtype != y.dtype:
+        return False
+    if not x.is_floating_point():
+        return torch.equal(x, y)
+    if not x.numel():
+        return True
+    tolerance = _TOLERANCE.get(x.dtype, 0.02)
+    finite = y[y.isfinite()]
+    largest = float(finite.abs().max()) if finite.numel() else 0.0
+    return torch.allclose(
+        x, y, rtol=tolerance, atol=tolerance * largest, equal_nan=True
+    )
+
+
+# Levels ######################################################################
+
+
+def _steps(calls: list[_Recorded], whole: Any, state: State) -> list[Step]:
+    forms = [_form(call, state) for call in calls]
+    levels = _levels(calls, [form for form, _ in forms], whole)
+    out = []
+    for call, (form, note), level in zip(calls, forms, levels, strict=True):
+        marked = _edge_index(call) is not None
+        shown = level if marked else None
+        out.append(Step(call.layer.name, shown, form, note))
+    narrows = (
+        step.level is not None and step.level < _num_hops(call)
+        for step, call in zip(out, calls, strict=True)
+    )
+    if not any(narrows):
+        notes = [
+            f'{call.layer}: {step.note}'
+            for call, step in zip(calls, out, strict=True)
+            if step.note
+        ]
+        raise PlanError('; '.join(notes) or 'all rows are read')
+    return out
+
+
+def _edge_index(call: _Recorded) -> BatchEdgeIndex | None:
+    value: Any = call.values.get('edge_index')
+    return value if knows_blocks(value) else None
+
+
+def _num_hops(call: _Recorded) -> int:
+    edge_index = _edge_index(call)
+    if edge_index is None:
+        return 0
+    return len(edge_index.block(0).edges.num_edges) - 1
+
+
+def _form(call: _Recorded, state: State) -> tuple[str | None, str]:
+    """Finds the form in which a layer computes its rows of each level."""
+    edge_index = _edge_index(call)
+    if edge_index is None:
+        return None, "its 'edge_index' is not that of a batch"
+    if not isinstance(call.out, Tensor):
+        return None, 'it returned no tensor'
+    note = ''
+    for form in FORMS if call.layer.is_fused else list(FORMS)[1:]:
+        try:
+            if _is_right(call, form, edge_index, state):
+                return form, ''
+            note = 'it depends on edges beyond its block'
+        except Exception as error:
+            text = str(error).split('\n')[0]
+            note = note or f'it takes no block: {text}'
+    return None, note
+
+
+def _is_right(
+    call: _Recorded, form: str, edge_index: BatchEdgeIndex, state: State
+) -> bool:
+    for level in range(_num_hops(call)):
+        block = edge_index.block(level)
+        values = FORMS[form](call.values, block)
+        inner = Call(state)
+        inner.in_layer = inner.is_trial = True
+        with torch.no_grad(), inner:
+            out = call.forward(**values)
+        if not isinstance(out, Tensor) or out.dim() != call.out.dim():
+            return False
+        count = block.num_dst
+        if not _are_close(out[:count], call.out[:count]):
+            return False
+    return True
+
+
+def _levels(
+    calls: list[_Recorded], forms: list[str | None], whole: Any
+) -> list[int]:
+    """The hops up to which outputs of layers are read.
+
+    Of each node of the autograd graph, the most layers on a path from the
+    outputs of the model; layers that run on whole batches read all. What no
+    path reaches, nothing is known of: all of it is computed.
+    """
+    roots = [
+        x.grad_fn
+        for x in tree_leaves(whole)
+        if isinstance(x, Tensor) and x.grad_fn is not None
+    ]
+    costs: dict[Any, int] = {}
+    for call, form in zip(calls, forms, strict=True):
+        for node in call.nodes:
+            costs[node] = ALL if form is None else 1
+    level = dict.fromkeys(roots, 0)
+    reached = set(_order(roots))
+    for node in costs:
+        if node not in reached:
+            level[node] = ALL
+    for node in reversed(_order([*roots, *costs])):
+        below = level.get(node, 0) + costs.get(node, 0)
+        for parent, _ in node.next_functions:
+            if parent is not None:
+                level[parent] = max(level.get(parent, 0), below)
+    return [
+        min(max((level[n] for n in call.nodes), default=ALL), ALL)
+        for call in calls
+    ]
+
+
+def _order(roots: list[Any]) -> list[Any]:
+    """The nodes of an autograd graph, each after those that it reads."""
+    out, seen = [], set()
+    stack = [(root, False) for root in roots]
+    while stack:
+        node, is_done = stack.pop()
+        if is_done:
+            out.append(node)
+        elif node not in seen:
+            seen.add(node)
+            stack.append((node, True))
+            stack += [
+                (p, False) for p, _ in node.next_functions if p is not None
+            ]
+    return out

@@ -1,0 +1,65 @@
+"""What was done to a model, in words."""
+
+import sys
+
+from torch_gsample.fusion.calls import ALL, Layer, State, Step
+
+
+def text_of(state: State) -> str:
+    """Returns what was done to the layers of a model, a line each."""
+    lines = [f'{state.name}: {_summary(state)}']
+    steps: dict[str, list[Step]] = {}
+    for step in state.steps or []:
+        steps.setdefault(step.layer, []).append(step)
+    width = max((len(x.name) for x in state.layers), default=0)
+    for layer in state.layers:
+        parts = [_kind(layer), *_blocks(state, steps.get(layer.name, []))]
+        lines.append(
+            f'  {layer.name:{width}}  {layer.kind}: ' + ', '.join(parts)
+        )
+    for training, reason in sorted(state.refused.items()):
+        mode = 'training' if training else 'evaluation'
+        lines.append(f'  whole batches in {mode}: {reason}')
+    return '\n'.join(lines)
+
+
+def print_report(state: State) -> None:
+    """Prints what was done to a model."""
+    print(f'fuse: {text_of(state)}', file=sys.stderr)
+
+
+def _summary(state: State) -> str:
+    fused = sum(layer.is_fused for layer in state.layers)
+    out = f'{fused} of {len(state.layers)} layers fused'
+    if len(state.refused) == 2:
+        return f'{out}, whole batches'
+    if state.steps is None:
+        return f'{out}, blocks from the first batch of {state.min_nodes} nodes'
+    return f'{out}, blocks'
+
+
+def _kind(layer: Layer) -> str:
+    return 'fused' if layer.is_fused else f"PyG's ({layer.note})"
+
+
+def _blocks(state: State, steps: list[Step]) -> list[str]:
+    """Says once what all calls of a layer have in common."""
+    if state.steps is None or len(state.refused) == 2:
+        return []
+    if not steps:
+        return ['not called']
+    out = []
+    for step in steps:
+        if step.form is None:
+            out.append(f'whole batch ({step.note})')
+        else:
+            out.append(f'exact block, computes {_nodes(step.level)}')
+    return list(dict.fromkeys(out))
+
+
+def _nodes(level: int | None) -> str:
+    if not level:
+        return 'the seeds'
+    if level >= ALL:
+        return 'all nodes'
+    return f'the nodes of {level} hop{"s" if level > 1 else ""}'

@@ -1,0 +1,179 @@
+"""Edges that know the blocks of their batch, for models that are fused."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from weakref import WeakSet
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data, HeteroData
+
+from torch_gsample.block import Block, Blocks
+from torch_gsample.torch_private import PLAIN_RESULTS, version_of
+
+#: Whoever reads marks; batches get none while there is nobody.
+READERS: WeakSet[Any] = WeakSet()
+
+
+class BatchBlocks:
+    """The blocks of a batch on each device where its edges are.
+
+    Args:
+        blocks (Blocks): The blocks, where the batch was made.
+        device (torch.device): Where that is.
+        num_nodes (int): The nodes of the batch, of all types.
+    """
+
+    def __init__(self, blocks: Blocks, device: torch.device, num_nodes: int):
+        self._on, self.num_nodes = {device: blocks}, num_nodes
+
+    def on(self, device: torch.device) -> Blocks:
+        """Returns the blocks on a device, copied to it once."""
+        if device not in self._on:
+            blocks = next(iter(self._on.values()))
+            self._on[device] = blocks.to(device)
+        return self._on[device]
+
+
+class BatchEdgeIndex(Tensor):
+    """The edges of a batch (of one relation), which know its blocks.
+
+    Copies of it know them, too, on any device, and so do pickled ones. What
+    else is made of it is a plain tensor.
+    """
+
+    __torch_function__ = PLAIN_RESULTS  # type: ignore[assignment]
+    #: The blocks of the batch.
+    batch: BatchBlocks
+    #: The relation; None where there is one.
+    edge_type: Any
+    #: How often it was changed in place before.
+    version: int
+
+    @staticmethod
+    def of(edge_index: Tensor, batch: BatchBlocks, edge_type: Any) -> Any:
+        """Returns the edges of a batch as such."""
+        out = edge_index.as_subclass(BatchEdgeIndex)
+        out.batch, out.edge_type = batch, edge_type
+        out.version = version_of(out)
+        return out
+
+    @property
+    def is_known(self) -> bool:
+        """Whether blocks are those of its edges: nobody changed them."""
+        return version_of(self) == self.version
+
+    @property
+    def plain(self) -> Tensor:
+        """The same edges as a plain tensor."""
+        return self.as_subclass(Tensor)
+
+    def block(self, level: int) -> Block:
+        """Returns the block of a layer that computes the nodes of a hop.
+
+        Args:
+            level (int): The hop; 0 is that of the seeds.
+        """
+        block = self.batch.on(self.device).level(level)
+        return block if self.edge_type is None else block[self.edge_type]
+
+    def _like(self, edge_index: Tensor) -> Any:
+        if isinstance(edge_index, BatchEdgeIndex):
+            return edge_index
+        if edge_index.dtype != self.dtype:
+            return edge_index
+        return self.of(edge_index, self.batch, self.edge_type)
+
+    def to(self, *args: Any, **kwargs: Any) -> Any:
+        """Returns the edges on a device."""
+        return self._like(super().to(*args, **kwargs))
+
+    def cpu(self, *args: Any, **kwargs: Any) -> Any:
+        """Returns the edges in main memory."""
+        return self._like(super().cpu(*args, **kwargs))
+
+    def cuda(self, *args: Any, **kwargs: Any) -> Any:
+        """Returns the edges on a GPU."""
+        return self._like(super().cuda(*args, **kwargs))
+
+    def clone(self, *args: Any, **kwargs: Any) -> Any:
+        """Returns a copy of the edges."""
+        return self._like(super().clone(*args, **kwargs))
+
+    def detach(self) -> Any:
+        """Returns the edges."""
+        return self._like(super().detach())
+
+    def contiguous(self, *args: Any, **kwargs: Any) -> Any:
+        """Returns the edges in contiguous memory."""
+        return self._like(super().contiguous(*args, **kwargs))
+
+    def pin_memory(self, *args: Any, **kwargs: Any) -> Any:
+        """Returns the edges in pinned memory."""
+        return self._like(super().pin_memory(*args, **kwargs))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        memo[id(self)] = out = self.clone()
+        return out
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        parts = self.plain, self.batch, self.edge_type
+        return BatchEdgeIndex.of, parts
+
+
+def mark_batch(batch: Any) -> None:
+    """Lets the edges of a batch know its blocks, if somebody reads them.
+
+    Args:
+        batch (Any): What a loader hands out.
+    """
+    if not READERS or not isinstance(batch, (Data, HeteroData)):
+        return
+    blocks = batch.get('blocks') if isinstance(batch, Data) else None
+    if isinstance(batch, HeteroData):
+        blocks = batch._global_store.get('blocks')
+    if not isinstance(blocks, Blocks):
+        return
+    known: BatchBlocks | None = None
+    for store in batch.edge_stores:
+        edge_index = store.get('edge_index')
+        if store._key in blocks.edges and type(edge_index) is Tensor:
+            known = known or BatchBlocks(
+                blocks, edge_index.device, batch.num_nodes or 0
+            )
+            key = store._key
+            store.edge_index = BatchEdgeIndex.of(edge_index, known, key)
+
+
+def marked_edges(*values: Any) -> Iterator[BatchEdgeIndex]:
+    """Finds edges that know their batch among the arguments of a model."""
+    for value in values:
+        if isinstance(value, BatchEdgeIndex):
+            if value.is_known:
+                yield value
+        elif isinstance(value, Tensor):
+            continue
+        elif isinstance(value, dict):
+            yield from marked_edges(*value.values())
+        elif isinstance(value, (list, tuple)):
+            yield from marked_edges(*value)
+        elif isinstance(value, (Data, HeteroData)):
+            yield from marked_edges(
+                *(store.get('edge_index') for store in value.edge_stores)
+            )
+
+
+class _Reader:
+    """Somebody who reads marks."""
+
+
+@contextmanager
+def reading_marks() -> Iterator[None]:
+    """Lets loaders mark batches within a ``with`` statement."""
+    reader = _Reader()
+    READERS.add(reader)
+    try:
+        yield
+    finally:
+        READERS.discard(reader)

@@ -22,7 +22,8 @@ def rounded(x):
 def test_rows_follow_the_definition(rows):
     x = torch.tensor(rows, dtype=torch.float32).view(-1, 3)
     values, scale = quantize_rows(x)
-    assert values.dtype == torch.int8 and scale.dtype == torch.float32
+    assert values.dtype == torch.int8
+    assert scale.dtype == torch.float32
     for row, q, s in zip(x, values, scale, strict=True):
         assert s == row.abs().max() / 127
         if s == 0:
@@ -50,12 +51,15 @@ def test_ties_are_rounded_to_even():
 
 def test_rows_without_numbers_or_scale_are_zero():
     values, scale = quantize_rows(torch.zeros(2, 3))
-    assert not values.any() and not scale.any()
+    assert not values.any()
+    assert not scale.any()
     values, scale = quantize_rows(torch.full((1, 2), 1e-45))
-    assert values.tolist() == [[0, 0]] and scale.tolist() == [0]
+    assert values.tolist() == [[0, 0]]
+    assert scale.tolist() == [0]
     for shape in [(0, 3), (3, 0), (0,)]:
         values, scale = quantize_rows(torch.zeros(shape))
-        assert values.shape == shape and scale.tolist() == [0] * shape[0]
+        assert values.shape == shape
+        assert scale.tolist() == [0] * shape[0]
 
 
 @pytest.mark.parametrize('shape', [(70_000, 2), (66_000,), (9, 2, 2)])

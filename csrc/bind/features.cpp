@@ -25,9 +25,9 @@ Tensor gather_rows_op(Tensor input,
                        plan.format,
                        scale ? scale->const_data_ptr<float>() : nullptr};
   int64_t where = 0;
-  const Status status = gather_rows(table, rows, size,
-                                    static_cast<char*>(out.mutable_data_ptr()),
-                                    threads_of(num_threads), &where);
+  const Status status =
+      gather_rows(table, rows, size, static_cast<char*>(out.mutable_data_ptr()),
+                  threads_of(num_threads), &where);
   STD_TORCH_CHECK(status != Status::kInterrupted, op, ": interrupted");
   STD_TORCH_CHECK(status != Status::kFault, op, ": 'index' must be in [0, ",
                   input.size(0), ") (got ", rows[where], " at position ", where,

@@ -100,8 +100,8 @@ class OutputPool {
     const uintptr_t data = reinterpret_cast<uintptr_t>(block);
     const uintptr_t begin = (data + kPage - 1) & ~(kPage - 1);
     const uintptr_t end = (data + bytes) & ~(kPage - 1);
-    return begin >= end || madvise(reinterpret_cast<void*>(begin), end - begin,
-                                   MADV_FREE) == 0;
+    return begin >= end ||
+           madvise(reinterpret_cast<void*>(begin), end - begin, MADV_FREE) == 0;
   }
 
   void* remove(Blocks::iterator block) {

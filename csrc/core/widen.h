@@ -36,19 +36,21 @@ struct Bfloat16 {
 
 struct Half {
   using stored_t = uint16_t;
-  // The exponent moves from bias 15 to 127, and infinity to 255. Subnormal
-  // numbers get an exponent of 2^-14 and its leading 1, which is subtracted:
-  // no branch, so that loops become vectors.
+  // The sum of a normal number, whose exponent moves from bias 15 to 127 (of
+  // infinity to 255), and a subnormal one, in units of 2^-24: the other is 0.
+  // Masks are made of sign bits: with comparisons, g++ makes branches of them,
+  // and no vectors of loops.
   static GSAMPLE_HD float widen(uint16_t x, float) {
-    constexpr uint32_t kExponent = 0x1Fu << 23;
-    const uint32_t rest = (x & 0x7FFFu) << 13;
-    const uint32_t exponent = rest & kExponent;
-    const uint32_t normal = rest + ((127u - 15u) << 23);
-    const uint32_t least =
-        float_bits(float_from_bits(normal + (1u << 23)) - 0x1p-14f);
-    uint32_t bits = exponent == kExponent ? normal + (112u << 23) : normal;
-    bits = exponent == 0 ? least : bits;
-    return float_from_bits(bits | (x & 0x8000u) << 16);
+    constexpr uint32_t kNormal = 0x0400, kInfinity = 0x7C00;
+    constexpr uint32_t kBias = (127u - 15u) << 23;
+    const uint32_t rest = x & 0x7FFFu;
+    const uint32_t is_normal = 0u - ((kNormal - 1 - rest) >> 31);
+    const uint32_t is_top = 0u - ((kInfinity - 1 - rest) >> 31);
+    const uint32_t bits = (rest << 13) + kBias + (kBias & is_top);
+    const float normal = float_from_bits(bits & is_normal);
+    const int32_t units = static_cast<int32_t>(rest & ~is_normal);
+    const float sum = normal + static_cast<float>(units) * 0x1p-24f;
+    return float_from_bits(float_bits(sum) | (x & 0x8000u) << 16);
   }
 };
 

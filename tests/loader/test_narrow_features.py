@@ -89,7 +89,8 @@ def test_all_is_left_as_it_is_unless_asked():
     store_narrow(data, 'x', torch.randn(data.num_nodes, 40), torch.int8)
     data.half = torch.randn(data.num_nodes, 40).half()
     for batch in loader_of(data):
-        assert batch.x.dtype == torch.int8 and batch.half.dtype == torch.half
+        assert batch.x.dtype == torch.int8
+        assert batch.half.dtype == torch.half
         assert torch.equal(batch.x_scale, data.x_scale[batch.n_id])
 
 
@@ -162,7 +163,7 @@ def bad_graph(**attributes):
 )
 def test_bad_features_are_refused(attributes, message):
     data = bad_graph(**attributes)
-    with pytest.raises(ValueError, match='NeighborLoader: .*') as caught:
+    with pytest.raises(ValueError, match=r'NeighborLoader: .*') as caught:
         loader_of(data, widen_features=True)
     assert re.search(re.escape(message), str(caught.value))
 

@@ -31,7 +31,7 @@ def gather_rows(
 
     Rows that are stored in fewer bits become float32 on their way:
     bfloat16 and float16 exactly, int8 as ``scale[i] * input[i]``, rounded
-    once. The copy takes as long as the bytes that it reads.
+    once.
 
     Args:
         input (torch.Tensor): ``[num_rows, *]`` in any dtype. If ``index`` is

@@ -7,6 +7,7 @@ read.
 """
 
 import math
+import struct
 from itertools import pairwise
 
 from tests.reference_core import (
@@ -104,8 +105,17 @@ def positive_weights(weight, ptr=None):
 # Features, subgraphs and negatives.
 
 
-def gather_rows(input, index, *, num_threads=0):
-    return [input[i] for i in index]
+def gather_rows(input, index, scale=None, *, widen=False, num_threads=0):
+    if scale is None:
+        return [input[i] for i in index]
+    return [_float32_products(input[i], scale[i]) for i in index]
+
+
+def _float32_products(row, scale):
+    """Products that are exact in double precision, rounded once."""
+    if isinstance(row, list):
+        return [_float32_products(item, scale) for item in row]
+    return struct.unpack('f', struct.pack('f', row * scale))[0]
 
 
 def induce_subgraph(

@@ -60,6 +60,7 @@ LAYERS = {
     'adjacency': {'csc', 'ops'},
     'graph_input': {'adjacency', 'graph', 'graph_types'},
     'placement': {'_library'},
+    'quantize': set(),
     'options': {'placement'},
     'snapshot': set(),
     'list_cache': {'_library', 'ops', 'placement'},

@@ -21,6 +21,7 @@ from torch_gsample.csc import CSC
 from torch_gsample.graph import Graph
 from torch_gsample.graph_input import as_graph
 from torch_gsample.patch import patch_pyg
+from torch_gsample.quantize import quantize_rows
 from torch_gsample.samplers import (
     FastGCNSampler,
     HGTSampler,
@@ -70,6 +71,7 @@ __all__ = [
     'nn',
     'ops',
     'patch_pyg',
+    'quantize_rows',
     'rng',
     'super_batch',
     'unfuse',

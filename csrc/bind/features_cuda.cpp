@@ -1,39 +1,46 @@
 // The feature operators on a GPU.
 #include <torch/csrc/stable/library.h>
 
-#include <vector>
-
 #include "../cuda/gather_rows.h"
 #include "device_cuda.h"
+#include "features.h"
 
 namespace gsample {
 
 namespace {
 
-Tensor gather_rows_cuda(Tensor input, Tensor index, int64_t) {
+// Where a GPU reads a tensor of the host or of its own.
+const void* readable(const char* op, const char* name, const Tensor& tensor) {
+  const void* data = tensor.const_data_ptr();
+  if (tensor.is_cuda() || tensor.numel() == 0)
+    return data;
+  data = device_address(data);
+  STD_TORCH_CHECK(data != nullptr, op, ": '", name,
+                  "' must be on the device of 'index' or in pinned host memory "
+                  "(see Tensor.pin_memory)");
+  return data;
+}
+
+Tensor gather_rows_cuda(Tensor input,
+                        Tensor index,
+                        std::optional<Tensor> scale,
+                        bool widen,
+                        int64_t) {
   const char* op = "gather_rows";
-  STD_TORCH_CHECK(input.dim() > 0 && input.is_contiguous(), op,
-                  ": 'input' must be contiguous and have rows");
+  const RowPlan plan(op, input, scale, widen, index.numel());
   check_vector(op, "index", index, ScalarType::Long);
   if (input.is_cuda())
     check_device(op, "index", index, input, "input");
+  if (scale && scale->is_cuda())
+    check_device(op, "index", index, *scale, "scale");
   const DeviceScope scope(op, index);
-  const void* data = input.const_data_ptr();
-  if (!input.is_cuda() && input.numel() > 0) {
-    data = device_address(data);
-    STD_TORCH_CHECK(data != nullptr, op,
-                    ": 'input' must be on the device of 'index' or in pinned "
-                    "host memory (see Tensor.pin_memory)");
-  }
-  std::vector<int64_t> sizes(input.sizes().begin(), input.sizes().end());
-  sizes[0] = index.numel();
-  int64_t row_bytes = static_cast<int64_t>(input.element_size());
-  for (size_t i = 1; i < sizes.size(); ++i)
-    row_bytes = multiply_sizes(row_bytes, sizes[i]);
-  Tensor out = device_tensor("rows", index, sizes, input.scalar_type(),
-                             static_cast<int64_t>(input.element_size()));
+  const void* rows = readable(op, "input", input);
+  const void* scales = scale ? readable(op, "scale", *scale) : nullptr;
+  Tensor out =
+      device_tensor("rows", index, plan.sizes, plan.dtype, plan.item_size);
   DeviceReport device_report(index);
-  gather_rows({static_cast<const char*>(data), input.size(0), row_bytes,
+  gather_rows({static_cast<const char*>(rows), input.size(0), plan.row_bytes,
+               plan.format, static_cast<const float*>(scales),
                index.const_data_ptr<int64_t>(), index.numel(),
                static_cast<char*>(out.mutable_data_ptr()), device_report.get()},
               scope.stream());

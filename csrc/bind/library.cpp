@@ -142,8 +142,8 @@ STABLE_TORCH_LIBRARY(gsample, m) {
 
   // Features.
   m.def(
-      "gather_rows(Tensor input, Tensor index, *, int num_threads=0) -> "
-      "Tensor");
+      "gather_rows(Tensor input, Tensor index, Tensor? scale=None, *, "
+      "bool widen=False, int num_threads=0) -> Tensor");
 
   // Synthetic graphs.
   m.def(

@@ -1,7 +1,10 @@
 #include "output_pool.h"
 
 #include <pthread.h>
+#include <stdint.h>
+#include <sys/mman.h>
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <new>
@@ -15,8 +18,12 @@ namespace gsample {
 
 namespace {
 
-constexpr int64_t kSmall = 1 << 16;             // malloc is as good below
-constexpr size_t kMaxIdle = size_t{256} << 20;  // memory kept for later
+constexpr int64_t kSmall = 1 << 16;  // malloc is as good below
+// Memory kept for later. The features of one batch may take hundreds of MiB,
+// and two are made ahead: what is idle above kMaxHot is only kept as long as
+// the operating system does not need it.
+constexpr size_t kMaxHot = size_t{256} << 20;
+constexpr size_t kMaxIdle = size_t{2} << 30;
 
 // Blocks come in eight sizes for each power of two: at most 1/8 is wasted.
 size_t block_size(size_t bytes) {
@@ -40,27 +47,32 @@ class OutputPool {
       const std::lock_guard<std::mutex> lock(mutex_);
       const auto found = idle_.lower_bound(bytes);
       if (found != idle_.end() && found->first <= bytes + bytes / 4) {
-        const auto [size, block] = *found;
-        idle_.erase(found);
-        idle_bytes_ -= size;
-        return {block, size};
+        const std::pair<void*, size_t> block{found->second.data, found->first};
+        remove(found);
+        return block;
       }
     }
     return {allocate_pages(bytes), bytes};
   }
 
-  // Tensors call it when they are freed, where nothing may be thrown.
+  // Tensors call it when they are freed, where nothing may be thrown. Memory
+  // is lent to the system before another thread may get it. The blocks that
+  // were idle longest make room.
   void release(void* block, size_t bytes) noexcept {
-    try {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      if (idle_bytes_ + bytes <= kMaxIdle) {
-        idle_.emplace(bytes, block);
-        idle_bytes_ += bytes;
-        return;
-      }
-    } catch (const std::bad_alloc&) {  // the pool does not remember it
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (bytes > kMaxIdle ||
+        (idle_bytes_ + bytes > kMaxHot && !lend(block, bytes))) {
+      free(block);
+      return;
     }
-    free(block);
+    while (idle_bytes_ + bytes > kMaxIdle)
+      free(remove(std::min_element(idle_.begin(), idle_.end(), is_older)));
+    try {
+      idle_.emplace(bytes, Idle{block, ++releases_});
+      idle_bytes_ += bytes;
+    } catch (const std::bad_alloc&) {  // the pool does not remember it
+      free(block);
+    }
   }
 
  private:
@@ -70,9 +82,39 @@ class OutputPool {
                    [] { get().mutex_.unlock(); });
   }
 
+  struct Idle {
+    void* data;
+    uint64_t when;
+  };
+  using Blocks = std::multimap<size_t, Idle>;  // by size
+
+  static bool is_older(const Blocks::value_type& a,
+                       const Blocks::value_type& b) {
+    return a.second.when < b.second.when;
+  }
+
+  // Lets the system take pages of a block before it has no memory for others.
+  // Until then they stay in place: to write to them again faults no page.
+  static bool lend(void* block, size_t bytes) {
+    constexpr uintptr_t kPage = 1 << 16;  // no smaller than any system's
+    const uintptr_t data = reinterpret_cast<uintptr_t>(block);
+    const uintptr_t begin = (data + kPage - 1) & ~(kPage - 1);
+    const uintptr_t end = (data + bytes) & ~(kPage - 1);
+    return begin >= end ||
+           madvise(reinterpret_cast<void*>(begin), end - begin, MADV_FREE) == 0;
+  }
+
+  void* remove(Blocks::iterator block) {
+    void* data = block->second.data;
+    idle_bytes_ -= block->first;
+    idle_.erase(block);
+    return data;
+  }
+
   std::mutex mutex_;
-  std::multimap<size_t, void*> idle_;
+  Blocks idle_;
   size_t idle_bytes_ = 0;
+  uint64_t releases_ = 0;
 };
 
 }  // namespace

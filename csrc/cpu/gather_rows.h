@@ -4,16 +4,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../core/widen.h"
 #include "parallel.h"
 
 namespace gsample {
 
-// Copies row index[i] of `input` to row i of `out`, for i < size. A row has
-// `row_bytes` bytes. At a position whose index is outside [0, num_rows) it
-// stops with kFault, and *where is the first such position.
-Status gather_rows(const char* input,
-                   int64_t num_rows,
-                   size_t row_bytes,
+struct RowTable {
+  const char* rows;  // [num_rows, row_bytes]
+  int64_t num_rows;
+  size_t row_bytes;
+  RowFormat format;    // kBytes: copied as they are; else becomes float32
+  const float* scale;  // [num_rows], of kInt8
+};
+
+// Copies row index[i] of a table to row i of `out`, for i < size. At a
+// position whose index is outside [0, num_rows) it stops with kFault, and
+// *where is the first such position.
+Status gather_rows(const RowTable& table,
                    const int64_t* index,
                    int64_t size,
                    char* out,

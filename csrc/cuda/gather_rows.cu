@@ -13,12 +13,33 @@ struct alignas(16) SixteenBytes {
   uint64_t half[2];
 };
 
-// Rows of `items` words, by groups of `lanes` threads.
+// Copies words of a row.
 template <typename word_t>
+struct Copy {
+  using stored_t = word_t;
+  using out_t = word_t;
+  static constexpr bool kScaled = false;
+  GSAMPLE_HD static word_t convert(const word_t& x, float) { return x; }
+};
+
+// Widens numbers of a row to float32.
+template <typename format_t>
+struct Widen {
+  using stored_t = typename format_t::stored_t;
+  using out_t = float;
+  static constexpr bool kScaled = sizeof(stored_t) == 1;
+  GSAMPLE_HD static float convert(stored_t x, float scale) {
+    return format_t::widen(x, scale);
+  }
+};
+
+// Rows of `items` words, by groups of `lanes` threads.
+template <typename move_t>
 __global__ void __launch_bounds__(kGatherThreads)
     gather_rows_kernel(GatherRowsCuda args, int64_t items, int lanes) {
-  const word_t* input = reinterpret_cast<const word_t*>(args.input);
-  word_t* out = reinterpret_cast<word_t*>(args.out);
+  const auto* input =
+      reinterpret_cast<const typename move_t::stored_t*>(args.input);
+  auto* out = reinterpret_cast<typename move_t::out_t*>(args.out);
   const int64_t rank = global_rank() % lanes;
   const int64_t groups = grid_threads() / lanes;
   for (int64_t i = global_rank() / lanes; i < args.size; i += groups) {
@@ -27,20 +48,22 @@ __global__ void __launch_bounds__(kGatherThreads)
       note_fault(args.report, Report::kId, i, row);
       continue;
     }
+    const float scale = move_t::kScaled ? args.scale[row] : 1;
     for (int64_t j = rank; j < items; j += lanes)
-      out[i * items + j] = input[row * items + j];
+      out[i * items + j] = move_t::convert(input[row * items + j], scale);
   }
 }
 
 namespace {
 
-template <typename word_t>
+template <typename move_t>
 void start(const GatherRowsCuda& args, StreamHandle stream) {
-  const int64_t items = args.row_bytes / static_cast<int64_t>(sizeof(word_t));
+  const int64_t items =
+      args.row_bytes / static_cast<int64_t>(sizeof(typename move_t::stored_t));
   int lanes = 1;
   while (lanes < 32 && lanes < items)
     lanes *= 2;
-  launch("gather_rows", gather_rows_kernel<word_t>,
+  launch("gather_rows", gather_rows_kernel<move_t>,
          shape_for(kGatherThreads, args.size * lanes), stream, args, items,
          lanes);
 }
@@ -48,19 +71,25 @@ void start(const GatherRowsCuda& args, StreamHandle stream) {
 }  // namespace
 
 void gather_rows(const GatherRowsCuda& args, StreamHandle stream) {
+  if (args.format == RowFormat::kBfloat16)
+    return start<Widen<Bfloat16>>(args, stream);
+  if (args.format == RowFormat::kHalf)
+    return start<Widen<Half>>(args, stream);
+  if (args.format == RowFormat::kInt8)
+    return start<Widen<Int8>>(args, stream);
   // All rows are aligned as their length and their memory are.
   const uint64_t bits = static_cast<uint64_t>(args.row_bytes) |
                         reinterpret_cast<uintptr_t>(args.input) |
                         reinterpret_cast<uintptr_t>(args.out);
   if (bits % 16 == 0)
-    return start<SixteenBytes>(args, stream);
+    return start<Copy<SixteenBytes>>(args, stream);
   if (bits % 8 == 0)
-    return start<uint64_t>(args, stream);
+    return start<Copy<uint64_t>>(args, stream);
   if (bits % 4 == 0)
-    return start<uint32_t>(args, stream);
+    return start<Copy<uint32_t>>(args, stream);
   if (bits % 2 == 0)
-    return start<uint16_t>(args, stream);
-  start<uint8_t>(args, stream);
+    return start<Copy<uint16_t>>(args, stream);
+  start<Copy<uint8_t>>(args, stream);
 }
 
 }  // namespace gsample

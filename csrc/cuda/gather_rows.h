@@ -2,6 +2,7 @@
 // reads.
 #pragma once
 
+#include "../core/widen.h"
 #include "device.h"
 #include "report.h"
 
@@ -11,9 +12,11 @@ struct GatherRowsCuda {
   const char* input;  // [num_rows, row_bytes], may be pinned host memory
   int64_t num_rows;
   int64_t row_bytes;
+  RowFormat format;      // kBytes: copied as they are; else becomes float32
+  const float* scale;    // [num_rows], of kInt8, may be pinned host memory
   const int64_t* index;  // [size]
   int64_t size;
-  char* out;  // [size, row_bytes]
+  char* out;  // [size, row_bytes], or as many float32
   Report* report;
 };
 

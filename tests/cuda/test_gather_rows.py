@@ -35,6 +35,27 @@ def test_rows_that_are_not_aligned(cuda, offset):
     assert_same(cuda, 'gather_rows', values, INDEX)
 
 
+@pytest.mark.parametrize('row', [(), (3,), (2, 4), (0,), (33,)])
+@pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16, torch.int8])
+def test_widened_rows_equal_the_cpus(cuda, row, dtype):
+    values = torch.randn(5, *row).mul(40).to(dtype)
+    scale = torch.rand(5) if dtype == torch.int8 else None
+    for seed, index in enumerate([INDEX, INDEX[:1], INDEX[:0]]):
+        cuda.configure(seed, *SHAPES[seed])
+        assert_same(cuda, 'gather_rows', values, index, scale, widen=True)
+
+
+@pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16])
+def test_every_number_widens_as_on_the_cpu(cuda, dtype):
+    bits = torch.arange(2**16).to(torch.int32).to(torch.int16)
+    values = bits.view(dtype).view(-1, 64)
+    cuda.configure()
+    index = torch.arange(len(values))
+    out = cuda.operator('gather_rows')(values, index, widen=True)
+    want = torch.ops.gsample.gather_rows(values, index, widen=True)
+    assert torch.equal(out.view(torch.int32), want.view(torch.int32))
+
+
 @pytest.mark.parametrize('seed', range(10))
 def test_the_order_of_execution_changes_nothing(cuda, seed):
     cuda.configure(seed, *SHAPES[seed % len(SHAPES)])

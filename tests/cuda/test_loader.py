@@ -14,7 +14,7 @@ from torch_geometric.data import Data, HeteroData
 from torch_geometric.sampler import NodeSamplerInput
 
 from tests.cuda.conftest import ON_GPU
-from torch_gsample import placement
+from torch_gsample import placement, quantize_rows
 from torch_gsample.loader import (
     LinkNeighborLoader,
     NeighborLoader,
@@ -158,6 +158,21 @@ def test_batches_equal_those_of_the_cpu(gpu, options, kind):
     for _ in range(2):
         for batch, want in zip(*loaders, strict=True):
             assert_equal_batches(batch, want, gpu)
+
+
+@pytest.mark.parametrize('kind', ['gpu', 'uva'])
+def test_widened_features_equal_those_of_the_cpu(gpu, kind):
+    data = some_data()
+    data.half = data.x.half()
+    data.x, data.x_scale = quantize_rows(data.x)
+    options = dict(batch_size=16, seed=3, widen_features=True)
+    cpu = NeighborLoader(data, [4, 3], **options)
+    device = NeighborLoader(
+        data, [4, 3], device='cuda', graph_placement=kind, **options
+    )
+    for batch, want in zip(device, cpu, strict=True):
+        assert_equal_batches(batch, want, gpu)
+        assert batch.x.dtype == batch.half.dtype == torch.float32
 
 
 @pytest.mark.parametrize('kind', ['gpu', 'uva'])

@@ -164,3 +164,13 @@ def test_rows_are_read_in_pinned_memory(cuda):
     assert torch.equal(out, values[index])
     with pytest.raises(RuntimeError, match='or in pinned host memory'):
         cuda.operator('gather_rows')(cuda.on_host(values, False), index)
+
+
+def test_scaled_rows_are_read_in_pinned_memory(cuda):
+    cuda.configure()
+    values, scale = torch.ones(50, 7, dtype=torch.int8), torch.rand(50)
+    index, gather = torch.tensor([3, 49, 3, 0]), cuda.operator('gather_rows')
+    there, scales = cuda.on_host(values), cuda.on_host(scale)
+    assert torch.equal(gather(there, index, scales)[:, 0], scale[index])
+    with pytest.raises(RuntimeError, match="'scale' must be on the device of"):
+        gather(there, index, cuda.on_host(scale, False))

@@ -155,7 +155,47 @@ OTHERS = [
         lambda: ops.gather_rows(META, SEEDS),
         "'input' must be on cpu, ",
     ),
-    (IndexError, lambda: ops.gather_rows(SEEDS, TIME), 'in [0, 2) (got 3)'),
+    (
+        IndexError,
+        lambda: ops.gather_rows(SEEDS, TIME),
+        "gather_rows: 'index' must be in [0, 2) (got 2 at position 1)",
+    ),
+    (
+        TypeError,
+        lambda: ops.gather_rows(TIME, SEEDS, widen=True),
+        "'input' must be bfloat16, float16 or float32 to widen, or int8 with "
+        "'scale' (got torch.int64)",
+    ),
+    (
+        TypeError,
+        lambda: ops.gather_rows(TIME, SEEDS, TIME.float()),
+        "'input' must be int8 with 'scale' (got torch.int64)",
+    ),
+    (
+        ValueError,
+        lambda: ops.gather_rows(TIME.char(), SEEDS, TIME[:2].float()),
+        "'scale' must be float32 of shape [3] on cpu (got torch.float32 of "
+        'shape [2] on cpu)',
+    ),
+    (
+        ValueError,
+        lambda: ops.gather_rows(TIME.char(), SEEDS, TIME.double()),
+        '(got torch.float64 of shape [3] on cpu)',
+    ),
+    (
+        NotImplementedError,
+        lambda: ops.gather_rows(
+            TIME.half().requires_grad_(), SEEDS, widen=True
+        ),
+        'gather_rows: rows that are widened from torch.float16 have no grad',
+    ),
+    (
+        NotImplementedError,
+        lambda: ops.gather_rows(
+            TIME.char(), SEEDS, TIME.float().requires_grad_()
+        ),
+        'rows that are widened from torch.int8 have no gradients',
+    ),
     (TypeError, lambda: ops.gather_rows(TIME, TIME > 1), 'got torch.bool'),
     (
         IndexError,

@@ -33,6 +33,75 @@ def test_strided_rows_equal_the_reference():
     gather_checked(values[:, ::2], torch.tensor([3, 0]))
 
 
+NARROW = [torch.bfloat16, torch.float16]
+
+
+@pytest.mark.parametrize('dtype', NARROW)
+def test_every_number_widens_exactly(dtype):
+    """All 65,536 of them, among them subnormal ones and infinities."""
+    bits = torch.arange(2**16).to(torch.int32).to(torch.int16)
+    values, index = bits.view(dtype), torch.arange(2**16).flip(0)
+    out = ops.gather_rows(values, index, widen=True)
+    want = values.float()[index]
+    assert out.dtype == torch.float32
+    assert torch.equal(out.isnan(), want.isnan())
+    known = ~want.isnan()
+    same = out.view(torch.int32) == want.view(torch.int32)
+    assert same[known].all()
+
+
+@pytest.mark.parametrize('dtype', [*NARROW, torch.float32])
+@pytest.mark.parametrize('shape', [(40,), (40, 3), (40, 5, 8), (40, 0)])
+def test_widened_rows_equal_the_reference(shape, dtype):
+    values = torch.randn(shape).to(dtype)
+    index = torch.randint(40, (70,))
+    out = assert_equals_reference(
+        'gather_rows', values, index, operator=ops.gather_rows, widen=True
+    )
+    assert out.dtype == torch.float32
+    assert torch.equal(out, values.float()[index])
+
+
+@pytest.mark.parametrize('shape', [(40,), (40, 3), (40, 5, 8), (40, 0)])
+def test_scaled_rows_equal_the_reference(shape):
+    values = torch.randint(-128, 128, shape, dtype=torch.int8)
+    scale = torch.randn(40) * 10.0 ** torch.randint(-30, 30, (40,))
+    index = torch.randint(40, (70,))
+    out = assert_equals_reference(
+        'gather_rows', values, index, scale, operator=ops.gather_rows
+    )
+    assert out.dtype == torch.float32
+
+
+def test_strided_rows_and_scales_are_read_as_they_are():
+    values = torch.randint(-128, 128, (8, 6), dtype=torch.int8)
+    scale, index = torch.rand(12), torch.tensor([5, 0, 3])
+    out = ops.gather_rows(values.t(), index, scale[::2])
+    want = values.t()[index] * scale[::2][index, None]
+    assert torch.equal(out, want)
+
+
+@pytest.mark.parametrize('row', [1, 16, 33, 100, 700])
+def test_threads_change_no_widened_number(row):
+    values = torch.randint(-128, 128, (300, row), dtype=torch.int8)
+    scale = torch.rand(300)
+    index = torch.randint(300, (20_000,))
+    want = values[index] * scale[index].view(-1, 1)
+    for num_threads in (1, 2, 4):
+        out = ops.gather_rows(values, index, scale, num_threads=num_threads)
+        assert torch.equal(out, want)
+
+
+def test_a_bad_index_of_wide_rows_is_an_error_and_nothing_else():
+    """Rows are prefetched before their index is checked."""
+    values = torch.zeros(50, 300)
+    for bad in (-1, 50, 2**62, -(2**63)):
+        index = torch.zeros(3000, dtype=torch.int64)
+        index[1030] = bad
+        with pytest.raises(IndexError, match=rf'got {bad} at position 1030'):
+            ops.gather_rows(values, index)
+
+
 def test_threads_and_used_memory_change_no_row():
     generator = torch.Generator().manual_seed(0)
     values = torch.rand(500, 100, generator=generator)

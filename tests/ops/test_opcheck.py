@@ -249,6 +249,8 @@ SAMPLES = {
         ((torch.rand(40, 3), SEEDS), {}),
         ((torch.rand(40, 2, 2, requires_grad=True), SEEDS), {}),
         ((torch.arange(40), NONE), {'num_threads': 1}),
+        ((torch.rand(40, 3).half(), SEEDS), {'widen': True}),
+        ((torch.ones(40, 3).char(), SEEDS, torch.rand(40)), {}),
     ],
     'run_kernel': [
         (

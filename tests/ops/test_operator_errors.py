@@ -111,6 +111,18 @@ OTHERS = {
     "gather_rows: 'input' must be contiguous and have rows": lambda: (
         GSAMPLE.gather_rows(torch.zeros(2, 2).t(), SEEDS)
     ),
+    "gather_rows: 'input' must be int8 with 'scale'": lambda: (
+        GSAMPLE.gather_rows(TIME, SEEDS, TIME.float())
+    ),
+    "gather_rows: 'input' must be bfloat16, float16 or float32 to widen": (
+        lambda: GSAMPLE.gather_rows(TIME, SEEDS, widen=True)
+    ),
+    "gather_rows: 'scale' has the wrong dtype": lambda: GSAMPLE.gather_rows(
+        TIME.char(), SEEDS, TIME
+    ),
+    "gather_rows: 'scale' must have 3 elements (got 2)": lambda: (
+        GSAMPLE.gather_rows(TIME.char(), SEEDS, TIME[:2].float())
+    ),
     "gather_rows: 'index' has the wrong dtype": lambda: GSAMPLE.gather_rows(
         TIME, SEEDS.int()
     ),

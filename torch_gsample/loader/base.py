@@ -27,6 +27,7 @@ from torch_gsample.loader.look_ahead import (
     sample_group,
     search_look_ahead,
 )
+from torch_gsample.loader.narrow import check_narrow
 from torch_gsample.loader.numbering import (
     BatchIndex,
     IndexRange,
@@ -92,6 +93,8 @@ class KeyedLoader(DataLoader):
     filter_per_worker: bool = True
     #: Whether a pass shows a progress bar.
     progress: bool = False
+    #: Whether features in fewer bits become float32.
+    widen_features: bool = False
     #: The shapes that batches are padded to.
     static_shapes: StaticShapes | None = None
 
@@ -108,10 +111,15 @@ class KeyedLoader(DataLoader):
         if isinstance(sampler, NeighborSampler) and sampler.placement:
             check_loader(name, data, kwargs)
             device = sampler.placement.device
-            self.gpu_batches = GpuBatches(with_edge_index(data), device)
+            widen = bool(kwargs.get('widen_features'))
+            self.gpu_batches = GpuBatches(with_edge_index(data), device, widen)
         self.progress = flag(name, 'progress', kwargs.pop('progress', False))
         if self.progress:
             check_progress(name)
+        widen = kwargs.pop('widen_features', False)
+        self.widen_features = flag(name, 'widen_features', widen)
+        if self.widen_features:
+            check_narrow(name, data)
         shapes = kwargs.pop('static_shapes', False)
         if shapes is not False:
             self.static_shapes = StaticShapes(name, shapes, sampler)

@@ -15,6 +15,7 @@ from torch_geometric.data import Data, HeteroData
 from torch_geometric.sampler import HeteroSamplerOutput, SamplerOutput
 
 from torch_gsample.loader.blocks import add_blocks, drop_stale, knows_order
+from torch_gsample.loader.narrow import Narrow, narrow_tensors
 from torch_gsample.loader.padding import Padding
 from torch_gsample.ops import gather_rows
 from torch_gsample.samplers.output.attributes import (
@@ -31,6 +32,8 @@ class WideFeatures:
 
     Args:
         data (Data or HeteroData): The graph, which is left as it is.
+        widen (bool, optional): Whether features in fewer bits become float32;
+            see :class:`~torch_gsample.loader.NeighborLoader`.
 
     Example:
         >>> data = Data(x=torch.ones(3, 16), y=torch.arange(3))
@@ -45,13 +48,22 @@ class WideFeatures:
     #: attributes keep their order.
     rest: Data | HeteroData
 
-    def __init__(self, data: Data | HeteroData):
+    def __init__(self, data: Data | HeteroData, widen: bool = False):
         self.rest = copy.copy(data)
         self.features: list[tuple[Any, str, Tensor]] = []
+        self._narrow: dict[tuple[Any, str], Narrow] = {}
         for store in self.rest.node_stores:
+            if widen:
+                for narrow in list(narrow_tensors(data, store)):
+                    self._narrow[store._key, narrow.key] = narrow
+                    narrow.take_scale(store)
+                    self._take(store, narrow.key, narrow.value)
             for key, value in list(_wide_tensors(data, store)):
-                store[key] = value.new_empty(value.shape[0], 0)
-                self.features.append((store._key, key, value))
+                self._take(store, key, value)
+
+    def _take(self, store: Any, key: str, value: Tensor) -> None:
+        store[key] = value.new_empty(value.shape[0], 0)
+        self.features.append((store._key, key, value))
 
     def join(
         self,
@@ -70,7 +82,12 @@ class WideFeatures:
             if store[key].numel() > 0:
                 continue  # the sampler has computed it
             ids = node[group] if isinstance(node, dict) else node
-            store[key] = gather_rows(value, ids)
+            narrow = self._narrow.get((group, key))
+            store[key] = (
+                gather_rows(value, ids)
+                if narrow is None
+                else narrow.gather(ids)
+            )
         return batch
 
 
@@ -153,9 +170,12 @@ def _wide_features(bare: Any, out: Any) -> WideFeatures | None:
     in_memory = isinstance(bare.data, (Data, HeteroData))
     in_worker = torch.utils.data.get_worker_info() is not None
     sampled = isinstance(out, (SamplerOutput, HeteroSamplerOutput))
-    if bare.gpu_batches is not None or in_worker or not in_memory:
+    left_to_pyg = in_worker and not bare.widen_features
+    if bare.gpu_batches is not None or left_to_pyg or not in_memory:
         return None  # PyG writes to the shared memory of a worker
-    features = WideFeatures(bare.data) if sampled else None
+    features = (
+        WideFeatures(bare.data, bare.widen_features) if sampled else None
+    )
     return features if features is not None and features.features else None
 
 

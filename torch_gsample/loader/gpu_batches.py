@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
+from torch_gsample.loader.narrow import Narrow, narrow_tensors
 from torch_gsample.ops import gather_rows
 from torch_gsample.placement import pin
 
@@ -49,16 +50,26 @@ class GpuBatches:
     Args:
         data (Data or HeteroData): The graph, which is left as it is.
         device (torch.device): Where samples are.
+        widen (bool, optional): Whether features in fewer bits become float32.
     """
 
     #: The graph with nothing long on the host. Attributes that are collected
     #: here are empty in it, so that they keep their order.
     rest: Data | HeteroData
 
-    def __init__(self, data: Data | HeteroData, device: torch.device):
+    def __init__(
+        self,
+        data: Data | HeteroData,
+        device: torch.device,
+        widen: bool = False,
+    ):
         self.device = device
         self.rest = copy.copy(data)
         self.attributes: list[tuple[Any, str, Tensor, bool]] = []
+        self.narrow: list[tuple[Any, Narrow]] = []
+        for store in self.rest.node_stores if widen else []:
+            for narrow in list(narrow_tensors(data, store)):
+                self._take_narrow(store, narrow)
         # A homogeneous graph has one store of both.
         for store in self.rest.node_stores:
             self._take(data, store, store.is_node_attr, of_edges=False)
@@ -68,6 +79,15 @@ class GpuBatches:
                 size = store.edge_index.shape
                 empty = store.edge_index.new_empty(2, 1, device=device)
                 store.edge_index = empty.expand(size)
+
+    def _take_narrow(self, store: Any, narrow: Narrow) -> None:
+        key, value, scale = narrow
+        if value.device.type == 'cpu':
+            scale = None if scale is None else pin(scale)
+            narrow = Narrow(key, pin(value), scale)
+        self.narrow.append((store._key, narrow))
+        narrow.take_scale(store)
+        store[key] = torch.empty(value.shape[0], 0, device=self.device)
 
     def _take(
         self,
@@ -107,6 +127,10 @@ class GpuBatches:
             if isinstance(index, dict):
                 index = index[group]
             store[key] = None if index is None else gather_rows(value, index)
+        for group, narrow in self.narrow:
+            store = batch._store if group is None else batch[group]
+            index = out.node[group] if isinstance(out.node, dict) else out.node
+            store[narrow.key] = narrow.gather(index)
         return batch.to(self.device, non_blocking=True)
 
     # Streams ################################################################

@@ -123,6 +123,11 @@ class NeighborLoader(NodeBatches, pyg_loader.NeighborLoader):
             batches to a few shapes, so that ``torch.compile`` compiles a
             model as many times only: how many (:obj:`True`: one), or these
             shapes. See ``docs/static_shapes.md`` for the masks.
+        widen_features (bool, optional): Whether attributes of nodes become
+            float32 in batches that are in fewer bits in ``data``: those in
+            bfloat16, float16, and, where ``data`` has their scales, int8, as
+            in ``data.x, data.x_scale = quantize_rows(x)``. Batches have no
+            scales. (default: :obj:`False`)
         progress (bool, optional): Whether to show a progress bar with sampled
             edges a second, where standard error is a terminal. Needs rich.
         **options (optional): Further arguments of :class:`NeighborSampler`

@@ -52,6 +52,7 @@ class GraphOptions(LoaderOptions, total=False):
     batch_size: int
     custom_cls: Any
     input_id: Tensor | None
+    widen_features: bool
 
 
 class HGTOptions(GraphOptions, KeyOptions, total=False):

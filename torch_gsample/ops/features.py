@@ -13,20 +13,38 @@ from torch_gsample.torch_private import below_autograd
 #: From here on, the operator that costs more to call is faster.
 _MANY_ROWS = 4096
 
+#: Rows that become float32, or are it, without a scale.
+_WIDENED = (torch.bfloat16, torch.float16, torch.float32)
+
 
 def gather_rows(
-    input: Tensor, index: Tensor, *, num_threads: int = 0
+    input: Tensor,
+    index: Tensor,
+    scale: Tensor | None = None,
+    *,
+    widen: bool = False,
+    num_threads: int = 0,
 ) -> Tensor:
     """Returns ``input[index]``, in memory that later batches use again.
 
     Fresh memory would cost more than the copy: the operating system zeroes
     it page by page.
 
+    Rows that are stored in fewer bits become float32 on their way:
+    bfloat16 and float16 exactly, int8 as ``scale[i] * input[i]``, rounded
+    once.
+
     Args:
         input (torch.Tensor): ``[num_rows, *]`` in any dtype. If ``index`` is
             on CUDA it may be in pinned memory of the host, which the GPU then
             reads itself: only the rows cross the bus.
         index (torch.Tensor): int32 or int64 ``[size]``.
+        scale (torch.Tensor, optional): float32 ``[num_rows]``, where
+            ``input`` is: the scales of int8 rows, as
+            :func:`~torch_gsample.quantize_rows` makes them. They are
+            widened.
+        widen (bool, optional): Whether rows in bfloat16 or float16 become
+            float32. There are no gradients for such rows.
         num_threads (int, optional): At most this many threads; 0 means as
             many as torch uses.
 
@@ -35,14 +53,19 @@ def gather_rows(
 
     Raises:
         IndexError: If an index is outside ``[0, num_rows)``.
-        TypeError: If ``index`` does not hold integers.
+        NotImplementedError: If widened rows or scales require gradients.
+        TypeError: If ``index`` does not hold integers, or rows in this dtype
+            cannot be widened.
         ValueError: If ``input`` has no dimension, or is not where ``index``
-            is.
+            is, or ``scale`` is not float32 with an element a row.
 
     Example:
         >>> gather_rows(torch.eye(3), torch.tensor([2, 0]))
         tensor([[0., 0., 1.],
                 [1., 0., 0.]])
+        >>> x = torch.tensor([[1.5, -2.0], [0.25, 8.0]]).bfloat16()
+        >>> gather_rows(x, torch.tensor([1]), widen=True)
+        tensor([[0.2500, 8.0000]])
     """
     op = 'gather_rows'
     if input.dim() == 0:
@@ -51,18 +74,56 @@ def gather_rows(
             f'{list(input.shape)})'
         )
     device = _check.graph_device(op, index, 'index')
-    index = _check.node_ids(op, 'index', index, input.shape[0], device)
-    if input.device != device and not (index.is_cuda and input.is_pinned()):
+    index = _check.int64_vector(op, 'index', index, device=device)
+    if not _is_there(input, index, device):
         raise ValueError(
             f"{op}: 'input' must be on {device}, where 'index' is, or in "
             f'pinned memory for CUDA (got {input.device}, not pinned)'
+        )
+    if scale is not None:
+        scale = _checked_scale(op, input, scale)
+    elif widen and input.dtype not in _WIDENED:
+        raise TypeError(
+            f"{op}: 'input' must be bfloat16, float16 or float32 to widen, or "
+            f"int8 with 'scale' (got {input.dtype})"
         )
     return _check.call(
         torch.ops.gsample.gather_rows.default,
         _check.contiguous(input),
         index,
+        scale,
+        widen=widen,
         num_threads=num_threads,
     )
+
+
+def _is_there(value: Tensor, index: Tensor, device: torch.device) -> bool:
+    """Whether the device of an index reads a tensor."""
+    return value.device == device or (index.is_cuda and value.is_pinned())
+
+
+def _checked_scale(op: str, input: Tensor, scale: Tensor) -> Tensor:
+    """Returns the scales of the rows of a matrix.
+
+    Raises:
+        TypeError: If the rows are not int8.
+        ValueError: If there is not a float32 for each, where they are.
+    """
+    if input.dtype != torch.int8:
+        raise TypeError(
+            f"{op}: 'input' must be int8 with 'scale' (got {input.dtype})"
+        )
+    if (
+        scale.dtype != torch.float32
+        or scale.shape != input.shape[:1]
+        or scale.device != input.device
+    ):
+        raise ValueError(
+            f"{op}: 'scale' must be float32 of shape {list(input.shape[:1])} "
+            f'on {input.device} (got {scale.dtype} of shape '
+            f'{list(scale.shape)} on {scale.device})'
+        )
+    return _check.contiguous(scale)
 
 
 def select_rows(input: Tensor, index: Tensor) -> Tensor:
@@ -107,26 +168,33 @@ _operator = torch.ops.gsample.gather_rows.default
 
 
 @torch.library.register_fake('gsample::gather_rows')
-def _(input, index, num_threads=0):
+def _(input, index, scale=None, widen=False, num_threads=0):
     size = index.shape[0], *input.shape[1:]
-    return index.new_empty(size, dtype=input.dtype)
+    widened = widen or scale is not None
+    dtype = torch.float32 if widened else input.dtype
+    return index.new_empty(size, dtype=dtype)
 
 
 def _setup_context(
     ctx: Any,
-    inputs: tuple[Tensor, Tensor],
+    inputs: tuple[Tensor, Tensor, Tensor | None],
     keyword_only_inputs: dict[str, Any],
     output: Tensor,
 ) -> None:
-    input, index = inputs
+    input, index, _ = inputs
+    if output.dtype != input.dtype:
+        raise NotImplementedError(
+            f'gather_rows: rows that are widened from {input.dtype} have no '
+            f"gradients; use features in float32, or 'input.detach()'"
+        )
     ctx.save_for_backward(index)
     ctx.shape, ctx.device = input.shape, input.device
 
 
-def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
     (index,) = ctx.saved_tensors
     sums = grad.new_zeros(ctx.shape).index_add(0, index, grad)
-    return sums.to(ctx.device), None
+    return sums.to(ctx.device), None, None
 
 
 register_gradient('gather_rows', _backward, _setup_context)

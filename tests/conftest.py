@@ -9,6 +9,11 @@ os.environ.setdefault('OMP_WAIT_POLICY', 'passive')
 
 import pytest
 import torch
+from hypothesis import settings
+
+# The same examples in every run: what fails once fails again.
+settings.register_profile('tests', derandomize=True, database=None)
+settings.load_profile('tests')
 
 
 def pytest_addoption(parser):

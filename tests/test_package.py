@@ -92,7 +92,7 @@ LAYERS = {
         *('samplers', 'storage'),
     },
     'graph_sampling': {'graph_sampling', 'ops', 'rng'},
-    'spark': {'graph_sampling', 'ops', 'options', 'rng', 'spark'},
+    'spark': {'graph_sampling', 'loader', 'ops', 'options', 'rng', 'spark'},
     'testing': {'csc', 'ops', 'rng'},
     'vertex': {
         *('adjacency', 'block', 'codegen', 'csc', 'ops', 'snapshot'),

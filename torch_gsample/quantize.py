@@ -5,6 +5,9 @@ from torch import Tensor
 
 #: Rows that are quantized at a time, to need little memory beside the result.
 _ROWS = 1 << 16
+#: The largest scale whose products are finite: a 127th of the largest float32,
+#: rounded down.
+_MOST = float.fromhex('0x1.020406p+121')
 
 
 @torch.no_grad()
@@ -14,8 +17,8 @@ def quantize_rows(input: Tensor) -> tuple[Tensor, Tensor]:
     .. math::
         s_i = \max_j |x_{ij}| / 127, \quad q_{ij} = \mathrm{round}(x_{ij}/s_i)
 
-    in float32, where ties are rounded to even. A row whose scale is 0 has
-    zeros. No element of :math:`s_i q_i` is further than :math:`s_i / 2` from
+    in float32, where ties are rounded to even, and scales down where
+    :math:`127 s_i` would be infinite. A row whose scale is 0 has zeros. No element of :math:`s_i q_i` is further than :math:`s_i / 2` from
     :math:`x_i`, but for rounding in float32.
 
     Loaders with ``widen_features=True`` and
@@ -64,7 +67,7 @@ def quantize_rows(input: Tensor) -> tuple[Tensor, Tensor]:
                 f"quantize_rows: 'input' must be finite in float32 (row {row} "
                 f'is not)'
             )
-        scale[part] = most / 127
+        scale[part] = (most / 127).clamp(max=_MOST)
         by = scale[part, None]
         # A scale may be subnormal, and far from a 127th then.
         steps = (rows / by).round().clamp(-127, 127)

@@ -13,7 +13,11 @@
 #include <thread>
 #include <vector>
 #else
+#include <sys/resource.h>
+#include <time.h>
 #include <torch/csrc/stable/ops.h>
+
+#include "pace.h"
 #endif
 
 namespace gsample {
@@ -41,13 +45,59 @@ int max_threads() {
   return static_cast<int>(torch::stable::get_num_threads());
 }
 
-void run_tasks(int n, const std::function<void(int)>& task) {
-  if (n == 1)
-    return task(0);
+namespace {
+
+int64_t nanoseconds(clockid_t clock) {
+  timespec time;
+  clock_gettime(clock, &time);
+  return int64_t{1'000'000'000} * time.tv_sec + time.tv_nsec;
+}
+
+// How often the calling thread was taken off its processor. Where it waits of
+// itself, as for pages of a mapped file, it is not late.
+int64_t preemptions() {
+  rusage usage;
+  getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_nivcsw;
+}
+
+void raise(std::atomic<int64_t>& value, int64_t other) {
+  int64_t known = value.load(std::memory_order_relaxed);
+  while (known < other && !value.compare_exchange_weak(known, other)) {
+  }
+}
+
+// Runs the tasks on a team. Returns for how long a member was off its
+// processor: before it began, while it worked, or when it was done.
+int64_t run_on_team(int n, const std::function<void(int)>& task) {
+  const int64_t called = nanoseconds(CLOCK_MONOTONIC);
+  std::atomic<int64_t> lateness{0}, done{called};
   torch::stable::parallel_for(0, n, 1, [&](int64_t begin, int64_t end) {
+    const int64_t began = nanoseconds(CLOCK_MONOTONIC);
+    const int64_t ran = nanoseconds(CLOCK_THREAD_CPUTIME_ID);
+    const int64_t taken = preemptions();
     for (int64_t i = begin; i < end; ++i)
       task(static_cast<int>(i));
+    const int64_t ended = nanoseconds(CLOCK_MONOTONIC);
+    const int64_t work = nanoseconds(CLOCK_THREAD_CPUTIME_ID) - ran;
+    const int64_t off = preemptions() > taken ? ended - began - work : 0;
+    raise(lateness, std::max(began - called, off));
+    raise(done, ended);
   });
+  return std::max(lateness.load(), nanoseconds(CLOCK_MONOTONIC) - done.load());
+}
+
+}  // namespace
+
+void run_tasks(int n, const std::function<void(int)>& task) {
+  thread_local Pace pace;
+  if (n == 1 || pace.is_alone(nanoseconds(CLOCK_MONOTONIC))) {
+    for (int i = 0; i < n; ++i)
+      task(i);
+    return;
+  }
+  const int64_t lateness = run_on_team(n, task);
+  pace.ended(nanoseconds(CLOCK_MONOTONIC), lateness);
 }
 
 #endif

@@ -23,6 +23,8 @@ MASK64 = reference.MASK64
 INNER = {'half', 'block', 'select_floyd', 'operator', 'guess', 'window'}
 INNER |= {'node', 'is_edge', 'weights', 'weight', 'candidate'}
 INNER |= {'count_and_draw', 'fire_width'}
+# All bit patterns are in tests/ops/test_gather_rows.py.
+INNER |= {'widen', 'float_bits', 'float_from_bits'}
 
 GXX = [os.environ.get('CXX', 'g++'), '-std=c++17', '-Wall', '-Werror']
 NVCC = ['-std=c++17', '-x', 'cu', '-Werror', 'all-warnings'] + [

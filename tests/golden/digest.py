@@ -57,7 +57,9 @@ def plain(nest: Any) -> Any:
         stores = [*nest.node_items(), *nest.edge_items()]
         return {str(key): dict(store) for key, store in stores}
     if isinstance(nest, Data):
-        return nest.to_dict()
+        return plain(nest.to_dict())
+    if isinstance(nest, dict):  # blocks are made of the rest
+        return {key: x for key, x in nest.items() if key != 'blocks'}
     if hasattr(nest, '_asdict'):
         return nest._asdict()
     return nest

@@ -11,6 +11,7 @@ from torch.utils.data import DataLoader, Dataset
 from torch_geometric.data import Data, HeteroData
 from typing_extensions import Unpack
 
+from torch_gsample.loader.blocks import add_blocks, drop_stale
 from torch_gsample.ops._check import count
 from torch_gsample.options import WorkerOptions, checked_names
 
@@ -123,7 +124,9 @@ class SampledBatchFiles(Dataset):
 
     def __getitem__(self, index: int) -> Data | HeteroData:
         batch = self._checked(index, _to_data)
-        return batch if self.transform is None else self.transform(batch)
+        if self.transform is None:
+            return batch
+        return drop_stale(self.transform(batch))
 
     def _checked(self, index: int, make: Callable[[Any], Any]) -> Any:
         table = self._read(index)
@@ -214,6 +217,7 @@ def _to_data(table: Any) -> Data | HeteroData:
     if facts['timed']:
         store.seed_time = _numbers(table, 'seed_time', num_seeds)
     store.batch_size = num_seeds
+    add_blocks(out, is_known=False)
     return out
 
 

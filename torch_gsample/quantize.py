@@ -18,7 +18,8 @@ def quantize_rows(input: Tensor) -> tuple[Tensor, Tensor]:
         s_i = \max_j |x_{ij}| / 127, \quad q_{ij} = \mathrm{round}(x_{ij}/s_i)
 
     in float32, where ties are rounded to even, and scales down where
-    :math:`127 s_i` would be infinite. A row whose scale is 0 has zeros. No element of :math:`s_i q_i` is further than :math:`s_i / 2` from
+    :math:`127 s_i` would be infinite. A row whose scale is 0 has zeros. No
+    element of :math:`s_i q_i` is further than :math:`s_i / 2` from
     :math:`x_i`, but for rounding in float32.
 
     Loaders with ``widen_features=True`` and

@@ -15,10 +15,12 @@ namespace gsample {
 // that is on time again is used again. Times are in nanoseconds.
 class Pace {
  public:
-  // Waking a sleeping thread takes a third of this.
-  static constexpr int64_t kLate = 200'000;
-  static constexpr int64_t kFirstPause = 10'000'000;
+  // Waking a sleeping thread takes less.
+  static constexpr int64_t kLate = 500'000;
+  static constexpr int64_t kFirstPause = 2'000'000;
   static constexpr int64_t kLastPause = 1'000'000'000;
+  // Pauses grow if more than 1 round in 23 is late: (1 + 1 / 32)^22 = 2.
+  static constexpr int64_t kPatience = 32;
 
   bool is_alone(int64_t now) const { return now < alone_until_; }
 
@@ -26,7 +28,7 @@ class Pace {
   // a member was off its processor.
   void ended(int64_t now, int64_t lateness) {
     if (lateness < kLate) {
-      pause_ = pause_ > kFirstPause ? pause_ / 2 : 0;
+      pause_ -= pause_ > kFirstPause ? pause_ / kPatience : pause_;
       return;
     }
     pause_ = std::min(std::max(2 * pause_, kFirstPause), kLastPause);

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-#: Rows that are quantized at a time, to need little memory beside the result.
+#: Rows that are quantized at a time, to need little more memory than results.
 _ROWS = 1 << 16
 #: The largest scale whose products are finite: a 127th of the largest float32,
 #: rounded down.

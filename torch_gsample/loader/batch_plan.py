@@ -34,7 +34,7 @@ Values: TypeAlias = dict[str, Any]
 
 #: The functions that a plan stands for, as PyG has them: not if patched.
 _OF_NODES, _OF_LINKS = NodeLoader.filter_fn, LinkLoader.filter_fn
-#: What may be in a graph beside tensors. Other things may do anything.
+#: What may be in a graph besides tensors. Other things may do anything.
 _PLAIN = bool, int, float, str, bytes, list, tuple, dict, np.ndarray
 
 

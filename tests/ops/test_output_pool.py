@@ -58,5 +58,6 @@ def test_what_is_idle_is_lent_to_the_system():
 
 def test_idle_memory_has_a_bound():
     full, idle = in_fresh_process(freed_above_the_bound)
-    assert full >= 8 * SIZE
+    # A sanitizer gives back other memory meanwhile: not all of it is seen.
+    assert full > 2048 * MIB + 128 * MIB
     assert 1024 * MIB < idle <= 2048 * MIB + 16 * MIB

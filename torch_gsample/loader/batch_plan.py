@@ -93,23 +93,27 @@ class Planned:
 def _is_plain(loader: Any, out: Any) -> bool:
     """Whether a sample is the sampler's own, in main memory."""
     if type(out) in (SamplerOutput, AttributedOutput):
-        nodes = (out.node,)
+        in_memory = _is_in_memory(out.node)
     elif type(out) in (HeteroSamplerOutput, HeteroAttributedOutput):
-        nodes = out.node.values()
+        in_memory = all(map(_is_in_memory, out.node.values()))
     else:
         return False
     return (
-        loader.transform_sampler_output is None
+        in_memory
+        and loader.transform_sampler_output is None
         and loader.gpu_batches is None
         and loader.static_shapes is None
         and not getattr(loader, 'widen_features', False)
         and out.orig_row is None
         and out.edge is not None
-        and all(n.is_cpu and n.dtype == torch.int64 for n in nodes)
         # PyG writes to the shared memory of a worker.
         and get_worker_info() is None
         and not is_transformed()
     )
+
+
+def _is_in_memory(node: Tensor) -> bool:
+    return node.is_cpu and node.dtype == torch.int64
 
 
 def _plan_of(data: Any) -> '_Plan | None':

@@ -17,6 +17,8 @@ from torch_gsample.placement import GraphPlacement
 
 Direction: TypeAlias = Literal['forward', 'backward']
 RngScope: TypeAlias = Literal['batch', 'epoch']
+#: Of the sampled edges of a node.
+Order: TypeAlias = Literal['slot', 'random']
 #: Whether seed edges are removed from a sample, or their reverse ones, too.
 Exclusion: TypeAlias = bool | Literal['reverse']
 
@@ -41,6 +43,7 @@ class NeighborOptions(LinkOptions, total=False):
     time_window: int | None
     index_dtype: torch.dtype | None
     num_threads: int | None
+    order: Order
     device: torch.device | str
     graph_placement: GraphPlacement
     cache_bytes: int | None
@@ -88,6 +91,7 @@ class DiskOptions(KeyOptions, total=False):
     use_times: bool
     time_window: int | None
     num_threads: int | None
+    order: Order
 
 
 class WorkerOptions(TypedDict, total=False):

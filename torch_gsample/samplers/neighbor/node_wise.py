@@ -20,6 +20,7 @@ from torch_gsample.ops._check import node_ids
 from torch_gsample.options import (
     Direction,
     Exclusion,
+    Order,
     RngScope,
     checked_names,
 )
@@ -34,6 +35,7 @@ from torch_gsample.samplers.arguments import (
     check_count,
     check_flags,
     check_window,
+    checked_order,
     checked_seeds,
     read_fanouts,
 )
@@ -42,6 +44,7 @@ from torch_gsample.samplers.link.batch import LinkBatch
 from torch_gsample.samplers.link.negatives import Negatives
 from torch_gsample.samplers.neighbor.graph_sampler import GraphSampler
 from torch_gsample.samplers.neighbor.neighborhood import Neighborhood
+from torch_gsample.samplers.output.order import shuffle_columns
 from torch_gsample.samplers.output.tensors import SampledTensors, to_tensors
 
 NumNeighborsType: TypeAlias = (
@@ -97,6 +100,9 @@ class NeighborSampler(GraphSampler):
             int32 for edge lists where it suffices.
         num_threads (int, optional): At most this many threads; if not given,
             as many as torch uses.
+        order (str, optional): Order of a node's sampled edges: ``'slot'``, in
+            which they were drawn, or ``'random'``, as aggregations need it
+            that depend on the order (an LSTM); see ``docs/randomness.md``.
         exclude_seed_edges (bool or str, optional): Whether the seed edges of
             :meth:`sample_from_edges` are removed from the sampled subgraph
             (``'reverse'``: their reverse ones, too), so that a link is never
@@ -145,6 +151,7 @@ class NeighborSampler(GraphSampler):
         time_window: int | None = None,
         index_dtype: torch.dtype | None = None,
         num_threads: int | None = None,
+        order: Order = 'slot',
         exclude_seed_edges: Exclusion = False,
         true_negatives: bool = False,
         device: torch.device | str = 'cpu',
@@ -174,6 +181,7 @@ class NeighborSampler(GraphSampler):
         self.disjoint = disjoint
         self.temporal_strategy = temporal_strategy
         self.time_window, self.num_threads = time_window, num_threads
+        self.order = checked_order(order, self.subgraph_type)
         self.exclude_seed_edges = exclude_seed_edges
         self.true_negatives = true_negatives
         self.keep_orig_edges = False
@@ -366,6 +374,8 @@ class NeighborSampler(GraphSampler):
             out = neighborhood.sample(
                 seeds, seed_time, self._fanouts, key, sampling
             )
+        if self.order == 'random':
+            shuffle_columns(out, self.graph, key)
         if self.subgraph_type == SubgraphType.induced:
             with self.counts.phase('induce'):
                 neighborhood.induce(out, seed_time, sampling)

@@ -26,7 +26,9 @@ def star(degree):
 def columns_of(out):
     """The edges of each column, in order; and what else a sample has."""
     parts = {}
-    edges = zip(out.col.tolist(), out.edge.tolist(), out.row.tolist())
+    edges = zip(
+        *(x.tolist() for x in (out.col, out.edge, out.row)), strict=True
+    )
     for col, *edge in edges:
         parts.setdefault(col, []).append(edge)
     return parts, out.node.tolist(), out.num_sampled_edges
@@ -47,7 +49,9 @@ def test_a_shuffled_sample_has_the_same_edges_in_each_column(options):
     data.weight = torch.rand(600)
     outs = []
     for order in ('slot', 'random'):
-        sampler = NeighborSampler(data, [9, -1], seed=1, order=order, **options)
+        sampler = NeighborSampler(
+            data, [9, -1], seed=1, order=order, **options
+        )
         outs.append(columns_of(sampler.sample_from_nodes(INPUTS)))
     (slots, *rest), (shuffled, *same) = outs
     assert rest == same
@@ -121,7 +125,9 @@ def test_in_the_epoch_scope_a_node_has_one_order():
         with rng.batch_scope(0, batch):
             out = sampler.sample_from_nodes(graphs.nodes(seeds))
         orders += [
-            out.edge[out.col == i].tolist() for i, s in enumerate(seeds) if s == 3
+            out.edge[out.col == i].tolist()
+            for i, s in enumerate(seeds)
+            if s == 3
         ]
     assert orders[0] == orders[1] == orders[2]
 
@@ -143,7 +149,9 @@ def test_pygs_loader_takes_a_sampler_with_an_order():
     sampler = NeighborSampler(DATA, [4], seed=0, order='random')
     loader = PyGLoader(DATA, [4], neighbor_sampler=sampler, batch_size=5)
     for batch in loader:
-        assert torch.equal(batch.edge_index[1].sort().values, batch.edge_index[1])
+        assert torch.equal(
+            batch.edge_index[1].sort().values, batch.edge_index[1]
+        )
 
 
 @pytest.mark.parametrize('order', ['sorted', None, True])
@@ -155,6 +163,4 @@ def test_an_unknown_order_is_refused(order):
 @pytest.mark.parametrize('subgraph_type', ['induced', 'bidirectional'])
 def test_edges_that_were_not_sampled_have_no_order(subgraph_type, tmp_path):
     with pytest.raises(ValueError, match="needs subgraph_type='directional'"):
-        NeighborSampler(
-            DATA, [2], subgraph_type=subgraph_type, order='random'
-        )
+        NeighborSampler(DATA, [2], subgraph_type=subgraph_type, order='random')

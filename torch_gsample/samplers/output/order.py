@@ -14,7 +14,7 @@ _MAX_SLOTS = 2**20  # of a column: later ones share draws with other columns
 
 
 def shuffle_columns(out: Any, graph: GraphTypes, key: Tensor) -> None:
-    """Shuffles the edges of each column, where they are: nodes stay as numbered.
+    """Shuffles the edges of each column in place; nodes keep their numbers.
 
     Args:
         out (SamplerOutput or HeteroSamplerOutput): A sample in column order.

@@ -21,6 +21,8 @@ RngScope: TypeAlias = Literal['batch', 'epoch']
 Order: TypeAlias = Literal['slot', 'random']
 #: Whether seed edges are removed from a sample, or their reverse ones, too.
 Exclusion: TypeAlias = bool | Literal['reverse']
+#: Whether negatives are never edges, or uniform over all pairs that are none.
+TrueNegatives: TypeAlias = bool | Literal['uniform']
 
 
 class KeyOptions(TypedDict, total=False):
@@ -34,7 +36,7 @@ class LinkOptions(KeyOptions, total=False):
     """Options of all samplers in memory."""
 
     exclude_seed_edges: Exclusion
-    true_negatives: bool
+    true_negatives: TrueNegatives
 
 
 class NeighborOptions(LinkOptions, total=False):

@@ -10,6 +10,8 @@ from torch_geometric.sampler import NegativeSampling
 from torch_gsample import ops
 from torch_gsample.csc import CSC
 from torch_gsample.graph import Graph
+from torch_gsample.options import TrueNegatives
+from torch_gsample.samplers.arguments import flag
 from torch_gsample.samplers.attributes import Times
 from torch_gsample.snapshot import Snapshot
 
@@ -22,15 +24,29 @@ class Negatives:
 
     Args:
         graph (Graph): The graph.
-        true_negatives (bool): Whether edges of the graph are no negatives.
+        true_negatives (bool or str): Whether edges of the graph are no
+            negatives; ``'uniform'`` if each pair that is no edge is as likely.
+        name (str, optional): The sampler, for messages.
+
+    Raises:
+        TypeError: If ``true_negatives`` is anything else.
     """
 
-    def __init__(self, graph: Graph, true_negatives: bool):
+    def __init__(
+        self,
+        graph: Graph,
+        true_negatives: TrueNegatives,
+        name: str = 'NeighborSampler',
+    ):
         self.graph = graph
-        self.true_negatives = true_negatives
+        self.is_uniform = true_negatives == 'uniform'
+        self.true_negatives = self.is_uniform or flag(
+            name, 'true_negatives', true_negatives
+        )
         self._neighbors: dict[Any, CSC] = {}
         self._order: dict[Any, tuple[Tensor, Tensor]] = {}
         self._weights: dict[Any, tuple[Tensor, Snapshot, Tensor]] = {}
+        self._non_edges: dict[Any, Tensor] = {}
         if not graph.is_hetero:
             self.prepare(None)
 
@@ -46,17 +62,36 @@ class Negatives:
         csc = self.graph[edge_type].without_values()
         by_source = csc if self.graph.is_transposed else csc.transpose()
         by_source, _ = by_source.sort_columns(by_source.indices)
-        self._neighbors[edge_type] = CSC(
+        by_source = CSC(
             by_source.indptr.long(), by_source.indices.long(), csc.num_cols
+        )
+        self._neighbors[edge_type] = by_source
+        if self.is_uniform:
+            self._non_edges[edge_type] = self._count_non_edges(
+                by_source, self.graph.end_types(edge_type)[1]
+            )
+
+    def _count_non_edges(self, by_source: CSC, dst: Any) -> Tensor:
+        """Returns how many pairs up to each source are no edges."""
+        row, source = by_source.indices, by_source.col()
+        repeated = (row[1:] == row[:-1]) & (source[1:] == source[:-1])
+        distinct = by_source.indptr.diff()
+        distinct -= torch.bincount(
+            source[1:][repeated], minlength=distinct.numel()
+        )
+        return ops.cumulate_weights(
+            torch.tensor([0, distinct.numel()]),
+            (self.graph.counts[dst] - distinct).double(),
         )
 
     def check_weights(
         self, edge_type: Any, sampling: NegativeSampling | None
     ) -> None:
-        """Checks that there is one weight for each node.
+        """Checks that there is one weight for each node, where there may be.
 
         Raises:
-            ValueError: If there is another number of weights.
+            ValueError: If there is another number of weights, or weights
+                beside uniform pairs.
         """
         if sampling is None:
             return
@@ -66,6 +101,11 @@ class Negatives:
             ('dst', dst, sampling.dst_weight),
         ):
             size = self.graph.counts[node_type]
+            if weight is not None and self.is_uniform:
+                raise ValueError(
+                    f"NegativeSampling: '{end}_weight' must be None where "
+                    "true_negatives='uniform' (got a tensor)"
+                )
             if weight is not None and weight.numel() != size:
                 raise ValueError(
                     f"NegativeSampling: '{end}_weight' must have {size} "
@@ -76,6 +116,8 @@ class Negatives:
         """Moves tensors to shared memory."""
         for csc in self._neighbors.values():
             csc.share_memory_()
+        for count in self._non_edges.values():
+            count.share_memory_()
 
     def draw_pairs(
         self,
@@ -182,19 +224,27 @@ class Negatives:
         order = order_time = None
         if max_time is not None and node_type in times.node:
             order, order_time = self._order_by_time(node_type, times)
+            if self.is_uniform:
+                raise ValueError(
+                    "NeighborSampler: true_negatives='uniform' needs nodes "
+                    f'without times (got times of {node_type!r})'
+                )
         else:
             max_time = None
         self.prepare(edge_type)
         neighbors = self._neighbors.get(edge_type)
         if neighbors is None or anchor is None:
             neighbors = anchor = None
+        cum_weight = self._cumulate(node_type, end, weight, order)
+        if end == 'src':
+            cum_weight = self._non_edges.get(edge_type, cum_weight)
         out = ops.negative_sample(
             ids,
             num_nodes,
             key=key,
             call_id=call_id,
             target=end == 'dst',
-            cum_weight=self._cumulate(node_type, end, weight, order),
+            cum_weight=cum_weight,
             order=order,
             order_time=order_time,
             max_time=max_time,
@@ -203,6 +253,11 @@ class Negatives:
             indices=None if neighbors is None else neighbors.indices,
         )
         if anchor is None and bool((out < 0).any()):
+            if self.is_uniform:
+                raise ValueError(
+                    'NeighborSampler: there is no negative of edge type '
+                    f'{edge_type}: all pairs of nodes are edges'
+                )
             raise ValueError(
                 f"NegativeSampling: '{end}_weight' must not be 0 for all "
                 f'nodes that can be drawn'

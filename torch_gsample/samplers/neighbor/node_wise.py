@@ -22,6 +22,7 @@ from torch_gsample.options import (
     Exclusion,
     Order,
     RngScope,
+    TrueNegatives,
     checked_names,
 )
 from torch_gsample.placement import (
@@ -107,8 +108,9 @@ class NeighborSampler(GraphSampler):
             :meth:`sample_from_edges` are removed from the sampled subgraph
             (``'reverse'``: their reverse ones, too), so that a link is never
             predicted from itself.
-        true_negatives (bool, optional): Whether sampled negatives are never
-            edges of the graph.
+        true_negatives (bool or str, optional): Whether sampled negatives are
+            never edges of the graph; ``'uniform'`` if, in addition, each pair
+            of nodes that is no edge is as likely.
         device (torch.device or str, optional): Where to sample; on a GPU
             samples are the same, and stay there. Negatives are the host's.
         graph_placement (str, optional): Where the graph is for a GPU: its
@@ -153,7 +155,7 @@ class NeighborSampler(GraphSampler):
         num_threads: int | None = None,
         order: Order = 'slot',
         exclude_seed_edges: Exclusion = False,
-        true_negatives: bool = False,
+        true_negatives: TrueNegatives = False,
         device: torch.device | str = 'cpu',
         graph_placement: GraphPlacement = 'auto',
         cache_bytes: int | None = None,
@@ -167,7 +169,6 @@ class NeighborSampler(GraphSampler):
             is_sorted=is_sorted,
             share_memory=share_memory,
             directed=directed,
-            true_negatives=true_negatives,
         )
         check_window(time_window, time_attr)
         check_count('num_threads', num_threads)

@@ -84,6 +84,13 @@ class Negatives:
             (self.graph.counts[dst] - distinct).double(),
         )
 
+    def neighbors(self, edge_type: Any) -> CSC | None:
+        """Returns the destinations that are no negatives of each source.
+
+        Ascending, and none where edges may be negatives.
+        """
+        return self._neighbors.get(edge_type)
+
     def check_weights(
         self, edge_type: Any, sampling: NegativeSampling | None
     ) -> None:

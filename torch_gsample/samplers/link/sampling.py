@@ -50,6 +50,8 @@ class NegativeSampling(pyg.NegativeSampling):
         NegativeSampling(mode='triplet', amount=2, among='batch')
     """
 
+    amount: int | float
+
     def __init__(
         self,
         mode: NegativeSamplingMode | str,
@@ -65,9 +67,10 @@ class NegativeSampling(pyg.NegativeSampling):
         super().__init__(
             mode, 1 if only_given else amount, src_weight, dst_weight
         )
-        self.amount = 0 if only_given else self.amount
+        if only_given:
+            self.amount = 0
         self.given = None if given is None else _given(given)
-        self.among = _among(among)
+        self.among: Any = _among(among)
         self.shared = shared
         if among != 'graph' and (shared or dst_weight is not None):
             other = 'shared' if shared else 'dst_weight'

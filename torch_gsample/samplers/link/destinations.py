@@ -63,7 +63,7 @@ def draw_destinations(
             )
         return out
     if sampling.among != 'graph':
-        return _draw_in_sets(*sampling.among, edges, key)
+        return _draw_in_sets(sampling.among, edges, key)
     return _draw_in_graph(negatives, sampling, edges, times, key)
 
 
@@ -98,9 +98,10 @@ def _draw_in_graph(
 
 
 def _draw_in_sets(
-    indptr: Tensor, indices: Tensor, edges: SeedEdges, key: Tensor
+    sets: tuple[Tensor, Tensor], edges: SeedEdges, key: Tensor
 ) -> Tensor:
     """Draws from the set of each source, uniformly to 53 bits."""
+    indptr, indices = sets
     src = edges.src[edges.positive]
     if len(src) and int(src.max()) >= len(indptr) - 1:
         raise IndexError(

@@ -21,8 +21,9 @@ RngScope: TypeAlias = Literal['batch', 'epoch']
 Order: TypeAlias = Literal['slot', 'random']
 #: Whether seed edges are removed from a sample, or their reverse ones, too.
 Exclusion: TypeAlias = bool | Literal['reverse']
-#: Whether negatives are never edges, or uniform over all pairs that are none.
-TrueNegatives: TypeAlias = bool | Literal['uniform']
+#: Whether negatives are never edges, uniform over all pairs that are none, or
+#: no edges yet.
+TrueNegatives: TypeAlias = bool | Literal['uniform', 'unseen']
 
 
 class KeyOptions(TypedDict, total=False):

@@ -157,6 +157,8 @@ def _draw_in_batch(
             indices=None if neighbors is None else neighbors.indices,
         )
         good = (found >= 0) & (found != own[todo])
+        when = None if edges.time is None else edges.time[edges.positive[todo]]
+        good &= ~negatives.is_seen(edge_type, src[todo], found, when)
         out[todo[good]], todo = found[good], todo[~good]
     for i in todo.tolist():
         among = order[(order != own[i]) & (since <= latest[i])]
@@ -164,6 +166,9 @@ def _draw_in_batch(
             first, last = neighbors.indptr[src[i] : src[i] + 2].tolist()
             edge = torch.isin(among, neighbors.indices[first:last])
             among = among[~edge]
+        when = None if edges.time is None else edges.time[edges.positive[i]]
+        pairs = src[i].expand_as(among), among
+        among = among[~negatives.is_seen(edge_type, *pairs, when)]
         if len(among):
             place = ops.negative_sample(
                 edges.ids[i : i + 1], len(among), key=key, call_id=MAX_REDRAWS

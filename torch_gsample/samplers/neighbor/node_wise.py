@@ -110,7 +110,8 @@ class NeighborSampler(GraphSampler):
             predicted from itself.
         true_negatives (bool or str, optional): Whether sampled negatives are
             never edges of the graph; ``'uniform'`` if, in addition, each pair
-            of nodes that is no edge is as likely.
+            of nodes that is no edge is as likely; ``'unseen'`` if they may be
+            edges that come after the time of their seed edge.
         device (torch.device or str, optional): Where to sample; on a GPU
             samples are the same, and stay there. Negatives are the host's.
         graph_placement (str, optional): Where the graph is for a GPU: its

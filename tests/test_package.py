@@ -71,9 +71,9 @@ LAYERS = {
     },
     'algorithms': {'algorithms', 'ops', 'rng', 'sparse_sample'},
     'samplers': {
-        *('algorithms', 'compiler', 'csc', 'graph', 'graph_input'),
-        *('graph_types', 'list_cache', 'ops', 'options', 'placement'),
-        *('rng', 'samplers', 'snapshot', 'sparse_sample'),
+        *('algorithms', 'batch_edges', 'block', 'compiler', 'csc', 'graph'),
+        *('graph_input', 'graph_types', 'list_cache', 'ops', 'options'),
+        *('placement', 'rng', 'samplers', 'snapshot', 'sparse_sample'),
     },
     'loader': {
         *('adjacency', 'algorithms', 'batch_edges', 'block', 'graph_input'),

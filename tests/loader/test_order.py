@@ -44,7 +44,9 @@ def test_parts_are_those_of_the_whole(size):
     kept = positions.copy()
     assert np.array_equal(Order(5, 2, size).at(positions), every[positions])
     assert np.array_equal(positions, kept)
-    assert np.array_equal(Order(5, 2, size).at(np.arange(40, 57)), every[40:57])
+    assert np.array_equal(
+        Order(5, 2, size).at(np.arange(40, 57)), every[40:57]
+    )
 
 
 @pytest.mark.parametrize('size', [60, NETWORK])

@@ -260,7 +260,7 @@ def test_a_batch_by_its_number_is_whole():
     assert values(loader[0, 8]) == want[8]  # of 4 seeds
     assert len(seen) == 1
     dropped = loader_of(**options, drop_last=True)
-    with pytest.raises(IndexError, match=r"in \[0, 8\) .got 0 and 8"):
+    with pytest.raises(IndexError, match=r'in \[0, 8\) .got 0 and 8'):
         dropped[0, 8]
 
 
@@ -277,7 +277,9 @@ def test_a_batch_by_its_number_is_whole():
     ],
 )
 def test_numbers_that_no_batch_has(number, error, message):
-    with pytest.raises(error, match=f'NeighborLoader.epoch, batch.: {message}'):
+    with pytest.raises(
+        error, match=f'NeighborLoader.epoch, batch.: {message}'
+    ):
         loader_of()[number]
 
 
@@ -289,16 +291,16 @@ def test_no_number_leads_to_a_batch_that_torch_shuffles():
 @pytest.mark.parametrize(
     ('options', 'message'),
     [
-        ({'seed': 1}, "same seed, here 1 .got 0"),
-        ({'batch_size': 8}, "same batch_size, here 8 .got 16"),
-        ({'shuffle': True}, "same shuffle, here True .got False"),
-        ({'drop_last': True}, "same drop_last, here True"),
-        ({'num_neighbors': (4, 2)}, "same fanouts, here ..4, 2"),
-        ({'replace': True}, "same replace, here True .got False"),
-        ({'input_nodes': torch.arange(50)}, "same seeds, here 50 .got 60"),
+        ({'seed': 1}, 'same seed, here 1 .got 0'),
+        ({'batch_size': 8}, 'same batch_size, here 8 .got 16'),
+        ({'shuffle': True}, 'same shuffle, here True .got False'),
+        ({'drop_last': True}, 'same drop_last, here True'),
+        ({'num_neighbors': (4, 2)}, 'same fanouts, here ..4, 2'),
+        ({'replace': True}, 'same replace, here True .got False'),
+        ({'input_nodes': torch.arange(50)}, 'same seeds, here 50 .got 60'),
         ({'input_nodes': torch.arange(60).flip(0)}, "same node, here '"),
         ({'data': graph(num_edges=901)}, "same None, here '"),
-        ({'data': graph(num_nodes=61)}, "same seeds, here 61 .got 60"),
+        ({'data': graph(num_nodes=61)}, 'same seeds, here 61 .got 60'),
     ],
 )
 def test_a_state_of_another_loader_is_refused(options, message):

@@ -81,7 +81,6 @@ class KeyedLoader(NumberedLoader):
     planned: Planned
     #: Who created the latest iterator.
     _process: int = -1
-    _transform: Any = None
     #: The sampler that may sample several batches in one run.
     _ahead_of: ProgramSampler | None = None
     #: Where batches are made if the sampler is on a GPU.
@@ -118,7 +117,9 @@ class KeyedLoader(NumberedLoader):
         if self.widen_features:
             check_narrow(name, data)
         shapes = kwargs.pop('static_shapes', False)
-        if shapes is not False:
+        if isinstance(shapes, StaticShapes):
+            self.static_shapes = shapes
+        elif shapes is not False:
             self.static_shapes = StaticShapes(name, shapes, sampler)
         if kwargs.get('filter_per_worker') is not None:
             per_worker = kwargs['filter_per_worker']
@@ -281,11 +282,12 @@ class KeyedLoader(NumberedLoader):
 
         It may use torch's default generator, as the caller does.
         """
-        return None if in_prefetch_thread() else self._transform
+        own = self.__dict__.get('transform')  # where Lightning looks
+        return None if in_prefetch_thread() else own
 
     @transform.setter
     def transform(self, transform: Any) -> None:
-        self._transform = transform
+        self.__dict__['transform'] = transform
 
     @property
     def _index_sampler(self) -> Any:

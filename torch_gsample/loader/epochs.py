@@ -47,6 +47,10 @@ class Place:
         """Says that there are no more."""
         self._left = self._handed
 
+    def is_new(self, epoch: int) -> bool:
+        """Whether it is of an epoch, of which no batch was handed out."""
+        return self.epoch == epoch and self._handed == 0
+
     def upcoming(self) -> tuple[int, int]:
         """Returns the epoch and the batch that come next."""
         if self._handed == self._left:
@@ -194,12 +198,17 @@ class Epochs:
     def set_epoch(self, epoch: int) -> None:
         """Sets the epoch that is next, from its start.
 
-        That of a loaded state is known already: it goes on where it was.
+        That of a loaded state is known already: it goes on where it was, also
+        where a trainer says the epoch of an iterator that it has made.
         """
         if epoch < 0:
             raise ValueError(
                 f"set_epoch: 'epoch' must not be negative (got {epoch})"
             )
+        place = self.place
+        if place is not None and place.is_new(epoch):
+            self.epoch, self.batch = epoch, place.first
+            return
         if epoch != self.epoch:
             self.epoch, self.batch = epoch, 0
         self.place = None
@@ -223,7 +232,7 @@ class Epochs:
         lists = self.batches.read(place.epoch, own)
         if own.step < numbers.step and not shard.is_dealt:
             lists = self._of_whole_rounds(lists)
-        return zip(numbers, lists)
+        return zip(numbers, lists, strict=False)
 
     def _of_whole_rounds(
         self, batches: Iterator[list[int]]

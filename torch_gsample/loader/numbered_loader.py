@@ -4,7 +4,6 @@ Arguments of torch's loader come in; batch samplers that say (epoch, batch) go
 to it.
 """
 
-import warnings
 from typing import Any
 
 from torch.utils.data import DataLoader
@@ -78,12 +77,10 @@ class NumberedLoader(DataLoader):
     def _numbered_batches(self, torchs: Any) -> Batches:
         """Returns what is the ``batch_sampler`` in the place of torch's."""
         if self._is_ordered:
-            own = self.sampler, self.batch_size, self.drop_last
-            return Batches(*own, self._epochs)
+            return Batches.of(self._epochs, self.sampler)
         given = GivenBatches(torchs, self._epochs.seed)
         self._epochs.batches = given
-        own = given.sampler, given.batch_size, given.drop_last
-        return Batches(*own, self._epochs)
+        return Batches.of(self._epochs, given.sampler)
 
     @property
     def is_sequential(self) -> bool:
@@ -135,14 +132,15 @@ class NumberedLoader(DataLoader):
 
         Example:
             >>> from torch_gsample.loader import WalkLoader
-            >>> loader = WalkLoader(6, list, batch_size=2, shuffle=True, seed=1)
+            >>> options = {'batch_size': 2, 'shuffle': True, 'seed': 1}
+            >>> loader = WalkLoader(6, list, **options)
             >>> first, second, third = loader
             >>> for batch in loader:  # the second epoch
             ...     state = loader.state_dict()
             ...     break
             >>> state['epoch'], state['batch']
             (1, 1)
-            >>> again = WalkLoader(6, list, batch_size=2, shuffle=True, seed=1)
+            >>> again = WalkLoader(6, list, **options)
             >>> again.load_state_dict(state)
             >>> len(list(again))
             2
@@ -252,11 +250,12 @@ class NumberedLoader(DataLoader):
         if self._warned or rng.current_batch() is not None:
             return
         self._warned = True
-        warnings.warn(
-            f'{type(self).__name__}: a batch came without its number, so what '
-            'is drawn for it depends on its seeds alone: without shuffling, '
-            'each epoch samples alike. Hand on the loader itself, its '
-            "'batch_sampler' or its 'sampler', or sample within "
+        sampler = self._keyed_sampler()
+        if sampler is not None:
+            sampler._warned = True  # it would say so, too
+        rng.warn_unnumbered(
+            type(self).__name__,
+            "Hand on the loader itself, its 'batch_sampler' or its "
+            "'sampler', or sample within "
             "'torch_gsample.rng.batch_scope(epoch, batch)'",
-            stacklevel=3,
         )

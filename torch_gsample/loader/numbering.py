@@ -155,27 +155,27 @@ class Batches(BatchSampler):
 
     Args:
         sampler (Sampler): What the batches are made of.
-        batch_size (int, optional): How many seeds a batch has.
+        batch_size (int): How many seeds a batch has.
         drop_last (bool): Whether a last batch of fewer is dropped.
-        epochs (Epochs, optional): The batches of the loader; those that torch
-            makes of ``sampler`` if not given, as where a wrapper injects it.
     """
 
-    def __init__(
-        self,
-        sampler: Any,
-        batch_size: Any,
-        drop_last: bool,
-        epochs: Epochs | None = None,
-    ):
-        # Torch refuses to have no size.
-        self.sampler, self.batch_size = sampler, batch_size
-        self.drop_last = drop_last
-        if epochs is None:
-            epochs = Epochs(type(self).__name__, None, Shard())
-            torchs = BatchSampler(sampler, batch_size, drop_last)
-            epochs.batches = GivenBatches(torchs, None)
-        self._epochs = epochs
+    def __init__(self, sampler: Any, batch_size: int, drop_last: bool):
+        super().__init__(sampler, batch_size, drop_last)
+        torchs = BatchSampler(sampler, batch_size, drop_last)
+        self._epochs = Epochs(type(self).__name__, None, Shard())
+        self._epochs.batches = GivenBatches(torchs, None)
+
+    @classmethod
+    def of(cls, epochs: Epochs, sampler: Any) -> 'Batches':
+        """Returns those of a loader.
+
+        The constructor is for wrappers, which inject a sampler of theirs.
+        """
+        out = cls.__new__(cls)
+        out.sampler, out._epochs = sampler, epochs
+        out.batch_size = epochs.batches.batch_size  # type: ignore[assignment]
+        out.drop_last = epochs.batches.drop_last
+        return out
 
     def __iter__(self) -> Iterator[BatchIndex]:  # type: ignore[override]
         place = self._epochs.begin()

@@ -20,14 +20,14 @@ _CALL = 0xFFFF
 
 
 class Order:
-    """A random permutation of ``range(size)``, with random access.
+    r"""A random permutation of ``range(size)``, with random access.
 
     Small ones sort a draw for each index. Large ones are a Feistel network:
-    an index is a pair (left, right) in :math:`Z_a \\times Z_b` with
-    :math:`a b \\ge size`, and rounds add to ``left`` a random function of
+    an index is a pair (left, right) in :math:`Z_a \times Z_b` with
+    :math:`a b \ge size`, and rounds add to ``left`` a random function of
     ``right``, modulo ``a``, and to ``right`` one of ``left``, modulo ``b``. A
     result outside of ``range(size)`` goes through the network again. So a
-    position takes constant time, after :math:`O(\\sqrt{size})` draws.
+    position takes constant time, after :math:`O(\sqrt{size})` draws.
 
     Args:
         seed (int): The seed.

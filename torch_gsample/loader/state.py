@@ -25,9 +25,10 @@ _LOOKED_AT = 4096
 #: Attributes of samplers and loaders that no sample depends on.
 _EXECUTION = frozenset(
     'batch_size collate_fn compile dataset drop_last edge_label_index epoch '
-    'filter_per_worker in_order input_id input_nodes input_time is_seeded log num_threads num_workers options persistent_workers '
-    'pin_memory pin_memory_device prefetch prefetch_factor progress save_dir '
-    'seed timeout trigger'.split()
+    'filter_per_worker in_order input_id input_nodes input_time is_seeded log '
+    'num_threads num_workers options persistent_workers pin_memory '
+    'pin_memory_device prefetch prefetch_factor progress save_dir seed '
+    'timeout trigger'.split()
 )
 #: Arguments that samplers keep in private attributes.
 _PRIVATE = frozenset({'_disjoint', '_fanouts'})
@@ -103,13 +104,16 @@ def arguments_of(*owners: Any) -> dict[str, Any]:
 
 
 _NOT_PLAIN = object()
+_RECORDS = NegativeSampling, NodeSamplerInput, EdgeSamplerInput
 
 
 def _plain(value: Any) -> Any:
     """The value as one that is saved as it is, if there is one."""
     if isinstance(value, Enum):
         return value.value
-    if isinstance(value, (NegativeSampling, NodeSamplerInput, EdgeSamplerInput)):
+    if isinstance(
+        value, (NegativeSampling, NodeSamplerInput, EdgeSamplerInput)
+    ):
         value = vars(value)
     if isinstance(value, Tensor):
         return fingerprint(value)

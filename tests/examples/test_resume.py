@@ -27,6 +27,8 @@ def test_a_run_that_was_killed_20_times_has_the_same_weights(tmp_path):
     )
     assert whole['parts']['loader'] == killed['parts']['loader']
     for key in ('parts', 'epoch', 'best', 'best_state', 'rng'):
-        for a, b in zip(tensors(whole[key]), tensors(killed[key]), strict=True):
+        for a, b in zip(
+            tensors(whole[key]), tensors(killed[key]), strict=True
+        ):
             same = torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b
             assert same

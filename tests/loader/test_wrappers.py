@@ -4,27 +4,18 @@ What each wrapper hands out is compared, batch by batch, with the epochs of
 the loader alone.
 """
 
-import importlib
-import os
-import socket
 import warnings
 from types import SimpleNamespace
 
 import pytest
-import torch
-from torch.multiprocessing import spawn
 from torch.utils.data import BatchSampler, DataLoader, DistributedSampler
 from torch_geometric import loader as pyg_loader
-from torch_geometric.data.lightning import LightningNodeData
 
-from tests.loader.batches import graph, loader_of, run, values
+from tests.loader.batches import loader_of, run, values
+from tests.loader.wrapped import DATA, LOST, NODES
 from torch_gsample import NeighborSampler, patch_pyg
 from torch_gsample.loader import LinkNeighborLoader, WalkLoader
 from torch_gsample.rng import current_batch
-
-DATA = graph()
-NODES = {'shuffle': True, 'batch_size': 6}
-LOST = 'a batch came without its number'
 
 
 def links(**options):
@@ -38,13 +29,6 @@ def links(**options):
 
 
 MAKE = {'nodes': loader_of, 'links': links}
-
-
-@pytest.fixture
-def _no_number_is_lost():
-    with warnings.catch_warnings():
-        warnings.filterwarnings('error', message=f'.*{LOST}')
-        yield
 
 
 def by_batches(loader, kind=DataLoader, **options):
@@ -144,7 +128,7 @@ WRAPPERS = {
 
 
 @pytest.mark.filterwarnings('ignore::FutureWarning')
-@pytest.mark.usefixtures('_no_number_is_lost')
+@pytest.mark.usefixtures('no_number_is_lost')
 @pytest.mark.parametrize('num_workers', [0, 2])
 @pytest.mark.parametrize('shuffle', [False, True])
 @pytest.mark.parametrize(
@@ -165,7 +149,7 @@ def test_wrapped_loaders_have_the_same_batches(
         assert run(loader) == want[1]
 
 
-@pytest.mark.usefixtures('_no_number_is_lost')
+@pytest.mark.usefixtures('no_number_is_lost')
 def test_persistent_workers_of_a_wrapper():
     alone = loader_of(**NODES)
     want = run(alone), run(alone)
@@ -213,23 +197,6 @@ def test_batches_of_another_size_begin_in_the_middle():
     assert [*first, *run(again)] == want
 
 
-def test_accelerate_skips_batches():
-    prepare = pytest.importorskip('accelerate.data_loader')
-    loader = prepare.prepare_data_loader(loader_of(**NODES))
-    skipped = prepare.skip_first_batches(loader, 3)
-    assert run(skipped) == run(loader_of(**NODES))[3:]
-
-
-def test_accelerate_dispatches_only_tensors():
-    """The first process would cut batches in pieces: graphs have none."""
-    prepare = pytest.importorskip('accelerate.data_loader')
-    loader = prepare.prepare_data_loader(
-        loader_of(**NODES), put_on_device=True, dispatch_batches=True
-    )
-    with pytest.raises(TypeError, match='batch size of tensors but got'):
-        next(iter(loader))
-
-
 # PyG #########################################################################
 
 
@@ -253,7 +220,7 @@ def test_under_pygs_own_loaders_one_warning_says_what_is_lost(kind):
     assert run(loader) != first
 
 
-@pytest.mark.usefixtures('_no_number_is_lost')
+@pytest.mark.usefixtures('no_number_is_lost')
 def test_patched_loaders_of_pyg_keep_numbers():
     want = run(loader_of(**NODES))
     with patch_pyg():
@@ -280,7 +247,7 @@ def test_indices_without_a_number_are_warned_of_once(make):
     assert len([w for w in seen if LOST in str(w.message)]) == 1
 
 
-@pytest.mark.usefixtures('_no_number_is_lost')
+@pytest.mark.usefixtures('no_number_is_lost')
 def test_a_number_comes_from_a_list_or_from_its_indices():
     loader = WalkLoader(20, lambda nodes: current_batch(), batch_size=4)
     loader.set_epoch(3)
@@ -295,180 +262,6 @@ def test_a_number_comes_from_a_list_or_from_its_indices():
         (4, 0),
         (4, 1),
     ]
-
-
-# Lightning ###################################################################
-
-
-def lightning():
-    """The package whose data modules PyG knows."""
-    names = [c.__module__ for c in LightningNodeData.__mro__]
-    own = any(name.startswith('lightning.') for name in names)
-    name = 'lightning.pytorch' if own else 'pytorch_lightning'
-    pytest.importorskip(name)
-    return importlib.import_module(name)
-
-
-def fit(loader=None, make=None, devices=1, epochs=2, path=None, stop=None):
-    """The batches of a training run under Lightning."""
-    pl = lightning()
-
-    class Model(pl.LightningModule):
-        def __init__(self):
-            super().__init__()
-            self.layer, self.seen = torch.nn.Linear(1, 1), []
-
-        def training_step(self, batch, index):
-            self.seen.append(values(batch.clone()))
-            return self.layer(torch.ones(1)).sum()
-
-        def on_train_batch_end(self, *args):
-            if len(self.seen) == stop:
-                self.trainer.save_checkpoint(path)
-
-        def configure_optimizers(self):
-            return torch.optim.SGD(self.parameters(), 0.1)
-
-    if make is not None:
-        Model.train_dataloader = lambda self: make()
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore')
-        trainer = pl.Trainer(
-            accelerator='cpu',
-            devices=devices,
-            strategy='ddp' if devices > 1 else 'auto',
-            max_epochs=epochs,
-            logger=False,
-            enable_checkpointing=False,
-            enable_progress_bar=False,
-            enable_model_summary=False,
-        )
-        resume = path if stop is None else None
-        model = Model()
-        trainer.fit(
-            model, *([] if loader is None else [loader]), ckpt_path=resume
-        )
-    return model.seen
-
-
-@pytest.mark.usefixtures('_no_number_is_lost')
-def test_lightning_has_the_same_batches():
-    alone = loader_of(**NODES)
-    want = run(alone) + run(alone)
-    assert fit(loader_of(**NODES)) == want
-    assert fit(make=lambda: loader_of(**NODES)) == want
-    with patch_pyg():
-        batches = LightningNodeData(
-            DATA,
-            input_train_nodes=torch.arange(60),
-            num_neighbors=[4, 3],
-            batch_size=6,
-            seed=0,
-        )
-        assert fit(batches) == want
-
-
-@pytest.mark.parametrize('stop', [3, 10, 14])
-def test_lightning_resumes_inside_an_epoch(tmp_path, stop):
-    path = tmp_path / 'some.ckpt'
-    want = fit(loader_of(**NODES), path=path, stop=stop)
-    assert fit(loader_of(**NODES), path=path) == want[stop:]
-
-
-# Two processes ###############################################################
-
-
-def _in_two_processes(job, tmp_path):
-    with socket.socket() as free:
-        free.bind(('127.0.0.1', 0))
-        port = free.getsockname()[1]
-    spawn(_process, args=(job, port, tmp_path), nprocs=2)
-    return [
-        torch.load(tmp_path / f'{rank}.pt', weights_only=False)
-        for rank in range(2)
-    ]
-
-
-def _process(rank, job, port, tmp_path):
-    torch.set_num_threads(1)
-    names = {'RANK': rank, 'LOCAL_RANK': rank, 'GROUP_RANK': 0}
-    sizes = {'WORLD_SIZE': 2, 'LOCAL_WORLD_SIZE': 2, 'MASTER_PORT': port}
-    others = {'MASTER_ADDR': '127.0.0.1', 'TORCHELASTIC_RUN_ID': 1}
-    for name, value in {**names, **sizes, **others}.items():
-        os.environ[name] = str(value)
-    torch.save(job(rank), tmp_path / f'{rank}.pt')
-    if torch.distributed.is_initialized():
-        torch.distributed.destroy_process_group()
-
-
-def _accelerate(rank):
-    from accelerate import Accelerator
-    from accelerate.data_loader import prepare_data_loader
-
-    torch.manual_seed(rank)
-    accelerator = Accelerator(cpu=True)
-    out = []
-    for num_workers in (0, 2):
-        loader = accelerator.prepare(
-            loader_of(**NODES, num_workers=num_workers)
-        )
-        out.append([run(loader), run(loader)])
-    halves = prepare_data_loader(
-        loader_of(**NODES), None, 2, rank, split_batches=True
-    )
-    uneven = prepare_data_loader(
-        loader_of(shuffle=True, batch_size=7), None, 2, rank
-    )
-    return out, run(halves), run(uneven)
-
-
-def test_accelerate_in_two_processes(tmp_path):
-    pytest.importorskip('accelerate')
-    alone = loader_of(**NODES)
-    want = run(alone), run(alone)
-    results = _in_two_processes(_accelerate, tmp_path)
-    for rank, (out, _, _) in enumerate(results):
-        for epochs in out:
-            assert epochs == [w[rank::2] for w in want]
-    # Halves of a batch draw under its number.
-    numbers = loader_of(**NODES)
-    for i, batch in enumerate(numbers.batch_sampler):
-        for rank, (_, halves, _) in enumerate(results):
-            half = numbers.collate_fn(batch[3 * rank : 3 * rank + 3])
-            assert values(half) == halves[i]
-    # 9 batches, of which the last has 4 seeds: accelerate fills up.
-    last = loader_of(shuffle=True, batch_size=7)
-    want = run(last)
-    for rank, (_, _, uneven) in enumerate(results):
-        assert len(uneven) == 5
-        assert uneven[:4] == want[rank:8:2]
-    assert results[0][2][4]['input_id'][:4] == want[8]['input_id']
-
-
-def _lightning(rank):
-    shared = {'rank': rank, 'world_size': 2}
-    return (
-        fit(loader_of(**NODES, **shared), devices=2),
-        fit(loader_of(**NODES), devices=2),
-        fit(make=lambda: loader_of(**NODES), devices=2),
-    )
-
-
-def test_lightning_in_two_processes(tmp_path):
-    lightning()
-    alone = loader_of(**NODES)
-    want = run(alone), run(alone)
-    results = _in_two_processes(_lightning, tmp_path)
-    for rank, (shared, plain, hook) in enumerate(results):
-        assert shared == want[0][rank::2] + want[1][rank::2]
-        assert plain == hook
-        assert len(plain) == 10
-    # Lightning's sampler deals the seeds, in an order of its own.
-    for epoch in range(2):
-        part = slice(5 * epoch, 5 * epoch + 5)
-        both = [batch for _, plain, _ in results for batch in plain[part]]
-        seeds = [i for batch in both for i in batch['input_id']]
-        assert sorted(seeds) == list(range(60))
 
 
 def test_shares_of_torchs_sampler_in_a_wrapper():

@@ -338,7 +338,7 @@ def test_files_go_on_after_the_last_batch(tmp_path):
         assert ids(share) == want[0][rank::2]
         share.load_state_dict(state)
         assert ids(share) == want[1][3 + rank :: 2]
-    with pytest.raises(ValueError, match='same seed, here 5 .got 4'):
+    with pytest.raises(ValueError, match=r'same seed, here 5 .got 4'):
         make(seed=5).load_state_dict(state)
 
 

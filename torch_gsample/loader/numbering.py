@@ -177,7 +177,7 @@ class Batches(BatchSampler):
         out.drop_last = epochs.batches.drop_last
         return out
 
-    def __iter__(self) -> Iterator[BatchIndex]:  # type: ignore[override]
+    def __iter__(self) -> Iterator[BatchIndex]:
         place = self._epochs.begin()
         for number, indices in self._epochs.numbered(place):
             place.advance()

@@ -148,6 +148,7 @@ def test_graphs_on_disk(kind, tmp_path):
 @pytest.mark.parametrize('num_buckets', [1, 2])
 def test_static_shapes_keep_their_buckets(num_buckets):
     options = {'static_shapes': num_buckets, 'shuffle': True, 'batch_size': 12}
+    options['data'] = graph(num_nodes=600, num_edges=4000)
     loader = loader_of(**options)
     want = run(loader), run(loader)
     state = stopped(loader_of(**options), 1, 2)
@@ -160,6 +161,7 @@ def test_static_shapes_keep_their_buckets(num_buckets):
         else:  # nor does it matter when they are chosen
             again.set_epoch(1)
             assert run(again) == want[1]
+            assert again.buckets == loader.buckets
 
 
 def test_a_state_after_the_last_batch_begins_the_next_epoch():

@@ -294,15 +294,21 @@ def test_no_number_leads_to_a_batch_that_torch_shuffles():
     ('options', 'message'),
     [
         ({'seed': 1}, 'same seed, here 1 .got 0'),
-        ({'batch_size': 8}, 'same batch_size, here 8 .got 16'),
-        ({'shuffle': True}, 'same shuffle, here True .got False'),
-        ({'drop_last': True}, 'same drop_last, here True'),
-        ({'num_neighbors': (4, 2)}, 'same fanouts, here ..4, 2'),
-        ({'replace': True}, 'same replace, here True .got False'),
-        ({'input_nodes': torch.arange(50)}, 'same seeds, here 50 .got 60'),
-        ({'input_nodes': torch.arange(60).flip(0)}, "same node, here '"),
-        ({'data': graph(num_edges=901)}, "same None, here '"),
-        ({'data': graph(num_nodes=61)}, 'same seeds, here 61 .got 60'),
+        ({'batch_size': 8}, 'same order.batch_size, here 8 .got 16'),
+        ({'shuffle': True}, 'same order.shuffle, here True .got False'),
+        ({'drop_last': True}, 'same order.drop_last, here True'),
+        ({'num_neighbors': (4, 2)}, 'same arguments.fanouts, here ..4, 2'),
+        ({'replace': True}, 'same arguments.replace, here True .got False'),
+        (
+            {'input_nodes': torch.arange(50)},
+            'same order.seeds, here 50 .got 60',
+        ),
+        (
+            {'input_nodes': torch.arange(60).flip(0)},
+            "same arguments.input_data.node, here '",
+        ),
+        ({'data': graph(num_edges=901)}, "same graph.edges.None, here '"),
+        ({'data': graph(num_nodes=61)}, 'same order.seeds, here 61 .got 60'),
     ],
 )
 def test_a_state_of_another_loader_is_refused(options, message):
@@ -311,6 +317,29 @@ def test_a_state_of_another_loader_is_refused(options, message):
         ValueError, match=f"NeighborLoader: 'state_dict' .* {message}"
     ):
         loader_of(**options).load_state_dict(state)
+
+
+def test_a_sampler_that_does_not_know_its_length_is_read_to_its_end():
+    class Batches:
+        def __iter__(self):
+            yield from ([1, 2], [3], [4, 5], [6])
+
+        def __len__(self):
+            return 2
+
+    def make():
+        return loader_of(batch_sampler=Batches(), batch_size=1)
+
+    want = run(make())
+    assert len(want) == 4
+    loader = make()
+    iterator = iter(loader)
+    first = [values(next(iterator)) for _ in range(3)]
+    state = saved(loader)
+    del iterator
+    again = make()
+    again.load_state_dict(state)
+    assert [*first, *run(again)] == want
 
 
 def test_a_state_of_another_kind_is_refused():

@@ -152,14 +152,6 @@ RANDOMNESS = [
         'tests/loader/test_sharding.py',
     ),
     Mutant(
-        'the order of seeds has two rounds',
-        'torch_gsample/loader/order.py',
-        '_ROUNDS = 12',
-        '_ROUNDS = 2',
-        'seeds that are side by side stay side by side',
-        'tests/loader/test_order.py -k "neighbors or independent"',
-    ),
-    Mutant(
         'a state counts the batches of one process',
         'torch_gsample/loader/epochs.py',
         'self.first + self._handed * self.step',

@@ -223,15 +223,18 @@ class Epochs:
 
     def numbered(self, place: Place) -> Iterator[tuple[int, list[int]]]:
         """Yields the batches of an epoch with their numbers."""
-        numbers, shard = self._numbers(place.first), self.shard
-        own = numbers
-        if shard.is_dealt:  # its sampler has no batches of others
-            own = range(place.first // shard.world_size, sys.maxsize)
+        numbers = own = self._numbers(place.first)
+        size = self.shard.world_size
+        if self.shard.is_dealt:  # its sampler has no batches of others
+            own = range(place.first // size, sys.maxsize)
+        elif isinstance(self.batches, GivenBatches) and size == 1:
+            # Whatever its sampler says how many there are.
+            numbers = own = range(place.first, sys.maxsize)
         elif self._total() is None and self.batches.drop_last:
-            own = range(place.first, sys.maxsize)
+            every = range(place.first, sys.maxsize)
+            rounds = self.batches.read(place.epoch, every)
+            return zip(numbers, self._of_whole_rounds(rounds), strict=False)
         lists = self.batches.read(place.epoch, own)
-        if own.step < numbers.step and not shard.is_dealt:
-            lists = self._of_whole_rounds(lists)
         return zip(numbers, lists, strict=False)
 
     def _of_whole_rounds(

@@ -145,7 +145,8 @@ class NumberedLoader(DataLoader):
             >>> len(list(again))
             2
         """
-        out = {**self._epochs.state(), **self._own_facts()}
+        name = type(self).__name__
+        out = {'loader': name, **self._epochs.state(), **self._own_facts()}
         if self.static_shapes is not None:
             out['buckets'] = self.static_shapes.state()
         return out
@@ -176,7 +177,6 @@ class NumberedLoader(DataLoader):
             arguments = arguments_of(*filter(None, (self, sampler)))
             data = getattr(self, 'data', None)
             self._facts = {
-                'loader': type(self).__name__,
                 'graph': graph_of(data, sampler),
                 'arguments': arguments,
             }

@@ -63,7 +63,9 @@ def check_state(name: str, state: Any, own: Mapping[str, Any]) -> None:
                 f"{name}: '{key}' of 'state_dict' must be a number from 0 on "
                 f'(got {value!r})'
             )
-    for key in own.keys() - {'version', 'epoch', 'batch'}:
+    for key in own:
+        if key in ('version', 'epoch', 'batch'):
+            continue
         for path, want, got in _differences(key, own[key], state[key]):
             raise ValueError(
                 f"{name}: 'state_dict' must be of a loader with the same "
@@ -76,7 +78,9 @@ def _differences(
 ) -> Iterator[tuple[str, Any, Any]]:
     if isinstance(want, Mapping) and isinstance(got, Mapping):
         for key in sorted({*want, *got}):
-            yield from _differences(key, want.get(key), got.get(key))
+            yield from _differences(
+                f'{path}.{key}', want.get(key), got.get(key)
+            )
     elif want != got:
         yield path, want, got
 

@@ -5,6 +5,7 @@
     python examples/train_debian.py                         # offline
     python examples/train_debian.py --dataset ogbn-arxiv    # downloads it
     python examples/train_debian.py --fanouts 15 10 5 --hidden 256
+    python examples/train_debian.py --resume run.pt         # survives a kill
 
 The default reaches a test accuracy of about 0.78 (0.776 to 0.784 with seeds 0
 to 2) in a quarter of a minute on two cores.
@@ -17,10 +18,14 @@ With one ``--seed``, batches and samples are the same on every machine, with
 any number of workers and threads. The sums of floats inside torch are the
 same only for equal versions and thread counts, so the last digits of losses
 and accuracies can differ between machines.
+
+With ``--resume`` the run is saved to a file as it goes, and goes on from there
+after it was killed, as if it had not been: bit by bit the same weights.
 """
 
 import argparse
 import copy
+import os
 import sys
 import time
 from collections.abc import Iterable
@@ -173,25 +178,56 @@ def progress(
     return track(batches, title, total, transient=True)
 
 
+class Checkpoint:
+    """Saves a run to a file, which is there as a whole or not at all.
+
+    Args:
+        path (str, optional): The file; nothing is saved without one.
+        every (int): Save after so many batches.
+        **parts (Any): What has a ``state_dict()``: model, loader, ...
+    """
+
+    def __init__(self, path: str | None, every: int, **parts: Any):
+        self.path, self.every, self.parts = path, every, parts
+
+    def save(self, **numbers: Any) -> None:
+        """Writes the states of all parts, and where the run is."""
+        if self.path is None:
+            return
+        states = {name: part.state_dict() for name, part in self.parts.items()}
+        numbers['rng'] = torch.get_rng_state()  # of dropout
+        torch.save({'parts': states, **numbers}, f'{self.path}.part')
+        os.replace(f'{self.path}.part', self.path)
+
+    def load(self) -> dict[str, Any]:
+        """Sets all parts to what was saved; returns where the run was."""
+        if self.path is None or not os.path.exists(self.path):
+            return {}
+        saved = torch.load(self.path, map_location=DEVICE, weights_only=True)
+        for name, part in self.parts.items():
+            part.load_state_dict(saved['parts'][name])
+        saved['rng'] = saved['rng'].cpu()
+        return saved
+
+
 def train_epoch(
-    model: nn.Module,
-    batches: Iterable[Data],
-    optimizer: torch.optim.Optimizer,
-    schedule: torch.optim.lr_scheduler.LRScheduler,
-) -> tuple[float, int]:
-    """Returns the mean loss and the number of sampled edges."""
+    checkpoint: Checkpoint, batches: Iterable[Data], run: dict[str, Any]
+) -> None:
+    """Trains on some batches; counts edges and losses in ``run``."""
+    parts = checkpoint.parts
+    model, optimizer = parts['model'], parts['optimizer']
     model.train()
-    losses, num_edges = [], 0
     for batch in batches:
-        num_edges += batch.num_edges
+        run['num_edges'] += batch.num_edges
         batch = batch.to(DEVICE)
         optimizer.zero_grad()
         loss = F.cross_entropy(model(batch), batch.y[: batch.batch_size])
         loss.backward()
         optimizer.step()
-        schedule.step()
-        losses.append(loss.item())
-    return sum(losses) / len(losses), num_edges
+        parts['schedule'].step()
+        run['losses'].append(loss.item())
+        if len(run['losses']) % checkpoint.every == 0:
+            checkpoint.save(**run)
 
 
 @torch.no_grad()
@@ -266,6 +302,60 @@ def log_epoch(
     writer.flush()
 
 
+def fit(
+    checkpoint: Checkpoint,
+    val_loader: NeighborLoader,
+    num_batches: int,
+    args: argparse.Namespace,
+) -> tuple[float, dict[str, Tensor]]:
+    """Trains for all epochs that are left.
+
+    Returns:
+        Tuple[float, Dict[str, torch.Tensor]]: The best validation accuracy,
+        and the weights that had it.
+    """
+    model, train_loader = checkpoint.parts['model'], checkpoint.parts['loader']
+    writer = make_writer(args.log_dir)
+    run = {'epoch': 1, 'losses': [], 'num_edges': 0, 'best': -1.0}
+    run['best_state'] = copy.deepcopy(model.state_dict())
+    saved = checkpoint.load()
+    run.update((key, saved[key]) for key in run if key in saved)
+    for epoch in range(run['epoch'], args.epochs + 1):
+        start, known = time.perf_counter(), run['num_edges']
+        within = len(run['losses'])
+        if within == 0:  # else the loader knows where it was
+            train_loader.set_epoch(epoch - 1)
+        # An iterator draws from the generator, too, when an epoch begins.
+        if saved and within == 0:
+            torch.set_rng_state(saved['rng'])
+        left = num_batches - within
+        batches = progress(train_loader, left, f'Epoch {epoch}')
+        if saved and within > 0:
+            torch.set_rng_state(saved['rng'])
+        saved = {}
+        train_epoch(checkpoint, batches, run)
+        rate = (run['num_edges'] - known) / (time.perf_counter() - start)
+        val_loader.set_epoch(epoch - 1)
+        batches = progress(val_loader, args.max_batches, 'Validation')
+        val = accuracy(model, batches)
+        loss = sum(run['losses']) / len(run['losses'])
+        print(
+            f'Epoch {epoch:2d}: loss {loss:.4f}, validation accuracy '
+            f'{val:.4f}, {rate:,.0f} sampled edges/s',
+            flush=True,
+        )
+        if writer is not None:
+            values = {'loss': loss, 'validation accuracy': val}
+            values['sampling/edges a second'] = rate
+            log_epoch(writer, epoch, train_loader, values)
+        if val > run['best']:
+            run['best'] = val
+            run['best_state'] = copy.deepcopy(model.state_dict())
+        run.update(epoch=epoch + 1, losses=[], num_edges=0)
+        checkpoint.save(**run)
+    return run['best'], run['best_state']
+
+
 def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description='Trains GraphSAGE on sampled neighbours.',
@@ -285,6 +375,8 @@ def parse_args() -> argparse.Namespace:
     add('--workers', type=int, default=0, help='0: sample in a thread')
     add('--seed', type=int, default=0)
     add('--log-dir', help='write to TensorBoard there')
+    add('--resume', metavar='PATH', help='save there, and go on from there')
+    add('--save-every', type=int, default=50, help='batches, for --resume')
     add('--max-batches', type=int, default=10**9, help='per epoch')
     add('--min-accuracy', type=float, default=0.0, help='fail if lower')
     args = parser.parse_args()
@@ -297,7 +389,6 @@ def parse_args() -> argparse.Namespace:
 
 def main() -> None:
     args = parse_args()
-    writer = make_writer(args.log_dir)
     begin = time.perf_counter()
     seed_everything(args.seed)
     data, num_classes = load_graph(args.dataset, args.root)
@@ -316,25 +407,15 @@ def main() -> None:
         optimizer, args.epochs * num_batches
     )
 
-    best, best_state = -1.0, model.state_dict()
-    for epoch in range(1, args.epochs + 1):
-        start = time.perf_counter()
-        batches = progress(train_loader, args.max_batches, f'Epoch {epoch}')
-        loss, num_edges = train_epoch(model, batches, optimizer, schedule)
-        rate = num_edges / (time.perf_counter() - start)
-        batches = progress(val_loader, args.max_batches, 'Validation')
-        val = accuracy(model, batches)
-        print(
-            f'Epoch {epoch:2d}: loss {loss:.4f}, validation accuracy '
-            f'{val:.4f}, {rate:,.0f} sampled edges/s',
-            flush=True,
-        )
-        if writer is not None:
-            values = {'loss': loss, 'validation accuracy': val}
-            values['sampling/edges a second'] = rate
-            log_epoch(writer, epoch, train_loader, values)
-        if val > best:
-            best, best_state = val, copy.deepcopy(model.state_dict())
+    checkpoint = Checkpoint(
+        args.resume,
+        args.save_every,
+        model=model,
+        optimizer=optimizer,
+        schedule=schedule,
+        loader=train_loader,
+    )
+    best, best_state = fit(checkpoint, val_loader, num_batches, args)
     model.load_state_dict(best_state)
     test = accuracy(model, progress(test_loader, args.max_batches, 'Test'))
     seconds = time.perf_counter() - begin

@@ -29,6 +29,8 @@ _REPLACED: tuple[tuple[ModuleType, Any, tuple[str, ...]], ...] = (
         pyg_loader,
         loader,
         (
+            'NodeLoader',
+            'LinkLoader',
             'NeighborLoader',
             'LinkNeighborLoader',
             'HGTLoader',
@@ -102,12 +104,13 @@ class Patch:
 def patch_pyg(layers: bool = False) -> Patch:
     """Puts our samplers and loaders in the place of PyG's.
 
-    From here on, or within a ``with`` statement, ``NeighborLoader``,
-    ``LinkNeighborLoader``, ``HGTLoader``, ``ShaDowKHopSampler``, the
-    ``GraphSAINT`` samplers, ``Node2Vec``, and the samplers behind PyG's
-    Lightning data modules and GraphRAG store are ours wherever a module holds
-    them: one of PyG, or one that imported the name before; so scripts run
-    without pyg-lib and torch-sparse. What a module imports meanwhile it keeps.
+    From here on, or within a ``with`` statement, ``NodeLoader``,
+    ``LinkLoader``, ``NeighborLoader``, ``LinkNeighborLoader``, ``HGTLoader``,
+    ``ShaDowKHopSampler``, the ``GraphSAINT`` samplers, ``Node2Vec``, and the
+    samplers and loaders behind PyG's Lightning data modules and GraphRAG store
+    are ours wherever a module holds them: one of PyG, or one that imported
+    the name before; so scripts run without pyg-lib and torch-sparse. What a
+    module imports meanwhile it keeps.
     Classes that were derived from PyG's before, and objects, are what they
     were, and so is ``torch_geometric.distributed``, which needs pyg-lib
     itself. The command ``gsample run script.py`` does so for a whole script.

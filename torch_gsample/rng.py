@@ -7,6 +7,7 @@ and of its place in the sample (hop, relation, node, slot). See
 
 import contextlib
 import hashlib
+import warnings
 from collections.abc import Iterator
 from contextvars import ContextVar
 from numbers import Integral
@@ -59,6 +60,23 @@ def batch_scope(epoch: int, batch: int) -> Iterator[None]:
 def current_batch() -> BatchNumber | None:
     """Returns the innermost :func:`batch_scope`, if there is one."""
     return _current.get()
+
+
+def warn_unnumbered(name: str, hint: str) -> None:
+    """Says what it means that the number of a batch was lost on its way.
+
+    Args:
+        name (str): Who samples the batch.
+        hint (str): What to do.
+    """
+    info = get_worker_info()
+    if info is None or info.id == 0:  # and not each worker
+        warnings.warn(
+            f'{name}: a batch came without its number, so what is drawn for '
+            'it depends on its seeds alone: without shuffling, each epoch '
+            f'samples alike. {hint}',
+            stacklevel=4,
+        )
 
 
 class _Program:

@@ -194,6 +194,20 @@ def cases() -> dict[str, Callable[[], Any]]:
     out['NeighborLoader/small/plain@workers'] = partial(
         neighbors, 'small', num_workers=1
     )
+    shuffled = {'shuffle': True}
+    for name in ('small', 'typed'):
+        out[f'NeighborLoader/{name}/shuffled'] = partial(
+            neighbors, name, **shuffled
+        )
+        out[f'LinkNeighborLoader/{name}/shuffled'] = partial(
+            link_neighbors, name, **shuffled
+        )
+    out['ShaDowKHopSampler/small/shuffled'] = partial(
+        shadow, 'small', **shuffled
+    )
+    out['NeighborLoader/small/shuffled@workers'] = partial(
+        neighbors, 'small', num_workers=1, **shuffled
+    )
     out['HGTLoader/typed/plain'] = hgt
     out['HGTLoader/typed/epoch'] = partial(hgt, rng_scope='epoch')
     for name in ('small', 'hub'):

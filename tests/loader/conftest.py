@@ -1,6 +1,7 @@
 """What all tests of loaders share."""
 
 import threading
+import warnings
 
 import pytest
 
@@ -11,3 +12,11 @@ def _no_thread_is_left():
     yield
     names = [t.name for t in threading.enumerate()]
     assert 'torch_gsample_prefetch' not in names
+
+
+@pytest.fixture
+def no_number_is_lost():
+    """Fails where a batch comes without its number."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings('error', message='.*came without its number')
+        yield

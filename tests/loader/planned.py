@@ -178,7 +178,7 @@ def outs(loader):
     loader.filter_per_worker = False
     size, step = len(loader.dataset), loader.batch_size
     index = [[*range(i, min(i + step, size))] for i in range(0, size, step)]
-    return [loader.collate_fn(i) for i in index[:3]]
+    return [loader._make_sample(i) for i in index[:3]]
 
 
 def pygs(loader, out):

@@ -11,13 +11,16 @@ import torch_gsample.loader
 from tests.ops.compare import operator_names
 from tests.samplers import graphs
 from tests.storage import disk
+from torch_gsample import NeighborSampler
 from torch_gsample.loader import (
     GraphSAINTEdgeSampler,
     GraphSAINTNodeSampler,
     GraphSAINTRandomWalkSampler,
     HGTLoader,
+    LinkLoader,
     LinkNeighborLoader,
     NeighborLoader,
+    NodeLoader,
     ShaDowKHopSampler,
 )
 from torch_gsample.nn import Node2Vec
@@ -27,6 +30,7 @@ BATCHES = 600
 #: Where a batch takes long, which many operators do.
 FEW_BATCHES = {'HGTLoader': 20, 'NeighborLoader from disk': 50}
 OPTIONS = {'batch_size': 2, 'prefetch': 0, 'seed': 0}
+LOADING = {'batch_size': 2, 'prefetch': 0}
 SAINT = {'batch_size': 4, 'num_steps': 50, 'log': False}
 
 
@@ -87,6 +91,15 @@ LOADERS = {
     'NeighborLoader from disk': from_disk,
     'LinkNeighborLoader': lambda _: LinkNeighborLoader(
         small(), [2, 2], neg_sampling='binary', **OPTIONS
+    ),
+    'NodeLoader shuffled': lambda _: NodeLoader(
+        small(),
+        NeighborSampler(small(), [2, 2], seed=0),
+        shuffle=True,
+        **LOADING,
+    ),
+    'LinkLoader': lambda _: LinkLoader(
+        small(), NeighborSampler(small(), [2, 2], seed=0), **LOADING
     ),
     'HGTLoader': lambda _: HGTLoader(
         graphs.heterogeneous(), [3, 3], input_nodes='item', **OPTIONS

@@ -53,7 +53,7 @@ def test_a_generator_shuffles():
     ids=['random', 'subset', 'imbalanced', 'distributed'],
 )
 def test_samplers_of_indices_are_passed_to_torch(make, num_workers):
-    loader = loader_of(sampler=make(), num_workers=num_workers)
+    loader = loader_of(sampler=make(), num_workers=num_workers, seed=None)
     assert len(loader) == 3
     torch.manual_seed(5)
     # Workers and iterators draw a base seed first, as without a sampler.
@@ -61,6 +61,52 @@ def test_samplers_of_indices_are_passed_to_torch(make, num_workers):
     expected = list(make())
     torch.manual_seed(5)
     assert order(loader) == expected
+
+
+@pytest.mark.parametrize(
+    'make',
+    [
+        lambda: RandomSampler(range(60), replacement=True, num_samples=40),
+        lambda: SubsetRandomSampler(range(40)),
+        lambda: ImbalancedSampler(torch.arange(60) % 7, num_samples=40),
+    ],
+    ids=['random', 'subset', 'imbalanced'],
+)
+def test_with_a_seed_what_samplers_draw_depends_on_it_and_the_epoch(make):
+    def epochs(seed, **options):
+        loader = loader_of(sampler=make(), seed=seed, **options)
+        out = []
+        for _ in range(2):
+            torch.rand(3)  # as a model does
+            out.append(order(loader))
+        return out
+
+    torch.manual_seed(5)
+    want = epochs(1)
+    assert want[0] != want[1]
+    assert epochs(1, num_workers=2, persistent_workers=True) == want
+    assert epochs(2) != want
+    state = torch.get_rng_state()
+    loader = loader_of(sampler=make(), seed=1, prefetch=0)
+    list(loader)
+    after = torch.get_rng_state()
+    torch.set_rng_state(state)
+    torch.empty((), dtype=torch.int64).random_()  # torch's base seed
+    assert torch.equal(torch.get_rng_state(), after)
+
+
+def test_a_sampler_with_epochs_is_told_them_unless_someone_else_does():
+    sampler = DistributedSampler(range(40), num_replicas=1, rank=0)
+    loader = loader_of(sampler=sampler)
+    first, second = order(loader), order(loader)
+    assert first != second
+    loader.set_epoch(0)
+    assert order(loader) == first
+    sampler.set_epoch(7)  # by its user, from here on
+    assert order(loader) != second
+    assert sampler.epoch == 7
+    sampler.set_epoch(0)
+    assert order(loader) == first
 
 
 @pytest.mark.parametrize('prefetch', [0, 2])

@@ -272,7 +272,7 @@ def test_loaders_take_what_they_document(name):
     loader = LOADERS[name](**kwargs, **of_torch)
     for option in ('timeout', 'drop_last', 'generator'):
         assert getattr(loader, option) == of_torch[option]
-    assert loader._shard.rank == 1
+    assert loader._epochs.shard.rank == 1
     LOADERS[name](sampler=SequentialSampler(range(4)))
 
 

@@ -22,6 +22,7 @@ from torch_gsample.loader import (
     NeighborLoader,
     ShaDowKHopSampler,
 )
+from torch_gsample.loader.epochs import Epochs, OrderedBatches
 from torch_gsample.loader.numbering import NumberedBatches
 from torch_gsample.loader.sharding import Shard
 from torch_gsample.nn import Node2Vec
@@ -149,10 +150,10 @@ def test_steps_of_graph_saint_are_shared():
 
 
 def test_groups_are_of_the_batches_of_a_process():
-    batches = BatchSampler(range(20), 2, False)
-    numbered = NumberedBatches(
-        batches, lambda: 4, lambda: 3, shard=Shard(1, 2, seed=0)
-    )
+    epochs = Epochs('test', None, Shard(1, 2))
+    epochs.batches = OrderedBatches(20, 2, False, None)
+    epochs.set_epoch(4)
+    numbered = NumberedBatches(epochs, lambda: 3)
     groups = [list(group) for group in numbered]
     assert groups == [[[2, 3], [6, 7], [10, 11]], [[14, 15], [18, 19]]]
     numbers = [index.number for group in groups for index in group]

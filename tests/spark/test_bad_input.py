@@ -219,7 +219,7 @@ def test_a_missing_java_is_named(monkeypatch):
         session.require_java()
 
 
-def write_batch(folder, number, **changes):
+def write_batch(folder, number, num_seeds=2, **changes):
     facts = {
         'nodes': [None],
         'edges': [None],
@@ -228,7 +228,7 @@ def write_batch(folder, number, **changes):
         'disjoint': False,
         'timed': False,
         'input_type': 0,
-        'num_seeds': 2,
+        'num_seeds': num_seeds,
         'batch_size': 1,
         'widths': {},
     }
@@ -307,6 +307,41 @@ def test_a_cut_file_is_refused(tmp_path):
         list(SampledParquetLoader(str(tmp_path)))
 
 
+def test_files_go_on_after_the_last_batch(tmp_path):
+    for number in range(7):
+        write_batch(tmp_path, number, 7)
+
+    def make(**options):
+        options = {'shuffle': True, 'seed': 4} | options
+        return SampledParquetLoader(str(tmp_path), **options)
+
+    def ids(batches):
+        return [int(batch.input_id) for batch in batches]
+
+    loader = make()
+    want = ids(loader), ids(loader)
+    assert sorted(want[0]) == list(range(7))
+    assert want[0] != want[1]
+    loader = make(num_workers=2)
+    list(loader)
+    iterator = iter(loader)
+    _ = [next(iterator) for _ in range(3)]
+    state = loader.state_dict()
+    del iterator
+    for options in ({}, {'num_workers': 2}):
+        again = make(**options)
+        again.load_state_dict(state)
+        assert ids(again) == want[1][3:]
+        assert ids([again[0, 5]]) == want[0][5:6]
+    shares = [make(rank=rank, world_size=2) for rank in range(2)]
+    for rank, share in enumerate(shares):
+        assert ids(share) == want[0][rank::2]
+        share.load_state_dict(state)
+        assert ids(share) == want[1][3 + rank :: 2]
+    with pytest.raises(ValueError, match=r'same seed, here 5 .got 4'):
+        make(seed=5).load_state_dict(state)
+
+
 def test_batches_are_shared_out_over_ranks(tmp_path):
     for number in range(2):
         write_batch(tmp_path, number)
@@ -331,7 +366,7 @@ def test_batches_are_read_without_spark():
             names.add(node.module)
         elif isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
-    own = 'loader.blocks', 'ops._check', 'options'
+    own = 'loader.base', 'loader.blocks', 'ops._check', 'options'
     assert not {
         n for n in names if n.startswith(('pyspark', 'torch_gsample.'))
     } - {f'torch_gsample.{name}' for name in own}

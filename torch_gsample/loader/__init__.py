@@ -15,6 +15,7 @@ from torch_gsample.loader.neighbor_loader import (
     LinkNeighborLoader,
     NeighborLoader,
 )
+from torch_gsample.loader.node_loader import LinkLoader, NodeLoader
 from torch_gsample.loader.shadow import ShaDowKHopSampler
 from torch_gsample.loader.walk_loader import WalkLoader
 
@@ -25,8 +26,10 @@ __all__ = [
     'GraphSAINTRandomWalkSampler',
     'GraphSAINTSampler',
     'HGTLoader',
+    'LinkLoader',
     'LinkNeighborLoader',
     'NeighborLoader',
+    'NodeLoader',
     'ShaDowKHopSampler',
     'WalkLoader',
 ]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils.data import DataLoader, get_worker_info
+from torch.utils.data import get_worker_info
 from torch_geometric.loader import NodeLoader
 from torch_geometric.sampler import BaseSampler
 
@@ -28,11 +28,11 @@ from torch_gsample.loader.look_ahead import (
     search_look_ahead,
 )
 from torch_gsample.loader.narrow import check_narrow
+from torch_gsample.loader.numbered_loader import NumberedLoader
 from torch_gsample.loader.numbering import (
-    BatchIndex,
-    IndexRange,
     NumberedBatches,
-    Pass,
+    OwnIndex,
+    number_of,
 )
 from torch_gsample.loader.prefetch import (
     Feed,
@@ -41,7 +41,7 @@ from torch_gsample.loader.prefetch import (
 )
 from torch_gsample.loader.progress import check_progress, shown
 from torch_gsample.loader.seeds import node_seeds
-from torch_gsample.loader.sharding import Shard, integer, read_shard
+from torch_gsample.loader.sharding import integer
 from torch_gsample.loader.static_shapes import StaticShapes
 from torch_gsample.loader.watch import BatchWatch, Watched, check_process
 from torch_gsample.rng import batch_scope
@@ -61,7 +61,7 @@ from torch_gsample.torch_private import iterator_of, new_iterator, pins_memory
 DEFAULT_PREFETCH = 2
 
 
-class KeyedLoader(DataLoader):
+class KeyedLoader(NumberedLoader):
     """What comes before a PyG loader among the bases of ours.
 
     Each pass over the loader is an epoch: the first is 0, the next 1, and so
@@ -74,29 +74,25 @@ class KeyedLoader(DataLoader):
     one process would: see ``docs/distributed.md``.
     """
 
-    epoch: int
     prefetch: int
     _feed: Feed | None = None
     _watch: BatchWatch
     #: How batches are made where the graph is plain.
     planned: Planned
-    _pass: Pass
     #: Who created the latest iterator.
     _process: int = -1
-    _shard: Shard | None = None
-    _transform: Any = None
     #: The sampler that may sample several batches in one run.
     _ahead_of: ProgramSampler | None = None
     #: Where batches are made if the sampler is on a GPU.
     gpu_batches: GpuBatches | None = None
     #: Whether `collate_fn` makes whole batches: PyG's loaders set it.
     filter_per_worker: bool = True
+    #: Whether it makes samples for other loaders, too, as PyG's do.
+    _collates_samples: bool = False
     #: Whether a pass shows a progress bar.
     progress: bool = False
     #: Whether features in fewer bits become float32.
     widen_features: bool = False
-    #: The shapes that batches are padded to.
-    static_shapes: StaticShapes | None = None
 
     def _init_keyed(
         self, data: Any, sampler: Any, kwargs: dict[str, Any]
@@ -121,10 +117,14 @@ class KeyedLoader(DataLoader):
         if self.widen_features:
             check_narrow(name, data)
         shapes = kwargs.pop('static_shapes', False)
-        if shapes is not False:
+        if isinstance(shapes, StaticShapes):
+            self.static_shapes = shapes
+        elif shapes is not False:
             self.static_shapes = StaticShapes(name, shapes, sampler)
         if kwargs.get('filter_per_worker') is not None:
-            flag(name, 'filter_per_worker', kwargs['filter_per_worker'])
+            per_worker = kwargs['filter_per_worker']
+            flag(name, 'filter_per_worker', per_worker)
+            self._collates_samples = not per_worker
         else:
             kwargs['filter_per_worker'] = filter_per_worker(data, kwargs)
         if isinstance(sampler, ProgramSampler) and is_trainable(sampler):
@@ -132,12 +132,13 @@ class KeyedLoader(DataLoader):
             prefetch = 0
         elif isinstance(sampler, ProgramSampler) and sampler.compile:
             self._ahead_of = sampler
-        # Samplers without a seed have none that all processes must share.
-        seed: int | None = 0
+        seed: int | None = None
         if isinstance(sampler, KeyedSampler):
             seed = sampler.seed if sampler.is_seeded else None
-        elif prefetch is None:
-            prefetch = 0
+        else:
+            # It has no seed that all processes must share.
+            seed = None if kwargs.get('world_size') is None else 0
+            prefetch = 0 if prefetch is None else prefetch
         kwargs['prefetch'] = prefetch
         self._init_epochs(seed, kwargs)
 
@@ -157,24 +158,10 @@ class KeyedLoader(DataLoader):
             )
         for own in ('dataset', 'collate_fn'):  # Lightning passes them again
             kwargs.pop(own, None)
-        self._shard = read_shard(name, kwargs, seed)
-        self.epoch = 0
-        self._pass = Pass()
+        self._init_order(seed, kwargs)
         self.counts = Counts()
         self.planned = Planned()
         self._watch = BatchWatch(name, self.counts, self.static_shapes)
-
-    def set_epoch(self, epoch: int) -> None:
-        """Sets the epoch of the next pass; later passes count on from it.
-
-        Args:
-            epoch (int): The number of the epoch.
-        """
-        if epoch < 0:
-            raise ValueError(
-                f"set_epoch: 'epoch' must not be negative (got {epoch})"
-            )
-        self.epoch = epoch
 
     @property
     def buckets(self) -> list[BatchShape]:
@@ -203,17 +190,16 @@ class KeyedLoader(DataLoader):
             check(self._process)  # its workers persist
         self._process = os.getpid()
         waits = self.prefetch > 0 or self.num_workers > 0
+        place = self._epochs.begin()
         batches: Any = Watched(
-            self._begin_pass(),
+            self._begin_pass(place.epoch),
             self._watch.see,
             partial(check, self._process) if waits else None,
+            place,
         )
         return shown(batches, self) if self.progress else batches
 
-    def _begin_pass(self) -> Iterator[Any]:
-        epoch = self.epoch
-        self.epoch += 1
-        self._pass.epoch = epoch
+    def _begin_pass(self, epoch: int) -> Iterator[Any]:
         sampler = self._keyed_sampler()
         if sampler is not None:
             sampler.begin_pass(epoch, getattr(self, 'input_data', None))
@@ -296,11 +282,12 @@ class KeyedLoader(DataLoader):
 
         It may use torch's default generator, as the caller does.
         """
-        return None if in_prefetch_thread() else self._transform
+        own = self.__dict__.get('transform')  # where Lightning looks
+        return None if in_prefetch_thread() else own
 
     @transform.setter
     def transform(self, transform: Any) -> None:
-        self._transform = transform
+        self.__dict__['transform'] = transform
 
     @property
     def _index_sampler(self) -> Any:
@@ -308,27 +295,14 @@ class KeyedLoader(DataLoader):
         if self._feed is not None:
             return self._feed
         # The iterator keeps this: it must not refer to the loader.
-        current, ahead = self._pass, self._ahead_of
+        ahead = self._ahead_of
         sampler = self._keyed_sampler()
         return NumberedBatches(
-            super()._index_sampler,
-            lambda: current.epoch,
+            self._epochs,
             None if ahead is None else lambda: ahead.look_ahead,
             self.num_workers,
             None if sampler is None else sampler.hand_out,
-            self._shard,
         )
-
-    def _graph_sampler(self) -> BaseSampler | None:
-        for name in ('node_sampler', 'link_sampler'):
-            sampler: BaseSampler | None = getattr(self, name, None)
-            if sampler is not None:
-                return sampler
-        return None
-
-    def _keyed_sampler(self) -> KeyedSampler | None:
-        sampler = self._graph_sampler()
-        return sampler if isinstance(sampler, KeyedSampler) else None
 
     def filter_fn(self, out: Any) -> Any:
         """Makes a batch of a sample."""
@@ -340,6 +314,9 @@ class KeyedLoader(DataLoader):
     def collate_fn(self, index: Any) -> Any:
         """Samples a batch under its number, or a group of them.
 
+        It makes whole batches for other loaders, which call it with what the
+        ``dataset`` has for the indices of ``batch_sampler`` or ``sampler``.
+
         Raises:
             ValueError: If a sample requires gradients, and is made in a
                 worker, which cannot send them, or ahead of its step.
@@ -348,15 +325,25 @@ class KeyedLoader(DataLoader):
         ahead = in_prefetch_thread() and self._graph_sampler() is not None
         if ahead or get_worker_info() is not None:
             check_no_gradients(type(self).__name__, out)
-        return out
+        own = isinstance(index, (OwnIndex, Group))
+        if own or self.filter_per_worker or self._collates_samples:
+            return out
+        return self.filter_fn(out)  # its caller will not
+
+    def __call__(self, index: Any) -> Any:
+        """Samples the batch of some indices, as PyG's loaders do."""
+        out = self.collate_fn(index)
+        return self.filter_fn(out) if self._collates_samples else out
 
     def _collate(self, index: Any) -> Any:
         if isinstance(index, Group):
             assert self._ahead_of is not None
             return sample_group(self, self._ahead_of, index)
-        if not isinstance(index, BatchIndex):
+        number = number_of(index)
+        if number is None:
+            self._warn_unnumbered()
             return self._make_sample(index)
-        with batch_scope(*index.number):
+        with batch_scope(*number):
             return self._make_sample(index)
 
     def _make_sample(self, index: Any) -> Any:
@@ -367,10 +354,6 @@ class KeyedLoader(DataLoader):
         return collate(index)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        # PyG hands `range(n)` to torch's loader, which would look up every
-        # index of a batch and lose its number.
-        if name == 'dataset' and isinstance(value, range):
-            value = IndexRange(len(value))
         if name == 'data' and 'planned' in self.__dict__:
             self.planned.forget()
         # The class has it: a method in an attribute refers to the loader.

@@ -10,13 +10,10 @@ from torch_geometric.sampler.base import SubgraphType
 from typing_extensions import Unpack
 
 from torch_gsample.graph_input import GraphData
-from torch_gsample.loader.adjacency import with_edge_index
-from torch_gsample.loader.base import KeyedLoader, NodeBatches
+from torch_gsample.loader.base import NodeBatches
+from torch_gsample.loader.node_loader import LinkBatches
 from torch_gsample.loader.options import NeighborLoaderOptions
-from torch_gsample.loader.seeds import link_seeds
 from torch_gsample.options import checked_names
-from torch_gsample.samplers.base import KeyedSampler
-from torch_gsample.samplers.link.sampling import check_given
 from torch_gsample.samplers.neighbor.node_wise import (
     NeighborSampler,
     NumNeighborsType,
@@ -179,10 +176,12 @@ class NeighborLoader(NodeBatches, pyg_loader.NeighborLoader):
         graph_sampler = _read_sampler(
             name, data, num_neighbors, samplers, kwargs
         )
+        # Lightning makes the loader again of its attributes.
+        self.neighbor_sampler = graph_sampler
         self._init_nodes(data, graph_sampler, input_nodes, kwargs)
 
 
-class LinkNeighborLoader(KeyedLoader, pyg_loader.LinkNeighborLoader):
+class LinkNeighborLoader(LinkBatches, pyg_loader.LinkNeighborLoader):
     r"""PyG's ``LinkNeighborLoader`` on our sampler.
 
     It takes PyG's arguments, and returns PyG's mini-batches. In addition to
@@ -247,15 +246,13 @@ class LinkNeighborLoader(KeyedLoader, pyg_loader.LinkNeighborLoader):
                 f"{name}: 'edge_label_time' and 'time_attr' must be given "
                 'together'
             )
-        data = with_edge_index(data)
-        seeds = edge_label_index, edge_label, edge_label_time
-        link_seeds(name, data, graph_sampler, *seeds, kwargs.get('input_id'))
-        self._init_keyed(data, graph_sampler, kwargs)
-        pyg_loader.LinkLoader.__init__(
-            self, data, graph_sampler, *seeds, **kwargs
-        )
-        check_given(name, self.neg_sampling, self.input_data)
-        if isinstance(graph_sampler, KeyedSampler):
-            graph_sampler.prepare_negatives(
-                self.input_data.input_type, self.neg_sampling
+        timed = edge_label_time is not None, time_attr is not None
+        if graph_sampler not in samplers and any(timed) != all(timed):
+            raise ValueError(
+                f"{name}: 'edge_label_time' and 'time_attr' must be given "
+                'together'
             )
+        # Lightning makes the loader again of its attributes.
+        self.neighbor_sampler = graph_sampler
+        seeds = edge_label_index, edge_label, edge_label_time
+        self._init_links(data, graph_sampler, seeds, kwargs)

@@ -1,23 +1,31 @@
 """Numbers batches, so that a sample does not depend on who draws it.
 
-The batch sampler of a loader yields lists of indices; here they become
-:class:`BatchIndex` lists that carry (epoch, batch) to whichever worker gets
-them.
+The batches of an epoch come in; lists of indices that carry (epoch, batch) to
+whichever worker or wrapper gets them go out.
 """
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from torch.utils.data import Dataset
+from torch.utils.data import (
+    BatchSampler,
+    Dataset,
+    DistributedSampler,
+    Sampler,
+    SequentialSampler,
+)
 
+from torch_gsample.loader.epochs import Epochs, GivenBatches, Place
 from torch_gsample.loader.look_ahead import Group, grouped
 from torch_gsample.loader.sharding import Shard
 from torch_gsample.rng import BatchNumber
 
 
 class BatchIndex(list):
-    """The indices of a batch, and the number of the batch."""
+    """The indices of a batch, and the number of the batch.
+
+    Slices and sums, which wrappers make of it, keep the number.
+    """
 
     number: BatchNumber
 
@@ -25,8 +33,41 @@ class BatchIndex(list):
         super().__init__(indices)
         self.number = number
 
+    def __getitem__(self, item: Any) -> Any:
+        out = super().__getitem__(item)
+        return BatchIndex(out, self.number) if type(item) is slice else out
+
+    def __add__(self, other: Any) -> 'BatchIndex':
+        return BatchIndex(super().__add__(other), self.number)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (list(self), self.number)
+
+
+class OwnIndex(BatchIndex):
+    """One that our own iterators ask for: they may join features later."""
+
+
+class NumberedInt(int):
+    """An index that carries the number of its batch."""
+
+    number: BatchNumber
+
+    def __new__(cls, index: int, number: BatchNumber) -> 'NumberedInt':
+        out = super().__new__(cls, index)
+        out.number = number
+        return out
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (int(self), self.number)
+
+
+def number_of(index: Any) -> BatchNumber | None:
+    """Returns the number that the indices of a batch carry, if they do."""
+    if isinstance(index, BatchIndex):
+        return index.number
+    first = index[0] if isinstance(index, list) and index else None
+    return first.number if isinstance(first, NumberedInt) else None
 
 
 class IndexRange(Dataset):
@@ -42,76 +83,163 @@ class IndexRange(Dataset):
     def __len__(self) -> int:
         return self.size
 
-    def __getitem__(self, index: int) -> int:
-        return index
+    def __getitem__(self, index: Any) -> Any:
+        return index  # as it came: it may carry a number
 
     def __getitems__(self, indices: Sequence[int]) -> Sequence[int]:
-        return indices  # as they came: a BatchIndex keeps its number
+        return indices
 
 
-class Pass:
-    """The pass of a loader that began last."""
+class Seeds(Sampler):
+    """The seeds of each epoch: a loader's ``sampler``.
 
-    epoch: int = 0
+    Each index carries the number of its batch, for those who make batches of
+    it again. An iteration is an epoch of the loader.
+
+    Args:
+        epochs (Epochs): The batches of the loader.
+    """
+
+    def __init__(self, epochs: Epochs):
+        self._epochs = epochs
+        self._given = 0  # of the batch that is next
+
+    def __iter__(self) -> Iterator[NumberedInt]:
+        skip, self._given = self._given, 0
+        place = self._epochs.begin()
+        for number, indices in self._epochs.numbered(place):
+            mark = BatchNumber(place.epoch, number)
+            for index in indices[skip:]:
+                self._given = skip = skip + 1
+                if skip == len(indices):
+                    place.advance()
+                    self._given = skip = 0
+                yield NumberedInt(index, mark)
+        place.end()
+
+    def __len__(self) -> int:
+        return self._epochs.num_seeds()
+
+    def set_epoch(self, epoch: int) -> None:
+        """Sets the epoch of the next iteration."""
+        self._given *= epoch == self._epochs.epoch
+        self._epochs.set_epoch(epoch)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns where the next index is, as torchdata asks for it."""
+        return {**self._epochs.state(), 'given': self._given}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Lets the next iteration begin where a state says."""
+        self._epochs.load(state)
+        self._given = state['given']
+
+
+class SequentialSeeds(Seeds, SequentialSampler):
+    """Those that are not shuffled: torch's wrappers ask for the type."""
+
+
+class SharedSeeds(Seeds, DistributedSampler):
+    """Those of one process of several: wrappers leave them alone."""
+
+    def __init__(self, epochs: Epochs):
+        super().__init__(epochs)
+        self.rank = epochs.shard.rank
+        self.num_replicas = epochs.shard.world_size
+
+
+class Batches(BatchSampler):
+    """The batches of each epoch: a loader's ``batch_sampler``.
+
+    Each carries its number. An iteration is an epoch of the loader.
+
+    Args:
+        sampler (Sampler): What the batches are made of.
+        batch_size (int): How many seeds a batch has.
+        drop_last (bool): Whether a last batch of fewer is dropped.
+    """
+
+    def __init__(self, sampler: Any, batch_size: int, drop_last: bool):
+        super().__init__(sampler, batch_size, drop_last)
+        torchs = BatchSampler(sampler, batch_size, drop_last)
+        self._epochs = Epochs(type(self).__name__, None, Shard())
+        self._epochs.batches = GivenBatches(torchs, None)
+
+    @classmethod
+    def of(cls, epochs: Epochs, sampler: Any) -> 'Batches':
+        """Returns those of a loader.
+
+        The constructor is for wrappers, which inject a sampler of theirs.
+        """
+        out = cls.__new__(cls)
+        out.sampler, out._epochs = sampler, epochs
+        out.batch_size = epochs.batches.batch_size  # type: ignore[assignment]
+        out.drop_last = epochs.batches.drop_last
+        return out
+
+    def __iter__(self) -> Iterator[BatchIndex]:
+        place = self._epochs.begin()
+        for number, indices in self._epochs.numbered(place):
+            place.advance()
+            yield BatchIndex(indices, BatchNumber(place.epoch, number))
+        place.end()
+
+    def __len__(self) -> int:
+        return len(self._epochs)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Sets the epoch of the next iteration."""
+        self._epochs.set_epoch(epoch)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns where the next batch is, as torchdata asks for it."""
+        return self._epochs.state()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Lets the next iteration begin where a state says."""
+        self._epochs.load(state)
 
 
 class NumberedBatches:
-    """Wraps a batch sampler. Each pass over it is an epoch of its own.
+    """What the iterators of a loader read: the epoch that it began last.
 
     Args:
-        batches (Iterable[List[int]]): The batch sampler.
-        epoch (Callable): Returns the epoch of the pass that begins; a loader
-            whose workers persist makes all its passes over one object.
+        epochs (Epochs): The batches of the loader.
         size (Callable, optional): Returns how many batches to put in a group
             (:func:`grouped`); there are none if not given.
         num_workers (int, optional): How many workers get groups.
         hand_out (Callable, optional): Called with the epoch and the part of
-            the pass that is handed out, batch by batch.
-        shard (Shard, optional): Which batches are those of this process; all
-            if not given.
+            it that is handed out, batch by batch.
     """
 
     def __init__(
         self,
-        batches: Any,
-        epoch: Callable[[], int],
+        epochs: Epochs,
         size: Callable[[], int] | None = None,
         num_workers: int = 0,
         hand_out: Callable[[int, float], None] | None = None,
-        shard: Shard | None = None,
     ):
-        self.batches = batches
-        self.epoch = epoch
+        self.epochs = epochs
         self._size, self._num_workers = size, num_workers
         self.hand_out = hand_out
-        self.shard = shard
 
     def __iter__(self) -> Iterator[BatchIndex | Group]:
-        numbered = self._number(self.epoch())  # of the pass that begins now
+        # That of the epoch that begins now.
+        place = self.epochs.place or self.epochs.begin()
+        numbered = self._number(place)
         if self._size is None:
             return numbered
-        return grouped(numbered, self._size, self._total(), self._num_workers)
+        left = self.epochs.left(place.first)
+        return grouped(numbered, self._size, left, self._num_workers)
 
-    def _number(self, epoch: int) -> Iterator[BatchIndex]:
-        total = self._total()
-        shard = self.shard
-        numbered = (
-            enumerate(self.batches)
-            if shard is None
-            else shard.number(self.batches, epoch)
-        )
-        for done, (batch, indices) in enumerate(numbered, start=1):
+    def _number(self, place: Place) -> Iterator[BatchIndex]:
+        total = self.epochs.left(0)
+        done = total - self.epochs.left(place.first)
+        for number, indices in self.epochs.numbered(place):
+            done += 1
             if self.hand_out is not None:
-                self.hand_out(epoch, done / total)
-            yield BatchIndex(indices, BatchNumber(epoch, batch))
-
-    def _total(self) -> int:
-        try:
-            return len(self)
-        except TypeError:  # a sampler without a length
-            return sys.maxsize
+                self.hand_out(place.epoch, done / total)
+            yield OwnIndex(indices, BatchNumber(place.epoch, number))
 
     def __len__(self) -> int:
-        if self.shard is not None:
-            return self.shard.count(self.batches)
-        return len(self.batches)
+        return len(self.epochs)

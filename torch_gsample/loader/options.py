@@ -55,6 +55,16 @@ class GraphOptions(LoaderOptions, total=False):
     widen_features: bool
 
 
+class SamplerLoaderOptions(LoaderOptions, total=False):
+    """Options of loaders that are given a graph sampler."""
+
+    batch_size: int
+    sampler: Iterable[int] | None
+    static_shapes: Shapes
+    progress: bool
+    widen_features: bool
+
+
 class HGTOptions(GraphOptions, KeyOptions, total=False):
     """Options of a :class:`HGTLoader`."""
 

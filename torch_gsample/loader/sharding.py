@@ -1,20 +1,13 @@
 """Shares the batches of an epoch among the processes of a training run.
 
-Batches of indices come in; those of one process go out, each with its number
-among the batches of all of them.
+The arguments of a loader come in; which batches this process has goes out.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from numbers import Integral
 from typing import Any
 
-import torch
 from torch.utils.data.distributed import DistributedSampler
-
-from torch_gsample import rng
 
 
 @dataclass(frozen=True)
@@ -29,78 +22,16 @@ class Shard:
     Args:
         rank (int): The number of the process.
         world_size (int): How many processes there are.
-        seed (int, optional): Seed of the order of the indices, which all
-            processes must draw alike; none if torch's sampler of indices made
-            the shares already.
+        is_dealt (bool): Whether torch's sampler of indices made the shares
+            already.
     """
 
-    rank: int
-    world_size: int
-    seed: int | None
-
-    def number(
-        self, batches: Any, epoch: int
-    ) -> Iterator[tuple[int, list[int]]]:
-        """Yields the batches of this process with their numbers.
-
-        Args:
-            batches (Iterable[List[int]]): A batch sampler.
-            epoch (int): The epoch that begins.
-        """
-        if self.seed is None:
-            for step, indices in enumerate(batches):
-                yield step * self.world_size + self.rank, indices
-            return
-        in_order = _order(rng.hash_ids(self.seed, epoch))
-        rest, first = iter(batches), 0
-        while True:
-            with in_order():
-                round_ = list(islice(rest, self.world_size))
-            if len(round_) < self.world_size and _drops_last(batches):
-                return
-            if self.rank < len(round_):
-                yield first + self.rank, round_[self.rank]
-            if len(round_) < self.world_size:
-                return
-            first += self.world_size
-
-    def count(self, batches: Any) -> int:
-        """Returns how many batches of a batch sampler are of this process."""
-        if self.seed is None:
-            return len(batches)
-        rounds, rest = divmod(len(batches), self.world_size)
-        return rounds + (self.rank < rest and not _drops_last(batches))
+    rank: int = 0
+    world_size: int = 1
+    is_dealt: bool = False
 
 
-def _drops_last(batches: Any) -> bool:
-    return getattr(batches, 'drop_last', False)
-
-
-def _order(seed: int) -> Any:
-    """Returns a context in which torch's default generator is another one.
-
-    Samplers of indices draw from it, and processes whose models draw
-    otherwise must still agree.
-    """
-    state = torch.Generator().manual_seed(seed).get_state()
-
-    @contextmanager
-    def in_order() -> Iterator[None]:
-        nonlocal state
-        outer = torch.get_rng_state()
-        torch.set_rng_state(state)
-        try:
-            yield
-        finally:
-            state = torch.get_rng_state()
-            torch.set_rng_state(outer)
-
-    return in_order
-
-
-def read_shard(
-    name: str, kwargs: dict[str, Any], seed: int | None
-) -> Shard | None:
+def read_shard(name: str, kwargs: dict[str, Any], seed: int | None) -> Shard:
     """Takes ``rank`` and ``world_size`` out of the arguments of a loader.
 
     A :class:`torch.utils.data.DistributedSampler` among them has shared the
@@ -119,8 +50,8 @@ def read_shard(
     shared = _distributed_sampler(kwargs)
     if rank is None and world_size is None:
         if shared is None:
-            return None
-        return Shard(shared.rank, shared.num_replicas, None)
+            return Shard()
+        return Shard(shared.rank, shared.num_replicas, is_dealt=True)
     if rank is None or world_size is None:
         raise ValueError(
             f"{name}: 'rank' and 'world_size' must be given together (got "
@@ -146,7 +77,7 @@ def read_shard(
             f"{name}: 'seed' must be given with 'world_size', the same in all "
             f'processes (got None)'
         )
-    return Shard(rank, world_size, seed)
+    return Shard(rank, world_size)
 
 
 def integer(name: str, key: str, value: Any) -> int:

@@ -13,10 +13,9 @@ from itertools import chain
 from typing import Any, TypeAlias
 
 import torch
-from torch.utils.data import SequentialSampler
 
 from torch_gsample.loader.batch_shape import SPARE, BatchShape
-from torch_gsample.loader.numbering import BatchIndex
+from torch_gsample.loader.numbering import OwnIndex
 from torch_gsample.loader.padding import Padding
 from torch_gsample.ops import _check
 from torch_gsample.rng import BatchNumber
@@ -100,12 +99,27 @@ class StaticShapes:
         """Returns the shape of a sample that is drawn in advance."""
         bare = copy.copy(loader)
         bare.filter_per_worker = False
-        number = BatchNumber(loader._pass.epoch, batch)
+        # Of the first epoch, so that a resumed run has the same buckets; what
+        # is read an epoch at a time has no other one than that which begins.
+        prepared = hasattr(loader._graph_sampler(), 'prepare_epoch')
+        epoch = loader._epochs.upcoming()[0] if prepared else 0
+        number = BatchNumber(epoch, batch)
         # A user's `bare.collate_fn` may be bound to the loader.
-        out = type(bare).collate_fn(bare, BatchIndex(index.tolist(), number))
+        out = type(bare).collate_fn(bare, OwnIndex(index.tolist(), number))
         if loader.transform_sampler_output:
             out = loader.transform_sampler_output(out)
         return BatchShape.of(out).with_spare()
+
+    def state(self) -> list[dict[str, Any]]:
+        """Returns the buckets as plain values."""
+        return [
+            {'nodes': dict(b.nodes), 'edges': dict(b.edges)}
+            for b in self.buckets
+        ]
+
+    def load(self, state: list[dict[str, Any]]) -> None:
+        """Takes the buckets of a saved state."""
+        self.buckets = [BatchShape(b['nodes'], b['edges']) for b in state]
 
     def padding(self, out: Any, graph: Any) -> Padding:
         """Returns what pads the batch of a sample.
@@ -172,7 +186,7 @@ def _places(name: str, loader: Any) -> list[list[torch.Tensor]]:
         )
     if total == 0:
         raise ValueError(f"{name}: 'static_shapes' needs seeds (got none)")
-    if isinstance(loader.sampler, SequentialSampler):
+    if loader.is_sequential:
         order = torch.arange(total)
     else:
         order = torch.randperm(

@@ -15,6 +15,7 @@ from torch_geometric.data import Data, HeteroData
 
 from torch_gsample.loader.batch_edge_index import mark_batch
 from torch_gsample.loader.batch_shape import BatchShape
+from torch_gsample.loader.epochs import Place
 from torch_gsample.loader.static_shapes import StaticShapes
 from torch_gsample.samplers.counts import Counts
 
@@ -99,6 +100,7 @@ class Watched:
             returns its edges.
         check (Callable, optional): Called before each; raises if this
             process cannot have it.
+        place (Place, optional): Counts how far the caller has come.
     """
 
     #: Edges of the batch that was handed out last.
@@ -109,8 +111,10 @@ class Watched:
         batches: Iterator[Any],
         see: Callable[[Any, float], int],
         check: Callable[[], None] | None = None,
+        place: Place | None = None,
     ):
         self._batches, self._see, self._check = batches, see, check
+        self._place = place
 
     def __iter__(self) -> 'Watched':
         return self
@@ -119,7 +123,15 @@ class Watched:
         if self._check is not None:
             self._check()
         start = perf_counter()
-        batch = next(self._batches)
+        place = self._place
+        try:
+            batch = next(self._batches)
+        except StopIteration:
+            if place is not None:
+                place.end()
+            raise
+        if place is not None:
+            place.advance()
         self.num_edges = self._see(batch, perf_counter() - start)
         return batch
 

@@ -1,5 +1,6 @@
 """What all samplers share: where the key of a batch comes from."""
 
+import sys
 from typing import Any
 
 from torch import Tensor
@@ -9,6 +10,9 @@ from torch_geometric.typing import EdgeType
 from torch_gsample import rng
 from torch_gsample.options import RngScope
 from torch_gsample.samplers.counts import Counts
+
+#: Where PyG's loaders are, and how many calls above a sampler they are.
+_PYG_LOADERS, _NEAR = 'torch_geometric.loader.', 8
 
 
 class KeyedSampler(BaseSampler):
@@ -29,6 +33,7 @@ class KeyedSampler(BaseSampler):
     """
 
     _negatives: Any = None
+    _warned = False
 
     def __init__(self, seed: int | None = None, rng_scope: RngScope = 'batch'):
         if rng_scope not in ('batch', 'epoch'):
@@ -111,6 +116,7 @@ class KeyedSampler(BaseSampler):
         """
         place: Any = rng.current_batch()
         if place is None:
+            self._warn_under_pyg()
             base_seed = rng.worker_base_seed()
             if self.rng_scope == 'batch':
                 place = self.epoch, rng.hash_ids(base_seed, *ids)
@@ -119,6 +125,23 @@ class KeyedSampler(BaseSampler):
         elif self.rng_scope == 'epoch':
             place = place.epoch, rng.EPOCH_SCOPE
         return rng.make_key(self.seed, *place)
+
+    def _warn_under_pyg(self) -> None:
+        """Says once that a loader of PyG has not told the batch's number."""
+        frame: Any = None if self._warned else sys._getframe(1)
+        for _ in range(_NEAR):
+            if frame is None:
+                return
+            if frame.f_globals.get('__name__', '').startswith(_PYG_LOADERS):
+                break
+            frame = frame.f_back
+        else:
+            return
+        self._warned = True
+        rng.warn_unnumbered(
+            type(self).__name__,
+            "Use the loaders of 'torch_gsample.loader', or 'patch_pyg()'",
+        )
 
     def call_key(self, *ids: Tensor | int | None) -> Tensor:
         """Returns the key of one of several calls for the current batch.

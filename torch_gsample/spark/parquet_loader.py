@@ -7,10 +7,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import Dataset
 from torch_geometric.data import Data, HeteroData
 from typing_extensions import Unpack
 
+from torch_gsample.loader.base import KeyedLoader
 from torch_gsample.loader.blocks import add_blocks, drop_stale
 from torch_gsample.ops._check import count
 from torch_gsample.options import WorkerOptions, checked_names
@@ -27,7 +28,7 @@ _DAMAGE = (
 _FOLDER = re.compile(r'batch=(\d+)$')
 
 
-class SampledParquetLoader(DataLoader):
+class SampledParquetLoader(KeyedLoader):
     """Loads mini-batches of :meth:`SampledBatches.write`.
 
     They are those of :class:`torch_gsample.loader.NeighborLoader`, with the
@@ -44,6 +45,8 @@ class SampledParquetLoader(DataLoader):
             batches: the remaining ones are dropped.
         transform (Callable, optional): Changes a batch after it was read.
         sampler (Iterable[int], optional): The order of batches.
+        seed (int, optional): The seed of a shuffled order, which then is a
+            function of (seed, epoch); needed with ``world_size``.
         **options (optional): Of :class:`torch.utils.data.DataLoader`:
             ``shuffle`` (the order of batches), ``num_workers``, ...
 
@@ -66,6 +69,7 @@ class SampledParquetLoader(DataLoader):
         drop_last: bool = False,
         transform: Callable[[Any], Any] | None = None,
         sampler: Iterable[int] | None = None,
+        seed: int | None = None,
         **options: Unpack[WorkerOptions],
     ):
         op = 'SampledParquetLoader'
@@ -74,12 +78,23 @@ class SampledParquetLoader(DataLoader):
             raise ValueError(
                 f"{op}: 'rank' must be in [0, {world_size}) (got {rank})"
             )
-        batches = SampledBatchFiles(path, transform)
-        last = len(batches)
-        if drop_last:
-            last -= last % world_size
-        batches.files = batches.files[rank:last:world_size]
-        super().__init__(batches, batch_size=None, sampler=sampler, **options)
+        kwargs: dict[str, Any] = {**options, 'sampler': sampler, 'prefetch': 0}
+        if world_size > 1:
+            kwargs.update(rank=rank, world_size=world_size)
+        if seed is None and not options.get('shuffle') and sampler is None:
+            seed = 0  # nothing is drawn
+        self._init_epochs(seed, kwargs)
+        self._files = SampledBatchFiles(path, transform)
+        self.sample = self._files.facts  # for states
+        super().__init__(
+            range(len(self._files)),  # type: ignore[arg-type]
+            collate_fn=self.collate_fn,
+            drop_last=drop_last,
+            **kwargs,
+        )
+
+    def _make_sample(self, index: list[int]) -> Data | HeteroData:
+        return self._files[index[0]]
 
 
 class SampledBatchFiles(Dataset):
@@ -112,6 +127,7 @@ class SampledBatchFiles(Dataset):
                 f"'SampledBatches.write' wrote, with a file for each batch "
                 f'(got {path!r})'
             )
+        self.facts = self._checked(0, _facts)
         wanted = self._checked(0, _num_batches)
         if (len(found), max(found)) != (wanted, wanted - 1):
             raise ValueError(

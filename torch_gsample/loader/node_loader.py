@@ -1,0 +1,158 @@
+"""PyG's ``NodeLoader`` and ``LinkLoader``, with numbered batches."""
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor
+from torch_geometric.loader import LinkLoader as PyGLinkLoader
+from torch_geometric.sampler import BaseSampler
+from typing_extensions import Unpack
+
+from torch_gsample.graph_input import GraphData
+from torch_gsample.loader.adjacency import with_edge_index
+from torch_gsample.loader.base import KeyedLoader, NodeBatches
+from torch_gsample.loader.options import SamplerLoaderOptions
+from torch_gsample.loader.seeds import link_seeds
+from torch_gsample.options import checked_names
+from torch_gsample.samplers.base import KeyedSampler
+from torch_gsample.samplers.link.sampling import check_given
+
+
+class NodeLoader(NodeBatches):
+    """PyG's ``NodeLoader`` for any graph sampler.
+
+    With one of this package a batch is a function of (seed, epoch, batch).
+    PyG's Lightning data modules use it under :func:`.patch_pyg`.
+
+    Args:
+        data (Data or HeteroData or (FeatureStore, GraphStore)): The graph.
+        node_sampler (BaseSampler): The graph sampler.
+        input_nodes (torch.Tensor or str or Tuple, optional): The seeds.
+        input_time (torch.Tensor, optional): Their times.
+        transform (Callable, optional): What to do with a batch.
+        transform_sampler_output (Callable, optional): What to do with a
+            sample.
+        filter_per_worker (bool, optional): Whether workers join the features.
+        custom_cls (Any, optional): As in PyG.
+        input_id (torch.Tensor, optional): Ids of the seeds.
+        **options (optional): As of :class:`NeighborLoader`; ``sampler`` is
+            one of indices.
+
+    Raises:
+        ValueError: If arguments contradict each other.
+
+    Example:
+        >>> import torch
+        >>> from torch_geometric.data import Data
+        >>> from torch_gsample import NeighborSampler
+        >>> edge_index = torch.tensor([[1, 2, 2], [0, 0, 1]])
+        >>> data = Data(edge_index=edge_index, num_nodes=3)
+        >>> sampler = NeighborSampler(data, [2], seed=0)
+        >>> loader = NodeLoader(data, sampler, batch_size=2)
+        >>> [batch.batch_size for batch in loader]
+        [2, 1]
+    """
+
+    @checked_names
+    def __init__(
+        self,
+        data: GraphData,
+        node_sampler: BaseSampler,
+        input_nodes: Any = None,
+        input_time: Tensor | None = None,
+        transform: Callable[..., Any] | None = None,
+        transform_sampler_output: Callable[..., Any] | None = None,
+        filter_per_worker: bool | None = None,
+        custom_cls: Any = None,
+        input_id: Tensor | None = None,
+        **options: Unpack[SamplerLoaderOptions],
+    ):
+        kwargs: dict[str, Any] = {
+            **options,
+            'input_time': input_time,
+            'transform': transform,
+            'transform_sampler_output': transform_sampler_output,
+            'filter_per_worker': filter_per_worker,
+            'custom_cls': custom_cls,
+            'input_id': input_id,
+        }
+        self._init_nodes(data, node_sampler, input_nodes, kwargs)
+
+
+class LinkBatches(KeyedLoader, PyGLinkLoader):
+    """Loads batches of seed edges."""
+
+    def _init_links(
+        self,
+        data: Any,
+        sampler: BaseSampler,
+        seeds: tuple[Any, Any, Any],
+        kwargs: dict[str, Any],
+    ) -> None:
+        name = type(self).__name__
+        data = with_edge_index(data)
+        link_seeds(name, data, sampler, *seeds, kwargs.get('input_id'))
+        self._init_keyed(data, sampler, kwargs)
+        _, self.edge_label, self.edge_label_time = seeds
+        PyGLinkLoader.__init__(self, data, sampler, *seeds, **kwargs)
+        check_given(name, self.neg_sampling, self.input_data)
+        if isinstance(sampler, KeyedSampler):
+            sampler.prepare_negatives(
+                self.input_data.input_type, self.neg_sampling
+            )
+
+
+class LinkLoader(LinkBatches):
+    """PyG's ``LinkLoader`` for any graph sampler; see :class:`NodeLoader`.
+
+    Args:
+        data (Data or HeteroData or (FeatureStore, GraphStore)): The graph.
+        link_sampler (BaseSampler): The graph sampler.
+        edge_label_index (torch.Tensor or EdgeType or Tuple, optional): The
+            seed edges.
+        edge_label (torch.Tensor, optional): Their labels.
+        edge_label_time (torch.Tensor, optional): Their times.
+        neg_sampling (NegativeSampling, optional): As in PyG.
+        neg_sampling_ratio (float, optional): As in PyG.
+        transform (Callable, optional): What to do with a batch.
+        transform_sampler_output (Callable, optional): What to do with a
+            sample.
+        filter_per_worker (bool, optional): Whether workers join the features.
+        custom_cls (Any, optional): As in PyG.
+        input_id (torch.Tensor, optional): Ids of the seeds.
+        **options (optional): As of :class:`LinkNeighborLoader`; ``sampler``
+            is one of indices.
+
+    Raises:
+        ValueError: If arguments contradict each other.
+    """
+
+    @checked_names
+    def __init__(
+        self,
+        data: GraphData,
+        link_sampler: BaseSampler,
+        edge_label_index: Any = None,
+        edge_label: Any = None,
+        edge_label_time: Any = None,
+        neg_sampling: Any = None,
+        neg_sampling_ratio: float | None = None,
+        transform: Callable[..., Any] | None = None,
+        transform_sampler_output: Callable[..., Any] | None = None,
+        filter_per_worker: bool | None = None,
+        custom_cls: Any = None,
+        input_id: Tensor | None = None,
+        **options: Unpack[SamplerLoaderOptions],
+    ):
+        kwargs: dict[str, Any] = {
+            **options,
+            'neg_sampling': neg_sampling,
+            'neg_sampling_ratio': neg_sampling_ratio,
+            'transform': transform,
+            'transform_sampler_output': transform_sampler_output,
+            'filter_per_worker': filter_per_worker,
+            'custom_cls': custom_cls,
+            'input_id': input_id,
+        }
+        seeds = edge_label_index, edge_label, edge_label_time
+        self._init_links(data, link_sampler, seeds, kwargs)

@@ -43,6 +43,7 @@ from torch_gsample.loader.progress import check_progress, shown
 from torch_gsample.loader.seeds import node_seeds
 from torch_gsample.loader.sharding import integer
 from torch_gsample.loader.static_shapes import StaticShapes
+from torch_gsample.loader.threads import bounded
 from torch_gsample.loader.watch import BatchWatch, Watched, check_process
 from torch_gsample.rng import batch_scope
 from torch_gsample.samplers.arguments import flag
@@ -208,7 +209,9 @@ class KeyedLoader(NumberedLoader):
             return self._iter_prefetched()
         samples = super().__iter__()
         if self.prefetch == 0 or self.filter_per_worker:
-            return self._joined(samples)
+            batches = self._joined(samples)
+            threads = self._num_threads()
+            return batches if threads is None else bounded(batches, threads)
         return self._iter_workers(samples)
 
     def _get_iterator(self) -> Any:
@@ -252,7 +255,9 @@ class KeyedLoader(NumberedLoader):
 
         gpu = self.gpu_batches
         if gpu is None:
-            ahead = prefetched(feed, lambda: batches, most)
+            ahead = prefetched(
+                feed, lambda: batches, most, self._num_threads()
+            )
         else:
             make_batches = gpu.on_stream(lambda: batches)
             ahead = gpu.arrived(prefetched(feed, make_batches, most))
@@ -267,8 +272,14 @@ class KeyedLoader(NumberedLoader):
                 yield batch.pin_memory() if pins_memory(samples) else batch
 
         feed = Feed(samples)
-        ahead = prefetched(feed, make_batches, lambda: self.prefetch)
+        ahead = prefetched(
+            feed, make_batches, lambda: self.prefetch, self._num_threads()
+        )
         return self._transformed(ahead)
+
+    def _num_threads(self) -> int | None:
+        """At most how many threads work on a batch, as the sampler says."""
+        return getattr(self._graph_sampler(), 'num_threads', None)
 
     def _transformed(self, batches: Iterator[Any]) -> Iterator[Any]:
         """Does what the caller's thread does with batches."""

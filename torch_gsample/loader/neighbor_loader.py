@@ -246,12 +246,6 @@ class LinkNeighborLoader(LinkBatches, pyg_loader.LinkNeighborLoader):
                 f"{name}: 'edge_label_time' and 'time_attr' must be given "
                 'together'
             )
-        timed = edge_label_time is not None, time_attr is not None
-        if graph_sampler not in samplers and any(timed) != all(timed):
-            raise ValueError(
-                f"{name}: 'edge_label_time' and 'time_attr' must be given "
-                'together'
-            )
         # Lightning makes the loader again of its attributes.
         self.neighbor_sampler = graph_sampler
         seeds = edge_label_index, edge_label, edge_label_time

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from torch_gsample.loader.look_ahead import Group
+from torch_gsample.loader.threads import bound, keep
 
 _END = object()
 
@@ -92,6 +93,7 @@ def prefetched(
     feed: Feed,
     make_batches: Callable[[], Iterable[Any]],
     ahead: Callable[[], int],
+    num_threads: int | None = None,
 ) -> Iterator[Any]:
     """Yields the batches that ``make_batches()`` makes from ``feed``.
 
@@ -101,11 +103,16 @@ def prefetched(
             ``feed``; called and iterated in the thread.
         ahead (Callable): Returns how many batches to make ahead of the
             caller.
+        num_threads (int, optional): At most this many threads work on a
+            batch.
     """
     results: queue.SimpleQueue = queue.SimpleQueue()
+    is_bound = threading.Event()
 
     def work() -> None:
         try:
+            bound(num_threads)
+            is_bound.set()
             for batch in make_batches():
                 results.put(batch)
             results.put(_END)
@@ -125,6 +132,9 @@ def prefetched(
     )
     _running[thread] = feed
     thread.start()
+    if num_threads is not None:
+        is_bound.wait()
+        keep()
     try:
         while (batch := results.get()) is not _END:
             if isinstance(batch, _Failure):

@@ -100,7 +100,8 @@ class NeighborSampler(GraphSampler):
             sampler; int32 takes half the memory and bandwidth. If not given,
             int32 for edge lists where it suffices.
         num_threads (int, optional): At most this many threads; if not given,
-            as many as torch uses.
+            as many as torch uses. It bounds all that our loaders do for a
+            batch.
         order (str, optional): Order of a node's sampled edges: ``'slot'``, in
             which they were drawn, or ``'random'``, as aggregations need it
             that depend on the order (an LSTM); see ``docs/randomness.md``.

@@ -32,11 +32,13 @@ class NodeSet {
   int64_t next_column;             // the number of the first of the next hop
   std::vector<int64_t> hop_nodes;  // columns of each hop
 
-  // For another call, which will add about `expected` nodes.
-  void begin_call(int64_t num_nodes, bool by_tree, int64_t expected) {
+  // For another call, which will add about `expected` nodes, each in a tree if
+  // there are any.
+  void begin_call(int64_t num_nodes, int64_t num_trees, int64_t expected) {
     num_nodes_ = num_nodes;
-    by_tree_ = by_tree;
-    dense_ = !by_tree && prefers_dense(num_nodes, expected);
+    by_tree_ = num_trees > 0;
+    dense_ = !by_tree_ && prefers_dense(num_nodes, expected);
+    narrow_ = num_nodes <= UINT32_MAX / std::max<int64_t>(num_trees, 1);
     hop_nodes.clear();
   }
 
@@ -120,11 +122,19 @@ class NodeSet {
   }
 
  private:
-  static constexpr int64_t kPrefetch = 16;  // table accesses in flight
+  // Table accesses in flight. Further ahead in disjoint trees stand rows of
+  // other trees, for which the hint would be wrong.
+  static constexpr int64_t kPrefetch = 64;
+  static constexpr int64_t kPrefetchInTree = 16;
 
   template <typename function_t>
   void with_table(const function_t& function) {
-    dense_ ? function(dense_table_) : function(hash_table_);
+    if (dense_)
+      function(dense_table_);
+    else if (narrow_)
+      function(narrow_table_);
+    else
+      function(wide_table_);
   }
 
   uint64_t key(uint32_t of_tree, index_t of_node) const {
@@ -160,9 +170,10 @@ class NodeSet {
     index_t* nodes = node.data();
     uint32_t* trees = tree.data();
     uint32_t next = static_cast<uint32_t>(size);
+    constexpr int64_t ahead = in_tree ? kPrefetchInTree : kPrefetch;
     for (int64_t i = begin; i < end; ++i) {
-      if (i + kPrefetch < prefetch_end)
-        table.prefetch(first_key + static_cast<uint64_t>(from[i + kPrefetch]));
+      if (i + ahead < prefetch_end)
+        table.prefetch(first_key + static_cast<uint64_t>(from[i + ahead]));
       const uint32_t found = table.find_or_insert(
           first_key + static_cast<uint64_t>(from[i]), next);
       if (numbered)
@@ -177,13 +188,15 @@ class NodeSet {
 
   int64_t num_nodes_;
   bool by_tree_;
-  bool dense_;  // which of the tables is in use
+  bool dense_;   // which of the tables is in use:
+  bool narrow_;  // keys are below 2^32
   bool open_ = false;
   bool columns_are_old_ = false;
   Buffer<index_t> old_node_;
   Buffer<uint32_t> old_tree_;
   DenseTable dense_table_;
-  HashTable hash_table_;
+  HashTable<uint32_t> narrow_table_;
+  HashTable<uint64_t> wide_table_;
 };
 
 }  // namespace gsample

@@ -88,10 +88,13 @@ class HopSamplerCpu final : public HopSampler<indptr_t, index_t> {
   Status begin() override {
     const int64_t expected = expected_nodes(args_);
     int64_t num_trees = 0;
-    for (int t = 0; t < args_.num_types; ++t) {
-      set(t).begin_call(args_.types[t].num_nodes, options_.disjoint, expected);
-      begin_type(t, num_trees);
+    for (int t = 0; options_.disjoint && t < args_.num_types; ++t)
       num_trees += args_.types[t].num_seeds;
+    int64_t first_tree = 0;
+    for (int t = 0; t < args_.num_types; ++t) {
+      set(t).begin_call(args_.types[t].num_nodes, num_trees, expected);
+      begin_type(t, first_tree);
+      first_tree += args_.types[t].num_seeds;
     }
     for (int r = 0; r < args_.num_relations; ++r)
       edges(r).clear();

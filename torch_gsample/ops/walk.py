@@ -130,6 +130,7 @@ def node2vec_walk(
     is_sorted: bool = False,
     cum_weight: Tensor | None = None,
     num_threads: int = 0,
+    ascending: Tensor | None = None,
 ) -> Walks:
     r"""Walks that remember the node before, as in node2vec.
 
@@ -175,6 +176,9 @@ def node2vec_walk(
             returned for weights of the edges; uniform if not given.
         num_threads (int, optional): At most this many threads; 0 means as
             many as torch uses.
+        ascending (torch.Tensor, optional): ``[num_edges]``, of the dtype of
+            ``indices``: the entries of each column, ascending. Then these are
+            searched, and the walks are those of the unsorted columns.
 
     Returns:
         Walks: Nodes and edges.
@@ -216,6 +220,7 @@ def node2vec_walk(
         is_sorted=is_sorted,
         cum_weight=_weights(op, cum_weight, indptr, indices, device),
         num_threads=num_threads,
+        ascending=_ascending(op, ascending, indices, device),
     )
     return Walks(*out)
 
@@ -351,6 +356,25 @@ def _weights(
     return _check.int64_vector(
         op, 'cum_weight', cum_weight, size, device, or_pinned=True
     )
+
+
+def _ascending(
+    op: str, ascending: Tensor | None, indices: Tensor, device: torch.device
+) -> Tensor | None:
+    if ascending is None:
+        return None
+    ascending = _check.integer_vector(op, 'ascending', ascending, device, True)
+    if ascending.dtype != indices.dtype:
+        raise TypeError(
+            f"{op}: 'ascending' must be of the dtype of 'indices', "
+            f'{indices.dtype} (got {ascending.dtype})'
+        )
+    if ascending.numel() != indices.numel():
+        raise ValueError(
+            f"{op}: 'ascending' must have {indices.numel()} elements, one for "
+            f'each edge (got {ascending.numel()})'
+        )
+    return ascending
 
 
 def _path(op: str, path: Sequence[int], num_relations: int) -> list[int]:

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "buffer.h"
+#include "number_rows.h"
 #include "tables.h"
 
 namespace gsample {
@@ -111,6 +112,19 @@ class NodeSet {
     });
   }
 
+  // Whether several threads may add `num_rows` rows together.
+  bool adds_together(int64_t num_rows) const {
+    return dense_ && num_rows >= RowNumbering<index_t>::kLeastRows &&
+           RowNumbering<index_t>::fits(size, num_rows);
+  }
+  void add_together(const index_t* row,
+                    int64_t num_rows,
+                    uint32_t* number,
+                    int threads) {
+    size = numbering_.run(dense_table_, row, num_rows, size, number,
+                          node.data(), threads);
+  }
+
   // Adds rows and writes their numbers, unless `number` is null.
   void add(const ColumnRows<index_t>& rows, uint32_t* number) {
     with_table([&](auto& table) {
@@ -194,6 +208,7 @@ class NodeSet {
   bool columns_are_old_ = false;
   Buffer<index_t> old_node_;
   Buffer<uint32_t> old_tree_;
+  RowNumbering<index_t> numbering_;
   DenseTable dense_table_;
   HashTable<uint32_t> narrow_table_;
   HashTable<uint64_t> wide_table_;

@@ -74,6 +74,20 @@ class DenseTable {
     return id;
   }
 
+  // Lowers the id of `key`, which may have none yet. Several threads may call
+  // it at a time.
+  void propose(uint64_t key, uint32_t id) {
+    const uint32_t base = base_.get(), wanted = base + id;
+    uint32_t entry = __atomic_load_n(entries_ + key, __ATOMIC_RELAXED);
+    while ((entry < base || entry > wanted) &&
+           !__atomic_compare_exchange_n(entries_ + key, &entry, wanted, true,
+                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
+  }
+  // Of a key that has an id.
+  uint32_t get(uint64_t key) const { return entries_[key] - base_.get(); }
+  void set(uint64_t key, uint32_t id) { entries_[key] = base_.get() + id; }
+
  private:
   uint32_t* entries_ = nullptr;
   uint64_t size_ = 0;

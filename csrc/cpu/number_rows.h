@@ -7,8 +7,9 @@
 //   number   these get the next numbers, block by block in order;
 //   resolve  the others take the number of their first occurrence.
 //
-// It costs about twice the work of one thread, which overlaps with selection:
-// so it pays for kLeastThreads or more.
+// With W the time of a hop on one thread, of which R relabels, T threads take
+// max(R, W / T) where one at a time relabels, and (W + R) / T where all do. W is
+// 3 R to 4 R, so it pays from five threads on.
 #pragma once
 
 #include <stdint.h>
@@ -25,7 +26,7 @@ namespace gsample {
 template <typename index_t>
 class RowNumbering {
  public:
-  static constexpr int kLeastThreads = 4;
+  static constexpr int kLeastThreads = 6;
   static constexpr int64_t kLeastRows = 65536;  // below, regions cost more
 
   // Positions stand above the ids of a call until they are numbers.

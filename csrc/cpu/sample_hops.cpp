@@ -7,7 +7,7 @@
 //            threads;
 //   relabel  numbers of the rows by first occurrence, chunk by chunk in order,
 //            by one thread a node type at a time, while the other threads
-//            select; or afterwards by all of four or more, see number_rows.h.
+//            select; or afterwards by all of six or more, see number_rows.h.
 //
 // Hops are separated, because what a hop numbers says which columns the next
 // one has. Nothing depends on the number of threads: draws are counter-based

@@ -8,8 +8,8 @@
 //   resolve  the others take the number of their first occurrence.
 //
 // With W the time of a hop on one thread, of which R relabels, T threads take
-// max(R, W / T) where one at a time relabels, and (W + R) / T where all do. W is
-// 3 R to 4 R, so it pays from five threads on.
+// max(R, W / T) where one at a time relabels, and (W + R) / T where all do. W
+// is 3 R to 4 R, so it pays from five threads on.
 #pragma once
 
 #include <stdint.h>

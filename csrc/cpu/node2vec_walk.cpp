@@ -309,17 +309,16 @@ class Node2vecGroup {
 
   // After so many rejections: draws among all neighbours by their masses.
   bool move_exactly(Walker* w, WalkWatch* watch) {
-    const bool sorts = args_.ascending == nullptr;
-    const index_t* entries = sorts ? graph_.indices : args_.ascending;
-    const index_t* near = entries + w->from_begin;
-    const index_t* near_end = entries + w->from_end;
     std::vector<index_t> sorted;
-    if (sorts) {
-      sorted.assign(near, near_end);
+    if (args_.ascending == nullptr) {
+      sorted.assign(graph_.indices + w->from_begin,
+                    graph_.indices + w->from_end);
       std::sort(sorted.begin(), sorted.end());
-      near = sorted.data();
-      near_end = near + sorted.size();
     }
+    const index_t* near = args_.ascending == nullptr
+                              ? sorted.data()
+                              : args_.ascending + w->from_begin;
+    const index_t* near_end = near + (w->from_end - w->from_begin);
     const CumulativeWeights weights = graph_.weights(w->begin, w->end);
     const auto mass = [&](uint64_t i) -> Mass {
       const index_t node = graph_.indices[w->begin + i];

@@ -3,13 +3,17 @@
 Peers are measured when they can be imported: pyg-lib, DGL and torch-sparse.
 
     python benchmark/neighbor.py --graphs small --modes uniform,weighted
+    python benchmark/neighbor.py --graphs rmat,hub --fanouts 25,10
+    python benchmark/neighbor.py --batch-size 1 --index-dtype int64
     python benchmark/neighbor.py --markdown results.md
 """
 
 import argparse
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 import torch
 from harness import (
@@ -24,28 +28,42 @@ from harness import (
 from torch import Tensor
 
 from torch_gsample import CSC, Graph, ops
-from torch_gsample.datasets import DebianPackages, power_law
+from torch_gsample.datasets import DebianPackages, power_law, rmat
 from torch_gsample.rng import make_key
 
 #: (nodes, edges, largest degree, exponent): after ogbn-products, LiveJournal
-#: and ogbn-arxiv.
+#: and ogbn-arxiv; in 'hub' one node has a tenth of all edges.
 GRAPHS = {
     'large': (2_449_029, 124_000_000, 17_500, 1.5),
     'medium': (4_850_000, 69_000_000, 14_000, 1.3),
     'small': (169_000, 1_200_000, 13_000, 1.2),
+    'hub': (2_449_029, 20_000_000, 2_000_000, 1.5),
     'tiny': (2_000, 20_000, 300, 1.5),
 }
+#: (scale, edges) of R-MAT graphs: of 16.8 M nodes 5.9 M have neighbours.
+RMAT = {'rmat': (24, 128_000_000)}
+DTYPES = {'int32': torch.int32, 'int64': torch.int64}
 FANOUTS = [15, 10, 5]
 MODES = ('uniform', 'weighted', 'disjoint', 'hetero')
 
 Sampler = Callable[[int], object]
 
 
-def load_graph(name: str) -> CSC:
+def load_graph(name: str, index_dtype: torch.dtype | None = None) -> CSC:
+    if name in RMAT:
+        return rmat(*RMAT[name], index_dtype=index_dtype)
     if name in GRAPHS:
         nodes, edges, max_degree, exponent = GRAPHS[name]
-        return power_law(nodes, edges, max_degree, exponent=exponent)
-    return load_npz(name)
+        graph = power_law(nodes, edges, max_degree, exponent=exponent)
+    else:
+        graph = load_npz(name)
+    if index_dtype in (None, graph.indices.dtype):
+        return graph
+    return replace(
+        graph,
+        indptr=graph.indptr.to(index_dtype),
+        indices=graph.indices.to(index_dtype),
+    )
 
 
 def load_npz(path: str) -> CSC:
@@ -70,7 +88,11 @@ def load_npz(path: str) -> CSC:
 
 
 def our_sampler(
-    graph: CSC, batches: list[Tensor], mode: str, weight: Tensor | None
+    graph: CSC,
+    batches: list[Tensor],
+    fanouts: list[int],
+    mode: str,
+    weight: Tensor | None,
 ) -> Sampler:
     known = Graph.from_csc(graph)
     if weight is not None:
@@ -81,7 +103,7 @@ def our_sampler(
         return ops.sample_neighbors(
             known,
             batches[i % len(batches)],
-            FANOUTS,
+            fanouts,
             make_key(0, 0, i),
             sampling=sampling,
         )
@@ -90,35 +112,69 @@ def our_sampler(
 
 
 def peer_samplers(
-    graph: CSC, batches: list[Tensor], mode: str, weight: Tensor | None
+    graph: CSC,
+    batches: list[Tensor],
+    fanouts: list[int],
+    mode: str,
+    weight: Tensor | None,
 ) -> dict[str, Sampler]:
-    """Returns the peers that can sample this way, on int64 graphs."""
-    indptr, indices = graph.indptr.long(), graph.indices.long()
+    """Returns the peers that can sample this way, with ids of both dtypes."""
     peers: dict[str, Sampler] = {}
-    pyg = pyg_lib_operators()
-    if pyg is not None:
-        peers['pyg-lib'] = lambda i: pyg.neighbor_sample(
-            indptr,
-            indices,
-            batches[i % len(batches)],
-            FANOUTS,
-            edge_weight=weight,
-            csc=True,
-            disjoint=mode == 'disjoint',
-        )
-    dgl = dgl_module()
-    if dgl is not None and mode != 'disjoint':
-        none = torch.empty(0, dtype=torch.int64)
-        g = dgl.graph(('csc', (indptr, indices, none))).formats('csc')
-        prob = None
-        if weight is not None:
-            g.edata['w'] = weight
-            prob = 'w'
-        sampler = dgl.dataloading.NeighborSampler(FANOUTS[::-1], prob=prob)
-        peers['DGL'] = lambda i: sampler.sample_blocks(
-            g, batches[i % len(batches)]
-        )
+    for name, dtype in DTYPES.items():
+        if pyg_lib_operators() is not None:
+            peers[f'pyg-lib {name}'] = pyg_sampler(
+                graph.indptr.to(dtype),
+                graph.indices.to(dtype),
+                [batch.to(dtype) for batch in batches],
+                fanouts,
+                edge_weight=weight,
+                disjoint=mode == 'disjoint',
+            )
+        if dgl_module() is not None and mode != 'disjoint':
+            peers[f'DGL {name}'] = dgl_sampler(
+                graph.indptr.to(dtype),
+                graph.indices.to(dtype),
+                [batch.to(dtype) for batch in batches],
+                fanouts,
+                weight,
+            )
     return peers
+
+
+def pyg_sampler(
+    indptr: Tensor,
+    indices: Tensor,
+    batches: list[Tensor],
+    fanouts: list[int],
+    **options: Any,
+) -> Sampler:
+    sample = pyg_lib_operators().neighbor_sample
+
+    def call(i: int) -> object:
+        seeds = batches[i % len(batches)]
+        return sample(indptr, indices, seeds, fanouts, csc=True, **options)
+
+    return call
+
+
+def dgl_sampler(
+    indptr: Tensor,
+    indices: Tensor,
+    batches: list[Tensor],
+    fanouts: list[int],
+    weight: Tensor | None,
+) -> Sampler:
+    dgl = dgl_module()
+    none = torch.empty(0, dtype=indices.dtype)
+    g = dgl.graph(
+        ('csc', (indptr, indices, none)), idtype=indices.dtype
+    ).formats('csc')
+    if weight is not None:
+        g.edata['w'] = weight
+    sampler = dgl.dataloading.NeighborSampler(
+        fanouts[::-1], prob=None if weight is None else 'w'
+    )
+    return lambda i: sampler.sample_blocks(g, batches[i % len(batches)])
 
 
 def read_bound(graph: CSC, sample: ops.Sample) -> tuple[float, float]:
@@ -143,19 +199,24 @@ def read_bound(graph: CSC, sample: ops.Sample) -> tuple[float, float]:
 def run_homogeneous(
     report: Report, name: str, modes: list[str], args: argparse.Namespace
 ) -> None:
-    graph = load_graph(name)
-    if name not in GRAPHS:
+    graph = load_graph(name, DTYPES[args.index_dtype])
+    if name not in (*GRAPHS, *RMAT):
         name = Path(name).resolve().parent.name
-    batches = seed_batches(graph.num_cols, args.batch_size, args.rounds)
+    # Seeds have neighbours: in an R-MAT graph most nodes have none.
+    nodes = graph.degree().nonzero().view(-1)
+    batches = [
+        nodes[batch]
+        for batch in seed_batches(len(nodes), args.batch_size, args.rounds)
+    ]
     bounds = None
     for mode in modes:
         weight = None
         if mode == 'weighted':
             generator = torch.Generator().manual_seed(1)
             weight = torch.rand(graph.num_edges, generator=generator)
-        ours = our_sampler(graph, batches, mode, weight)
-        candidates = {'ours': ours}
-        candidates.update(peer_samplers(graph, batches, mode, weight))
+        task = graph, batches, args.fanouts, mode, weight
+        ours = our_sampler(*task)
+        candidates = {'ours': ours, **peer_samplers(*task)}
         for threads in args.threads:
             torch.set_num_threads(threads)
             sample = ours(0)
@@ -179,7 +240,7 @@ def run_hetero(report: Report, args: argparse.Namespace) -> None:
     from torch_gsample import NeighborSampler
 
     data = T.ToUndirected()(DebianPackages()[0])
-    fanouts = FANOUTS
+    fanouts = args.fanouts
     sampler = NeighborSampler(data, fanouts, seed=0)
     num_nodes = data['package'].num_nodes
     batches = seed_batches(num_nodes, args.batch_size, args.rounds)
@@ -244,7 +305,14 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         '--graphs',
         default='large,medium,small',
-        help=f'of {", ".join(GRAPHS)}, or the path of an npz file',
+        help=f'of {", ".join((*GRAPHS, *RMAT))}, or the path of an npz file',
+    )
+    parser.add_argument('--fanouts', default=','.join(map(str, FANOUTS)))
+    parser.add_argument(
+        '--index-dtype',
+        default='int32',
+        choices=DTYPES,
+        help='of our graph; peers are measured with both',
     )
     parser.add_argument('--modes', default=','.join(MODES))
     parser.add_argument('--threads', default='1,2')
@@ -254,14 +322,15 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument('--markdown', type=Path, help='write the table there')
     args = parser.parse_args()
     args.threads = [int(t) for t in args.threads.split(',')]
+    args.fanouts = [int(k) for k in args.fanouts.split(',')]
     return args
 
 
 def main() -> None:
     args = parse_arguments()
     report = Report(
-        f'Neighbour sampling, {args.batch_size} seeds, fan-outs {FANOUTS}: '
-        f'{machine()}',
+        f'Neighbour sampling, {args.batch_size} seeds, fan-outs '
+        f'{args.fanouts}, ours with {args.index_dtype}: {machine()}',
         ['graph', 'mode', 'threads', 'ours ms', 'M edges/s']
         + ['share of read bound', 'peers ms', 'speed-up'],
     )

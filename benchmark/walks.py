@@ -1,7 +1,8 @@
 """How fast are random walks, beside the other walkers installed here?
 
 Peers are measured when they can be imported: pyg-lib, torch-cluster and DGL.
-The columns of the graphs are sorted, for all of them.
+The columns of the graphs are sorted, for all of them, or with ``--unsorted``
+left as they are for ours: then without a sorted copy of them, and with it.
 
     python benchmark/walks.py --graphs small --modes uniform
     python benchmark/walks.py --markdown results.md
@@ -10,6 +11,7 @@ The columns of the graphs are sorted, for all of them.
 import argparse
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 from harness import (
@@ -20,11 +22,11 @@ from harness import (
     pyg_lib_operators,
     random_read_seconds,
 )
-from neighbor import GRAPHS
+from neighbor import GRAPHS, RMAT
 from torch import Tensor
 
 from torch_gsample import CSC, ops
-from torch_gsample.datasets import power_law
+from torch_gsample.datasets import power_law, rmat
 from torch_gsample.rng import make_key
 
 MODES = ('uniform', 'node2vec')
@@ -33,25 +35,45 @@ P, Q = 2.0, 0.5
 Walk = Callable[[int], object]
 
 
-def load_graph(name: str) -> CSC:
-    """A graph whose columns ascend: transposed twice, stably."""
-    nodes, edges, max_degree, exponent = GRAPHS[name]
-    graph = power_law(nodes, edges, max_degree, exponent=exponent)
-    for _ in range(2):
-        col = graph.col().to(graph.indices.dtype)
-        graph = CSC.from_coo(col, graph.indices, nodes, nodes)
-    for tensor in (graph.indptr, graph.indices):
+def load_graph(name: str, unsorted: bool) -> CSC:
+    """A graph whose columns ascend, unless they are left unsorted."""
+    if name in RMAT:
+        graph = rmat(*RMAT[name])
+    else:
+        nodes, edges, max_degree, exponent = GRAPHS[name]
+        graph = power_law(nodes, edges, max_degree, exponent=exponent)
+    indices = graph.indices if unsorted else ascending(graph)
+    for tensor in (graph.indptr, indices):
         torch.ops.gsample.advise_huge_pages(tensor)
-    return CSC(graph.indptr, graph.indices, nodes)
+    return CSC(graph.indptr, indices, graph.num_rows)
 
 
-def our_walk(graph: CSC, seeds: Tensor, length: int, mode: str) -> Walk:
+def ascending(graph: CSC) -> Tensor:
+    """The entries of each column in ascending order: transposed twice."""
+    return graph.transpose().transpose().indices
+
+
+def our_walks(
+    graph: CSC, seeds: Tensor, length: int, mode: str, unsorted: bool
+) -> dict[str, Walk]:
+    """Returns our walk, on unsorted columns also that with a sorted copy."""
     args = (graph.indptr, graph.indices, seeds, length)
     if mode == 'uniform':
-        return lambda i: ops.random_walk(*args, key=make_key(0, 0, i))
-    return lambda i: ops.node2vec_walk(
-        *args, P, Q, key=make_key(0, 0, i), is_sorted=True
-    )
+        return {
+            'ours': lambda i: ops.random_walk(*args, key=make_key(0, 0, i))
+        }
+
+    def walk(**options: Any) -> Walk:
+        return lambda i: ops.node2vec_walk(
+            *args, P, Q, key=make_key(0, 0, i), **options
+        )
+
+    if not unsorted:
+        return {'ours': walk(is_sorted=True)}
+    return {
+        'ours': walk(ascending=ascending(graph)),
+        'ours without a copy': walk(),
+    }
 
 
 def peer_walks(
@@ -90,7 +112,7 @@ def peer_walks(
 
 
 def run(report: Report, name: str, args: argparse.Namespace) -> None:
-    graph = load_graph(name)
+    graph = load_graph(name, args.unsorted)
     generator = torch.Generator().manual_seed(12)
     seeds = torch.randint(
         graph.num_cols, (args.num_walks,), generator=generator
@@ -100,8 +122,11 @@ def run(report: Report, name: str, args: argparse.Namespace) -> None:
         graph.num_cols, graph.indptr.dtype
     ) + random_read_seconds(graph.num_edges, graph.indices.dtype)
     for mode in args.modes.split(','):
-        candidates = {'ours': our_walk(graph, seeds, args.length, mode)}
-        candidates.update(peer_walks(graph, seeds, args.length, mode))
+        task = graph, seeds, args.length, mode
+        candidates = {
+            **our_walks(*task, args.unsorted),
+            **peer_walks(*task),
+        }
         for threads in args.threads:
             torch.set_num_threads(threads)
             timings = compare(candidates, args.rounds)
@@ -126,6 +151,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--graphs', default='large,medium,small')
     parser.add_argument('--modes', default=','.join(MODES))
+    parser.add_argument('--unsorted', action='store_true')
     parser.add_argument('--threads', default='1,2')
     parser.add_argument('--num-walks', type=int, default=10_000)
     parser.add_argument('--length', type=int, default=80)

@@ -100,6 +100,7 @@ def node2vec_walk(
     is_sorted=False,
     cum_weight=None,
     num_threads=0,
+    ascending=None,
 ):
     stream, law = stream_key(key[0], call_id, WALK), second_order(p, q)
     nodes, edges = [], []

@@ -78,6 +78,17 @@ def test_sorted_edges_are_not_permuted():
         from_pairs([(0, 1), (0, 0)], is_sorted=True)
 
 
+@pytest.mark.parametrize('wrong', [None, 0, 1_500_000, 2_999_999])
+def test_ids_that_are_positions_are_dropped(wrong):
+    """Ids are compared part by part: a difference may be in any of them."""
+    ids = torch.arange(3_000_000)
+    if wrong is not None:
+        ids[wrong] = 7
+    csc = CSC(torch.tensor([0, 0]), ids, 1, edge_id=ids).drop_identity()
+    assert csc.edge_id is (None if wrong is None else ids)
+    assert csc.drop_identity() is csc
+
+
 def test_compressed_columns_are_shared():
     indptr, indices = torch.tensor([0, 1, 2]), torch.tensor([1, 0])
     csc = CSC.from_compressed(indptr, indices, 2, 2)

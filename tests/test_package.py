@@ -67,7 +67,7 @@ LAYERS = {
     'list_cache': {'_library', 'ops', 'placement'},
     'sparse_sample': {
         *('_axes', '_deprecated', 'adjacency', 'csc', 'list_cache', 'ops'),
-        *('placement', 'rng', 'sparse_sample'),
+        *('placement', 'rng', 'snapshot', 'sparse_sample'),
     },
     'algorithms': {'algorithms', 'ops', 'rng', 'sparse_sample'},
     'samplers': {

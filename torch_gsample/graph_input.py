@@ -155,7 +155,7 @@ def _make_graph(
             index_dtype=index_dtype,
             name=_name(edge_type),
         )
-        columns.append(csc)
+        columns.append(csc.drop_identity())
     return Graph(*parts, tuple(columns))
 
 

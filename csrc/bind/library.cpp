@@ -130,7 +130,8 @@ STABLE_TORCH_LIBRARY(gsample, m) {
   m.def(
       "node2vec_walk(Tensor indptr, Tensor indices, Tensor seeds, int length, "
       "float p, float q, Tensor key, SymInt call_id=0, *, "
-      "bool is_sorted=False, Tensor? cum_weight=None, int num_threads=0) -> "
+      "bool is_sorted=False, Tensor? cum_weight=None, int num_threads=0, "
+      "Tensor? ascending=None) -> "
       "(Tensor nodes, Tensor edges)");
   m.def(
       "metapath_walk(Tensor[] indptr, Tensor[] indices, int[] path, "

@@ -96,9 +96,11 @@ Walks node2vec_walk_op(Tensor indptr,
                        int64_t call_id,
                        bool is_sorted,
                        std::optional<Tensor> cum_weight,
-                       int64_t num_threads) {
+                       int64_t num_threads,
+                       std::optional<Tensor> ascending) {
   const char* op = "node2vec_walk";
   check_matrix(op, indptr, indices);
+  const auto entries = ascending_entries(op, indices, is_sorted, ascending);
   Walks out = empty_walks(op, seeds, length, indptr.numel() - 1);
   dispatch_graph(
       op, indptr.scalar_type(), indices.scalar_type(),
@@ -109,8 +111,9 @@ Walks node2vec_walk_op(Tensor indptr,
             walk_graph<indptr_t, index_t>(op, indptr, indices, cum_weight);
         WalkFault fault{};
         const Status status = node2vec_walk<indptr_t, index_t>(
-            {graph, is_sorted, seeds.const_data_ptr<int64_t>(), seeds.numel(),
-             length, read_stream(op, key, call_id, kWalk), check_law(op, p, q),
+            {graph, entries ? entries->const_data_ptr<index_t>() : nullptr,
+             seeds.const_data_ptr<int64_t>(), seeds.numel(), length,
+             read_stream(op, key, call_id, kWalk), check_law(op, p, q),
              threads_of(num_threads)},
             std::get<0>(out).mutable_data_ptr<int64_t>(),
             std::get<1>(out).mutable_data_ptr<int64_t>(), &fault);

@@ -44,6 +44,20 @@ WalkGraph<indptr_t, index_t> walk_graph(
           num_cols, num_edges};
 }
 
+// The entries of each column in ascending order, if somebody sorted them. They
+// are only compared: wrong ones change walks, and are no danger.
+inline std::optional<Tensor> ascending_entries(
+    const char* op,
+    const Tensor& indices,
+    bool is_sorted,
+    const std::optional<Tensor>& ascending) {
+  if (ascending) {
+    check_vector(op, "ascending", *ascending, indices.scalar_type());
+    check_size(op, "ascending", *ascending, indices.numel());
+  }
+  return is_sorted ? indices : ascending;
+}
+
 // Returns the number of columns of the first step's graph.
 inline int64_t check_path(const char* op,
                           const std::vector<Tensor>& indptr,

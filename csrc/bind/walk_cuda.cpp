@@ -114,9 +114,11 @@ Walks node2vec_walk_cuda(Tensor indptr,
                          int64_t call_id,
                          bool is_sorted,
                          std::optional<Tensor> cum_weight,
-                         int64_t) {
+                         int64_t,
+                         std::optional<Tensor> ascending) {
   const char* op = "node2vec_walk";
   check_matrix(op, indptr, indices);
+  const auto entries = ascending_entries(op, indices, is_sorted, ascending);
   const DeviceScope scope(op, seeds);
   const Walks out = empty_walks(op, seeds, length);
   return dispatch_graph(op, indptr.scalar_type(), indices.scalar_type(),
@@ -126,7 +128,9 @@ Walks node2vec_walk_cuda(Tensor indptr,
                           Node2vecCuda<indptr_t, index_t> args{};
                           args.graph = readable_graph<indptr_t, index_t>(
                               op, indptr, indices, cum_weight, seeds);
-                          args.is_sorted = is_sorted;
+                          if (entries)
+                            args.ascending =
+                                readable<index_t>(op, *entries, seeds, "seeds");
                           args.length = length;
                           args.stream = read_stream(op, key, call_id, kWalk);
                           args.law = check_law(op, p, q);

@@ -27,11 +27,13 @@ class ColumnCounter {
         options_(options),
         fanout_(relation.fanouts[hop]) {}
 
-  // Where the columns of `node` [n] start and how long they are. A plain loop,
-  // so that its cache misses overlap. False when a column is no range of edges.
+  // Where the columns of `node` [n] start and how long they are. False when a
+  // column is no range of edges.
   bool find(const index_t* node, int64_t n, indptr_t* start, indptr_t* length) {
     bool bad = false;
     for (int64_t i = 0; i < n; ++i) {
+      __builtin_prefetch(relation_.indptr +
+                         node[std::min(i + kPrefetch, n - 1)]);
       const indptr_t first = relation_.indptr[node[i]];
       const indptr_t last = relation_.indptr[node[i] + 1];
       bad |= first < 0 || first > last || last > relation_.num_edges;
@@ -82,6 +84,8 @@ class ColumnCounter {
   }
 
  private:
+  static constexpr int64_t kPrefetch = 32;  // columns whose reads are in flight
+
   void keep_last(indptr_t* start, indptr_t* length) const {
     if (fanout_ < 0 || *length <= fanout_)
       return;

@@ -36,9 +36,9 @@ Status induce_subgraph(const InduceArgs<indptr_t, index_t>& args,
   const auto key = [&](uint64_t tree, int64_t node) {
     return tree * static_cast<uint64_t>(args.num_rows) + node;
   };
-  static thread_local HashTable caller_rows;
+  static thread_local HashTable<uint64_t> caller_rows;
   static thread_local PairFilter caller_filter;
-  HashTable& rows = caller_rows;  // of the caller, for all threads
+  HashTable<uint64_t>& rows = caller_rows;  // of the caller, for all threads
   PairFilter& filter = caller_filter;
   rows.begin_call(0);
   rows.reserve(0, num_rows);

@@ -232,7 +232,7 @@ class Node2vecGroup {
       if (verdict_[lane] != Verdict::kSearch)
         continue;
       const Walker& w = walker_[lane];
-      if (!args_.is_sorted) {
+      if (args_.ascending == nullptr) {
         settle(lane, is_among(graph_.indices + w.from_begin,
                               graph_.indices + w.from_end,
                               static_cast<index_t>(candidate_[lane])));
@@ -244,7 +244,7 @@ class Node2vecGroup {
       s.place =
           std::min(s.low + static_cast<int64_t>(candidate_[lane] * s.density),
                    s.high - 1);
-      prefetch_item(graph_.indices, s.place);
+      prefetch_item(args_.ascending, s.place);
     }
     return count;
   }
@@ -253,7 +253,7 @@ class Node2vecGroup {
   void aim(Search* s) {
     const double size = static_cast<double>(s->high - s->low);
     const double ahead = (static_cast<double>(candidate_[s->lane]) -
-                          static_cast<double>(graph_.indices[s->place])) *
+                          static_cast<double>(args_.ascending[s->place])) *
                          s->density;
     go(s,
        s->place + static_cast<int64_t>(std::min(std::max(ahead, -size), size)));
@@ -261,7 +261,7 @@ class Node2vecGroup {
 
   void go(Search* s, int64_t place) const {
     s->place = std::max(s->low, std::min(place, s->high - 1) & -kLine);
-    prefetch_item(graph_.indices, s->place);
+    prefetch_item(args_.ascending, s->place);
   }
 
   // Looks at one line of each search. Returns how many go on.
@@ -271,8 +271,8 @@ class Node2vecGroup {
       Search s = search_[i];
       const index_t node = static_cast<index_t>(candidate_[s.lane]);
       const int64_t end = std::min((s.place & -kLine) + kLine, s.high);
-      const bool before = s.place == s.low || graph_.indices[s.place] <= node;
-      const bool behind = end == s.high || graph_.indices[end - 1] >= node;
+      const bool before = s.place == s.low || args_.ascending[s.place] <= node;
+      const bool behind = end == s.high || args_.ascending[end - 1] >= node;
       if (before & behind) {
         settle(s.lane, is_in(s.place, end, node));
         continue;
@@ -290,7 +290,7 @@ class Node2vecGroup {
   bool is_in(int64_t begin, int64_t end, index_t node) const {
     bool found = false;
     for (int64_t j = begin; j < end; ++j)
-      found |= graph_.indices[j] == node;
+      found |= args_.ascending[j] == node;
     return found;
   }
 
@@ -309,15 +309,16 @@ class Node2vecGroup {
 
   // After so many rejections: draws among all neighbours by their masses.
   bool move_exactly(Walker* w, WalkWatch* watch) {
-    const index_t* near = graph_.indices + w->from_begin;
-    const index_t* near_end = graph_.indices + w->from_end;
-    std::vector<index_t> ascending;
-    if (!args_.is_sorted) {
-      ascending.assign(near, near_end);
-      std::sort(ascending.begin(), ascending.end());
-      near = ascending.data();
-      near_end = near + ascending.size();
+    std::vector<index_t> sorted;
+    if (args_.ascending == nullptr) {
+      sorted.assign(graph_.indices + w->from_begin,
+                    graph_.indices + w->from_end);
+      std::sort(sorted.begin(), sorted.end());
     }
+    const index_t* near = args_.ascending == nullptr
+                              ? sorted.data()
+                              : args_.ascending + w->from_begin;
+    const index_t* near_end = near + (w->from_end - w->from_begin);
     const CumulativeWeights weights = graph_.weights(w->begin, w->end);
     const auto mass = [&](uint64_t i) -> Mass {
       const index_t node = graph_.indices[w->begin + i];

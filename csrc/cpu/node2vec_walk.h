@@ -8,7 +8,8 @@ namespace gsample {
 template <typename indptr_t, typename index_t>
 struct Node2vecArgs {
   WalkGraph<indptr_t, index_t> graph;
-  bool is_sorted;        // whether each column ascends
+  // [num_edges] the entries of each column, ascending; or null
+  const index_t* ascending;
   const int64_t* seeds;  // [num_seeds]
   int64_t num_seeds;
   int64_t length;

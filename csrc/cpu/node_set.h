@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "buffer.h"
+#include "number_rows.h"
 #include "tables.h"
 
 namespace gsample {
@@ -35,11 +36,13 @@ class NodeSet {
   // the number of each that occurred before, which draws by it, or 0.
   std::vector<uint32_t> repeated;
 
-  // For another call, which will add about `expected` nodes.
-  void begin_call(int64_t num_nodes, bool by_tree, int64_t expected) {
+  // For another call, which will add about `expected` nodes, each in a tree if
+  // there are any.
+  void begin_call(int64_t num_nodes, int64_t num_trees, int64_t expected) {
     num_nodes_ = num_nodes;
-    by_tree_ = by_tree;
-    dense_ = !by_tree && prefers_dense(num_nodes, expected);
+    by_tree_ = num_trees > 0;
+    dense_ = !by_tree_ && prefers_dense(num_nodes, expected);
+    narrow_ = num_nodes <= UINT32_MAX / std::max<int64_t>(num_trees, 1);
     hop_nodes.clear();
     repeated.clear();
   }
@@ -118,6 +121,19 @@ class NodeSet {
     });
   }
 
+  // Whether several threads may add `num_rows` rows together.
+  bool adds_together(int64_t num_rows) const {
+    return dense_ && num_rows >= RowNumbering<index_t>::kLeastRows &&
+           RowNumbering<index_t>::fits(size, num_rows);
+  }
+  void add_together(const index_t* row,
+                    int64_t num_rows,
+                    uint32_t* number,
+                    int threads) {
+    size = numbering_.run(dense_table_, row, num_rows, size, number,
+                          node.data(), threads);
+  }
+
   // Adds rows and writes their numbers, unless `number` is null.
   void add(const ColumnRows<index_t>& rows, uint32_t* number) {
     with_table([&](auto& table) {
@@ -129,11 +145,19 @@ class NodeSet {
   }
 
  private:
-  static constexpr int64_t kPrefetch = 16;  // table accesses in flight
+  // Table accesses in flight. Further ahead in disjoint trees stand rows of
+  // other trees, for which the hint would be wrong.
+  static constexpr int64_t kPrefetch = 64;
+  static constexpr int64_t kPrefetchInTree = 16;
 
   template <typename function_t>
   void with_table(const function_t& function) {
-    dense_ ? function(dense_table_) : function(hash_table_);
+    if (dense_)
+      function(dense_table_);
+    else if (narrow_)
+      function(narrow_table_);
+    else
+      function(wide_table_);
   }
 
   uint64_t key(uint32_t of_tree, index_t of_node) const {
@@ -169,9 +193,10 @@ class NodeSet {
     index_t* nodes = node.data();
     uint32_t* trees = tree.data();
     uint32_t next = static_cast<uint32_t>(size);
+    constexpr int64_t ahead = in_tree ? kPrefetchInTree : kPrefetch;
     for (int64_t i = begin; i < end; ++i) {
-      if (i + kPrefetch < prefetch_end)
-        table.prefetch(first_key + static_cast<uint64_t>(from[i + kPrefetch]));
+      if (i + ahead < prefetch_end)
+        table.prefetch(first_key + static_cast<uint64_t>(from[i + ahead]));
       const uint32_t found = table.find_or_insert(
           first_key + static_cast<uint64_t>(from[i]), next);
       if (numbered)
@@ -186,13 +211,16 @@ class NodeSet {
 
   int64_t num_nodes_;
   bool by_tree_;
-  bool dense_;  // which of the tables is in use
+  bool dense_;   // which of the tables is in use:
+  bool narrow_;  // keys are below 2^32
   bool open_ = false;
   bool columns_are_old_ = false;
   Buffer<index_t> old_node_;
   Buffer<uint32_t> old_tree_;
+  RowNumbering<index_t> numbering_;
   DenseTable dense_table_;
-  HashTable hash_table_;
+  HashTable<uint32_t> narrow_table_;
+  HashTable<uint64_t> wide_table_;
 };
 
 }  // namespace gsample

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -29,6 +30,11 @@ int max_threads() {
   return threads ? std::max(1, atoi(threads)) : 4;
 }
 
+// Tests take as many threads as they like.
+int num_cores() {
+  return max_threads();
+}
+
 void run_tasks(int n, const std::function<void(int)>& task) {
   std::vector<std::thread> threads;
   for (int i = 1; i < n; ++i)
@@ -43,6 +49,13 @@ void run_tasks(int n, const std::function<void(int)>& task) {
 
 int max_threads() {
   return static_cast<int>(torch::stable::get_num_threads());
+}
+
+int num_cores() {
+  cpu_set_t cores;  // too small for more than 1,024: then they are enough
+  if (sched_getaffinity(0, sizeof cores, &cores) != 0)
+    return CPU_SETSIZE;
+  return CPU_COUNT(&cores);
 }
 
 namespace {

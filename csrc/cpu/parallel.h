@@ -15,6 +15,9 @@ enum class Status { kDone, kFault, kInterrupted };
 // How many threads torch uses for one operator in the calling thread.
 int max_threads();
 
+// How many processors the calling thread may run on.
+int num_cores();
+
 // Runs task(0) ... task(n - 1), on up to n threads of torch's pool. Tasks may
 // also run one after the other: none may wait for another to start.
 void run_tasks(int n, const std::function<void(int)>& task);

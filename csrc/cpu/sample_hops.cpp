@@ -7,7 +7,7 @@
 //            threads;
 //   relabel  numbers of the rows by first occurrence, chunk by chunk in order,
 //            by one thread a node type at a time, while the other threads
-//            select.
+//            select; or afterwards by all of six or more, see number_rows.h.
 //
 // Hops are separated, because what a hop numbers says which columns the next
 // one has. Nothing depends on the number of threads: draws are counter-based
@@ -88,10 +88,13 @@ class HopSamplerCpu final : public HopSampler<indptr_t, index_t> {
   Status begin() override {
     const int64_t expected = expected_nodes(args_);
     int64_t num_trees = 0;
-    for (int t = 0; t < args_.num_types; ++t) {
-      set(t).begin_call(args_.types[t].num_nodes, options_.disjoint, expected);
-      begin_type(t, num_trees);
+    for (int t = 0; options_.disjoint && t < args_.num_types; ++t)
       num_trees += args_.types[t].num_seeds;
+    int64_t first_tree = 0;
+    for (int t = 0; t < args_.num_types; ++t) {
+      set(t).begin_call(args_.types[t].num_nodes, num_trees, expected);
+      begin_type(t, first_tree);
+      first_tree += args_.types[t].num_seeds;
     }
     for (int r = 0; r < args_.num_relations; ++r)
       edges(r).clear();
@@ -139,6 +142,7 @@ class HopSamplerCpu final : public HopSampler<indptr_t, index_t> {
     if (!ok())
       return status();
     const std::vector<Chunk> chunks = cut_chunks();
+    const bool together = relabels_together(total);
     HopPipeline(chunks, args_.num_types)
         .run(
             threads_for(total), interrupt_,
@@ -153,11 +157,17 @@ class HopSamplerCpu final : public HopSampler<indptr_t, index_t> {
             },
             [&](const Chunk& chunk) {
               Edges& own = edges(chunk.relation);
+              if (together)
+                return;
               if (once_)
                 relabel(chunk, own.neighbor.data(), own.hop_row());
               else if (next)
                 relabel(chunk, out[chunk.relation].row, nullptr);
             });
+    if (together && ok())
+      set(args_.relations[0].src)
+          .add_together(edges(0).neighbor.data(), total, edges(0).hop_row(),
+                        threads_);
     for (int t = 0; next && t < args_.num_types && ok(); ++t)
       end_hop(t);
     return status();
@@ -343,6 +353,15 @@ class HopSamplerCpu final : public HopSampler<indptr_t, index_t> {
         row, edges(chunk.relation).offset(), chunk.begin, chunk.end,
         options_.disjoint ? set(relation.dst).column_tree() : nullptr};
     set(relation.src).add(rows, number);
+  }
+
+  // Whether all threads relabel once they have selected: one by one, a thread
+  // would hold the others up. One relation has its rows in one array.
+  bool relabels_together(int64_t total) const {
+    constexpr int kLeast = RowNumbering<index_t>::kLeastThreads;
+    return once_ && args_.num_relations == 1 && threads_ >= kLeast &&
+           num_cores() >= kLeast &&
+           set(args_.relations[0].src).adds_together(total);
   }
 
   void end_hop(int t) {

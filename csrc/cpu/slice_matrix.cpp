@@ -66,7 +66,7 @@ class RowPlaces {
   uint32_t next(uint32_t place) const { return next_[place]; }
 
  private:
-  HashTable table_;
+  HashTable<uint64_t> table_;
   std::vector<uint32_t> next_;
 };
 

@@ -74,6 +74,20 @@ class DenseTable {
     return id;
   }
 
+  // Lowers the id of `key`, which may have none yet. Several threads may call
+  // it at a time.
+  void propose(uint64_t key, uint32_t id) {
+    const uint32_t base = base_.get(), wanted = base + id;
+    uint32_t entry = __atomic_load_n(entries_ + key, __ATOMIC_RELAXED);
+    while ((entry < base || entry > wanted) &&
+           !__atomic_compare_exchange_n(entries_ + key, &entry, wanted, true,
+                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
+  }
+  // Of a key that has an id.
+  uint32_t get(uint64_t key) const { return entries_[key] - base_.get(); }
+  void set(uint64_t key, uint32_t id) { entries_[key] = base_.get() + id; }
+
  private:
   uint32_t* entries_ = nullptr;
   uint64_t size_ = 0;
@@ -83,12 +97,18 @@ class DenseTable {
 // A dense table answers faster once a batch may touch 1 node in kDenseRatio; a
 // hash table stays in the cache when it does not.
 inline bool prefers_dense(int64_t num_nodes, int64_t expected) {
-  constexpr int64_t kDenseRatio = 16;
+  constexpr int64_t kDenseRatio = 32;
   constexpr int64_t kMaxDense = int64_t{1} << 26;
   return num_nodes <= kMaxDense && num_nodes / kDenseRatio <= expected;
 }
 
-// Open addressing with linear probing, at most half full.
+// Open addressing, at most half full. A key starts at the high bits of its
+// product with 2^64 / phi (Knuth, TAOCP 6.4): one multiplication, where mix64()
+// takes two in each of prefetch() and find_or_insert(). It spreads ids that are
+// next to each other, but crowds those of some strides; so a key that finds
+// kNear entries taken goes on in strides of its own. With 32-bit keys a cache
+// line has eight entries.
+template <typename key_t>
 class HashTable {
  public:
   void begin_call(uint64_t) {
@@ -109,6 +129,7 @@ class HashTable {
     const uint64_t old_capacity = std::exchange(capacity_, 0);
     entries_.reserve(capacity);
     capacity_ = capacity;
+    shift_ = 64 - __builtin_ctzll(capacity);
     clear();
     for (uint64_t i = 0; size > 0 && i < old_capacity; ++i)
       if (old[i].value >= base_.get())
@@ -116,7 +137,7 @@ class HashTable {
   }
 
   void prefetch(uint64_t key) const {
-    __builtin_prefetch(&entries_[mix64(key) & (capacity_ - 1)], 1);
+    __builtin_prefetch(&entries_[start(key)], 1);
   }
 
   // Whether the table holds `key`. Several threads may ask at a time.
@@ -129,31 +150,39 @@ class HashTable {
   uint32_t find_or_insert(uint64_t key, uint32_t next) {
     const uint32_t base = base_.get();
     Entry& entry = slot(key);
-    if (entry.value < base)
-      entry = Entry{key, base + next};
-    return entry.value - base;
+    const uint32_t id = entry.value < base ? next : entry.value - base;
+    entry = Entry{static_cast<key_t>(key), base + id};
+    return id;
   }
 
  private:
+  static constexpr int kNear = 8;
   struct Entry {
-    uint64_t key;
+    key_t key;
     uint32_t value;
   };
 
   void clear() { memset(entries_.data(), 0, capacity_ * sizeof(Entry)); }
 
+  uint64_t start(uint64_t key) const {
+    return key * 0x9E3779B97F4A7C15ull >> shift_;
+  }
+
   // Where `key` is, or the free entry where it belongs.
   Entry& slot(uint64_t key) {
     const uint64_t mask = capacity_ - 1;
     const uint32_t base = base_.get();
-    uint64_t i = mix64(key) & mask;
-    while (entries_[i].value >= base && entries_[i].key != key)
-      i = (i + 1) & mask;
+    uint64_t i = start(key);
+    for (int n = 1; entries_[i].value >= base && entries_[i].key != key; ++n) {
+      const uint64_t stride = n <= kNear ? 1 : mix64(key) | 1;  // odd: a cycle
+      i = (i + stride) & mask;
+    }
     return entries_[i];
   }
 
   Buffer<Entry> entries_;
-  uint64_t capacity_ = 0;
+  uint64_t capacity_ = 0;  // a power of two
+  int shift_ = 0;          // 64 - log2(capacity)
   TableBase base_;
 };
 

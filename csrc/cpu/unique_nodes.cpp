@@ -149,7 +149,7 @@ int64_t unique_nodes(const id_t* id,
                      int64_t* node,
                      id_t* local) {
   static thread_local DenseTable dense;
-  static thread_local HashTable hash;
+  static thread_local HashTable<uint64_t> hash;
   if (sorted)
     return number_ascending(id, n, num_nodes, node, local);
   return prefers_dense(num_nodes, n)

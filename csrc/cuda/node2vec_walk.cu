@@ -103,14 +103,14 @@ class Node2vecWalker {
   __device__ bool is_near(int64_t node) const {
     const index_t wanted = static_cast<index_t>(node);
     int64_t low = from_begin_, high = from_end_;
-    if (a_.is_sorted) {
+    if (a_.ascending != nullptr) {
       while (low < high) {
         const int64_t middle = low + (high - low) / 2;
-        const bool below = a_.graph.indices[middle] < wanted;
+        const bool below = a_.ascending[middle] < wanted;
         low = below ? middle + 1 : low;
         high = below ? high : middle;
       }
-      return low < from_end_ && a_.graph.indices[low] == wanted;
+      return low < from_end_ && a_.ascending[low] == wanted;
     }
     while (low < high && a_.graph.indices[low] != wanted)
       ++low;

@@ -56,14 +56,31 @@ bool many_calls(const char* name) {
     ids += ids_used;
     broken += !ends;
   }
-  printf("%s %d %d\n", name, static_cast<int>(ids >> 32),
+  printf("%s: %d %d\n", name, static_cast<int>(ids >> 32),
          static_cast<int>(broken));
+  return true;
+}
+
+// Keys of a stride whose multiples start in a few places of the table.
+template <typename key_t>
+bool crowded_keys() {
+  constexpr uint64_t kStride = 1853, kKeys = 1 << 17;
+  HashTable<key_t> table;
+  table.begin_call(0);
+  table.reserve(0, kKeys);
+  for (int round = 0; round < 2; ++round)
+    for (uint32_t i = 0; i < kKeys; ++i)
+      if (table.find_or_insert(i * kStride, round == 0 ? i : kKeys) != i)
+        return false;
   return true;
 }
 
 }  // namespace
 
 int main() {
-  return many_calls<DenseTable>("dense") && many_calls<HashTable>("hash") ? 0
-                                                                          : 1;
+  const bool equal = crowded_keys<uint32_t>() && crowded_keys<uint64_t>() &&
+                     many_calls<DenseTable>("dense") &&
+                     many_calls<HashTable<uint32_t>>("narrow hash") &&
+                     many_calls<HashTable<uint64_t>>("wide hash");
+  return equal ? 0 : 1;
 }

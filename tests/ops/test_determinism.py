@@ -50,6 +50,28 @@ def test_threads_change_nothing(options):
     assert len(digests) == 1
 
 
+@pytest.mark.parametrize('dtypes', INDEX_DTYPES)
+def test_threads_that_relabel_together_change_nothing(dtypes):
+    """From 65,536 edges a hop on, where there are six processors."""
+    graph = to_dtypes(BIG, dtypes)
+    seeds = BIG_SEEDS.repeat(12)  # most of them twice
+    torch.set_num_threads(8)
+    outs = [
+        sample_one(
+            graph.indptr,
+            graph.indices,
+            seeds,
+            [-1, -1],
+            key=make_key(11),
+            num_threads=num_threads,
+        )
+        for num_threads in (1, 4, 8)
+    ]
+    assert min(outs[0].num_edges) > 65_536
+    for out in outs[1:]:
+        assert_equal_tensors(out, outs[0])
+
+
 def test_big_samples_are_valid():
     torch.set_num_threads(4)
     for options in OPTIONS.values():

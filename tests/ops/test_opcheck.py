@@ -231,7 +231,7 @@ SAMPLES = {
         ((G.indptr, G.indices, SEEDS, 4, 2.0, 0.5, KEY), {}),
         (
             (G.indptr, G.indices.int(), SEEDS, 3, 1.0, 0.1, KEY, 1),
-            {'cum_weight': WEIGHT, 'is_sorted': False},
+            {'cum_weight': WEIGHT, 'ascending': G.indices.int()},
         ),
     ],
     'metapath_walk': [

@@ -113,6 +113,16 @@ def test_second_order_walks_equal_the_reference(name, weighted, index_dtypes):
             graph, some_seeds(graph), 7, p, q, make_key(i), cum_weight=weight
         )
         second_order(
+            graph,
+            some_seeds(graph),
+            7,
+            p,
+            q,
+            make_key(i),
+            cum_weight=weight,
+            ascending=sort_columns(graph).indices,
+        )
+        second_order(
             sort_columns(graph),
             some_seeds(graph),
             LENGTHS[i % 4],
@@ -142,6 +152,27 @@ def test_walks_after_many_rejections_equal_the_reference():
             if weight is None:  # the way back is 2^32 times as likely
                 assert (out.nodes[:, 1::2] == 0).all()
                 assert (out.nodes[:, ::2] == out.nodes[:, :1]).all()
+
+
+@pytest.mark.parametrize('weighted', [False, True])
+def test_a_sorted_copy_changes_no_walk(weighted):
+    """Positions are of unsorted columns, also where masses decide."""
+    graph = random_graph(300, 6_000, seed=1)
+    weight = cumulate(graph) if weighted else None
+    args = graph.indptr, graph.indices, torch.arange(300), 12
+    for p, q in (*LAWS, (1e-15, 1e15)):
+        plain, sorted_copy = (
+            ops.node2vec_walk(
+                *args,
+                p,
+                q,
+                key=make_key(1),
+                cum_weight=weight,
+                ascending=ascending,
+            )
+            for ascending in (None, sort_columns(graph).indices)
+        )
+        assert all(map(torch.equal, plain, sorted_copy))
 
 
 @pytest.mark.parametrize('is_sorted', [False, True])

@@ -61,6 +61,16 @@ WALK_ERRORS = [
         lambda: second(cum_weight=SEEDS),
         "node2vec_walk: 'cum_weight' must have 4 elements (got 2)",
     ),
+    (
+        TypeError,
+        lambda: second(ascending=INDICES.int()),
+        "'ascending' must be of the dtype of 'indices', torch.int64 (got ",
+    ),
+    (
+        ValueError,
+        lambda: second(ascending=SEEDS),
+        "node2vec_walk: 'ascending' must have 3 elements, one for each edge",
+    ),
     (ValueError, lambda: second(p=0), "'p' must be positive and finite (got "),
     (ValueError, lambda: second(p=torch.inf), 'finite (got inf)'),
     (ValueError, lambda: second(q=-1), "'q' must be positive and finite (got"),
@@ -163,6 +173,12 @@ WALK_OPERATOR_ERRORS = {
         lambda: raw_meta([0], indices=[])
     ),
     "'path' must not be empty": lambda: raw_meta([]),
+    "node2vec_walk: 'ascending' has the wrong dtype": lambda: raw_second(
+        ascending=INDICES.int()
+    ),
+    "node2vec_walk: 'ascending' must have 3 elements (got 2)": (
+        lambda: raw_second(ascending=SEEDS)
+    ),
     "'path' must hold relations in [0, 1) (got 1)": lambda: raw_meta([0, 1]),
     "metapath_walk: 'indptr' has the wrong dtype": lambda: raw_meta(
         [0], [INDPTR, INDPTR.int()], [INDICES, INDICES]

@@ -80,7 +80,7 @@ def test_a_sorted_edge_index_needs_no_permutation():
     out = sampler.sample_from_nodes(graphs.nodes([3, 5]))
     assert_consistent(sampler, out, edge_lists(data))
     plain = NeighborSampler(data, [3, 2], seed=0)
-    assert torch.equal(plain.edge_permutation, torch.arange(150))
+    assert plain.edge_permutation is None  # the order was found to be right
     again = plain.sample_from_nodes(graphs.nodes([3, 5]))
     assert fields_of(out) == fields_of(again)
 

@@ -17,6 +17,7 @@ from torch_gsample.ops.matrix import (
     slice_rows,
 )
 from torch_gsample.ops.negative_sample import negative_sample
+from torch_gsample.ops.node2vec_walk import node2vec_walk
 from torch_gsample.ops.nodes import sample_nodes, unique_nodes
 from torch_gsample.ops.sample_columns import sample_columns
 from torch_gsample.ops.sample_layers import Layers, sample_layers
@@ -25,12 +26,7 @@ from torch_gsample.ops.sampling import Sample, Sampling
 from torch_gsample.ops.subgraph import induce_subgraph
 from torch_gsample.ops.sum_columns import sum_columns
 from torch_gsample.ops.synthetic import configuration_model, rmat_edges
-from torch_gsample.ops.walk import (
-    Walks,
-    metapath_walk,
-    node2vec_walk,
-    random_walk,
-)
+from torch_gsample.ops.walk import Walks, metapath_walk, random_walk
 
 __all__ = [
     'Layers',

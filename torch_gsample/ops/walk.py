@@ -1,6 +1,5 @@
-"""Random walks: first-order, second-order, and along a metapath."""
+"""Random walks: first-order, and along a metapath."""
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -8,9 +7,7 @@ import torch
 from torch import Tensor
 
 from torch_gsample.ops import _check
-from torch_gsample.ops.formats import cum_weight_size
-
-_MAX_CALLS = 65536
+from torch_gsample.ops import _walk_arguments as _walk
 
 
 class Walks(NamedTuple):
@@ -107,114 +104,11 @@ def random_walk(
         indptr,
         indices,
         _check.node_ids(op, 'seeds', seeds, indptr.numel() - 1, device),
-        _length(op, length),
+        _walk.length(op, length),
         _check.random_key(op, key),
-        _call_id(op, call_id),
+        _walk.call_id(op, call_id),
         restart=_restart(op, restart),
-        cum_weight=_weights(op, cum_weight, indptr, indices, device),
-        num_threads=num_threads,
-    )
-    return Walks(*out)
-
-
-def node2vec_walk(
-    indptr: Tensor,
-    indices: Tensor,
-    seeds: Tensor,
-    length: int,
-    p: float,
-    q: float,
-    *,
-    key: Tensor,
-    call_id: int = 0,
-    is_sorted: bool = False,
-    cum_weight: Tensor | None = None,
-    num_threads: int = 0,
-) -> Walks:
-    r"""Walks that remember the node before, as in node2vec.
-
-    From `"node2vec: Scalable Feature Learning for Networks"
-    <https://arxiv.org/abs/1607.00653>`_. A walk that came to :math:`v` from
-    :math:`t` goes to :math:`x` with probability
-
-    .. math::
-        P(x \mid t, v) \propto w_{vx} \cdot \begin{cases}
-            1 / p & x = t \\
-            1     & x \text{ is a neighbour of } t \\
-            1 / q & \text{otherwise}
-        \end{cases}
-
-    where the neighbours of :math:`t` are the entries of its column, and all
-    :math:`w` are 1 without ``cum_weight``. The three numbers are divided by
-    the greatest of them and rounded down to multiples of :math:`2^{-32}`, but
-    not to 0; with these the law is exact. The first step is that of
-    :func:`random_walk`, and a walk stays at a node without neighbours.
-
-    Candidates are drawn like first-order steps and rejected, which is fast
-    unless ``p`` is far below 1 and ``q`` (see `"KnightKing: A Fast Distributed
-    Graph Random Walk Engine" <https://dl.acm.org/doi/10.1145/3341301.3359634>`_).
-
-    Args:
-        indptr (torch.Tensor): int32 or int64 ``[num_nodes + 1]``.
-        indices (torch.Tensor): int32 or int64 ``[num_edges]``, the neighbours
-            of each node.
-        seeds (torch.Tensor): ``[num_seeds]``; a seed that is given twice gets
-            two independent walks.
-        length (int): Number of steps.
-        p (float): Return parameter: greater, and walks return less.
-        q (float): In-out parameter: greater, and walks stay nearer.
-        key (torch.Tensor): int64 ``[1, 3]``, see
-            :func:`torch_gsample.rng.make_key`.
-        call_id (int, optional): Number of the draw in a program.
-        is_sorted (bool, optional): Whether the entries of each column ascend,
-            as in a graph that comes from a sorted ``edge_index``. Then columns
-            are searched by halves and not from end to end, which gives the
-            same walks faster. It is not checked: where it is wrong,
-            neighbours are overlooked.
-        cum_weight (torch.Tensor, optional): What :func:`cumulate_weights`
-            returned for weights of the edges; uniform if not given.
-        num_threads (int, optional): At most this many threads; 0 means as
-            many as torch uses.
-
-    Returns:
-        Walks: Nodes and edges.
-
-    Raises:
-        IndexError: If a seed is not in the graph.
-        TypeError: If a tensor has the wrong dtype.
-        ValueError: If an argument breaks a rule that is named.
-        RuntimeError: If the graph is malformed where a walk met it.
-
-    Example:
-        >>> from torch_gsample.rng import make_key
-        >>> indptr = torch.tensor([0, 2, 4, 6])  # a triangle
-        >>> indices = torch.tensor([1, 2, 0, 2, 0, 1])
-        >>> nodes, edges = node2vec_walk(
-        ...     indptr, indices, torch.tensor([0]), 6, 1e9, 1, key=make_key(1)
-        ... )
-        >>> bool((nodes[:, 2:] == nodes[:, :-2]).any())  # it never returns
-        False
-    """
-    op = 'node2vec_walk'
-    device = _check.sampling_device(op, indptr, seeds)
-    indptr, indices = _check.graph(op, indptr, indices, device)
-    for name, value in (('p', p), ('q', q)):
-        if not (value > 0 and math.isfinite(value)):
-            raise ValueError(
-                f"{op}: '{name}' must be positive and finite (got {value})"
-            )
-    out = _check.call(
-        torch.ops.gsample.node2vec_walk.default,
-        indptr,
-        indices,
-        _check.node_ids(op, 'seeds', seeds, indptr.numel() - 1, device),
-        _length(op, length),
-        float(p),
-        float(q),
-        _check.random_key(op, key),
-        _call_id(op, call_id),
-        is_sorted=is_sorted,
-        cum_weight=_weights(op, cum_weight, indptr, indices, device),
+        cum_weight=_walk.weights(op, cum_weight, indptr, indices, device),
         num_threads=num_threads,
     )
     return Walks(*out)
@@ -307,27 +201,11 @@ def metapath_walk(
         path,
         _check.node_ids(op, 'seeds', seeds, num_cols, device),
         _check.random_key(op, key),
-        _call_id(op, call_id),
+        _walk.call_id(op, call_id),
         restart=_restart(op, restart),
         num_threads=num_threads,
     )
     return Walks(*out)
-
-
-def _length(op: str, length: int) -> int:
-    if isinstance(length, bool) or not isinstance(length, int):
-        raise TypeError(f"{op}: 'length' must be an integer (got {length!r})")
-    if not 0 <= length < 2**31:
-        raise ValueError(f"{op}: 'length' must be in [0, 2^31) (got {length})")
-    return length
-
-
-def _call_id(op: str, call_id: int) -> int:
-    if not 0 <= call_id < _MAX_CALLS:
-        raise ValueError(
-            f"{op}: 'call_id' must be in [0, {_MAX_CALLS}) (got {call_id})"
-        )
-    return call_id
 
 
 def _restart(op: str, restart: float) -> float:
@@ -336,21 +214,6 @@ def _restart(op: str, restart: float) -> float:
             f"{op}: 'restart' must be a probability (got {restart})"
         )
     return float(restart)
-
-
-def _weights(
-    op: str,
-    cum_weight: Tensor | None,
-    indptr: Tensor,
-    indices: Tensor,
-    device: torch.device,
-) -> Tensor | None:
-    if cum_weight is None:
-        return None
-    size = cum_weight_size(indices.numel(), indptr.numel() - 1)
-    return _check.int64_vector(
-        op, 'cum_weight', cum_weight, size, device, or_pinned=True
-    )
 
 
 def _path(op: str, path: Sequence[int], num_relations: int) -> list[int]:
@@ -385,16 +248,10 @@ def _one_dtype(
 
 
 @torch.library.register_fake('gsample::random_walk')
-@torch.library.register_fake('gsample::node2vec_walk')
 def _(indptr, indices, seeds, length, *_, **__):
-    return _empty_walks(seeds, length)
+    return _walk.empty_walks(seeds, length)
 
 
 @torch.library.register_fake('gsample::metapath_walk')
 def _(indptr, indices, path, seeds, key, call_id=0, **_):
-    return _empty_walks(seeds, len(path))
-
-
-def _empty_walks(seeds: Tensor, length: int) -> tuple[Tensor, Tensor]:
-    n = seeds.shape[0]
-    return seeds.new_empty(n, length + 1), seeds.new_empty(n, length)
+    return _walk.empty_walks(seeds, len(path))

@@ -24,7 +24,7 @@ from torch_gsample.fusion.calls import (
 )
 from torch_gsample.fusion.forms import FORMS, PlanError
 from torch_gsample.fusion.rows import UnseenRowsError, plain
-from torch_gsample.torch_private import tree_leaves, tree_map
+from torch_gsample.torch_private import is_view, tree_leaves, tree_map
 
 #: Larger parameters are embeddings: no gate that starts at zero.
 _MOST_NOISE = 1 << 22
@@ -96,7 +96,7 @@ class _Mark(torch.autograd.Function):
 
 
 def _marked(x: Tensor) -> Tensor:
-    if not x.requires_grad or x.is_leaf or x._is_view():
+    if not x.requires_grad or x.is_leaf or is_view(x):
         return _with_gradient(x).clone()
     return _Mark.apply(x)  # type: ignore[no-any-return, no-untyped-call]
 

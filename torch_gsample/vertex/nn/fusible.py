@@ -11,7 +11,7 @@ from torch_geometric.nn.conv import MessagePassing
 
 from torch_gsample.block import Block
 from torch_gsample.sparse_sample import SparseSample
-from torch_gsample.torch_private import is_transformed
+from torch_gsample.torch_private import has_hooks, is_transformed
 from torch_gsample.vertex.program import VertexProgram
 
 _PYG = 'torch_geometric.'
@@ -149,11 +149,7 @@ def add_product(out: Tensor, x: Tensor, first: Any, second: Any) -> Tensor:
         second (torch.nn.Module): Another one.
     """
     plain = all(
-        type(module) in _LINEAR
-        and not module._forward_hooks
-        and not module._forward_pre_hooks
-        and not module._backward_hooks
-        and not module._backward_pre_hooks
+        type(module) in _LINEAR and not has_hooks(module)
         for module in (first, second)
     )
     if plain and second.bias is None and x.dtype == second.weight.dtype:

@@ -52,6 +52,10 @@ NAMES = {
         None,
         'canonicalize names no operator of torch: no pass finds its pattern',
     ),
+    'torch._C._len_torch_dispatch_stack': (
+        None,
+        'layers of small batches take as long again for the dispatcher',
+    ),
     'torch._C._set_grad_enabled': (
         None,
         'a program with no_grad inside gets gradients at the wrong nodes',

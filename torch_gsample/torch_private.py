@@ -135,6 +135,11 @@ def is_view(x: torch.Tensor) -> bool:
     return x._is_view()
 
 
+def has_dispatch_modes() -> bool:
+    """Whether somebody sees operators as they are called, or makes them up."""
+    return torch._C._len_torch_dispatch_stack() > 0
+
+
 def is_compiled(module: torch.nn.Module) -> bool:
     """Whether calls of a module are compiled."""
     wrapped = hasattr(module, '_orig_mod')

@@ -82,23 +82,11 @@ class _Recorder(Call):
         return tree_map(mark, out)
 
 
-class _Mark(torch.autograd.Function):
-    """Gives a tensor a node of its own, without a copy."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        ctx.mark_dirty(x)
-        return x
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
-        return grads
-
-
 def _marked(x: Tensor) -> Tensor:
+    """Returns a tensor that has a node of its own; the same if it can be."""
     if not x.requires_grad or x.is_leaf or is_view(x):
-        return _with_gradient(x).clone()
-    return _Mark.apply(x)  # type: ignore[no-any-return, no-untyped-call]
+        return _with_gradient(x).clone()  # type: ignore[no-any-return]
+    return x.mul_(1)
 
 
 def _with_gradient(x: Any) -> Any:

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from tests.fresh import FORKS
-from torch_gsample import keep_memory, memory
+from torch_gsample import cli, keep_memory, memory
 
 MIB = 1 << 20
 SIZE = 100 * MIB
@@ -103,3 +103,15 @@ def test_memory_is_kept_or_not(keep):
 def test_other_c_libraries_are_left_alone(monkeypatch):
     monkeypatch.setattr(memory, '_library', lambda: None)
     assert not keep_memory()
+
+
+@pytest.mark.parametrize('option', [[], ['--keep-memory']])
+def test_a_script_keeps_memory_if_asked(option, tmp_path, capsys):
+    script = tmp_path / 'script.py'
+    script.write_text(
+        'from torch_gsample import memory\n'
+        'print(memory._watch.thread is not None)\n'
+    )
+    assert cli.main(['run', *option, str(script)]) == 0
+    assert capsys.readouterr().out == f'{bool(option)}\n'
+    assert memory._watch.thread is None

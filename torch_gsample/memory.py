@@ -26,10 +26,11 @@ def keep_memory(keep: bool = True) -> bool:
     """Keeps memory that tensors on the CPU free, for the next ones.
 
     A call is for the whole process, for all that allocates with ``malloc``,
-    and so never made unless asked for (by ``gsample run --fuse``, too). It is
-    worth most where tensors have tens of MiB: there, a step spends up to half
-    of its time in fresh pages. In turn the process holds what it once needed
-    at a time, and more if that is in pieces which do not fit.
+    and so never made unless asked for: here, or by ``gsample run
+    --keep-memory``. It is worth most where tensors have tens of MiB: there, a
+    step spends up to half of its time in fresh pages. In turn the process
+    holds all that it once needed at a time, and up to twice as much where the
+    pieces do not fit.
 
     While less than a tenth of the system's memory, or of the process's cgroup,
     is available, which is looked at each second, all that is free is given

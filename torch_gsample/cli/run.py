@@ -13,10 +13,10 @@ def run(args: argparse.Namespace) -> int:
     Args:
         args (argparse.Namespace): The script and its arguments.
     """
-    if args.fuse and keep_memory():
-        print('run: keeps freed memory, while there is enough', file=stderr)
+    if args.keep_memory and not keep_memory():
+        print('run: only glibc keeps memory', file=stderr)
     try:
         return run_script(args.script, args.args, args.module, args.fuse)
     finally:
-        if args.fuse:
+        if args.keep_memory:
             keep_memory(False)

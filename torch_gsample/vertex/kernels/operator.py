@@ -8,7 +8,6 @@ from weakref import WeakValueDictionary
 import torch
 from torch import Tensor
 
-from torch_gsample import ops
 from torch_gsample.codegen.cpp import (
     cpp_source,
     unit_number,
@@ -74,8 +73,7 @@ class Fused:
         kernel = self._loaded(layout.indptr.dtype)
         if kernel is None:
             return self._evaluated(graph, tensors)
-        return ops.kernels.run_kernel(
-            kernel.number,
+        return kernel.over_graph(
             [tensors[i] for i in range(len(self.unit.leaves))],
             (layout.indptr, layout.indices, layout.edge_id, layout.order),
             *(layout.num_rows, graph.num_edges),

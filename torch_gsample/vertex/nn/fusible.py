@@ -15,6 +15,8 @@ from torch_gsample.torch_private import has_hooks, is_transformed
 from torch_gsample.vertex.program import VertexProgram
 
 _PYG = 'torch_geometric.'
+#: Elements from which a slice's gradient takes longer than Python.
+_SHARED = 1 << 16
 _LINEAR = Linear, torch.nn.Linear
 #: Methods by which a class that derives from a layer changes what it computes.
 _METHODS = (
@@ -132,6 +134,7 @@ def share_rows(pair: tuple[Any, Any], x: Any, graph: Any) -> tuple[Any, Any]:
         isinstance(graph, Block)
         and isinstance(x, Tensor)
         and x.requires_grad
+        and x.numel() >= _SHARED
         and torch.is_grad_enabled()
         and not torch.compiler.is_compiling()
     ):

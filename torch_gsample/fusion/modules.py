@@ -6,7 +6,7 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -80,15 +80,15 @@ class FusedLayer(_Fused):
         own: Any = super().forward  # type: ignore[misc]
         if torch.compiler.is_compiling():
             return own(*args, **kwargs)
-        call = current.call
+        call, module = current.call, cast(nn.Module, self)
         state, layer = self._gsample_layer
         if call is not None and call.state is state and not call.in_layer:
-            return call.run_layer(self, layer, own, args, kwargs)
+            return call.run_layer(module, layer, own, args, kwargs)
         if call is None and is_in_backward():
-            again = recomputed(state, layer, self.training, args, kwargs)
+            again = recomputed(state, layer, module.training, args, kwargs)
             if again is not None:
                 with again:
-                    return again.run_layer(self, layer, own, args, kwargs)
+                    return again.run_layer(module, layer, own, args, kwargs)
         x: Any = args[0] if args else kwargs.get('x')
         rows = x[0] if isinstance(x, (tuple, list)) else x
         if isinstance(rows, FirstRows):

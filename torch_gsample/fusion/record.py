@@ -85,7 +85,8 @@ class _Recorder(Call):
 def _marked(x: Tensor) -> Tensor:
     """Returns a tensor that has a node of its own; the same if it can be."""
     if not x.requires_grad or x.is_leaf or is_view(x):
-        return _with_gradient(x).clone()  # type: ignore[no-any-return]
+        out: Tensor = _with_gradient(x).clone()
+        return out
     return x.mul_(1)
 
 

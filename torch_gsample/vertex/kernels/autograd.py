@@ -64,7 +64,7 @@ def _backward(ctx: Any, grads: Sequence[Tensor | None]) -> Any:
         found: list[Tensor] = []
         if part is not None:
             operands = [known[numbers[j]] for j in part.given]
-            run = run_fused
+            run: Any = run_fused
             # With a graph of gradients, the operator refuses theirs.
             if torch.is_grad_enabled() or not is_direct(operands):
                 run = torch.ops.gsample.vertex_unit
@@ -128,9 +128,10 @@ class _Unit(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *args: Any) -> tuple[Tensor, ...]:
-        call, operands = args[:6], args[6:]
-        out = run_fused(*call, operands)
-        _save(ctx, (*call, operands), out)
+        unit, graph, types, sizes, loops, level, *operands = args
+        call = unit, graph, types, sizes, loops, level, operands
+        out = run_fused(*call)
+        _save(ctx, call, out)
         return tuple(out)
 
     @staticmethod

@@ -138,7 +138,7 @@ def share_rows(pair: tuple[Any, Any], x: Any, graph: Any) -> tuple[Any, Any]:
         and torch.is_grad_enabled()
         and not torch.compiler.is_compiling()
     ):
-        return _SharedRows.apply(pair[0], graph.num_dst)  # type: ignore
+        return _SharedRows.apply(pair[0], graph.num_dst)
     return pair
 
 

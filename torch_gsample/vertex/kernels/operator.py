@@ -299,9 +299,12 @@ def is_direct(operands: Sequence[Tensor]) -> bool:
         or has_dispatch_modes()
         or operands[0].device.type not in ('cpu', 'cuda')
         or is_transformed()
+        or any(type(x) not in _PLAIN for x in operands)
     )
 
 
+#: Other classes may see operators themselves, or have no memory.
+_PLAIN = {Tensor, torch.nn.Parameter}
 #: The gradient of units without the dispatcher, once it is defined.
 differentiable: list[Any] = []
 

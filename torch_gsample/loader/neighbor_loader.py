@@ -16,6 +16,7 @@ from torch_gsample.loader.options import NeighborLoaderOptions
 from torch_gsample.loader.seeds import link_seeds
 from torch_gsample.options import checked_names
 from torch_gsample.samplers.base import KeyedSampler
+from torch_gsample.samplers.link.sampling import check_given
 from torch_gsample.samplers.neighbor.node_wise import (
     NeighborSampler,
     NumNeighborsType,
@@ -197,7 +198,8 @@ class LinkNeighborLoader(KeyedLoader, pyg_loader.LinkNeighborLoader):
             seed edges.
         edge_label (torch.Tensor, optional): Their labels.
         edge_label_time (torch.Tensor, optional): Their times.
-        neg_sampling (NegativeSampling, optional): As in PyG.
+        neg_sampling (NegativeSampling, optional): As in PyG; ours has hard,
+            shared and in-batch negatives.
         neg_sampling_ratio (float, optional): As in PyG.
         **options (optional): All others are as in :class:`NeighborLoader`.
             With ``static_shapes``, seed edges are not padded.
@@ -252,6 +254,7 @@ class LinkNeighborLoader(KeyedLoader, pyg_loader.LinkNeighborLoader):
         pyg_loader.LinkLoader.__init__(
             self, data, graph_sampler, *seeds, **kwargs
         )
+        check_given(name, self.neg_sampling, self.input_data)
         if isinstance(graph_sampler, KeyedSampler):
             graph_sampler.prepare_negatives(
                 self.input_data.input_type, self.neg_sampling

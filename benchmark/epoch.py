@@ -11,108 +11,39 @@ A model of several layers over sampled batches, forward and backward, in turns:
 - `products`: the matrix products of `fused on blocks` alone.
 
 Batches are made before, so that all take the same, and their features are
-gathered: a loader that prefetches hides that.
+gathered: a loader that prefetches hides that. `typed` are Debian's packages
+with their types: a layer is a `HeteroConv` of `SAGEConv`, or (RGCN) of linear
+means of neighbours, one of each relation.
+
+`cpu_ms` is the time of all threads; `faults` are fresh pages of a step. With
+`--peak`, each candidate is run in a process of its own, and `first_mib` and
+`peak_mib` are the most memory beyond the batches, in the first two steps (in
+which `fuse` plans) and in later ones. `--keep` calls `keep_memory()` first.
 
     python benchmark/epoch.py --graphs packages --models SAGE,GAT --threads 1,2
-    python benchmark/epoch.py --graphs large --batches 2
+    python benchmark/epoch.py --graphs large --batches 2 --peak
+    python benchmark/epoch.py --graphs typed --models RGCN --hidden 128,256
 """
 
 import argparse
+import multiprocessing
+import re
+import resource
+import tempfile
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import torch
+from epoch_models import GRAPHS, Forward, Model, layer, ways_of
 from harness import Report, compare, machine
-from torch import Tensor
-from torch_geometric import nn as pyg
-from torch_geometric import transforms
-from torch_geometric.data import Data
-from torch_geometric.utils import trim_to_layer
+from torch_geometric.data import HeteroData
 
 import torch_gsample
-from torch_gsample.datasets import DebianPackages, power_law
 from torch_gsample.loader import NeighborLoader
 from torch_gsample.loader.batch_edge_index import reading_marks
-from torch_gsample.vertex import nn
-
-Forward = Callable[[torch.nn.ModuleList, Any, list[Any]], Tensor]
-
-
-def packages(num_features: int) -> Data:
-    """Returns Debian's packages, both ways, with relations."""
-    typed = transforms.ToUndirected()(DebianPackages()[0])
-    data = typed.to_homogeneous(node_attrs=[], edge_attrs=[])
-    data.x = torch.randn(data.num_nodes, num_features)
-    return data
-
-
-def large(num_features: int) -> Data:
-    """Returns 1.5 M nodes and 30 M edges."""
-    graph = power_law(1_500_000, 30_000_000, 20_000)
-    edge_index = torch.stack([graph.indices, graph.col()]).long()
-    edge_type = edge_index.sum(0) % 8
-    x = torch.randn(1_500_000, num_features)
-    return Data(x=x, edge_index=edge_index, edge_type=edge_type)
-
-
-GRAPHS = {'packages': packages, 'large': large}
-
-
-def layer(module: Any, name: str, sizes: tuple[int, int], types: int) -> Any:
-    """Returns a layer of a model."""
-    if name == 'GAT':
-        return module.GATConv(sizes[0], sizes[1] // 4, heads=4)
-    if name == 'RGCN':
-        return module.RGCNConv(*sizes, types)
-    return getattr(module, f'{name}Conv')(*sizes)
-
-
-def whole(convs: torch.nn.ModuleList, batch: Any, more: list[Any]) -> Tensor:
-    x = batch.x
-    for conv in convs:
-        x = conv(x, batch.edge_index, *more).relu()
-    return x
-
-
-def trimmed(convs: torch.nn.ModuleList, batch: Any, more: list[Any]) -> Tensor:
-    x, edge_index, edge_attr = batch.x, batch.edge_index, (more or [None])[0]
-    counts = batch.num_sampled_nodes, batch.num_sampled_edges
-    for i, conv in enumerate(convs):
-        x, edge_index, edge_attr = trim_to_layer(
-            i, *counts, x, edge_index, edge_attr
-        )
-        x = conv(x, edge_index, *([edge_attr] if more else [])).relu()
-    return x
-
-
-def blocks(convs: torch.nn.ModuleList, batch: Any, more: list[Any]) -> Tensor:
-    x = batch.x
-    for conv, block in zip(convs, batch.blocks, strict=True):
-        x = conv(x, block, *more).relu()
-    return x
-
-
-def pairs(convs: torch.nn.ModuleList, batch: Any, more: list[Any]) -> Tensor:
-    x = batch.x
-    for conv, block in zip(convs, batch.blocks, strict=True):
-        edges = [value[: block.num_edges] for value in more]
-        x = conv(block.pair(x), block.edge_index, *edges).relu()
-    return x
-
-
-class Model(torch.nn.Module):
-    """PyG's layers, as everybody writes them."""
-
-    def __init__(self, convs: torch.nn.ModuleList):
-        super().__init__()
-        self.convs = convs
-
-    def forward(self, x: Tensor, edge_index: Tensor, *more: Tensor) -> Tensor:
-        for conv in self.convs:
-            x = conv(x, edge_index, *more).relu()
-        return x
 
 
 def fused_model(convs: torch.nn.ModuleList) -> Forward:
@@ -120,9 +51,10 @@ def fused_model(convs: torch.nn.ModuleList) -> Forward:
     model = Model(convs)
     torch_gsample.fuse(model)
 
-    def call(_: Any, batch: Any, more: list[Any]) -> Tensor:
-        out: Tensor = model(batch.x, batch.edge_index, *more)
-        return out
+    def call(_: Any, batch: Any, more: list[Any]) -> Any:
+        if isinstance(batch, HeteroData):
+            return model(batch.x_dict, batch.edge_index_dict)
+        return model(batch.x, batch.edge_index, *more)
 
     return call
 
@@ -150,80 +82,163 @@ def products(
     return call
 
 
-def candidates(
+Step = Callable[[int], object]
+
+
+def step_of(
     name: str,
+    way: str,
     batches: list[Any],
-    marked: list[Any],
     sizes: list[tuple[int, int]],
-    args: Any,
-) -> dict[str, Callable[[int], object]]:
-    """Returns the step of each candidate.
+    batch_size: int,
+) -> Step:
+    """Returns the step of a candidate."""
+    is_typed = isinstance(batches[0], HeteroData)
+    module, forward = ways_of(name, is_typed)[way]
+    types: Any = batches[0].edge_types if is_typed else 0
+    if name == 'RGCN' and not is_typed:
+        types = 1 + int(max(int(batch.edge_type.max()) for batch in batches))
+    torch.manual_seed(0)
+    convs = torch.nn.ModuleList(
+        layer(module, name, size, types) for size in sizes
+    )
+    if way == 'fuse(model)':
+        forward = fused_model(convs)
 
-    Those of ``marked`` are the same batches, as fused models get them.
-    """
-    types = 1 + int(max(int(batch.edge_type.max()) for batch in batches))
-    ways: dict[str, tuple[Any, Forward]] = {
-        'PyG': (pyg, whole),
-        'PyG, trimmed': (pyg, trimmed),
-        'PyG on blocks': (pyg, pairs),
-        'fused': (nn, whole),
-        'fused on blocks': (nn, blocks),
-        'fuse(model)': (pyg, whole),
-    }
-    if name == 'GCN':
-        del ways['PyG on blocks']
-    steps: dict[str, Callable[[int], object]] = {}
-    for way, (module, forward) in ways.items():
-        torch.manual_seed(0)
-        convs = torch.nn.ModuleList(
-            layer(module, name, size, types) for size in sizes
-        )
-        given = batches
-        if way == 'fuse(model)':
-            forward, given = fused_model(convs), marked
+    def step(i: int) -> None:
+        batch = batches[i % len(batches)]
+        more = [batch.edge_type] if name == 'RGCN' and not is_typed else []
+        out: Any = forward(convs, batch, more)
+        out = out['package'] if is_typed else out
+        convs.zero_grad()
+        out[:batch_size].square().mean().backward()
 
-        def step(
-            i: int, convs: Any = convs, call: Any = forward, given: Any = given
-        ) -> None:
-            batch = given[i % len(given)]
-            more = [batch.edge_type] if name == 'RGCN' else []
-            out = call(convs, batch, more)[: args.batch_size]
-            convs.zero_grad()
-            out.square().mean().backward()
+    return step
 
-        steps[way] = step
-    steps['products'] = products(batches[0], sizes, 1 + (name == 'SAGE'))
-    return steps
+
+class Usage:
+    """A step, and what each of its calls takes of the processor."""
+
+    def __init__(self, step: Step):
+        self._step, self._seen = step, list[tuple[float, int]]()
+
+    def __call__(self, i: int) -> None:
+        first = resource.getrusage(resource.RUSAGE_SELF)
+        self._step(i)
+        last = resource.getrusage(resource.RUSAGE_SELF)
+        seconds = last.ru_utime + last.ru_stime
+        seconds -= first.ru_utime + first.ru_stime
+        self._seen.append((seconds, last.ru_minflt - first.ru_minflt))
+
+    def medians(self) -> tuple[float, int]:
+        """Returns milliseconds of all threads, and fresh pages."""
+        seconds, faults = zip(*self._seen, strict=True)
+        return median(seconds) * 1e3, int(median(faults))
+
+
+def mib_of(field: str) -> float:
+    """Returns a field of this process's status."""
+    text = Path('/proc/self/status').read_text()
+    found = re.search(rf'^{field}:\s+(\d+) kB', text, re.MULTILINE)
+    assert found is not None
+    return int(found[1]) / 1024
+
+
+def peak_of(
+    file: str, threads: int, keep: bool, rest: Any
+) -> tuple[float, float]:
+    """Returns the most memory of two first steps, and of later ones."""
+    torch.set_num_threads(threads)
+    if keep:
+        torch_gsample.keep_memory()
+    name, way, sizes, batch_size = rest
+    batches = torch.load(file, weights_only=False)
+    step = step_of(name, way, batches, sizes, batch_size)
+    base, peaks = mib_of('VmRSS'), []
+    for steps in (2, 6):
+        Path('/proc/self/clear_refs').write_text('5')  # of the peak
+        for i in range(steps):
+            step(i)
+        peaks.append(mib_of('VmHWM') - base)
+    return peaks[0], peaks[1]
+
+
+def peaks_of(
+    args: Any, name: str, sizes: Any, threads: int, given: dict[bool, Any]
+) -> dict[str, tuple[float, float]]:
+    """Returns the memory of each candidate, in a process of its own."""
+    found = {}
+    spawn = multiprocessing.get_context('spawn')
+    with tempfile.TemporaryDirectory() as folder:
+        for marked, batches in given.items():
+            torch.save(batches, f'{folder}/{marked}')
+        is_typed = isinstance(given[False][0], HeteroData)
+        for way in ways_of(name, is_typed) if args.peak else ():
+            file = f'{folder}/{way == "fuse(model)"}'
+            rest = name, way, sizes, args.batch_size
+            with spawn.Pool(1) as pool:
+                found[way] = pool.apply(
+                    peak_of, (file, threads, args.keep, rest)
+                )
+    return found
 
 
 def measure(report: Report, graph: str, args: argparse.Namespace) -> None:
     """Adds the rows of a graph."""
-    data = GRAPHS[graph](args.features)
+    data: Any = GRAPHS[graph](args.features)
     loader = NeighborLoader(
-        data, args.fanouts, batch_size=args.batch_size, shuffle=True, seed=12
+        data,
+        args.fanouts,
+        input_nodes='package' if graph == 'typed' else None,
+        batch_size=args.batch_size,
+        shuffle=True,
+        seed=12,
     )
-    batches = list(islice(loader, args.batches))
+    given = {False: list(islice(loader, args.batches))}
     loader.set_epoch(0)
     with reading_marks():
-        marked = list(islice(loader, args.batches))
+        given[True] = list(islice(loader, args.batches))
     for name in args.models:
         for hidden in args.hidden:
             sizes = [(args.features, hidden)]
             sizes += [(hidden, hidden)] * (len(args.fanouts) - 1)
             for threads in args.threads:
-                torch.set_num_threads(threads)
-                times = compare(
-                    candidates(name, batches, marked, sizes, args),
-                    rounds=args.rounds,
-                    max_seconds=args.seconds,
+                measure_model(
+                    report, (graph, name, hidden, threads), args, given, sizes
                 )
-                first = times['PyG'].median
-                for way, time in times.items():
-                    report.add(
-                        *(graph, name, hidden, threads, way),
-                        *(time.best * 1e3, time.median * 1e3),
-                        first / time.median,
-                    )
+
+
+def measure_model(
+    report: Report,
+    key: tuple[str, str, int, int],
+    args: argparse.Namespace,
+    given: dict[bool, list[Any]],
+    sizes: list[tuple[int, int]],
+) -> None:
+    """Adds the rows of a model, and of a number of threads."""
+    graph, name, _, threads = key
+    torch.set_num_threads(threads)
+    steps: dict[str, Any] = {
+        way: Usage(
+            step_of(
+                *(name, way, given[way == 'fuse(model)'], sizes),
+                args.batch_size,
+            )
+        )
+        for way in ways_of(name, graph == 'typed')
+    }
+    if graph != 'typed':
+        num = 1 + (name == 'SAGE')
+        steps['products'] = Usage(products(given[False][0], sizes, num))
+    times = compare(steps, rounds=args.rounds, max_seconds=args.seconds)
+    peaks = peaks_of(args, name, sizes, threads, given)
+    first = times['PyG'].median
+    for way, time in times.items():
+        report.add(
+            *(*key, way, time.best * 1e3, time.median * 1e3),
+            *(first / time.median, *steps[way].medians()),
+            *peaks.get(way, ('', '')),
+        )
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -244,9 +259,16 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument('--threads', type=several(int), default=[1, 2])
     parser.add_argument('--rounds', type=int, default=9)
     parser.add_argument('--seconds', type=float, default=60)
+    parser.add_argument('--keep', action='store_true')
+    parser.add_argument('--peak', action='store_true')
     parser.add_argument('--markdown', type=Path, help='write the table there')
     args = parser.parse_args(argv)
-    columns = 'graph model hidden threads way best_ms median_ms times_PyG'
+    if args.keep:
+        torch_gsample.keep_memory()
+    columns = (
+        'graph model hidden threads way best_ms median_ms times_PyG cpu_ms '
+        'faults first_mib peak_mib'
+    )
     report = Report(f'Steps of training ({machine()})', columns.split())
     for graph in args.graphs:
         measure(report, graph, args)

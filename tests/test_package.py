@@ -40,12 +40,13 @@ LAYERS = {
     'block': {'batch_edges', 'csc'},
     'cli': {
         *('algorithms', 'bench', 'cli', 'datasets', 'doctor', 'rng'),
-        *('owned_folder', 'run_script', 'samplers', 'sparse_sample'),
+        *('memory', 'owned_folder', 'run_script', 'samplers', 'sparse_sample'),
         'storage',
     },
     'doctor': {'_library', 'codegen'},
     'fusion': {'block', 'fusion', 'loader', 'vertex'},
     'patch': {'fusion', 'loader', 'nn', 'samplers'},
+    'memory': set(),
     'run_script': {'patch'},
     'rng': {'ops'},  # its draws, once called
     'ops': {'_deprecated', '_library', 'ops'},

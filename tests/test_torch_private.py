@@ -32,6 +32,10 @@ NAMES = {
         None,
         'torch.func gets wrong gradients of our operators without an error',
     ),
+    'torch._C._current_graph_task_id': (
+        None,
+        'checkpoints of fused models compute other rows the second time',
+    ),
     'torch._C._dispatch_has_kernel_for_dispatch_key': (
         None,
         'a build without CUDA is not found before a kernel is missing',
@@ -47,6 +51,10 @@ NAMES = {
     'torch._C._jit_resolve_packet': (
         None,
         'canonicalize names no operator of torch: no pass finds its pattern',
+    ),
+    'torch._C._len_torch_dispatch_stack': (
+        None,
+        'layers of small batches take as long again for the dispatcher',
     ),
     'torch._C._set_grad_enabled': (
         None,
@@ -143,9 +151,14 @@ NAMES = {
 }
 #: Attributes of torch's objects, and what breaks without them.
 ATTRIBUTES = {
+    '_backward_hooks': 'hooks of a layer see the sum of two products',
+    '_backward_pre_hooks': 'hooks of a layer see the sum of two products',
     '_collate_fn': 'to end workers that persist takes 5 seconds for each',
     '_compiled_call_impl': 'compiled models are fused, in vain',
     '_dynamo_source': 'the seeds of a program are not found',
+    '_forward_hooks': 'hooks of a layer see the sum of two products',
+    '_forward_pre_hooks': 'hooks of a layer see the sum of two products',
+    '_is_view': 'levels of layers that return views are not found',
     '_iterator': 'workers that persist are not found after a fork',
     '_orig_mod': 'compiled models are fused, in vain',
     '_pin_memory': 'batches are not pinned',

@@ -21,6 +21,7 @@ from torch_gsample.csc import CSC
 from torch_gsample.graph import Graph
 from torch_gsample.graph_input import as_graph
 from torch_gsample.huge_pages import use_huge_pages
+from torch_gsample.memory import keep_memory
 from torch_gsample.patch import patch_pyg
 from torch_gsample.quantize import quantize_rows
 from torch_gsample.samplers import (
@@ -70,6 +71,7 @@ __all__ = [
     'explain',
     'forget',
     'fuse',
+    'keep_memory',
     'loader',
     'nn',
     'ops',

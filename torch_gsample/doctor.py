@@ -163,8 +163,8 @@ def _allocator() -> Finding:
     if kept or 'glibc.malloc.mmap_max=0' in tunables.split(':'):
         return Finding('allocator', 'ok', 'glibc, pages are kept', use)
     advice = (
-        'to keep their pages, set MALLOC_MMAP_MAX_=0 and '
-        'MALLOC_TRIM_THRESHOLD_=17179869184'
+        'to keep their pages, call torch_gsample.keep_memory(), or set '
+        'MALLOC_MMAP_MAX_=0 and MALLOC_TRIM_THRESHOLD_=17179869184'
     )
     return Finding('allocator', 'slow', 'glibc', use, advice)
 

@@ -115,6 +115,31 @@ PLAIN_RESULTS = torch._C._disabled_torch_function_impl
 no_subclass_dispatch = torch._C.DisableTorchFunctionSubclass
 
 
+def is_in_backward() -> bool:
+    """Whether this thread computes gradients: checkpoints call layers then."""
+    return torch._C._current_graph_task_id() != -1
+
+
+def has_hooks(module: torch.nn.Module) -> bool:
+    """Whether somebody sees what goes into a module, or comes out of it."""
+    return bool(
+        module._forward_hooks
+        or module._forward_pre_hooks
+        or module._backward_hooks
+        or module._backward_pre_hooks
+    )
+
+
+def is_view(x: torch.Tensor) -> bool:
+    """Whether autograd takes a tensor for a view of another one."""
+    return x._is_view()
+
+
+def has_dispatch_modes() -> bool:
+    """Whether somebody sees operators as they are called, or makes them up."""
+    return torch._C._len_torch_dispatch_stack() > 0
+
+
 def is_compiled(module: torch.nn.Module) -> bool:
     """Whether calls of a module are compiled."""
     wrapped = hasattr(module, '_orig_mod')

@@ -79,3 +79,13 @@ def test_relations_share_the_blocks_of_a_batch():
 def test_levels_beyond_the_hops_are_the_whole_batch(edge_index):
     block = edge_index.block(99)
     assert block.num_edges == edge_index.shape[1]
+
+
+def test_plain_edges_are_one_tensor_until_their_memory_changes():
+    edges = batches(graph(torch.float32), count=1)[0].edge_index
+    plain = edges.plain
+    assert type(plain) is torch.Tensor
+    assert edges.plain is plain
+    edges.data = plain.flip(0)
+    assert edges.plain is not plain
+    assert torch.equal(edges.plain, plain.flip(0))

@@ -24,6 +24,7 @@ from tests.fusion.models import (
     typed_graph,
 )
 from tests.fusion.test_exact import unmarked
+from tests.vertex.test_memory import Live
 from torch_gsample import fuse, unfuse, vertex
 from torch_gsample.fusion.rows import FirstRows
 from torch_gsample.loader import NeighborLoader
@@ -319,3 +320,17 @@ def test_layers_of_a_fused_model_take_blocks_by_hand(batch):
     for conv, block in zip(model.convs, batch.blocks, strict=True):
         x = conv(x, block).relu()
     assert torch.allclose(model.lin(x), want, atol=1e-6)
+
+
+def test_a_deep_model_is_planned_in_the_memory_of_a_shallow_one():
+    """Neither what gradients read nor layers' inputs are kept."""
+    data = graph(torch.float32, num_nodes=2000)
+    data.x = torch.randn(2000, 32)
+    [batch] = batches(data, (4, 4), count=1, size=100)
+    tops = []
+    for layers in (2, 8):
+        model = fused(pyg.GraphSAGE(32, 32, layers, 32))
+        with Live() as live, torch.no_grad():
+            call(model, batch)
+        tops.append(live.top)
+    assert tops[1] < 1.7 * tops[0]

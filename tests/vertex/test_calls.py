@@ -338,3 +338,16 @@ def test_numbers_of_units_do_not_depend_on_what_was_made_before():
     operator.fused(next(iter(sums.plan(**features('gin')).units.values()))[0])
     assert numbers() == first
     assert len(set(first)) == len(first) > 3
+
+
+def test_tensors_without_memory_have_results_without_it():
+    """Fake tensors, whose mode is not active, are for the operator."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    f = features('gcn')
+    mode = FakeTensorMode()
+    fake = {key: mode.from_tensor(x.detach()) for key, x in f.items()}
+    edges = mode.from_tensor(graph())
+    out = PROGRAMS['gcn'](edges, **fake)
+    assert type(out) is type(edges)
+    assert out.shape == PROGRAMS['gcn'](graph(), **f).shape

@@ -8,9 +8,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from tests.vertex.programs import PROGRAMS, features
+from torch_gsample.batch_edges import BatchEdges
+from torch_gsample.block import Block
 from torch_gsample.codegen.unit import DESTINATION
 from torch_gsample.vertex import nn
 from torch_gsample.vertex.kernels import operator
+from torch_gsample.vertex.nn import fusible
 
 N, C, HEADS, RELATIONS = 300, 64, 8, 4
 
@@ -117,3 +120,80 @@ def test_a_gradient_comes_again_while_the_graph_is_kept():
         for _ in range(2)
     ]
     assert torch.equal(*found)
+
+
+def block(edges=4_000, destinations=N - 10):
+    """A block that computes all but a few of its sources."""
+    generator = torch.Generator().manual_seed(2)
+    row = torch.randint(N, (edges,), generator=generator)
+    col = torch.randint(destinations, (edges,), generator=generator).sort()[0]
+    counts = destinations, N - destinations
+    edges = BatchEdges(torch.stack([row, col]), counts, counts, [edges])
+    return Block(edges, 0)
+
+
+ON_BLOCKS = {
+    'sage': lambda: nn.SAGEConv(C, C),
+    'sage max, projected': lambda: nn.SAGEConv(C, C, 'max', project=True),
+    'sage without root': lambda: nn.SAGEConv(C, C, root_weight=False),
+    'rgcn': lambda: nn.RGCNConv(C, C, RELATIONS),
+}
+
+
+@pytest.mark.parametrize('name', ON_BLOCKS)
+def test_gradients_of_both_ends_are_added_in_place(name, monkeypatch):
+    layer, graph = ON_BLOCKS[name](), block()
+    more = [relations(graph.num_edges)] if name == 'rgcn' else []
+    # The features are read by others, too, after the layer and before.
+    x = torch.randn(N, C)
+    found = []
+    for least in (0, 1 << 30):
+        monkeypatch.setattr(fusible, '_SHARED', least)
+        leaf = x.clone().requires_grad_()
+        given = leaf.tanh()
+        early = given.sin().sum()
+        out = layer(given, graph, *more)
+        loss = early + out.cos().sum() + (given[:5] ** 2).sum()
+        [first] = torch.autograd.grad(loss, leaf, retain_graph=True)
+        [again] = torch.autograd.grad(loss, leaf)
+        assert torch.equal(first, again)
+        found.append(first)
+    torch.testing.assert_close(*found)
+
+
+def test_a_gradient_of_destinations_fills_no_other_rows():
+    """A slice's gradient would be zeros for all sources first."""
+    graph = block()
+    assert N * C < fusible._SHARED <= 4 * N * 4 * C
+    x = torch.randn(4 * N, 4 * C, requires_grad=True)
+    out = fusible.share_rows((x[:N], x[: graph.num_dst]), x, graph)
+    nodes = {type(node).__name__ for node in (y.grad_fn for y in out)}
+    assert nodes == {'_SharedRowsBackward'}
+    assert 'Slice' in type(graph.pair(x)[1].grad_fn).__name__
+    small = torch.randn(N, C, requires_grad=True)
+    pair = fusible.share_rows(graph.pair(small), small, graph)
+    assert 'Slice' in type(pair[1].grad_fn).__name__
+
+
+def test_products_are_added_in_place():
+    layer, graph = nn.SAGEConv(C, C), block()
+    out = layer(torch.randn(N, C), graph)
+    assert type(out.grad_fn).__name__ == 'AddmmBackward0'
+
+
+def test_hooks_of_a_linear_layer_see_its_product():
+    layer, graph, seen = nn.SAGEConv(C, C), block(), []
+    x = torch.randn(N, C)
+    expected = layer(x, graph)
+    layer.lin_l.register_forward_hook(lambda _, args, out: seen.append(out))
+    found = layer(x, graph)
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(found, seen[0] + layer.lin_r(x[: len(found)]))
+
+
+def test_a_product_that_a_gradient_reads_is_left_alone():
+    layer, graph = nn.SAGEConv(C, C), block()
+    layer.lin_l = torch.nn.Sequential(layer.lin_l, torch.nn.Sigmoid())
+    out = layer(torch.randn(N, C), graph)
+    out.sum().backward()
+    assert layer.lin_l[0].weight.grad.abs().sum() > 0

@@ -13,6 +13,8 @@ import torch_gsample as gsample
 from tests.vertex.programs import PROGRAMS, E, N, features, graph
 from tests.vertex.test_nn import LAYERS, layers
 from torch_gsample import SparseSample, ops
+from torch_gsample.batch_edges import BatchEdges
+from torch_gsample.block import Block
 from torch_gsample.codegen import unit
 from torch_gsample.codegen.edge_map import edge_map
 from torch_gsample.codegen.expression import apply, operand
@@ -23,6 +25,7 @@ from torch_gsample.ops._gradient import formulas
 from torch_gsample.vertex import Loops, nn
 from torch_gsample.vertex.kernels.operator import run_unit
 from torch_gsample.vertex.kernels.relations import Level
+from torch_gsample.vertex.nn import fusible
 
 GRAPH = graph()
 TYPES = torch.arange(E) % 3
@@ -66,6 +69,16 @@ def outer(x):
     return torch.ops.gsample.sum_outer_edges(*edges, x, OTHER, 3)
 
 
+LAYER = nn.SAGEConv(3, 2).double()
+TO_TWO = torch.stack([GRAPH[0], torch.arange(E) * 2 // E])
+BLOCK = Block(BatchEdges(TO_TWO, [2, N - 2], [2, N - 2], [E]), 0)
+
+
+def on_block(x):
+    """A layer whose destinations are its first sources."""
+    return LAYER(x, BLOCK)
+
+
 #: Of each formula, a function of a matrix ``[N, 3]``.
 FORMULAS = {
     'gather_rows': lambda x: ops.gather_rows(x, GRAPH[0]),
@@ -79,6 +92,8 @@ FORMULAS = {
     ),
     'project_edges': project,
     'sum_outer_edges': outer,
+    '_Unit': unit,
+    '_SharedRows': on_block,
     '_EdgeFunction': lambda x: PRODUCT(x[:, 0], x[:, 1]),
 }
 
@@ -219,12 +234,20 @@ def check(name, mode, function, x):
 
 
 #: How errors of a formula name it.
-CALLED = {'_EdgeFunction': 'edge_map', 'vertex_unit': 'vertex_unit|pna'}
+CALLED = {
+    '_EdgeFunction': 'edge_map',
+    '_SharedRows': 'SAGEConv',
+    '_Unit': 'vertex_unit|pna',
+    'vertex_unit': 'vertex_unit|pna',
+}
 
 
 @pytest.mark.parametrize('mode', MODES)
 @pytest.mark.parametrize('name', FORMULAS)
-def test_a_derivative_of_an_operator_is_right_or_refused(name, mode):
+def test_a_derivative_of_an_operator_is_right_or_refused(
+    name, mode, monkeypatch
+):
+    monkeypatch.setattr(fusible, '_SHARED', 0)
     called = CALLED.get(name, name)
     known = check(called, mode, FORMULAS[name], normal(N, 3))
     assert known or mode != 'reverse'

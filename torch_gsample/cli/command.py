@@ -43,6 +43,7 @@ _EXAMPLES = {
     'run': """\
   gsample run train.py --epochs 3
   gsample run --fuse train.py --epochs 3
+  gsample run --fuse --keep-memory train.py --epochs 3
   gsample run -m package.train""",
     'doctor': """\
   gsample doctor
@@ -150,6 +151,11 @@ def _add_run(add: Callable[..., Any]) -> None:
         '--fuse',
         action='store_true',
         help='fuse its models: fused layers on exact blocks',
+    )
+    add(
+        '--keep-memory',
+        action='store_true',
+        help='keep memory that tensors free, for the next ones',
     )
     add('script', help='its path; a module after -m')
     add('args', nargs=argparse.REMAINDER, help='arguments of the script')

@@ -1,7 +1,9 @@
 """``gsample run``."""
 
 import argparse
+from sys import stderr
 
+from torch_gsample.memory import keep_memory
 from torch_gsample.run_script import run_script
 
 
@@ -11,4 +13,10 @@ def run(args: argparse.Namespace) -> int:
     Args:
         args (argparse.Namespace): The script and its arguments.
     """
-    return run_script(args.script, args.args, args.module, args.fuse)
+    if args.keep_memory and not keep_memory():
+        print('run: only glibc keeps memory', file=stderr)
+    try:
+        return run_script(args.script, args.args, args.module, args.fuse)
+    finally:
+        if args.keep_memory:
+            keep_memory(False)

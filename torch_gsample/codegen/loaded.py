@@ -48,6 +48,24 @@ class Loaded:
             return _run(self.number, operands)[0]
         return _run(self.number, operands, *_NO_GRAPH, num_rows)[0]
 
+    def over_graph(
+        self,
+        operands: Sequence[Tensor],
+        graph: Sequence[Tensor | None],
+        num_rows: int,
+        num_edges: int,
+    ) -> list[Tensor]:
+        """Returns the results of a kernel of a vertex program.
+
+        Args:
+            operands (Sequence[torch.Tensor]): What it reads.
+            graph (Sequence[torch.Tensor]): As :func:`.ops.kernels.run_kernel`
+                takes it.
+            num_rows (int): Rows of operands of neighbours.
+            num_edges (int): Rows of operands of edges.
+        """
+        return _run(self.number, operands, *graph, num_rows, num_edges)
+
 
 _loaded: weakref.WeakValueDictionary[bytes, Loaded] = (
     weakref.WeakValueDictionary()

@@ -166,12 +166,18 @@ class Call:
 
 
 class BlockCall(Call):
-    """A call of a fused model whose layers compute blocks."""
+    """A call of a fused model whose layers compute blocks.
 
-    def __init__(self, state: State):
+    Args:
+        state (State): Of the model.
+        steps (List[Step], optional): The calls of layers; all if not given.
+    """
+
+    def __init__(self, state: State, steps: list[Step] | None = None):
         super().__init__(state)
-        assert state.steps is not None
-        self._steps, self._position = state.steps, 0
+        known = state.steps if steps is None else steps
+        assert known is not None
+        self._steps, self._position = known, 0
 
     def _run(
         self, module: Any, layer: Layer, forward: Any, args: Any, kwargs: Any
@@ -229,6 +235,34 @@ class BlockCall(Call):
                     f'{layer} has a batch norm in training, whose statistics '
                     f"are over all rows (see statistics='computed')"
                 )
+
+
+def recomputed(
+    state: State, layer: Layer, training: bool, args: Any, kwargs: Any
+) -> BlockCall | None:
+    """Returns the call that an activation checkpoint repeats in a layer.
+
+    None if it is not known which one, or ran on the whole batch.
+    """
+    values: Any = layer.bind(args, kwargs)
+    edges, x = values.get('edge_index'), values.get('x')
+    if (
+        state.steps is None
+        or training in state.refused
+        or not knows_blocks(edges)
+        or edges.batch.num_nodes < state.min_nodes
+    ):
+        return None
+    steps = {step for step in state.steps if step.layer == layer.name}
+    if len(steps) > 1 and isinstance(x, Tensor):
+        rows = x.shape[0]
+        steps = {
+            step
+            for step in steps
+            if step.level is not None
+            and edges.block(step.level).num_src == rows
+        }
+    return BlockCall(state, list(steps)) if len(steps) == 1 else None
 
 
 def _limited(out: Tensor, layer: Layer, count: int, total: int) -> Tensor:

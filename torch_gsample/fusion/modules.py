@@ -6,12 +6,18 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
-from torch_gsample.fusion.calls import BlockCall, Layer, State, current
+from torch_gsample.fusion.calls import (
+    BlockCall,
+    Layer,
+    State,
+    current,
+    recomputed,
+)
 from torch_gsample.fusion.forms import PlanError
 from torch_gsample.fusion.record import make_plan
 from torch_gsample.fusion.report import print_report
@@ -27,6 +33,7 @@ from torch_gsample.loader.batch_edge_index import (
     BatchEdgeIndex,
     marked_edges,
 )
+from torch_gsample.torch_private import is_in_backward
 
 _lock = threading.RLock()
 
@@ -73,10 +80,15 @@ class FusedLayer(_Fused):
         own: Any = super().forward  # type: ignore[misc]
         if torch.compiler.is_compiling():
             return own(*args, **kwargs)
-        call = current.call
+        call, module = current.call, cast(nn.Module, self)
         state, layer = self._gsample_layer
         if call is not None and call.state is state and not call.in_layer:
-            return call.run_layer(self, layer, own, args, kwargs)
+            return call.run_layer(module, layer, own, args, kwargs)
+        if call is None and is_in_backward():
+            again = recomputed(state, layer, module.training, args, kwargs)
+            if again is not None:
+                with again:
+                    return again.run_layer(module, layer, own, args, kwargs)
         x: Any = args[0] if args else kwargs.get('x')
         rows = x[0] if isinstance(x, (tuple, list)) else x
         if isinstance(rows, FirstRows):
@@ -128,6 +140,9 @@ class FusedModel(_Fused):
         model: Any = self
         if not _is_served(model, state, args, kwargs):
             return own(*args, **kwargs)
+        if is_in_backward():  # of a checkpoint, which ends calls by errors
+            with BlockCall(state):
+                return own(*args, **kwargs)
         try:
             if state.steps is None:
                 _plan(model, state, own, args, kwargs)
@@ -144,6 +159,8 @@ class FusedModel(_Fused):
 def _is_served(model: nn.Module, state: State, args: Any, kwargs: Any) -> bool:
     """Whether a call may compute blocks."""
     if model.training in state.refused:
+        return False
+    if state.steps is None and is_in_backward():
         return False
     edges = next(marked_edges(*args, *kwargs.values()), None)
     if edges is None or edges.batch.num_nodes < state.min_nodes:

@@ -24,23 +24,25 @@ from torch_gsample.fusion.calls import (
 )
 from torch_gsample.fusion.forms import FORMS, PlanError
 from torch_gsample.fusion.rows import UnseenRowsError, plain
-from torch_gsample.loader.batch_edge_index import BatchEdgeIndex
-from torch_gsample.torch_private import tree_leaves, tree_map
+from torch_gsample.torch_private import is_view, tree_leaves, tree_map
 
 #: Larger parameters are embeddings: no gate that starts at zero.
 _MOST_NOISE = 1 << 22
+#: Elements that are compared at a time.
+_PART = 1 << 20
 #: How far results may be from those of the whole batch, of its largest.
 _TOLERANCE = {torch.float64: 1e-9, torch.float32: 3e-5}
 
 
 class _Recorded(NamedTuple):
-    """A call of a layer, and the nodes of autograd that it ends at."""
+    """A call of a layer: its form, and the nodes of autograd it ends at."""
 
     layer: Layer
-    values: dict[str, Any]
-    out: Any
     nodes: list[Any]
-    forward: Callable[..., Any]
+    form: str | None
+    note: str
+    #: The hops of its batch; None if its edges are not those of one.
+    num_hops: int | None
 
 
 class _Recorder(Call):
@@ -57,22 +59,35 @@ class _Recorder(Call):
     ) -> Any:
         # With inputs that require gradients, outputs do, without parameters.
         args, kwargs = tree_map(_with_gradient, (args, kwargs))
-        values = tree_map(_copy, layer.bind(args, kwargs))
+        values = layer.bind(args, kwargs)
         out = forward(*args, **kwargs)
+        # Now, as a copy of all values for later would be of the whole batch.
+        edges: Any = values.get('edge_index')
+        form: str | None = None
+        note, hops = "its 'edge_index' is not that of a batch", None
+        if knows_blocks(edges):
+            form, note = _form(layer, forward, values, out, self.state)
+            hops = len(edges.block(0).edges.num_edges) - 1
         nodes: list[Any] = []
 
         def mark(x: Any) -> Any:
             if not isinstance(x, Tensor) or not x.is_floating_point():
                 return x
-            with torch.enable_grad():  # a node of this call alone
-                x = _with_gradient(x).clone()
+            with torch.enable_grad():
+                x = _marked(x)
             nodes.append(x.grad_fn)
             return x
 
-        seen = tree_map(_copy, out)
-        out = tree_map(mark, out)
-        self.calls.append(_Recorded(layer, values, seen, nodes, forward))
+        self.calls.append(_Recorded(layer, nodes, form, note, hops))
+        return tree_map(mark, out)
+
+
+def _marked(x: Tensor) -> Tensor:
+    """Returns a tensor that has a node of its own; the same if it can be."""
+    if not x.requires_grad or x.is_leaf or is_view(x):
+        out: Tensor = _with_gradient(x).clone()
         return out
+    return x.mul_(1)
 
 
 def _with_gradient(x: Any) -> Any:
@@ -83,9 +98,16 @@ def _with_gradient(x: Any) -> Any:
 
 def _copy(x: Any) -> Any:
     """Keeps a value from what is done to it in place later."""
-    if isinstance(x, BatchEdgeIndex) or not isinstance(x, Tensor):
-        return x
-    return x.detach().clone()
+    return x.detach().clone() if isinstance(x, Tensor) else x
+
+
+def _without_values() -> Any:
+    """Makes autograd record nodes, which are all that is read of its graph."""
+
+    def read(_: None) -> Tensor:
+        raise PlanError('it computes gradients by itself')
+
+    return torch.autograd.graph.saved_tensors_hooks(lambda x: None, read)
 
 
 def make_plan(
@@ -113,16 +135,17 @@ def make_plan(
 
     def plan(*args: Any, **kwargs: Any) -> None:
         recorder = _Recorder(state)
-        with torch.enable_grad(), recorder:
+        with torch.enable_grad(), _without_values(), recorder:
             whole = forward(*args, **kwargs)
         if not recorder.calls:
             raise PlanError('none of its layers was called')
-        state.steps = _steps(recorder.calls, whole, state)
+        state.steps = _steps(recorder.calls, whole)
         whole = tree_map(_copy, whole)
         recorder.calls.clear()
         try:
-            with torch.enable_grad(), BlockCall(state) as call:
-                call.is_trial = True
+            call = BlockCall(state)
+            call.is_trial = True
+            with torch.enable_grad(), _without_values(), call:
                 out = forward(*args, **kwargs)
         except UnseenRowsError as error:
             raise PlanError(str(error).split(': take')[0]) from None
@@ -200,31 +223,35 @@ def _compare(out: Any, whole: Any) -> None:
 def _are_close(x: Tensor, y: Tensor) -> bool:
     if x.shape != y.shape or x.dtype != y.dtype:
         return False
+    x, y = x.detach().reshape(-1), y.detach().reshape(-1)
     if not x.is_floating_point():
         return torch.equal(x, y)
     if not x.numel():
         return True
+    # A part at a time: what is compared may be most of the memory in use.
+    parts = list(zip(x.split(_PART), y.split(_PART), strict=True))
+    largest = max(
+        float(y.abs().nan_to_num_(0.0, 0.0, 0.0).max()) for _, y in parts
+    )
     tolerance = _TOLERANCE.get(x.dtype, 0.02)
-    finite = y[y.isfinite()]
-    largest = float(finite.abs().max()) if finite.numel() else 0.0
-    return torch.allclose(
-        x, y, rtol=tolerance, atol=tolerance * largest, equal_nan=True
+    return all(
+        torch.allclose(
+            x, y, rtol=tolerance, atol=tolerance * largest, equal_nan=True
+        )
+        for x, y in parts
     )
 
 
 # Levels ######################################################################
 
 
-def _steps(calls: list[_Recorded], whole: Any, state: State) -> list[Step]:
-    forms = [_form(call, state) for call in calls]
-    levels = _levels(calls, [form for form, _ in forms], whole)
+def _steps(calls: list[_Recorded], whole: Any) -> list[Step]:
     out = []
-    for call, (form, note), level in zip(calls, forms, levels, strict=True):
-        marked = _edge_index(call) is not None
-        shown = level if marked else None
-        out.append(Step(call.layer.name, shown, form, note))
+    for call, level in zip(calls, _levels(calls, whole), strict=True):
+        shown = None if call.num_hops is None else level
+        out.append(Step(call.layer.name, shown, call.form, call.note))
     narrows = (
-        step.level is not None and step.level < _num_hops(call)
+        step.level is not None and step.level < (call.num_hops or 0)
         for step, call in zip(out, calls, strict=True)
     )
     if not any(narrows):
@@ -237,29 +264,16 @@ def _steps(calls: list[_Recorded], whole: Any, state: State) -> list[Step]:
     return out
 
 
-def _edge_index(call: _Recorded) -> BatchEdgeIndex | None:
-    value: Any = call.values.get('edge_index')
-    return value if knows_blocks(value) else None
-
-
-def _num_hops(call: _Recorded) -> int:
-    edge_index = _edge_index(call)
-    if edge_index is None:
-        return 0
-    return len(edge_index.block(0).edges.num_edges) - 1
-
-
-def _form(call: _Recorded, state: State) -> tuple[str | None, str]:
+def _form(
+    layer: Layer, forward: Any, values: Any, whole: Any, state: State
+) -> tuple[str | None, str]:
     """Finds the form in which a layer computes its rows of each level."""
-    edge_index = _edge_index(call)
-    if edge_index is None:
-        return None, "its 'edge_index' is not that of a batch"
-    if not isinstance(call.out, Tensor):
+    if not isinstance(whole, Tensor):
         return None, 'it returned no tensor'
     note = ''
-    for form in FORMS if call.layer.is_fused else list(FORMS)[1:]:
+    for form in FORMS if layer.is_fused else list(FORMS)[1:]:
         try:
-            if _is_right(call, form, edge_index, state):
+            if _is_right(form, forward, values, whole, state):
                 return form, ''
             note = 'it depends on edges beyond its block'
         except Exception as error:
@@ -269,26 +283,24 @@ def _form(call: _Recorded, state: State) -> tuple[str | None, str]:
 
 
 def _is_right(
-    call: _Recorded, form: str, edge_index: BatchEdgeIndex, state: State
+    form: str, forward: Any, values: Any, whole: Tensor, state: State
 ) -> bool:
-    for level in range(_num_hops(call)):
-        block = edge_index.block(level)
-        values = FORMS[form](call.values, block)
+    edges = values['edge_index']
+    for level in range(len(edges.block(0).edges.num_edges) - 1):
+        block = edges.block(level)
         inner = Call(state)
         inner.in_layer = inner.is_trial = True
         with torch.no_grad(), inner:
-            out = call.forward(**values)
-        if not isinstance(out, Tensor) or out.dim() != call.out.dim():
+            out = forward(**FORMS[form](values, block))
+        if not isinstance(out, Tensor) or out.dim() != whole.dim():
             return False
         count = block.num_dst
-        if not _are_close(out[:count], call.out[:count]):
+        if not _are_close(out[:count], whole[:count]):
             return False
     return True
 
 
-def _levels(
-    calls: list[_Recorded], forms: list[str | None], whole: Any
-) -> list[int]:
+def _levels(calls: list[_Recorded], whole: Any) -> list[int]:
     """The hops up to which outputs of layers are read.
 
     Of each node of the autograd graph, the most layers on a path from the
@@ -301,9 +313,9 @@ def _levels(
         if isinstance(x, Tensor) and x.grad_fn is not None
     ]
     costs: dict[Any, int] = {}
-    for call, form in zip(calls, forms, strict=True):
+    for call in calls:
         for node in call.nodes:
-            costs[node] = ALL if form is None else 1
+            costs[node] = ALL if call.form is None else 1
     level = dict.fromkeys(roots, 0)
     reached = set(_order(roots))
     for node in costs:

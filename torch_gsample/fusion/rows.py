@@ -13,7 +13,11 @@ import torch
 from torch import Tensor
 
 from torch_gsample.fusion import row_rules
-from torch_gsample.torch_private import no_subclass_dispatch, tree_map
+from torch_gsample.torch_private import (
+    is_in_backward,
+    no_subclass_dispatch,
+    tree_map,
+)
 
 
 class Origin(NamedTuple):
@@ -95,6 +99,8 @@ def _rule_of(function: Any) -> _Rule:
         return _index
     if name == 'index_select':
         return _index_select
+    if name == 'backward':
+        return _backward
     kind = row_rules.kind_of(name)
     return _refusal(name) if kind is None else _Keeping(name, kind)
 
@@ -109,6 +115,12 @@ def _refusal(name: str) -> _Rule:
         raise unseen(name, partial[0])
 
     return refuse
+
+
+def _backward(function: Any, args: Any, kwargs: Any) -> Any:
+    if is_in_backward():  # a checkpoint goes on with gradients that it got
+        return function(*args, **kwargs)
+    return _refusal('backward')(function, args, kwargs)
 
 
 def unseen(

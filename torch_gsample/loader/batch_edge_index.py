@@ -66,8 +66,11 @@ class BatchEdgeIndex(Tensor):
 
     @property
     def plain(self) -> Tensor:
-        """The same edges as a plain tensor."""
-        return self.as_subclass(Tensor)
+        """The same edges as a plain tensor, by which layouts are known."""
+        found = vars(self).get('_plain')
+        if found is None or found.data_ptr() != self.data_ptr():
+            found = self._plain = self.as_subclass(Tensor)
+        return found
 
     def block(self, level: int) -> Block:
         """Returns the block of a layer that computes the nodes of a hop.

@@ -27,7 +27,7 @@ from torch_gsample.vertex.frontend.trace import (
     Shape,
 )
 from torch_gsample.vertex.kernels.layouts import Loops, read_graph
-from torch_gsample.vertex.kernels.run import Feature, Run, ends
+from torch_gsample.vertex.kernels.run import Feature, Run, end_of, ends
 from torch_gsample.vertex.plan.pipeline import make_plan
 from torch_gsample.vertex.plan.plan import Plan
 
@@ -280,7 +280,7 @@ def _sizes(
     pairs = [key for key, x in features.items() if isinstance(x, tuple)]
     given += [(key, kind) for key in pairs for kind in ends(features[key])]
     for key, kind in given:
-        say(key, kind, ends(features[key])[kind].shape[0])
+        say(key, kind, end_of(features[key], kind).shape[0])
     sources, destinations = rows[SOURCE], rows[DESTINATION]
     if sources is None:
         sources = destinations

@@ -11,7 +11,13 @@ import torch
 from torch import Tensor
 
 from torch_gsample.ops._gradient import register_gradient
-from torch_gsample.vertex.kernels.operator import fused_units, rows_of
+from torch_gsample.vertex.kernels.operator import (
+    differentiable,
+    fused_units,
+    is_direct,
+    rows_of,
+    run_fused,
+)
 from torch_gsample.vertex.plan.differentiate import Backward
 
 
@@ -57,13 +63,13 @@ def _backward(ctx: Any, grads: Sequence[Tensor | None]) -> Any:
     for i, (part, numbers) in enumerate(backward.parts):
         found: list[Tensor] = []
         if part is not None:
-            found = torch.ops.gsample.vertex_unit(
-                part.number,
-                graph,
-                types,
-                *ctx.edges,
-                [known[numbers[j]] for j in part.given],
-            )
+            operands = [known[numbers[j]] for j in part.given]
+            run: Any = run_fused
+            # With a graph of gradients, the operator refuses theirs.
+            if torch.is_grad_enabled() or not is_direct(operands):
+                run = torch.ops.gsample.vertex_unit
+            found = run(part.number, graph, types, *ctx.edges, operands)
+            del operands
         if i == 0:
             place = len(ctx.fused.unit.leaves) + len(backward.plan.saved)
             place += backward.num_results
@@ -117,4 +123,22 @@ def _gradients(
     return found
 
 
+class _Unit(torch.autograd.Function):
+    """A unit, called without the dispatcher."""
+
+    @staticmethod
+    def forward(ctx: Any, *args: Any) -> tuple[Tensor, ...]:
+        unit, graph, types, sizes, loops, level, *operands = args
+        call = unit, graph, types, sizes, loops, level, operands
+        out = run_fused(*call)
+        _save(ctx, call, out)
+        return tuple(out)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor | None) -> Any:
+        *_, found = _backward(ctx, grads)
+        return *(None,) * 6, *found
+
+
 register_gradient('vertex_unit', _backward, _save)
+differentiable.append(_Unit)

@@ -8,7 +8,6 @@ from weakref import WeakValueDictionary
 import torch
 from torch import Tensor
 
-from torch_gsample import ops
 from torch_gsample.codegen.cpp import (
     cpp_source,
     unit_number,
@@ -27,6 +26,7 @@ from torch_gsample.codegen.unit import (
     ordered,
     unit_of,
 )
+from torch_gsample.torch_private import has_dispatch_modes, is_transformed
 from torch_gsample.vertex.frontend.trace import DEGREE
 from torch_gsample.vertex.kernels.ends import GraphEnds
 from torch_gsample.vertex.kernels.layouts import Layout, Layouts, Loops
@@ -73,8 +73,7 @@ class Fused:
         kernel = self._loaded(layout.indptr.dtype)
         if kernel is None:
             return self._evaluated(graph, tensors)
-        return ops.kernels.run_kernel(
-            kernel.number,
+        return kernel.over_graph(
             [tensors[i] for i in range(len(self.unit.leaves))],
             (layout.indptr, layout.indices, layout.edge_id, layout.order),
             *(layout.num_rows, graph.num_edges),
@@ -280,13 +279,34 @@ def run_unit(
     Returns:
         List[torch.Tensor]: ``[rows, width]`` each, and what gradients need.
     """
-    wanted = [i for i, x in enumerate(operands) if x.requires_grad]
-    if wanted and torch.is_grad_enabled():
-        number = _variant(number, tuple(wanted))
-    return torch.ops.gsample.vertex_unit(
-        *(number, list(graph), types, list(sizes), int(loops), int(level)),
-        list(operands),
+    wanted: tuple[int, ...] = ()
+    if torch.is_grad_enabled():
+        wanted = tuple(i for i, x in enumerate(operands) if x.requires_grad)
+    if wanted:
+        number = _variant(number, wanted)
+    call = number, list(graph), types, list(sizes), int(loops), int(level)
+    if not is_direct(operands):
+        return torch.ops.gsample.vertex_unit(*call, list(operands))
+    if wanted:
+        return list(differentiable[0].apply(*call, *operands))
+    return run_fused(*call, operands)
+
+
+def is_direct(operands: Sequence[Tensor]) -> bool:
+    """Whether nobody sees operators: the dispatcher costs as a small batch."""
+    return not (
+        torch.compiler.is_compiling()
+        or has_dispatch_modes()
+        or operands[0].device.type not in ('cpu', 'cuda')
+        or is_transformed()
+        or any(type(x) not in _PLAIN for x in operands)
     )
+
+
+#: Other classes may see operators themselves, or have no memory.
+_PLAIN = {Tensor, torch.nn.Parameter}
+#: The gradient of units without the dispatcher, once it is defined.
+differentiable: list[Any] = []
 
 
 def rows_of(sizes: Sequence[Any], level: int) -> dict[str, Any]:

@@ -39,6 +39,15 @@ def ends(feature: Feature) -> dict[str, Tensor]:
     return dict.fromkeys((SOURCE, DESTINATION, EDGE), feature)
 
 
+def end_of(feature: Feature, kind: str) -> Tensor:
+    """Returns one of :func:`ends`."""
+    if not isinstance(feature, tuple):
+        return feature
+    found = feature[0 if kind == SOURCE else 1]
+    assert found is not None
+    return found
+
+
 class Run:
     """One call of a program."""
 
@@ -126,7 +135,7 @@ class Run:
             if leaf.kind in (PARAMETER, RELATION):
                 assert isinstance(feature, Tensor)
                 return feature
-            x = ends(feature)[leaf.kind]
+            x = end_of(feature, leaf.kind)
             if leaf.kind == EDGE and x.shape[0] != self._num_edges:
                 raise ValueError(
                     f'vertex_program: {origin.name!r} must have '

@@ -6,14 +6,18 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch_geometric.nn import Linear
 from torch_geometric.nn.conv import MessagePassing
 
 from torch_gsample.block import Block
 from torch_gsample.sparse_sample import SparseSample
-from torch_gsample.torch_private import is_transformed
+from torch_gsample.torch_private import has_hooks, is_transformed
 from torch_gsample.vertex.program import VertexProgram
 
 _PYG = 'torch_geometric.'
+#: Elements from which a slice's gradient takes longer than Python.
+_SHARED = 1 << 16
+_LINEAR = Linear, torch.nn.Linear
 #: Methods by which a class that derives from a layer changes what it computes.
 _METHODS = (
     *('message', 'aggregate', 'update', 'message_and_aggregate'),
@@ -94,6 +98,67 @@ def read_ends(x: Any, graph: Any) -> tuple[Any, Any]:
     if isinstance(graph, Block):
         return graph.pair(x)
     return (x, x) if isinstance(x, Tensor) else tuple(x)
+
+
+class _SharedRows(torch.autograd.Function):
+    """The rows of sources, and the first of these as those of destinations.
+
+    Gradients of destinations are added to those of sources in place: a slice
+    would fill as many rows with zeros. Whoever reads the sources must return a
+    gradient that nobody else has, as kernels and products do.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, num_dst: int) -> tuple[Tensor, Tensor]:
+        ctx.num_dst = num_dst
+        return x.view_as(x), x[:num_dst]
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        of_src, of_dst = grads
+        if torch.is_grad_enabled() or not of_src.is_contiguous():
+            of_src = of_src.clone()
+        of_src[: ctx.num_dst] += of_dst
+        return of_src, None
+
+
+def share_rows(pair: tuple[Any, Any], x: Any, graph: Any) -> tuple[Any, Any]:
+    """Returns the features of both ends, whose gradients share memory.
+
+    Args:
+        pair (Tuple): The features of sources and of destinations.
+        x (torch.Tensor or Tuple): What they were read of.
+        graph (Any): The argument ``edge_index``.
+    """
+    if (
+        isinstance(graph, Block)
+        and isinstance(x, Tensor)
+        and x.requires_grad
+        and x.numel() >= _SHARED
+        and torch.is_grad_enabled()
+        and not torch.compiler.is_compiling()
+    ):
+        return _SharedRows.apply(pair[0], graph.num_dst)
+    return pair
+
+
+def add_product(out: Tensor, x: Tensor, first: Any, second: Any) -> Tensor:
+    """Adds a product to another one, in its memory where it can be.
+
+    Args:
+        out (torch.Tensor): The result of ``first``.
+        x (torch.Tensor): The operand of ``second``.
+        first (torch.nn.Module): A linear layer, or what is in its place.
+        second (torch.nn.Module): Another one.
+    """
+    plain = all(
+        type(module) in _LINEAR and not has_hooks(module)
+        for module in (first, second)
+    )
+    if plain and second.bias is None and x.dtype == second.weight.dtype:
+        # In place: products are what no gradient reads.
+        return out.addmm_(x, second.weight.t())
+    return out + second(x)
 
 
 def read_edges(value: Any, graph: Any) -> Any:

@@ -13,6 +13,7 @@ from torch_gsample.vertex.nn.fusible import (
     layer_program,
     left_to_pyg,
     read_edges,
+    share_rows,
 )
 from torch_gsample.vertex.program import mean
 
@@ -84,6 +85,8 @@ class RGCNConv(nn.RGCNConv):
             or not is_fusible(self, edge_index, *pair, aggr=aggr)
         ):
             return left_to_pyg(self, nn.RGCNConv, x, edge_index, edge_type)
+        if self.root is not None:
+            pair = share_rows(pair, x, edge_index)
         weight = self.weight
         if self.num_bases is not None:
             weight = self.comp @ weight.view(self.num_bases, -1)

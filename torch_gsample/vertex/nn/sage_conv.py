@@ -8,10 +8,12 @@ from torch_geometric import nn
 from torch_geometric.typing import OptPairTensor
 
 from torch_gsample.vertex.nn.fusible import (
+    add_product,
     is_fusible,
     layer_program,
     left_to_pyg,
     read_ends,
+    share_rows,
 )
 from torch_gsample.vertex.nn.gcn_conv import neighbor_sum
 from torch_gsample.vertex.program import mean
@@ -79,9 +81,11 @@ class SAGEConv(nn.SAGEConv):
             aggr='sum' if self.aggr == 'add' else str(self.aggr),
         ):
             return left_to_pyg(self, nn.SAGEConv, x, edge_index, size=size)
+        if self.root_weight:
+            pair = share_rows(pair, x, edge_index)
         if self.project and hasattr(self, 'lin'):
             pair = self.lin(pair[0]).relu(), pair[1]
         out = self.lin_l(program(edge_index, size=size, x=pair))
         if self.root_weight and pair[1] is not None:
-            out = out + self.lin_r(pair[1])
+            out = add_product(out, pair[1], self.lin_l, self.lin_r)
         return F.normalize(out, p=2.0, dim=-1) if self.normalize else out

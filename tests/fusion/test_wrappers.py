@@ -1,0 +1,152 @@
+"""Fused models in checkpoints, data-parallel ones, and their state."""
+
+import copy
+
+import pytest
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.checkpoint import checkpoint
+from torch_geometric.nn import GraphSAGE
+
+from tests.fresh import FORKS
+from tests.fusion.models import BASIC, Hand, Shared, batches, graph
+from torch_gsample import fuse, unfuse
+
+
+class Checkpoints(Hand):
+    """Each layer in a checkpoint of its own."""
+
+    reentrant = False
+
+    def forward(self, x, edge_index):
+        for conv in self.convs:
+            x = checkpoint(
+                conv, x, edge_index, use_reentrant=self.reentrant
+            ).relu()
+        return self.lin(x)
+
+
+class Reentrant(Checkpoints):
+    reentrant = True
+
+
+class OneLayer(Shared):
+    """One layer three times, each in a checkpoint."""
+
+    def forward(self, x, edge_index):
+        for _ in range(3):
+            x = checkpoint(self.conv, x, edge_index, use_reentrant=False)
+        return x
+
+
+class Whole(Hand):
+    """The model in a checkpoint."""
+
+    reentrant = False
+
+
+class WholeReentrant(Whole):
+    reentrant = True
+
+
+@pytest.fixture(scope='module')
+def samples():
+    return batches(graph(torch.float32), count=4)
+
+
+def losses(model, samples):
+    """The losses of a few steps, and the rows of the outputs."""
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    out, rows = [], []
+    for batch in samples:
+        x = batch.x.clone().requires_grad_()  # for a reentrant checkpoint
+        if isinstance(model, Whole):
+            scores = checkpoint(
+                *(model, x, batch.edge_index), use_reentrant=model.reentrant
+            )
+        else:
+            scores = model(x, batch.edge_index)
+        rows.append(len(scores))
+        size = batch.batch_size
+        loss = F.cross_entropy(scores[:size], batch.y[:size])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        out.append(loss.item())
+    return out, rows
+
+
+@pytest.mark.parametrize(
+    'kind', [Checkpoints, OneLayer, Whole, WholeReentrant]
+)
+@pytest.mark.filterwarnings('error:fuse')
+def test_checkpoints_compute_the_same_blocks_again(kind, samples):
+    model = kind()
+    same = copy.deepcopy(model)
+    expected, _ = losses(same, samples)
+    fuse(model, min_nodes=0, verbose=False)
+    found, rows = losses(model, samples)
+    assert found == pytest.approx(expected, rel=1e-5)
+    assert rows == [batch.batch_size for batch in samples]
+
+
+def test_reentrant_checkpoints_of_layers_get_whole_batches(samples):
+    model = Reentrant()
+    same = copy.deepcopy(model)
+    expected, rows = losses(same, samples)
+    fuse(model, min_nodes=0, verbose=False)
+    with pytest.warns(UserWarning, match='all rows are read'):
+        found = losses(model, samples)
+    assert found == (pytest.approx(expected, rel=1e-5), rows)
+
+
+def train(rank, file):
+    torch.set_num_threads(1)
+    dist.init_process_group(
+        'gloo', init_method=f'file://{file}', rank=rank, world_size=2
+    )
+    samples = batches(graph(torch.float32), count=6)[rank::2]
+    found = []
+    for fused in (False, True):
+        torch.manual_seed(0)
+        model = GraphSAGE(**BASIC)
+        if fused:
+            fuse(model, min_nodes=0, verbose=False)
+        found.append(losses(DistributedDataParallel(model), samples))
+    dist.destroy_process_group()
+    return found
+
+
+def test_fused_models_train_data_parallel(tmp_path):
+    with FORKS.Pool(2) as pool:
+        args = [(rank, str(tmp_path / 'store')) for rank in range(2)]
+        found = pool.starmap(train, args, chunksize=1)
+    for (expected, _), (fused, rows) in found:
+        assert fused == pytest.approx(expected, rel=1e-5)
+        assert rows == [12] * 3
+    assert found[0][0][0] != found[1][0][0]
+
+
+@pytest.mark.filterwarnings('error:fuse')
+def test_state_is_saved_and_loaded_before_and_after(samples, tmp_path):
+    model = GraphSAGE(**BASIC)
+    expected = losses(copy.deepcopy(model), samples)[0]
+    before = copy.deepcopy(model.state_dict())
+    fuse(model, min_nodes=0, verbose=False)
+    assert list(model.state_dict()) == list(before)
+    trained, _ = losses(model, samples)
+    torch.save(model.state_dict(), tmp_path / 'state.pt')
+    other = GraphSAGE(**BASIC)
+    other.load_state_dict(torch.load(tmp_path / 'state.pt'))
+    model.load_state_dict(copy.deepcopy(before), assign=True)
+    again, _ = losses(model, samples)
+    unfuse(model)
+    model.load_state_dict(before)
+    assert trained == again == pytest.approx(expected, rel=1e-5)
+    assert losses(model, samples)[0] == pytest.approx(expected, rel=1e-5)
+    for value in other.state_dict().values():
+        assert value.isfinite().all()
+    fuse(other, min_nodes=0, verbose=False)
+    assert losses(other, samples)[0][0] < expected[0]

@@ -1,0 +1,151 @@
+"""Memory that tensors free stays with the process.
+
+The C library of Linux gives each large block back to the system when it is
+freed. A training step on the CPU takes as much again, and the system has to
+fill each page with zeros before: up to a half of the step.
+"""
+
+import ctypes
+import os
+import platform
+import threading
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+#: Numbers of options in ``malloc.h``, as they are set to keep memory, and
+#: glibc's own: the largest trim threshold that it chooses itself.
+_TRIM_THRESHOLD, _MMAP_MAX = -1, -4
+_KEEPING = {_TRIM_THRESHOLD: (1 << 31) - 1, _MMAP_MAX: 0}
+_USUAL = {_TRIM_THRESHOLD: 64 << 20, _MMAP_MAX: 1 << 16}
+#: How often the system is asked for what is available, and when it is scarce.
+_SECONDS, _SCARCE = 1.0, 0.1
+
+
+def keep_memory(keep: bool = True) -> bool:
+    """Keeps memory that tensors on the CPU free, for the next ones.
+
+    A call is for the whole process, for all that allocates with ``malloc``,
+    and so never made unless asked for: here, or by ``gsample run
+    --keep-memory``. It is worth most where tensors have tens of MiB: there, a
+    step spends up to half of its time in fresh pages. In turn the process
+    holds all that it once needed at a time, and up to twice as much where the
+    pieces do not fit.
+
+    While less than a tenth of the system's memory, or of the process's cgroup,
+    is available, which is looked at each second, all that is free is given
+    back. Processes that are forked later give back as usual.
+
+    Args:
+        keep (bool, optional): If false, gives back what is free, and from
+            here on as usual.
+
+    Returns:
+        bool: Whether memory is kept: the C library must be glibc.
+
+    Raises:
+        TypeError: If ``keep`` is no bool.
+
+    Example:
+        >>> import torch_gsample
+        >>> torch_gsample.keep_memory()  # doctest: +SKIP
+        True
+        >>> torch_gsample.keep_memory(False)
+        False
+    """
+    if type(keep) is not bool:
+        raise TypeError(
+            f"keep_memory: 'keep' must be a bool (got {type(keep).__name__})"
+        )
+    if _library() is None:
+        return False
+    with _lock:
+        if not keep:
+            _watch.stop()
+            _set(_USUAL)
+            _library().malloc_trim(0)
+        elif _watch.thread is None:
+            _set(_KEEPING)
+            _watch.start()
+    return keep
+
+
+@lru_cache
+def _library() -> Any:
+    """The C library, if it is glibc."""
+    if platform.libc_ver()[0] != 'glibc':
+        return None
+    os.register_at_fork(after_in_child=_give_back_in_child)
+    return ctypes.CDLL(None)
+
+
+def _set(options: dict[int, int]) -> None:
+    for name, value in options.items():
+        _library().mallopt(name, value)
+
+
+def _give_back_in_child() -> None:
+    """A forked process has no thread that watches, and a lock of its own."""
+    global _lock
+    if _watch.thread is not None:
+        _lock, _watch.thread = threading.Lock(), None
+        _set(_USUAL)
+
+
+class _Watch:
+    """A thread that gives memory back while the system has little."""
+
+    def __init__(self) -> None:
+        self.thread: threading.Thread | None = None
+        self._is_over = threading.Event()
+
+    def start(self) -> None:
+        """Begins to watch."""
+        self._is_over = threading.Event()
+        self.thread = threading.Thread(
+            target=self._run, args=[self._is_over], daemon=True
+        )
+        self.thread.start()
+
+    def stop(self) -> None:
+        """Ends the thread."""
+        self._is_over.set()
+        if self.thread is not None:
+            self.thread.join()
+            self.thread = None
+
+    def _run(self, is_over: threading.Event) -> None:
+        while not is_over.wait(_SECONDS):
+            if is_scarce():
+                _library().malloc_trim(0)
+
+
+_lock, _watch = threading.Lock(), _Watch()
+
+
+def is_scarce() -> bool:
+    """Whether little memory is available, to the system or the cgroup."""
+    known = _numbers('/proc/meminfo')
+    total = known.get('MemTotal:', 0)
+    if known.get('MemAvailable:', total) < _SCARCE * total:
+        return True
+    try:
+        name = Path('/proc/self/cgroup').read_text().split('::')[1].strip()
+        folder = f'/sys/fs/cgroup{name}'
+        most = Path(folder, 'memory.max').read_text().strip()
+        used = int(Path(folder, 'memory.current').read_text())
+    except (OSError, IndexError, ValueError):
+        return False  # no limit, or none that can be read
+    if most == 'max':
+        return False
+    used -= _numbers(f'{folder}/memory.stat').get('inactive_file', 0)
+    return int(most) - used < _SCARCE * int(most)
+
+
+def _numbers(file: str) -> dict[str, int]:
+    """Reads the lines of a file of the system: a name and a number."""
+    try:
+        lines = Path(file).read_text().splitlines()
+    except OSError:
+        return {}
+    return {words[0]: int(words[1]) for words in map(str.split, lines)}

@@ -25,7 +25,6 @@ after it was killed, as if it had not been: bit by bit the same weights.
 
 import argparse
 import copy
-import os
 import sys
 import time
 from collections.abc import Iterable
@@ -35,6 +34,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 import torch_geometric.transforms as T
+from checkpoint import Checkpoint
 from torch import Tensor, nn
 from torch_geometric import nn as pyg
 from torch_geometric import seed_everything
@@ -178,38 +178,6 @@ def progress(
     return track(batches, title, total, transient=True)
 
 
-class Checkpoint:
-    """Saves a run to a file, which is there as a whole or not at all.
-
-    Args:
-        path (str, optional): The file; nothing is saved without one.
-        every (int): Save after so many batches.
-        **parts (Any): What has a ``state_dict()``: model, loader, ...
-    """
-
-    def __init__(self, path: str | None, every: int, **parts: Any):
-        self.path, self.every, self.parts = path, every, parts
-
-    def save(self, **numbers: Any) -> None:
-        """Writes the states of all parts, and where the run is."""
-        if self.path is None:
-            return
-        states = {name: part.state_dict() for name, part in self.parts.items()}
-        numbers['rng'] = torch.get_rng_state()  # of dropout
-        torch.save({'parts': states, **numbers}, f'{self.path}.part')
-        os.replace(f'{self.path}.part', self.path)
-
-    def load(self) -> dict[str, Any]:
-        """Sets all parts to what was saved; returns where the run was."""
-        if self.path is None or not os.path.exists(self.path):
-            return {}
-        saved = torch.load(self.path, map_location=DEVICE, weights_only=True)
-        for name, part in self.parts.items():
-            part.load_state_dict(saved['parts'][name])
-        saved['rng'] = saved['rng'].cpu()
-        return saved
-
-
 def train_epoch(
     checkpoint: Checkpoint, batches: Iterable[Data], run: dict[str, Any]
 ) -> None:
@@ -308,12 +276,7 @@ def fit(
     num_batches: int,
     args: argparse.Namespace,
 ) -> tuple[float, dict[str, Tensor]]:
-    """Trains for all epochs that are left.
-
-    Returns:
-        Tuple[float, Dict[str, torch.Tensor]]: The best validation accuracy,
-        and the weights that had it.
-    """
+    """Trains; returns the best validation accuracy and its weights."""
     model, train_loader = checkpoint.parts['model'], checkpoint.parts['loader']
     writer = make_writer(args.log_dir)
     run = {'epoch': 1, 'losses': [], 'num_edges': 0, 'best': -1.0}
@@ -407,13 +370,9 @@ def main() -> None:
         optimizer, args.epochs * num_batches
     )
 
+    parts = {'model': model, 'optimizer': optimizer, 'schedule': schedule}
     checkpoint = Checkpoint(
-        args.resume,
-        args.save_every,
-        model=model,
-        optimizer=optimizer,
-        schedule=schedule,
-        loader=train_loader,
+        args.resume, args.save_every, loader=train_loader, **parts
     )
     best, best_state = fit(checkpoint, val_loader, num_batches, args)
     model.load_state_dict(best_state)

@@ -57,4 +57,5 @@ def _run(args: list[str], out: Path, env: Mapping[str, str]) -> None:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
     sys.argv = args
+    sys.path.insert(0, str(Path(args[0]).parent))  # as Python does
     runpy.run_path(args[0], run_name='__main__')

@@ -6,6 +6,7 @@ import sys
 from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -53,7 +54,8 @@ def load(name: str) -> ModuleType:
     path = TOP / 'examples' / f'{name}.py'
     spec = importlib.util.spec_from_file_location(f'example_{name}', path)
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    with mock.patch.object(sys, 'path', [str(path.parent), *sys.path]):
+        spec.loader.exec_module(module)
     return module
 
 

@@ -1,6 +1,6 @@
 """What all samplers share: where the key of a batch comes from."""
 
-import sys
+import inspect
 from typing import Any
 
 from torch import Tensor
@@ -128,7 +128,7 @@ class KeyedSampler(BaseSampler):
 
     def _warn_under_pyg(self) -> None:
         """Says once that a loader of PyG has not told the batch's number."""
-        frame: Any = None if self._warned else sys._getframe(1)
+        frame: Any = None if self._warned else inspect.currentframe()
         for _ in range(_NEAR):
             if frame is None:
                 return

@@ -28,21 +28,21 @@ class SeenEdges:
         key, time = key[order], csc.edge_time[order]
         first = torch.ones_like(key, dtype=torch.bool)
         first[1:] = key[1:] != key[:-1]
-        self._key, self._since = key[first], time[first]
+        self._pairs, self._since = key[first], time[first]
 
     def has(self, src: Tensor, dst: Tensor, time: Tensor) -> Tensor:
         """Whether there is an edge of each pair up to a time."""
         key = src * self._size + dst
-        if self._key.numel() == 0:
+        if self._pairs.numel() == 0:
             return torch.zeros_like(key, dtype=torch.bool)
-        place = torch.searchsorted(self._key, key).clamp(
-            max=self._key.numel() - 1
+        place = torch.searchsorted(self._pairs, key).clamp(
+            max=self._pairs.numel() - 1
         )
-        return (self._key[place] == key) & (self._since[place] <= time)
+        return (self._pairs[place] == key) & (self._since[place] <= time)
 
     def share_memory_(self) -> None:
         """Moves tensors to shared memory."""
-        self._key.share_memory_()
+        self._pairs.share_memory_()
         self._since.share_memory_()
 
     def draw(

@@ -20,7 +20,7 @@ import torch
 from harness import Report, compare, machine
 from torch import Tensor
 
-from torch_gsample import quantize_rows
+from torch_gsample import quantize_rows, use_huge_pages
 from torch_gsample.loader import NeighborLoader
 from torch_gsample.ops import gather_rows
 
@@ -78,12 +78,24 @@ def mapped(storages: dict[str, Stored], folder: str) -> dict[str, Stored]:
     return result
 
 
+def on_huge_pages(storages: dict[str, Stored]) -> dict[str, Stored]:
+    """Returns copies on pages of 2 MiB, as int8 rows are from the start."""
+    return {
+        name: {k: use_huge_pages(v.clone()) for k, v in stored.items()}
+        for name, stored in storages.items()
+    }
+
+
 def time_gathers(report: Report, args: argparse.Namespace) -> None:
     x = torch.randn(args.nodes, args.features)
     in_memory = {name: store(x, name) for name in STORAGES}
     indices = [torch.randint(args.nodes, (args.rows,)) for _ in range(7)]
     with tempfile.TemporaryDirectory(dir=args.folder) as folder:
-        places = {'memory': in_memory, 'file': mapped(in_memory, folder)}
+        places = {
+            'memory': in_memory,
+            'huge pages': on_huge_pages(in_memory),
+            'file': mapped(in_memory, folder),
+        }
         for place, storages in places.items():
             for threads in map(int, args.threads.split(',')):
                 calls = candidates(storages, threads, indices)
@@ -145,7 +157,7 @@ def main() -> None:
     parser.add_argument('--features', type=int, default=100)
     parser.add_argument('--rows', type=int, default=300_000)
     parser.add_argument('--threads', default='1,2')
-    parser.add_argument('--rounds', type=int, default=16)
+    parser.add_argument('--rounds', type=int, default=16, help='0: none')
     parser.add_argument('--folder', help='of the files that are mapped')
     parser.add_argument('--accuracy', action='store_true', help='minutes')
     parser.add_argument('--seeds', default='0', help='of the example')
@@ -166,7 +178,8 @@ def main() -> None:
             ],
         )
     ]
-    time_gathers(reports[0], args)
+    if args.rounds:
+        time_gathers(reports[0], args)
     if args.accuracy:
         seeds = list(map(int, args.seeds.split(',')))
         title = 'Test accuracy of examples/train_debian.py'

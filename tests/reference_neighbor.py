@@ -70,7 +70,9 @@ def sample_neighbors(
             before = len(edges[r])
             for col in nodes[relation.dst].frontier:
                 v, tree = nodes[relation.dst].items[col]
-                root = 0 if key[0][2] == EPOCH_SCOPE else tree
+                repeated = nodes[relation.dst].first[v, tree] != col
+                root = tree or (col if hop == 0 and repeated else 0)
+                root = 0 if key[0][2] == EPOCH_SCOPE else root
                 for e in sample_column(
                     relation,
                     v,

@@ -359,3 +359,15 @@ def test_errors_of_blocks_name_the_rule():
     assert isinstance(blocks[0], Block)
     assert repr(blocks[2]).startswith('Block(num_src=')
     assert isinstance(blocks.edges[None], BatchEdges)
+
+
+def test_counts_that_change_later_change_no_block():
+    """What is made of counts is made when a layer asks."""
+    nodes, num_edges = [1, 2, 1], [2, 1]
+    edge_index = torch.tensor([[1, 2, 3], [0, 0, 1]])
+    edges = {t: BatchEdges(edge_index, nodes, nodes, num_edges) for t in 'ab'}
+    blocks = Blocks(edges, {'n': nodes})
+    nodes[0], num_edges[0] = 7, 7
+    assert blocks[0].num_src == {'n': 4}
+    assert blocks[0]['a'].size == (4, 3)
+    assert blocks[1]['b'].num_edges == 2

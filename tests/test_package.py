@@ -60,7 +60,8 @@ LAYERS = {
     'adjacency': {'csc', 'ops'},
     'graph_input': {'adjacency', 'graph', 'graph_types'},
     'placement': {'_library'},
-    'quantize': set(),
+    'huge_pages': set(),
+    'quantize': {'huge_pages'},
     'options': {'placement'},
     'snapshot': set(),
     'list_cache': {'_library', 'ops', 'placement'},
@@ -70,9 +71,9 @@ LAYERS = {
     },
     'algorithms': {'algorithms', 'ops', 'rng', 'sparse_sample'},
     'samplers': {
-        *('algorithms', 'compiler', 'csc', 'graph', 'graph_input'),
-        *('graph_types', 'list_cache', 'ops', 'options', 'placement'),
-        *('rng', 'samplers', 'snapshot', 'sparse_sample'),
+        *('algorithms', 'batch_edges', 'block', 'compiler', 'csc', 'graph'),
+        *('graph_input', 'graph_types', 'list_cache', 'ops', 'options'),
+        *('placement', 'rng', 'samplers', 'snapshot', 'sparse_sample'),
     },
     'loader': {
         *('adjacency', 'algorithms', 'batch_edges', 'block', 'graph_input'),

@@ -20,6 +20,7 @@ from torch_gsample.compiler import compile, explain
 from torch_gsample.csc import CSC
 from torch_gsample.graph import Graph
 from torch_gsample.graph_input import as_graph
+from torch_gsample.huge_pages import use_huge_pages
 from torch_gsample.patch import patch_pyg
 from torch_gsample.quantize import quantize_rows
 from torch_gsample.samplers import (
@@ -28,6 +29,7 @@ from torch_gsample.samplers import (
     KeyedSampler,
     LaborSampler,
     LadiesSampler,
+    NegativeSampling,
     NeighborSampler,
     PinSAGESampler,
     ProgramSampler,
@@ -54,6 +56,7 @@ __all__ = [
     'KeyedSampler',
     'LaborSampler',
     'LadiesSampler',
+    'NegativeSampling',
     'NeighborSampler',
     'PinSAGESampler',
     'ProgramSampler',
@@ -75,6 +78,7 @@ __all__ = [
     'rng',
     'super_batch',
     'unfuse',
+    'use_huge_pages',
     'vertex_program',
 ]
 

@@ -43,14 +43,27 @@ class BatchEdges:
     ):
         self._edge_index, self.by_column = edge_index, by_column
         self.counts = tuple(num_src), tuple(num_dst), tuple(num_edges)
-        #: Sources, destinations and edges up to each hop.
-        self.num_src = list(accumulate(num_src))
-        self.num_dst = list(accumulate(num_dst))
-        self.num_edges = [0, *accumulate(num_edges)]
         self._made: Tensor | None = None
         self._transposed: dict[tuple[int, int, int], CSC] = {}
         if csc is not None:
             self.csc = csc
+
+    # Most batches are never asked: what is made of counts is made late.
+
+    @cached_property
+    def num_src(self) -> list[int]:
+        """Sources up to each hop."""
+        return list(accumulate(self.counts[0]))
+
+    @cached_property
+    def num_dst(self) -> list[int]:
+        """Destinations up to each hop."""
+        return list(accumulate(self.counts[1]))
+
+    @cached_property
+    def num_edges(self) -> list[int]:
+        """Edges up to each hop, 0 before the first."""
+        return [0, *accumulate(self.counts[2])]
 
     @cached_property
     def csc(self) -> CSC:

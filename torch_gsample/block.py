@@ -199,14 +199,16 @@ Block(num_src=3, num_dst=1, num_edges=2)], torch.Size([1, 4]))
     def __init__(
         self,
         edges: dict[Any, BatchEdges],
-        num_nodes: dict[Any, Sequence[int]],
+        num_nodes: Mapping[Any, Sequence[int]],
     ):
         self.edges = edges
-        self._counts = num_nodes
-        self._num_nodes = {
-            t: list(accumulate(n)) for t, n in num_nodes.items()
-        }
+        self._counts = {t: tuple(n) for t, n in num_nodes.items()}
         self._known: dict[int, Any] = {}
+
+    @cached_property
+    def _num_nodes(self) -> dict[Any, list[int]]:
+        """The nodes of each type up to each hop."""
+        return {t: list(accumulate(n)) for t, n in self._counts.items()}
 
     @property
     def num_hops(self) -> int:

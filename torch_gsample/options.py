@@ -17,8 +17,13 @@ from torch_gsample.placement import GraphPlacement
 
 Direction: TypeAlias = Literal['forward', 'backward']
 RngScope: TypeAlias = Literal['batch', 'epoch']
+#: Of the sampled edges of a node.
+Order: TypeAlias = Literal['slot', 'random']
 #: Whether seed edges are removed from a sample, or their reverse ones, too.
 Exclusion: TypeAlias = bool | Literal['reverse']
+#: Whether negatives are never edges, uniform over all pairs that are none, or
+#: no edges yet.
+TrueNegatives: TypeAlias = bool | Literal['uniform', 'unseen']
 
 
 class KeyOptions(TypedDict, total=False):
@@ -32,7 +37,7 @@ class LinkOptions(KeyOptions, total=False):
     """Options of all samplers in memory."""
 
     exclude_seed_edges: Exclusion
-    true_negatives: bool
+    true_negatives: TrueNegatives
 
 
 class NeighborOptions(LinkOptions, total=False):
@@ -41,6 +46,7 @@ class NeighborOptions(LinkOptions, total=False):
     time_window: int | None
     index_dtype: torch.dtype | None
     num_threads: int | None
+    order: Order
     device: torch.device | str
     graph_placement: GraphPlacement
     cache_bytes: int | None
@@ -88,6 +94,7 @@ class DiskOptions(KeyOptions, total=False):
     use_times: bool
     time_window: int | None
     num_threads: int | None
+    order: Order
 
 
 class WorkerOptions(TypedDict, total=False):

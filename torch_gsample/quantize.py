@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+from torch_gsample.huge_pages import use_huge_pages
+
 #: Rows that are quantized at a time, to need little more memory than results.
 _ROWS = 1 << 16
 #: The largest scale whose products are finite: a 127th of the largest float32,
@@ -54,6 +56,8 @@ def quantize_rows(input: Tensor) -> tuple[Tensor, Tensor]:
             'shape [])'
         )
     values = torch.empty(input.shape, dtype=torch.int8, device=input.device)
+    if values.is_cpu:
+        use_huge_pages(values)
     scale = torch.zeros(input.shape[0], device=input.device)
     if input.numel() == 0:
         return values, scale

@@ -168,8 +168,9 @@ Tensor labor_scale_op(Tensor indptr, Tensor weight, int64_t k) {
 }
 
 void advise_huge_pages_op(Tensor tensor) {
-  advise_huge_pages(tensor.mutable_data_ptr(),
-                    tensor.numel() * tensor.element_size());
+  const size_t bytes = tensor.numel() * tensor.element_size();
+  advise_huge_pages(tensor.mutable_data_ptr(), bytes);
+  collapse_pages(tensor.mutable_data_ptr(), bytes);
 }
 
 }  // namespace

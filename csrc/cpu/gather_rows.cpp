@@ -5,6 +5,10 @@
 #include <algorithm>
 #include <atomic>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 namespace gsample {
 
 namespace {
@@ -90,22 +94,88 @@ void for_rows(const RowTable& table,
   }
 }
 
+// Widens the numbers of a row.
+using WidenRow = void (*)(const char* from,
+                          size_t items,
+                          float scale,
+                          float* to);
+
 template <typename format_t>
+inline __attribute__((always_inline)) void widen_row(const char* row,
+                                                     size_t items,
+                                                     float scale,
+                                                     float* __restrict__ to) {
+  const auto* __restrict__ from =
+      reinterpret_cast<const typename format_t::stored_t*>(row);
+  for (size_t j = 0; j < items; ++j)
+    to[j] = format_t::widen(from[j], scale);
+}
+
+template <typename format_t>
+void widen_row_plain(const char* row, size_t items, float scale, float* to) {
+  widen_row<format_t>(row, items, scale, to);
+}
+
+#if defined(__x86_64__)
+
+template <typename format_t>
+__attribute__((target("avx2"))) void
+widen_row_avx2(const char* row, size_t items, float scale, float* to) {
+  widen_row<format_t>(row, items, scale, to);
+}
+
+constexpr size_t kLanes = 8;  // numbers of a vector
+
+__attribute__((target("avx2,f16c"), always_inline)) inline void widen_lanes(
+    const char* row,
+    size_t first,
+    float* to) {
+  const void* from = row + first * sizeof(Half::stored_t);
+  const __m128i lanes = _mm_loadu_si128(static_cast<const __m128i*>(from));
+  _mm256_storeu_ps(to + first, _mm256_cvtph_ps(lanes));
+}
+
+// The last vector has numbers of the one before, where the row ends in it.
+__attribute__((target("avx2,f16c"))) void
+widen_row_f16c(const char* row, size_t items, float scale, float* to) {
+  if (items < kLanes)
+    return widen_row<Half>(row, items, scale, to);
+  for (size_t j = 0; j + kLanes < items; j += kLanes)
+    widen_lanes(row, j, to);
+  widen_lanes(row, items - kLanes, to);
+}
+
+#endif
+
+WidenRow find_widen_row(RowFormat format) {
+#if defined(__x86_64__)
+  const bool wide = __builtin_cpu_supports("avx2");
+  if (format == RowFormat::kHalf && wide && __builtin_cpu_supports("f16c"))
+    return widen_row_f16c;
+  if (format == RowFormat::kBfloat16 && wide)
+    return widen_row_avx2<Bfloat16>;
+  if (format == RowFormat::kInt8 && wide)
+    return widen_row_avx2<Int8>;
+#endif
+  if (format == RowFormat::kHalf)
+    return widen_row_plain<Half>;
+  return format == RowFormat::kInt8 ? widen_row_plain<Int8>
+                                    : widen_row_plain<Bfloat16>;
+}
+
 void widen_rows(const RowTable& table,
                 const int64_t* index,
                 int64_t begin,
                 int64_t end,
                 int64_t size,
                 char* out) {
-  using stored_t = typename format_t::stored_t;
-  const stored_t* rows = reinterpret_cast<const stored_t*>(table.rows);
-  const size_t items = table.row_bytes / sizeof(stored_t);
+  const WidenRow widen = find_widen_row(table.format);
+  const size_t bytes = table.row_bytes;
+  const size_t items = table.format == RowFormat::kInt8 ? bytes : bytes / 2;
   for_rows(table, index, begin, end, size, [&](int64_t i, int64_t row) {
-    const stored_t* __restrict__ from = rows + row * items;
-    float* __restrict__ to = reinterpret_cast<float*>(out) + i * items;
     const float scale = table.scale == nullptr ? 1 : table.scale[row];
-    for (size_t j = 0; j < items; ++j)
-      to[j] = format_t::widen(from[j], scale);
+    widen(table.rows + row * bytes, items, scale,
+          reinterpret_cast<float*>(out) + i * items);
   });
 }
 
@@ -118,12 +188,8 @@ void copy_rows(const RowTable& table,
   const size_t bytes = table.row_bytes;
   if (bytes == 0)  // both may be null, which memcpy must not get
     return;
-  if (table.format == RowFormat::kBfloat16)
-    return widen_rows<Bfloat16>(table, index, begin, end, size, out);
-  if (table.format == RowFormat::kHalf)
-    return widen_rows<Half>(table, index, begin, end, size, out);
-  if (table.format == RowFormat::kInt8)
-    return widen_rows<Int8>(table, index, begin, end, size, out);
+  if (table.format != RowFormat::kBytes)
+    return widen_rows(table, index, begin, end, size, out);
   if (bytes == sizeof(uint32_t))
     return copy_items<uint32_t>(table.rows, index, begin, end, size, out);
   if (bytes == sizeof(uint64_t))

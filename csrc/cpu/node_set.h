@@ -31,6 +31,9 @@ class NodeSet {
   int64_t first_column;            // its number
   int64_t next_column;             // the number of the first of the next hop
   std::vector<int64_t> hop_nodes;  // columns of each hop
+  // [num_columns] of columns that were numbered, or empty if none occurs twice:
+  // the number of each that occurred before, which draws by it, or 0.
+  std::vector<uint32_t> repeated;
 
   // For another call, which will add about `expected` nodes.
   void begin_call(int64_t num_nodes, bool by_tree, int64_t expected) {
@@ -38,6 +41,7 @@ class NodeSet {
     by_tree_ = by_tree;
     dense_ = !by_tree && prefers_dense(num_nodes, expected);
     hop_nodes.clear();
+    repeated.clear();
   }
 
   bool is_open() const { return open_; }
@@ -89,9 +93,14 @@ class NodeSet {
   // finds the number of the first of them.
   void number_columns() {
     with_table([&](auto& table) {
-      for (int64_t i = 0; i < num_columns; ++i)
-        table.find_or_insert(key(by_tree_ ? tree[i] : 0, node[i]),
-                             static_cast<uint32_t>(i));
+      for (int64_t i = 0; i < num_columns; ++i) {
+        const uint32_t number = static_cast<uint32_t>(i);
+        if (table.find_or_insert(key(by_tree_ ? tree[i] : 0, node[i]),
+                                 number) == number)
+          continue;
+        repeated.resize(num_columns);
+        repeated[i] = number;
+      }
     });
     size = num_columns;
   }

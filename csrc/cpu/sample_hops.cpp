@@ -127,7 +127,7 @@ class HopSamplerCpu final : public HopSampler<indptr_t, index_t> {
                 uint32_t call_id,
                 const HopOutput<index_t>* out,
                 bool next) override {
-    trees_draw_ = options_.disjoint && key.batch != kEpochScope;
+    in_batch_ = key.batch != kEpochScope;
     for (int t = 0; next && t < args_.num_types && ok(); ++t)
       make_room(t);
     int64_t total = 0;
@@ -209,7 +209,7 @@ class HopSamplerCpu final : public HopSampler<indptr_t, index_t> {
   bool ok() const { return status() == Status::kDone; }
 
   // Seeds come in order, duplicates included: a duplicate is a column of its
-  // own with the same draws, unless each has a tree.
+  // own.
   void begin_type(int t, int64_t first_tree) {
     const NodeType& type = args_.types[t];
     const int64_t n = type.num_seeds;
@@ -288,6 +288,16 @@ class HopSamplerCpu final : public HopSampler<indptr_t, index_t> {
       nodes.add_columns();
   }
 
+  // By what the draws of equal columns differ, or null.
+  const uint32_t* roots(const Set& columns) const {
+    if (!in_batch_)
+      return nullptr;
+    if (options_.disjoint)
+      return columns.column_tree();
+    const bool seeds = hop_ == 0 && !columns.repeated.empty();
+    return seeds ? columns.repeated.data() : nullptr;
+  }
+
   std::vector<Chunk> cut_chunks() const {
     std::vector<Chunk> chunks;
     for (int r = 0; r < args_.num_relations; ++r)
@@ -311,8 +321,8 @@ class HopSamplerCpu final : public HopSampler<indptr_t, index_t> {
     select_frontier(
         relation, options_, hop_, stream,
         CountedColumns<indptr_t, index_t>{
-            columns.column(), trees_draw_ ? columns.column_tree() : nullptr,
-            counted.start.data(), counted.length.data(), offset},
+            columns.column(), roots(columns), counted.start.data(),
+            counted.length.data(), offset},
         chunk.begin, chunk.end, edge);
     // The reads that sampling waits for. What is numbered must be a node.
     const uint64_t num_rows = args_.types[relation.src].num_nodes;
@@ -351,7 +361,7 @@ class HopSamplerCpu final : public HopSampler<indptr_t, index_t> {
   const int threads_;
   HopWorkspace<indptr_t, index_t>& workspace_;
   int hop_ = 0;
-  bool trees_draw_ = false;  // draws are those of trees
+  bool in_batch_ = false;  // draws tell trees and repeated seeds apart
   Interrupt interrupt_;
 };
 

@@ -261,9 +261,7 @@ class NeighborSampler {
     const SampledType& cols = a_.types[graph.dst];
     const SampledType& rows = a_.types[graph.src];
     const int64_t v = cols.node[c];
-    const bool trees = a_.options.disjoint && key_.batch != kEpochScope;
-    const Stream draw{stream, trees ? static_cast<uint32_t>(tree(cols, c)) : 0,
-                      static_cast<uint64_t>(v)};
+    const Stream draw{stream, root(cols, c), static_cast<uint64_t>(v)};
     const uint64_t key = first_key(rows, cols, c);
     const index_t* list = read_list(graph, v, column, group.rank == 0);
     const auto take = [&](uint32_t slot, uint64_t choice) {
@@ -280,6 +278,21 @@ class NeighborSampler {
                       a_.options.replace, group, scratch, take);
     else
       select_uniform(draw, column, a_.options.replace, group, scratch, take);
+  }
+
+  // By what the draws of equal columns differ: their tree or, of a seed that
+  // occurred before, its number.
+  __device__ uint32_t root(const SampledType& cols, int64_t c) const {
+    if (key_.batch == kEpochScope)
+      return 0;
+    if (a_.options.disjoint)
+      return static_cast<uint32_t>(tree(cols, c));
+    if (c >= cols.of.num_seeds)
+      return 0;
+    const uint64_t key =
+        cols.first_node + static_cast<uint64_t>(cols.node[c]);
+    const uint32_t number = static_cast<uint32_t>(c);
+    return least_of(a_.table, key) == number ? 0 : number;
   }
 
   // The row of an edge holds the table's entry until it is relabelled.

@@ -62,4 +62,11 @@ __device__ inline uint64_t insert_min(const NodeTable& table,
   return entry;
 }
 
+// The least value that was brought for a node, which is in the table.
+__device__ inline uint32_t least_of(const NodeTable& table, uint64_t node) {
+  bool added;
+  const uint64_t entry = find_or_insert(table, node, table.capacity, &added);
+  return Atomic<uint32_t>(table.value[entry]).load(kRelaxed);
+}
+
 }  // namespace gsample

@@ -28,6 +28,7 @@ WRITTEN = {
 OPTIONS = {
     'plain': {},
     'replace': {'replace': True},
+    'random order': {'order': 'random'},
     'disjoint': {'disjoint': True},
     'weighted': {},
     'timed': {},

@@ -24,6 +24,11 @@ OPTIONS = {
     'induced': {'subgraph_type': 'induced'},
     'bidirectional': {'subgraph_type': 'bidirectional'},
     'backward': {'sample_direction': 'backward'},
+    'random order': {'order': 'random'},
+    'random order backward': {
+        'order': 'random',
+        'sample_direction': 'backward',
+    },
     'epoch': {'rng_scope': 'epoch'},
     'plain@narrow': {'index_dtype': torch.int32},
     'weighted': {'weight_attr': 'weight'},

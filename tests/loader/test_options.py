@@ -45,6 +45,7 @@ OF_NEIGHBOR_SAMPLER = {
     'time_window': 2,
     'index_dtype': torch.int64,
     'num_threads': 1,
+    'order': 'random',
     'exclude_seed_edges': 'reverse',
     'true_negatives': True,
     'device': torch.device('cpu'),

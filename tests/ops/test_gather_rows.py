@@ -50,6 +50,20 @@ def test_every_number_widens_exactly(dtype):
     assert same[known].all()
 
 
+@pytest.mark.parametrize('dtype', NARROW)
+def test_numbers_widen_alike_in_rows_of_any_length(dtype):
+    """Vectors of them, and one by one: NaNs, too, have the same bits."""
+    bits = torch.arange(2**16).to(torch.int32).to(torch.int16).view(dtype)
+    want = ops.gather_rows(bits, torch.arange(2**16), widen=True)
+    for row in (3, 8, 13, 64, 2**16):
+        size = 2**16 // row * row
+        values = bits[:size].view(-1, row)
+        out = ops.gather_rows(values, torch.arange(len(values)), widen=True)
+        same = out.view(torch.int32).view(-1) == want.view(torch.int32)[:size]
+        assert same.all()
+        out.fill_(-1)  # what the next call may find in its memory
+
+
 @pytest.mark.parametrize('dtype', [*NARROW, torch.float32])
 @pytest.mark.parametrize('shape', [(40,), (40, 3), (40, 5, 8), (40, 0)])
 def test_widened_rows_equal_the_reference(shape, dtype):

@@ -158,7 +158,7 @@ def test_types_in_the_epoch_scope_equal_the_reference():
     key = make_key(0, epoch=1, batch=EPOCH_SCOPE)
     out = sample_types(types.FANOUTS[1], key, disjoint=True)
     first, third = (out.edge[1][out.col[1] == i].tolist() for i in (0, 2))
-    assert first == third  # duplicate seeds draw the same
+    assert first == third  # a seed that occurs again draws the same
 
 
 def test_relations_draw_independently():

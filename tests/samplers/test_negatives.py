@@ -241,3 +241,140 @@ def test_types_without_nodes_have_no_negatives():
     inputs = graphs.links(torch.empty(0, 2).long(), ('a', 'to', 'b'))
     out = sampler.sample_from_edges(inputs, NegativeSampling('triplet'))
     assert out.node['b'].numel() == 0
+
+
+def pairs_that_are_none(data):
+    size = data.num_nodes
+    weight = torch.ones(size, size)
+    weight[tuple(data.edge_index)] = 0
+    return weight.flatten()
+
+
+def test_true_negatives_are_uniform_in_the_source_then_in_its_non_neighbours():
+    data = graphs.homogeneous(num_nodes=6, num_edges=40)
+    weight = pairs_that_are_none(data).view(6, 6)
+    weight = weight / weight.sum(1, keepdim=True).clamp(min=1)
+    sampler = NeighborSampler(data, [0], true_negatives=True, seed=0)
+    src, dst = draw(sampler, many(), NegativeSampling('binary', 20))
+    assert_fits((src * 6 + dst).bincount(minlength=36), weight.flatten())
+
+
+@pytest.mark.parametrize(('size', 'edges'), [(6, 40), (6, 90), (30, 150)])
+def test_uniform_negatives_are_uniform_over_the_pairs_without_an_edge(
+    size, edges
+):
+    """Parallel edges are one pair; sources without a non-edge never come."""
+    data = graphs.homogeneous(num_nodes=size, num_edges=edges)
+    weight = pairs_that_are_none(data)
+    sampler = NeighborSampler(data, [0], true_negatives='uniform', seed=0)
+    src, dst = draw(sampler, many(), NegativeSampling('binary', 40))
+    assert_fits((src * size + dst).bincount(minlength=size**2), weight)
+
+
+def test_uniform_negatives_of_a_relation_are_of_its_types():
+    data = graphs.heterogeneous()
+    weight = torch.ones(12, 15)
+    weight[tuple(data[RATES].edge_index)] = 0
+    sampler = NeighborSampler(data, [0], true_negatives='uniform', seed=0)
+    inputs = many(edge_type=RATES)
+    src, dst = draw(sampler, inputs, NegativeSampling('binary', 20))
+    assert_fits((src * 15 + dst).bincount(minlength=180), weight.flatten())
+
+
+def test_uniform_negatives_of_a_triplet_are_those_of_its_source():
+    data = graphs.homogeneous()
+    outs = [
+        draw(
+            NeighborSampler(data, [0], true_negatives=kind, seed=0),
+            *(many(), NegativeSampling('triplet', 2)),
+        )
+        for kind in (True, 'uniform')
+    ]
+    assert torch.equal(*outs)
+
+
+def test_where_all_pairs_are_edges_there_is_no_uniform_negative():
+    pairs = torch.cartesian_prod(torch.arange(3), torch.arange(3)).t()
+    data = Data(edge_index=pairs, num_nodes=3)
+    sampler = NeighborSampler(data, [0], true_negatives='uniform', seed=0)
+    with pytest.raises(ValueError, match='all pairs of nodes are edges'):
+        draw(sampler, many(count=2), NegativeSampling('binary'))
+
+
+def test_uniform_negatives_take_no_weights_and_no_times():
+    data = graphs.homogeneous(time=torch.arange(30))
+    sampler = NeighborSampler(data, [0], true_negatives='uniform', seed=0)
+    weighted = NegativeSampling('binary', 1, src_weight=torch.ones(30))
+    with pytest.raises(ValueError, match="'src_weight' must be None"):
+        draw(sampler, many(), weighted)
+    sampler = NeighborSampler(
+        data, [0], true_negatives='uniform', time_attr='time', seed=0
+    )
+    timed = many(count=2, time=torch.tensor([9, 9]))
+    with pytest.raises(ValueError, match='needs nodes without times'):
+        draw(sampler, timed, NegativeSampling('binary'))
+
+
+def timed_graph():
+    """A node's edges: seen at time 5, at 2 and 9, and at 9 alone."""
+    edges = [(0, 1, 5), (0, 2, 9), (0, 2, 2), (0, 3, 9), (4, 1, 0), (4, 2, 0)]
+    src, dst, time = torch.tensor(edges + [(4, 0, 0), (4, 3, 0)]).t()
+    return Data(edge_index=torch.stack([src, dst]), time=time, num_nodes=5)
+
+
+def timed_sampler(kind='unseen', **options):
+    return NeighborSampler(
+        timed_graph(), [0], time_attr='time', true_negatives=kind, **options
+    )
+
+
+@pytest.mark.parametrize(
+    ('time', 'seen'), [(1, []), (2, [2]), (5, [1, 2]), (9, [1, 2, 3])]
+)
+@pytest.mark.parametrize('weighted', [False, True])
+def test_unseen_negatives_are_no_edges_yet(time, seen, weighted):
+    weight = torch.ones(5)
+    given = torch.tensor([1.0, 2.0, 3.0, 1.0, 2.0]) if weighted else None
+    weight = weight if given is None else given.clone()
+    weight[seen] = 0
+    count = 400
+    inputs = many((0, 4), count, time=torch.full((count,), time))
+    sampling = NegativeSampling('triplet', 8, dst_weight=given)
+    sampler = timed_sampler(seed=0)
+    dst = draw(sampler, inputs, sampling)[1]
+    assert_fits(dst.bincount(minlength=5), weight)
+
+
+def test_the_sources_of_unseen_negatives_have_some():
+    """Node 4 has seen all others; of itself one in thousands is drawn."""
+    weight = torch.tensor([1.0, 1.0, 1.0, 1.0, 1e-6])
+    inputs = many((0, 1), 300, time=torch.full((300,), 4))
+    sampling = NegativeSampling('binary', 2, dst_weight=weight)
+    src, dst = draw(timed_sampler(seed=0), inputs, sampling)
+    assert set(dst[src == 4].tolist()) == {4}  # found by listing
+    assert set(dst[src == 0].tolist()) == {0, 1, 3}
+    assert (src == 4).sum() > 80
+
+
+def test_unseen_negatives_of_a_batch_are_unseen():
+    from torch_gsample import NegativeSampling as Ours
+
+    time = torch.tensor([4, 4, 4, 4])
+    inputs = graphs.links([(0, 1), (0, 2), (1, 3), (0, 4)], time=time)
+    out = timed_sampler(seed=0).sample_from_edges(
+        inputs, Ours('triplet', 60, among='batch')
+    )
+    dst = out.node[out.metadata[3]]
+    found = [sorted(set(row.tolist())) for row in dst]
+    assert found == [[3, 4], [1, 3, 4], [1, 2, 4], [1, 3]]
+
+
+def test_unseen_negatives_need_times():
+    sampler = NeighborSampler(
+        graphs.homogeneous(), [0], true_negatives='uniform', seed=0
+    )
+    assert sampler.true_negatives == 'uniform'
+    with pytest.raises(ValueError, match="'unseen' needs times"):
+        NeighborSampler(graphs.homogeneous(), [0], true_negatives='unseen')
+    with pytest.raises(ValueError, match='needs times of the seed edges'):
+        draw(timed_sampler(), many((0, 1), 3), NegativeSampling('triplet'))

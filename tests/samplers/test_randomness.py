@@ -2,11 +2,12 @@
 
 import pytest
 import torch
+from torch_geometric.data import Data
 from torch_geometric.sampler import NegativeSampling
 
 from tests.samplers import graphs
 from tests.samplers.graphs import RATES
-from tests.samplers.oracle import fields_of
+from tests.samplers.oracle import assert_fits, fields_of
 from torch_gsample import NeighborSampler, rng
 
 DATA = graphs.homogeneous(num_nodes=20, num_edges=600)
@@ -136,3 +137,43 @@ def test_negatives_are_reproducible(mode):
     assert draw(0, 0, 0) == outs[0]
     for i, out in enumerate(outs):
         assert out not in outs[:i]
+
+
+def drawn_by(out, place):
+    """The edges that the seed at a place drew at the first hop."""
+    first = out.num_sampled_edges[0]
+    return out.edge[:first][out.col[:first] == place].tolist()
+
+
+def test_a_seed_that_occurs_again_draws_as_a_tree_of_its_own():
+    inputs = graphs.nodes([3, 5, 3, 7, 3])
+    sampler = NeighborSampler(DATA, [4, 2], seed=0)
+    with rng.batch_scope(1, 2):
+        out = sampler.sample_from_nodes(inputs)
+        once = sampler.sample_from_nodes(graphs.nodes([3, 5, 7]))
+        sampler.disjoint = True
+        trees = sampler.sample_from_nodes(inputs)
+    firsts = [drawn_by(out, place) for place in (0, 1, 3)]
+    assert firsts == [drawn_by(once, place) for place in range(3)]
+    again = [drawn_by(out, place) for place in (0, 2, 4)]
+    assert again[0] != again[1] != again[2] != again[0]
+    assert again[1:] == [drawn_by(trees, place) for place in (2, 4)]
+
+
+def test_in_the_epoch_scope_a_seed_draws_the_same_again():
+    sampler = NeighborSampler(DATA, [4], seed=0, rng_scope='epoch')
+    out = sampler.sample_from_nodes(graphs.nodes([3, 5, 3]))
+    assert drawn_by(out, 0) == drawn_by(out, 2)
+
+
+@pytest.mark.parametrize('options', [{}, {'replace': True}])
+def test_draws_of_a_seed_that_occurs_again_are_independent(options):
+    """Each pair of neighbours is as likely, and so is each pair of draws."""
+    degree, copies = 10, 20_000
+    edges = torch.stack([torch.arange(1, 11), torch.zeros(10).long()])
+    data = Data(edge_index=edges, num_nodes=11)
+    sampler = NeighborSampler(data, [1], seed=5, **options)
+    out = sampler.sample_from_nodes(graphs.nodes([0] * copies))
+    drawn = out.edge.view(-1, 2)
+    counts = (drawn[:, 0] * degree + drawn[:, 1]).bincount(minlength=100)
+    assert_fits(counts)

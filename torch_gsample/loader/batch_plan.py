@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.data import get_worker_info
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.loader import LinkLoader, NodeLoader
 from torch_geometric.loader.utils import index_select
@@ -92,23 +93,27 @@ class Planned:
 def _is_plain(loader: Any, out: Any) -> bool:
     """Whether a sample is the sampler's own, in main memory."""
     if type(out) in (SamplerOutput, AttributedOutput):
-        nodes = (out.node,)
+        in_memory = _is_in_memory(out.node)
     elif type(out) in (HeteroSamplerOutput, HeteroAttributedOutput):
-        nodes = out.node.values()
+        in_memory = all(map(_is_in_memory, out.node.values()))
     else:
         return False
     return (
-        loader.transform_sampler_output is None
+        in_memory
+        and loader.transform_sampler_output is None
         and loader.gpu_batches is None
         and loader.static_shapes is None
         and not getattr(loader, 'widen_features', False)
         and out.orig_row is None
         and out.edge is not None
-        and all(n.is_cpu and n.dtype == torch.int64 for n in nodes)
         # PyG writes to the shared memory of a worker.
-        and torch.utils.data.get_worker_info() is None
+        and get_worker_info() is None
         and not is_transformed()
     )
+
+
+def _is_in_memory(node: Tensor) -> bool:
+    return node.is_cpu and node.dtype == torch.int64
 
 
 def _plan_of(data: Any) -> '_Plan | None':
@@ -225,26 +230,20 @@ class _Plan:
     def __init__(self, data: Any, stores: list[_StorePlan]):
         self._data = data
         self._stores = [plan.store for plan in stores]
-        self._mappings = [plan.mapping for plan in stores]
-        self._shape = self._shape_of_mappings()
-        # An id is that of another object only when the first one is gone.
+        # Each mapping with its keys and the ids of its values: an id is that
+        # of another object only when the first one is gone.
+        self._known = [
+            (mapping, list(mapping), list(map(id, mapping.values())))
+            for mapping in (plan.mapping for plan in stores)
+        ]
         self._gone: list[Any] = []
         self._held = [
             weakref.ref(value, self._gone.append)
             if isinstance(value, (Tensor, np.ndarray))
             else value
-            for mapping in self._mappings
+            for mapping, _, _ in self._known
             for value in mapping.values()
         ]
-
-    def _shape_of_mappings(self) -> tuple[list[Any], ...]:
-        """Returns how many attributes stores have, their keys and ids."""
-        values = chain.from_iterable(map(dict.values, self._mappings))
-        return (
-            list(map(len, self._mappings)),
-            list(chain.from_iterable(self._mappings)),
-            list(map(id, values)),
-        )
 
     def _stores_of(self, data: Any) -> list[Any]:
         raise NotImplementedError
@@ -252,12 +251,14 @@ class _Plan:
     def is_of(self, data: Any) -> bool:
         """Whether nothing in the graph has been set since."""
         stores = self._stores_of(data)
-        return (
-            not self._gone
-            and len(stores) == len(self._stores)
-            and all(map(operator.is_, stores, self._stores))
-            and self._shape_of_mappings() == self._shape
-        )
+        if self._gone or len(stores) != len(self._stores):
+            return False
+        if not all(map(operator.is_, stores, self._stores)):
+            return False
+        for mapping, keys, ids in self._known:
+            if list(mapping) != keys or ids != list(map(id, mapping.values())):
+                return False
+        return True
 
     def batch(self, loader: Any, out: Any, perm: Any) -> Any:
         """Makes a batch of a sample; None if types differ."""

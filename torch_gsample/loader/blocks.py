@@ -29,23 +29,26 @@ def add_blocks(batch: Any, is_known: bool) -> None:
         )
     else:
         return
-    if own.get('blocks') is not None:
+    if own._mapping.get('blocks') is not None:
         return
-    nodes = {t: s.get('num_sampled_nodes') for t, s in node_stores.items()}
+    nodes = {
+        t: s._mapping.get('num_sampled_nodes') for t, s in node_stores.items()
+    }
     edges: dict[Any, BatchEdges] = {}
     lengths = {len(n or ()) for n in nodes.values()}
     for key, store in edge_stores.items():
-        made = _edges(key, store, nodes)
+        made = _edges(key, store._mapping, nodes)
         if made is None or not (is_known or _is_in_order(made)):
             return
         edges[key] = made
-        lengths.add(len(made.num_edges))
+        lengths.add(1 + len(made.counts[2]))
     if len(lengths) != 1:
         return
     blocks = Blocks(edges, nodes)
-    if sum(e.num_edges[-1] for e in edges.values()) >= EAGER:
+    if sum(sum(e.counts[2]) for e in edges.values()) >= EAGER:
         blocks.prepare()
-    own['blocks'] = blocks
+    # Nobody asked before what kind of attribute it is: nothing is cached.
+    own._mapping['blocks'] = blocks
 
 
 def knows_order(loader: Any) -> bool:

@@ -197,7 +197,8 @@ class LinkNeighborLoader(LinkBatches, pyg_loader.LinkNeighborLoader):
             seed edges.
         edge_label (torch.Tensor, optional): Their labels.
         edge_label_time (torch.Tensor, optional): Their times.
-        neg_sampling (NegativeSampling, optional): As in PyG.
+        neg_sampling (NegativeSampling, optional): As in PyG; ours has hard,
+            shared and in-batch negatives.
         neg_sampling_ratio (float, optional): As in PyG.
         **options (optional): All others are as in :class:`NeighborLoader`.
             With ``static_shapes``, seed edges are not padded.
@@ -239,12 +240,6 @@ class LinkNeighborLoader(LinkBatches, pyg_loader.LinkNeighborLoader):
         graph_sampler = _read_sampler(
             name, data, num_neighbors, samplers, kwargs
         )
-        timed = edge_label_time is not None, time_attr is not None
-        if graph_sampler not in samplers and any(timed) != all(timed):
-            raise ValueError(
-                f"{name}: 'edge_label_time' and 'time_attr' must be given "
-                'together'
-            )
         timed = edge_label_time is not None, time_attr is not None
         if graph_sampler not in samplers and any(timed) != all(timed):
             raise ValueError(

@@ -15,6 +15,7 @@ from torch_gsample.loader.options import SamplerLoaderOptions
 from torch_gsample.loader.seeds import link_seeds
 from torch_gsample.options import checked_names
 from torch_gsample.samplers.base import KeyedSampler
+from torch_gsample.samplers.link.sampling import check_given
 
 
 class NodeLoader(NodeBatches):
@@ -94,6 +95,7 @@ class LinkBatches(KeyedLoader, PyGLinkLoader):
         self._init_keyed(data, sampler, kwargs)
         _, self.edge_label, self.edge_label_time = seeds
         PyGLinkLoader.__init__(self, data, sampler, *seeds, **kwargs)
+        check_given(name, self.neg_sampling, self.input_data)
         if isinstance(sampler, KeyedSampler):
             sampler.prepare_negatives(
                 self.input_data.input_type, self.neg_sampling

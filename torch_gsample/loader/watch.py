@@ -161,9 +161,10 @@ def check_process(name: str, process: int) -> None:
 
 def _hops(store: Any, names: tuple[str, str, str]) -> Sequence[int]:
     """Returns the nodes or edges of each hop, without padding."""
-    counts = store.get(names[0])
+    known = store._mapping
+    counts = known.get(names[0])
     if counts is None:
-        counts = store.get(names[1])
+        counts = known.get(names[1])
     return [getattr(store, names[2]) or 0] if counts is None else counts
 
 

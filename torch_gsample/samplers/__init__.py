@@ -4,6 +4,7 @@ A graph and a batch of seeds come in, a PyG ``SamplerOutput`` goes out.
 """
 
 from torch_gsample.samplers.base import KeyedSampler
+from torch_gsample.samplers.link.sampling import NegativeSampling
 from torch_gsample.samplers.neighbor.node_wise import NeighborSampler
 from torch_gsample.samplers.program.hgt import HGTSampler
 from torch_gsample.samplers.program.layer_wise import (
@@ -21,6 +22,7 @@ __all__ = [
     'KeyedSampler',
     'LaborSampler',
     'LadiesSampler',
+    'NegativeSampling',
     'NeighborSampler',
     'PinSAGESampler',
     'ProgramSampler',

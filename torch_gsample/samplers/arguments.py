@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 from torch_geometric.sampler import NumNeighbors
+from torch_geometric.sampler.base import SubgraphType
 
 from torch_gsample.graph_input import check_edges
 from torch_gsample.graph_types import GraphTypes
@@ -30,6 +31,26 @@ def check_choices(*values: Any) -> None:
                 f"NeighborSampler: '{name}' must be one of {choices} "
                 f'(got {value!r})'
             )
+
+
+def checked_order(order: Any, subgraph_type: SubgraphType) -> Any:
+    """Returns the order of a node's sampled edges.
+
+    Raises:
+        ValueError: If it is unknown, or a subgraph has edges that were not
+            sampled.
+    """
+    if order not in ('slot', 'random'):
+        raise ValueError(
+            f"NeighborSampler: 'order' must be 'slot' or 'random' (got "
+            f'{order!r})'
+        )
+    if order == 'random' and subgraph_type != SubgraphType.directional:
+        raise ValueError(
+            "NeighborSampler: order='random' needs "
+            f"subgraph_type='directional' (got {subgraph_type.value!r})"
+        )
+    return order
 
 
 def flag(op: str, name: str, value: Any) -> bool:

@@ -111,13 +111,19 @@ class _Phase:
         self._start = perf_counter()
 
     def __exit__(self, *error: Any) -> None:
-        self._counts.add_seconds(self._name, perf_counter() - self._start)
+        seconds, counts = perf_counter() - self._start, self._counts
+        with counts._lock:
+            total = counts._seconds
+            total[self._name] = total.get(self._name, 0.0) + seconds
         if self._range is not None:
             self._range.__exit__(*error)
 
 
 def _add(totals: list[int], by_type: Iterable[Sequence[int]]) -> None:
     for counts in by_type:
+        if len(counts) == len(totals):
+            totals[:] = map(operator.add, totals, counts)
+            continue
         missing = len(counts) - len(totals)
         if missing > 0:
             totals += [0] * missing

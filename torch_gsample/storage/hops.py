@@ -23,8 +23,8 @@ class Frontier:
 
     Args:
         node (torch.Tensor): int64 ``[n]``.
-        root (torch.Tensor, optional): int64 ``[n]``, the tree of each, where
-            it enters the draws.
+        root (torch.Tensor, optional): int64 ``[n]``, by what the draws of
+            equal nodes differ.
         time (torch.Tensor, optional): int64 ``[n]``, up to when each sees
             edges.
     """
@@ -53,6 +53,8 @@ class _Nodes:
         self._num_seeds, place = len(self._keys), torch.arange(len(seeds))
         self._first = torch.full_like(self._keys, len(seeds))
         self._first.scatter_reduce_(0, local, place, 'amin')
+        #: The places of seeds that occurred before, by which they draw.
+        self.repeated = place * (self._first[local] != place)
         self.begin, self.end = 0, len(seeds)
         self.counts = [len(seeds)]
 
@@ -85,6 +87,12 @@ class _Nodes:
         out[seed] = self._first[local[seed]]
         return out
 
+    def roots(self, hop: int, tree: Tensor) -> Tensor | None:
+        """Returns by what the draws of equal columns differ."""
+        if self._num_trees > 1:
+            return tree
+        return self.repeated if hop == 0 else None
+
     def end_hop(self) -> None:
         self.begin, self.end = self.end, len(self.node)
         self.counts.append(self.end - self.begin)
@@ -114,7 +122,7 @@ def sample_by_hops(
     """
     none = torch.empty(0, dtype=torch.int64)
     disjoint = options['disjoint']
-    with_root = disjoint and int(options['key'][0, 2]) != EPOCH_SCOPE
+    in_batch = int(options['key'][0, 2]) != EPOCH_SCOPE
     total = sum(len(seed) for seed in seeds.values()) if disjoint else 1
     nodes: dict[Any, _Nodes] = {}
     times, num_trees = [none], 0
@@ -133,7 +141,7 @@ def sample_by_hops(
     edges: list[list[tuple[Tensor, ...]]] = [[] for _ in fanouts]
     for hop in range(len(fanouts[0]) if fanouts else 0):
         _sample_hop(
-            graph, nodes, hop, fanouts, with_root, tree_time, draw, edges
+            graph, nodes, hop, fanouts, in_batch, tree_time, draw, edges
         )
     return _to_output(graph, nodes, edges, disjoint)
 
@@ -143,7 +151,7 @@ def _sample_hop(
     nodes: dict[Any, _Nodes],
     hop: int,
     fanouts: list[list[int]],
-    with_root: bool,
+    in_batch: bool,
     tree_time: Tensor | None,
     draw: Draw,
     edges: list[list[tuple[Tensor, ...]]],
@@ -161,7 +169,7 @@ def _sample_hop(
         tree = cols.tree[part]
         frontier = Frontier(
             cols.node[part],
-            tree if with_root else None,
+            cols.roots(hop, tree) if in_batch else None,
             None if tree_time is None else tree_time[tree],
         )
         indptr, neighbor, edge = draw(r, hop, frontier)

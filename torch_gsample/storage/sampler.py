@@ -7,8 +7,8 @@ from torch import Tensor
 from torch_geometric.sampler.base import DataType, SubgraphType
 
 from torch_gsample.ops import Sampling
-from torch_gsample.options import RngScope
-from torch_gsample.samplers.arguments import check_flags
+from torch_gsample.options import Order, RngScope
+from torch_gsample.samplers.arguments import check_flags, checked_order
 from torch_gsample.samplers.attributes import Times
 from torch_gsample.samplers.base import KeyedSampler
 from torch_gsample.samplers.link.negatives import Negatives
@@ -72,6 +72,7 @@ class DiskSampler(NeighborSampler):
         rng_scope (str, optional): See :class:`KeyedSampler`.
         time_window (int, optional): Width of the time window.
         num_threads (int, optional): At most this many threads.
+        order (str, optional): See :class:`NeighborSampler`.
     """
 
     _data_type, _has_edges = DataType.remote, True
@@ -91,6 +92,7 @@ class DiskSampler(NeighborSampler):
         rng_scope: RngScope = 'batch',
         time_window: int | None = None,
         num_threads: int | None = None,
+        order: Order = 'slot',
     ):
         # Not the parent's, which reads a graph that is in memory.
         KeyedSampler.__init__(self, seed, rng_scope)
@@ -133,6 +135,7 @@ class DiskSampler(NeighborSampler):
         self.replace, self.disjoint = replace, disjoint
         self.temporal_strategy = temporal_strategy
         self.time_window, self.num_threads = time_window, num_threads
+        self.order = checked_order(order, self.subgraph_type)
         self.exclude_seed_edges = self.true_negatives = False
         self.keep_orig_edges = False
         self._negatives = Negatives(self.graph, False)

@@ -5,11 +5,18 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch_geometric.sampler import EdgeSamplerInput, NegativeSampling
+from torch_geometric import sampler as pyg
+from torch_geometric.sampler import EdgeSamplerInput
 
 from torch_gsample.graph import Graph
+from torch_gsample.ops import _check
 from torch_gsample.samplers.attributes import Times
+from torch_gsample.samplers.link.destinations import (
+    SeedEdges,
+    draw_destinations,
+)
 from torch_gsample.samplers.link.negatives import Negatives, num_negatives
+from torch_gsample.samplers.link.sampling import NegativeSampling, of_pyg
 from torch_gsample.samplers.output import pyg as output
 
 
@@ -28,11 +35,11 @@ class LinkBatch:
     def __init__(
         self,
         inputs: EdgeSamplerInput,
-        sampling: NegativeSampling | None,
+        sampling: pyg.NegativeSampling | None,
         name: str = 'NeighborSampler',
     ):
         self.inputs = inputs
-        self.sampling = sampling
+        self.sampling: NegativeSampling | None = of_pyg(sampling)
         self.edge_type = inputs.input_type
         self.num_pos = inputs.row.numel()
         self.src, self.dst = inputs.row, inputs.col
@@ -47,7 +54,7 @@ class LinkBatch:
     @property
     def is_triplet(self) -> bool:
         """Whether negatives are destinations for the positive sources."""
-        return self.sampling is not None and self.sampling.is_triplet()
+        return self.sampling is not None and bool(self.sampling.is_triplet())
 
     @property
     def end_types(self) -> tuple[Any, Any]:
@@ -62,38 +69,47 @@ class LinkBatch:
         """Appends negatives to the ends, and zeros to binary labels."""
         if self.sampling is None:
             return
-        num_neg = num_negatives(self.num_pos, self.sampling)
-        item = torch.arange(num_neg)
-        positive = item % max(self.num_pos, 1)
-        ids = self.inputs.input_id
-        ids = torch.arange(self.num_pos) if ids is None else ids.long()
-        rounds = max(1, math.ceil(self.sampling.amount))
-        ids = ids[positive] * rounds + item // max(self.num_pos, 1)
-        time = self.inputs.time
-        time = None if time is None else time[positive].long()
-        if self.is_triplet:
-            neg_dst = negatives.draw_targets(
-                self.edge_type,
-                self.sampling,
-                ids,
-                self.src[positive],
-                times,
-                time,
-                key,
+        sampling, inputs, num_pos = self.sampling, self.inputs, self.num_pos
+        seed = torch.arange(num_pos)
+        ids = seed if inputs.input_id is None else inputs.input_id.long()
+        given = sampling.of_seeds(ids)
+        if given is not None:
+            size = negatives.graph.counts[self.end_types[1]]
+            _check.node_ids('NegativeSampling', 'given', given, size)
+            positive = seed.repeat(given.numel() // max(num_pos, 1))
+            self._append(positive, inputs.row[positive], given)
+        if sampling.amount == 0:
+            return
+        item = torch.arange(num_negatives(num_pos, sampling))
+        positive = item % max(num_pos, 1)
+        rounds = max(1, math.ceil(sampling.amount))
+        ids = ids[positive] * rounds + item // max(num_pos, 1)
+        time = None if inputs.time is None else inputs.time.long()
+        if sampling.keeps_sources:
+            edges = SeedEdges(
+                self.edge_type, inputs.row, inputs.col, time, positive, ids
             )
+            src = inputs.row[positive]
+            dst = draw_destinations(negatives, sampling, edges, times, key)
         else:
-            neg_src, neg_dst = negatives.draw_pairs(
-                self.edge_type, self.sampling, ids, times, time, key
+            time = None if time is None else time[positive]
+            src, dst = negatives.draw_pairs(
+                self.edge_type, sampling, ids, times, time, key
             )
-            self.src = torch.cat([self.src, neg_src])
-            self.src_positive = torch.cat([self.src_positive, positive])
-            label = self.edge_label
-            if label is None:
-                label = torch.ones(self.num_pos)
-            zeros = label.new_zeros((num_neg, *label.shape[1:]))
-            self.edge_label = torch.cat([label, zeros])
-        self.dst = torch.cat([self.dst, neg_dst])
+        self._append(positive, src, dst)
+
+    def _append(self, positive: Tensor, src: Tensor, dst: Tensor) -> None:
+        """Appends negatives for some of the seed edges, and their labels."""
+        self.dst = torch.cat([self.dst, dst])
         self.dst_positive = torch.cat([self.dst_positive, positive])
+        if self.is_triplet:
+            return
+        self.src = torch.cat([self.src, src])
+        self.src_positive = torch.cat([self.src_positive, positive])
+        label = self.edge_label
+        label = torch.ones(self.num_pos) if label is None else label
+        zeros = label.new_zeros((len(src), *label.shape[1:]))
+        self.edge_label = torch.cat([label, zeros])
 
     def seeds(
         self, disjoint: bool

@@ -10,7 +10,10 @@ from torch_geometric.sampler import NegativeSampling
 from torch_gsample import ops
 from torch_gsample.csc import CSC
 from torch_gsample.graph import Graph
+from torch_gsample.options import TrueNegatives
+from torch_gsample.samplers.arguments import flag
 from torch_gsample.samplers.attributes import Times
+from torch_gsample.samplers.link.unseen import SeenEdges
 from torch_gsample.snapshot import Snapshot
 
 #: How often a source that is linked to everything is drawn again.
@@ -22,15 +25,34 @@ class Negatives:
 
     Args:
         graph (Graph): The graph.
-        true_negatives (bool): Whether edges of the graph are no negatives.
+        true_negatives (bool or str): Whether edges of the graph are no
+            negatives; ``'uniform'`` if each pair that is no edge is as likely,
+            ``'unseen'`` if edges are that come later.
+        name (str, optional): The sampler, for messages.
+
+    Raises:
+        TypeError: If ``true_negatives`` is anything else.
     """
 
-    def __init__(self, graph: Graph, true_negatives: bool):
+    def __init__(
+        self,
+        graph: Graph,
+        true_negatives: TrueNegatives,
+        name: str = 'NeighborSampler',
+    ):
         self.graph = graph
-        self.true_negatives = true_negatives
+        self.is_uniform = true_negatives == 'uniform'
+        self.is_unseen = true_negatives == 'unseen'
+        self.true_negatives = (
+            self.is_uniform
+            or self.is_unseen
+            or flag(name, 'true_negatives', true_negatives)
+        )
         self._neighbors: dict[Any, CSC] = {}
         self._order: dict[Any, tuple[Tensor, Tensor]] = {}
         self._weights: dict[Any, tuple[Tensor, Snapshot, Tensor]] = {}
+        self._non_edges: dict[Any, Tensor] = {}
+        self._seen: dict[Any, SeenEdges] = {}
         if not graph.is_hetero:
             self.prepare(None)
 
@@ -38,25 +60,67 @@ class Negatives:
         """Builds what true negatives of an edge type need.
 
         It happens at the first draw otherwise, in each worker for itself.
+
+        Raises:
+            ValueError: If it needs times that there are not.
         """
         if not self.true_negatives or edge_type in self._neighbors:
             return
+        if self.is_unseen:
+            return self._prepare_seen(edge_type)
         if edge_type not in self.graph.edge_types:
             return
         csc = self.graph[edge_type].without_values()
         by_source = csc if self.graph.is_transposed else csc.transpose()
         by_source, _ = by_source.sort_columns(by_source.indices)
-        self._neighbors[edge_type] = CSC(
+        by_source = CSC(
             by_source.indptr.long(), by_source.indices.long(), csc.num_cols
         )
+        self._neighbors[edge_type] = by_source
+        if self.is_uniform:
+            self._non_edges[edge_type] = self._count_non_edges(
+                by_source, self.graph.end_types(edge_type)[1]
+            )
+
+    def _prepare_seen(self, edge_type: Any) -> None:
+        csc = self.graph[edge_type]
+        if csc.edge_time is None:
+            raise ValueError(
+                "NeighborSampler: true_negatives='unseen' needs times "
+                f"('time_attr') of edges of type {edge_type} or of their "
+                'sources (got none)'
+            )
+        if edge_type not in self._seen:
+            self._seen[edge_type] = SeenEdges(csc)
+
+    def _count_non_edges(self, by_source: CSC, dst: Any) -> Tensor:
+        """Returns how many pairs up to each source are no edges."""
+        row, source = by_source.indices, by_source.col()
+        repeated = (row[1:] == row[:-1]) & (source[1:] == source[:-1])
+        distinct = by_source.indptr.diff()
+        distinct -= torch.bincount(
+            source[1:][repeated], minlength=distinct.numel()
+        )
+        return ops.cumulate_weights(
+            torch.tensor([0, distinct.numel()]),
+            (self.graph.counts[dst] - distinct).double(),
+        )
+
+    def neighbors(self, edge_type: Any) -> CSC | None:
+        """Returns the destinations that are no negatives of each source.
+
+        Ascending, and none where edges may be negatives.
+        """
+        return self._neighbors.get(edge_type)
 
     def check_weights(
         self, edge_type: Any, sampling: NegativeSampling | None
     ) -> None:
-        """Checks that there is one weight for each node.
+        """Checks that there is one weight for each node, where there may be.
 
         Raises:
-            ValueError: If there is another number of weights.
+            ValueError: If there is another number of weights, or weights
+                beside uniform pairs.
         """
         if sampling is None:
             return
@@ -66,6 +130,11 @@ class Negatives:
             ('dst', dst, sampling.dst_weight),
         ):
             size = self.graph.counts[node_type]
+            if weight is not None and self.is_uniform:
+                raise ValueError(
+                    f"NegativeSampling: '{end}_weight' must be None where "
+                    "true_negatives='uniform' (got a tensor)"
+                )
             if weight is not None and weight.numel() != size:
                 raise ValueError(
                     f"NegativeSampling: '{end}_weight' must have {size} "
@@ -76,6 +145,10 @@ class Negatives:
         """Moves tensors to shared memory."""
         for csc in self._neighbors.values():
             csc.share_memory_()
+        for count in self._non_edges.values():
+            count.share_memory_()
+        for seen in self._seen.values():
+            seen.share_memory_()
 
     def draw_pairs(
         self,
@@ -174,40 +247,91 @@ class Negatives:
         anchor: Tensor | None = None,
         call_id: int = 0,
     ) -> Tensor:
-        src, dst = self.graph.end_types(edge_type)
-        node_type = src if end == 'src' else dst
-        num_nodes = self.graph.counts[node_type]
+        node_type = self.graph.end_types(edge_type)[end == 'dst']
         self.check_weights(edge_type, sampling)
+        self.prepare(edge_type)
         weight = sampling.src_weight if end == 'src' else sampling.dst_weight
+        time, source = max_time, anchor
         order = order_time = None
         if max_time is not None and node_type in times.node:
+            if self.is_uniform:
+                raise self._timed(node_type)
             order, order_time = self._order_by_time(node_type, times)
         else:
             max_time = None
-        self.prepare(edge_type)
         neighbors = self._neighbors.get(edge_type)
         if neighbors is None or anchor is None:
             neighbors = anchor = None
-        out = ops.negative_sample(
-            ids,
-            num_nodes,
-            key=key,
-            call_id=call_id,
-            target=end == 'dst',
-            cum_weight=self._cumulate(node_type, end, weight, order),
-            order=order,
-            order_time=order_time,
-            max_time=max_time,
-            anchor=anchor,
-            indptr=None if neighbors is None else neighbors.indptr,
-            indices=None if neighbors is None else neighbors.indices,
-        )
-        if anchor is None and bool((out < 0).any()):
-            raise ValueError(
-                f"NegativeSampling: '{end}_weight' must not be 0 for all "
-                f'nodes that can be drawn'
+        cum_weight = self._cumulate(node_type, end, weight, order)
+        if end == 'src':
+            cum_weight = self._non_edges.get(edge_type, cum_weight)
+
+        def draw(part: Any, call_id: int) -> Tensor:
+            return ops.negative_sample(
+                ids[part],
+                self.graph.counts[node_type],
+                key=key,
+                call_id=call_id,
+                target=end == 'dst',
+                cum_weight=cum_weight,
+                order=order,
+                order_time=order_time,
+                max_time=None if max_time is None else max_time[part],
+                anchor=None if anchor is None else anchor[part],
+                indptr=None if neighbors is None else neighbors.indptr,
+                indices=None if neighbors is None else neighbors.indices,
             )
+
+        def candidates(i: int) -> tuple[Tensor, Tensor]:
+            nodes = torch.arange(self.graph.counts[node_type])
+            if max_time is not None:
+                nodes = nodes[times.node[node_type] <= max_time[i]]
+            every = torch.ones(len(nodes))
+            return nodes, every if weight is None else weight.cpu()[nodes]
+
+        out = draw(slice(None), call_id)
+        if anchor is None and bool((out < 0).any()):
+            raise self._no_node(edge_type, end)
+        if self.is_unseen and source is not None:
+            seen, time = self._seen[edge_type], self._time_of(edge_type, time)
+            items = source, time, ids, key, call_id
+            return seen.draw(draw, candidates, *items)
         return out
+
+    @staticmethod
+    def _timed(node_type: Any) -> ValueError:
+        return ValueError(
+            "NeighborSampler: true_negatives='uniform' needs nodes without "
+            f'times (got times of {node_type!r})'
+        )
+
+    def _no_node(self, edge_type: Any, end: str) -> ValueError:
+        if self.is_uniform:
+            return ValueError(
+                'NeighborSampler: there is no negative of edge type '
+                f'{edge_type}: all pairs of nodes are edges'
+            )
+        return ValueError(
+            f"NegativeSampling: '{end}_weight' must not be 0 for all "
+            f'nodes that can be drawn'
+        )
+
+    def _time_of(self, edge_type: Any, time: Tensor | None) -> Tensor:
+        if time is None:
+            raise ValueError(
+                "NeighborSampler: true_negatives='unseen' needs times of the "
+                f'seed edges of type {edge_type} (got None)'
+            )
+        return time
+
+    def is_seen(
+        self, edge_type: Any, src: Tensor, dst: Tensor, time: Tensor | None
+    ) -> Tensor:
+        """Whether pairs are edges up to a time; never, if nobody asks."""
+        if not self.is_unseen:
+            return torch.zeros_like(dst, dtype=torch.bool)
+        time = self._time_of(edge_type, time)
+        return self._seen[edge_type].has(src, dst, time)
 
     def _order_by_time(
         self, node_type: Any, times: Times

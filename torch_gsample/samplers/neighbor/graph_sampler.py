@@ -21,6 +21,7 @@ class GraphSampler(KeyedSampler):
     temporal_strategy: str
     time_window: int | None
     num_threads: int | None
+    order: str = 'slot'
     #: Where the graph is for a GPU, if samples are made on one.
     placement: Placement | None = None
     _times: Times

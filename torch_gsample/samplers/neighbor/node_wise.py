@@ -20,7 +20,9 @@ from torch_gsample.ops._check import node_ids
 from torch_gsample.options import (
     Direction,
     Exclusion,
+    Order,
     RngScope,
+    TrueNegatives,
     checked_names,
 )
 from torch_gsample.placement import (
@@ -34,6 +36,7 @@ from torch_gsample.samplers.arguments import (
     check_count,
     check_flags,
     check_window,
+    checked_order,
     checked_seeds,
     read_fanouts,
 )
@@ -42,6 +45,7 @@ from torch_gsample.samplers.link.batch import LinkBatch
 from torch_gsample.samplers.link.negatives import Negatives
 from torch_gsample.samplers.neighbor.graph_sampler import GraphSampler
 from torch_gsample.samplers.neighbor.neighborhood import Neighborhood
+from torch_gsample.samplers.output.order import shuffle_columns
 from torch_gsample.samplers.output.tensors import SampledTensors, to_tensors
 
 NumNeighborsType: TypeAlias = (
@@ -97,12 +101,17 @@ class NeighborSampler(GraphSampler):
             int32 for edge lists where it suffices.
         num_threads (int, optional): At most this many threads; if not given,
             as many as torch uses.
+        order (str, optional): Order of a node's sampled edges: ``'slot'``, in
+            which they were drawn, or ``'random'``, as aggregations need it
+            that depend on the order (an LSTM); see ``docs/randomness.md``.
         exclude_seed_edges (bool or str, optional): Whether the seed edges of
             :meth:`sample_from_edges` are removed from the sampled subgraph
             (``'reverse'``: their reverse ones, too), so that a link is never
             predicted from itself.
-        true_negatives (bool, optional): Whether sampled negatives are never
-            edges of the graph.
+        true_negatives (bool or str, optional): Whether sampled negatives are
+            never edges of the graph; ``'uniform'`` if, in addition, each pair
+            of nodes that is no edge is as likely; ``'unseen'`` if they may be
+            edges that come after the time of their seed edge.
         device (torch.device or str, optional): Where to sample; on a GPU
             samples are the same, and stay there. Negatives are the host's.
         graph_placement (str, optional): Where the graph is for a GPU: its
@@ -145,8 +154,9 @@ class NeighborSampler(GraphSampler):
         time_window: int | None = None,
         index_dtype: torch.dtype | None = None,
         num_threads: int | None = None,
+        order: Order = 'slot',
         exclude_seed_edges: Exclusion = False,
-        true_negatives: bool = False,
+        true_negatives: TrueNegatives = False,
         device: torch.device | str = 'cpu',
         graph_placement: GraphPlacement = 'auto',
         cache_bytes: int | None = None,
@@ -160,7 +170,6 @@ class NeighborSampler(GraphSampler):
             is_sorted=is_sorted,
             share_memory=share_memory,
             directed=directed,
-            true_negatives=true_negatives,
         )
         check_window(time_window, time_attr)
         check_count('num_threads', num_threads)
@@ -174,6 +183,7 @@ class NeighborSampler(GraphSampler):
         self.disjoint = disjoint
         self.temporal_strategy = temporal_strategy
         self.time_window, self.num_threads = time_window, num_threads
+        self.order = checked_order(order, self.subgraph_type)
         self.exclude_seed_edges = exclude_seed_edges
         self.true_negatives = true_negatives
         self.keep_orig_edges = False
@@ -366,6 +376,8 @@ class NeighborSampler(GraphSampler):
             out = neighborhood.sample(
                 seeds, seed_time, self._fanouts, key, sampling
             )
+        if self.order == 'random':
+            shuffle_columns(out, self.graph, key)
         if self.subgraph_type == SubgraphType.induced:
             with self.counts.phase('induce'):
                 neighborhood.induce(out, seed_time, sampling)

@@ -2,7 +2,11 @@
 
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
+
+from torch_gsample.batch_edges import BatchEdges
+from torch_gsample.block import Blocks
 
 #: Of a homogeneous graph a tensor, else one for each type.
 ByType = Tensor | dict[Any, Tensor]
@@ -33,6 +37,45 @@ class SampledTensors(NamedTuple):
     batch: ByType | None
     num_sampled_nodes: Any
     num_sampled_edges: Any
+
+    def blocks(self) -> Blocks:
+        """Returns the blocks of the layers of a model.
+
+        Raises:
+            ValueError: If edges are not those of hops.
+
+        Example:
+            >>> import torch
+            >>> from torch_geometric.data import Data
+            >>> from torch_gsample import NeighborSampler
+            >>> edge_index = torch.tensor([[1, 2, 2], [0, 0, 1]])
+            >>> data = Data(edge_index=edge_index, num_nodes=3)
+            >>> sampler = NeighborSampler(data, [2, 1], seed=0)
+            >>> list(sampler.tensors(torch.tensor([0])).blocks())
+            [Block(num_src=3, num_dst=3, num_edges=3), \
+Block(num_src=3, num_dst=1, num_edges=2)]
+        """
+        if self.num_sampled_edges is None:
+            raise ValueError(
+                "SampledTensors: 'blocks' needs the edges of hops "
+                "(subgraph_type='directional')"
+            )
+        parts: Any = self[1:3] + self[5:]
+        if not isinstance(self.row, dict):
+            parts = ({None: part} for part in parts)
+        row, col, nodes, edges = parts
+        return Blocks(
+            {
+                t: BatchEdges(
+                    torch.stack([row[t], col[t]]),
+                    nodes[t and t[0]],
+                    nodes[t and t[2]],
+                    count,
+                )
+                for t, count in edges.items()
+            },
+            nodes,
+        )
 
 
 def to_tensors(out: Any, perm: Any) -> SampledTensors:

@@ -34,7 +34,7 @@ class HGTSampler(ProgramSampler):
         share_memory (bool, optional): As in :class:`ProgramSampler`.
         seed (int, optional): See :class:`KeyedSampler`.
         rng_scope (str, optional): See :class:`KeyedSampler`.
-        true_negatives (bool, optional): As in :class:`NeighborSampler`.
+        true_negatives (bool or str, optional): As in :class:`NeighborSampler`.
         exclude_seed_edges (bool or str, optional): As there.
         compile (bool, optional): As in :class:`ProgramSampler`.
         options (Dict[str, Any], optional): As there.

@@ -66,7 +66,7 @@ class LadiesSampler(WeightedSampler):
         rng_scope (str, optional): See :class:`KeyedSampler`.
         share_memory (bool, optional): See :class:`ProgramSampler`, as of all
             that follow.
-        true_negatives (bool, optional): As there.
+        true_negatives (bool or str, optional): As there.
         exclude_seed_edges (bool or str, optional): As there.
         compile (bool, optional): As there.
         options (Dict[str, Any], optional): As there.

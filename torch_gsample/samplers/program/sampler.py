@@ -15,7 +15,7 @@ from torch_geometric.typing import EdgeType, NodeType
 from torch_gsample import rng
 from torch_gsample.graph_input import GraphData, read_graph
 from torch_gsample.ops._check import node_ids
-from torch_gsample.options import Exclusion, RngScope
+from torch_gsample.options import Exclusion, RngScope, TrueNegatives
 from torch_gsample.samplers.attributes import Times
 from torch_gsample.samplers.base import KeyedSampler
 from torch_gsample.samplers.link.batch import LinkBatch
@@ -90,7 +90,7 @@ class ProgramSampler(KeyedSampler):
         is_sorted (bool, optional): As in :class:`NeighborSampler`.
         share_memory (bool, optional): Whether to move the graph to shared
             memory, for workers that are spawned.
-        true_negatives (bool, optional): As in :class:`NeighborSampler`.
+        true_negatives (bool or str, optional): As in :class:`NeighborSampler`.
         exclude_seed_edges (bool or str, optional): As there.
         compile (bool, optional): Whether to compile the program, at the first
             batch of each process: see :func:`torch_gsample.compile`. Samples
@@ -144,7 +144,7 @@ class ProgramSampler(KeyedSampler):
         disjoint: bool = False,
         is_sorted: bool = False,
         share_memory: bool = False,
-        true_negatives: bool = False,
+        true_negatives: TrueNegatives = False,
         exclude_seed_edges: Exclusion = False,
         compile: bool = False,
         options: Mapping[str, Any] | None = None,
@@ -160,7 +160,6 @@ class ProgramSampler(KeyedSampler):
             disjoint=disjoint,
             is_sorted=is_sorted,
             share_memory=share_memory,
-            true_negatives=true_negatives,
             compile=compile,
         )
         self.program, self.program_kwargs = program, program_kwargs
@@ -178,7 +177,7 @@ class ProgramSampler(KeyedSampler):
         self._disjoint = disjoint
         self.fanouts = fanouts
         self.matrices = read_matrices(self._name, data, source, weight_attr)
-        self._negatives = Negatives(self.graph, true_negatives)
+        self._negatives = Negatives(self.graph, true_negatives, self._name)
         if share_memory:
             for matrix in self.matrices.values():  # the graph's own tensors
                 matrix.share_memory_()

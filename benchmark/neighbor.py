@@ -254,10 +254,10 @@ def run_hetero(report: Report, args: argparse.Namespace) -> None:
     if pyg is not None:
         names = {t: '__'.join(t) for t in data.edge_types}
         indptr = {
-            n: sampler.graph.csc[t].indptr.long() for t, n in names.items()
+            n: sampler.graph[t].indptr.long() for t, n in names.items()
         }
         indices = {
-            n: sampler.graph.csc[t].indices.long() for t, n in names.items()
+            n: sampler.graph[t].indices.long() for t, n in names.items()
         }
         counts = dict.fromkeys(names.values(), fanouts)
         candidates['pyg-lib'] = lambda i: pyg.hetero_neighbor_sample(

@@ -119,25 +119,27 @@ void widen_row_plain(const char* row, size_t items, float scale, float* to) {
 #if defined(__x86_64__)
 
 template <typename format_t>
-__attribute__((target("avx2"))) void
-widen_row_avx2(const char* row, size_t items, float scale, float* to) {
+__attribute__((target("avx2"))) void widen_row_avx2(const char* row,
+                                                    size_t items,
+                                                    float scale,
+                                                    float* to) {
   widen_row<format_t>(row, items, scale, to);
 }
 
 constexpr size_t kLanes = 8;  // numbers of a vector
 
-__attribute__((target("avx2,f16c"), always_inline)) inline void widen_lanes(
-    const char* row,
-    size_t first,
-    float* to) {
+__attribute__((target("avx2,f16c"), always_inline)) inline void
+widen_lanes(const char* row, size_t first, float* to) {
   const void* from = row + first * sizeof(Half::stored_t);
   const __m128i lanes = _mm_loadu_si128(static_cast<const __m128i*>(from));
   _mm256_storeu_ps(to + first, _mm256_cvtph_ps(lanes));
 }
 
 // The last vector has numbers of the one before, where the row ends in it.
-__attribute__((target("avx2,f16c"))) void
-widen_row_f16c(const char* row, size_t items, float scale, float* to) {
+__attribute__((target("avx2,f16c"))) void widen_row_f16c(const char* row,
+                                                         size_t items,
+                                                         float scale,
+                                                         float* to) {
   if (items < kLanes)
     return widen_row<Half>(row, items, scale, to);
   for (size_t j = 0; j + kLanes < items; j += kLanes)

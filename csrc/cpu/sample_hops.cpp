@@ -328,12 +328,11 @@ class HopSamplerCpu final : public HopSampler<indptr_t, index_t> {
     const Set& columns = set(relation.dst);
     Edges& counted = edges(chunk.relation);
     const int64_t* offset = counted.offset();
-    select_frontier(
-        relation, options_, hop_, stream,
-        CountedColumns<indptr_t, index_t>{
-            columns.column(), roots(columns), counted.start.data(),
-            counted.length.data(), offset},
-        chunk.begin, chunk.end, edge);
+    select_frontier(relation, options_, hop_, stream,
+                    CountedColumns<indptr_t, index_t>{
+                        columns.column(), roots(columns), counted.start.data(),
+                        counted.length.data(), offset},
+                    chunk.begin, chunk.end, edge);
     // The reads that sampling waits for. What is numbered must be a node.
     const uint64_t num_rows = args_.types[relation.src].num_nodes;
     const int64_t begin = offset[chunk.begin], end = offset[chunk.end];

@@ -289,8 +289,7 @@ class NeighborSampler {
       return static_cast<uint32_t>(tree(cols, c));
     if (c >= cols.of.num_seeds)
       return 0;
-    const uint64_t key =
-        cols.first_node + static_cast<uint64_t>(cols.node[c]);
+    const uint64_t key = cols.first_node + static_cast<uint64_t>(cols.node[c]);
     const uint32_t number = static_cast<uint32_t>(c);
     return least_of(a_.table, key) == number ? 0 : number;
   }

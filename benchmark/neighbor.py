@@ -253,9 +253,7 @@ def run_hetero(report: Report, args: argparse.Namespace) -> None:
     pyg = pyg_lib_operators()
     if pyg is not None:
         names = {t: '__'.join(t) for t in data.edge_types}
-        indptr = {
-            n: sampler.graph[t].indptr.long() for t, n in names.items()
-        }
+        indptr = {n: sampler.graph[t].indptr.long() for t, n in names.items()}
         indices = {
             n: sampler.graph[t].indices.long() for t, n in names.items()
         }

@@ -61,10 +61,10 @@ def without(tensor, i):
 
 
 def twice(out):
-    """The first edge of the first seed stands in for the second one, too."""
+    """The first edge of the second seed stands in for its other one, too."""
     return out._replace(
-        edge=changed(out.edge, 1, out.edge[0]),
-        row=changed(out.row, 1, out.row[0]),
+        edge=changed(out.edge, 3, out.edge[2]),
+        row=changed(out.row, 3, out.row[2]),
     )
 
 

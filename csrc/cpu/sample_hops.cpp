@@ -38,28 +38,6 @@ constexpr int64_t kParallelEdges = 8192;    // below, threads cost more
 constexpr int64_t kParallelColumns = 4096;  // likewise
 constexpr int64_t kCountBlock = 1024;       // columns counted together
 
-// An upper bound on the nodes of a sample, itself bounded by kMany.
-template <typename indptr_t, typename index_t>
-int64_t expected_nodes(const NeighborSampleArgs<indptr_t, index_t>& args) {
-  constexpr int64_t kMany = int64_t{1} << 40;
-  int64_t frontier = 0;
-  for (int t = 0; t < args.num_types; ++t)
-    frontier += args.types[t].num_seeds;
-  int64_t total = frontier;
-  for (int hop = 0; hop < args.options.num_hops; ++hop) {
-    int64_t fanout = 0;
-    for (int r = 0; r < args.num_relations && fanout < kMany; ++r) {
-      const int64_t k = args.relations[r].fanouts[hop];
-      fanout += k < 0 ? kMany : std::min(k, kMany);
-    }
-    if (fanout > 0 && frontier > kMany / fanout)
-      return kMany;
-    frontier *= fanout;
-    total += frontier;
-  }
-  return total;
-}
-
 template <typename indptr_t, typename index_t>
 class HopSamplerCpu final : public HopSampler<indptr_t, index_t> {
   using Args = NeighborSampleArgs<indptr_t, index_t>;

@@ -9,7 +9,7 @@ import torch
 from torch_geometric.data import Data
 
 from tests.golden.graphs import GRAPHS, data, mixed, some_nodes
-from torch_gsample import LadiesSampler, loader, nn
+from torch_gsample import LadiesSampler, NeighborSampler, loader, nn
 from torch_gsample.rng import current_batch
 
 TIMES = {'time_attr': ('time', 'edge_time')}
@@ -87,6 +87,17 @@ def link_neighbors(name: str, **options: Any) -> list[Any]:
             **options,
         )
     )
+
+
+def of_sampler(name: str, kind: str) -> list[Any]:
+    """Loaders of PyG's that take a sampler."""
+    sampler = NeighborSampler(data(name), [4, 3], seed=1)
+    make: dict[str, Any] = {
+        'NodeLoader': (loader.NodeLoader, seeds),
+        'LinkLoader': (loader.LinkLoader, links),
+    }
+    cls, items = make[kind]
+    return first(cls(data(name), sampler, items(name, 40), batch_size=16))
 
 
 def timed_links(name: str) -> list[Any]:
@@ -191,6 +202,8 @@ def cases() -> dict[str, Callable[[], Any]]:
             timed, name, temporal_strategy='last'
         )
         out[f'LinkNeighborLoader/{name}/timed'] = partial(timed_links, name)
+        for kind in ('NodeLoader', 'LinkLoader'):
+            out[f'{kind}/{name}/plain'] = partial(of_sampler, name, kind)
     out['NeighborLoader/small/plain@workers'] = partial(
         neighbors, 'small', num_workers=1
     )

@@ -162,7 +162,7 @@ RANDOMNESS = [
     Mutant(
         'negatives of a round are equal',
         'torch_gsample/samplers/link/batch.py',
-        '* rounds + item // max(self.num_pos, 1)',
+        '* rounds + item // max(num_pos, 1)',
         '* rounds',
         'an edge has one negative, several times',
         'tests/samplers/test_links.py tests/samplers/test_negatives.py '

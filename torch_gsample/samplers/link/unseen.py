@@ -35,9 +35,8 @@ class SeenEdges:
         key = src * self._size + dst
         if self._pairs.numel() == 0:
             return torch.zeros_like(key, dtype=torch.bool)
-        place = torch.searchsorted(self._pairs, key).clamp(
-            max=self._pairs.numel() - 1
-        )
+        place = torch.searchsorted(self._pairs, key)
+        place.clamp_(max=self._pairs.numel() - 1)
         return (self._pairs[place] == key) & (self._since[place] <= time)
 
     def share_memory_(self) -> None:

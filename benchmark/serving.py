@@ -1,7 +1,7 @@
 """How long does a request wait that samples around a few nodes?
 
 Client threads ask for the sample and the features of some seeds, one after
-another: `sampler.tensors` and `gather_rows` beside what PyG's loader does for
+another: `sampler.tensors` and `gather_rows`, and what PyG's loader does for
 a batch. Without pyg-lib and torch-sparse PyG's loader runs on our sampler,
 and so shows what PyG's part costs.
 

@@ -14,7 +14,7 @@ class Checkpoint:
 
     Args:
         path (str, optional): The file; nothing is saved without one.
-        every (int): Save after so many batches.
+        every (int): Save whenever this many batches are done.
         **parts (Any): What has a ``state_dict()``: model, loader, ...
     """
 

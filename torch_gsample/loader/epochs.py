@@ -98,8 +98,8 @@ class GivenBatches:
 
     With a seed, what torch's default generator draws for them is a function
     of (seed, epoch), and the generator is left as it was. A sampler that has
-    epochs, as a :class:`torch.utils.data.DistributedSampler`, is told them,
-    unless someone else does.
+    epochs, as a :class:`torch.utils.data.DistributedSampler`, gets them,
+    unless someone else sets them.
 
     Args:
         batches (Iterable[List[int]]): The batch sampler.

@@ -9,7 +9,7 @@ _END = object()
 
 
 def bound(num_threads: int | None) -> None:
-    """Lets the calling thread use at most so many threads, if it is said."""
+    """Bounds the threads that the calling one uses, if there is a bound."""
     if num_threads is not None and num_threads < torch.get_num_threads():
         torch.set_num_threads(num_threads)
 
@@ -23,11 +23,11 @@ def keep() -> None:
 
 
 def bounded(batches: Iterator[Any], num_threads: int | None) -> Iterator[Any]:
-    """Yields batches that the calling thread makes with so many threads.
+    """Yields batches that the calling thread makes with a bound on threads.
 
     Args:
         batches (Iterator): Makes a batch when it is asked.
-        num_threads (int, optional): At most so many.
+        num_threads (int, optional): The bound.
     """
     while True:
         before = torch.get_num_threads()

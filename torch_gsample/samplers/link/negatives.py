@@ -119,8 +119,8 @@ class Negatives:
         """Checks that there is one weight for each node, where there may be.
 
         Raises:
-            ValueError: If there is another number of weights, or weights
-                beside uniform pairs.
+            ValueError: If there is another number of weights, or
+                weights for uniform pairs.
         """
         if sampling is None:
             return

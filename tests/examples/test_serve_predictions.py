@@ -115,7 +115,8 @@ def test_a_server_ends_while_clients_wait():
             ended = time.monotonic()
         assert time.monotonic() - ended < 10
         for answer in begun:
-            with contextlib.suppress(httpx.TransportError):
+            # A request may not have begun when its client was closed.
+            with contextlib.suppress(httpx.TransportError, RuntimeError):
                 assert answer.result(30).status_code in (200, 500, 503)
 
 

@@ -215,13 +215,15 @@ def test_a_long_epoch_goes_on_at_once():
     loader = make()
     next(iter(loader))  # the first call of operators
     state = {**saved(loader), 'batch': 10**6}
-    loader = make()
-    start = time.perf_counter()
-    loader.load_state_dict(state)
-    found = next(iter(loader))
-    seconds = time.perf_counter() - start
-    assert found == make()[0, 10**6]
-    assert seconds < 0.3  # 10 ms where nothing else runs
+    seconds = []
+    for _ in range(5):
+        loader = make()
+        start = time.perf_counter()
+        loader.load_state_dict(state)
+        found = next(iter(loader))
+        seconds.append(time.perf_counter() - start)
+        assert found == make()[0, 10**6]
+    assert min(seconds) < 0.3  # 10 ms where nothing else runs
 
 
 def test_without_a_seed_an_epoch_begins_again():

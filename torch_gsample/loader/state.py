@@ -115,9 +115,7 @@ def _plain(value: Any) -> Any:
     """The value as one that is saved as it is, if there is one."""
     if isinstance(value, Enum):
         return value.value
-    if isinstance(
-        value, (NegativeSampling, NodeSamplerInput, EdgeSamplerInput)
-    ):
+    if isinstance(value, _RECORDS):
         value = vars(value)
     if isinstance(value, Tensor):
         return fingerprint(value)

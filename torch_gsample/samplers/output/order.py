@@ -44,4 +44,6 @@ def _random_order(
     by = node[column] if int(key[0, 2]) == EPOCH_SCOPE else column
     ids = by * _MAX_SLOTS + slot
     draw = ops.random_uniform(ids, key=key, call_id=relation)
-    return torch.argsort(column * 2**32 + (draw * 2**32).long())
+    # Equal draws stay in order, so that every device orders alike.
+    code = column * 2**32 + (draw * 2**32).long()
+    return torch.argsort(code, stable=True)

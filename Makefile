@@ -154,5 +154,5 @@ $(VENV)-torch211/dev: $(VENV)/package
 	touch $@
 
 $(VENV)/interop: $(VENV)/dev
-	$(INSTALL) --no-build-isolation torch-scatter torch-sparse
+	$(INSTALL) --no-build-isolation torch-scatter torch-sparse 'ray[train]'
 	touch $@

@@ -3,9 +3,11 @@
 Milliseconds of a batch: eager, and compiled with more and more passes.
 ``plain`` is the program as it was captured; ``computation`` hoists and fuses,
 ``layout`` also chooses layouts, ``super-batch`` also runs eight batches
-together ('-' where batches cannot).
+together ('-' where batches cannot). With ``--without``, each pass is left out
+alone instead, and its column is how many times as long a batch then takes.
 
     python benchmark/ablation.py --graphs small
+    python benchmark/ablation.py --graphs small --without
     python benchmark/ablation.py --graphs large --markdown results.md
 """
 
@@ -15,7 +17,7 @@ from typing import Any
 
 import torch
 from algorithms import symmetric
-from compile import arguments, programs
+from compile import parser_of, programs
 from harness import Report, compare, machine, seed_batches
 from neighbor import load_graph
 
@@ -27,36 +29,59 @@ from torch_gsample.rng import make_key, program_scope
 BATCHES = 8
 COMPUTATION = [p.name for p in PASSES if p.name != 'select_layout']
 STEPS = {'plain': [], 'computation': COMPUTATION, 'layout': None}
+ALONE = [
+    p.name for p in PASSES if p.name not in ('canonicalize', 'super_batch')
+]
+
+Call = Callable[[int], object]
 
 
-def calls(
+def one_by_one(
+    function: Callable[..., Any], A: SparseSample, seeds: list[torch.Tensor]
+) -> Call:
+    """Returns a function that samples all batches, one after another."""
+
+    def run(i: int) -> object:
+        out = []
+        for j, batch in enumerate(seeds):
+            with program_scope(make_key(0, i, j)):
+                out.append(function(A, batch))
+        return out
+
+    return run
+
+
+def group_by_group(
     program: Callable[..., Any], A: SparseSample, seeds: list[torch.Tensor]
-) -> dict[str, Callable[[int], object]]:
-    """Returns functions that sample all batches."""
-
-    def one_by_one(function: Callable[..., Any]) -> Callable[[int], object]:
-        def run(i: int) -> object:
-            out = []
-            for j, batch in enumerate(seeds):
-                with program_scope(make_key(0, i, j)):
-                    out.append(function(A, batch))
-            return out
-
-        return run
+) -> dict[str, Call]:
+    """Returns the program with more and more passes."""
 
     def together(i: int) -> object:
         keys = [make_key(0, i, j) for j in range(BATCHES)]
         with program_scope(torch.cat(keys)):
             return batched(A, seeds)
 
-    out = {'eager': one_by_one(program)}
+    out = {'eager': one_by_one(program, A, seeds)}
     for name, passes in STEPS.items():
         options = {} if passes is None else {'passes': passes}
-        out[name] = one_by_one(gsample.compile(program, **options))
+        compiled = gsample.compile(program, **options)
+        out[name] = one_by_one(compiled, A, seeds)
     batched = gsample.super_batch(program, BATCHES)
     together(0)
     if any('several batches' in note for note in batched.notes):
         out['super-batch'] = together
+    return out
+
+
+def without_each(
+    program: Callable[..., Any], A: SparseSample, seeds: list[torch.Tensor]
+) -> dict[str, Call]:
+    """Returns the program with all passes, and with all but one."""
+    out = {'all': one_by_one(gsample.compile(program), A, seeds)}
+    for name in ALONE:
+        passes = [p.name for p in PASSES if p.name != name]
+        compiled = gsample.compile(program, passes=passes)
+        out[name] = one_by_one(compiled, A, seeds)
     return out
 
 
@@ -67,27 +92,37 @@ def run(report: Report, name: str, args: argparse.Namespace) -> None:
     )
     torch.set_num_threads(args.threads)
     seeds = seed_batches(graph.num_cols, args.batch_size, BATCHES)
+    make = without_each if args.without else group_by_group
     for sampler, program in programs(A).items():
         if args.programs and sampler not in args.programs.split(','):
             continue
         torch._dynamo.reset()
         with torch.no_grad():
-            times = compare(calls(program, A, seeds), args.rounds)
+            times = compare(make(program, A, seeds), args.rounds)
         median = {k: t.median * 1e3 / BATCHES for k, t in times.items()}
-        columns = ('eager', *STEPS, 'super-batch')
-        report.add(
-            name,
-            sampler,
-            *(f'{median[k]:.2f}' if k in median else '-' for k in columns),
-        )
+        if args.without:
+            cells = [f'{median["all"]:.2f}'] + [
+                f'{median[k] / median["all"]:.2f}x' for k in ALONE
+            ]
+        else:
+            columns = 'eager', *STEPS, 'super-batch'
+            cells = [
+                f'{median[k]:.2f}' if k in median else '-' for k in columns
+            ]
+        report.add(name, sampler, *cells)
 
 
 def main() -> None:
-    args = arguments(__doc__)
+    parser = parser_of(__doc__)
+    parser.add_argument('--without', action='store_true', help='each alone')
+    args = parser.parse_args()
+    title = 'Each pass left out' if args.without else 'Passes, group by group'
     report = Report(
-        f'Passes, group by group, {args.batch_size} seeds, {args.threads} '
-        f'threads: {machine()}',
-        ['graph', 'ablation of', 'eager', *STEPS, 'super-batch'],
+        f'{title}, {args.batch_size} seeds, {args.threads} threads: '
+        f'{machine()}',
+        ['graph', 'sampler', 'all ms', *ALONE]
+        if args.without
+        else ['graph', 'ablation of', 'eager', *STEPS, 'super-batch'],
     )
     for name in args.graphs.split(','):
         run(report, name, args)

@@ -170,8 +170,8 @@ def run(report: Report, name: str, args: argparse.Namespace) -> None:
         )
 
 
-def arguments(description: str | None) -> argparse.Namespace:
-    """Returns which graphs and programs are measured, and how."""
+def parser_of(description: str | None) -> argparse.ArgumentParser:
+    """Returns what reads which graphs and programs are measured, and how."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument('--graphs', default='small')
     parser.add_argument('--programs', help='names, with commas between')
@@ -179,11 +179,11 @@ def arguments(description: str | None) -> argparse.Namespace:
     parser.add_argument('--rounds', type=int, default=9)
     parser.add_argument('--threads', type=int, default=2)
     parser.add_argument('--markdown', type=Path, help='write the table there')
-    return parser.parse_args()
+    return parser
 
 
 def main() -> None:
-    args = arguments(__doc__)
+    args = parser_of(__doc__).parse_args()
     report = Report(
         f'Compiled samplers, {args.batch_size} seeds, {args.threads} '
         f'threads: {machine()}',

@@ -32,7 +32,7 @@ OPAQUE = {
         'bernoulli multinomial poisson rrelu F.alpha_dropout F.dropout '
         'F.dropout1d F.dropout2d F.dropout3d F.feature_alpha_dropout '
         'F.gumbel_softmax F.rrelu .bernoulli .bernoulli_ .cauchy_ '
-        '.exponential_ .geometric_ .log_normal_ .multinomial .normal_ '
+        '.exponential_ .log_normal_ .multinomial .normal_ '
         '.random_ .uniform_'
     ),
     'it gives its tensor another shape': (

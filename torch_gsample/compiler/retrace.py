@@ -30,7 +30,11 @@ from torch_gsample.torch_private import (
 )
 
 #: Where functions come from that do in Python only what their operators do.
-_MODULES = frozenset({'torch', '_operator'})
+_MODULES = frozenset(
+    {'torch', 'torch.functional', 'torch.nn.functional', '_operator'}
+    | {f'torch._C._{name}' for name in ('fft', 'linalg', 'nn', 'special')}
+    | {'torch._jit_internal'}  # those with a result more by an argument
+)
 #: Attributes that are operators.
 _VIEWS = frozenset({'H', 'T', 'imag', 'mH', 'mT', 'real'})
 #: The end of a slice without one.
@@ -39,7 +43,7 @@ _LAST = 2**63 - 1
 
 def retrace(
     graph: Graph, node: Node, mode: Any, keeps_gradient: bool
-) -> list[Node]:
+) -> list[Node] | None:
     """Replaces an opaque call.
 
     Args:
@@ -49,11 +53,11 @@ def retrace(
         keeps_gradient (bool): Whether gradients are recorded at the call.
 
     Returns:
-        List[torch.fx.Node]: What is in its place, in order; nothing where the
+        List[torch.fx.Node]: What is in its place, in order; None where the
         call stays as it is, as its operators cannot be known.
     """
     if not _is_of_torch(node):
-        return []
+        return None
     inputs = node.all_input_nodes
     try:
         module = operators_of(
@@ -64,10 +68,10 @@ def retrace(
         _replace_constants(module)
         _drop_what_does_nothing(found)
     except Exception:  # such as a branch on a value
-        return []
+        return None
     result = found.output_node().args[0]
     if not all(map(_is_known, found.nodes)) or not _fits(node, result):
-        return []
+        return None
     return _splice(graph, node, found, result)
 
 
@@ -84,8 +88,9 @@ def _is_of_torch(node: Node) -> bool:
         if node.args[1] not in _VIEWS:
             return False
     elif node.op == 'call_function':
-        module = getattr(node.target, '__module__', None) or ''
-        if module.partition('.')[0] not in _MODULES:
+        module = getattr(node.target, '__module__', None) or 'torch'
+        private = getattr(node.target, '__name__', '_').startswith('_')
+        if module not in _MODULES or private:
             return False
     values = [example(n) for n in node.all_input_nodes]
     kinds = Tensor, torch.SymInt, torch.SymBool, torch.SymFloat
@@ -96,6 +101,7 @@ def _is_of_torch(node: Node) -> bool:
 
 def _caller(node: Node) -> Any:
     """A function of the inputs of a call."""
+    target: Any = node.target
     inputs = node.all_input_nodes
 
     def call(*values: Any) -> Any:
@@ -103,8 +109,8 @@ def _caller(node: Node) -> Any:
         given = map_arg((node.args, node.kwargs), known.__getitem__)
         args, kwargs = given
         if node.op == 'call_method':
-            return getattr(args[0], node.target)(*args[1:], **kwargs)
-        return node.target(*args, **kwargs)  # type: ignore[operator]
+            return getattr(args[0], target)(*args[1:], **kwargs)
+        return target(*args, **kwargs)
 
     return call
 

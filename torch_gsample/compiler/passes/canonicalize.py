@@ -111,16 +111,21 @@ def canonicalize(graph: Graph) -> None:
             graph.erase_node(node)
         elif node.target not in SIZE_OPERATORS or _of_tensors(node):
             _name_operator(node)
-            made, users = [node], list(node.users)
+            if entered:
+                continue
+            users, made = list(node.users), None
             if not isinstance(node.target, OpOverload) and not is_pure(node):
-                made = [] if entered else retrace(graph, node, fake, grad)
-                if made and isinstance(example(node), (tuple, list)):
-                    gone.update(users)
-            for new in made:
+                made = retrace(graph, node, fake, grad)
+            if made is not None and isinstance(example(node), (tuple, list)):
+                gone.update(users)
+            for new in [node] if made is None else made:
+                if new is not node and _is_its_argument(new):
+                    new.replace_all_uses_with(new.args[0])
+                    graph.erase_node(new)
+                    continue
                 if new is not node:
                     _name_operator(new)
-                if not entered:
-                    make_new_value(new, fake, grad)
+                make_new_value(new, fake, grad)
 
 
 def name_own_operators(graph: Graph) -> None:
@@ -141,6 +146,8 @@ def _called(node: Node) -> str:
         return _NAMES.get(getattr(operator, name, None), name)
     if node.target in _NAMES:
         return _NAMES[node.target]
+    if isinstance(node.target, OpOverload):
+        return schema_of(node.target).name.partition('::')[2]
     return getattr(node.target, '__name__', '')
 
 
@@ -224,6 +231,8 @@ def _gives(overload: OpOverload, node: Node) -> bool:
     """Whether an operator has the results of what was captured."""
     value, returns = example(node), schema_of(overload).returns
     several = isinstance(value, (tuple, list))
+    if not returns:
+        return value is None
     if len(returns) == 1:
         return several == isinstance(returns[0].type, torch.ListType)
     return several and len(value) == len(returns)

@@ -5,11 +5,12 @@ installed torch, and says what breaks without it. The file is below ``ops``, as
 operators need some of it, and imports nothing of the package.
 """
 
+import dataclasses
 import functools
 import itertools
 import operator
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -22,6 +23,7 @@ from torch._dynamo.exc import (
     TorchRuntimeError,
 )
 from torch._dynamo.source import GlobalSource, LocalSource, TypeSource
+from torch._dynamo.symbolic_convert import tls
 from torch._library.fake_impl import allocate_size
 
 # What calls in a captured program: torch has no public name for it.
@@ -192,6 +194,35 @@ class _Iterator(_SingleProcessDataLoaderIter):
 def pins_memory(iterator: Any) -> bool:
     """Whether the iterator of a loader is to copy batches to pinned memory."""
     return iterator._pin_memory
+
+
+# Captures ####################################################################
+
+
+def capture_unknown_lengths(backends: Sequence[Callable[..., Any]]) -> None:
+    """Lets a capture of these backends go on at `nonzero`, `unique` and masks.
+
+    What says so is a setting of each capture, which Dynamo takes from
+    ``fullgraph`` or from the configuration of the process: one that other
+    backends see. Where torch lacks the setting, the graph breaks as it does
+    by default.
+    """
+    output = getattr(getattr(tls, 'current_tx', None), 'output', None)
+    if _backend_of(output) not in backends:
+        return
+    shape_env, name = output.shape_env, 'allow_dynamic_output_shape_ops'
+    settings = getattr(shape_env, 'settings', None)
+    if getattr(settings, name, True) is False:
+        # A copy: what torch cached by the settings it had stays right.
+        shape_env.settings = dataclasses.replace(settings, **{name: True})
+
+
+def _backend_of(output: Any) -> Any:
+    """What compiles a capture, without its wrappers."""
+    found = getattr(output, 'compiler_fn', None)
+    for wrapper in '_torchdynamo_orig_backend', 'compiler_fn', '__wrapped__':
+        found = getattr(found, wrapper, found)
+    return found
 
 
 # Captured programs ###########################################################

@@ -14,6 +14,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch._C._dynamo.eval_frame import (
+    _FrameAction,
+    _FrameExecStrategy,
+    set_code_exec_strategy,
+)
 
 # Errors of a capture: what is said to users depends on who failed.
 from torch._dynamo.exc import (
@@ -321,6 +326,18 @@ def _always_holds(guard: Any) -> bool:
         and ' ' not in code[5:]
         for code in guard.orig_guard.code_list or ('',)
     )
+
+
+def only_as_compiled(function: Any) -> Callable[..., Any]:
+    """A function that Dynamo compiled, and compiles no more.
+
+    Where nothing that was compiled fits, it runs as it is, at that speed:
+    Dynamo does not look at what it calls.
+    """
+    program = function.__wrapped__
+    strategy = _FrameExecStrategy(_FrameAction.RUN_ONLY, _FrameAction.SKIP)
+    set_code_exec_strategy(program.__code__, strategy)
+    return torch._dynamo.run(program)
 
 
 def own_copy(program: Callable[..., Any]) -> Callable[..., Any]:

@@ -40,6 +40,18 @@ NAMES = {
         None,
         'a build without CUDA is not found before a kernel is missing',
     ),
+    'torch._C._dynamo.eval_frame._FrameAction': (
+        None,
+        'calls of kinds that are not compiled take longer than eager ones',
+    ),
+    'torch._C._dynamo.eval_frame._FrameExecStrategy': (
+        None,
+        'calls of kinds that are not compiled take longer than eager ones',
+    ),
+    'torch._C._dynamo.eval_frame.set_code_exec_strategy': (
+        None,
+        'calls of kinds that are not compiled take longer than eager ones',
+    ),
     'torch._C._functorch.is_batchedtensor': (
         None,
         'torch.vmap of our operators fails somewhere else',
@@ -91,6 +103,14 @@ NAMES = {
     'torch._dynamo.source.TypeSource': (
         ('base',),
         'guards of classes are compared at each call: calls are slower',
+    ),
+    'torch._dynamo.run': (
+        ('fn',),
+        'fan-outs beyond the eighth are an error, or all run uncompiled',
+    ),
+    'torch._dynamo.symbolic_convert.tls': (
+        None,
+        'torch.compile breaks the graph where a length depends on values',
     ),
     'torch._library.fake_impl.allocate_size': (
         ('shape_env',),
@@ -340,6 +360,48 @@ def test_sizes_of_fake_tensors_are_unknown():
     assert not torch_private.are_same(size, other)
     assert not isinstance(node.shape[0], int)
     assert torch_private.unknown_size(torch.empty(2)) == 1
+
+
+def test_a_capture_can_go_on_at_unknown_lengths():
+    seen = []
+
+    @torch.compiler.assume_constant_result
+    def look(allowed):
+        torch_private.capture_unknown_lengths([eager] if allowed else [])
+        output = torch_private.tls.current_tx.output
+        seen.append(output.shape_env.settings)
+        return True
+
+    def eager(gm, example_inputs):
+        return gm.forward
+
+    def program(x, allowed):
+        look(allowed)
+        return x.unique() + 1
+
+    fast, x = torch.compile(program, backend=eager), torch.arange(3)
+    for allowed in (False, True):
+        torch._dynamo.reset()
+        assert fast(x, allowed).tolist() == [1, 2, 3]
+    name = 'allow_dynamic_output_shape_ops'
+    assert not any(getattr(s, name) for s in seen[:-1])
+    assert getattr(seen[-1], name) is True
+    assert not torch._dynamo.config.capture_dynamic_output_shape_ops
+
+
+def test_a_function_runs_only_as_it_was_compiled():
+    def program(x, k):
+        return x * k, torch.compiler.is_compiling()
+
+    copy = torch_private.own_copy(program)
+    options = {'backend': 'eager', 'fullgraph': True, 'dynamic': False}
+    fast = torch.compile(copy, **options)
+    assert fast(torch.ones(2), 3)[1]
+    only = torch_private.only_as_compiled(fast)
+    for k, is_compiled in ((3, True), (4, False), (3, True)):
+        out = only(torch.ones(2), k)
+        assert out[0].tolist() == [k, k]
+        assert out[1] is is_compiled
 
 
 class Layer(torch.nn.Module):

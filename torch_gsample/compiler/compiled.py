@@ -193,7 +193,6 @@ class Compiled:
             self.__wrapped__(*args, **kwargs)  # raises what is wrong
         raise CompileError(f'{text}\n{_OR}') from cause
 
-
     def _run_as_compiled(self, function: Any, args: Any, kwargs: Any) -> Any:
         """Runs the program, whose function Dynamo compiles no more."""
         with _FIRST_CALLS:

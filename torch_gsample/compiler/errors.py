@@ -20,7 +20,8 @@ _BRANCH = (
     'it branches or loops on values that are known only when it runs',
     'Write masks (`A.masked(...)`, `torch.where`) in place of `if`, operators '
     'on whole tensors in place of a loop over values, and a loop of a fixed '
-    'number of steps in place of `while`.',
+    'number of steps in place of `while`; or `torch.while_loop`, where what '
+    'the loop carries keeps its shapes.',
 )
 _PRINT = (
     'it prints',

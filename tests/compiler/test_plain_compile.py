@@ -77,6 +77,16 @@ def test_another_gradient_mode_takes_three_more(name):
     assert len(graphs) == 7
 
 
+def test_marked_seeds_take_one_compilation():
+    fast, graphs = counted(PROGRAMS['ladies'])
+    for size in (2, 1000, 0, 1):
+        ids = seeds(size)
+        torch._dynamo.decorators.mark_unbacked(ids, 0)
+        found = outcome(fast, A, ids)
+        assert_same(found, outcome(PROGRAMS['ladies'], A, seeds(size)))
+    assert len(graphs) == 1
+
+
 def test_samples_and_gradients_are_those_of_eager_code():
     fast, graphs = counted(AS_GCN)
     for size in (9, 4):

@@ -219,6 +219,11 @@ def compile(
     they are as long as a matrix has rows, columns or edges. Dictionaries that
     hold such vectors are copied.
 
+    Arguments of another kind, as other fan-outs, compile again, as often as
+    ``torch._dynamo.config.recompile_limit`` allows. After that, what was
+    compiled is used, and calls that it does not fit run uncompiled, with one
+    warning.
+
     From ``torch.compile(program, backend='gsample')`` it differs in that,
     in what errors say, and in that it can be pickled, copied and called for
     the first time by several threads at once. It is a decorator, too.

@@ -212,14 +212,15 @@ def capture_unknown_lengths(backends: Sequence[Callable[..., Any]]) -> None:
     backends see. Where torch lacks the setting, the graph breaks as it does
     by default.
     """
-    output = getattr(getattr(tls, 'current_tx', None), 'output', None)
-    if _backend_of(output) not in backends:
+    output: Any = getattr(getattr(tls, 'current_tx', None), 'output', None)
+    if output is None or _backend_of(output) not in backends:
         return
-    shape_env, name = output.shape_env, 'allow_dynamic_output_shape_ops'
-    settings = getattr(shape_env, 'settings', None)
+    name = 'allow_dynamic_output_shape_ops'
+    settings: Any = getattr(output.shape_env, 'settings', None)
     if getattr(settings, name, True) is False:
         # A copy: what torch cached by the settings it had stays right.
-        shape_env.settings = dataclasses.replace(settings, **{name: True})
+        settings = dataclasses.replace(settings, **{name: True})
+        output.shape_env.settings = settings
 
 
 def _backend_of(output: Any) -> Any:

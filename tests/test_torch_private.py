@@ -103,6 +103,18 @@ NAMES = {
         ('base',),
         'guards of classes are compared at each call: calls are slower',
     ),
+    'torch._dynamo.exc.Unsupported': (
+        None,
+        'a branch on an unknown length is an error of torch.compile',
+    ),
+    'torch._dynamo.exc.UserError': (
+        ('error_type', 'msg'),
+        'a branch on an unknown length is an error of torch.compile',
+    ),
+    'torch._dynamo.exc.UserErrorType': (
+        None,
+        'a branch on an unknown length is an error of torch.compile',
+    ),
     'torch._dynamo.run': (
         ('fn',),
         'fan-outs beyond the eighth are an error, or all run uncompiled',
@@ -179,6 +191,7 @@ ATTRIBUTES = {
     '_forward_pre_hooks': 'hooks of a layer see the sum of two products',
     '_is_view': 'levels of layers that return views are not found',
     '_iterator': 'workers that persist are not found after a fork',
+    '_make_data_dependent_error': 'a branch on an unknown length is an error',
     '_orig_mod': 'compiled models are fused, in vain',
     '_pin_memory': 'batches are not pinned',
     '_schema': 'passes do not know the arguments of operators',

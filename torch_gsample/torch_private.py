@@ -26,6 +26,9 @@ from torch._dynamo.exc import (
     FailOnRecompileLimitHit,
     TorchDynamoException,
     TorchRuntimeError,
+    Unsupported,
+    UserError,
+    UserErrorType,
 )
 from torch._dynamo.source import GlobalSource, LocalSource, TypeSource
 from torch._dynamo.symbolic_convert import tls
@@ -221,6 +224,26 @@ def capture_unknown_lengths(backends: Sequence[Callable[..., Any]]) -> None:
         # A copy: what torch cached by the settings it had stays right.
         settings = dataclasses.replace(settings, **{name: True})
         output.shape_env.settings = settings
+        _break_at_unknown_lengths(output.shape_env)
+
+
+class _AsksForLength(GuardOnDataDependentSymNode, UserError, Unsupported):
+    """A branch on a length that is not known breaks the graph.
+
+    Dynamo knows that of `if ids.numel() > 3`; `if ids.numel()` fails.
+    """
+
+
+def _break_at_unknown_lengths(shape_env: Any) -> None:
+    """Makes the errors of a capture ones that break its graph."""
+    make = shape_env._make_data_dependent_error
+
+    def make_error(*args: Any, **kwargs: Any) -> Exception:
+        error = make(*args, **kwargs)
+        kind = UserErrorType.ANTI_PATTERN
+        return _AsksForLength(error.cond, kind, str(error))
+
+    shape_env._make_data_dependent_error = make_error
 
 
 def _backend_of(output: Any) -> Any:

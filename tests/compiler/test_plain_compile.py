@@ -178,6 +178,46 @@ def test_before_the_graph_is_used_fullgraph_captures_lengths(fullgraph):
     assert len(graphs) <= 4
 
 
+def truth(A, seeds):
+    row = A[:, seeds].row().unique()
+    return (A[:, row].individual_sample(1) if row.numel() else A), row
+
+
+def compared(A, seeds):
+    part = A[:, seeds]
+    return part.individual_sample(1) if part.num_edges > 10 else part
+
+
+def listed(A, seeds):
+    row = A[:, seeds].row().unique()
+    return [A[:, torch.tensor([i])].degree(0) for i in row.tolist()], seeds
+
+
+def halved(A, seeds):
+    row = A[:, seeds].row().unique()
+    while row.numel() > 5:
+        row = row[::2]
+    return A[:, row].individual_sample(1), row
+
+
+def divided(A, seeds):
+    row = A[:, seeds].row().unique()
+    return [A[:, part].degree(0) for part in row.split(3)], row
+
+
+@pytest.mark.parametrize(
+    'program',
+    [truth, compared, listed, halved, divided],
+    ids=lambda p: p.__name__,
+)
+def test_what_python_asks_of_lengths_breaks_the_graph(program):
+    fast, graphs = counted(program)
+    for size in (5, 9, 0):
+        args = A, seeds(size)
+        assert_same(outcome(fast, *args), outcome(program, *args))
+    assert graphs
+
+
 def test_threads_capture_as_well():
     fast, graphs = counted(unique)
     errors = []

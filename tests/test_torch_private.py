@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from torch_gsample import torch_private
 
@@ -39,6 +38,18 @@ NAMES = {
     'torch._C._dispatch_has_kernel_for_dispatch_key': (
         None,
         'a build without CUDA is not found before a kernel is missing',
+    ),
+    'torch._C._dynamo.eval_frame._FrameAction': (
+        None,
+        'calls of kinds that are not compiled take longer than eager ones',
+    ),
+    'torch._C._dynamo.eval_frame._FrameExecStrategy': (
+        None,
+        'calls of kinds that are not compiled take longer than eager ones',
+    ),
+    'torch._C._dynamo.eval_frame.set_code_exec_strategy': (
+        None,
+        'calls of kinds that are not compiled take longer than eager ones',
     ),
     'torch._C._functorch.is_batchedtensor': (
         None,
@@ -91,6 +102,26 @@ NAMES = {
     'torch._dynamo.source.TypeSource': (
         ('base',),
         'guards of classes are compared at each call: calls are slower',
+    ),
+    'torch._dynamo.exc.Unsupported': (
+        None,
+        'a branch on an unknown length is an error of torch.compile',
+    ),
+    'torch._dynamo.exc.UserError': (
+        ('error_type', 'msg'),
+        'a branch on an unknown length is an error of torch.compile',
+    ),
+    'torch._dynamo.exc.UserErrorType': (
+        None,
+        'a branch on an unknown length is an error of torch.compile',
+    ),
+    'torch._dynamo.run': (
+        ('fn',),
+        'fan-outs beyond the eighth are an error, or all run uncompiled',
+    ),
+    'torch._dynamo.symbolic_convert.tls': (
+        None,
+        'torch.compile breaks the graph where a length depends on values',
     ),
     'torch._library.fake_impl.allocate_size': (
         ('shape_env',),
@@ -164,6 +195,7 @@ ATTRIBUTES = {
     '_forward_pre_hooks': 'hooks of a layer see the sum of two products',
     '_is_view': 'levels of layers that return views are not found',
     '_iterator': 'workers that persist are not found after a fork',
+    '_make_data_dependent_error': 'a branch on an unknown length is an error',
     '_orig_mod': 'compiled models are fused, in vain',
     '_pin_memory': 'batches are not pinned',
     '_schema': 'passes do not know the arguments of operators',
@@ -267,135 +299,3 @@ def test_torch_has_what_the_package_uses(name):
     if parameters is not None:
         known = tuple(inspect.signature(found).parameters)
         assert known[: len(parameters)] == parameters, missing
-
-
-# What they do ################################################################
-
-
-def test_operators_have_schemas():
-    add = torch.ops.aten.add.Tensor
-    assert torch_private.schema_of(add).arguments[0].name == 'self'
-    assert torch_private.schema_of(len) is None
-    assert torch_private.overload_name('add', (torch.ones(1), 2), {}) in (
-        *('Tensor', 'Scalar'),
-    )
-    with pytest.raises(RuntimeError):
-        torch_private.overload_name('add', ('a',), {})
-    assert torch_private.has_kernel('aten::add.Tensor', 'CPU')
-    assert not torch_private.has_kernel('gsample::next_key', 'XLA')
-
-
-def test_changes_in_place_are_counted():
-    tensor = torch.zeros(2)
-    before = torch_private.version_of(tensor)
-    tensor.add_(1)
-    assert torch_private.version_of(tensor) == before + 1
-
-
-def test_operators_below_autograd_have_no_gradients():
-    x = torch.ones(2, requires_grad=True)
-    with torch_private.below_autograd():
-        assert (x * 2).grad_fn is None
-    assert (x * 2).grad_fn is not None
-
-
-def test_transforms_are_seen():
-    assert not torch_private.is_transformed()
-    seen = []
-
-    def look(x):
-        reached = torch_private.is_reached_by_transform(x)
-        seen.append((torch_private.is_transformed(), reached))
-        return x
-
-    torch.vmap(look)(torch.ones(2))
-    torch.func.grad(look)(torch.tensor(1.0))
-    torch.func.jvp(look, (torch.ones(1),), (torch.ones(1),))
-    assert seen == [(True, True)] * 3
-
-
-def test_loaders_have_what_is_read():
-    loader = torch.utils.data.DataLoader([1, 2])
-    assert torch_private.iterator_of(loader) is None
-    assert torch_private.pins_memory(iter(loader)) is False
-    iterator = torch_private.new_iterator(loader)
-    assert iterator._collate_fn is loader.collate_fn
-    with torch.autograd.profiler.profile() as seen:
-        assert next(iterator).tolist() == [1]
-    assert next(iterator).tolist() == [2]
-    assert iterator._num_yielded == 2
-    with pytest.raises(StopIteration):
-        next(iterator)
-    assert iterator._num_yielded == 2
-    assert any('__next__' in event.name for event in seen.function_events)
-    assert torch_private.is_cuda_lost() is False
-    with torch.autograd.profiler.profile():
-        assert torch_private.is_profiling()
-
-
-def test_sizes_of_fake_tensors_are_unknown():
-    mode = torch_private.FakeTensor.__init__.__globals__['FakeTensorMode']
-    with mode(shape_env=ShapeEnv()):
-        like = torch.empty(2)
-        size, other = map(torch_private.unknown_size, (like, like))
-        # Without a configuration flag, by the fake kernel of an operator.
-        node = torch.ops.gsample.unique_nodes(like.long(), 4, False)[0]
-    assert torch_private.are_same(size, size + 0)
-    assert not torch_private.are_same(size, other)
-    assert not isinstance(node.shape[0], int)
-    assert torch_private.unknown_size(torch.empty(2)) == 1
-
-
-class Layer(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.register_buffer('scale', torch.ones(3))
-
-    def forward(self, seeds, values):
-        with torch.no_grad(), torch.autocast('cpu'):
-            return seeds * self.scale.sum() + values
-
-
-def test_captured_programs_have_what_passes_read():
-    torch._dynamo.reset()
-    programs, kept, all_guards = [], [], []
-
-    def look(gm, example_inputs):
-        programs.append(gm.graph)
-        return gm.forward
-
-    def keep(guards):
-        chosen = torch_private.may_change(guards)
-        all_guards.extend(guards)
-        kept.extend(g.name for g, c in zip(guards, chosen, strict=True) if c)
-        return chosen
-
-    layer, seeds = Layer(), torch.arange(3)
-    vars(seeds).update(torch_private.unknown_length())
-    fast = torch.compile(
-        torch_private.own_copy(layer.forward.__func__),
-        backend=look,
-        fullgraph=True,
-        options={'guard_filter_fn': keep},
-    )
-    fast(layer, seeds, torch.ones(1))
-    [graph] = programs
-    inputs = [node for node in graph.nodes if node.op == 'placeholder']
-    names = [torch_private.argument_of(node) for node in inputs]
-    assert {'seeds', 'values', None} <= {*names}
-    [buffer] = [n for n in inputs if torch_private.is_of_module(n)]
-    assert buffer.meta['example_value'].shape == (3,)
-    targets = {node.target for node in graph.nodes}
-    assert torch_private.SET_GRAD_ENABLED in targets
-    called = [getattr(target, '__name__', '') for target in targets]
-    for start in (torch_private.ENTERS, torch_private.EXITS):
-        assert any(name.startswith(start) for name in called)
-    assert len(kept) < len(all_guards)
-    assert 'seeds' in kept
-    assert not [name for name in kept if '__import_torch' in name]
-    [fake] = [
-        node.meta['example_value']
-        for node, name in zip(inputs, names, strict=True)
-        if name == 'seeds'
-    ]
-    assert isinstance(fake.shape[0], torch.SymInt)

@@ -6,14 +6,20 @@ operators need some of it, and imports nothing of the package.
 """
 
 import contextlib
+import dataclasses
 import functools
 import itertools
 import operator
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
+from torch._C._dynamo.eval_frame import (
+    _FrameAction,
+    _FrameExecStrategy,
+    set_code_exec_strategy,
+)
 
 # Errors of a capture: what is said to users depends on who failed.
 from torch._dynamo.exc import (
@@ -21,8 +27,12 @@ from torch._dynamo.exc import (
     FailOnRecompileLimitHit,
     TorchDynamoException,
     TorchRuntimeError,
+    Unsupported,
+    UserError,
+    UserErrorType,
 )
 from torch._dynamo.source import GlobalSource, LocalSource, TypeSource
+from torch._dynamo.symbolic_convert import tls
 from torch._library.fake_impl import allocate_size
 
 # What calls in a captured program: torch has no public name for it.
@@ -201,6 +211,56 @@ def pins_memory(iterator: Any) -> bool:
     return iterator._pin_memory
 
 
+# Captures ####################################################################
+
+
+def capture_unknown_lengths(backends: Sequence[Callable[..., Any]]) -> None:
+    """Lets a capture of these backends go on at `nonzero`, `unique` and masks.
+
+    What says so is a setting of each capture, which Dynamo takes from
+    ``fullgraph`` or from the configuration of the process: one that other
+    backends see. Where torch lacks the setting, the graph breaks as it does
+    by default.
+    """
+    output: Any = getattr(getattr(tls, 'current_tx', None), 'output', None)
+    if output is None or _backend_of(output) not in backends:
+        return
+    name = 'allow_dynamic_output_shape_ops'
+    settings: Any = getattr(output.shape_env, 'settings', None)
+    if getattr(settings, name, True) is False:
+        # A copy: what torch cached by the settings it had stays right.
+        settings = dataclasses.replace(settings, **{name: True})
+        output.shape_env.settings = settings
+        _break_at_unknown_lengths(output.shape_env)
+
+
+class _AsksForLength(GuardOnDataDependentSymNode, UserError, Unsupported):
+    """A branch on a length that is not known breaks the graph.
+
+    Dynamo knows that of `if ids.numel() > 3`; `if ids.numel()` fails.
+    """
+
+
+def _break_at_unknown_lengths(shape_env: Any) -> None:
+    """Makes the errors of a capture ones that break its graph."""
+    make = shape_env._make_data_dependent_error
+
+    def make_error(*args: Any, **kwargs: Any) -> Exception:
+        error = make(*args, **kwargs)
+        kind = UserErrorType.ANTI_PATTERN
+        return _AsksForLength(error.cond, kind, str(error))
+
+    shape_env._make_data_dependent_error = make_error
+
+
+def _backend_of(output: Any) -> Any:
+    """What compiles a capture, without its wrappers."""
+    found = getattr(output, 'compiler_fn', None)
+    for wrapper in '_torchdynamo_orig_backend', 'compiler_fn', '__wrapped__':
+        found = getattr(found, wrapper, found)
+    return found
+
+
 # Captured programs ###########################################################
 
 #: What Dynamo adds for each size that it does not know.
@@ -335,6 +395,18 @@ def _always_holds(guard: Any) -> bool:
         and ' ' not in code[5:]
         for code in guard.orig_guard.code_list or ('',)
     )
+
+
+def only_as_compiled(function: Any) -> Callable[..., Any]:
+    """A function that Dynamo compiled, and compiles no more.
+
+    Where nothing that was compiled fits, it runs as it is, at that speed:
+    Dynamo does not look at what it calls.
+    """
+    program = function.__wrapped__
+    strategy = _FrameExecStrategy(_FrameAction.RUN_ONLY, _FrameAction.SKIP)
+    set_code_exec_strategy(program.__code__, strategy)
+    return torch._dynamo.run(program)
 
 
 def own_copy(program: Callable[..., Any]) -> Callable[..., Any]:

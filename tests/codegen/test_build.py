@@ -2,6 +2,8 @@
 
 import os
 import stat
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -47,6 +49,24 @@ def test_a_library_is_built_once(folder, monkeypatch):
     run(path)
     monkeypatch.setattr(building, '_compile', None)  # is not called
     assert built() == path
+
+
+def test_threads_build_one_library_once_and_others_meanwhile(
+    folder, monkeypatch
+):
+    both, sources = threading.Barrier(2, timeout=20), []
+    compile_one = building._compile
+
+    def compile_(compiler, source, path, flags):
+        sources.append(source)
+        both.wait()  # breaks where one waits for the other to end
+        compile_one(compiler, source, path, flags)
+
+    monkeypatch.setattr(building, '_compile', compile_)
+    with ThreadPoolExecutor(4) as pool:
+        paths = [*pool.map(built, [SOURCE, SOURCE + '// other\n'] * 2)]
+    assert sorted(sources) == [SOURCE, SOURCE + '// other\n']
+    assert paths[:2] == paths[2:]
 
 
 def test_text_flags_and_compiler_are_the_key(folder, monkeypatch):

@@ -47,19 +47,6 @@ def assert_same(first, second):
             assert torch.equal(a, b)
 
 
-@pytest.fixture
-def compilations(monkeypatch):
-    """Counts them."""
-    count, real = [], compiled.backend
-
-    def backend(gm, example_inputs, **kwargs):
-        count.append(gm)
-        return real(gm, example_inputs, **kwargs)
-
-    monkeypatch.setattr(compiled, 'backend', backend)
-    return count
-
-
 # Seeds #######################################################################
 
 

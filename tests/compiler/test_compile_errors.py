@@ -9,7 +9,7 @@ import torch
 import torch_gsample as gsample
 from tests.compiler.programs import A
 from tests.compiler.test_compile import assert_same, run, two_hops
-from torch_gsample import algorithms
+from torch_gsample import SparseSample, algorithms
 from torch_gsample.compiler import CompileError, pipeline
 
 
@@ -99,18 +99,84 @@ def test_a_program_may_run_uncompiled_with_a_warning(program, recwarn):
     assert Path(warning.filename).parent == Path(__file__).parent
 
 
-def test_too_many_kinds_of_arguments_are_named():
-    def program(A, seeds, name):
-        return A[:, seeds] if name != 'all' else A
+def of_fanouts(A, seeds, fanouts):
+    return two_hops(A, seeds, fanouts)
 
-    fast = gsample.compile(program)
 
-    def names():
-        for i in range(70):
-            fast(A, torch.arange(5), f'{i}')
+def of_dtype(A, seeds, x):
+    return A.with_value(x)[:, seeds].individual_sample(2)
 
+
+def of_graph(A, seeds, graph):
+    return graph[:, seeds].individual_sample(2), graph.degree(0)
+
+
+def graphs():
+    """Graphs with columns or rows, and with values of some dtypes or none."""
+    plain = SparseSample.from_edge_index(torch.stack(A.coo()), num_nodes=40)
+    ones = torch.ones(A.num_edges)
+    values = [ones.to(dtype) for dtype in DTYPES[:4]]
+    out = [plain, *[plain.with_value(value) for value in values]]
+    return [*out, *[graph.T for graph in out]]
+
+
+DTYPES = [
+    *(torch.float16, torch.bfloat16, torch.float32, torch.float64),
+    *(torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8),
+    torch.bool,
+]
+KINDS = {
+    of_fanouts: [[k, 2] for k in range(1, 11)],
+    of_dtype: [torch.ones(A.num_edges).to(dtype) for dtype in DTYPES],
+    of_graph: graphs(),
+}
+
+
+@pytest.mark.parametrize('program', KINDS, ids=lambda p: p.__name__)
+def test_what_is_beyond_the_limit_runs_uncompiled(
+    program, compilations, recwarn
+):
+    fast, seeds = gsample.compile(program), torch.arange(5)
+    for kind in KINDS[program] * 2:
+        args = A, seeds, kind
+        assert_same(run(fast, *args), run(program, *args))
+    assert len(compilations) == torch._dynamo.config.recompile_limit == 8
+    [warning] = [w for w in recwarn if 'kinds of arguments' in str(w.message)]
+    assert Path(warning.filename).parent == Path(__file__).parent
+    assert f"'{program.__name__}' was compiled" in str(warning.message)
+    assert 'run uncompiled' in str(warning.message)
+
+
+def test_what_was_compiled_is_used_beyond_the_limit():
+    def program(A, seeds, k):
+        return A[:, seeds].individual_sample(k), torch.compiler.is_compiling()
+
+    fast, seeds = gsample.compile(program), torch.arange(5)
+    with pytest.warns(UserWarning, match='kinds of arguments'):
+        made = [fast(A, seeds, k)[1] for k in range(1, 11)]
+    again = [fast(A, seeds, k)[1] for k in range(1, 11)]
+    assert made == again == [True] * 8 + [False] * 2
+
+
+def test_another_mode_has_a_limit_of_its_own(compilations, recwarn):
+    fast, seeds = gsample.compile(of_fanouts), torch.arange(5)
+    for grad in (True, False):
+        with torch.set_grad_enabled(grad):
+            for fanouts in KINDS[of_fanouts]:
+                fast(A, seeds, fanouts)
+    assert len(compilations) == 2 * torch._dynamo.config.recompile_limit
+    kinds = [w for w in recwarn if 'kinds of arguments' in str(w.message)]
+    assert len(kinds) == 1
+
+
+@torch._dynamo.config.patch(
+    recompile_limit=1, fail_on_recompile_limit_hit=True
+)
+def test_a_limit_that_is_to_fail_is_an_error():
+    fast, seeds = gsample.compile(of_fanouts), torch.arange(5)
+    fast(A, seeds, [1, 2])
     with pytest.raises(CompileError, match='too many kinds of arguments'):
-        names()
+        fast(A, seeds, [2, 2])
 
 
 def test_errors_of_the_program_are_its_own():

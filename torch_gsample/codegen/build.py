@@ -36,6 +36,8 @@ FLAGS = (
 _SECONDS = 120  # that a compiler may take
 _DIGEST = hashlib.sha256().digest_size
 _lock = threading.Lock()
+#: Threads wait for the one that builds the same; others build meanwhile.
+_building: dict[str, threading.Lock] = {}
 _warned: set[str] = set()
 
 
@@ -62,7 +64,8 @@ def build(source: str, flags: tuple[str, ...] = ()) -> BinaryIO:
     flags = *FLAGS, *flags
     parts = compiler, state.st_size, state.st_mtime_ns, flags, _processor()
     key = hashlib.sha256(repr((parts, source)).encode()).hexdigest()[:32]
-    with _lock:  # of this process; others build the same, and one is kept
+    # Other processes build the same, and one is kept.
+    with _building.setdefault(key, threading.Lock()):
         return kept(
             f'{key}.so', lambda path: _compile(compiler, source, path, flags)
         )
@@ -78,7 +81,9 @@ def kept(name: str, make: Callable[[Path], None]) -> BinaryIO:
     Raises:
         BuildError: If no folder can hold it.
     """
-    for folder in (_user_folder(), _temporary_folder(os.getpid())):
+    with _lock:
+        folders = _user_folder(), _temporary_folder(os.getpid())
+    for folder in folders:
         if folder is None:
             continue
         path = folder / name

@@ -11,6 +11,7 @@ from torch_gsample.compiler.ir import placeholders
 from torch_gsample.compiler.lowering import lower
 from torch_gsample.compiler.options import Options
 from torch_gsample.compiler.pipeline import Trace
+from torch_gsample.ops._fake import BACKENDS
 from torch_gsample.torch_private import argument_of
 
 
@@ -41,6 +42,9 @@ def backend(
     if chosen.dump:
         Explanation('program', trace, program.graph).write(chosen.dump)
     return lower(program)
+
+
+BACKENDS.append(backend)
 
 
 def optimize(gm: GraphModule, options: Options) -> tuple[GraphModule, Trace]:

@@ -18,7 +18,9 @@ from torch_gsample.compiler.backend import backend
 from torch_gsample.compiler.errors import (
     CompileError,
     describe,
+    describe_limit,
     is_capture_error,
+    is_limit,
 )
 from torch_gsample.compiler.options import Options
 from torch_gsample.ops._check import INDEX_DTYPES
@@ -28,6 +30,7 @@ from torch_gsample.torch_private import (
     TorchRuntimeError,
     is_transformed,
     may_change,
+    only_as_compiled,
     own_copy,
     unknown_length,
 )
@@ -83,7 +86,7 @@ class Compiled:
         functools.update_wrapper(self, program, updated=())
         #: What was compiled, for the state of the thread that calls.
         self._functions: dict[tuple[Any, ...], Callable[..., Any]] = {}
-        self._eager = False
+        self._eager = self._is_limited = False
         #: The caches of what the backend returned.
         self._keeping: weakref.WeakSet[Any] = weakref.WeakSet()
 
@@ -179,6 +182,8 @@ class Compiled:
             of_backend = isinstance(error, BackendCompilerFailed)
             if of_backend or not is_capture_error(error):
                 raise
+            if is_limit(error):
+                return self._run_as_compiled(function, args, kwargs)
             cause, text = error, describe(self.name, error)
         if not self.fullgraph:
             warnings.warn(f'{text}\nIt runs uncompiled.', stacklevel=3)
@@ -187,6 +192,17 @@ class Compiled:
         if _is_of_program(cause):
             self.__wrapped__(*args, **kwargs)  # raises what is wrong
         raise CompileError(f'{text}\n{_OR}') from cause
+
+    def _run_as_compiled(self, function: Any, args: Any, kwargs: Any) -> Any:
+        """Runs the program, whose function Dynamo compiles no more."""
+        with _FIRST_CALLS:
+            for state, found in self._functions.items():
+                if found is function:  # no other thread was first
+                    self._functions[state] = only_as_compiled(function)
+            warn, self._is_limited = not self._is_limited, True
+        if warn:
+            warnings.warn(describe_limit(self.name), stacklevel=4)
+        return self.__wrapped__(*args, **kwargs)
 
 
 def compile(
@@ -202,6 +218,11 @@ def compile(
     integers among the arguments (also in dictionaries and tuples), unless
     they are as long as a matrix has rows, columns or edges. Dictionaries that
     hold such vectors are copied.
+
+    Arguments of another kind, as other fan-outs, compile again, as often as
+    ``torch._dynamo.config.recompile_limit`` allows. After that, what was
+    compiled is used, and calls that it does not fit run uncompiled, with one
+    warning.
 
     From ``torch.compile(program, backend='gsample')`` it differs in that,
     in what errors say, and in that it can be pickled, copied and called for

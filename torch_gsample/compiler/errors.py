@@ -21,7 +21,8 @@ _BRANCH = (
     'it branches or loops on values that are known only when it runs',
     'Write masks (`A.masked(...)`, `torch.where`) in place of `if`, operators '
     'on whole tensors in place of a loop over values, and a loop of a fixed '
-    'number of steps in place of `while`.',
+    'number of steps in place of `while`; or `torch.while_loop`, where what '
+    'the loop carries keeps its shapes.',
 )
 _PRINT = (
     'it prints',
@@ -67,6 +68,25 @@ def is_capture_error(error: BaseException) -> bool:
     """Whether Dynamo raised an error, not what runs."""
     kinds = TorchDynamoException, FailOnRecompileLimitHit
     return isinstance(error, kinds) or bool(_stack(error))
+
+
+def is_limit(error: BaseException) -> bool:
+    """Whether Dynamo has compiled a function as often as it does.
+
+    Not where its configuration asks for an error.
+    """
+    is_known = isinstance(error, FailOnRecompileLimitHit)
+    return is_known and 'fail_on_recompile_limit_hit' not in str(error)
+
+
+def describe_limit(name: str) -> str:
+    """Says what happens to a program that was compiled too often."""
+    return (
+        f"compile: '{name}' {_LIMIT[0].removeprefix('it ')}. What was "
+        f'compiled is used, and calls that it does not fit run uncompiled. '
+        f'{_LIMIT[1]} Or allow more compilations: '
+        f'`torch._dynamo.config.recompile_limit`.'
+    )
 
 
 def describe(name: str, error: BaseException) -> str:

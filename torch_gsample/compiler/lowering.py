@@ -19,6 +19,7 @@ from torch_gsample.compiler.cache import InvariantCache
 from torch_gsample.compiler.cost import Measured, sites
 from torch_gsample.compiler.edge_work import device_of
 from torch_gsample.compiler.ir import is_operator, placeholders
+from torch_gsample.compiler.passes.canonicalize import name_own_operators
 from torch_gsample.ops._gradient import refuse_transforms
 from torch_gsample.ops.features import select_rows
 from torch_gsample.rng import current_program
@@ -38,6 +39,11 @@ def _function(
     lower_gathers(module.graph)
     kept = split_invariant(module)
     take_keys(module.graph)
+    for part in module.modules():  # loops and branches of torch have some
+        if isinstance(part, GraphModule) and part is not module:
+            name_own_operators(part.graph)
+            take_keys(part.graph)
+            part.recompile()
     module.graph.lint()
     # Dynamo's own modules compile at their first call, and wrap each.
     module = GraphModule(module, module.graph)

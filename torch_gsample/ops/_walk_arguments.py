@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from torch_gsample.ops import _check
+from torch_gsample.ops._fake import allow_unknown_lengths
 from torch_gsample.ops.formats import cum_weight_size
 
 _MAX_CALLS = 65536
@@ -45,5 +46,6 @@ def weights(
 
 def empty_walks(seeds: Tensor, length: int) -> tuple[Tensor, Tensor]:
     """Returns the outputs of a fake kernel: nodes and edges."""
+    allow_unknown_lengths()
     n = seeds.shape[0]
     return seeds.new_empty(n, length + 1), seeds.new_empty(n, length)

@@ -5,7 +5,11 @@ from torch import Tensor
 from torch.compiler import is_dynamo_compiling as is_compiling
 
 from torch_gsample.ops import _check
-from torch_gsample.ops._fake import dynamic_size, pointers_like
+from torch_gsample.ops._fake import (
+    allow_unknown_lengths,
+    dynamic_size,
+    pointers_like,
+)
 
 _INT32_MAX = 2**31 - 1
 
@@ -289,6 +293,8 @@ def cum_weight_size(num_edges: int, num_cols: int) -> int:
 
 @torch.library.register_fake('gsample::coo_to_csc')
 def _(row, col, num_cols, wide_indptr, wide_indices, num_rows=None):
+    allow_unknown_lengths()
+
     def dtype(wide: bool) -> torch.dtype:
         return torch.int64 if wide else torch.int32
 

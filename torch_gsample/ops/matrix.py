@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from torch_gsample.ops import _check
-from torch_gsample.ops._fake import dynamic_size
+from torch_gsample.ops._fake import allow_unknown_lengths, dynamic_size
 
 
 def slice_cols(
@@ -203,4 +203,5 @@ def _(id, key, call_id=0):
 
 @torch.library.register_fake('gsample::next_key')
 def _(state):
+    allow_unknown_lengths()
     return state.new_empty(1, 3)

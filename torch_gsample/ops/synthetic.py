@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from torch_gsample.ops import _check
+from torch_gsample.ops._fake import dynamic_size
 
 
 def configuration_model(
@@ -65,7 +66,7 @@ def rmat_edges(
 
 @torch.library.register_fake('gsample::configuration_model')
 def _(indptr, seed, wide_indices):
-    size = torch.library.get_ctx().new_dynamic_size()
+    size = dynamic_size()
     return indptr.new_empty(
         size, dtype=torch.int64 if wide_indices else torch.int32
     )

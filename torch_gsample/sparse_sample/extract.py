@@ -7,6 +7,7 @@ from torch.compiler import is_dynamo_compiling as is_compiling
 from torch_gsample import ops
 from torch_gsample.csc import CSC
 from torch_gsample.ops._check import as_int64
+from torch_gsample.ops._fake import allow_unknown_lengths
 from torch_gsample.ops.features import select_rows
 from torch_gsample.sparse_sample.errors import check_device, check_dim
 from torch_gsample.sparse_sample.ids import ids_at
@@ -116,6 +117,8 @@ def masked(matrix: M, mask: Tensor) -> M:
     layout = matrix.csc
     if layout.edge_id is not None:
         mask = mask[layout.edge_id]
+    if is_compiling():
+        allow_unknown_lengths()
     edge = mask.nonzero().view(-1)
     first = torch.zeros(1, dtype=torch.int64, device=matrix.device)
     before = torch.cat([first, mask.cumsum(0)])
@@ -250,6 +253,8 @@ def _positions(name: str, index: Index, size: int) -> Tensor | None:
                 f"SparseSample: a mask of '{name}' must have {size} elements "
                 f'(got shape {list(index.shape)})'
             )
+        if is_compiling():
+            allow_unknown_lengths()
         return index.nonzero().view(-1)
     if index.dim() != 1 or index.is_floating_point() or index.is_complex():
         raise IndexError(

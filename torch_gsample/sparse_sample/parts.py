@@ -9,6 +9,7 @@ from torch.compiler import is_dynamo_compiling as is_compiling
 from torch_gsample import ops, placement
 from torch_gsample.csc import CSC
 from torch_gsample.ops._check import as_int64
+from torch_gsample.ops._fake import allow_unknown_lengths
 from torch_gsample.ops.formats import check_csc
 from torch_gsample.sparse_sample.errors import call_as, check_value
 
@@ -258,6 +259,8 @@ class Parts:
             Tuple[torch.Tensor, torch.Tensor]: int64 ``[num_edges]`` each,
             positions in the matrix, in the order of :attr:`value`.
         """
+        if is_compiling():
+            allow_unknown_lengths()
         layout, by_column = self._stored
         minor, major = as_int64(layout.indices), layout.col(torch.int64)
         return (minor, major) if by_column else (major, minor)

@@ -2,9 +2,11 @@
 
 import torch
 from torch import Tensor
+from torch.compiler import is_dynamo_compiling as is_compiling
 
 from torch_gsample import ops
 from torch_gsample.ops._check import as_int64, detached
+from torch_gsample.ops._fake import allow_unknown_lengths
 from torch_gsample.sparse_sample.arithmetic import div
 from torch_gsample.sparse_sample.errors import Dim, check_dim, reduced_dim
 from torch_gsample.sparse_sample.parts import (
@@ -64,6 +66,8 @@ def degree(matrix: Parts, dim: int = 0) -> Tensor:
     dim = check_dim('degree', dim)
     if matrix._is_major(dim):
         return as_int64(matrix._stored[0].indptr.diff())
+    if is_compiling():
+        allow_unknown_lengths()
     size = matrix.shape[1 - dim]
     counts = torch.bincount(matrix._index(dim), minlength=size)
     # To a compiler: its length, and its dtype, which torch 2.11 mistakes.

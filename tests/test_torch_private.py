@@ -60,6 +60,7 @@ NAMES = {
         None,
         'a program with no_grad inside gets gradients at the wrong nodes',
     ),
+    'torch._check': (None, 'values of one pattern have sizes of two names'),
     'torch._dynamo.decorators.mark_unbacked': (
         ('t', 'index'),
         'each number of seeds is compiled',
@@ -91,6 +92,10 @@ NAMES = {
     'torch._dynamo.source.TypeSource': (
         ('base',),
         'guards of classes are compared at each call: calls are slower',
+    ),
+    'torch._dynamo.variables.builtin.BUILTIN_TO_TENSOR_RFN_MAP': (
+        None,
+        'a captured A @ D is D @ A',
     ),
     'torch._library.fake_impl.allocate_size': (
         ('shape_env',),

@@ -22,6 +22,9 @@ from torch._dynamo.exc import (
     TorchRuntimeError,
 )
 from torch._dynamo.source import GlobalSource, LocalSource, TypeSource
+
+# Dynamo's names of Python's operators whose left operand is no tensor.
+from torch._dynamo.variables.builtin import BUILTIN_TO_TENSOR_RFN_MAP
 from torch._library.fake_impl import allocate_size
 
 # What calls in a captured program: torch has no public name for it.
@@ -217,9 +220,24 @@ def is_of_module(node: Node) -> bool:
     return 'NN_MODULE' in str(guard() if callable(guard) else guard)
 
 
+def name_reversed_product() -> None:
+    """Makes Dynamo capture ``A @ D`` as ``D.__rmatmul__(A)``.
+
+    It has no name for it, and captures ``D @ A``.
+    """
+    BUILTIN_TO_TENSOR_RFN_MAP.setdefault(
+        operator.matmul, torch.Tensor.__rmatmul__
+    )
+
+
 def are_same(first: torch.SymInt, second: torch.SymInt) -> bool:
     """Whether sizes are equal by form: to compare them adds an assertion."""
     return bool(first.node.expr == second.node.expr)
+
+
+def take_as_equal(first: Any, second: Any) -> None:
+    """Makes two sizes one in all that is captured after it."""
+    torch._check(first == second)
 
 
 def unknown_size(like: torch.Tensor) -> Any:

@@ -1,0 +1,58 @@
+"""Does not compare the edges of one extract with themselves.
+
+Before::
+
+    %0 = gsample.slice_cols(indptr, indices, seeds): 3 parts
+    %1 = getitem(%0, 0): int64[?]
+    %2 = getitem(%0, 1): int64[?]
+    %3 = gsample.match_edges(%1, %2, %1, %2): int64[?]
+    %4 = aten.index_select(value, 0, %3): float32[?]
+
+After::
+
+    %0 = gsample.slice_cols(indptr, indices, seeds): 3 parts
+    %1 = getitem(%0, 0): int64[?]
+    %2 = getitem(%0, 1): int64[?]
+
+and ``value`` in the place of ``%4``.
+
+A program that writes ``A[:, seeds]`` twice has two extracts when it is
+captured, and an operator that finds the edges of the one in the other.
+``eliminate_common`` makes the extracts one, and each edge is where it is.
+
+Not when: the two are different nodes. They may hold the same edges (of seeds
+that are equal, or of two copies of a graph): that is known when the program
+runs. Nor where the gathered values are changed in place, or only one of them
+needs a gradient.
+"""
+
+from torch.fx import Graph
+
+from torch_gsample.compiler.ir import (
+    erase_unused,
+    gathered,
+    is_operator,
+    may_change,
+    needs_gradient,
+)
+
+
+def eliminate_matches(graph: Graph) -> None:
+    """Replaces gathers by the matches of a pattern with itself."""
+    changed = may_change(graph)
+    for node in list(graph.nodes):
+        if not is_operator(node, 'match_edges'):
+            continue
+        if node.args[:2] != node.args[2:]:
+            continue
+        for user in list(node.users):
+            source, index = gathered(user) or (node, None)
+            if (
+                index is node
+                and source is not node
+                and changed.isdisjoint([user, source])
+                and needs_gradient(user) == needs_gradient(source)
+            ):
+                user.replace_all_uses_with(source)
+                graph.erase_node(user)
+        erase_unused(graph, node)

@@ -52,8 +52,11 @@ def slice_rows(
     return begin, [i for i, _ in found], [e for _, e in found]
 
 
-def match_edges(indptr, indices, other_indptr, other_indices):
+def match_edges(
+    indptr, indices, num_rows, other_indptr, other_indices, other_num_rows
+):
     assert len(indptr) == len(other_indptr)
+    assert num_rows == other_num_rows
     found, free = [], set(range(len(other_indices)))
     for v, (begin, end) in enumerate(pairwise(indptr)):
         for e in range(begin, end):

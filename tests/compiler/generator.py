@@ -427,9 +427,7 @@ _NUMBER = st.integers(0, 59)
 
 #: Programs of two to eight steps after the first extract.
 PROGRAMS = st.lists(
-    st.tuples(
-        st.integers(0, len(OPERATORS) - 1), _NUMBER, _NUMBER, _NUMBER
-    ),
+    st.tuples(st.integers(0, len(OPERATORS) - 1), _NUMBER, _NUMBER, _NUMBER),
     min_size=2,
     max_size=8,
 ).map(write)

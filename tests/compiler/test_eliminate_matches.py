@@ -38,7 +38,7 @@ def twice(seeds_of=lambda seeds: seeds, use=torch.mul):
     def function(indptr, indices, value, seeds):
         first = gsample.slice_cols(indptr, indices, seeds)
         other = gsample.slice_cols(indptr, indices, seeds_of(seeds))
-        at = gsample.match_edges(first[0], first[1], other[0], other[1])
+        at = gsample.match_edges(first[0], first[1], 4, other[0], other[1], 4)
         mine = value.index_select(0, first[2])
         theirs = value.index_select(0, other[2]).neg()
         return (use(mine, theirs.index_select(0, at)),)
@@ -74,7 +74,9 @@ def test_values_without_a_gradient_stay_so():
     def program(A, value):
         csc = A.csc.indptr, A.csc.indices
         with torch.no_grad():
-            fixed = value.index_select(0, gsample.match_edges(*csc, *csc))
+            fixed = value.index_select(
+                0, gsample.match_edges(*csc, 40, *csc, 40)
+            )
         return fixed * 2
 
     value = A.values().clone().requires_grad_()
@@ -119,9 +121,7 @@ PROGRAMS = {
     'rows': (lambda A, s: A[s, :] / RELATIONS[1][s, :], 0, 0),
     'induced': (lambda A, s: A.induce(s) - COPY.induce(s), 0, 1),
     'masked': (
-        lambda A, s: (
-            A.masked(A.values() > 0.5) * A.masked(A.values() > 0.5)
-        ),
+        lambda A, s: A.masked(A.values() > 0.5) * A.masked(A.values() > 0.5),
         0,
         0,
     ),
@@ -181,6 +181,17 @@ def test_other_edges_are_an_error_when_the_program_runs():
         fast(A, seeds(4), seeds(4, start=1))
     with pytest.raises(ValueError, match='must have the same edges'):
         fast(A, seeds(4), seeds(5))
+
+
+def test_rows_without_an_edge_count():
+    def program(A, s, t):
+        empty = A.masked(A.values() < 0)
+        return empty[s, :] + empty[t, :]
+
+    for function in (program, compile_program(program)):
+        assert function(A, seeds(4), seeds(4, start=1)).shape == (4, 40)
+        with pytest.raises(ValueError, match='must have the same edges'):
+            function(A, seeds(4), seeds(5))
 
 
 def test_seeds_that_change_in_place_make_another_extract():

@@ -20,8 +20,10 @@ def matched(graph, indptr, indices):
         'match_edges',
         graph.indptr,
         graph.indices,
+        graph.num_rows,
         indptr,
         indices,
+        graph.num_rows,
         operator=ops.match_edges,
     )
     assert out.dtype == torch.int64
@@ -47,30 +49,35 @@ def test_edges_in_another_order_are_found(name, index_dtypes):
 
 def test_parallel_edges_match_as_they_are_stored():
     indptr, row = torch.tensor([0, 4]), torch.tensor([1, 0, 1, 0])
-    out = ops.match_edges(indptr, row, indptr, torch.tensor([0, 0, 1, 1]))
+    out = ops.match_edges(
+        indptr, row, 2, indptr, torch.tensor([0, 0, 1, 1]), 2
+    )
     assert out.tolist() == [2, 0, 3, 1]
 
 
 @pytest.mark.parametrize(
     'other',
     [
-        ([0, 2, 3], [1, 2, 0]),  # another edge
-        ([0, 1, 3], [1, 0, 2]),  # another column
-        ([0, 2, 2], [0, 1]),  # fewer edges
-        ([0, 2, 3, 3], [0, 1, 2]),  # more columns
-        ([0, 2, 3], [0, 0, 2]),  # another multiplicity
+        ([0, 2, 3], [1, 2, 0], 3),  # another edge
+        ([0, 1, 3], [1, 0, 2], 3),  # another column
+        ([0, 2, 2], [0, 1], 3),  # fewer edges
+        ([0, 2, 3, 3], [0, 1, 2], 3),  # more columns
+        ([0, 2, 3], [0, 1, 2], 4),  # more rows
+        ([0, 2, 3], [0, 0, 2], 3),  # another multiplicity
     ],
-    ids=['edge', 'column', 'fewer', 'columns', 'parallel'],
+    ids=['edge', 'column', 'fewer', 'columns', 'rows', 'parallel'],
 )
 def test_other_edges_are_an_error(other):
     indptr, indices = torch.tensor([0, 2, 3]), torch.tensor([0, 1, 2])
+    *columns, num_rows = other
+    columns = map(torch.tensor, columns)
     with pytest.raises(ValueError, match='must have the same edges'):
-        ops.match_edges(indptr, indices, *map(torch.tensor, other))
+        ops.match_edges(indptr, indices, 3, *columns, num_rows)
 
 
 def test_matrices_on_a_gpu_are_compared_by_the_operator():
     graph = on_cuda(torch.tensor([0, 2, 3])), on_cuda(torch.tensor([0, 1, 2]))
     with FAKE:  # which has no values to look at
-        out = ops.match_edges(*graph, *graph)
+        out = ops.match_edges(*graph, 3, *graph, 3)
     assert out.device == graph[0].device
     assert out.shape == (3,)

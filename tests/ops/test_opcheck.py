@@ -168,7 +168,7 @@ SAMPLES = {
         ((G.indptr, G.indices, 40, SEEDS, SEEDS[:1]), {}),
     ],
     'match_edges': [
-        ((g.indptr, g.indices, G.indptr, G.indices), {})
+        ((g.indptr, g.indices, 40, G.indptr, G.indices, 40), {})
         for g in (to_dtypes(G, dtypes) for dtypes in INDEX_DTYPES)
     ],
     'sample_columns': [

@@ -147,27 +147,23 @@ def aligned_values(matrix: Parts, name: str, other: Parts) -> Tensor:
     """
     mine, by_column = matrix._stored
     theirs = other.csc if by_column else other.csr
-    sizes = matrix.num_edges, other.num_edges
-    if any(
-        is_known(size != of_other)
-        for size, of_other in zip(
-            (*matrix.shape, sizes[0]), (*other.shape, sizes[1]), strict=True
-        )
-    ):
-        raise ValueError(
-            f'{name}: two matrices must have the same edges (got '
-            f'{sizes[0]} edges of {list(matrix.shape)} and {sizes[1]} of '
-            f'{list(other.shape)}, or other places)'
-        )
-    if theirs.edge_id is None and _is_same(mine, theirs):
+    alike = theirs.edge_id is None and not is_known(
+        mine.num_rows != theirs.num_rows
+    )
+    if alike and _is_same(mine, theirs):
         return other.values()
     at = call_as(
         name,
         ops.match_edges,
-        *(mine.indptr, mine.indices, theirs.indptr, theirs.indices),
+        mine.indptr,
+        mine.indices,
+        mine.num_rows,
+        theirs.indptr,
+        theirs.indices,
+        theirs.num_rows,
     )
     if is_compiling():  # the operator knows, and sizes have one name
-        take_as_equal(*sizes)
+        take_as_equal(mine.num_edges, theirs.num_edges)
     if theirs.edge_id is not None:
         at = theirs.edge_id.index_select(0, at)
     return other.values().index_select(0, at)

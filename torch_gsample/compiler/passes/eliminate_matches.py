@@ -5,7 +5,7 @@ Before::
     %0 = gsample.slice_cols(indptr, indices, seeds): 3 parts
     %1 = getitem(%0, 0): int64[?]
     %2 = getitem(%0, 1): int64[?]
-    %3 = gsample.match_edges(%1, %2, %1, %2): int64[?]
+    %3 = gsample.match_edges(%1, %2, 10, %1, %2, 10): int64[?]
     %4 = aten.index_select(value, 0, %3): float32[?]
 
 After::
@@ -43,7 +43,7 @@ def eliminate_matches(graph: Graph) -> None:
     for node in list(graph.nodes):
         if not is_operator(node, 'match_edges'):
             continue
-        if node.args[:2] != node.args[2:]:
+        if node.args[:3] != node.args[3:]:
             continue
         for user in list(node.users):
             source, index = gathered(user) or (node, None)

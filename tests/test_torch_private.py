@@ -60,7 +60,6 @@ NAMES = {
         None,
         'a program with no_grad inside gets gradients at the wrong nodes',
     ),
-    'torch._check': (None, 'values of one pattern have sizes of two names'),
     'torch._dynamo.decorators.mark_unbacked': (
         ('t', 'index'),
         'each number of seeds is compiled',

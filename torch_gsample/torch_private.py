@@ -235,11 +235,6 @@ def are_same(first: torch.SymInt, second: torch.SymInt) -> bool:
     return bool(first.node.expr == second.node.expr)
 
 
-def take_as_equal(first: Any, second: Any) -> None:
-    """Makes two sizes one in all that is captured after it."""
-    torch._check(first == second)
-
-
 def unknown_size(like: torch.Tensor) -> Any:
     """A size that nothing is known of; 1 where ``like`` is no example."""
     mode = getattr(like, 'fake_mode', None)

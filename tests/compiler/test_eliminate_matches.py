@@ -150,6 +150,21 @@ def test_programs_with_two_matrices_compile(name):
     assert out.count('gsample.match_edges') == matches
 
 
+def test_two_extracts_are_compiled_as_one():
+    def two(A, s):
+        scaled = (A[:, s] / 3) * (A[:, s] ** 2 + 1)
+        return scaled.div(A[:, s].sum(dim=0), dim=0)
+
+    def one(A, s):
+        M = A[:, s]
+        scaled = (M / 3) * (M**2 + 1)
+        return scaled.div(M.sum(dim=0), dim=0)
+
+    texts = [trace(program, A, seeds(9)).text for program in (one, two)]
+    assert texts[0] == texts[1]
+    assert '= aten.mul' not in texts[0]  # one kernel
+
+
 @pytest.mark.parametrize('name', ['arithmetic', 'seeds', 'order', 'by row'])
 def test_gradients_pass_a_comparison(name):
     grads = []

@@ -24,7 +24,6 @@ from torch_gsample.sparse_sample.parts import (
     M,
     Parts,
 )
-from torch_gsample.torch_private import take_as_equal
 
 #: A number, a dense tensor or a matrix of the same edges.
 Operand: TypeAlias = float | Tensor | Parts
@@ -162,8 +161,6 @@ def aligned_values(matrix: Parts, name: str, other: Parts) -> Tensor:
         theirs.indices,
         theirs.num_rows,
     )
-    if is_compiling():  # the operator knows, and sizes have one name
-        take_as_equal(mine.num_edges, theirs.num_edges)
     if theirs.edge_id is not None:
         at = theirs.edge_id.index_select(0, at)
     return other.values().index_select(0, at)

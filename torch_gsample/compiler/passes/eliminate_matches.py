@@ -26,14 +26,20 @@ runs. Nor where the gathered values are changed in place, or only one of them
 needs a gradient.
 """
 
+from typing import Any
+
+import torch
+from torch import Tensor
 from torch.fx import Graph
 
 from torch_gsample.compiler.ir import (
     erase_unused,
+    example,
     gathered,
     is_operator,
     may_change,
     needs_gradient,
+    same_size,
 )
 
 
@@ -53,6 +59,31 @@ def eliminate_matches(graph: Graph) -> None:
                 and changed.isdisjoint([user, source])
                 and needs_gradient(user) == needs_gradient(source)
             ):
+                sizes = example(source).shape[0], example(user).shape[0]
                 user.replace_all_uses_with(source)
                 graph.erase_node(user)
+                _rename_size(graph, *sizes)
         erase_unused(graph, node)
+
+
+def _rename_size(graph: Graph, old: Any, new: Any) -> None:
+    """Writes the size of one extract where that of the other one was.
+
+    Passes fuse what is known to have one size.
+    """
+    if not isinstance(old, torch.SymInt) or same_size(old, new):
+        return
+    for node in graph.nodes:
+        value = example(node)
+        if not isinstance(value, Tensor):
+            if isinstance(value, torch.SymInt) and same_size(value, old):
+                node.meta['example_value'] = new
+            continue
+        sizes = [new if same_size(n, old) else n for n in value.shape]
+        renamed = any(same_size(n, old) for n in value.shape)
+        if renamed and same_size(value.stride(-1), 1):
+            node.meta['example_value'] = (
+                value.detach()
+                .new_empty(sizes)
+                .requires_grad_(value.requires_grad)
+            )

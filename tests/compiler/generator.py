@@ -425,9 +425,9 @@ def graphs() -> dict[str, SparseSample | torch.Tensor]:
 
 _NUMBER = st.integers(0, 59)
 
-#: Programs of two to eight steps after the first extract.
+#: Programs of two to six steps after the first extract.
 PROGRAMS = st.lists(
     st.tuples(st.integers(0, len(OPERATORS) - 1), _NUMBER, _NUMBER, _NUMBER),
     min_size=2,
-    max_size=8,
+    max_size=6,
 ).map(write)

@@ -229,12 +229,15 @@ def same_dims(value: Tensor, operand: Tensor) -> tuple[Tensor, Tensor]:
     return value, operand
 
 
-def matmul(matrix: M, dense: Tensor) -> Tensor | M:
+def matmul(matrix: Parts, dense: Tensor) -> Any:
     """Multiplies with a dense ``[num_cols]`` or ``[num_cols, F]``.
 
     A matrix of ``F`` values an edge, as ``torch.stack`` makes it, is
-    multiplied edge by edge with a dense ``[F]`` or ``[F, K]``: the result is
-    a matrix of one value, or ``K`` values, an edge.
+    multiplied edge by edge with a dense ``[F]`` or ``[F, K]``.
+
+    Returns:
+        torch.Tensor or SparseSample: ``[num_rows]`` or ``[num_rows, F]``; of
+        ``F`` values an edge, a matrix of one value, or ``K`` values, an edge.
 
     Raises:
         ValueError: If shapes do not fit.

@@ -33,6 +33,7 @@ from tests.reference_layers import sample_layers  # noqa: F401
 from tests.reference_matrix import (  # noqa: F401
     joined,
     labor_scale,
+    match_edges,
     next_key,
     random_uniform,
     sample_columns,

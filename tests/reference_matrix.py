@@ -52,6 +52,27 @@ def slice_rows(
     return begin, [i for i, _ in found], [e for _, e in found]
 
 
+def match_edges(
+    indptr, indices, num_rows, other_indptr, other_indices, other_num_rows
+):
+    assert len(indptr) == len(other_indptr)
+    assert num_rows == other_num_rows
+    found, free = [], set(range(len(other_indices)))
+    for v, (begin, end) in enumerate(pairwise(indptr)):
+        for e in range(begin, end):
+            column = range(other_indptr[v], other_indptr[v + 1])
+            found.append(
+                next(
+                    i
+                    for i in column
+                    if i in free and other_indices[i] == indices[e]
+                )
+            )
+            free.remove(found[-1])
+    assert not free
+    return found
+
+
 def joined(parts):
     """The items of all batches, and where those of each begin."""
     ptr = [0, *accumulate(map(len, parts))]

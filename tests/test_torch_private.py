@@ -123,6 +123,10 @@ NAMES = {
         None,
         'torch.compile breaks the graph where a length depends on values',
     ),
+    'torch._dynamo.variables.builtin.BUILTIN_TO_TENSOR_RFN_MAP': (
+        None,
+        'a captured A @ D is D @ A',
+    ),
     'torch._library.fake_impl.allocate_size': (
         ('shape_env',),
         'capture needs a configuration flag',

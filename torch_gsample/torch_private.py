@@ -33,6 +33,9 @@ from torch._dynamo.exc import (
 )
 from torch._dynamo.source import GlobalSource, LocalSource, TypeSource
 from torch._dynamo.symbolic_convert import tls
+
+# Dynamo's names of Python's operators whose left operand is no tensor.
+from torch._dynamo.variables.builtin import BUILTIN_TO_TENSOR_RFN_MAP
 from torch._library.fake_impl import allocate_size
 
 # What calls in a captured program: torch has no public name for it.
@@ -282,6 +285,16 @@ def is_of_module(node: Node) -> bool:
     source = getattr(node, '_dynamo_source', None)
     guard = getattr(source, 'guard_source', None)
     return 'NN_MODULE' in str(guard() if callable(guard) else guard)
+
+
+def name_reversed_product() -> None:
+    """Makes Dynamo capture ``A @ D`` as ``D.__rmatmul__(A)``.
+
+    It has no name for it, and captures ``D @ A``.
+    """
+    BUILTIN_TO_TENSOR_RFN_MAP.setdefault(
+        operator.matmul, torch.Tensor.__rmatmul__
+    )
 
 
 def are_same(first: torch.SymInt, second: torch.SymInt) -> bool:

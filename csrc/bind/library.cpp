@@ -65,6 +65,10 @@ STABLE_TORCH_LIBRARY(gsample, m) {
       "Tensor? col_ptr=None, bool whole=True, int num_threads=0) -> "
       "(Tensor indptr, Tensor indices, Tensor edge)");
   m.def(
+      "match_edges(Tensor indptr, Tensor indices, SymInt num_rows, "
+      "Tensor other_indptr, Tensor other_indices, SymInt other_num_rows) -> "
+      "Tensor");
+  m.def(
       "sample_columns(Tensor indptr, int k, Tensor key, SymInt call_id=0, *, "
       "Tensor? cols=None, Tensor? id=None, Tensor? cum_weight=None, "
       "bool replace=False, Tensor? ptr=None, Tensor[]? columns=None, "

@@ -252,6 +252,14 @@ MATRICES = [
         lambda: ops.slice_cols(INDPTR[:0], INDICES, SEEDS),
         "slice_cols: 'indptr' must have at least one element",
     ),
+    (
+        ValueError,
+        lambda: ops.match_edges(
+            INDPTR, INDICES, 3, INDPTR, INDICES.flip(0), 3
+        ),
+        'match_edges: two matrices must have the same edges (got 3 edges of '
+        '[3, 3] and 3 of [3, 3], or other places)',
+    ),
     (ValueError, lambda: sample_nodes(-1), "'k' must not be negative (got -1"),
     (
         ValueError,

@@ -167,6 +167,10 @@ SAMPLES = {
         ((G.indptr, G.indices, 40, NONE), {'num_threads': 1}),
         ((G.indptr, G.indices, 40, SEEDS, SEEDS[:1]), {}),
     ],
+    'match_edges': [
+        ((g.indptr, g.indices, 40, G.indptr, G.indices, 40), {})
+        for g in (to_dtypes(G, dtypes) for dtypes in INDEX_DTYPES)
+    ],
     'sample_columns': [
         ((G.indptr, 3, KEY), {}),
         ((G.indptr.int(), -1, KEY, 2), {'id': torch.arange(40) % 3}),

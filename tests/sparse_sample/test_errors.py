@@ -98,8 +98,12 @@ ERRORS = [
     (lambda A: ones(2) @ A, ValueError,
      'matmul: a matrix of shape [3, 2] needs a dense operand of shape [3] or '
      '[F, 3] on its left (got [2])'),
-    (lambda A: A.with_value(ones(3, 2)) @ ones(2), ValueError,
-     'matmul: a product needs one value an edge (got [3, 2])'),
+    (lambda A: A.with_value(ones(3, 4)) @ ones(2), ValueError,
+     'matmul: a matrix of values [3, 4] needs a dense operand of shape [4] or '
+     '[4, K], and one vector an edge (got [2])'),
+    (lambda A: ones(3) @ A.with_value(ones(3, 2)), ValueError,
+     'matmul: a product with an operand on the left needs one value an edge '
+     '(got [3, 2])'),
     (lambda A: A.sddmm(ones(3, 2), ones(2, 3)), ValueError,
      "sddmm: 'x' and 'y' must have shapes [3, F] and [2, F] (got [3, 2] and"),
     (lambda A: A.sddmm(ones(2, 2), ones(2, 2)), ValueError,

@@ -179,3 +179,14 @@ def test_values_of_many_edges(dtype, width, threads):
     (grad,) = torch.autograd.grad(part.value.sum(), value)
     times = torch.bincount(part.edge_id, minlength=20_000).to(dtype)
     assert torch.equal(grad, times.view(-1, *[1] * len(width)).expand_as(grad))
+
+
+def test_rows_are_those_of_what_is_stored_not_of_what_is_cached():
+    A = case('random', 'csr').matrix
+    rows = torch.tensor([4, 0, 2])
+    before = A[rows, :], A[rows, [1, 2]]
+    assert A.csc.edge_id is not None  # caches the columns
+    after = A[rows, :], A[rows, [1, 2]]
+    for a, b in zip(before, after, strict=True):
+        assert torch.equal(a.edge_id, b.edge_id)
+        assert all(map(torch.equal, a.coo(), b.coo()))

@@ -112,6 +112,15 @@ def test_stack_joins_values(c):
     assert torch.equal(twice[..., 0], pairs[0].value)
 
 
+def test_vectors_of_edges_are_multiplied_by_a_dense_matrix(c):
+    stacked = torch.stack([c.matrix, c.matrix - 1])
+    w = random(2, 3)
+    places = torch.stack([c.place, c.place - 1], -1)
+    c.assert_edges(stacked @ w, places @ w)
+    c.assert_edges(torch.matmul(stacked, w[:, 0]), places @ w[:, 0])
+    c.assert_edges((c.matrix - 1).relu(), (c.place - 1).relu())
+
+
 def test_matmul_functions(c):
     x = random(c.matrix.num_cols, 2)
     assert_close(torch.mm(c.matrix, x), c.place @ x)

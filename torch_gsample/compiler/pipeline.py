@@ -16,6 +16,7 @@ from torch_gsample.compiler.passes.canonicalize import (
 )
 from torch_gsample.compiler.passes.eliminate_common import eliminate_common
 from torch_gsample.compiler.passes.eliminate_dead import eliminate_dead
+from torch_gsample.compiler.passes.eliminate_matches import eliminate_matches
 from torch_gsample.compiler.passes.fuse_edge_map import fuse_edge_map
 from torch_gsample.compiler.passes.fuse_edge_map_reduce import (
     fuse_edge_map_reduce,
@@ -58,6 +59,11 @@ class Pass:
 PASSES = (
     Pass('canonicalize', canonicalize, 'the others know one form'),
     Pass('eliminate_common', eliminate_common, 'equal parts become one node'),
+    Pass(
+        'eliminate_matches',
+        eliminate_matches,
+        'after equal parts are one: extracts are compared by their nodes',
+    ),
     Pass(
         'sink_gathers',
         sink_gathers,

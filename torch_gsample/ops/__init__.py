@@ -10,6 +10,7 @@ from torch_gsample.ops import kernels, labor  # noqa: F401  (not public)
 from torch_gsample.ops.features import gather_rows
 from torch_gsample.ops.forest_fire import forest_fire
 from torch_gsample.ops.formats import coo_to_csc, cumulate_weights
+from torch_gsample.ops.match_edges import match_edges
 from torch_gsample.ops.matrix import (
     next_key,
     random_uniform,
@@ -39,6 +40,7 @@ __all__ = [
     'forest_fire',
     'gather_rows',
     'induce_subgraph',
+    'match_edges',
     'metapath_walk',
     'negative_sample',
     'next_key',

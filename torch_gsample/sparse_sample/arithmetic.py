@@ -8,11 +8,14 @@ from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
+from torch.compiler import is_dynamo_compiling as is_compiling
 
+from torch_gsample import ops
 from torch_gsample.csc import CSC
 from torch_gsample.ops._check import as_int64, is_known
 from torch_gsample.sparse_sample.errors import (
     Dim,
+    call_as,
     check_device,
     check_value,
     reduced_dim,
@@ -44,6 +47,11 @@ def with_value(matrix: M, value: Tensor | None) -> M:
 def apply(matrix: M, function: Callable[[Tensor], Tensor]) -> M:
     """Returns the matrix of ``function(values)``, edge by edge."""
     return with_value(matrix, function(matrix.values()))
+
+
+def relu(matrix: M) -> M:
+    """Returns the matrix of the positive values, 0 for the others."""
+    return apply(matrix, torch.relu)
 
 
 def add(matrix: M, other: Operand, dim: Dim = None, *, axis: Dim = None) -> M:
@@ -85,8 +93,7 @@ def pow(matrix: M, other: Operand) -> M:
 def _operand(matrix: Parts, name: str, other: Operand) -> float | Tensor:
     """What `other` holds at each edge."""
     if isinstance(other, Parts):
-        check_same_edges(matrix, name, other)
-        return aligned_values(other, matrix)
+        return aligned_values(matrix, name, other)
     if not isinstance(other, Tensor) or other.dim() == 0:
         return other
     check_device(name, matrix.device, other)
@@ -122,49 +129,51 @@ def _gather_dense(matrix: Parts, name: str, dense: Tensor) -> Tensor:
     return flat.index_select(0, as_int64(rows) * n + cols)
 
 
-def _same_order(matrix: Parts, other: Parts) -> bool:
-    """Whether two matrices hold the same edges, stored alike."""
-    (a, by_column), (b, also) = matrix._stored, other._stored
-    return by_column == also and all(
-        x is y or torch.equal(x, y)
-        for x, y in ((a.indptr, b.indptr), (a.indices, b.indices))
-    )
+def aligned_values(matrix: Parts, name: str, other: Parts) -> Tensor:
+    """Returns the values of a matrix of the same edges, in our order.
 
+    Matrices that come from one extract hold the same tensors, and nothing is
+    compared. A captured program compares others when it runs, unless the
+    compiler finds that they are one extract (``eliminate_matches``).
 
-def _sorted(matrix: Parts) -> CSC:
-    """Its columns, with ascending rows; parallel edges as stored."""
-    return matrix.csr.transpose()
-
-
-def check_same_edges(matrix: Parts, name: str, other: Parts) -> None:
-    """Checks that two matrices have the same edges, in any order.
+    Args:
+        matrix (SparseSample): The matrix whose order values get.
+        name (str): What the user called.
+        other (SparseSample): The matrix whose values are returned.
 
     Raises:
-        ValueError: If they have not.
+        ValueError: If they have other edges.
     """
-    same = matrix.shape == other.shape and matrix.num_edges == other.num_edges
-    if same and not _same_order(matrix, other):
-        a, b = _sorted(matrix), _sorted(other)
-        same = torch.equal(a.indptr, b.indptr) and torch.equal(
-            a.indices, b.indices
-        )
-    if not same:
-        raise ValueError(
-            f'{name}: two matrices must have the same edges (got '
-            f'{matrix.num_edges} edges of {list(matrix.shape)} and '
-            f'{other.num_edges} of {list(other.shape)}, or other places)'
-        )
+    mine, by_column = matrix._stored
+    theirs = other.csc if by_column else other.csr
+    alike = theirs.edge_id is None and not is_known(
+        mine.num_rows != theirs.num_rows
+    )
+    if alike and _is_same(mine, theirs):
+        return other.values()
+    at = call_as(
+        name,
+        ops.match_edges,
+        mine.indptr,
+        mine.indices,
+        mine.num_rows,
+        theirs.indptr,
+        theirs.indices,
+        theirs.num_rows,
+    )
+    if theirs.edge_id is not None:
+        at = theirs.edge_id.index_select(0, at)
+    return other.values().index_select(0, at)
 
 
-def aligned_values(matrix: Parts, other: Parts) -> Tensor:
-    """Returns the values in the order of ``other``, of the same edges."""
-    values = matrix.values()
-    if _same_order(matrix, other):
-        return values
-    mine, theirs = _sorted(matrix).edge_id, _sorted(other).edge_id
-    assert mine is not None
-    assert theirs is not None
-    return torch.empty_like(values).index_copy(0, theirs, values[mine])
+def _is_same(first: CSC, second: CSC) -> bool:
+    """Whether layouts are equal; while a program is captured, identical."""
+    pairs = (first.indptr, second.indptr), (first.indices, second.indices)
+    if all(a is b for a, b in pairs):
+        return True
+    return not is_compiling() and all(
+        a.dtype == b.dtype and torch.equal(a, b) for a, b in pairs
+    )
 
 
 def binary(
@@ -220,27 +229,61 @@ def same_dims(value: Tensor, operand: Tensor) -> tuple[Tensor, Tensor]:
     return value, operand
 
 
-def matmul(matrix: Parts, dense: Tensor) -> Tensor:
-    """Multiplies with a dense ``[num_cols]`` or ``[num_cols, F]``."""
+def matmul(matrix: Parts, dense: Tensor) -> Any:
+    """Multiplies with a dense ``[num_cols]`` or ``[num_cols, F]``.
+
+    A matrix of ``F`` values an edge, as ``torch.stack`` makes it, is
+    multiplied edge by edge with a dense ``[F]`` or ``[F, K]``.
+
+    Returns:
+        torch.Tensor or SparseSample: ``[num_rows]`` or ``[num_rows, F]``; of
+        ``F`` values an edge, a matrix of one value, or ``K`` values, an edge.
+
+    Raises:
+        ValueError: If shapes do not fit.
+
+    Example:
+        >>> from torch_gsample import SparseSample
+        >>> A = SparseSample.from_edge_index(torch.tensor([[0, 1], [1, 0]]))
+        >>> A @ torch.tensor([1., 2.])
+        tensor([2., 1.])
+        >>> (torch.stack([A, A * 2]) @ torch.tensor([1., 3.])).values()
+        tensor([7., 7.])
+    """
     if not isinstance(dense, Tensor):
         return NotImplemented
+    if matrix.values().dim() > 1:
+        return _project(matrix, dense)
+    return _product(matrix, dense)
+
+
+def _project(matrix: M, dense: Tensor) -> M:
+    """Multiplies the vector of each edge."""
+    values = matrix.values()
+    size = values.shape[-1]
+    if values.dim() > 2 or dense.dim() not in (1, 2) or dense.shape[0] != size:
+        raise ValueError(
+            f'matmul: a matrix of values {list(values.shape)} needs a dense '
+            f'operand of shape [{size}] or [{size}, K], and one vector an '
+            f'edge (got {list(dense.shape)})'
+        )
+    check_device('matmul', matrix.device, dense)
+    return matrix._of_value(values @ dense)
+
+
+def _product(matrix: Parts, dense: Tensor) -> Tensor:
     if dense.dim() not in (1, 2) or dense.shape[0] != matrix.num_cols:
         raise ValueError(
             f'matmul: a matrix of shape {list(matrix.shape)} needs a dense '
             f'operand of shape [{matrix.num_cols}] or [{matrix.num_cols}, F] '
             f'(got {list(dense.shape)})'
         )
-    if matrix.values().dim() > 1:
-        raise ValueError(
-            'matmul: a product needs one value an edge (got '
-            f'{list(matrix.values().shape)})'
-        )
     check_device('matmul', matrix.device, dense)
     messages = dense.index_select(0, matrix._index(0))
     values, messages = same_dims(matrix.values(), messages)
     out = messages.new_zeros(
         (matrix.num_rows, *dense.shape[1:]),
-        dtype=torch.result_type(values, messages),
+        dtype=torch.promote_types(values.dtype, messages.dtype),
     )
     return out.index_add_(0, matrix._index(1), values * messages)
 
@@ -255,8 +298,13 @@ def rmatmul(matrix: Parts, dense: Tensor) -> Tensor:
             f'operand of shape [{matrix.num_rows}] or [F, {matrix.num_rows}] '
             f'on its left (got {list(dense.shape)})'
         )
+    if matrix.values().dim() > 1:
+        raise ValueError(
+            'matmul: a product with an operand on the left needs one value '
+            f'an edge (got {list(matrix.values().shape)})'
+        )
     transposed = dense if dense.dim() == 1 else dense.t()
-    out = matmul(matrix.T, transposed)
+    out = _product(matrix.T, transposed)
     return out if dense.dim() == 1 else out.t()
 
 

@@ -55,7 +55,7 @@ def take_cols(matrix: M, cols: Tensor) -> M:
 
 def take_rows(matrix: M, rows: Tensor, cols: Tensor | None = None) -> M:
     """Returns ``matrix[rows, cols]`` of positions."""
-    if matrix._csc is None:  # rows are what is compressed
+    if not matrix._stored[1]:  # by row: not by what is cached
         if cols is None:
             return take_cols(matrix.T, rows).T
         return take_rows(matrix.T, cols, rows).T

@@ -116,6 +116,7 @@ class SparseSample(Parts):
     mul = arithmetic.mul
     div = arithmetic.div
     sddmm = arithmetic.sddmm
+    relu = arithmetic.relu
     __matmul__ = arithmetic.matmul
     __rmatmul__ = arithmetic.rmatmul
 

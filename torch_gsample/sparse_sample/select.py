@@ -14,10 +14,7 @@ from torch_gsample import ops
 from torch_gsample.ops._check import as_int64, detached, is_known
 from torch_gsample.ops.formats import positive_weights
 from torch_gsample.rng import current_program
-from torch_gsample.sparse_sample.arithmetic import (
-    aligned_values,
-    check_same_edges,
-)
+from torch_gsample.sparse_sample.arithmetic import aligned_values
 from torch_gsample.sparse_sample.errors import call_as, check_device
 from torch_gsample.sparse_sample.extract import (
     compact,
@@ -93,8 +90,7 @@ def individual_sample(
 def edge_probs(matrix: Parts, name: str, probs: Tensor | Parts) -> Tensor:
     """Returns the probability of each edge, in the order of the values."""
     if isinstance(probs, Parts):
-        check_same_edges(matrix, name, probs)
-        probs = aligned_values(probs, matrix)
+        probs = aligned_values(matrix, name, probs)
     size = matrix.num_edges
     if probs.dim() != 1 or is_known(probs.shape[0] != size):
         raise ValueError(

@@ -14,12 +14,12 @@ from torch_gsample.sparse_sample.arithmetic import (
     aligned_values,
     apply,
     binary,
-    check_same_edges,
     matmul,
     rmatmul,
     with_value,
 )
 from torch_gsample.sparse_sample.parts import M, Parts
+from torch_gsample.torch_private import name_reversed_product
 
 #: Functions of each edge by itself.
 _UNARY = (
@@ -104,8 +104,7 @@ def _stack(matrices: Sequence[M], dim: int = -1) -> M:
             f'{dim})'
         )
     for other in others:
-        check_same_edges(first, 'stack', other)
-        values.append(aligned_values(other, first))
+        values.append(aligned_values(first, 'stack', other))
     return with_value(first, torch.stack(values, -1))
 
 
@@ -135,3 +134,4 @@ def _handlers() -> dict[str, Handler]:
 
 #: Handlers by `func.__name__`.
 HANDLERS = _handlers()
+name_reversed_product()

@@ -47,13 +47,16 @@ def sample_layers(
             columns[t].append((seed, len(tree_time) * disjoint))
             tree_time.append(seed_time[t][i] if seed_time else None)
     out, seen = ([], [], [], [], []), [list(c) for c in columns]
-    for hop in range(len(key)):
+    hops = len(fanouts) // max(len(relations), 1)
+    for hop in range(hops):
         rows = [[] for _ in columns]
         for r, relation in enumerate(relations):
-            stream = stream_key(key[hop][0], call_id[hop], r)
+            own = len(key) != hops  # a relation draws as if it were alone
+            i = hop * len(relations) + r if own else hop
+            stream = stream_key(key[i][0], call_id[i], 0 if own else r)
             begin, row, edge = [0], [], []
             for v, tree in columns[relation.dst]:
-                root = 0 if key[hop][0][2] == EPOCH_SCOPE else tree
+                root = 0 if key[i][0][2] == EPOCH_SCOPE else tree
                 for e in sample_column(
                     relation,
                     v,
@@ -68,7 +71,7 @@ def sample_layers(
                 begin.append(len(edge))
             for items, item in zip(out, (begin, row, edge), strict=False):
                 items.append(item)
-        if return_frontier or hop + 1 < len(key):
+        if return_frontier or hop + 1 < hops:
             for t, of_type in enumerate(columns):
                 columns[t], seen[t] = next_columns(
                     rule, of_type, seen[t], rows[t]

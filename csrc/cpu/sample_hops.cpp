@@ -104,11 +104,11 @@ class HopSamplerCpu final : public HopSampler<indptr_t, index_t> {
     return status();
   }
 
-  Status select(const Key& key,
-                uint32_t call_id,
+  Status select(const std::vector<uint64_t>& streams,
+                bool in_batch,
                 const HopOutput<index_t>* out,
                 bool next) override {
-    in_batch_ = key.batch != kEpochScope;
+    in_batch_ = in_batch;
     for (int t = 0; next && t < args_.num_types && ok(); ++t)
       make_room(t);
     int64_t total = 0;
@@ -126,7 +126,7 @@ class HopSamplerCpu final : public HopSampler<indptr_t, index_t> {
             threads_for(total), interrupt_,
             [&](const Chunk& chunk) {
               Edges& own = edges(chunk.relation);
-              const uint64_t stream = stream_key(key, call_id, chunk.relation);
+              const uint64_t stream = streams[chunk.relation];
               if (once_)
                 return select_edges(chunk, stream, next, own.hop_edge(),
                                     own.neighbor.data());
@@ -162,9 +162,15 @@ class HopSamplerCpu final : public HopSampler<indptr_t, index_t> {
 
   Status run() override {
     begin();
-    for (int hop = 0; hop < options_.num_hops && ok(); ++hop)
-      if (count(hop, nullptr) == Status::kDone)
-        select(options_.key, options_.call_id + hop, nullptr, true);
+    for (int hop = 0; hop < options_.num_hops && ok(); ++hop) {
+      if (count(hop, nullptr) != Status::kDone)
+        break;
+      std::vector<uint64_t> streams;
+      for (int r = 0; r < args_.num_relations; ++r)
+        streams.push_back(
+            stream_key(options_.key, options_.call_id + hop, r));
+      select(streams, options_.key.batch != kEpochScope, nullptr, true);
+    }
     return status();
   }
 

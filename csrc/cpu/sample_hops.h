@@ -70,10 +70,11 @@ class HopSampler {
   virtual Status begin() = 0;
   // Writes indptr [num_columns + 1] of each relation.
   virtual Status count(int hop, indptr_t* const* indptr) = 0;
-  // Writes the edges of each relation, with draws of the call of a key. With
-  // `next`, the columns become those of the next hop.
-  virtual Status select(const Key& key,
-                        uint32_t call_id,
+  // Writes the edges of each relation, with draws of its stream. In a batch
+  // they tell trees and repeated seeds apart. With `next`, the columns become
+  // those of the next hop.
+  virtual Status select(const std::vector<uint64_t>& streams,
+                        bool in_batch,
                         const HopOutput<index_t>* out,
                         bool next) = 0;
   virtual int64_t num_columns(int type) const = 0;

@@ -74,13 +74,16 @@ def sample_layers(
             homogeneous.
         fanouts (List[int] or List[List[int]]): Edges a column at each hop, -1
             for all; a list for each relation unless the graph is homogeneous.
-        key (List[torch.Tensor]): The key of each hop, int64 ``[1, 3]``.
-        call_id (List[int], optional): The id of each hop's draw in a program;
-            0, 1 and so on if not given.
+        key (List[torch.Tensor]): The key of each hop, int64 ``[1, 3]``. Or a
+            key of each relation of each hop, hop by hop: then a relation
+            draws what :func:`sample_columns` draws with that key; without
+            trees.
+        call_id (List[int], optional): The id of the draw of each key in a
+            program; 0, 1 and so on if not given.
         frontier (str, optional): The rule above; ``'new'`` and ``'unseen'``
             need one node type and one relation, without trees.
         sorted (bool, optional): Whether the columns of further hops ascend;
-            needs the same.
+            without trees, and on a GPU with one node type and one relation.
         sampling (Sampling, optional): The options; trees are numbered through
             all node types.
         seed_time (torch.Tensor or List[torch.Tensor], optional): int64, as
@@ -115,7 +118,6 @@ def sample_layers(
             f"{_OP}: 'frontier' must be one of {', '.join(FRONTIERS)} "
             f'(got {frontier!r})'
         )
-    hops = len(counts) // max(len(graph.ends) // 2, 1)
     if not starts and not graph.tensors:  # no tensor tells a device
         return Layers([], [], [], [], [])
     try:
@@ -126,7 +128,7 @@ def sample_layers(
             starts,
             counts,
             key,
-            list(range(hops)) if call_id is None else call_id,
+            list(range(len(key))) if call_id is None else call_id,
             FRONTIERS.index(frontier),
             sorted,
             sampling.replace,
@@ -167,12 +169,17 @@ def _check_arguments(
     """Finds what an operator refused, which knows RuntimeError only."""
     _arguments.check(_OP, graph, seeds, sampling, seed_time)
     hops = len(fanouts) // max(len(graph.columns), 1)
-    for name, items in (('key', key), ('call_id', call_id)):
-        if items is not None and len(items) != hops:
-            raise ValueError(
-                f"{_OP}: '{name}' must have {hops} items, one for each hop "
-                f'(got {len(items)})'
-            )
+    if len(key) not in (hops, len(fanouts)):
+        raise ValueError(
+            f"{_OP}: 'key' must have {hops} items, one for each hop, or "
+            f'{len(fanouts)}, one for each relation of each hop '
+            f'(got {len(key)})'
+        )
+    if call_id is not None and len(call_id) != len(key):
+        raise ValueError(
+            f"{_OP}: 'call_id' must have {len(key)} items, one for each key "
+            f'(got {len(call_id)})'
+        )
     for item in key:
         _check.random_key(_OP, item)
 
@@ -197,8 +204,9 @@ def _(
     seed_time=None,
 ):
     indptrs, rows, edges, nodes, batches = [], [], [], [], []
-    columns, fields = seeds, len(graph) // max(len(ends) // 2, 1)
-    for hop in range(len(key)):
+    columns, relations = seeds, max(len(ends) // 2, 1)
+    fields, hops = len(graph) // relations, len(fanouts) // relations
+    for hop in range(hops):
         for r, t in enumerate(ends[1::2]):
             indptr, indices = graph[fields * r : fields * r + 2]
             size, n = dynamic_size(), columns[t].shape[0]
@@ -206,7 +214,7 @@ def _(
             indptrs.append(like.new_empty(n + 1, dtype=indptr.dtype))
             rows.append(like.new_empty(size, dtype=indices.dtype))
             edges.append(like.new_empty(size))
-        if return_frontier or hop + 1 < len(key):
+        if return_frontier or hop + 1 < hops:
             columns = [like.new_empty(dynamic_size()) for like in seeds]
             nodes += columns
             if disjoint:

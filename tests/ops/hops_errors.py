@@ -112,7 +112,9 @@ LAYERS = {
         lambda: operator(frontier=2, disjoint=True)
     ),
     "sample_layers: the frontiers 'new' and 'unseen' need one no": (
-        lambda: operator(num_nodes=[3, 0], seeds=[SEEDS, SEEDS[:0]], frontier=3)
+        lambda: operator(
+            num_nodes=[3, 0], seeds=[SEEDS, SEEDS[:0]], frontier=3
+        )
     ),
     "sample_layers: 'sorted' needs samples without trees": lambda: operator(
         sorted=True, disjoint=True

@@ -204,7 +204,11 @@ def test_a_relation_with_a_key_draws_as_if_it_were_alone():
     out = sample(graphs, seeds, fanouts, key, call_id=call_id)
     for r, (_, dst) in enumerate(RELATIONS):
         begin, edge = ops.sample_columns(
-            graphs[r].indptr, 2, key=key[r], call_id=call_id[r], cols=seeds[dst]
+            graphs[r].indptr,
+            2,
+            key=key[r],
+            call_id=call_id[r],
+            cols=seeds[dst],
         )
         assert torch.equal(out.indptr[0][r], begin)
         assert torch.equal(out.edge[0][r], edge)

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <vector>
 
+#include "../cpu/sample_hops.h"
 #include "graph.h"
 
 namespace gsample {
@@ -47,9 +48,9 @@ struct LayerInputs : SampleInputs {
 };
 
 inline Frontier read_frontier(const char* op, int64_t frontier) {
-  STD_TORCH_CHECK(frontier >= 0 && frontier < 4, op,
+  STD_TORCH_CHECK(frontier >= 0 && frontier < 6, op,
                   ": 'frontier' must be 0 for 'row', 1 for 'nodes', 2 for "
-                  "'new' or 3 for 'unseen' (got ",
+                  "'new', 3 for 'unseen', 4 for 'edges' or 5 for 'walk' (got ",
                   frontier, ")");
   return static_cast<Frontier>(frontier);
 }
@@ -109,10 +110,14 @@ Layers sample_layers(Tensors graph,
   const bool any_graph =
       layers.frontier == Frontier::kRow || layers.frontier == Frontier::kNodes;
   STD_TORCH_CHECK(layers.is_plain() || any_graph, op,
-                  ": the frontiers 'new' and 'unseen' need one node type and "
+                  ": frontiers but 'row' and 'nodes' need one node type and "
                   "one relation, without trees");
-  STD_TORCH_CHECK(!sorted || !disjoint, op,
-                  ": 'sorted' needs samples without trees");
+  STD_TORCH_CHECK(!sorted || !(disjoint || keeps_order(layers.frontier)), op,
+                  ": 'sorted' needs distinct columns and no trees");
+  for (const int64_t fanout : fanouts)
+    STD_TORCH_CHECK(layers.frontier != kWalkStep || fanout == 1, op,
+                    ": the frontier 'walk' needs 'fanouts' of 1 (got ", fanout,
+                    ")");
   return sample(layers);
 }
 

@@ -228,6 +228,8 @@ class LayerCall {
 };
 
 Layers sample_cuda(const LayerInputs& in) {
+  STD_TORCH_CHECK(!keeps_order(in.frontier), in.op,
+                  ": the frontiers 'edges' and 'walk' need a graph on the CPU");
   STD_TORCH_CHECK(!in.sorted || in.is_plain(), in.op,
                   ": 'sorted' needs one node type and one relation on a GPU");
   return dispatch_graph(in, [&](auto indptr, auto index) {

@@ -187,3 +187,149 @@ def test_seeds_of_several_types(name):
         seeds = {'venue': marked(ids % 6), 'author': marked(ids % 20)}
         for scope in (False, True):
             assert_equal(run(fast, seeds, scope), run(program, seeds, scope))
+
+
+def test_a_hop_that_drops_the_rows_of_a_relation_is_left():
+    def program(A, seeds):
+        frontier, out = seeds, []
+        for i, k in enumerate((2, 2, 2)):
+            hop = [M[:, frontier].individual_sample(k) for M in A.values()]
+            rows = [S.row() for S in hop][: 2 - i % 2]
+            frontier = torch.cat([frontier, *rows]).unique()
+            out += hop
+        return out
+
+    names = [('paper', 'cites', 'paper'), ('paper', 'like', 'paper')]
+    typed = {r: relation(*r[::2], 150, i) for i, r in enumerate(names)}
+    seeds = marked(SEEDS[0].clone())
+    out = trace(program, typed, seeds).text
+    assert out.count('sample_columns') == 4  # two are a loop of their own
+    fast = compiled(program)
+    assert_equal(
+        run(fast, seeds, True, typed), run(program, seeds, True, typed)
+    )
+
+
+def test_values_of_hops_carry_gradients():
+    program, grads = LOOPS['nodes'], []
+    for function in (program, compiled(program)):
+        value = A['paper', 'cites', 'paper'].values().clone()
+        value.requires_grad_()
+        name = 'paper', 'cites', 'paper'
+        typed = {**A, name: A[name].with_value(value)}
+        with program_scope(make_key(3)):
+            samples, _ = function(typed, {'paper': marked(SEEDS[0].clone())})
+        sum((S.values() ** 2).sum() for S in samples).backward()
+        grads.append(value.grad)
+    assert grads[0].abs().sum() > 0
+    torch.testing.assert_close(*grads)
+
+
+# Hand-made programs ##########################################################
+
+POINTERS = torch.tensor([0, 2, 3, 3, 5])
+ROWS = torch.tensor([1, 3, 0, 2, 3])
+KEYS = [make_key(i) for i in range(4)]
+MANY = 2**62
+
+
+def rewrite(g):
+    canonicalize(g)
+    fuse_hops(g)
+    eliminate_dead(g)
+
+
+def hops(first, second=None, sizes=(4, 4)):
+    """Two hops of two relations, and what makes the columns of the second.
+
+    Both relations are of one type; ``second`` makes columns of its own for
+    the second relation, which is from another type then.
+    """
+
+    def function(p, i, q, j, seeds, a, b, c, d):
+        def hop(indptr, indices, key, columns):
+            edge = gsample.sample_columns.default(
+                indptr, 2, key, 0, cols=columns
+            )[1]
+            return aten.index_select.default(indices, 0, edge)
+
+        rows = hop(p, i, a, seeds), hop(q, j, b, seeds)
+        unique = [
+            gsample.unique_nodes.default(r, n)[0]
+            for r, n in zip(rows, sizes, strict=True)
+        ]
+        columns = first(seeds, *unique)
+        other = second(seeds, *unique) if second else columns
+        return (*rows, hop(p, i, c, columns), hop(q, j, d, other))
+
+    return after(
+        rewrite,
+        function,
+        *(POINTERS, ROWS, POINTERS.clone(), ROWS.clone()),
+        *(torch.tensor([2, 0]), *KEYS),
+    )
+
+
+def distinct(*parts):
+    return gsample.unique_nodes.default(torch.cat(parts), MANY)[0]
+
+
+def test_two_relations_of_one_type():
+    assert hops(lambda s, x, y: torch.cat([s, x, y]).unique()) == text("""
+        %9 = gsample.sample_layers([p, i, q, j], [0, 0, 0, 0], [4], [seeds], [2, 2, 2, 2], [a, b, c, d], [0, 0, 0, 0], sorted=True): 5 parts
+        %10 = getitem(%9, 1): 4 parts
+        %11 = getitem(%10, 0): int64[2]
+        %12 = getitem(%10, 1): int64[2]
+        %13 = getitem(%10, 2): int64[5]
+        %14 = getitem(%10, 3): int64[5]
+        return (%11, %12, %13, %14)
+    """)  # noqa: E501
+
+
+@pytest.mark.parametrize(
+    'first',
+    [
+        lambda s, x, y: distinct(s, x, y),
+        lambda s, x, y: distinct(x, y),
+        lambda s, x, y: torch.cat([y, x]).unique(),
+        lambda s, x, y: torch.cat([torch.cat([x, s]).unique(), y]).unique(),
+        lambda s, x, y: distinct(s, x),  # other rows are of another type
+        lambda s, x, y: torch.cat([s, x]).unique(),
+    ],
+)
+def test_unions_are_found(first):
+    assert 'sample_layers' in hops(first)
+
+
+@pytest.mark.parametrize(
+    'first',
+    [
+        lambda s, x, y: distinct(s, y, x),  # another order
+        lambda s, x, y: distinct(x, s, y),
+        lambda s, x, y: torch.cat([s, x % 3, y]).unique(),
+        lambda s, x, y: torch.cat([s, x, y]),  # not unique
+        lambda s, x, y: torch.cat([s, s * 1, x, y]).unique(),
+        lambda s, x, y: torch.cat([s, x, y]).unique()[1:],
+        lambda s, x, y: torch.cat([s * 1, x, y]).unique(),
+    ],
+)
+def test_other_unions_are_left(first):
+    assert 'sample_layers' not in hops(first)
+
+
+def test_types_are_read_from_what_flows():
+    out = hops(
+        lambda s, x, y: torch.cat([s, x]).unique(),
+        lambda s, x, y: torch.cat([s, y]).unique(),
+    )
+    assert 'sample_layers' in out  # a loop each
+    assert '[0, 0, 1, 1]' not in out
+    out = hops(
+        lambda s, x, y: torch.cat([s, y]).unique(),
+        lambda s, x, y: torch.cat([s, x]).unique(),
+    )
+    assert 'sample_layers' not in out  # one type would be two
+
+
+def test_rows_that_may_be_no_columns_are_left():
+    assert 'sample_layers' not in hops(distinct, sizes=(4, 5))

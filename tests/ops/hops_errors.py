@@ -21,7 +21,7 @@ HOPS_ERRORS = [
     (
         ValueError,
         lambda: layers(frontier='all'),
-        "'frontier' must be one of row, nodes, new, unseen (got 'all')",
+        "'frontier' must be one of row, nodes, new, unseen, edges, walk",
     ),
     (IndexError, lambda: layers(seeds=SEEDS + 1), '[0, 3) (got 3 at posit'),
     (ValueError, lambda: layers([]), 'for each of 1 relations (got [])'),
@@ -105,19 +105,25 @@ LAYERS = {
     "sample_layers: 'fanouts' must be -1 or more, and less than 2^": lambda: (
         operator(fanouts=[2, 2**31], replace=True)
     ),
-    "'frontier' must be 0 for 'row', 1 for 'nodes', 2 for 'new' or 3 f": (
-        lambda: operator(frontier=4)
+    "'frontier' must be 0 for 'row', 1 for 'nodes', 2 for 'new', 3 for": (
+        lambda: operator(frontier=6)
     ),
-    "sample_layers: the frontiers 'new' and 'unseen' need one node": (
+    "sample_layers: the frontier 'walk' needs 'fanouts' of 1 (got 2)": (
+        lambda: operator(frontier=5)
+    ),
+    "sample_layers: frontiers but 'row' and 'nodes' need one node": (
         lambda: operator(frontier=2, disjoint=True)
     ),
-    "sample_layers: the frontiers 'new' and 'unseen' need one no": (
+    "sample_layers: frontiers but 'row' and 'nodes' need one no": (
         lambda: operator(
             num_nodes=[3, 0], seeds=[SEEDS, SEEDS[:0]], frontier=3
         )
     ),
-    "sample_layers: 'sorted' needs samples without trees": lambda: operator(
-        sorted=True, disjoint=True
+    "sample_layers: 'sorted' needs distinct columns and no trees": (
+        lambda: operator(sorted=True, disjoint=True)
+    ),
+    "sample_layers: 'sorted' needs distinct columns and no tre": (
+        lambda: operator(sorted=True, frontier=4)
     ),
     "sample_layers: trees need one 'key' for each hop": lambda: typed_operator(
         disjoint=True

@@ -35,6 +35,7 @@ class Frontier:
     drops: bool
     sorted: bool
     num_rows: Any  # of the matrix, as far as it is known
+    keeps_order: bool = False  # its nodes are those of edges, not each once
 
 
 @dataclass
@@ -59,6 +60,8 @@ class HopChain:
 
     def _rules(self, next: Frontier) -> set[str]:
         columns = self.hops[-1].kwargs['cols']
+        if next.keeps_order:
+            return self._rules_in_order(next, columns)
         if next.base is None:
             return set() if next.drops else {'row'}
         if not next.drops:
@@ -66,6 +69,15 @@ class HopChain:
         rules = {'new'} if next.base is columns else set()
         seen = self.frontiers[-1].whole if self.frontiers else columns
         return rules | ({'unseen'} if next.base is seen else set())
+
+    def _rules_in_order(self, next: Frontier, columns: Any) -> set[str]:
+        """Rules that number no nodes, which a CPU alone has."""
+        if example(self.hops[0].args[0]).device.type != 'cpu':  # type: ignore
+            return set()
+        if next.base is None:
+            return {'edges'}
+        walks = all(hop.args[1] == 1 for hop in self.hops)
+        return {'walk'} if walks and next.base is columns else set()
 
     def indices(self, next: Frontier) -> Node:
         """What rows are gathered of."""
@@ -186,8 +198,9 @@ def _find_last_frontier(graph: Graph, chain: HopChain) -> None:
         frontier = _frontier(node) if node in live else None
         if frontier is None or frontier.sample is not chain.hops[-1]:
             continue
-        # The operator checks that rows can be columns.
-        if frontier.num_rows == size and chain.takes(frontier):
+        # The operator checks that what it numbers can be columns.
+        known = frontier.keeps_order or frontier.num_rows == size
+        if known and chain.takes(frontier):
             return
 
 
@@ -211,7 +224,7 @@ def _frontier(node: Any) -> Frontier | None:
                 return None
             is_sorted = True
     elif drops is not None or not is_sorted:
-        return None
+        return None if drops is not None else _in_order(node)
     if node.target is aten.cat.default and len(node.args[0]) == 2:
         base, node = node.args[0]
     found = _sampled(node, is_sorted)
@@ -232,6 +245,35 @@ def _frontier(node: Any) -> Frontier | None:
     )
 
 
+def _in_order(node: Node) -> Frontier | None:
+    """Reads the rows of edges, or ``columns.index_put([column], rows)``."""
+    base, rows, hop = None, node, None
+    if node.target is aten.index_put.default and len(node.args) == 3:
+        base, [column], rows = node.args  # type: ignore
+        base = base.args[0] if base.target is aten.clone.default else base
+        hop = _column_of_edge(column)
+        if hop is None or hop.kwargs.get('cols') is not base:
+            return None
+    found = _gathered_rows(rows.args[0] if widens(rows) else rows)
+    if found is None or hop not in (None, found[0]):
+        return None
+    return Frontier(
+        node, *found, base, node, False, False, None, keeps_order=True
+    )
+
+
+def _column_of_edge(node: Any) -> Node | None:
+    """The hop of which a value is the column of each edge."""
+    if node.target is not aten.repeat_interleave.self_Tensor:
+        return None
+    numbers, counts = node.args[:2]
+    if numbers.target is not aten.arange.default or len(numbers.args) != 1:
+        return None
+    if counts.target is not aten.diff.default or len(counts.args) != 1:
+        return None
+    return part_of(counts.args[0], 'sample_columns', 0)
+
+
 def _sampled(node: Node, any_order: bool) -> tuple[Node, Node, Any] | None:
     """The hop whose rows a value is, once each or not.
 
@@ -246,13 +288,19 @@ def _sampled(node: Node, any_order: bool) -> tuple[Node, Node, Any] | None:
             node = node.args[0]  # type: ignore[assignment]
         else:
             break
+    found = _gathered_rows(node)
+    return None if found is None else (*found, num_rows)
+
+
+def _gathered_rows(node: Node) -> tuple[Node, Node] | None:
+    """The hop whose rows a value is, and what they are gathered of."""
     gather = gathered(node)
-    if gather is None:
+    sample = part_of(gather[1], 'sample_columns', 1) if gather else None
+    if gather is None or sample is None:
         return None
-    sample = part_of(gather[1], 'sample_columns', 1)
-    if sample is None or not can_be_indices(gather[0], sample.args[0]):
+    if not can_be_indices(gather[0], sample.args[0]):
         return None
-    return sample, gather[0], num_rows
+    return sample, gather[0]
 
 
 def widens(node: Node) -> bool:

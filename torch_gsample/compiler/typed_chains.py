@@ -302,7 +302,7 @@ class _Builder:
         self._add_bases(chain)
         self._find_rule(chain)
         self._find_sizes(chain)
-        after = _users_of(self.graph, self.hops)
+        after = _users_of(self.graph, [*self.hops, *self._frontiers()])
         _require(after.isdisjoint(chain.inputs()))
         self._find_last(chain)
         return chain

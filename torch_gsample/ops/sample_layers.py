@@ -13,7 +13,7 @@ from torch_gsample.ops.sampling import PreparedGraph, Sampling
 _OP = 'sample_layers'
 
 #: Rules of frontiers, by the numbers that the operator takes.
-FRONTIERS = ('row', 'nodes', 'new', 'unseen')
+FRONTIERS = ('row', 'nodes', 'new', 'unseen', 'edges', 'walk')
 
 _DEFAULT = Sampling()
 
@@ -49,17 +49,23 @@ def sample_layers(
 
     A hop is what :func:`sample_columns` returns for its columns, which are
     ``seeds`` at first; each relation samples from the columns of its
-    destination type. The next columns of a type are, each node once (in each
-    tree, if ``disjoint``) and in the order of its first occurrence,
+    destination type. The next columns of a type are, in the first four rules
+    each node once (in each tree, if ``disjoint``) and in the order of its
+    first occurrence,
 
     ============ =========================================================
     ``'row'``    the sampled rows, relation after relation;
     ``'nodes'``  the columns, then the rows that are none of them;
     ``'new'``    the same without the first ``num_columns`` nodes;
-    ``'unseen'`` the same, but all nodes of hops before count as columns.
+    ``'unseen'`` the same, but all nodes of hops before count as columns;
+    ``'edges'``  the row of each edge, in the order of the edges;
+    ``'walk'``   the row of the edge of each column, or the column itself
+                 where it has none, for fan-outs of 1.
     ============ =========================================================
 
     So a node is sampled at each hop that visits it, but for ``'unseen'``.
+    Equal columns draw the same edges: walkers that meet go on together. See
+    :func:`random_walk` for those that are independent.
     Unlike :func:`sample_neighbors`, rows are nodes: no local ids are made.
     With ``'nodes'``, hops are the blocks of DGL.
 
@@ -80,10 +86,12 @@ def sample_layers(
             trees.
         call_id (List[int], optional): The id of the draw of each key in a
             program; 0, 1 and so on if not given.
-        frontier (str, optional): The rule above; ``'new'`` and ``'unseen'``
-            need one node type and one relation, without trees.
+        frontier (str, optional): The rule above; all but ``'row'`` and
+            ``'nodes'`` need one node type and one relation, without trees;
+            ``'edges'`` and ``'walk'`` a graph on the CPU.
         sorted (bool, optional): Whether the columns of further hops ascend;
-            without trees, and on a GPU with one node type and one relation.
+            in the first four rules, without trees, and on a GPU with one node
+            type and one relation.
         sampling (Sampling, optional): The options; trees are numbered through
             all node types.
         seed_time (torch.Tensor or List[torch.Tensor], optional): int64, as
@@ -215,7 +223,11 @@ def _(
             rows.append(like.new_empty(size, dtype=indices.dtype))
             edges.append(like.new_empty(size))
         if return_frontier or hop + 1 < hops:
-            columns = [like.new_empty(dynamic_size()) for like in seeds]
+            walks = frontier == FRONTIERS.index('walk')
+            columns = [
+                like.new_empty(like.shape[0] if walks else dynamic_size())
+                for like in seeds
+            ]
             nodes += columns
             if disjoint:
                 batches += [torch.empty_like(like) for like in columns]

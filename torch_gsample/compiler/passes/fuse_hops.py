@@ -92,13 +92,15 @@ def _chains(graph: Graph) -> Iterator[Chain]:
 
 
 def _after_first(graph: Graph, chain: Chain) -> list[Node]:
-    """What uses hops before the last one is drawn."""
-    found = dict.fromkeys(chain.hops[:-1])
+    """What uses hops or their columns before the last one is drawn."""
+    columns = [n for of in chain.next_columns for n in of if n is not None]
+    after, found = {*chain.hops[:-1], *columns}, []
     for node in graph.nodes:
         if node is chain.hops[-1]:
             break
-        if any(n in found for n in node.all_input_nodes):
-            found.setdefault(node)
+        if node in after or not after.isdisjoint(node.all_input_nodes):
+            after.add(node)
+            found.append(node)
     return [node for node in found if node not in chain.hops]
 
 

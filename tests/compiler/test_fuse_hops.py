@@ -287,7 +287,7 @@ LOOPS = {
 
 
 #: Nodes 0 to 3 are dead ends, where walkers stay or vanish.
-_DEAD_ENDS = A[:, torch.arange(40)].masked(A.coo()[1] > 3)
+_DEAD_ENDS = A.masked(A.coo()[1] > 3)
 GRAPHS = {n: _DEAD_ENDS for n in LOOPS if n.startswith(('walk', 'edges'))}
 
 

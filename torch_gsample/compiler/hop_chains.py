@@ -247,9 +247,11 @@ def _frontier(node: Any) -> Frontier | None:
 
 def _in_order(node: Node) -> Frontier | None:
     """Reads the rows of edges, or ``columns.index_put([column], rows)``."""
-    base, rows, hop = None, node, None
+    base: Any = None
+    rows: Any = node
+    hop = None
     if node.target is aten.index_put.default and len(node.args) == 3:
-        base, [column], rows = node.args  # type: ignore
+        base, column, rows = node.args
         base = base.args[0] if base.target is aten.clone.default else base
         hop = _column_of_edge(column)
         if hop is None or hop.kwargs.get('cols') is not base:
@@ -262,9 +264,14 @@ def _in_order(node: Node) -> Frontier | None:
     )
 
 
-def _column_of_edge(node: Any) -> Node | None:
-    """The hop of which a value is the column of each edge."""
-    if node.target is not aten.repeat_interleave.self_Tensor:
+def _column_of_edge(index: Any) -> Node | None:
+    """The hop of which an index is the column of each edge."""
+    [node, *other] = index
+    if (
+        other
+        or node is None
+        or node.target is not aten.repeat_interleave.self_Tensor
+    ):
         return None
     numbers, counts = node.args[:2]
     if numbers.target is not aten.arange.default or len(numbers.args) != 1:

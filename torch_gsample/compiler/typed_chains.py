@@ -6,136 +6,24 @@ that go into one frontier are of one type, and so are that frontier and the
 columns that it goes on from.
 """
 
-from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from collections.abc import Hashable
+from typing import Any
 
-import torch
 from torch.fx import Graph, Node
 
-from torch_gsample.compiler.hop_chains import (
-    ascends,
-    can_be_indices,
-    is_hop,
-    is_unique,
-    num_nodes,
-    widens,
+from torch_gsample.compiler.hop_chains import can_be_indices, is_hop
+from torch_gsample.compiler.ir import example, live_nodes, same_size
+from torch_gsample.compiler.typed_chain import TypedChain, is_tensor
+from torch_gsample.compiler.unions import (
+    Rows,
+    Union,
+    find_union,
+    is_empty,
+    unique_rows,
 )
-from torch_gsample.compiler.ir import (
-    aten,
-    call,
-    example,
-    gathered,
-    live_nodes,
-    part_of,
-    parts,
-    same_size,
-)
-from torch_gsample.ops.sample_layers import FRONTIERS
 
 #: A relation in a program: its pointers and its weights.
 Relation = tuple[Node, Node | None]
-
-#: The number of nodes of `unique_nodes` that says nothing.
-_MANY = 2**62
-
-
-class Rows(NamedTuple):
-    """The rows of the edges of a hop."""
-
-    hop: Node
-    indices: Node
-    num_rows: Any  # of the matrix, if it is known
-
-
-@dataclass(frozen=True)
-class Union:
-    """A frontier: the union of columns and of sampled rows."""
-
-    base: Node | None
-    rows: tuple[Rows, ...]
-    sorted: bool
-
-
-@dataclass
-class TypedChain:
-    """Hops of several relations, one after the other.
-
-    Items of `samples` and `columns` are hops, with an item for each relation
-    or type; the first columns are seeds.
-    """
-
-    hops: list[Node]
-    tensors: list[tuple[Node, Node, Node | None]]
-    ends: list[int]
-    sizes: list[Any]  # of types: nodes, or the pointers of their columns
-    samples: list[list[Node | None]]
-    columns: list[list[Node | None]]
-    rule: str = 'row'
-    sorted: bool = False
-    drops: bool = field(default=False, init=False)
-
-    @property
-    def name(self) -> str:
-        """What notes call it."""
-        return (
-            f'{len(self.samples)} hops of {len(self.tensors)} relations, '
-            f"frontier '{self.rule}'"
-        )
-
-    @property
-    def slots(self) -> list[list[tuple[Node | None, Node]]]:
-        """The hop of each output, and what its rows are gathered of."""
-        indices = [of[1] for of in self.tensors]
-        return [list(zip(hop, indices, strict=True)) for hop in self.samples]
-
-    @property
-    def next_columns(self) -> list[list[Node | None]]:
-        """What each output of columns replaces."""
-        return self.columns[1:]
-
-    def inputs(self) -> list[Node]:
-        """What must be known before the first hop."""
-        first = [node for node in self.columns[0] if node is not None]
-        return [*first, *(n for hop in self.hops for n in _fixed(hop))]
-
-    def arguments(self, graph: Graph) -> tuple[Any, dict[str, Any]]:
-        """What `sample_layers` takes in the place of the hops."""
-        weighted = any(weight is not None for *_, weight in self.tensors)
-        empty = None
-        if weighted or None in self.columns[0]:
-            like = self.hops[0].kwargs['cols']
-            empty = call(graph, aten.new_empty.default, (like, [0]))
-        flat = [sample for hop in self.samples for sample in hop]
-        options = {
-            'frontier': FRONTIERS.index(self.rule),
-            'sorted': self.sorted,
-            'replace': self.hops[0].kwargs.get('replace', False),
-            'return_frontier': len(self.columns) > len(self.samples),
-        }
-        default = {'frontier': FRONTIERS.index('nodes')}
-        return (
-            [
-                empty if tensor is None else tensor
-                for of in self.tensors
-                for tensor in (of if weighted else of[:2])
-            ],
-            self.ends,
-            [
-                num_nodes(graph, size) if _is_tensor(size) else size
-                for size in self.sizes
-            ],
-            [empty if node is None else node for node in self.columns[0]],
-            [k for r in range(len(self.tensors)) for k in self._fanouts(r)],
-            [(sample or self.hops[0]).args[2] for sample in flat],
-            [call_id(sample) for sample in flat],
-        ), {k: v for k, v in options.items() if v != default.get(k, False)}
-
-    def _fanouts(self, relation: int) -> Iterator[Any]:
-        """Those of a relation: 0 where it is not sampled."""
-        for hop in self.samples:
-            sample = hop[relation]
-            yield 0 if sample is None else sample.args[1]
 
 
 def find_typed_chains(graph: Graph) -> list[TypedChain]:
@@ -150,51 +38,6 @@ def find_typed_chains(graph: Graph) -> list[TypedChain]:
         except _Unlike:
             continue
     return chains
-
-
-def find_union(node: Any, columns: set[Any]) -> Union | None:
-    """Reads ``unique(cat([base, rows, ...]))``, and what is like it."""
-    value = example(node) if isinstance(node, Node) else None
-    if not isinstance(value, torch.Tensor) or value.dtype != torch.int64:
-        return None
-    unique = part_of(node, 'unique_nodes', 0)
-    if unique is None and not is_unique(node):
-        return None
-    in_order = unique is not None and not ascends(unique)
-    leaves = list(_leaves((unique or node).args, columns, in_order))
-    rows = [leaf for leaf in leaves if isinstance(leaf, Rows)]
-    base = [leaf for leaf in leaves if isinstance(leaf, Node)]
-    if len(base) > 1 or (in_order and base and leaves[0] is not base[0]):
-        return None
-    if not rows and not columns.issuperset(base):
-        return None  # seeds, each once
-    return Union(base[0] if base else None, tuple(rows), not in_order)
-
-
-def _leaves(
-    args: Any, columns: set[Any], in_order: bool
-) -> Iterator[Node | Rows]:
-    """What a union is of, in order; `args` are those of a `unique`."""
-    node, num_rows = args[0], args[1] if len(args) > 1 else None
-    inner = part_of(node, 'unique_nodes', 0)
-    gather = gathered(node)
-    hop = part_of(gather[1], 'sample_columns', 1) if gather else None
-    if node in columns:
-        yield node
-    elif inner is not None and not (in_order and ascends(inner)):
-        yield from _leaves(inner.args, columns, in_order)
-    elif is_unique(node) and not in_order:
-        yield from _leaves(node.args, columns, in_order)
-    elif widens(node):
-        yield from _leaves((node.args[0], *args[1:]), columns, in_order)
-    elif node.target is aten.cat.default and len(node.args) == 1:
-        for item in node.args[0]:
-            yield from _leaves((item,), columns, in_order)
-    elif gather is not None and hop is not None:
-        unknown = num_rows is None or num_rows == _MANY
-        yield Rows(hop, gather[0], None if unknown else num_rows)
-    else:
-        yield node
 
 
 def _components(
@@ -215,27 +58,6 @@ def _components(
 
 def _relation(hop: Node) -> Relation:
     return hop.args[0], hop.kwargs.get('cum_weight')  # type: ignore
-
-
-def _fixed(hop: Node) -> list[Node]:
-    """What a hop takes beside columns."""
-    given = [*hop.args, hop.kwargs.get('cum_weight')]
-    return [item for item in given if isinstance(item, Node)]
-
-
-def call_id(sample: Node | None) -> Any:
-    """The call id of a hop."""
-    return sample.args[3] if sample and len(sample.args) > 3 else 0
-
-
-def _is_tensor(value: Any) -> bool:
-    return isinstance(value, Node) and isinstance(example(value), torch.Tensor)
-
-
-def _is_empty(node: Node) -> bool:
-    """Whether a vector has no elements, for all inputs."""
-    size = example(node).shape[0]
-    return isinstance(size, int) and size == 0
 
 
 class _Unlike(Exception):
@@ -322,7 +144,7 @@ class _Builder:
                     or union.base in level
                 )
                 before = {level[rows.hop] for rows in union.rows}
-                if union.base is not None and not _is_empty(union.base):
+                if union.base is not None and not is_empty(union.base):
                     before.add(level.get(union.base, 0))
                 _require(len(before) == 1)
                 level[columns] = before.pop() + 1
@@ -332,7 +154,7 @@ class _Builder:
     def _rows(self) -> tuple[dict[Relation, Node], dict[Relation, Any]]:
         """What rows of relations are gathered of, and how many there are."""
         found = [r for c in self._frontiers() for r in self.unions[c].rows]
-        found += [rows for hop in self.hops for rows in _unique_rows(hop)]
+        found += [rows for hop in self.hops for rows in unique_rows(hop)]
         indices, num_rows = dict[Relation, Node](), dict[Relation, Any]()
         for rows in found:
             relation = _relation(rows.hop)
@@ -346,14 +168,14 @@ class _Builder:
     def _frontiers(self) -> list[Node]:
         """Columns that come of hops, each once."""
         columns = dict.fromkeys(hop.kwargs['cols'] for hop in self.hops)
-        return [node for node in columns if node in self.unions]
+        return [c for c in columns if isinstance(c, Node) and c in self.unions]
 
     def _types(self) -> _Groups:
         """What is of one type."""
         types = _Groups()
         for hop in self.hops:
             columns = hop.kwargs['cols']
-            if not _is_empty(columns):
+            if not is_empty(columns):
                 types.join(
                     ('columns', _relation(hop)), (self.level[hop], columns)
                 )
@@ -361,7 +183,7 @@ class _Builder:
             union, level = self.unions[node], self.level[node]
             for rows in union.rows:
                 types.join(('rows', _relation(rows.hop)), (level, node))
-            if union.base is not None and not _is_empty(union.base):
+            if union.base is not None and not is_empty(union.base):
                 types.join((level - 1, union.base), (level, node))
         return types
 
@@ -383,7 +205,7 @@ class _Builder:
         type_ = chain.ends[2 * number + 1]
         _require(chain.samples[level][number] is None)
         chain.samples[level][number] = hop
-        if not _is_empty(columns):  # type: ignore[arg-type]
+        if not is_empty(columns):
             _require(chain.columns[level][type_] in (None, columns))
             chain.columns[level][type_] = columns  # type: ignore[assignment]
 
@@ -395,7 +217,7 @@ class _Builder:
         }
         for node in self._frontiers():
             base, level = self.unions[node].base, self.level[node]
-            if base is None or _is_empty(base):
+            if base is None or is_empty(base):
                 continue
             before = chain.columns[level - 1]
             type_ = numbers[self.types.of((level, node))]
@@ -432,7 +254,7 @@ class _Builder:
         ]
         given = [rows.hop for rows in union.rows]
         _require(
-            {hop for hop in into if not _is_empty(hop.kwargs['cols'])}  # type: ignore
+            {hop for hop in into if not is_empty(hop.kwargs['cols'])}
             <= set(given)
             <= set(into)
         )
@@ -523,17 +345,6 @@ class _Builder:
         return rows.indices is self.indices[_relation(rows.hop)]
 
 
-def _unique_rows(hop: Node) -> Iterator[Rows]:
-    """The rows of a hop that are made unique."""
-    edge = parts(hop).get(1)
-    for row in () if edge is None else edge.users:
-        gather = gathered(row)
-        for user in row.users if gather and gather[1] is edge else ():
-            unique = user.target is torch.ops.gsample.unique_nodes.default
-            if unique and user.args[1] != _MANY:
-                yield Rows(hop, gather[0], user.args[1])  # type: ignore
-
-
 def _users_of(graph: Graph, nodes: list[Node]) -> set[Node]:
     """What depends on some nodes, and these."""
     found = set(nodes)
@@ -549,4 +360,4 @@ def _length(pointers: Node) -> Any:
 
 def _count(size: Any) -> Any:
     """The nodes of a type, of its size in a chain."""
-    return _length(size) - 1 if _is_tensor(size) else size
+    return _length(size) - 1 if is_tensor(size) else size

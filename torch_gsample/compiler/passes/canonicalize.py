@@ -106,14 +106,13 @@ def canonicalize(graph: Graph) -> None:
             node.replace_all_uses_with(node.args[0])
             graph.erase_node(node)
         elif node.target is operator.setitem:
-            if mode[node] == (True, ()):
-                _put(graph, node)
+            _put(graph, node, *mode[node])
         elif node.target not in SIZE_OPERATORS or _of_tensors(node):
             grad, entered = mode[node]
             _name_operator(node, grad and not entered)
 
 
-def _put(graph: Graph, node: Node) -> None:
+def _put(graph: Graph, node: Node, grad: bool, entered: Any) -> None:
     """Makes a new value of ``x[index] = values``, where ``x`` is a new one."""
     to, index, values = node.args
     if not isinstance(index, Node) or not isinstance(values, Node):
@@ -123,6 +122,9 @@ def _put(graph: Graph, node: Node) -> None:
     if name != 'index' or not _is_own(to, node):
         return
     if not isinstance(given[1], Tensor) or given[0].dtype != given[1].dtype:
+        return
+    # Under no_grad, the new value would be one without a gradient.
+    if entered or (not grad and any(v.requires_grad for v in given)):
         return
     with graph.inserting_before(node):
         new = call(graph, aten.index_put.default, (*args, values))

@@ -27,16 +27,27 @@ Rows are read where their edges are selected, and numbered while others are, so
 that the misses of all of them overlap; a frontier that nobody asks for is not
 made. What a frontier is comes from the program: ``row`` (``S.row()``),
 ``nodes`` (``S.nodes()``), ``new`` (``S.nodes()[n:]``) or ``unseen`` (the same
-of all hops before), sorted or not.
+of all hops before), sorted or not; ``edges`` (``S.edges()[0]``, rows as often
+as they are sampled) or ``walk`` (a row for each column that has an edge, the
+column for the others: ``s = s.clone(); s[column] = row``).
+
+Hops of several relations, as a loop over a dictionary of matrices makes them,
+are one operator, too: its frontiers are those of the types, which are read
+from what flows where, and each relation draws with the key that it had.
+Frontiers are ``row`` (``torch.cat(rows).unique()``) or ``nodes``
+(``torch.cat([frontier, *rows]).unique()``) then.
 
 Not when: there is one hop only, hops differ in their graph, weights or rule,
 the program does anything else to a frontier, something with a side effect uses
 a hop before the last one is drawn, or a tensor of a hop is changed in place.
+Of several relations: a frontier lacks rows of its type, relations are sampled
+in several ways (with replacement or not, of one dtype or another), or half of
+them are left out. On a GPU ``edges``, ``walk`` and sorted frontiers of several
+relations stay as they are.
 """
 
 import operator
 from collections.abc import Iterator
-from itertools import zip_longest
 from typing import Any
 
 import torch
@@ -53,10 +64,8 @@ from torch_gsample.compiler.ir import (
     parts,
     same_size,
 )
-from torch_gsample.compiler.typed_chains import (
-    TypedChain,
-    find_typed_chains,
-)
+from torch_gsample.compiler.typed_chain import TypedChain
+from torch_gsample.compiler.typed_chains import find_typed_chains
 
 Chain = HopChain | TypedChain
 
@@ -131,7 +140,7 @@ class _Outputs:
             for samples in chain.slots
             for hop, _ in samples
         ]
-        columns = chain.hops[0].kwargs['cols']
+        columns: Any = chain.hops[0].kwargs['cols']
         begin, edge = ([values[i] for values in both] for i in (0, 1))
         self.node.meta['example_value'] = (
             begin,
@@ -145,14 +154,13 @@ class _Outputs:
 
     def replace(self) -> list[Node]:
         """Puts the outputs in the place of what they replace."""
-        replaced, slot, column = [], 0, 0
-        for samples, columns in zip_longest(
-            self.chain.slots, self.chain.next_columns, fillvalue=[]
-        ):
+        replaced, slot, column = list[Node](), 0, 0
+        following = iter(self.chain.next_columns)
+        for samples in self.chain.slots:
             for hop, indices in samples:
                 replaced += self._replace_hop(hop, indices, slot)
                 slot += 1
-            for node in columns:
+            for node in next(following, ()):
                 if node is not None:
                     self._replace(node, 3, column)
                     replaced.append(node)
@@ -169,7 +177,8 @@ class _Outputs:
             for user in (() if edge is None else edge.users)
             if gathered(user) == (indices, edge)
         ]
-        for number, olds in enumerate([[begin], rows, [edge]]):
+        found: list[list[Any]] = [[begin], rows, [edge]]
+        for number, olds in enumerate(found):
             for old in olds:
                 if old is not None:
                     self._replace(old, number, slot)

@@ -213,6 +213,10 @@ def test_rows_of_edges_are_a_frontier():
     assert ' frontier=edges, ' in out
 
 
+def test_steps_along_two_edges_are_left():
+    assert 'sample_layers' not in walks(walked, k=2)
+
+
 @pytest.mark.parametrize(
     'step',
     [

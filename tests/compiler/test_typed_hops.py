@@ -247,9 +247,9 @@ def hops(first, second=None, sizes=(4, 4)):
     """
 
     def function(p, i, q, j, seeds, a, b, c, d):
-        def hop(indptr, indices, key, columns):
+        def hop(indptr, indices, key, columns, call_id=0):
             edge = gsample.sample_columns.default(
-                indptr, 2, key, 0, cols=columns
+                indptr, 2, key, call_id, cols=columns
             )[1]
             return aten.index_select.default(indices, 0, edge)
 
@@ -260,7 +260,7 @@ def hops(first, second=None, sizes=(4, 4)):
         ]
         columns = first(seeds, *unique)
         other = second(seeds, *unique) if second else columns
-        return (*rows, hop(p, i, c, columns), hop(q, j, d, other))
+        return (*rows, hop(p, i, c, columns, 3), hop(q, j, d, other, 1))
 
     return after(
         rewrite,
@@ -276,7 +276,7 @@ def distinct(*parts):
 
 def test_two_relations_of_one_type():
     assert hops(lambda s, x, y: torch.cat([s, x, y]).unique()) == text("""
-        %9 = gsample.sample_layers([p, i, q, j], [0, 0, 0, 0], [4], [seeds], [2, 2, 2, 2], [a, b, c, d], [0, 0, 0, 0], sorted=True): 5 parts
+        %9 = gsample.sample_layers([p, i, q, j], [0, 0, 0, 0], [4], [seeds], [2, 2, 2, 2], [a, b, c, d], [0, 0, 3, 1], sorted=True): 5 parts
         %10 = getitem(%9, 1): 4 parts
         %11 = getitem(%10, 0): int64[2]
         %12 = getitem(%10, 1): int64[2]

@@ -254,7 +254,7 @@ def _in_order(node: Node) -> Frontier | None:
         base, column, rows = node.args
         base = base.args[0] if base.target is aten.clone.default else base
         hop = _column_of_edge(column)
-        if hop is None or hop.kwargs.get('cols') is not base:
+        if hop is None:
             return None
     found = _gathered_rows(rows.args[0] if widens(rows) else rows)
     if found is None or hop not in (None, found[0]):

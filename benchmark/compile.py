@@ -2,11 +2,13 @@
 
 Columns add passes: ``plain`` runs the captured program in its canonical form,
 ``compiled`` runs all passes. GraphSAGE is also compared with the operator that
-samples all hops at once, alone and with the gather of the values of the edges,
-which the program returns, too (``by hand``). ``overhead`` is what a call takes
-before and after the function that the backend made, of
-:func:`torch_gsample.compile` for four seeds of a tiny graph, eight nodes a
-layer; the first compilation is Dynamo's but for the part of the backend.
+samples all hops at once, alone and with the gather of the edges' values, which
+the program returns, too (``by hand``). ``heterogeneous`` is two hops over
+a dictionary of five relations, ``walk`` ten steps of a loop, compared with the
+operator of independent walks. ``overhead`` is what a call takes before and
+after the function that the backend made, of :func:`torch_gsample.compile` for
+four seeds of a tiny graph, eight nodes a layer; the first compilation is
+Dynamo's but for the part of the backend.
 
     python benchmark/compile.py --graphs small
     python benchmark/compile.py --graphs large --markdown results.md
@@ -54,11 +56,67 @@ class Backend:
         return call
 
 
+def typed_graph(A: SparseSample) -> dict[tuple[str, str, str], SparseSample]:
+    """Relations of three types of nodes: blocks of a matrix."""
+    n = A.num_cols
+    ids = {
+        'paper': torch.arange(n // 2),
+        'author': torch.arange(n // 2, n - n // 4),
+        'venue': torch.arange(n - n // 4, n),
+    }
+    pairs = ['paper paper', 'author paper', 'paper author']
+    pairs += ['venue paper', 'paper venue']
+    out = {}
+    for pair in pairs:
+        src, dst = pair.split()
+        block = A[ids[src], ids[dst]]
+        out[src, 'to', dst] = SparseSample.from_csc(
+            block.csc.indptr, block.csc.indices, None, block.num_rows
+        )
+    return out
+
+
+def typed_hops(
+    A: dict[tuple[str, str, str], SparseSample],
+    seeds: dict[str, torch.Tensor],
+    fanouts: list[int],
+) -> list[dict[tuple[str, str, str], SparseSample]]:
+    """Hops of a heterogeneous graph, as a user writes them."""
+    none = torch.empty(0, dtype=torch.int64)
+    frontier = {t: seeds.get(t, none) for (t, _, _) in A}
+    layers = []
+    for k in fanouts:
+        layers.append(
+            {
+                r: M[:, frontier[r[2]]].individual_sample(k)
+                for r, M in A.items()
+            }
+        )
+        parts = {t: [ids] for t, ids in frontier.items()}
+        for (src, _, _), S in layers[-1].items():
+            parts[src].append(S.row())
+        frontier = {t: torch.cat(p).unique() for t, p in parts.items()}
+    return layers
+
+
+def walk(A: SparseSample, nodes: torch.Tensor, length: int) -> torch.Tensor:
+    """Steps of a walk, as a user writes them: walkers stay at dead ends."""
+    out = [nodes]
+    for _ in range(length):
+        row, column = A[:, nodes].individual_sample(1).coo()
+        nodes = nodes.clone()
+        nodes[column] = row
+        out.append(nodes)
+    return torch.stack(out)
+
+
 def programs(
     A: SparseSample, few: int = 512, many: int = 4000
 ) -> dict[str, Callable[..., Any]]:
     """The samplers, as functions of the graph and of seeds."""
     x = torch.rand(A.num_cols, 32)
+    typed = typed_graph(A)
+    num_papers = typed['paper', 'to', 'paper'].num_cols
     as_gcn, learned = algorithms.AsGCN(32), algorithms.PassSampler(32, 16)
     return {
         'GraphSAGE': lambda A, s: algorithms.graphsage(A, s, [25, 10]),
@@ -69,6 +127,10 @@ def programs(
         'PASS': lambda A, s: learned(A, s, [10, 10], x),
         'ShaDow': lambda A, s: algorithms.shadow(A, s, [10, 5]),
         'GraphSAINT': lambda A, s: algorithms.saint_walk(A, s, 3),
+        'heterogeneous': lambda A, s: typed_hops(
+            typed, {'paper': s % num_papers}, [10, 5]
+        ),
+        'walk': lambda A, s: walk(A, s, 10),
     }
 
 
@@ -118,6 +180,18 @@ def by_hand(A: SparseSample, seeds: list[torch.Tensor]) -> dict[str, Call]:
     return dict(zip(BY_HAND, (operator, with_values), strict=True))
 
 
+def walk_by_hand(
+    A: SparseSample, seeds: list[torch.Tensor]
+) -> dict[str, Call]:
+    """The operator of walks, which are independent of each other."""
+
+    def operator(i: int) -> torch.Tensor:
+        with program_scope(make_key(0, 0, i)):
+            return A.T.random_walk(seeds[i % len(seeds)], 10).nodes
+
+    return {BY_HAND[0]: operator}
+
+
 def overhead(name: str) -> tuple[float, float]:
     """Returns seconds of a call beside its operators, and of the backend."""
     row, col = torch.arange(64).repeat(4), torch.randint(64, (256,))
@@ -153,6 +227,8 @@ def run(report: Report, name: str, args: argparse.Namespace) -> None:
         candidates, seconds = calls(program, A, seeds)
         if sampler == 'GraphSAGE':
             candidates |= by_hand(A, seeds)
+        if sampler == 'walk':
+            candidates |= walk_by_hand(A, seeds)
         times = compare(candidates, args.rounds)
         beside, backend_seconds = overhead(sampler)
         median = {key: t.median * 1e3 for key, t in times.items()}

@@ -1,5 +1,7 @@
 """Layers: plain loops."""
 
+from itertools import chain
+
 from tests.reference_columns import Options, make_relations, sample_column
 from tests.reference_core import Stream, stream_key
 
@@ -33,7 +35,7 @@ def sample_layers(
     seed_time=None,
 ):
     options = Options(time_window, int(last), replace, disjoint)
-    rule = ('row', 'nodes', 'new', 'unseen')[frontier]
+    rule = ('row', 'nodes', 'new', 'unseen', 'edges', 'walk')[frontier]
     fields = len(graph) // max(len(ends) // 2, 1)
     of_field = [graph[i::fields] for i in range(fields)]
     indptr, indices, cum_weight, edge_time = ([*of_field] + [[]] * 4)[:4]
@@ -47,13 +49,16 @@ def sample_layers(
             columns[t].append((seed, len(tree_time) * disjoint))
             tree_time.append(seed_time[t][i] if seed_time else None)
     out, seen = ([], [], [], [], []), [list(c) for c in columns]
-    for hop in range(len(key)):
-        rows = [[] for _ in columns]
+    hops = len(fanouts) // max(len(relations), 1)
+    for hop in range(hops):
+        rows, moved = [[] for _ in columns], [*chain(*columns)]
         for r, relation in enumerate(relations):
-            stream = stream_key(key[hop][0], call_id[hop], r)
+            own = len(key) != hops  # a relation draws as if it were alone
+            i = hop * len(relations) + r if own else hop
+            stream = stream_key(key[i][0], call_id[i], 0 if own else r)
             begin, row, edge = [0], [], []
             for v, tree in columns[relation.dst]:
-                root = 0 if key[hop][0][2] == EPOCH_SCOPE else tree
+                root = 0 if key[i][0][2] == EPOCH_SCOPE else tree
                 for e in sample_column(
                     relation,
                     v,
@@ -66,13 +71,18 @@ def sample_layers(
                     edge.append(e)
                     rows[relation.src].append((row[-1], tree))
                 begin.append(len(edge))
+                if rule == 'walk' and len(edge) > begin[-2]:
+                    moved[len(begin) - 2] = (row[-1], tree)
             for items, item in zip(out, (begin, row, edge), strict=False):
                 items.append(item)
-        if return_frontier or hop + 1 < len(key):
+        if return_frontier or hop + 1 < hops:
             for t, of_type in enumerate(columns):
-                columns[t], seen[t] = next_columns(
-                    rule, of_type, seen[t], rows[t]
-                )
+                if rule in ('edges', 'walk'):
+                    columns[t] = rows[t] if rule == 'edges' else moved
+                else:
+                    columns[t], seen[t] = next_columns(
+                        rule, of_type, seen[t], rows[t]
+                    )
                 columns[t].sort() if sorted else None
                 out[3].append([node for node, _ in columns[t]])
                 if disjoint:

@@ -48,7 +48,7 @@ void sample_hop(const LayerInputs& in,
                   rows.back().template mutable_data_ptr<index_t>()});
   }
   const bool next = in.has_frontier(hop);
-  run(sampler.select(in.keys[hop], static_cast<uint32_t>(in.call_id[hop]),
+  run(sampler.select(in.streams(hop), in.first_key(hop).batch != kEpochScope,
                      to.data(), next));
   for (size_t t = 0; next && t < in.num_types(); ++t) {
     const int64_t n = sampler.num_columns(static_cast<int>(t));

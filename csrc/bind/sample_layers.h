@@ -5,6 +5,7 @@
 #include <tuple>
 #include <vector>
 
+#include "../cpu/sample_hops.h"
 #include "graph.h"
 
 namespace gsample {
@@ -15,8 +16,8 @@ using Layers = std::tuple<Tensors, Tensors, Tensors, Tensors, Tensors>;
 
 struct LayerInputs : SampleInputs {
   SampleOptions options;  // without a key
-  std::vector<Key> keys;  // [hops]
-  const Ints& call_id;    // [hops]
+  std::vector<Key> keys;  // [hops], or [hops * relations]
+  const Ints& call_id;    // likewise
   Frontier frontier;
   bool sorted;
   bool return_frontier;
@@ -28,28 +29,48 @@ struct LayerInputs : SampleInputs {
   bool is_plain() const {
     return num_types() == 1 && num_relations() == 1 && !options.disjoint;
   }
+  const Key& first_key(int hop) const {
+    return keys[hop * (keys.size() / options.num_hops)];
+  }
+  // The keys of the draws of a hop, [relations]. With a key of its own, a
+  // relation draws as if it were the only one.
+  std::vector<uint64_t> streams(int hop) const {
+    const size_t n = num_relations();
+    const bool own = keys.size() != static_cast<size_t>(options.num_hops);
+    std::vector<uint64_t> out;
+    for (size_t r = 0; r < n; ++r) {
+      const size_t i = own ? hop * n + r : hop;
+      out.push_back(stream_key(keys[i], static_cast<uint32_t>(call_id[i]),
+                               own ? 0 : static_cast<uint32_t>(r)));
+    }
+    return out;
+  }
 };
 
 inline Frontier read_frontier(const char* op, int64_t frontier) {
-  STD_TORCH_CHECK(frontier >= 0 && frontier < 4, op,
+  STD_TORCH_CHECK(frontier >= 0 && frontier < 6, op,
                   ": 'frontier' must be 0 for 'row', 1 for 'nodes', 2 for "
-                  "'new' or 3 for 'unseen' (got ",
+                  "'new', 3 for 'unseen', 4 for 'edges' or 5 for 'walk' (got ",
                   frontier, ")");
   return static_cast<Frontier>(frontier);
 }
 
-// The key of each hop, which has a call id of its own, too.
+// The key of each hop, or of each relation of each hop, which has a call id of
+// its own, too.
 inline std::vector<Key> read_hop_keys(const char* op,
                                       const Tensors& key,
                                       const Ints& call_id,
-                                      size_t hops) {
-  STD_TORCH_CHECK(key.size() == hops && call_id.size() == hops, op,
+                                      size_t hops,
+                                      size_t draws) {
+  const size_t n = key.size();
+  STD_TORCH_CHECK((n == hops || n == draws) && call_id.size() == n, op,
                   ": 'key' and 'call_id' must have one item for each of ", hops,
-                  " hops (got ", key.size(), " and ", call_id.size(), ")");
+                  " hops, or of their ", draws, " relations (got ", n, " and ",
+                  call_id.size(), ")");
   std::vector<Key> keys;
-  for (size_t hop = 0; hop < hops; ++hop) {
-    check_call_id(op, call_id[hop]);
-    keys.push_back(read_key(op, key[hop]));
+  for (size_t i = 0; i < n; ++i) {
+    check_call_id(op, call_id[i]);
+    keys.push_back(read_key(op, key[i]));
   }
   return keys;
 }
@@ -78,16 +99,25 @@ Layers sample_layers(Tensors graph,
   const LayerInputs layers{
       in,
       read_options(in, 0, replace, disjoint, last, time_window, num_threads),
-      read_hop_keys(op, key, call_id, in.num_hops()),
+      read_hop_keys(op, key, call_id, in.num_hops(), fanouts.size()),
       call_id,
       read_frontier(op, frontier),
       sorted,
       return_frontier};
+  const int64_t num_keys = static_cast<int64_t>(key.size());
+  STD_TORCH_CHECK(!disjoint || num_keys == in.num_hops(), op,
+                  ": trees need one 'key' for each hop");
   const bool any_graph =
       layers.frontier == Frontier::kRow || layers.frontier == Frontier::kNodes;
-  STD_TORCH_CHECK(layers.is_plain() || (any_graph && !sorted), op,
-                  ": 'sorted' and the frontiers 'new' and 'unseen' need one "
-                  "node type and one relation, without trees");
+  STD_TORCH_CHECK(layers.is_plain() || any_graph, op,
+                  ": frontiers but 'row' and 'nodes' need one node type and "
+                  "one relation, without trees");
+  STD_TORCH_CHECK(!sorted || !(disjoint || keeps_order(layers.frontier)), op,
+                  ": 'sorted' needs distinct columns and no trees");
+  for (const int64_t fanout : fanouts)
+    STD_TORCH_CHECK(layers.frontier != kWalkStep || fanout == 1, op,
+                    ": the frontier 'walk' needs 'fanouts' of 1 (got ", fanout,
+                    ")");
   return sample(layers);
 }
 

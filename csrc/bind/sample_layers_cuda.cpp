@@ -40,9 +40,8 @@ std::vector<Relation<indptr_t, index_t>> read_device_relations(
 std::vector<uint64_t> streams_of(const LayerInputs& in) {
   std::vector<uint64_t> out;
   for (int hop = 0; hop < in.options.num_hops; ++hop)
-    for (uint32_t r = 0; r < in.num_relations(); ++r)
-      out.push_back(
-          stream_key(in.keys[hop], static_cast<uint32_t>(in.call_id[hop]), r));
+    for (const uint64_t stream : in.streams(hop))
+      out.push_back(stream);
   return out;
 }
 
@@ -180,8 +179,9 @@ class LayerCall {
 
   std::vector<int64_t> draw_by_tree() const {
     std::vector<int64_t> out;
-    for (const Key& key : in_.keys)
-      out.push_back(in_.options.disjoint && key.batch != kEpochScope);
+    for (int hop = 0; hop < in_.options.num_hops; ++hop)
+      out.push_back(in_.options.disjoint &&
+                    in_.first_key(hop).batch != kEpochScope);
     return out;
   }
 
@@ -228,6 +228,10 @@ class LayerCall {
 };
 
 Layers sample_cuda(const LayerInputs& in) {
+  STD_TORCH_CHECK(!keeps_order(in.frontier), in.op,
+                  ": the frontiers 'edges' and 'walk' need a graph on the CPU");
+  STD_TORCH_CHECK(!in.sorted || in.is_plain(), in.op,
+                  ": 'sorted' needs one node type and one relation on a GPU");
   return dispatch_graph(in, [&](auto indptr, auto index) {
     using indptr_t = decltype(indptr);
     using index_t = decltype(index);

@@ -108,6 +108,19 @@ class NodeSet {
     size = num_columns;
   }
 
+  // Makes columns of rows as they come; the set stays empty.
+  void set_columns_of(const index_t* row, int64_t n) {
+    node.reserve(n + 1, 0);
+    std::copy(row, row + n, node.data());
+    set_columns(0, n);
+  }
+  // Moves each column to the first of its rows, if there are any.
+  void move_columns(const index_t* row, const int64_t* offset) {
+    for (int64_t i = 0; i < num_columns; ++i)
+      if (offset[i + 1] > offset[i])
+        node[i] = row[offset[i]];
+  }
+
   // Adds the columns, each once.
   void add_columns() {
     const index_t* from = column();

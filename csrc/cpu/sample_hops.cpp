@@ -104,12 +104,12 @@ class HopSamplerCpu final : public HopSampler<indptr_t, index_t> {
     return status();
   }
 
-  Status select(const Key& key,
-                uint32_t call_id,
+  Status select(const std::vector<uint64_t>& streams,
+                bool in_batch,
                 const HopOutput<index_t>* out,
                 bool next) override {
-    in_batch_ = key.batch != kEpochScope;
-    for (int t = 0; next && t < args_.num_types && ok(); ++t)
+    in_batch_ = in_batch;
+    for (int t = 0; next && !keeps_order(rule_) && t < args_.num_types && ok(); ++t)
       make_room(t);
     int64_t total = 0;
     for (int r = 0; r < args_.num_relations && ok(); ++r) {
@@ -126,7 +126,7 @@ class HopSamplerCpu final : public HopSampler<indptr_t, index_t> {
             threads_for(total), interrupt_,
             [&](const Chunk& chunk) {
               Edges& own = edges(chunk.relation);
-              const uint64_t stream = stream_key(key, call_id, chunk.relation);
+              const uint64_t stream = streams[chunk.relation];
               if (once_)
                 return select_edges(chunk, stream, next, own.hop_edge(),
                                     own.neighbor.data());
@@ -139,14 +139,16 @@ class HopSamplerCpu final : public HopSampler<indptr_t, index_t> {
                 return;
               if (once_)
                 relabel(chunk, own.neighbor.data(), own.hop_row());
-              else if (next)
+              else if (next && !keeps_order(rule_))
                 relabel(chunk, out[chunk.relation].row, nullptr);
             });
     if (together && ok())
       set(args_.relations[0].src)
           .add_together(edges(0).neighbor.data(), total, edges(0).hop_row(),
                         threads_);
-    for (int t = 0; next && t < args_.num_types && ok(); ++t)
+    if (next && keeps_order(rule_) && ok())
+      follow(out[0].row);
+    for (int t = 0; next && !keeps_order(rule_) && t < args_.num_types && ok(); ++t)
       end_hop(t);
     return status();
   }
@@ -162,9 +164,15 @@ class HopSamplerCpu final : public HopSampler<indptr_t, index_t> {
 
   Status run() override {
     begin();
-    for (int hop = 0; hop < options_.num_hops && ok(); ++hop)
-      if (count(hop, nullptr) == Status::kDone)
-        select(options_.key, options_.call_id + hop, nullptr, true);
+    for (int hop = 0; hop < options_.num_hops && ok(); ++hop) {
+      if (count(hop, nullptr) != Status::kDone)
+        break;
+      std::vector<uint64_t> streams;
+      for (int r = 0; r < args_.num_relations; ++r)
+        streams.push_back(
+            stream_key(options_.key, options_.call_id + hop, r));
+      select(streams, options_.key.batch != kEpochScope, nullptr, true);
+    }
     return status();
   }
 
@@ -311,7 +319,7 @@ class HopSamplerCpu final : public HopSampler<indptr_t, index_t> {
                         columns.column(), roots(columns), counted.start.data(),
                         counted.length.data(), offset},
                     chunk.begin, chunk.end, edge);
-    // The reads that sampling waits for. What is numbered must be a node.
+    // The reads that sampling waits for.
     const uint64_t num_rows = args_.types[relation.src].num_nodes;
     const int64_t begin = offset[chunk.begin], end = offset[chunk.end];
     bool bad = false;
@@ -319,9 +327,11 @@ class HopSamplerCpu final : public HopSampler<indptr_t, index_t> {
       row[i] = relation.indices[edge[i]];
       bad |= static_cast<uint64_t>(row[i]) >= num_rows;
     }
-    if (bad && next)
+    // Rows that are numbered, or columns of a further hop, must be nodes.
+    bad &= next && (!keeps_order(rule_) || hop_ + 1 < options_.num_hops);
+    if (bad)
       fault_.set(Fault::kIndices, chunk.relation, edge[begin], num_rows);
-    return !(bad && next);
+    return !bad;
   }
 
   void relabel(const Chunk& chunk, const index_t* row, uint32_t* number) {
@@ -339,6 +349,15 @@ class HopSamplerCpu final : public HopSampler<indptr_t, index_t> {
     return once_ && args_.num_relations == 1 && threads_ >= kLeast &&
            num_cores() >= kLeast &&
            set(args_.relations[0].src).adds_together(total);
+  }
+
+  // The next columns of the only type, which are not numbered.
+  void follow(const index_t* row) {
+    Set& nodes = set(0);
+    if (rule_ == kWalkStep)
+      nodes.move_columns(row, edges(0).offset());
+    else
+      nodes.set_columns_of(row, edges(0).hop_edges.back());
   }
 
   void end_hop(int t) {

@@ -12,6 +12,15 @@
 
 namespace gsample {
 
+// Rules of frontiers that a CPU alone has. Columns come as edges do, and are
+// not numbered: a node is as often a column as it was sampled.
+constexpr Frontier kEveryEdge{4};  // the row of each edge
+constexpr Frontier kWalkStep{5};   // that of each column, or where none is, itself
+
+constexpr bool keeps_order(Frontier rule) {
+  return rule == kEveryEdge || rule == kWalkStep;
+}
+
 // What went wrong inside a kernel: the first fault that a thread met.
 struct Fault {
   enum Kind { kNone, kSeed, kIndptr, kIndices, kOverflow };
@@ -70,10 +79,11 @@ class HopSampler {
   virtual Status begin() = 0;
   // Writes indptr [num_columns + 1] of each relation.
   virtual Status count(int hop, indptr_t* const* indptr) = 0;
-  // Writes the edges of each relation, with draws of the call of a key. With
-  // `next`, the columns become those of the next hop.
-  virtual Status select(const Key& key,
-                        uint32_t call_id,
+  // Writes the edges of each relation, with draws of its stream. In a batch
+  // they tell trees and repeated seeds apart. With `next`, the columns become
+  // those of the next hop.
+  virtual Status select(const std::vector<uint64_t>& streams,
+                        bool in_batch,
                         const HopOutput<index_t>* out,
                         bool next) = 0;
   virtual int64_t num_columns(int type) const = 0;

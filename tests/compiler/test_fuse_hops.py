@@ -72,6 +72,13 @@ def nodes(columns, rows):
     return gsample.unique_nodes.default(torch.cat([columns, row]), MANY)[0]
 
 
+def walked(columns, rows, begin):
+    count = aten.diff.default(begin)
+    number = aten.arange.default(length(columns))
+    column = aten.repeat_interleave.self_Tensor(number, count)
+    return aten.index_put.default(columns, [column], rows)
+
+
 RULES = {
     'row': lambda c, r: gsample.unique_nodes.default(r, 4)[0],
     'nodes': nodes,
@@ -173,13 +180,65 @@ def test_frontiers_of_other_operations_stay_beside():
     assert out.count('.unique(') == 2
 
 
+def walks(step, k=1, **own):
+    """Two steps, and what is after them."""
+
+    def function(indptr, indices, value, seeds, key):
+        out, columns = [], seeds
+        for call_id in range(2):
+            begin, edge = gsample.sample_columns.default(
+                indptr, k, key, call_id, cols=columns, **own
+            )
+            columns = step(
+                columns, aten.index_select.default(indices, 0, edge), begin
+            )
+            out.append(columns)
+        return tuple(out)
+
+    return after(rewrite, function, *GRAPH)
+
+
+def test_walks_are_one_operator():
+    assert walks(walked) == text("""
+        %5 = gsample.sample_layers([indptr, indices], [0, 0], [4], [seeds], [1, 1], [key, key], [0, 1], frontier=walk, return_frontier=True): 5 parts
+        %6 = getitem(%5, 3): 2 parts
+        %7 = getitem(%6, 0): int64[2]
+        %8 = getitem(%6, 1): int64[2]
+        return (%7, %8)
+    """)  # noqa: E501
+
+
+def test_rows_of_edges_are_a_frontier():
+    out = walks(lambda columns, rows, begin: rows, k=2)
+    assert ' frontier=edges, ' in out
+
+
+def test_steps_along_two_edges_are_left():
+    assert 'sample_layers' not in walks(walked, k=2)
+
+
+@pytest.mark.parametrize(
+    'step',
+    [
+        lambda c, r, b: walked(c.flip(0), r, b),
+        lambda c, r, b: walked(c, r % 3, b),
+        lambda c, r, b: walked(c, r, b).clone(),
+        lambda c, r, b: aten.index_put.default(
+            c, [aten.arange.default(length(r))], r
+        ),
+    ],
+)
+def test_other_steps_are_left(step):
+    assert 'sample_layers' not in walks(step)
+
+
 # Real captures ###############################################################
 
 
 def loop(frontier, **options):
     def program(A, seeds):
         layers, state = [], None
-        for k in (3, 2, 2):
+        for k in options.get('ks', (3, 2, 2)):
             sub = A[:, seeds]
             probs = sub if options.get('weighted') else None
             S = sub.individual_sample(k, probs, options.get('replace', False))
@@ -196,6 +255,19 @@ def unseen(S, seeds, seen):
     return every[seen.shape[0] :], every
 
 
+def walk(S, columns, _):
+    """Walkers stay where no edge ends."""
+    row, column = S.coo()
+    following = columns.clone()
+    following[column] = row
+    return following, None
+
+
+def walk_functional(S, columns, _):
+    row, column = S.coo()
+    return columns.index_put((column,), row), None
+
+
 LOOPS = {
     'row': loop(lambda S, s, _: (S.row(), None)),
     'row-sorted': loop(lambda S, s, _: (S.row().unique(), None)),
@@ -208,10 +280,19 @@ LOOPS = {
     'unseen': loop(unseen),
     'weighted': loop(lambda S, s, _: (S.nodes(), None), weighted=True),
     'replace': loop(lambda S, s, _: (S.row(), None), replace=True),
+    'edges': loop(lambda S, s, _: (S.edges()[0], None)),
+    'walk': loop(walk, ks=(1, 1, 1)),
+    'walk-functional': loop(walk_functional, ks=(1, 1)),
+    'walk-weighted': loop(walk, ks=(1, 1, 1), weighted=True),
     'weighted-replace': loop(
         lambda S, s, _: (S.nodes(), None), weighted=True, replace=True
     ),
 }
+
+
+#: Nodes 0 to 3 are dead ends, where walkers stay or vanish.
+_DEAD_ENDS = A.masked(A.coo()[1] > 3)
+GRAPHS = {n: _DEAD_ENDS for n in LOOPS if n.startswith(('walk', 'edges'))}
 
 
 def run(program, args, scope, seed=5):
@@ -233,10 +314,12 @@ def assert_equal(first, second):
 @pytest.mark.parametrize('name', LOOPS)
 def test_loops_draw_what_eager_ones_draw(name):
     program = LOOPS[name]
+    A = GRAPHS.get(name, graph())
     out = trace(program, A, seeds(4)).text
     assert out.count('gsample.sample_layers') == 1
     assert 'sample_columns' not in out
     assert 'unique' not in out
+    assert 'index_put' not in out
     fast = compiled(program)
     fast(A, seeds(4))
     with torch.compiler.set_stance('fail_on_recompile'):

@@ -18,6 +18,7 @@ from tests.ops.layers import plain_call, sample_plain_layers
 from torch_gsample.ops.sample_layers import FRONTIERS
 from torch_gsample.rng import make_key
 
+RULES = FRONTIERS[:4]  # those of a GPU
 KEYS = [make_key(seed, 1, 2) for seed in range(4)]
 FANOUTS = [[], [3], [2, 3], [3, 0, 2], [4, -1, 2], [5, 2, 1, 3]]
 
@@ -37,7 +38,7 @@ def test_the_way_to_a_gpu_changes_no_argument():
 
 
 @pytest.mark.parametrize('shape', SHAPES, ids=str)
-@pytest.mark.parametrize('frontier', FRONTIERS)
+@pytest.mark.parametrize('frontier', RULES)
 def test_hops_equal_the_cpu_in_any_order(cuda, frontier, shape):
     graph = skewed_graph(0)
     for seed, fanouts in enumerate(FANOUTS):
@@ -51,7 +52,7 @@ def test_hops_equal_the_cpu_in_any_order(cuda, frontier, shape):
         assert_same(cuda, *graph, seeds, fanouts, frontier=frontier, **options)
 
 
-@pytest.mark.parametrize('frontier', FRONTIERS)
+@pytest.mark.parametrize('frontier', RULES)
 def test_weighted_hops(cuda, frontier):
     graph = skewed_graph(1)
     weight = some_weights(graph[0], graph[1].numel(), 1)
@@ -69,7 +70,7 @@ def test_weighted_hops(cuda, frontier):
 @pytest.mark.parametrize('dtypes', DTYPES[1:], ids=str)
 def test_narrow_graphs(cuda, dtypes):
     cuda.configure(3)
-    for frontier in FRONTIERS:
+    for frontier in RULES:
         args = *graph_of(dtypes), some_seeds(1), [4, 3]
         assert_same(cuda, *args, frontier=frontier, sorted=True)
 
@@ -85,13 +86,13 @@ def test_hubs_are_drawn_by_blocks(cuda):
 def test_seeds_that_repeat_share_a_draw(cuda):
     """So that a sample may have more edges than were drawn."""
     graph = skewed_graph(0)
-    for frontier in FRONTIERS:
+    for frontier in RULES:
         cuda.configure(2)
         args = *graph, torch.tensor([5]).repeat(70), [-1, 1]
         assert_same(cuda, *args, frontier=frontier)
 
 
-@pytest.mark.parametrize('frontier', FRONTIERS)
+@pytest.mark.parametrize('frontier', RULES)
 def test_samples_that_need_more_room_are_drawn_again(cuda, frontier):
     """A graph of one column says little of what all its edges need."""
     num_nodes = 5000
@@ -109,7 +110,7 @@ def test_small_graphs(cuda):
     one = torch.tensor([0, 1]), torch.tensor([0])  # a self-loop
     for graph in (one, (torch.tensor([0, 0]), torch.tensor([]).long())):
         for seeds in ([], [0], [0, 0]):
-            for frontier in FRONTIERS:
+            for frontier in RULES:
                 args = *graph, torch.tensor(seeds).long(), [2, 2]
                 assert_same(cuda, *args, frontier=frontier)
     none = torch.tensor([0]), torch.tensor([]).long()
@@ -136,7 +137,7 @@ def test_bad_input_is_named(cuda, frontier):
 
 
 @pytest.mark.sanitize
-@pytest.mark.parametrize('frontier', FRONTIERS)
+@pytest.mark.parametrize('frontier', RULES)
 def test_hops_under_a_sanitizer(cuda, frontier):
     graph = skewed_graph(0, hub=20)
     cuda.configure(7, 2, 64, 30)
@@ -147,7 +148,7 @@ def test_hops_under_a_sanitizer(cuda, frontier):
         assert_same(cuda, *args, frontier=frontier, **options)
 
 
-@pytest.mark.parametrize('frontier', FRONTIERS)
+@pytest.mark.parametrize('frontier', RULES)
 def test_hops_on_simulated_cuda(emulated, frontier):
     emulated.configure(5, 2, 64, 10)
     graph, seeds = graph_of(DTYPES[0]), some_seeds(0)
@@ -166,3 +167,14 @@ def test_hops_on_simulated_cuda(emulated, frontier):
         x.tolist() for part in want for x in part
     ]
     assert not simulated.on_cpu
+
+
+@pytest.mark.parametrize('frontier', FRONTIERS[4:])
+def test_columns_as_edges_come_are_refused(cuda, frontier):
+    graph = skewed_graph()
+    with pytest.raises(RuntimeError, match="'edges' and 'walk' need a graph"):
+        assert_same(
+            cuda,
+            *(graph.indptr, graph.indices, torch.tensor([0]), [1, 1]),
+            frontier=frontier,
+        )

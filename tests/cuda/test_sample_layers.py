@@ -48,6 +48,23 @@ def test_it_equals_the_cpu_in_any_order(cuda, options, frontier):
         )
 
 
+@pytest.mark.parametrize('frontier', layers.RULES)
+def test_keys_of_relations(cuda, frontier):
+    cuda.configure(5)
+    key, call_id = layers.keys_of_relations(2)
+    args, given = layers.operator_call(
+        layers.some_graphs(),
+        *(layers.typed_seeds(), layers.FANOUTS[2], key),
+        frontier=frontier,
+    )
+    assert_same(cuda, (*args[:6], call_id, *args[7:]), given)
+
+
+def test_sorted_columns_of_relations_are_refused(cuda):
+    with pytest.raises(RuntimeError, match="'sorted' needs one node type and"):
+        assert_same_layers(cuda, THREE, sorted=True)
+
+
 @pytest.mark.parametrize('seed', range(8))
 def test_the_order_of_execution_changes_nothing(cuda, seed):
     cuda.configure(seed, *SHAPES[seed % len(SHAPES)])

@@ -21,12 +21,20 @@ HOPS_ERRORS = [
     (
         ValueError,
         lambda: layers(frontier='all'),
-        "'frontier' must be one of row, nodes, new, unseen (got 'all')",
+        "'frontier' must be one of row, nodes, new, unseen, edges, walk",
     ),
     (IndexError, lambda: layers(seeds=SEEDS + 1), '[0, 3) (got 3 at posit'),
     (ValueError, lambda: layers([]), 'for each of 1 relations (got [])'),
-    (ValueError, lambda: layers([[1, 2]]), "'key' must have 2 items, one for"),
-    (ValueError, lambda: layers(call_id=[]), "'call_id' must have 1 items,"),
+    (
+        ValueError,
+        lambda: layers([[1, 2]]),
+        "sample_layers: 'key' must have 2 items, one for each hop, or 2, one",
+    ),
+    (
+        ValueError,
+        lambda: layers(call_id=[]),
+        "'call_id' must have 1 items, one for each key (got 0)",
+    ),
     (TypeError, lambda: layers(key=[None]), "'key' must be an int64 tensor"),
     (
         ValueError,
@@ -52,6 +60,16 @@ def operator(
         *([indptr], [indices], src, [0], num_nodes, seeds, fanouts),
         *([], [], [], key, call_id),
         **kw,
+    )
+    return torch.ops.gsample.sample_layers(*args, **options)
+
+
+def typed_operator(**options):
+    """Two relations, each with a key of its own."""
+    args, options = typed_call(
+        *([INDPTR] * 2, [INDICES] * 2, [0, 0], [0, 0], [3], [SEEDS]),
+        *([2, 2], [], [], [], [KEY] * 2, [0, 1]),
+        **options,
     )
     return torch.ops.gsample.sample_layers(*args, **options)
 
@@ -87,16 +105,28 @@ LAYERS = {
     "sample_layers: 'fanouts' must be -1 or more, and less than 2^": lambda: (
         operator(fanouts=[2, 2**31], replace=True)
     ),
-    "'frontier' must be 0 for 'row', 1 for 'nodes', 2 for 'new' or 3 f": (
-        lambda: operator(frontier=4)
+    "'frontier' must be 0 for 'row', 1 for 'nodes', 2 for 'new', 3 for": (
+        lambda: operator(frontier=6)
     ),
-    "sample_layers: 'sorted' and the frontiers 'new' and 'unseen' need": (
+    "sample_layers: the frontier 'walk' needs 'fanouts' of 1 (got 2)": (
+        lambda: operator(frontier=5)
+    ),
+    "sample_layers: frontiers but 'row' and 'nodes' need one node": (
         lambda: operator(frontier=2, disjoint=True)
     ),
-    "'sorted' and the frontiers 'new' and 'unseen' need one node type": (
+    "sample_layers: frontiers but 'row' and 'nodes' need one no": (
         lambda: operator(
-            num_nodes=[3, 0], seeds=[SEEDS, SEEDS[:0]], sorted=True
+            num_nodes=[3, 0], seeds=[SEEDS, SEEDS[:0]], frontier=3
         )
+    ),
+    "sample_layers: 'sorted' needs distinct columns and no trees": (
+        lambda: operator(sorted=True, disjoint=True)
+    ),
+    "sample_layers: 'sorted' needs distinct columns and no tre": (
+        lambda: operator(sorted=True, frontier=4)
+    ),
+    "sample_layers: trees need one 'key' for each hop": lambda: typed_operator(
+        disjoint=True
     ),
     'sample_layers: a hop has 6442450941 edges or nodes, mor': lambda: (
         operator(

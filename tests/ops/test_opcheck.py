@@ -123,7 +123,19 @@ SAMPLES = {
             disjoint=True,
             replace=True,
         ),
+        typed_call(
+            *(*HETERO, [], [], [], [KEY] * 4, [0, 1, 2, 3]),
+            sorted=True,
+        ),
         (([], [], [5], [SEEDS * 0], [], [], []), {}),
+        plain_call(
+            *(G.indptr, G.indices, SEEDS, [2, 2], *TWO_HOPS), frontier=4
+        ),
+        plain_call(
+            *(G.indptr, G.indices, SEEDS, [1, 1], *TWO_HOPS),
+            frontier=5,
+            return_frontier=True,
+        ),
         plain_call(G.indptr, G.indices, SEEDS, [3, 2], *TWO_HOPS),
         plain_call(
             *(G.indptr, G.indices, NONE, [3], [KEY], [4]),

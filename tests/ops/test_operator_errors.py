@@ -34,6 +34,8 @@ ELSEWHERE = {
     ": 'rows' must have less than 2^31 elements (got ",  # it takes 2^31 rows
     ": 'id' must have less than 2^31 elements (got ",  # it takes 2^31 ids
     # Operators on a GPU, tests/cuda:
+    ": 'sorted' needs one node type and one relation on a GPU",
+    ": the frontiers 'edges' and 'walk' need a graph on the CPU",
     ": 'cum_weight' or 'device_of' must be given on a GPU",
     ": 'ptr', 'cum_weight' or 'device_of' must be given on a GPU",
     ": 'num_nodes' must be less than 2^63 for all batches together",

@@ -27,6 +27,7 @@ from torch_gsample.testing import (
 )
 
 NONE = torch.empty(0, dtype=torch.int64)
+IN_ORDER = FRONTIERS[4:]
 PLAIN_FANOUTS = ([], [0], [1], [3, 2], [-1, 1, 2], [2, 0, 2], [20, 70])
 PLAIN = {
     'plain': {},
@@ -55,7 +56,8 @@ def test_hops_equal_the_reference(name, options, frontier, index_dtypes):
     tensors = [graph.indptr, graph.indices]
     if 'cum_weight' in given:
         tensors.append(given.pop('cum_weight'))
-    for i, fanouts in enumerate(PLAIN_FANOUTS):
+    walks = frontier == 'walk'
+    for i, fanouts in enumerate([[1] * 3] if walks else PLAIN_FANOUTS):
         hops = range(len(fanouts))
         out = assert_equals_reference(
             'sample_layers',
@@ -67,7 +69,7 @@ def test_hops_equal_the_reference(name, options, frontier, index_dtypes):
             [make_key(i, hop // 2) for hop in hops],
             [3 * hop + i for hop in hops],
             FRONTIERS.index(frontier),
-            i % 3 == 1,
+            i % 3 == 1 and frontier not in IN_ORDER,
             return_frontier=i % 2 == 0,
             **given,
         )
@@ -86,6 +88,12 @@ def by_hand(seeds, fanouts, frontier, key, **options):
         )
         row = BIG.indices[edge]
         out += [columns, begin, row, edge]
+        if frontier in IN_ORDER:
+            before, columns = columns, row.long()
+            if frontier == 'walk':
+                columns = before.clone()
+                columns[begin.diff() > 0] = row.long()
+            continue
         before = {'row': columns[:0], 'unseen': seen}.get(frontier, columns)
         seen = ops.unique_nodes(torch.cat([before, row]))[0]
         skipped = len(before) if frontier in ('new', 'unseen') else 0
@@ -99,13 +107,14 @@ def by_hand(seeds, fanouts, frontier, key, **options):
 def test_hops_are_those_of_single_operators(frontier, options, size):
     seeds = torch.arange(size) * 7 % 50_000
     given = weights_of(BIG, **PLAIN[options])
-    expected = by_hand(seeds, [4, 3, 2], frontier, make_key(5), **given)
+    fanouts = [1, 1, 1] if frontier == 'walk' else [4, 3, 2]
+    expected = by_hand(seeds, fanouts, frontier, make_key(5), **given)
     for threads in (1, 4):
         out = sample_plain_layers(
             BIG.indptr,
             BIG.indices,
             seeds,
-            [4, 3, 2],
+            fanouts,
             key=[make_key(5)] * 3,
             frontier=frontier,
             return_frontier=True,
@@ -181,7 +190,7 @@ def test_a_call_that_fails_leaves_nothing_behind(frontier):
             BIG.indptr,
             indices,
             seeds,
-            [2, 2],
+            [1 + (frontier != 'walk')] * 2,
             key=[make_key(1)] * 2,
             frontier=frontier,
         )

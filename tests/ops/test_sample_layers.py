@@ -23,6 +23,7 @@ from tests.ops.typed import (
     some_graphs,
 )
 from tests.ops.typed import some_seeds as typed_seeds
+from torch_gsample import ops
 from torch_gsample.ops.sample_layers import FRONTIERS
 from torch_gsample.rng import EPOCH_SCOPE, make_key
 from torch_gsample.testing import (
@@ -169,6 +170,48 @@ def test_columns_are_in_the_order_of_relations():
     )
     assert lists(out.node) == [[[1, 2, 0], [0]]]
     assert lists(out.row) == [[[2, 0], [1, 0]]]
+
+
+def keys_of_relations(hops):
+    """A key and a call id for each relation of each hop."""
+    draws = range(hops * len(RELATIONS))
+    return [make_key(2, 1, i // 4) for i in draws], [i % 5 for i in draws]
+
+
+@with_index_dtypes
+@pytest.mark.parametrize('frontier', RULES)
+@pytest.mark.parametrize('options', ['plain', 'replace', 'weighted'])
+def test_keys_of_relations_and_sorted_columns(options, frontier, index_dtypes):
+    graphs = [to_dtypes(g, index_dtypes) for g in some_graphs()]
+    for i, fanouts in enumerate(FANOUTS):
+        key, call_id = keys_of_relations(len(fanouts[0]))
+        args, given = operator_call(
+            graphs,
+            *(typed_seeds(), fanouts, key),
+            frontier=frontier,
+            sorted=i % 2 == 0,
+            return_frontier=i < 3,
+            **OPTIONS[options],
+        )
+        args = *args[:6], call_id, *args[7:]
+        assert_equals_reference('sample_layers', *args, **given)
+
+
+def test_a_relation_with_a_key_draws_as_if_it_were_alone():
+    graphs, seeds = some_graphs(), typed_seeds()
+    key, call_id = keys_of_relations(1)
+    fanouts = [[2]] * len(RELATIONS)
+    out = sample(graphs, seeds, fanouts, key, call_id=call_id)
+    for r, (_, dst) in enumerate(RELATIONS):
+        begin, edge = ops.sample_columns(
+            graphs[r].indptr,
+            2,
+            key=key[r],
+            call_id=call_id[r],
+            cols=seeds[dst],
+        )
+        assert torch.equal(out.indptr[0][r], begin)
+        assert torch.equal(out.edge[0][r], edge)
 
 
 def test_relations_and_hops_draw_independently():

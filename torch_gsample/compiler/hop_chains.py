@@ -1,5 +1,6 @@
 """Loops of hops in a program, and the rule of their frontiers."""
 
+import operator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +17,7 @@ from torch_gsample.compiler.ir import (
     part_of,
     same_size,
 )
+from torch_gsample.ops.sample_layers import FRONTIERS
 
 #: Of hops that `sample_layers` takes.
 _OPTIONS = 'cols', 'cum_weight', 'replace'
@@ -33,6 +35,7 @@ class Frontier:
     drops: bool
     sorted: bool
     num_rows: Any  # of the matrix, as far as it is known
+    keeps_order: bool = False  # its nodes are those of edges, not each once
 
 
 @dataclass
@@ -57,6 +60,8 @@ class HopChain:
 
     def _rules(self, next: Frontier) -> set[str]:
         columns = self.hops[-1].kwargs['cols']
+        if next.keeps_order:
+            return self._rules_in_order(next, columns)
         if next.base is None:
             return set() if next.drops else {'row'}
         if not next.drops:
@@ -64,6 +69,15 @@ class HopChain:
         rules = {'new'} if next.base is columns else set()
         seen = self.frontiers[-1].whole if self.frontiers else columns
         return rules | ({'unseen'} if next.base is seen else set())
+
+    def _rules_in_order(self, next: Frontier, columns: Any) -> set[str]:
+        """Rules that number no nodes, which a CPU alone has."""
+        if example(self.hops[0].args[0]).device.type != 'cpu':  # type: ignore
+            return set()
+        if next.base is None:
+            return {'edges'}
+        walks = all(hop.args[1] == 1 for hop in self.hops)
+        return {'walk'} if walks and next.base is columns else set()
 
     def indices(self, next: Frontier) -> Node:
         """What rows are gathered of."""
@@ -78,15 +92,55 @@ class HopChain:
         """Whether frontiers ascend."""
         return self.frontiers[0].sorted
 
+    @property
+    def drops(self) -> bool:
+        """Whether frontiers are without the columns before."""
+        return self.frontiers[0].drops
+
+    @property
+    def name(self) -> str:
+        """What notes call it."""
+        return f"{len(self.hops)} hops, frontier '{self.rule}'"
+
+    @property
+    def slots(self) -> list[list[tuple[Node | None, Node]]]:
+        """The hop of each output, and what its rows are gathered of."""
+        return [[(hop, self.frontiers[0].indices)] for hop in self.hops]
+
+    @property
+    def next_columns(self) -> list[list[Node | None]]:
+        """What each output of columns replaces."""
+        return [[frontier.node] for frontier in self.frontiers]
+
+    def arguments(self, graph: Graph) -> tuple[Any, dict[str, Any]]:
+        """What `sample_layers` takes in the place of the hops."""
+        first = self.hops[0]
+        kwargs = dict(first.kwargs)
+        seeds, weight = kwargs.pop('cols'), kwargs.pop('cum_weight', None)
+        indptr, indices = first.args[0], self.frontiers[0].indices
+        if self.rule != 'nodes':
+            kwargs['frontier'] = FRONTIERS.index(self.rule)
+        if self.sorted:
+            kwargs['sorted'] = True
+        if len(self.frontiers) == len(self.hops):
+            kwargs['return_frontier'] = True
+        return (
+            [indptr, indices, *([] if weight is None else [weight])],
+            [0, 0],
+            [num_nodes(graph, indptr)],
+            [seeds],
+            [hop.args[1] for hop in self.hops],
+            [hop.args[2] for hop in self.hops],
+            [hop.args[3] if len(hop.args) > 3 else 0 for hop in self.hops],
+        ), kwargs
+
 
 def find_chains(graph: Graph) -> list[HopChain]:
     """Returns the chains of two hops and more, in order."""
     chains: list[HopChain] = []
     last: dict[Node, HopChain] = {}  # by their last hops
     for node in graph.nodes:
-        if not is_operator(node, 'sample_columns'):
-            continue
-        if 'cols' not in node.kwargs or not has_only(node, *_OPTIONS):
+        if not is_hop(node):
             continue
         frontier = _frontier(node.kwargs['cols'])
         chain = last.pop(frontier.sample, None) if frontier else None
@@ -106,6 +160,27 @@ def find_chains(graph: Graph) -> list[HopChain]:
     return chains
 
 
+def is_hop(node: Node) -> bool:
+    """Whether a node samples columns as a hop does."""
+    return (
+        is_operator(node, 'sample_columns')
+        and 'cols' in node.kwargs
+        and has_only(node, *_OPTIONS)
+    )
+
+
+def num_nodes(graph: Graph, indptr: Any) -> Any:
+    """The number of columns of pointers, computed if it is not known."""
+    size = example(indptr).shape[0]
+    if isinstance(size, int):
+        return size - 1
+    length = graph.call_function(aten.sym_size.int, (indptr, 0))
+    length.meta['example_value'] = size
+    count = graph.call_function(operator.sub, (length, 1))
+    count.meta['example_value'] = size - 1
+    return count
+
+
 def _alike(first: Node, second: Node) -> bool:
     """Whether two hops sample one graph in one way."""
     given = [
@@ -123,8 +198,9 @@ def _find_last_frontier(graph: Graph, chain: HopChain) -> None:
         frontier = _frontier(node) if node in live else None
         if frontier is None or frontier.sample is not chain.hops[-1]:
             continue
-        # The operator checks that rows can be columns.
-        if frontier.num_rows == size and chain.takes(frontier):
+        # The operator checks that what it numbers can be columns.
+        known = frontier.keeps_order or frontier.num_rows == size
+        if known and chain.takes(frontier):
             return
 
 
@@ -133,8 +209,8 @@ def _frontier(node: Any) -> Frontier | None:
     start, value = node, example(node) if isinstance(node, Node) else None
     if not isinstance(value, torch.Tensor) or value.dtype != torch.int64:
         return None
-    ascends = _is_unique(node)
-    node = node.args[0] if ascends else node
+    is_sorted = is_unique(node)
+    node = node.args[0] if is_sorted else node
     drops, base = None, None
     if node.target is aten.slice.Tensor:
         if len(node.args) != 1 or set(node.kwargs) != {'start'}:
@@ -143,15 +219,15 @@ def _frontier(node: Any) -> Frontier | None:
     whole, unique = node, part_of(node, 'unique_nodes', 0)
     if unique is not None:
         node = unique.args[0]
-        if _ascends(unique):
+        if ascends(unique):
             if drops is not None:
                 return None
-            ascends = True
-    elif drops is not None or not ascends:
-        return None
+            is_sorted = True
+    elif drops is not None or not is_sorted:
+        return None if drops is not None else _in_order(node)
     if node.target is aten.cat.default and len(node.args[0]) == 2:
         base, node = node.args[0]
-    found = _sampled(node, ascends)
+    found = _sampled(node, is_sorted)
     if found is None or (drops is not None and not _is_length(drops, base)):
         return None
     sample, indices, num_rows = found
@@ -164,9 +240,45 @@ def _frontier(node: Any) -> Frontier | None:
         base,
         whole,
         drops is not None,
-        ascends,
+        is_sorted,
         num_rows,
     )
+
+
+def _in_order(node: Node) -> Frontier | None:
+    """Reads the rows of edges, or ``columns.index_put([column], rows)``."""
+    base: Any = None
+    rows: Any = node
+    hop = None
+    if node.target is aten.index_put.default and len(node.args) == 3:
+        base, column, rows = node.args
+        base = base.args[0] if base.target is aten.clone.default else base
+        hop = _column_of_edge(column)
+        if hop is None:
+            return None
+    found = _gathered_rows(rows.args[0] if widens(rows) else rows)
+    if found is None or hop not in (None, found[0]):
+        return None
+    return Frontier(
+        node, *found, base, node, False, False, None, keeps_order=True
+    )
+
+
+def _column_of_edge(index: Any) -> Node | None:
+    """The hop of which an index is the column of each edge."""
+    [node, *other] = index
+    if (
+        other
+        or node is None
+        or node.target is not aten.repeat_interleave.self_Tensor
+    ):
+        return None
+    numbers, counts = node.args[:2]
+    if numbers.target is not aten.arange.default or len(numbers.args) != 1:
+        return None
+    if counts.target is not aten.diff.default or len(counts.args) != 1:
+        return None
+    return part_of(counts.args[0], 'sample_columns', 0)
 
 
 def _sampled(node: Node, any_order: bool) -> tuple[Node, Node, Any] | None:
@@ -177,26 +289,34 @@ def _sampled(node: Node, any_order: bool) -> tuple[Node, Node, Any] | None:
     num_rows = None
     while True:
         unique = part_of(node, 'unique_nodes', 0)
-        if unique is not None and (any_order or not _ascends(unique)):
+        if unique is not None and (any_order or not ascends(unique)):
             node, num_rows = unique.args[:2]  # type: ignore[assignment]
-        elif (any_order and _is_unique(node)) or _widens(node):
+        elif (any_order and is_unique(node)) or widens(node):
             node = node.args[0]  # type: ignore[assignment]
         else:
             break
+    found = _gathered_rows(node)
+    return None if found is None else (*found, num_rows)
+
+
+def _gathered_rows(node: Node) -> tuple[Node, Node] | None:
+    """The hop whose rows a value is, and what they are gathered of."""
     gather = gathered(node)
-    if gather is None:
+    sample = part_of(gather[1], 'sample_columns', 1) if gather else None
+    if gather is None or sample is None:
         return None
-    sample = part_of(gather[1], 'sample_columns', 1)
-    if sample is None or not _can_be_indices(gather[0], sample.args[0]):
+    if not can_be_indices(gather[0], sample.args[0]):
         return None
-    return sample, gather[0], num_rows
+    return sample, gather[0]
 
 
-def _widens(node: Node) -> bool:
+def widens(node: Node) -> bool:
+    """Whether a value is another one in int64."""
     return node.target is aten.to.dtype and node.args[1] == torch.int64
 
 
-def _can_be_indices(node: Node, indptr: Any) -> bool:
+def can_be_indices(node: Node, indptr: Any) -> bool:
+    """Whether an operator takes a tensor as the rows of pointers."""
     value, pointers = example(node), example(indptr)
     return (
         value.dim() == 1
@@ -206,7 +326,7 @@ def _can_be_indices(node: Node, indptr: Any) -> bool:
     )
 
 
-def _is_unique(node: Node) -> bool:
+def is_unique(node: Node) -> bool:
     """Whether a value is ``x.unique()``, which ascends."""
     return (
         node.op == 'call_method'
@@ -216,7 +336,8 @@ def _is_unique(node: Node) -> bool:
     )
 
 
-def _ascends(unique: Node) -> bool:
+def ascends(unique: Node) -> bool:
+    """Whether an operator gives nodes in ascending order."""
     return len(unique.args) > 2 and bool(unique.args[2])
 
 

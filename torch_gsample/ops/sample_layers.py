@@ -13,7 +13,7 @@ from torch_gsample.ops.sampling import PreparedGraph, Sampling
 _OP = 'sample_layers'
 
 #: Rules of frontiers, by the numbers that the operator takes.
-FRONTIERS = ('row', 'nodes', 'new', 'unseen')
+FRONTIERS = ('row', 'nodes', 'new', 'unseen', 'edges', 'walk')
 
 _DEFAULT = Sampling()
 
@@ -49,17 +49,23 @@ def sample_layers(
 
     A hop is what :func:`sample_columns` returns for its columns, which are
     ``seeds`` at first; each relation samples from the columns of its
-    destination type. The next columns of a type are, each node once (in each
-    tree, if ``disjoint``) and in the order of its first occurrence,
+    destination type. The next columns of a type are, in the first four rules
+    each node once (in each tree, if ``disjoint``) and in the order of its
+    first occurrence,
 
     ============ =========================================================
     ``'row'``    the sampled rows, relation after relation;
     ``'nodes'``  the columns, then the rows that are none of them;
     ``'new'``    the same without the first ``num_columns`` nodes;
-    ``'unseen'`` the same, but all nodes of hops before count as columns.
+    ``'unseen'`` the same, but all nodes of hops before count as columns;
+    ``'edges'``  the row of each edge, in the order of the edges;
+    ``'walk'``   the row of the edge of each column, or the column itself
+                 where it has none, for fan-outs of 1.
     ============ =========================================================
 
     So a node is sampled at each hop that visits it, but for ``'unseen'``.
+    Equal columns draw the same edges: walkers that meet go on together. See
+    :func:`random_walk` for those that are independent.
     Unlike :func:`sample_neighbors`, rows are nodes: no local ids are made.
     With ``'nodes'``, hops are the blocks of DGL.
 
@@ -74,13 +80,18 @@ def sample_layers(
             homogeneous.
         fanouts (List[int] or List[List[int]]): Edges a column at each hop, -1
             for all; a list for each relation unless the graph is homogeneous.
-        key (List[torch.Tensor]): The key of each hop, int64 ``[1, 3]``.
-        call_id (List[int], optional): The id of each hop's draw in a program;
-            0, 1 and so on if not given.
-        frontier (str, optional): The rule above; ``'new'`` and ``'unseen'``
-            need one node type and one relation, without trees.
+        key (List[torch.Tensor]): The key of each hop, int64 ``[1, 3]``. Or a
+            key of each relation of each hop, hop by hop: then a relation
+            draws what :func:`sample_columns` draws with that key; without
+            trees.
+        call_id (List[int], optional): The id of the draw of each key in a
+            program; 0, 1 and so on if not given.
+        frontier (str, optional): The rule above; all but ``'row'`` and
+            ``'nodes'`` need one node type and one relation, without trees;
+            ``'edges'`` and ``'walk'`` a graph on the CPU.
         sorted (bool, optional): Whether the columns of further hops ascend;
-            needs the same.
+            in the first four rules, without trees, and on a GPU with one node
+            type and one relation.
         sampling (Sampling, optional): The options; trees are numbered through
             all node types.
         seed_time (torch.Tensor or List[torch.Tensor], optional): int64, as
@@ -115,7 +126,6 @@ def sample_layers(
             f"{_OP}: 'frontier' must be one of {', '.join(FRONTIERS)} "
             f'(got {frontier!r})'
         )
-    hops = len(counts) // max(len(graph.ends) // 2, 1)
     if not starts and not graph.tensors:  # no tensor tells a device
         return Layers([], [], [], [], [])
     try:
@@ -126,7 +136,7 @@ def sample_layers(
             starts,
             counts,
             key,
-            list(range(hops)) if call_id is None else call_id,
+            list(range(len(key))) if call_id is None else call_id,
             FRONTIERS.index(frontier),
             sorted,
             sampling.replace,
@@ -167,12 +177,17 @@ def _check_arguments(
     """Finds what an operator refused, which knows RuntimeError only."""
     _arguments.check(_OP, graph, seeds, sampling, seed_time)
     hops = len(fanouts) // max(len(graph.columns), 1)
-    for name, items in (('key', key), ('call_id', call_id)):
-        if items is not None and len(items) != hops:
-            raise ValueError(
-                f"{_OP}: '{name}' must have {hops} items, one for each hop "
-                f'(got {len(items)})'
-            )
+    if len(key) not in (hops, len(fanouts)):
+        raise ValueError(
+            f"{_OP}: 'key' must have {hops} items, one for each hop, or "
+            f'{len(fanouts)}, one for each relation of each hop '
+            f'(got {len(key)})'
+        )
+    if call_id is not None and len(call_id) != len(key):
+        raise ValueError(
+            f"{_OP}: 'call_id' must have {len(key)} items, one for each key "
+            f'(got {len(call_id)})'
+        )
     for item in key:
         _check.random_key(_OP, item)
 
@@ -197,8 +212,9 @@ def _(
     seed_time=None,
 ):
     indptrs, rows, edges, nodes, batches = [], [], [], [], []
-    columns, fields = seeds, len(graph) // max(len(ends) // 2, 1)
-    for hop in range(len(key)):
+    columns, relations = seeds, max(len(ends) // 2, 1)
+    fields, hops = len(graph) // relations, len(fanouts) // relations
+    for hop in range(hops):
         for r, t in enumerate(ends[1::2]):
             indptr, indices = graph[fields * r : fields * r + 2]
             size, n = dynamic_size(), columns[t].shape[0]
@@ -206,8 +222,12 @@ def _(
             indptrs.append(like.new_empty(n + 1, dtype=indptr.dtype))
             rows.append(like.new_empty(size, dtype=indices.dtype))
             edges.append(like.new_empty(size))
-        if return_frontier or hop + 1 < len(key):
-            columns = [like.new_empty(dynamic_size()) for like in seeds]
+        if return_frontier or hop + 1 < hops:
+            walks = frontier == FRONTIERS.index('walk')
+            columns = [
+                like.new_empty(like.shape[0] if walks else dynamic_size())
+                for like in seeds
+            ]
             nodes += columns
             if disjoint:
                 batches += [torch.empty_like(like) for like in columns]

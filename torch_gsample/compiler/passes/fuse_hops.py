@@ -27,14 +27,27 @@ Rows are read where their edges are selected, and numbered while others are, so
 that the misses of all of them overlap; a frontier that nobody asks for is not
 made. What a frontier is comes from the program: ``row`` (``S.row()``),
 ``nodes`` (``S.nodes()``), ``new`` (``S.nodes()[n:]``) or ``unseen`` (the same
-of all hops before), sorted or not.
+of all hops before), sorted or not; ``edges`` (``S.edges()[0]``, rows as often
+as they are sampled) or ``walk`` (a row for each column that has an edge, the
+column for the others: ``s = s.clone(); s[column] = row``).
+
+Hops of several relations, as a loop over a dictionary of matrices makes them,
+are one operator, too: its frontiers are those of the types, which are read
+from what flows where, and each relation draws with the key that it had.
+Frontiers are ``row`` (``torch.cat(rows).unique()``) or ``nodes``
+(``torch.cat([frontier, *rows]).unique()``) then.
 
 Not when: there is one hop only, hops differ in their graph, weights or rule,
 the program does anything else to a frontier, something with a side effect uses
 a hop before the last one is drawn, or a tensor of a hop is changed in place.
+Of several relations: a frontier lacks rows of its type, relations are sampled
+in several ways (with replacement or not, of one dtype or another), or half of
+them are left out. On a GPU ``edges``, ``walk`` and sorted frontiers of several
+relations stay as they are.
 """
 
 import operator
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -51,7 +64,10 @@ from torch_gsample.compiler.ir import (
     parts,
     same_size,
 )
-from torch_gsample.ops.sample_layers import FRONTIERS
+from torch_gsample.compiler.typed_chain import TypedChain
+from torch_gsample.compiler.typed_chains import find_typed_chains
+
+Chain = HopChain | TypedChain
 
 _LAYERS = torch.ops.gsample.sample_layers.default
 
@@ -60,10 +76,10 @@ def fuse_hops(graph: Graph) -> list[str]:
     """Replaces each chain of hops."""
     changed = may_change(graph)
     notes = []
-    for chain in find_chains(graph):
+    for chain in _chains(graph):
         moved = _after_first(graph, chain)
         touched = {n for node in moved for n in (node, *node.all_input_nodes)}
-        hops = f"{len(chain.hops)} hops, frontier '{chain.rule}'"
+        hops = chain.name
         if not changed.isdisjoint(touched):
             notes.append(f'{hops}: left, as a tensor is changed in place')
         elif not all(map(is_pure, moved)):
@@ -74,18 +90,30 @@ def fuse_hops(graph: Graph) -> list[str]:
     return notes
 
 
-def _after_first(graph: Graph, chain: HopChain) -> list[Node]:
-    """What uses hops before the last one is drawn."""
-    found = dict.fromkeys(chain.hops[:-1])
+def _chains(graph: Graph) -> Iterator[Chain]:
+    """The chains of several relations, then those of one that are left."""
+    typed = find_typed_chains(graph)
+    taken = {hop for chain in typed for hop in chain.hops}
+    yield from typed
+    for chain in find_chains(graph):
+        if taken.isdisjoint(chain.hops):
+            yield chain
+
+
+def _after_first(graph: Graph, chain: Chain) -> list[Node]:
+    """What uses hops or their columns before the last one is drawn."""
+    columns = [n for of in chain.next_columns for n in of if n is not None]
+    after, found = {*chain.hops[:-1], *columns}, []
     for node in graph.nodes:
         if node is chain.hops[-1]:
             break
-        if any(n in found for n in node.all_input_nodes):
-            found.setdefault(node)
+        if node in after or not after.isdisjoint(node.all_input_nodes):
+            after.add(node)
+            found.append(node)
     return [node for node in found if node not in chain.hops]
 
 
-def _fuse(graph: Graph, chain: HopChain, moved: list[Node]) -> None:
+def _fuse(graph: Graph, chain: Chain, moved: list[Node]) -> None:
     last = chain.hops[-1]
     with graph.inserting_before(last):
         outputs = _Outputs(graph, chain)
@@ -103,79 +131,62 @@ def _fuse(graph: Graph, chain: HopChain, moved: list[Node]) -> None:
 class _Outputs:
     """The operator in the place of a chain, and its outputs by number."""
 
-    def __init__(self, graph: Graph, chain: HopChain):
+    def __init__(self, graph: Graph, chain: Chain):
         self.chain, self.graph = chain, graph
-        hops, frontiers = chain.hops, chain.frontiers
-        self.node = graph.call_function(_LAYERS, *self._arguments())
-        self.indices = frontiers[0].indices
-        both = [example(hop) for hop in hops]
+        self.node = graph.call_function(_LAYERS, *chain.arguments(graph))
+        # Where there is no hop or frontier, no pass looks at the output.
+        both = [
+            example(hop or chain.hops[0])
+            for samples in chain.slots
+            for hop, _ in samples
+        ]
+        columns: Any = chain.hops[0].kwargs['cols']
         begin, edge = ([values[i] for values in both] for i in (0, 1))
         self.node.meta['example_value'] = (
             begin,
             list(edge),  # of another dtype, which no pass looks at
             edge,
-            [example(frontier.node) for frontier in frontiers],
+            [example(n or columns) for of in chain.next_columns for n in of],
             [],  # there are no trees
         )
         self.lists: dict[int, Node] = {}
         self.lengths_known: list[Node] = []
 
-    def _arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        chain, first = self.chain, self.chain.hops[0]
-        kwargs = dict(first.kwargs)
-        seeds, weight = kwargs.pop('cols'), kwargs.pop('cum_weight', None)
-        indptr, indices = first.args[0], chain.frontiers[0].indices
-        if chain.rule != 'nodes':
-            kwargs['frontier'] = FRONTIERS.index(chain.rule)
-        if chain.sorted:
-            kwargs['sorted'] = True
-        if len(chain.frontiers) == len(chain.hops):
-            kwargs['return_frontier'] = True
-        return (
-            [indptr, indices, *([] if weight is None else [weight])],
-            [0, 0],
-            [self._num_nodes(indptr)],
-            [seeds],
-            [hop.args[1] for hop in chain.hops],
-            [hop.args[2] for hop in chain.hops],
-            [hop.args[3] if len(hop.args) > 3 else 0 for hop in chain.hops],
-        ), kwargs
-
-    def _num_nodes(self, indptr: Any) -> Any:
-        size = example(indptr).shape[0]
-        if isinstance(size, int):
-            return size - 1
-        length = self.graph.call_function(aten.sym_size.int, (indptr, 0))
-        length.meta['example_value'] = size
-        count = self.graph.call_function(operator.sub, (length, 1))
-        count.meta['example_value'] = size - 1
-        return count
-
     def replace(self) -> list[Node]:
         """Puts the outputs in the place of what they replace."""
-        replaced = []
-        for hop, sample in enumerate(self.chain.hops):
-            by_number = parts(sample)
-            begin, edge = by_number.get(0), by_number.get(1)
-            rows = [
-                user
-                for user in (() if edge is None else edge.users)
-                if gathered(user) == (self.indices, edge)
-            ]
-            frontier = None
-            if hop < len(self.chain.frontiers):
-                frontier = self.chain.frontiers[hop].node
-            found: list[list[Any]] = [[begin], rows, [edge], [frontier]]
-            for number, olds in enumerate(found):
-                for old in olds:
-                    if old is not None:
-                        self._replace(old, number, hop)
-                        replaced.append(old)
+        replaced, slot, column = list[Node](), 0, 0
+        following = iter(self.chain.next_columns)
+        for samples in self.chain.slots:
+            for hop, indices in samples:
+                replaced += self._replace_hop(hop, indices, slot)
+                slot += 1
+            for node in next(following, ()):
+                if node is not None:
+                    self._replace(node, 3, column)
+                    replaced.append(node)
+                column += 1
         return replaced
 
-    def _replace(self, old: Node, number: int, hop: int) -> None:
-        new = self._part(self._list(number), hop, example(old))
-        if number == 3 and self.chain.frontiers[hop].drops:
+    def _replace_hop(
+        self, hop: Node | None, indices: Node, slot: int
+    ) -> Iterator[Node]:
+        by_number = {} if hop is None else parts(hop)
+        begin, edge = by_number.get(0), by_number.get(1)
+        rows = [
+            user
+            for user in (() if edge is None else edge.users)
+            if gathered(user) == (indices, edge)
+        ]
+        found: list[list[Any]] = [[begin], rows, [edge]]
+        for number, olds in enumerate(found):
+            for old in olds:
+                if old is not None:
+                    self._replace(old, number, slot)
+                    yield old
+
+    def _replace(self, old: Node, number: int, slot: int) -> None:
+        new = self._part(self._list(number), slot, example(old))
+        if number == 3 and self.chain.drops:
             self.lengths_known.append(new)
         old.replace_all_uses_with(new)
 

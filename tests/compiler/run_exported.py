@@ -36,7 +36,9 @@ def run(program, A, size: int, scope: bool):
 
 def runs(program, A, sizes=SIZES) -> list:
     return [
-        run(program, A, size, scope) for size in sizes for scope in (False, True)
+        run(program, A, size, scope)
+        for size in sizes
+        for scope in (False, True)
     ]
 
 

@@ -18,7 +18,7 @@ from tests.algorithms.graphs import features, skewed_graph
 from tests.compiler.programs import GCN_BS, PASS, PROGRAMS, graph
 from tests.compiler.run_exported import ids, plain, run, runs, sizes_of
 from tests.compiler.test_programs import assert_same
-from torch_gsample import SparseSample, algorithms
+from torch_gsample import SparseSample, algorithms, torch_private
 from torch_gsample.rng import make_key, program_scope
 
 A = graph()
@@ -68,9 +68,7 @@ def load(program, *args, path, **kwargs):
 def test_another_process_draws_the_samples_of_eager_programs(name, elsewhere):
     # A graph of its own, which keeps its layouts.
     eager = plain(runs(PROGRAMS[name], graph(), sizes_of(name)))
-    for expected, found in zip(
-        eager, elsewhere['results'][name], strict=True
-    ):
+    for expected, found in zip(eager, elsewhere['results'][name], strict=True):
         assert_same(expected, found)
 
 
@@ -186,7 +184,9 @@ def test_graphs_of_other_sizes_run_if_that_was_wanted(name, tmp_path):
     loaded = load(program, A, ids(9), path=path, dynamic=True)
     for B in (A, skewed_graph(60, 500), skewed_graph(45, 100)):
         eager = runs(program, skewed_copy(B), (9, 1, 2))
-        for expected, found in zip(eager, runs(loaded, B, (9, 1, 2)), strict=True):
+        for expected, found in zip(
+            eager, runs(loaded, B, (9, 1, 2)), strict=True
+        ):
             assert_same(expected, found)
 
 
@@ -210,6 +210,29 @@ def test_what_a_capture_took_for_granted_of_sizes_is_checked(tmp_path):
         assert_same([loaded(B, ids(5), y)], [expected])
     with pytest.raises(ValueError, match=r'sizes must satisfy .*x.shape\[0\]'):
         loaded(B, ids(5), x)
+
+
+def test_what_a_capture_takes_for_granted_of_sizes_is_known():
+    found = {}
+
+    def look(gm, example_inputs):
+        for node in gm.graph.nodes:
+            if node.op == 'placeholder':
+                name = torch_private.name_of_source(node)
+                found[name] = node.meta['example_value']
+        return gm.forward
+
+    def program(x, y):
+        return x.sum() + y.sum() if len(x) == 2 * len(y) else x
+
+    args = torch.ones(6), torch.ones(3)
+    for x in args:
+        torch_private.maybe_dynamic(x)
+    torch.compile(program, backend=look, fullgraph=True)(*args)
+    examples = found["L['x']"], found["L['y']"]
+    x, y = (torch_private.expression_of(e.shape[0]) for e in examples)
+    rules = {str(rule) for rule in torch_private.rules_of_sizes(examples)}
+    assert rules >= {f'Eq({x}, 2*{y})', f'{x} >= 4', f'{y} >= 2'}
 
 
 def test_exporting_leaves_generators_alone(tmp_path):
@@ -237,5 +260,6 @@ def test_results_have_the_structure_of_the_program(tmp_path):
     assert subgraphs.batch is args[1]
     assert_equal(list(subgraphs), list(expected[0]))
     assert list(parts) == [('a', 1), 'n']
-    assert parts['n'] == expected[1]['n'] and names == expected[2]
+    assert parts['n'] == expected[1]['n']
+    assert names == expected[2]
     assert subgraphs[0].shape == expected[0][0].shape

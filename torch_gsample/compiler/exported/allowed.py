@@ -111,5 +111,6 @@ def check_keywords(target: Any, names: Any) -> None:
 
 def _refused(name: Any) -> ValueError:
     return ValueError(
-        f'a file may call operators of torch and of this package (got {name!r})'
+        'a file may call operators of torch and of this package '
+        f'(got {name!r})'
     )

@@ -12,6 +12,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torch_gsample.compiler.exported.sizes import (
+    Rule,
+    check_rule,
+    check_sizes,
+)
 from torch_gsample.compiler.exported.structure import (
     Found,
     Spec,
@@ -23,15 +28,12 @@ from torch_gsample.compiler.exported.structure import (
     take_apart,
     with_lengths,
 )
-from torch_gsample.compiler.exported.sizes import (
-    Rule,
-    check_rule,
-    check_sizes,
-)
 from torch_gsample.ops._check import INDEX_DTYPES
 
-_Kind = inspect._ParameterKind
-_SPREAD = {_Kind.VAR_POSITIONAL: 'tuple', _Kind.VAR_KEYWORD: 'dict'}
+_ARGS, _KWARGS = (
+    inspect.Parameter.VAR_POSITIONAL,
+    inspect.Parameter.VAR_KEYWORD,
+)
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,7 @@ class Arguments:
 
     def __init__(
         self,
-        parameters: Sequence[tuple[str, _Kind, Spec]],
+        parameters: Sequence[tuple[str, Any, Spec]],
         inputs: Sequence[Input],
         rules: Sequence[Rule] = (),
     ):
@@ -141,7 +143,7 @@ class Arguments:
                     name,
                     kind,
                     # Whatever may come first, each may be missing here.
-                    default=empty if kind in _SPREAD else None,
+                    default=empty if kind in (_ARGS, _KWARGS) else None,
                 )
                 for name, kind, _ in self._parameters
             ]
@@ -163,7 +165,7 @@ class Arguments:
             for name, kind, spec in self._parameters:
                 if name in given:
                     match(spec, given[name], found, name)
-                elif has_tensors(spec) or kind in _SPREAD:
+                elif has_tensors(spec) or kind in (_ARGS, _KWARGS):
                     raise TypeError(f"{program}: '{name}' is missing")
             found.check_lengths()
         except ValueError as error:
@@ -203,7 +205,7 @@ class Arguments:
         parameters, inputs, rules = value
         out = cls(
             [
-                (name, _Kind(kind), read_spec(spec, len(inputs)))
+                (name, type(_ARGS)(kind), read_spec(spec, len(inputs)))
                 for name, kind, spec in parameters
             ],
             [Input.from_json(item) for item in inputs],
@@ -284,12 +286,12 @@ def read_example(
         item.check('export', key, x)
     spread: dict[str, Any] = dict(specs)
     for key, kind in kinds.items():
-        if kind == _Kind.VAR_POSITIONAL:
+        if kind == _ARGS:
             spread[key] = specs[key][-1]
-        elif kind == _Kind.VAR_KEYWORD:
+        elif kind == _KWARGS:
             keys = [value for _, value in specs[key][1]]
             spread[key] = dict(zip(keys, specs[key][-1], strict=True))
-    shaped = inspect.BoundArguments(signature, spread)  # type: ignore[arg-type]
+    shaped = inspect.BoundArguments(signature, spread)
     names = tuple([('constant', key) for key in shaped.kwargs])
     items = tuple(shaped.kwargs.values())
     call = 'tuple', (('tuple', shaped.args), ('dict', names, items))

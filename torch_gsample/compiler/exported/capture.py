@@ -16,18 +16,18 @@ from torch import Tensor
 from torch.fx import GraphModule, Node
 
 from torch_gsample.compiler.compiled import Compiled
-from torch_gsample.compiler.exported.structure import (
-    INTEGER,
-    Spec,
-    assemble,
-    take_apart,
-)
 from torch_gsample.compiler.exported.arguments import (
     Arguments,
     Given,
     Input,
 )
 from torch_gsample.compiler.exported.sizes import places_of, read_rules
+from torch_gsample.compiler.exported.structure import (
+    INTEGER,
+    Spec,
+    assemble,
+    take_apart,
+)
 from torch_gsample.compiler.ir import example, placeholders
 from torch_gsample.compiler.options import Options
 from torch_gsample.ops.matrix import _key_state
@@ -37,7 +37,6 @@ from torch_gsample.torch_private import (
     name_of_source,
     unknown_length,
 )
-
 
 #: What Dynamo calls the tensors of the arguments.
 _ARGUMENT = re.compile(r"L\['tensors'\]\[(\d+)\]")
@@ -107,9 +106,7 @@ def capture(
         elif i in given.varying:
             maybe_dynamic(tensor)
     found, spec = Compiled(flat).capture_as_marked(backend, tensors, {})
-    out = Capture(
-        backend.module, spec, given.arguments, values=backend.values
-    )
+    out = Capture(backend.module, spec, given.arguments, values=backend.values)
     _find_inputs(out, backend.names, given)
     _find_results(out, backend, tensors, found)
     return out
@@ -239,7 +236,7 @@ def _find_results(
 
 def _spelled(name: str) -> str:
     """Shortens what Dynamo calls a tensor: ``module.weight``."""
-    name = re.sub(r"\._(?:parameters|buffers|modules)\['(\w+)'\]", r'.\1', name)
+    name = re.sub(r"\._(parameters|buffers|modules)\['(\w+)'\]", r'.\2', name)
     name = re.sub(r"^[GL]\['(\w+)'\]", r'\1', name)
     return re.sub(r'^__import_\w+?\.', '', name)
 

@@ -23,12 +23,9 @@ VERSION = 1
 _LENGTH = 8
 _DIGEST = hashlib.sha256().digest_size
 _DTYPES = {
-    str(dtype).removeprefix('torch.'): dtype
-    for dtype in (
-        *(torch.float64, torch.float32, torch.float16, torch.bfloat16),
-        *(torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8),
-        torch.bool,
-    )
+    name: getattr(torch, name)
+    for name in 'float64 float32 float16 bfloat16 int64 int32 int16 int8 '
+    'uint8 bool'.split()
 }
 
 

@@ -91,10 +91,11 @@ def graph_from_json(value: Any) -> GraphModule:
             may hold.
     """
     for name, schema in value['operators'].items():
-        if str(schema_of(function_of(name))) != schema:
+        here = str(schema_of(function_of(name)))
+        if here != schema:
             raise ValueError(
-                f'{name} takes other arguments here: {schema_of(function_of(name))}'
-                f', in the file {schema}'
+                f'{name} takes other arguments here: {here}, in the file '
+                f'{schema}'
             )
     kernels = [EdgeKernel(unit_from_json(unit)) for unit in value['kernels']]
     graph, done = Graph(), list[Node]()

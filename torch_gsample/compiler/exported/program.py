@@ -31,11 +31,6 @@ from torch_gsample.rng import make_key, program_scope
 
 #: Calls in which layouts are chosen, at most.
 _CALLS = 8
-#: What reading a file that somebody made raises.
-_MALFORMED = (
-    *(ValueError, TypeError, KeyError, IndexError, AttributeError),
-    *(RuntimeError, SyntaxError, MemoryError, OverflowError),
-)
 
 
 def export(
@@ -183,8 +178,10 @@ class ExportedProgram:
         self._data, self._file = data, name
         try:
             self._read(data, dict(tensors or {}))
-        except _MALFORMED as error:
-            text = f'it says {error}' if type(error) is KeyError else error
+        except Exception as error:  # somebody else may have made the file
+            text = str(error)
+            if not isinstance(error, ValueError):
+                text = f'it is malformed ({type(error).__name__}: {text})'
             raise ValueError(f'load_program: {name}: {text}') from error
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -253,7 +250,7 @@ class ExportedProgram:
             header, count, len(last.args[0]), self._tensors
         )
         self._result = read_spec(header['result'], len(self._results))
-        self._function = lower(module)
+        self._function: Any = lower(module)
 
 
 # Helpers #####################################################################

@@ -32,13 +32,9 @@ from torch_gsample.sparse_sample import SparseSample
 #: A spec, as the table of this module lists them.
 Spec = tuple[Any, ...]
 
-_MATRIX = (
-    *('csc', 'csr', 'num_rows', 'num_cols'),
-    *('value', 'edge_id', 'row_ids', 'col_ids'),
-)
+_MATRIX = 'csc csr num_rows num_cols value edge_id row_ids col_ids'.split()
 _COLUMNS = (
-    *('indptr', 'indices', 'num_rows'),
-    *('edge_id', 'cum_weight', 'edge_time', 'checked'),
+    'indptr indices num_rows edge_id cum_weight edge_time checked'.split()
 )
 _PACKAGE = 'torch_gsample.'
 #: No matrix or sample has this dtype.
@@ -103,9 +99,8 @@ def take_apart(
         tensors.append(torch.empty((value, 0), dtype=INTEGER))
         return 'size', len(tensors) - 1
     if isinstance(value, dict):
-        items = list(value.values())
         keys = tuple([_spelled(key) for key in value])
-        return 'dict', keys, _each(items, tensors, of_result)
+        return 'dict', keys, _each(list(value.values()), tensors, of_result)
     if isinstance(value, list):
         return 'list', _each(value, tensors, of_result)
     if isinstance(value, tuple):
@@ -191,7 +186,8 @@ def match(spec: Spec, value: Any, found: Found, name: str) -> None:
         for key, item in zip(keys, spec[2], strict=True):
             match(item, value[key], found, f'{name}[{key!r}]')
     else:
-        want: type = {'list': list, 'tuple': tuple}.get(kind) or named(spec[1])
+        want: Any = {'list': list, 'tuple': tuple}.get(kind)
+        want = want or named(spec[1])
         if type(value) is not want or len(value) != len(spec[-1]):
             rule = f'must be a {want.__name__} of {len(spec[-1])}'
             _wrong(name, rule, value)

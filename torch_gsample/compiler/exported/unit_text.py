@@ -51,7 +51,9 @@ def unit_to_json(unit: Unit) -> dict[str, Any]:
             ]
             for node in nodes
         ],
-        'outputs': [[index[x.root], x.kind, list(x.axes)] for x in unit.outputs],
+        'outputs': [
+            [index[x.root], x.kind, list(x.axes)] for x in unit.outputs
+        ],
         'by': unit.by,
     }
 

@@ -63,9 +63,9 @@ def main(folder: Path) -> None:
     A = skewed_graph()
     torch.compile = None  # nobody needs it
     for path in sorted(folder.glob('*.gsp')):
-        start = time.perf_counter()
+        start = time.process_time()  # not what other programs take
         program = torch_gsample.load_program(path)
-        seconds[path.stem] = time.perf_counter() - start
+        seconds[path.stem] = time.process_time() - start
         out[path.stem] = plain(runs(program, A, sizes_of(path.stem)))
     sampler = pickle.loads((folder / 'sampler.pkl').read_bytes())
     batch = sampler.sample_from_nodes(NodeSamplerInput(None, ids(5)))

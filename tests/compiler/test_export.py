@@ -86,7 +86,7 @@ def test_loading_captures_nothing(elsewhere):
 
 
 def test_loading_is_quick(elsewhere):
-    # 15 ms on an idle machine; a capture takes seconds.
+    # About 15 ms; a capture takes a second and more.
     assert statistics.median(elsewhere['seconds'].values()) < 0.1
 
 
@@ -125,6 +125,45 @@ def test_gradients_are_those_of_the_program(folder):
     for name, p in own.items():
         assert p.grad.abs().sum() > 0
         torch.testing.assert_close(grads[f'PASS.{name}'], p.grad)
+
+
+def test_gradients_of_arguments_are_those_of_the_program(tmp_path):
+    def program(A, seeds, x):
+        part = A[:, seeds].mul(x[seeds], dim=0).div(x, dim=1)
+        part = part.div(part.sum(dim=0), dim=0)
+        return part * part.individual_sample(3).sum(dim=0).square().sum()
+
+    def gradients(program):
+        value = A.values().clone().requires_grad_()
+        x = torch.linspace(1, 2, 40, dtype=torch.float64, requires_grad=True)
+        out = run(lambda A, s: program(A, s, x), A.with_value(value), 9, True)
+        out.values().square().sum().backward()
+        return value.grad, x.grad
+
+    def seen(*args):
+        loaded.append(load(program, *args, path=tmp_path / 'p'))
+        return program(*args)
+
+    loaded: list = []
+    expected = gradients(seen)
+    for x, y in zip(expected, gradients(loaded[0]), strict=True):
+        assert x.abs().sum() > 0
+        torch.testing.assert_close(x, y)
+
+
+def test_tensors_of_closures_are_in_the_file(tmp_path):
+    def part(x):
+        return lambda y: x * y
+
+    first, second = part(torch.ones(3)), part(torch.arange(3.0))
+    with torch.no_grad():
+        loaded = load(
+            lambda y: first(y) + second(y) + torch.tensor([0.5, 1, 2]),
+            torch.ones(3, requires_grad=True),
+            path=tmp_path / 'p',
+        )
+    assert len(loaded.tensors) == 2
+    assert loaded(torch.ones(3)).tolist() == [1.5, 3, 5]
 
 
 def test_a_program_reads_the_tensors_that_it_is_given(folder):

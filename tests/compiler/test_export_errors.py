@@ -142,6 +142,12 @@ def test_modes_are_those_of_the_export(loaded, tmp_path):
         loaded(*args)
 
 
+def test_a_loaded_program_is_not_compiled_again(loaded):
+    text = 'compiled already\n(.*\n)*Call it uncompiled'
+    with pytest.raises(gsample.compiler.CompileError, match=text):
+        gsample.compile(loaded)(A, SEEDS, X)
+
+
 # Exports #####################################################################
 
 

@@ -42,12 +42,17 @@ _FUNCTIONS = {
         for name in ('sym_max', 'sym_min', 'sym_not', 'sym_sum')
     },
     'torch.set_grad_enabled': SET_GRAD_ENABLED,
+    'torch.tensor': torch.tensor,
 }
 _NAMES = {function: name for name, function in _FUNCTIONS.items()}
 #: Methods of tensors without one operator, or that capture leaves as they are.
 METHODS = frozenset(
     'bool byte clone contiguous cpu double float half int long short type_as '
     'unique unique_consecutive'.split()
+)
+#: Keywords of kernels, functions and methods, which have no schema.
+_KEYWORDS = frozenset(
+    'device dim dtype num_rows return_counts return_inverse sorted'.split()
 )
 
 
@@ -98,12 +103,9 @@ def check_keywords(target: Any, names: Any) -> None:
     Raises:
         ValueError: If an operator has no such arguments.
     """
-    schema = schema_of(target)
-    known = {'num_rows'}  # of a kernel
+    schema, known = schema_of(target), _KEYWORDS
     if schema is not None:
-        known = {argument.name for argument in schema.arguments}
-    elif isinstance(target, str):
-        known = {'dim', 'sorted', 'return_inverse', 'return_counts'}
+        known = frozenset(argument.name for argument in schema.arguments)
     for name in names:
         if name not in known:
             raise ValueError(f'an operator has no argument {name!r}')

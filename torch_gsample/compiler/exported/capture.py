@@ -191,6 +191,8 @@ def _find_inputs(out: Capture, names: Sequence[str], given: Given) -> None:
             out.inputs.append(('key',))
         elif isinstance(value, Tensor):
             name = _spelled(name)
+            while name in out.tensors:  # of another module
+                name += "'"
             out.tensors[name] = value
             out.inputs.append(('tensor', name))
         elif size is not None:

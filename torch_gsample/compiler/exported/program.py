@@ -2,12 +2,14 @@
 
 import copy
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.compiler import is_dynamo_compiling as is_compiling
 
 from torch_gsample.compiler.compiled import Compiled
 from torch_gsample.compiler.cost import Measured, resolve
@@ -101,7 +103,12 @@ def export(
     with torch.random.fork_rng(devices=[]):
         found = capture(name, function, given, chosen)
         _choose_layouts(found)
-    inputs = [Input.of(tensor) for tensor in found.tensors.values()]
+    tensors, inputs = (
+        found.tensors,
+        list(map(Input.of, found.tensors.values())),
+    )
+    if not torch.is_grad_enabled():
+        tensors = {key: tensor.detach() for key, tensor in tensors.items()}
     try:
         graph = graph_to_json(found.module.graph)
     except ValueError as error:
@@ -115,7 +122,7 @@ def export(
         'result': found.spec,
         'graph': graph,
     }
-    file.write(path, file.pack(header, found.tensors))
+    file.write(path, file.pack(header, tensors))
 
 
 def load_program(
@@ -149,7 +156,18 @@ def load_program(
     Example:
         See :func:`export`.
     """
-    return ExportedProgram(Path(path).read_bytes(), str(path), tensors)
+    data = Path(path).read_bytes()
+    with _refusing(path):
+        header, own = file.unpack(data)
+        known = [Input.from_json(item) for item in header['tensor_inputs']]
+        for name, value in (tensors or {}).items():
+            if name not in own:
+                raise ValueError(
+                    f"'tensors' must be of {list(own)} (got {name!r})"
+                )
+            known[list(own).index(name)].check('tensors', name, value)
+            own[name] = value
+    return ExportedProgram(header, own, str(path))
 
 
 class ExportedProgram:
@@ -160,29 +178,21 @@ class ExportedProgram:
     that is spawned has it at once.
 
     Args:
-        data (bytes): The file's.
+        header (Dict[str, Any]): That of the file.
+        tensors (Dict[str, torch.Tensor]): Those that the program has of its
+            own.
         name (str): What errors call the file.
-        tensors (Dict[str, torch.Tensor], optional): Tensors to use in place
-            of the file's.
 
     Raises:
-        ValueError: If the file is damaged, or of another version.
+        ValueError: If the header says what a file may not.
     """
 
     def __init__(
-        self,
-        data: bytes,
-        name: str,
-        tensors: Mapping[str, Tensor] | None = None,
+        self, header: Mapping[str, Any], tensors: dict[str, Tensor], name: str
     ):
-        self._data, self._file = data, name
-        try:
-            self._read(data, dict(tensors or {}))
-        except Exception as error:  # somebody else may have made the file
-            text = str(error)
-            if not isinstance(error, ValueError):
-                text = f'it is malformed ({type(error).__name__}: {text})'
-            raise ValueError(f'load_program: {name}: {text}') from error
+        self._header, self._tensors, self._file = header, tensors, name
+        with _refusing(name):
+            self._read(header)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the program.
@@ -192,6 +202,8 @@ class ExportedProgram:
             ValueError: If an argument is not as those that it was exported
                 with: names it, the rule and the value.
         """
+        if is_compiling():
+            raise RuntimeError('the program was exported')
         name = self.__name__
         _check_modes(name, self._dtype)
         given = self._arguments.read(name, args, kwargs)
@@ -220,26 +232,18 @@ class ExportedProgram:
         self._function.forget()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ExportedProgram, (self._data, self._file, self._tensors)
+        return ExportedProgram, (self._header, self._tensors, self._file)
 
     def __repr__(self) -> str:
         return f'ExportedProgram({self.__name__}, {self._file})'
 
-    def _read(self, data: bytes, given: dict[str, Tensor]) -> None:
-        header, self._tensors = file.unpack(data)
+    def _read(self, header: Mapping[str, Any]) -> None:
         self.__name__ = str(header['program'])
         self._dtype = header['dtype']
         self._arguments = Arguments.from_json(header['arguments'])
         self._inputs_of_tensors = [
             Input.from_json(item) for item in header['tensor_inputs']
         ]
-        for key, value in given.items():
-            if key not in self._tensors:
-                known = list(self._tensors)
-                raise ValueError(f"'tensors' must be of {known} (got {key!r})")
-            position = list(self._tensors).index(key)
-            self._inputs_of_tensors[position].check('tensors', key, value)
-            self._tensors[key] = value
         count = len(self._arguments.names)
         module = graph_from_json(header['graph'])
         self._inputs = _read_inputs(header, count, self._tensors)
@@ -254,6 +258,18 @@ class ExportedProgram:
 
 
 # Helpers #####################################################################
+
+
+@contextmanager
+def _refusing(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Makes what fails an error of a file: anybody may have made it."""
+    try:
+        yield
+    except Exception as error:
+        text = str(error)
+        if not isinstance(error, ValueError):
+            text = f'it is malformed ({type(error).__name__}: {text})'
+        raise ValueError(f'load_program: {path}: {text}') from error
 
 
 def _choose_layouts(found: Capture) -> None:

@@ -19,6 +19,7 @@ from tests.compiler.programs import GCN_BS, PASS, PROGRAMS, graph
 from tests.compiler.run_exported import ids, plain, run, runs, sizes_of
 from tests.compiler.test_programs import assert_same
 from torch_gsample import SparseSample, algorithms, torch_private
+from torch_gsample.compiler.exported import file
 from torch_gsample.rng import make_key, program_scope
 
 A = graph()
@@ -272,6 +273,29 @@ def test_what_a_capture_takes_for_granted_of_sizes_is_known():
     x, y = (torch_private.expression_of(e.shape[0]) for e in examples)
     rules = {str(rule) for rule in torch_private.rules_of_sizes(examples)}
     assert rules >= {f'Eq({x}, 2*{y})', f'{x} >= 4', f'{y} >= 2'}
+
+
+def test_files_of_this_version_stay_readable(tmp_path, request):
+    """``export_golden.json`` is a header but for schemas, which torch has."""
+
+    def program(A, seeds, fanout):
+        part = A[:, seeds].individual_sample(fanout)
+        return [part.values() * 2 + part.values(), part.num_edges]
+
+    ends = torch.tensor([0, 1, 3]), torch.tensor([1, 0, 1])
+    A = SparseSample.from_csc(*ends, torch.tensor([1.0, 2.0, 3.0]))
+    path, seeds = tmp_path / 'p', torch.tensor([0])
+    gsample.export(program, A, seeds, 2, path=path)
+    header, _ = file.unpack(path.read_bytes())
+    header['graph']['operators'] = {}
+    golden = Path(__file__).with_name('export_golden.json')
+    if request.config.getoption('update_golden'):
+        golden.write_text(json.dumps(header, indent=1) + '\n')
+    kept = json.loads(golden.read_text())
+    assert header == kept
+    path.write_bytes(file.pack(kept, {}))
+    loaded = gsample.load_program(path)
+    assert loaded(A, torch.tensor([1, 0]), 2)[0].tolist() == [6, 9, 3]
 
 
 def test_exporting_leaves_generators_alone(tmp_path):

@@ -30,9 +30,15 @@ from torch_gsample.compiler.exported.structure import (
 )
 from torch_gsample.ops._check import INDEX_DTYPES
 
-_ARGS, _KWARGS = (
-    inspect.Parameter.VAR_POSITIONAL,
-    inspect.Parameter.VAR_KEYWORD,
+_ARGS = inspect.Parameter.VAR_POSITIONAL
+_KWARGS = inspect.Parameter.VAR_KEYWORD
+#: Kinds of parameters by their numbers in a file.
+_KINDS = (
+    inspect.Parameter.POSITIONAL_ONLY,
+    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    _ARGS,
+    inspect.Parameter.KEYWORD_ONLY,
+    _KWARGS,
 )
 
 
@@ -190,7 +196,10 @@ class Arguments:
     def to_json(self) -> list[Any]:
         """Returns them as plain values."""
         return [
-            [[n, int(kind), spec] for n, kind, spec in self._parameters],
+            [
+                [name, _KINDS.index(kind), spec]
+                for name, kind, spec in self._parameters
+            ],
             [item.to_json() for item in self.inputs],
             self._rules,
         ]
@@ -205,7 +214,7 @@ class Arguments:
         parameters, inputs, rules = value
         out = cls(
             [
-                (name, type(_ARGS)(kind), read_spec(spec, len(inputs)))
+                (name, _KINDS[kind], read_spec(spec, len(inputs)))
                 for name, kind, spec in parameters
             ],
             [Input.from_json(item) for item in inputs],

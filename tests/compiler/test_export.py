@@ -91,10 +91,9 @@ def test_loading_is_quick(elsewhere):
     assert statistics.median(elsewhere['seconds'].values()) < 0.1
 
 
-@pytest.mark.parametrize('name', ['kgcn', 'labor-1'])
-def test_values_are_those_of_the_compiled_program_bit_by_bit(name, tmp_path):
+def test_values_are_those_of_the_compiled_program_bit_by_bit(tmp_path):
     options = {'layout': 'compact'}
-    fast = gsample.compile(PROGRAMS[name], **options)
+    fast = gsample.compile(PROGRAMS['kgcn'], **options)
     fast(A, ids(9))
     loaded = load(fast, A, ids(9), path=tmp_path / 'p', options=options)
     assert_equal(runs(fast, A), runs(loaded, A))
@@ -218,7 +217,7 @@ def test_threads_run_one_program(folder):
         assert_equal(got[size], expected[2 * size - 1])
 
 
-@pytest.mark.parametrize('name', ['ladies', 'fastgcn', 'hgt', 'saint_walk'])
+@pytest.mark.parametrize('name', ['fastgcn', 'saint_walk'])
 def test_graphs_of_other_sizes_run_if_that_was_wanted(name, tmp_path):
     path, program = tmp_path / 'p', PROGRAMS[name]
     loaded = load(program, A, ids(9), path=path, dynamic=True)

@@ -84,8 +84,8 @@ LAYERS = {
     'nn': {'loader', 'nn', 'ops', 'rng', 'sparse_sample'},
     'codegen': {'codegen', 'ops', 'owned_folder'},
     'compiler': {
-        *('codegen', 'compiler', 'ops', 'placement', 'rng', 'snapshot'),
-        'sparse_sample',
+        *('codegen', 'compiler', 'csc', 'ops', 'placement', 'rng'),
+        *('snapshot', 'sparse_sample'),
     },
     'datasets': {'csc', 'datasets', 'ops'},
     'storage': {

@@ -75,6 +75,7 @@ NAMES = {
         ('t', 'index'),
         'each number of seeds is compiled',
     ),
+    'torch._dynamo.decorators.maybe_mark_dynamic': (None, 'sizes are fixed'),
     'torch._dynamo.exc.BackendCompilerFailed': (
         None,
         'an error of a pass reads as one of the program',
@@ -195,6 +196,7 @@ ATTRIBUTES = {
     '_collate_fn': 'to end workers that persist takes 5 seconds for each',
     '_compiled_call_impl': 'compiled models are fused, in vain',
     '_dynamo_source': 'the seeds of a program are not found',
+    '_expr': 'graphs of other sizes run what was exported for one',
     '_forward_hooks': 'hooks of a layer see the sum of two products',
     '_forward_pre_hooks': 'hooks of a layer see the sum of two products',
     '_is_view': 'levels of layers that return views are not found',

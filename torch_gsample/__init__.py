@@ -16,7 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from torch_gsample import algorithms, loader, nn, ops, rng
 from torch_gsample.block import Block, Blocks
-from torch_gsample.compiler import compile, explain
+from torch_gsample.compiler import (
+    compile,
+    explain,
+    export,
+    load_program,
+)
 from torch_gsample.csc import CSC
 from torch_gsample.graph import Graph
 from torch_gsample.graph_input import as_graph
@@ -69,9 +74,11 @@ __all__ = [
     'as_graph',
     'compile',
     'explain',
+    'export',
     'forget',
     'fuse',
     'keep_memory',
+    'load_program',
     'loader',
     'nn',
     'ops',

@@ -297,6 +297,12 @@ def name_reversed_product() -> None:
     )
 
 
+def name_of_source(node: Node) -> str:
+    """What Dynamo calls an input of a captured program."""
+    name = getattr(getattr(node, '_dynamo_source', None), 'name', node.name)
+    return str(name() if callable(name) else name)
+
+
 def are_same(first: torch.SymInt, second: torch.SymInt) -> bool:
     """Whether sizes are equal by form: to compare them adds an assertion."""
     return bool(first.node.expr == second.node.expr)
@@ -340,6 +346,29 @@ def examples_of(mode: Any, grad: bool) -> Iterator[None]:
         yield
 
 
+def expression_of(size: Any) -> Any:
+    """The sympy symbol that a size of an input had at first."""
+    return size.node._expr if isinstance(size, torch.SymInt) else size
+
+
+def rules_of_sizes(examples: Any) -> list[Any]:
+    """What a capture took for granted of sizes, as sympy expressions.
+
+    Args:
+        examples (Sequence[torch.Tensor]): Dynamo's examples of the inputs.
+    """
+    sizes = [n for x in examples for n in x.shape]
+    symbols = [n for n in sizes if isinstance(n, torch.SymInt)]
+    if not symbols:
+        return []
+    env = symbols[0].node.shape_env
+    rules = [guard.expr for guard in env.guards]
+    for symbol in sorted({expression_of(n) for n in symbols}, key=str):
+        if not env.is_unbacked_symint(symbol):
+            rules.append(symbol >= env.var_to_range[symbol].lower)
+    return [rule for rule in rules if str(rule) != 'True']
+
+
 def unknown_size(like: torch.Tensor) -> Any:
     """A size that nothing is known of; 1 where ``like`` is no example."""
     mode = getattr(like, 'fake_mode', None)
@@ -373,6 +402,14 @@ def unknown_length() -> dict[str, Any]:
     vector = torch.empty(2)
     mark_unbacked(vector, 0)
     return vars(vector)
+
+
+def maybe_dynamic(x: torch.Tensor) -> None:
+    """Marks a tensor whose length Dynamo should not fix, if it can."""
+    from torch._dynamo.decorators import maybe_mark_dynamic
+
+    if x.dim():
+        maybe_mark_dynamic(x, 0)
 
 
 def may_change(guards: Any) -> list[bool]:

@@ -125,9 +125,12 @@ class Compiled:
 
     def capture(self, backend: Any, args: Any, kwargs: Any) -> None:
         """Compiles the program again, with another backend, and calls it."""
-        args, kwargs = _mark_seeds(args, kwargs)
+        self.capture_as_marked(backend, *_mark_seeds(args, kwargs))
+
+    def capture_as_marked(self, backend: Any, args: Any, kwargs: Any) -> Any:
+        """Does the same where the caller marked what Dynamo must not fix."""
         with _FIRST_CALLS:
-            self._run(self._new_function(backend, {}), args, kwargs)
+            return self._run(self._new_function(backend, {}), args, kwargs)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """Returns the method of an object, where the program is one."""

@@ -42,9 +42,14 @@ _NUMBER = (
     'it draws or computes a number of Python at each call',
     'Pass it as an argument, or compute it with tensors.',
 )
+_EXPORTED = (
+    'it calls an exported program, which is compiled already',
+    'Call it uncompiled.',
+)
 #: What messages of Dynamo have in them, and what is meant; the first one that
 #: fits counts.
 _MEANINGS = (
+    (('program was exported',), _EXPORTED),
     (('Hard failure due to fullgraph', 'recompile_limit'), _LIMIT),
     (('builtin operator `print`', 'builtin `print`', 'reorderable'), _PRINT),
     (('data-dependent', 'dynamic control flow', 'Tensor.item'), _BRANCH),

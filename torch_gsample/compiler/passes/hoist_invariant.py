@@ -74,6 +74,8 @@ def is_of_graph(node: Node) -> bool:
         return False
     if value.requires_grad and torch.is_grad_enabled():
         return False  # it is being trained
+    if node.meta.get('is_of_graph', False):
+        return True
     if any(not isinstance(size, int) for size in value.shape):
         return False
     # Seeds are vectors of integers that the function itself is given.

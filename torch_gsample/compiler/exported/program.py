@@ -1,0 +1,351 @@
+"""Programs that are compiled in one process and run in another one."""
+
+import copy
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.compiler import is_dynamo_compiling as is_compiling
+
+from torch_gsample.compiler.compiled import Compiled
+from torch_gsample.compiler.cost import Measured, resolve
+from torch_gsample.compiler.exported import file
+from torch_gsample.compiler.exported.arguments import (
+    Arguments,
+    Input,
+    read_example,
+)
+from torch_gsample.compiler.exported.capture import Capture, capture
+from torch_gsample.compiler.exported.graph_text import (
+    graph_from_json,
+    graph_to_json,
+)
+from torch_gsample.compiler.exported.structure import assemble, read_spec
+from torch_gsample.compiler.ir import placeholders
+from torch_gsample.compiler.lowering import lower
+from torch_gsample.compiler.options import Options
+from torch_gsample.ops.matrix import _key_state
+from torch_gsample.rng import make_key, program_scope
+
+#: Calls in which layouts are chosen, at most.
+_CALLS = 8
+
+
+def export(
+    program: Callable[..., Any],
+    *args: Any,
+    path: str | os.PathLike[str],
+    dynamic: bool = False,
+    options: Mapping[str, Any] | None = None,
+    **kwargs: Any,
+) -> None:
+    """Compiles a program and writes it to a file.
+
+    :func:`load_program` reads the file, in this process or another one, and
+    returns the compiled program at once: nothing is captured there.
+
+    The program is compiled for the arguments. Lengths of vectors of integers
+    (seeds) may differ later, as for :func:`torch_gsample.compile`; constants
+    (as fan-outs), dtypes, the sizes of a graph and of other tensors may not.
+    Layouts are chosen by measuring the program on the arguments, which
+    should be a typical batch. Tensors that the program has of its own, as the
+    parameters of a module, are in the file. Torch's default generator is left
+    as it was.
+
+    Args:
+        program (Callable): A function, a module, or what
+            :func:`torch_gsample.compile` returned.
+        *args (Any): Its arguments: matrices, tensors and constants, also in
+            lists, tuples and dictionaries. Tensors are on the CPU, and
+            contiguous.
+        path (str): The file.
+        dynamic (bool, optional): Whether the first sizes of tensors, and so
+            those of a graph, may differ later.
+        options (Dict[str, Any], optional): See
+            :class:`~torch_gsample.compiler.Options`; by default those that
+            it was compiled with.
+        **kwargs (Any): More of its arguments.
+
+    Raises:
+        CompileError: If the program cannot be captured.
+        OSError: If the file cannot be written.
+        TypeError: If ``program`` cannot be called, or an argument or a result
+            has another type.
+        ValueError: If an argument, or what the program calls, cannot be in a
+            file; an option is not known.
+
+    Example:
+        >>> import os, tempfile, torch
+        >>> import torch_gsample as gsample
+        >>> edge_index = torch.tensor([[1, 1, 2], [0, 2, 0]])
+        >>> A = gsample.SparseSample.from_edge_index(edge_index)
+        >>> seeds, fanouts = torch.tensor([0, 2]), [2, 2]
+        >>> path = os.path.join(tempfile.mkdtemp(), 'ladies.gsp')
+        >>> gsample.export(
+        ...     gsample.algorithms.ladies, A, seeds, fanouts, path=path
+        ... )
+        >>> sampler = gsample.load_program(path)
+        >>> len(sampler(A, torch.tensor([1]), fanouts))
+        2
+    """
+    if not isinstance(program, Compiled):
+        program = Compiled(program, options=options)
+    elif options is not None:
+        program = Compiled(program.__wrapped__, options=options)
+    chosen, name = Options.read(program.options), program.name
+    function = program.__wrapped__
+    given = read_example(name, function, args, kwargs, dynamic)
+    _check_modes(name)
+    with torch.random.fork_rng(devices=[]):
+        found = capture(name, function, given, chosen)
+        _choose_layouts(found)
+    tensors, inputs = (
+        found.tensors,
+        list(map(Input.of, found.tensors.values())),
+    )
+    if not torch.is_grad_enabled():
+        tensors = {key: tensor.detach() for key, tensor in tensors.items()}
+    try:
+        graph = graph_to_json(found.module.graph)
+    except ValueError as error:
+        raise ValueError(f"export: '{name}': {error}") from error
+    header = {
+        **{'version': file.VERSION, 'program': name, 'dtype': _dtype()},
+        'arguments': found.arguments.to_json(),
+        'tensor_inputs': [item.to_json() for item in inputs],
+        'inputs': found.inputs,
+        'results': found.results,
+        'result': found.spec,
+        'graph': graph,
+    }
+    file.write(path, file.pack(header, tensors))
+
+
+def load_program(
+    path: str | os.PathLike[str],
+    *,
+    tensors: Mapping[str, Tensor] | None = None,
+) -> 'ExportedProgram':
+    """Loads a program that :func:`export` wrote.
+
+    A file is data: nothing in it is unpickled or run as code, it can only
+    name operators of torch and of this package. Generated kernels are made of
+    it, and taken from the cache of kernels where that has them; else ``g++``
+    builds them, about half a second each, or operators of torch run in their
+    place.
+
+    Args:
+        path (str): The file.
+        tensors (Dict[str, torch.Tensor], optional): Tensors to use in place
+            of the file's, by their names in
+            :attr:`ExportedProgram.tensors`.
+
+    Returns:
+        ExportedProgram: A function of the arguments of the program, which
+        draws its samples.
+
+    Raises:
+        OSError: If the file cannot be read.
+        ValueError: If it is damaged, no such file, or was written for another
+            version of torch or of this package.
+
+    Example:
+        See :func:`export`.
+    """
+    data = Path(path).read_bytes()
+    with _refusing(path):
+        header, own = file.unpack(data)
+        known = [Input.from_json(item) for item in header['tensor_inputs']]
+        for name, value in (tensors or {}).items():
+            if name not in own:
+                raise ValueError(
+                    f"'tensors' must be of {list(own)} (got {name!r})"
+                )
+            known[list(own).index(name)].check('tensors', name, value)
+            own[name] = value
+    return ExportedProgram(header, own, str(path))
+
+
+class ExportedProgram:
+    """A compiled program that was loaded: see :func:`load_program`.
+
+    Constants that it was exported with (as fan-outs) may be left out of a
+    call. Any number of threads may call it, and it can be pickled: a process
+    that is spawned has it at once.
+
+    Args:
+        header (Dict[str, Any]): That of the file.
+        tensors (Dict[str, torch.Tensor]): Those that the program has of its
+            own.
+        name (str): What errors call the file.
+
+    Raises:
+        ValueError: If the header says what a file may not.
+    """
+
+    def __init__(
+        self, header: Mapping[str, Any], tensors: dict[str, Tensor], name: str
+    ):
+        self._header, self._tensors, self._file = header, tensors, name
+        with _refusing(name):
+            self._read(header)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the program.
+
+        Raises:
+            TypeError: If arguments are missing or unknown.
+            ValueError: If an argument is not as those that it was exported
+                with: names it, the rule and the value.
+        """
+        if is_compiling():
+            raise RuntimeError('the program was exported')
+        name = self.__name__
+        _check_modes(name, self._dtype)
+        given = self._arguments.read(name, args, kwargs)
+        if torch.is_grad_enabled():
+            own = zip(self._inputs_of_tensors, self._tensors, strict=True)
+            for item, key in own:
+                item.check_gradient(name, key, self._tensors[key])
+        outputs = self._function(*[_value(i, given) for i in self._inputs])
+        sources = {'output': outputs, 'argument': given}
+        results = [
+            item if kind == 'fixed' else sources[kind][item]
+            for kind, item in self._results
+        ]
+        return assemble(self._result, results)
+
+    @property
+    def tensors(self) -> dict[str, Tensor]:
+        """The tensors that the program has of its own, by name.
+
+        Parameters of modules are among them: changes in place count.
+        """
+        return dict(self._tensors)
+
+    def forget(self) -> None:
+        """Drops what was computed once for a graph or for parameters."""
+        self._function.forget()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ExportedProgram, (self._header, self._tensors, self._file)
+
+    def __repr__(self) -> str:
+        return f'ExportedProgram({self.__name__}, {self._file})'
+
+    def _read(self, header: Mapping[str, Any]) -> None:
+        self.__name__ = str(header['program'])
+        self._dtype = header['dtype']
+        self._arguments = Arguments.from_json(header['arguments'])
+        self._inputs_of_tensors = [
+            Input.from_json(item) for item in header['tensor_inputs']
+        ]
+        count = len(self._arguments.names)
+        module = graph_from_json(header['graph'])
+        self._inputs = _read_inputs(header, count, self._tensors)
+        [last] = [n for n in module.graph.nodes if n.op == 'output']
+        if len(list(placeholders(module.graph))) != len(self._inputs):
+            raise ValueError('each input of the graph must have a value')
+        self._results = _read_results(
+            header, count, len(last.args[0]), self._tensors
+        )
+        self._result = read_spec(header['result'], len(self._results))
+        self._function: Any = lower(module)
+
+
+# Helpers #####################################################################
+
+
+@contextmanager
+def _refusing(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Makes what fails an error of a file: anybody may have made it."""
+    try:
+        yield
+    except Exception as error:
+        text = str(error)
+        if not isinstance(error, ValueError):
+            text = f'it is malformed ({type(error).__name__}: {text})'
+        raise ValueError(f'load_program: {path}: {text}') from error
+
+
+def _choose_layouts(found: Capture) -> None:
+    """Chooses layouts, by calls."""
+    function = lower(copy.deepcopy(found.module))
+    if isinstance(function, Measured):
+        for _ in range(_CALLS):
+            with program_scope(make_key(0)):
+                function(*found.values)
+        picks = {site: pick for site, (pick, _) in function.decisions.items()}
+        resolve(found.module.graph, picks)
+
+
+def _read_inputs(
+    header: Any, count: int, tensors: Mapping[str, Tensor]
+) -> list[tuple[str, Any, int]]:
+    """Reads where the inputs of a graph come from."""
+    out: list[tuple[str, Any, int]] = []
+    for kind, *rest in header['inputs']:
+        if kind == 'argument':
+            out.append((kind, _below(rest[0], count), 0))
+        elif kind == 'size':
+            out.append((kind, _below(rest[0], count), _below(rest[1], 64)))
+        else:
+            found = _key_state if kind == 'key' else tensors[rest[0]]
+            out.append(('fixed', found, 0))
+    return out
+
+
+def _read_results(
+    header: Any, count: int, num_outputs: int, tensors: Mapping[str, Tensor]
+) -> list[tuple[str, Any]]:
+    """Reads where the tensors of a result come from."""
+    out: list[tuple[str, Any]] = []
+    for kind, item in header['results']:
+        if kind == 'output':
+            out.append((kind, _below(item, num_outputs)))
+        elif kind == 'argument':
+            out.append((kind, _below(item, count)))
+        else:
+            fixed = tensors[item] if kind == 'tensor' else int(item)
+            out.append(('fixed', fixed))
+    return out
+
+
+def _value(source: tuple[str, Any, int], given: list[Tensor]) -> Any:
+    """An input of a graph."""
+    kind, item, dim = source
+    if kind == 'argument':
+        return given[item]
+    return given[item].shape[dim] if kind == 'size' else item
+
+
+def _below(value: Any, count: int) -> int:
+    if type(value) is not int or not 0 <= value < count:
+        raise ValueError(f'a value is number {value!r} of {count}')
+    return value
+
+
+def _check_modes(name: str, dtype: str | None = None) -> None:
+    """Checks the modes that a program is exported and called under.
+
+    Raises:
+        ValueError: If they differ.
+    """
+    if torch.is_autocast_enabled('cpu'):
+        raise ValueError(
+            f'{name}: an exported program must run without autocast (got it '
+            'enabled)'
+        )
+    if dtype not in (None, _dtype()):
+        raise ValueError(
+            f"{name}: torch's default dtype must be {dtype}, as it was "
+            f'exported (got {_dtype()})'
+        )
+
+
+def _dtype() -> str:
+    return str(torch.get_default_dtype()).removeprefix('torch.')

@@ -51,6 +51,13 @@ class Layer:
             return dict(kwargs)
         return dict(zip(self.names, args, strict=False), **kwargs)
 
+    def returns_weights(self, args: Any, kwargs: dict[str, Any]) -> bool:
+        """Whether a call returns attention weights, too."""
+        name = 'return_attention_weights'
+        if self.names is None or name not in self.names:
+            return False
+        return self.bind(args, kwargs).get(name) is not None
+
 
 def layer_of(name: str, module: MessagePassing, note: str) -> Layer:
     """Describes a layer.

@@ -34,6 +34,11 @@ from torch_gsample.loader.batch_edge_index import (
     marked_edges,
 )
 from torch_gsample.torch_private import is_in_backward
+from torch_gsample.vertex.capture import (
+    capture_of,
+    is_left_to_pyg,
+    left_to_pyg,
+)
 
 _lock = threading.RLock()
 
@@ -82,6 +87,9 @@ class FusedLayer(_Fused):
             return own(*args, **kwargs)
         call, module = current.call, cast(nn.Module, self)
         state, layer = self._gsample_layer
+        if not is_left_to_pyg() and layer.returns_weights(args, kwargs):
+            with left_to_pyg():
+                return self.forward(*args, **kwargs)
         if call is not None and call.state is state and not call.in_layer:
             return call.run_layer(module, layer, own, args, kwargs)
         if call is None and is_in_backward():
@@ -103,6 +111,17 @@ class FusedLayer(_Fused):
             pyg: Any = self.original
             return pyg.forward(self, *args, **kwargs)
         return own(*args, **kwargs)
+
+
+    def propagate(self, edge_index: Any, **kwargs: Any) -> Any:
+        """Computes messages in a kernel, if they could be captured."""
+        own: Any = super().propagate  # type: ignore[misc]
+        if torch.compiler.is_compiling() or is_left_to_pyg():
+            return own(edge_index, **kwargs)
+        state, module = self._gsample_layer[0], cast(nn.Module, self)
+        return capture_of(module).propagate(
+            module, own, state.min_nodes, edge_index, **kwargs
+        )
 
 
 def _plain_edges(x: Any) -> Any:

@@ -91,7 +91,7 @@ def aggregation(call: Any) -> Node:
 
 def aggregate(op: str, src: Node, rows: int, call: Any) -> Node:
     """Returns an aggregate: reshaping and concatenation come behind it."""
-    from torch_gsample.vertex.capture.rules import record, viewed
+    from torch_gsample.vertex.capture.shapes import viewed
 
     assert src.row is not None
     shape = (*src.shape[: src.row], rows, *src.shape[src.row + 1 :])
@@ -100,8 +100,7 @@ def aggregate(op: str, src: Node, rows: int, call: Any) -> Node:
         return viewed(inner, shape, src.row, src.where)
     if src.kind == MIXED and src.op == 'cat':
         parts = [aggregate(op, part, rows, call) for part in src.args[0]]
-        args = parts, src.args[1]
-        return record(call.recorder, aten.cat.default, args, {}, src.where)
+        return call.call(aten.cat.default, parts, src.args[1])
     return Node(
         *('aggregate', AGGREGATE, shape, src.dtype, src.row, (op, src)),
         where=call.where,

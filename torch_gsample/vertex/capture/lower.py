@@ -37,6 +37,8 @@ class Program:
         self._find_outputs(root)
         if not self.outputs:
             raise root.fail('nothing is aggregated')
+        #: Of all that the kernel computes; operands are converted.
+        self.dtype = self.outputs[0].dtype
         for node in self.outputs:
             self._check(node)
 
@@ -63,10 +65,15 @@ class Program:
             return
         if node.op not in LOWERED:
             raise node.fail(f'torch.{node.op} is not supported at edges')
+        if node.dtype.is_floating_point:
+            if node.dtype != self.dtype:
+                raise node.fail(
+                    f'values of {self.dtype} and {node.dtype} at edges'
+                )
         if node.op == 'view' and not keeps_axes(node):
             raise node.fail('torch.view divides or joins features at edges')
         for arg in node.operands:
-            if arg.kind == PARAMETER:
+            if arg.kind == PARAMETER and arg.op != 'fill':
                 self._leaf(arg, self.lost(arg, node))
             else:
                 self._check(arg)
@@ -147,7 +154,7 @@ class Lowering:
     def _made(self, node: Node) -> Value:
         tracer = self._v._tracer
         if node.op == 'fill':
-            expr = constant(node.args[0], node.dtype)
+            expr = constant(node.args[0], self._program.dtype)
             return Value(tracer, expr, OF_PROGRAM, ())
         name = self._program.leaves.get((node, None))
         if name is not None:
@@ -170,6 +177,8 @@ class Lowering:
             return x
         if not isinstance(x, Node):
             raise node.fail(f'torch.{node.op} of a {type(x).__name__}')
+        if x.op == 'fill' and not x.shape:
+            return x.args[0]
         if x.kind == PARAMETER:
             lost = self._program.lost(x, node)
             return self._values[self._program.leaves[x, lost]]

@@ -139,8 +139,6 @@ def text_of(root: Node, sizes: dict[int, str]) -> list[str]:
             return '[' + ', '.join(map(say, x)) + ']'
         if isinstance(x, dict):
             return say([x[key] for key in sorted(x)])
-        if type(x) is int and x in sizes:
-            return sizes[x]
         return repr(x)
 
     for node in reached([root]):
@@ -149,6 +147,6 @@ def text_of(root: Node, sizes: dict[int, str]) -> list[str]:
         args = node.args[:1] if node.op in ('view', 'expand') else node.args
         lines.append(
             f'%{number[node]} = {node.op}{say(args)}{given}: {node.kind}'
-            f'{say(node.shape)} {node.row} {node.dtype}'
+            f'{[sizes.get(n, n) for n in node.shape]} {node.row} {node.dtype}'
         )
     return lines

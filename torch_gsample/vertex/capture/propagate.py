@@ -40,6 +40,8 @@ _HOOKS = (
     *('_message_and_aggregate_forward_hooks',),
 )
 _DTYPES = torch.float32, torch.float64
+#: Forms of arguments of which a layer knows programs.
+_FORMS = 64
 #: What PyG's layers keep for ``return_attention_weights``.
 _WEIGHTS = '_alpha'
 
@@ -74,7 +76,7 @@ class _Captured:
         rows = sizes[1 - target], sizes[target], graph.shape[1]
         tensors = Tensors(layer, reading.inputs, rows)
         features = {
-            name: tensors.operand(node, lost, name)
+            name: tensors.operand(node, lost, name, self.program.dtype)
             for (node, lost), name in self.program.leaves.items()
         }
         if target == 0:
@@ -85,7 +87,11 @@ class _Captured:
             tensors.done[node] = restored(x, node)
         for name in self.kept:
             setattr(layer, name, NotKept())
-        return tensors.of(self.root)
+        result = tensors.of(self.root)
+        want = list(self.root.shape)
+        want[self.root.row or 0] = rows[1]
+        assert list(result.shape) == want, f'{list(result.shape)}, not {want}'
+        return result
 
 
 class Capture:
@@ -144,6 +150,9 @@ class Capture:
             if made is None:
                 return own(edge_index, size=size, **kwargs)
             return made.run(layer, graph, reading, target)
+        if len(self._known) >= _FORMS:
+            self.reason = f'its arguments had {_FORMS} forms'
+            return own(edge_index, size=size, **kwargs)
         with self._lock:
             try:
                 made = _captured(layer, reading, graph.device, target)

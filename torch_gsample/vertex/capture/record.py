@@ -1,6 +1,7 @@
 """Records the operators that a call of ``propagate`` calls."""
 
 import linecache
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from torch_gsample.vertex.capture.nodes import (
 #: Code whose lines are not the user's: torch, this, and what PyG's layers
 #: call for scattering and softmax.
 _SKIPPED = tuple(
-    str(Path(str(path)).parent)
+    f'{Path(str(path)).parent}{os.sep}'
     for path in (torch.__file__, __file__, torch_geometric.utils.__file__)
 )
 _FILLS = {
@@ -97,6 +98,8 @@ class Recorder(TorchDispatchMode):
         self.device, self.target = device, target
         self.sources, self.destinations = sources, destinations
         self.edges = edges
+        #: Tensors of one number that the capture made.
+        self._numbers: dict[int, Tensor] = {}
 
     def tensor(self, node: Node) -> Traced:
         """Returns what stands for a node."""
@@ -113,8 +116,13 @@ class Recorder(TorchDispatchMode):
         if name in _FILLS or name in _FULL:
             return self._fill(name, func, args, kwargs)
         if not traced:
-            return func(*args, **kwargs)
+            out = func(*args, **kwargs)
+            if name in ('scalar_tensor', 'lift_fresh') and out.dim() == 0:
+                self._numbers[id(out)] = out
+            return out
         where = location()
+        args, kwargs = tree_map(self._number, (args, kwargs))
+        leaves = tree_leaves([args, kwargs])
         if name in _READS:
             raise NotCaptured(f'torch.{name} reads values', where)
         if func.namespace != 'aten':
@@ -135,6 +143,12 @@ class Recorder(TorchDispatchMode):
             for x in traced:
                 x.is_shared = True
         return made
+
+    def _number(self, x: Any) -> Any:
+        if id(x) not in self._numbers:
+            return x
+        node = Node('fill', PARAMETER, (), x.dtype, None, (x.item(),))
+        return self.tensor(node)
 
     def _check(self, leaves: list[Any], name: str, where: str) -> None:
         for x in leaves:

@@ -19,9 +19,13 @@ from torch_gsample.vertex.capture.nodes import (
     VERTEX,
     Node,
     NotCaptured,
-    is_number,
 )
 from torch_gsample.vertex.capture.products import distributed
+from torch_gsample.vertex.capture.shapes import (
+    reshaped,
+    softmax,
+    through_cat,
+)
 
 aten = torch.ops.aten
 
@@ -103,6 +107,10 @@ class Call:
         if name in _IDENTITY:
             return self.args[0]
         if name in ELEMENTWISE:
+            if self.kind == MIXED:
+                parts = through_cat(self)
+                if parts is not None:
+                    return parts
             return self._node(self._broadcast_row())
         if name in VIEWS:
             return self._view()
@@ -113,6 +121,8 @@ class Call:
             return self._reduced()
         if name in ALONG:
             self._features(self.args[ALONG[name]])
+            if name == '_softmax' and self.kind == MIXED:
+                return softmax(self)
             return self._node(self.args[0].row)
         raise self.fail()
 
@@ -187,7 +197,7 @@ class Call:
         before = math.prod(x.shape[: x.row])
         for i, n in enumerate(shape):
             if n == x.rows and math.prod(shape[:i]) == before:
-                return viewed(x, shape, i, self.where)
+                return reshaped(self, x, shape, i)
         raise self.fail('it mixes rows and features')
 
     def _expand(self) -> Node:
@@ -195,6 +205,13 @@ class Call:
         row = x.row + len(shape) - x.rank
         node = self._node(row, shape)
         return node if shape != x.shape else x
+
+    def _repeat(self) -> Node:
+        x, times = self.args
+        row = x.row + len(times) - x.rank
+        if times[row] != 1:
+            raise self.fail('of rows')
+        return self._node(row)
 
     def _permute(self) -> Node:
         x = self.args[0]
@@ -204,7 +221,38 @@ class Call:
         else:
             a, b = (0, 1) if self.name == 't' else self.args[1:3]
             order[a % x.rank], order[b % x.rank] = b % x.rank, a % x.rank
-        return self._node(order.index(x.row))
+        row = order.index(x.row)
+        kept = [d for d in order if x.shape[d] != 1]
+        if kept == sorted(kept):  # only dimensions of size 1 change place
+            shape = tuple(x.shape[d] for d in order)
+            return reshaped(self, x, shape, row)
+        return self._node(row)
+
+    def _layer_norm(self) -> Any:
+        x, over, weight, bias, eps = self.args
+        self._features(list(range(-len(over), 0)))
+        outs = self._meta()
+        self.func, self.name = aten.layer_norm.default, 'layer_norm'
+        rest = [
+            Node('unused', x.kind, tuple(y.shape), y.dtype, x.row)
+            for y in outs[1:]
+        ]
+        return [self._node(x.row, x.shape), *rest]
+
+    def _batch_norm(self) -> Any:
+        x, weight, bias, mean, var, training, _, eps = self.args
+        if training or mean is None or x.row != 0 or x.rank != 2:
+            raise self.fail('statistics are over all edges')
+        scale = self.call(aten.add.Tensor, var, eps)
+        scale = self.call(aten.rsqrt.default, scale)
+        if weight is not None:
+            scale = self.call(aten.mul.Tensor, scale, weight)
+        out = self.call(aten.sub.Tensor, x, mean)
+        out = self.call(aten.mul.Tensor, out, scale)
+        if bias is not None:
+            out = self.call(aten.add.Tensor, out, bias)
+        empty = Node('unused', PARAMETER, (0,), x.dtype)
+        return [out, empty, empty]
 
     def _reduced(self) -> Node:
         place = REDUCTIONS[self.name]
@@ -326,8 +374,11 @@ class Call:
 _SCATTERS = frozenset(
     {'scatter_add', 'scatter_reduce', 'index_add', 'index_reduce'}
 )
-_SPECIAL: dict[str, Callable[[Call], Node]] = {
+_SPECIAL: dict[str, Callable[[Call], Any]] = {
+    'native_layer_norm': Call._layer_norm,
+    'native_batch_norm': Call._batch_norm,
     'expand': Call._expand,
+    'repeat': Call._repeat,
     'permute': Call._permute,
     't': Call._permute,
     'transpose': Call._permute,
@@ -344,19 +395,3 @@ _SPECIAL: dict[str, Callable[[Call], Node]] = {
     'index': Call._indexed,
     'embedding': Call._indexed,
 }
-
-
-def viewed(x: Node, shape: tuple[int, ...], row: int, where: str) -> Node:
-    """Returns a node of another shape."""
-    if shape == x.shape:
-        return x
-    if x.op == 'view':
-        x = x.args[0]
-        if shape == x.shape:
-            return x
-    return Node('view', x.kind, shape, x.dtype, row, (x,), where=where)
-
-
-def is_scalar(x: Any) -> bool:
-    """Whether an operand is one number for all rows."""
-    return is_number(x) or (isinstance(x, Node) and math.prod(x.shape) == 1)

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from torch_gsample.torch_private import tree_map
 from torch_gsample.vertex.capture.nodes import EDGE, Node
+from torch_gsample.vertex.frontend.precision import cast
 from torch_gsample.vertex.kernels.run import Feature
 
 
@@ -69,9 +70,11 @@ class Tensors:
             shape, node.args[0], dtype=node.dtype, device=like.device
         )
 
-    def operand(self, node: Node, lost: int | None, name: str) -> Feature:
+    def operand(
+        self, node: Node, lost: int | None, name: str, dtype: torch.dtype
+    ) -> Feature:
         """Returns an operand of the kernel."""
-        x = self.of(node)
+        x = cast(self.of(node), dtype)
         if name[0] == 'p':
             return x if lost is None else x.squeeze(lost)
         if node.row:

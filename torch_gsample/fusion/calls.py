@@ -109,6 +109,8 @@ class State:
     verbose: bool
     name: str = ''
     layers: list[Layer] = field(default_factory=list)
+    #: Whether messages of layers were fused, and why some were not.
+    messages: dict[str, tuple[bool, str]] = field(default_factory=dict)
     #: The calls of layers, once they were recorded.
     steps: list[Step] | None = None
     #: Why blocks do not serve the model, in training or not.

@@ -118,10 +118,13 @@ class FusedLayer(_Fused):
         own: Any = super().propagate  # type: ignore[misc]
         if torch.compiler.is_compiling() or is_left_to_pyg():
             return own(edge_index, **kwargs)
-        state, module = self._gsample_layer[0], cast(nn.Module, self)
-        return capture_of(module).propagate(
+        (state, layer), module = self._gsample_layer, cast(nn.Module, self)
+        capture = capture_of(module)
+        out = capture.propagate(
             module, own, state.min_nodes, edge_index, **kwargs
         )
+        state.messages[layer.name] = capture.is_fused, capture.reason
+        return out
 
 
 def _plain_edges(x: Any) -> Any:

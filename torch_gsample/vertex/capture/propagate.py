@@ -157,8 +157,8 @@ class Capture:
             try:
                 made = _captured(layer, reading, graph.device, target)
                 out = made.run(layer, graph, reading, target)
-            except IndexError:
-                return own(edge_index, size=size, **kwargs)  # which says more
+            except IndexError:  # PyG's says which vertex is out of range
+                return own(edge_index, size=size, **kwargs)
             except Exception as error:
                 self._known[key] = None
                 self.reason = _said(error)

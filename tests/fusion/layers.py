@@ -71,9 +71,7 @@ DROPOUT = "dropout of weights in training is PyG's"
 CASES = {
     'SimpleConv': Case(pyg.SimpleConv, 'x edge_index edge_weight'),
     'ChebConv': Case(lambda: pyg.ChebConv(W, W, 3)),
-    'GraphConv': Case(
-        lambda: pyg.GraphConv(W, W), 'x edge_index edge_weight'
-    ),
+    'GraphConv': Case(lambda: pyg.GraphConv(W, W), 'x edge_index edge_weight'),
     'GatedGraphConv': Case(lambda: pyg.GatedGraphConv(W, 2)),
     'ResGatedGraphConv': Case(
         lambda: pyg.ResGatedGraphConv(W, W, edge_dim=4),
@@ -111,9 +109,7 @@ CASES = {
         'x pos edge_index',
         WIDE,
     ),
-    'GMMConv': Case(
-        lambda: pyg.GMMConv(W, W, 4, 3), 'x edge_index edge_attr'
-    ),
+    'GMMConv': Case(lambda: pyg.GMMConv(W, W, 4, 3), 'x edge_index edge_attr'),
     'NNConv': Case(
         lambda: pyg.NNConv(W, W, nn.Linear(4, W * W)),
         'x edge_index edge_attr',
@@ -151,16 +147,12 @@ CASES = {
         'powers that are learnt are not',
     ),
     'GCN2Conv': Case(lambda: pyg.GCN2Conv(W, 0.1), 'x x_0 edge_index'),
-    'WLConvContinuous': Case(
-        pyg.WLConvContinuous, 'x edge_index edge_weight'
-    ),
-    'FiLMConv': Case(
-        lambda: pyg.FiLMConv(W, W, 3), 'x edge_index edge_type'
-    ),
+    'WLConvContinuous': Case(pyg.WLConvContinuous, 'x edge_index edge_weight'),
+    'FiLMConv': Case(lambda: pyg.FiLMConv(W, W, 3), 'x edge_index edge_type'),
     'SuperGATConv': Case(
         lambda: pyg.SuperGATConv(W, 4, heads=2),
         'x edge_index',
-        f'its loss is PyG\'s; {DROPOUT}',
+        f"its loss is PyG's; {DROPOUT}",
     ),
     'FAConv': Case(lambda: pyg.FAConv(W), 'x x_0 edge_index', DROPOUT),
     'EGConv': Case(
@@ -168,9 +160,7 @@ CASES = {
             W, W, ['sum', 'mean', 'symnorm', 'max', 'std'], 4, 2
         ),
     ),
-    'PDNConv': Case(
-        lambda: pyg.PDNConv(W, W, 4, 8), 'x edge_index edge_attr'
-    ),
+    'PDNConv': Case(lambda: pyg.PDNConv(W, W, 4, 8), 'x edge_index edge_attr'),
     'GeneralConv': Case(
         lambda: pyg.GeneralConv(
             W, W, attention=True, heads=2, attention_type='dot_product'
@@ -183,16 +173,12 @@ CASES = {
     ),
     'LGConv': Case(pyg.LGConv),
     'PointGNNConv': Case(
-        lambda: pyg.PointGNNConv(
-            mlp(W, 8, 3), mlp(W + 3, 8, W), mlp(W, 8, W)
-        ),
+        lambda: pyg.PointGNNConv(mlp(W, 8, 3), mlp(W + 3, 8, W), mlp(W, 8, W)),
         'x pos edge_index',
         WIDE,
     ),
     'MixHopConv': Case(lambda: pyg.MixHopConv(W, W)),
-    'MeshCNNConv': Case(
-        lambda: pyg.MeshCNNConv(W, W), 'x edge_index'
-    ),
+    'MeshCNNConv': Case(lambda: pyg.MeshCNNConv(W, W), 'x edge_index'),
 }
 
 #: Layers of graphs with several types of nodes.
@@ -225,6 +211,10 @@ def typed_sample(dtype: torch.dtype = torch.float64) -> tuple[dict, dict]:
         for key in METADATA[1]
     }
     return x, edges
+
+
+#: What of these is left to PyG.
+TYPED_NOTES = {'HGTConv': '', 'HANConv': DROPOUT}
 
 
 #: What no call shows here, and why.

@@ -156,10 +156,10 @@ def test_report_says_what_was_done(batch, capsys):
     assert fusion.report().splitlines() == [
         'Sequential: 3 of 3 layers fused, blocks',
         '  module_0  SAGEConv: fused, exact block, computes all nodes',
-        "  module_1  TAGConv: messages fused, whole batch (it takes "
+        '  module_1  TAGConv: messages fused, whole batch (it takes '
         "no block: AttributeError: 'tuple' object has no attribute 'size')"
         if 'takes no' in fusion.report()
-        else "  module_1  TAGConv: messages fused, whole batch (it "
+        else '  module_1  TAGConv: messages fused, whole batch (it '
         'depends on edges beyond its block)',
         '  module_2  SAGEConv: fused, exact block, computes the seeds',
     ]

@@ -1,6 +1,7 @@
 """Each convolution of PyG, with its messages fused."""
 
 import copy
+import re
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from tests.fusion.layers import (
     OTHERS,
     OWN,
     TYPED,
+    TYPED_NOTES,
     sample,
     typed_layer,
     typed_sample,
@@ -213,7 +215,7 @@ def row(name):
         return f'| `{name}` | yes | the whole layer |'
     if name in TYPED:
         layer, args = typed_layer(name).double(), typed_sample()
-        note = ''
+        note = TYPED_NOTES[name]
     else:
         (layer, args), note = called(name), CASES[name].note
     ours, capture, _ = fused(layer)
@@ -224,7 +226,8 @@ def row(name):
     if capture.is_fused:
         state = 'in part' if note else 'yes'
         return f'| `{name}` | {state} | {note or "all messages"} |'
-    return f'| `{name}` | no | {capture.reason.split(": ", 2)[-1]} |'
+    [reason] = re.findall(r'torch\..*', capture.reason)
+    return f'| `{name}` | no | {reason} |'
 
 
 def test_the_table_of_layers_says_what_is_fused(request):

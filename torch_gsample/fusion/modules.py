@@ -59,6 +59,11 @@ class _Fused:
             make, args, *rest = self.__reduce_ex__(protocol)
         return _restore, (*parts, make, args), *rest
 
+    def __setstate__(self, state: Any) -> None:
+        # PyG's layers put a "propagate" of theirs into the class.
+        with _as_base(self):
+            self.__setstate__(state)
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         known = copy.deepcopy(known_of(self), memo)
         with _as_base(self):
@@ -111,7 +116,6 @@ class FusedLayer(_Fused):
             pyg: Any = self.original
             return pyg.forward(self, *args, **kwargs)
         return own(*args, **kwargs)
-
 
     def propagate(self, edge_index: Any, **kwargs: Any) -> Any:
         """Computes messages in a kernel, if they could be captured."""

@@ -13,7 +13,10 @@ def text_of(state: State) -> str:
         steps.setdefault(step.layer, []).append(step)
     width = max((len(x.name) for x in state.layers), default=0)
     for layer in state.layers:
-        parts = [_kind(state, layer), *_blocks(state, steps.get(layer.name, []))]
+        parts = [
+            _kind(state, layer),
+            *_blocks(state, steps.get(layer.name, [])),
+        ]
         lines.append(
             f'  {layer.name:{width}}  {layer.kind}: ' + ', '.join(parts)
         )

@@ -14,6 +14,7 @@ from torch_gsample.vertex.capture.nodes import (
     SOURCE,
     Node,
 )
+from torch_gsample.vertex.capture.shapes import viewed
 
 aten = torch.ops.aten
 _NAMES = {'sum': 'sum', 'amax': 'max', 'amin': 'min', 'mean': 'mean'}
@@ -91,8 +92,6 @@ def aggregation(call: Any) -> Node:
 
 def aggregate(op: str, src: Node, rows: int, call: Any) -> Node:
     """Returns an aggregate: reshaping and concatenation come behind it."""
-    from torch_gsample.vertex.capture.shapes import viewed
-
     assert src.row is not None
     shape = (*src.shape[: src.row], rows, *src.shape[src.row + 1 :])
     if src.kind == MIXED and src.op == 'view' and not keeps_axes(src):

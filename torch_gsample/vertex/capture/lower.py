@@ -7,8 +7,6 @@ before or behind the kernel.
 from collections.abc import Callable
 from typing import Any
 
-import torch
-
 from torch_gsample.codegen.expression import constant
 from torch_gsample.codegen.unit import PARAMETER as OF_PROGRAM
 from torch_gsample.vertex.capture.ends import keeps_axes
@@ -34,6 +32,7 @@ class Program:
         self.leaves: dict[tuple[Node, int | None], str] = {}
         self.outputs: list[Node] = []
         self._seen: set[Node] = set()
+        self._checked: set[Node] = set()
         self._find_outputs(root)
         if not self.outputs:
             raise root.fail('nothing is aggregated')
@@ -65,11 +64,10 @@ class Program:
             return
         if node.op not in LOWERED:
             raise node.fail(f'torch.{node.op} is not supported at edges')
-        if node.dtype.is_floating_point:
-            if node.dtype != self.dtype:
-                raise node.fail(
-                    f'values of {self.dtype} and {node.dtype} at edges'
-                )
+        if node.dtype.is_floating_point and node.dtype != self.dtype:
+            raise node.fail(
+                f'values of {self.dtype} and {node.dtype} at edges'
+            )
         if node.op == 'view' and not keeps_axes(node):
             raise node.fail('torch.view divides or joins features at edges')
         for arg in node.operands:
@@ -77,10 +75,6 @@ class Program:
                 self._leaf(arg, self.lost(arg, node))
             else:
                 self._check(arg)
-
-    @property
-    def _checked(self) -> set[Node]:
-        return self.__dict__.setdefault('_checked_nodes', set())
 
     def _leaf(self, node: Node, lost: int | None) -> None:
         if not node.dtype.is_floating_point:
@@ -123,9 +117,7 @@ def _is_last(node: Node) -> bool:
     return (
         node.op in LOWERED
         and node.op not in ('mm', 'mv', 'bmm')
-        and all(
-            x.kind == AGGREGATE and _is_last(x) for x in node.operands
-        )
+        and all(x.kind == AGGREGATE and _is_last(x) for x in node.operands)
     )
 
 
@@ -244,10 +236,12 @@ def _leaky_relu(low: Lowering, node: Node) -> Value:
 
 def _elu(low: Lowering, node: Node) -> Value:
     x = low.arg(node, 0)
-    alpha, scale, inner = (*node.args[1:], *(1.0, 1.0, 1.0)[len(node.args) - 1 :])
+    given = node.args[1:]
+    alpha, scale, inner = (*given, *(1.0, 1.0, 1.0)[len(given) :])
     # exp of a large value is infinite, and zero times that no gradient.
     low_part = call('exp', (call('clamp_max', (x * inner, 0.0), {}),), {})
-    return call('where', (x > 0, x * scale, (low_part - 1.0) * (alpha * scale)), {})
+    negative = (low_part - 1.0) * (alpha * scale)
+    return call('where', (x > 0, x * scale, negative), {})
 
 
 def _softplus(low: Lowering, node: Node) -> Value:

@@ -26,6 +26,24 @@ GRAPH, INDEX = 'G', 'I'
 PURE = frozenset({SOURCE, DESTINATION, EDGE})
 OF_EDGES = PURE | {MIXED}
 
+#: Element by element, with broadcasting.
+ELEMENTWISE = frozenset(
+    {
+        *('add', 'sub', 'rsub', 'mul', 'div', 'neg', 'abs', 'exp', 'expm1'),
+        *('log', 'log1p', 'sqrt', 'rsqrt', 'reciprocal', 'sigmoid', 'tanh'),
+        *('relu', 'leaky_relu', 'elu', 'gelu', 'silu', 'softplus', 'mish'),
+        *('hardtanh', 'hardswish', 'hardsigmoid', 'log_sigmoid_forward'),
+        *('clamp', 'clamp_min', 'clamp_max', 'maximum', 'minimum', 'pow'),
+        *('where', 'masked_fill', 'detach', '_to_copy', 'clone', 'alias'),
+        *('eq', 'ne', 'lt', 'le', 'gt', 'ge', 'logical_and', 'logical_or'),
+        *('logical_not', 'bitwise_and', 'bitwise_or', 'bitwise_not', 'sin'),
+        *('cos', 'tan', 'atan', 'atan2', 'acos', 'asin', 'erf', 'sign'),
+        *('floor', 'ceil', 'round', 'square', 'contiguous', 'lift_fresh'),
+        *('_prelu_kernel', 'isnan', 'nan_to_num', 'remainder', 'sgn'),
+        *('addcmul', 'addcdiv', 'lerp', 'celu', 'selu', 'softshrink'),
+    }
+)
+
 
 class NotCaptured(Exception):
     """What cannot be fused, and where.

@@ -65,9 +65,7 @@ def distributed(call: Any, x: Node, weight: Node, bias: Node | None) -> Node:
 def _product(call: Any, node: Node, weight: Node, start: int) -> Node:
     width = node.shape[-1]
     if width != weight.shape[0]:
-        weight = call.call(
-            aten.slice.Tensor, weight, 0, start, start + width
-        )
+        weight = call.call(aten.slice.Tensor, weight, 0, start, start + width)
     func = aten.mv.default if weight.rank == 1 else aten.mm.default
     if node.kind in PURE:
         return call.call(func, node, weight)

@@ -1,6 +1,7 @@
 """Records the operators that a call of ``propagate`` calls."""
 
 import linecache
+import math
 import os
 import sys
 from pathlib import Path
@@ -24,6 +25,7 @@ from torch_gsample.vertex.capture.nodes import (
     Node,
     NotCaptured,
 )
+from torch_gsample.vertex.capture.rules import record
 
 #: Code whose lines are not the user's: torch, this, and what PyG's layers
 #: call for scattering and softmax.
@@ -34,6 +36,7 @@ _SKIPPED = tuple(
 _FILLS = {
     **{name: 0.0 for name in ('zeros', 'new_zeros', 'zeros_like')},
     **{name: 1.0 for name in ('ones', 'new_ones', 'ones_like')},
+    'empty_like': math.nan,  # before random numbers are put there
 }
 _FULL = {'full': 1, 'new_full': 2, 'full_like': 1}
 #: What says something about values to Python.
@@ -164,8 +167,6 @@ class Recorder(TorchDispatchMode):
             )
 
     def _recorded(self, func: Any, args: Any, kwargs: Any, where: str) -> Any:
-        from torch_gsample.vertex.capture.rules import record
-
         args, kwargs = tree_map(_node_of, (args, kwargs))
         out = record(self, func, args, kwargs, where)
         if torch.is_grad_enabled():
@@ -198,9 +199,7 @@ class Recorder(TorchDispatchMode):
         value = _FILLS.get(name)
         if value is None:
             place = _FULL[name]
-            value = (
-                args[place] if len(args) > place else kwargs['fill_value']
-            )
+            value = args[place] if len(args) > place else kwargs['fill_value']
         if given and name.endswith('_like'):
             shape, dtype = tuple(given[0].shape), given[0].dtype
         else:

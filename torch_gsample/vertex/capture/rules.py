@@ -11,6 +11,7 @@ from torch_gsample.torch_private import tree_map
 from torch_gsample.vertex.capture.ends import aggregation, end_of, gather
 from torch_gsample.vertex.capture.nodes import (
     AGGREGATE,
+    ELEMENTWISE,
     GRAPH,
     INDEX,
     MIXED,
@@ -29,23 +30,6 @@ from torch_gsample.vertex.capture.shapes import (
 
 aten = torch.ops.aten
 
-#: Element by element, with broadcasting.
-ELEMENTWISE = frozenset(
-    {
-        *('add', 'sub', 'rsub', 'mul', 'div', 'neg', 'abs', 'exp', 'expm1'),
-        *('log', 'log1p', 'sqrt', 'rsqrt', 'reciprocal', 'sigmoid', 'tanh'),
-        *('relu', 'leaky_relu', 'elu', 'gelu', 'silu', 'softplus', 'mish'),
-        *('hardtanh', 'hardswish', 'hardsigmoid', 'log_sigmoid_forward'),
-        *('clamp', 'clamp_min', 'clamp_max', 'maximum', 'minimum', 'pow'),
-        *('where', 'masked_fill', 'detach', '_to_copy', 'clone', 'alias'),
-        *('eq', 'ne', 'lt', 'le', 'gt', 'ge', 'logical_and', 'logical_or'),
-        *('logical_not', 'bitwise_and', 'bitwise_or', 'bitwise_not', 'sin'),
-        *('cos', 'tan', 'atan', 'atan2', 'acos', 'asin', 'erf', 'sign'),
-        *('floor', 'ceil', 'round', 'square', 'contiguous', 'lift_fresh'),
-        *('_prelu_kernel', 'isnan', 'nan_to_num', 'remainder', 'sgn'),
-        *('addcmul', 'addcdiv', 'lerp', 'celu', 'selu', 'softshrink'),
-    }
-)
 _IDENTITY = frozenset({'alias', 'clone', 'contiguous', 'lift_fresh'})
 VIEWS = frozenset({'view', '_unsafe_view', 'reshape', 'unsqueeze', 'squeeze'})
 #: Along dimensions of features: where the argument ``dim`` is.
@@ -172,9 +156,9 @@ class Call:
             raise self.fail('rows meet features')
         [(row, _)] = found
         for node in self.nodes:
-            if node.row is None and node.rank >= -row:
-                if node.shape[row] != 1:
-                    raise self.fail('rows meet features')
+            meets = node.row is None and node.rank >= -row
+            if meets and node.shape[row] != 1:
+                raise self.fail('rows meet features')
         return max(x.rank for x in self.nodes) + row
 
     def _features(self, dims: Any, of: Node | None = None) -> list[int]:
@@ -229,7 +213,7 @@ class Call:
         return self._node(row)
 
     def _layer_norm(self) -> Any:
-        x, over, weight, bias, eps = self.args
+        x, over = self.args[:2]
         self._features(list(range(-len(over), 0)))
         outs = self._meta()
         self.func, self.name = aten.layer_norm.default, 'layer_norm'

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from torch_gsample.vertex.capture.nodes import (
+    ELEMENTWISE,
     MIXED,
     PARAMETER,
     PURE,
@@ -58,8 +59,6 @@ def _pushed(
     call: Any, x: Node, shape: tuple[int, ...], row: int
 ) -> Node | None:
     """Reshapes the operands of a value; None if one cannot be."""
-    from torch_gsample.vertex.capture.rules import ELEMENTWISE
-
     if x.kind in PURE:
         return viewed(x, shape, row, call.where)
     if x.op == 'view':
@@ -112,9 +111,7 @@ def through_cat(call: Any) -> Node | None:
             return None
     parts = []
     for i in range(len(first.args[0])):
-        args = [
-            x.args[0][i] if isinstance(x, Node) else x for x in call.args
-        ]
+        args = [x.args[0][i] if isinstance(x, Node) else x for x in call.args]
         parts.append(call.call(call.func, *args, **call.kwargs))
     return call.call(aten.cat.default, parts, first.args[1])
 
@@ -130,9 +127,7 @@ def softmax(call: Any) -> Node:
     if size > _SOFTMAX or x.row != 0 or x.dtype not in _FAR:
         raise call.fail(f'of {size} features (at most {_SOFTMAX} are fused)')
     lower = _pushed(call, x, (*x.shape[:dim], 1, *x.shape[dim:]), 0)
-    upper = _pushed(
-        call, x, (*x.shape[: dim + 1], 1, *x.shape[dim + 1 :]), 0
-    )
+    upper = _pushed(call, x, (*x.shape[: dim + 1], 1, *x.shape[dim + 1 :]), 0)
     if lower is None or upper is None or x.rank != 2:
         raise call.fail('of these values')
     far = call.call(aten.sub.Tensor, lower, upper)

@@ -70,7 +70,8 @@ class Reading:
         #: The tensors by name and place.
         self.inputs: dict[tuple[str, int | None], Tensor] = {}
         self._found: list[Argument] = []
-        plain, pairs = [], []
+        plain: list[tuple[str, int | None, Any]] = []
+        pairs: list[tuple[str, type]] = []
         used = set(layer._user_args)
         end = 1 if layer.flow == 'source_to_target' else 0
         is_square = False

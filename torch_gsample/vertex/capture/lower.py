@@ -176,7 +176,7 @@ class Lowering:
             return self._values[self._program.leaves[x, lost]]
         return self.of(x)
 
-    def whole(self, node: Node, place: int) -> Value:
+    def whole(self, node: Node, place: int) -> Any:
         """Returns an operand all of whose features are there."""
         value, x = self.arg(node, place), node.args[place]
         want = x.shape if x.kind == PARAMETER else x.features
@@ -237,18 +237,21 @@ def _leaky_relu(low: Lowering, node: Node) -> Value:
 def _elu(low: Lowering, node: Node) -> Value:
     x = low.arg(node, 0)
     given = node.args[1:]
-    alpha, scale, inner = (*given, *(1.0, 1.0, 1.0)[len(given) :])
+    alpha, scale, inner = [*given, 1.0, 1.0, 1.0][:3]
     # exp of a large value is infinite, and zero times that no gradient.
-    low_part = call('exp', (call('clamp_max', (x * inner, 0.0), {}),), {})
+    low_part: Any = call('exp', (call('clamp_max', (x * inner, 0.0), {}),), {})
     negative = (low_part - 1.0) * (alpha * scale)
     return call('where', (x > 0, x * scale, negative), {})
 
 
 def _softplus(low: Lowering, node: Node) -> Value:
     x = low.arg(node, 0)
-    beta, threshold = (*node.args[1:], *(1.0, 20.0)[len(node.args) - 1 :])
+    given = node.args[1:]
+    beta, threshold = [*given, *(1.0, 20.0)[len(given) :]]
     z = call('clamp_max', (x * beta, threshold), {})
-    soft = call('log', (call('exp', (z,), {}) + 1.0,), {}) * (1.0 / beta)
+    grown: Any = call('exp', (z,), {})
+    soft: Any = call('log', (grown + 1.0,), {})
+    soft = soft * (1.0 / beta)
     return call('where', (x * beta > threshold, x, soft), {})
 
 
@@ -300,7 +303,7 @@ def _view(low: Lowering, node: Node) -> Value:
     x = low.whole(node, 0)
     axes = iter([axis for axis in x.dims if axis is not None])
     dims = tuple(None if n == 1 else next(axes) for n in node.features)
-    return Value(x.tracer, x.expr, x.kind, dims)  # type: ignore[arg-type]
+    return Value(x.tracer, x.expr, x.kind, dims)
 
 
 def _expand(low: Lowering, node: Node) -> Value:

@@ -66,7 +66,7 @@ class _Captured:
         }
         if target == 0:
             graph = flipped(graph)
-        out = self.vertex(graph, size=rows[:2], **features)
+        out = self.vertex(graph, size=rows[:2], **features)  # type: ignore[arg-type]
         found = out if isinstance(out, tuple) else (out,)
         for node, x in zip(self.program.outputs, found, strict=True):
             tensors.done[node] = restored(x, node)
@@ -119,7 +119,7 @@ class Capture:
         except NotCaptured as error:
             self.reason = str(error)
             return own(edge_index, size=size, **kwargs)
-        if max(reading.sizes) < min_nodes:  # type: ignore[type-var]
+        if max(n or 0 for n in reading.sizes) < min_nodes:
             return own(edge_index, size=size, **kwargs)
         return self._run(layer, own, edge_index, graph, size, kwargs, reading)
 

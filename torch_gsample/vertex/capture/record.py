@@ -1,9 +1,9 @@
 """Records the operators that a call of ``propagate`` calls."""
 
+import inspect
 import linecache
 import math
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -56,22 +56,22 @@ class Traced(Tensor):
         device (torch.device): Where code believes that it is.
     """
 
-    __torch_function__ = PLAIN_RESULTS
+    __torch_function__ = PLAIN_RESULTS  # type: ignore[assignment]
     node: Node
     #: Whether something else shares its memory.
-    is_shared: bool
+    has_alias: bool
 
     @staticmethod
     def __new__(cls, node: Node, device: torch.device) -> 'Traced':
         made = wrapper_tensor(cls, node.shape, node.dtype, device)
-        made.node, made.is_shared = node, False
+        made.node, made.has_alias = node, False
         return made
 
     def __repr__(self, **_: Any) -> str:  # type: ignore[override]
         return f'Traced({self.node.op}, {list(self.node.shape)})'
 
     @classmethod
-    def __torch_dispatch__(
+    def __torch_dispatch__(  # type: ignore[override]
         cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         """Refuses operators behind the end of the capture."""
@@ -142,9 +142,9 @@ class Recorder(TorchDispatchMode):
             return tuple(self.tensor(node) for node in out)
         made = self.tensor(out)
         if func.is_view:
-            made.is_shared = True
+            made.has_alias = True
             for x in traced:
-                x.is_shared = True
+                x.has_alias = True
         return made
 
     def _number(self, x: Any) -> Any:
@@ -180,10 +180,10 @@ class Recorder(TorchDispatchMode):
     ) -> Any:
         target = args[0]
         packet = getattr(torch.ops.aten, name[:-1], None)
-        overload = getattr(packet, func._overloadname, None)
+        overload = getattr(packet, str(func).rsplit('.', 1)[1], None)
         if overload is None or not isinstance(target, Traced):
             raise NotCaptured(f'torch.{name} is in place', where)
-        if target.is_shared:
+        if target.has_alias:
             raise NotCaptured(
                 f'torch.{name} changes a tensor that others share', where
             )
@@ -241,7 +241,7 @@ def _detached(node: Node) -> Node:
 
 
 def _in_function() -> bool:
-    frame: Any = sys._getframe(1)
+    frame: Any = inspect.currentframe()
     while frame is not None:
         path = frame.f_code.co_filename
         if path.endswith(('autograd/function.py', 'custom_function.py')):
@@ -252,7 +252,7 @@ def _in_function() -> bool:
 
 def location() -> str:
     """Returns the line of the layer that is running."""
-    frame: Any = sys._getframe(1)
+    frame: Any = inspect.currentframe()
     while frame is not None:
         code = frame.f_code
         if not code.co_filename.startswith(_SKIPPED):

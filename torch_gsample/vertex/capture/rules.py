@@ -151,7 +151,9 @@ class Call:
 
     def _broadcast_row(self) -> int:
         """Rows must meet rows."""
-        found = {(x.row - x.rank, x.rows) for x in self.nodes if x.rows}
+        found = {
+            (x.row - x.rank, x.rows) for x in self.nodes if x.row is not None
+        }
         if len(found) != 1:
             raise self.fail('rows meet features')
         [(row, _)] = found

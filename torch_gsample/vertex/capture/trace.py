@@ -60,7 +60,7 @@ def traced_call(
     clone, parts = _clone(layer, recorder)
     kwargs = _symbols(key, ends, edges, recorder)
     graph = recorder.tensor(graph_node(recorder))
-    graph.is_shared = True
+    graph.has_alias = True
     size = tuple(
         n if known else None
         for n, known in zip(ends, key.has_size, strict=True)
@@ -93,7 +93,7 @@ def _symbols(
             ((item.name, item.place),),
         )
         symbol = recorder.tensor(node)
-        symbol.is_shared = True
+        symbol.has_alias = True
         found.append((item.name, item.place, symbol))
     for name, place, value in found:
         if place is None:
@@ -126,7 +126,7 @@ def _clone(
                         *(None, (path, name)),
                     )
                     known[x] = recorder.tensor(node)
-                    known[x].is_shared = True
+                    known[x].has_alias = True
                 symbols[name] = None if x is None else known[x]
             copied.__dict__[table] = symbols
     for module, copied in made.items():

@@ -247,7 +247,8 @@ def _elu(low: Lowering, node: Node) -> Value:
 def _softplus(low: Lowering, node: Node) -> Value:
     x = low.arg(node, 0)
     given = node.args[1:]
-    beta, threshold = [*given, *(1.0, 20.0)[len(given) :]]
+    beta = given[0] if given else 1.0
+    threshold = given[1] if len(given) > 1 else 20.0
     z = call('clamp_max', (x * beta, threshold), {})
     grown: Any = call('exp', (z,), {})
     soft: Any = call('log', (grown + 1.0,), {})

@@ -108,6 +108,8 @@ class Capture:
             **kwargs (Any): ``size``, and the arguments of messages.
         """
         size = kwargs.pop('size', None)
+        if _is_small(size, kwargs, min_nodes):
+            return own(edge_index, size=size, **kwargs)
         reason = _why_not(layer, edge_index, kwargs)
         if reason:
             self.reason = reason
@@ -219,6 +221,17 @@ def _said(error: Exception) -> str:
     if isinstance(error, (NotCaptured, ValueError)):
         return text
     return f'{type(error).__name__}: {text}'
+
+
+def _is_small(size: Any, kwargs: Any, min_nodes: int) -> bool:
+    """Whether no argument has as many rows as would pay."""
+    if size is not None and max(n or 0 for n in size) >= min_nodes:
+        return False
+    for value in kwargs.values():
+        for x in value if isinstance(value, (tuple, list)) else (value,):
+            if isinstance(x, Tensor) and max(x.shape, default=0) >= min_nodes:
+                return False
+    return min_nodes > 0
 
 
 def _why_not(layer: Any, graph: Any, kwargs: Any) -> str:

@@ -21,7 +21,7 @@ from tests.fusion.layers import (
     typed_sample,
 )
 from torch_gsample import fuse
-from torch_gsample.vertex.capture import capture_of
+from torch_gsample.vertex.capture.propagate import capture_of
 
 PAGE = Path(__file__).resolve().parents[2] / 'docs/fused_layers.md'
 #: Not fused, with what the report names.

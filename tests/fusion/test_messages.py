@@ -18,7 +18,7 @@ from tests.fusion.test_exact import unmarked
 from tests.fusion.test_layers import assert_same, fused
 from torch_gsample import fuse, vertex_program
 from torch_gsample.fusion.rows import FirstRows
-from torch_gsample.vertex.capture import capture_of
+from torch_gsample.vertex.capture.propagate import capture_of
 
 WIDTH = 6
 
@@ -406,3 +406,13 @@ def test_elu_of_large_values_has_a_gradient():
     program(torch.tensor([[0], [1]]), x=x).sum().backward()
     assert torch.equal(x.grad[0], torch.ones(3))
     assert isinstance(x.grad, Tensor)
+
+
+def test_inference_mode():
+    theirs = pyg.TransformerConv(WIDTH, 4, flow='target_to_source').double()
+    ours, capture, _ = fused(theirs)
+    with torch.inference_mode():
+        x, edges = given()
+        torch.testing.assert_close(ours(x, edges), theirs(x, edges))
+    assert capture.is_fused, capture.reason
+    assert_same(ours, theirs, given())

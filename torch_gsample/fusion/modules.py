@@ -34,7 +34,7 @@ from torch_gsample.loader.batch_edge_index import (
     marked_edges,
 )
 from torch_gsample.torch_private import is_in_backward
-from torch_gsample.vertex.capture import (
+from torch_gsample.vertex.capture.propagate import (
     capture_of,
     is_left_to_pyg,
     left_to_pyg,

@@ -67,6 +67,7 @@ NAMES = {
         None,
         'layers of small batches take as long again for the dispatcher',
     ),
+    'torch.Tensor._make_wrapper_subclass': (None, 'no layer is captured'),
     'torch._C._set_grad_enabled': (
         None,
         'a program with no_grad inside gets gradients at the wrong nodes',

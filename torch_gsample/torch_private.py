@@ -135,6 +135,15 @@ PLAIN_RESULTS = torch._C._disabled_torch_function_impl
 no_subclass_dispatch = torch._C.DisableTorchFunctionSubclass
 
 
+def wrapper_tensor(
+    kind: type, shape: Any, dtype: torch.dtype, device: torch.device
+) -> Any:
+    """Returns a tensor of a subclass that has a shape, but no memory."""
+    return torch.Tensor._make_wrapper_subclass(
+        kind, shape, dtype=dtype, device=device
+    )
+
+
 def is_in_backward() -> bool:
     """Whether this thread computes gradients: checkpoints call layers then."""
     return torch._C._current_graph_task_id() != -1

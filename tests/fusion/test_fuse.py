@@ -154,12 +154,12 @@ def test_report_says_what_was_done(batch, capsys):
     call(model, batch)
     assert capsys.readouterr().err == f'fuse: {fusion.report()}\n'
     assert fusion.report().splitlines() == [
-        'Sequential: 2 of 3 layers fused, blocks',
+        'Sequential: 3 of 3 layers fused, blocks',
         '  module_0  SAGEConv: fused, exact block, computes all nodes',
-        "  module_1  TAGConv: PyG's (no counterpart), whole batch (it takes "
+        '  module_1  TAGConv: messages fused, whole batch (it takes '
         "no block: AttributeError: 'tuple' object has no attribute 'size')"
         if 'takes no' in fusion.report()
-        else "  module_1  TAGConv: PyG's (no counterpart), whole batch (it "
+        else '  module_1  TAGConv: messages fused, whole batch (it '
         'depends on edges beyond its block)',
         '  module_2  SAGEConv: fused, exact block, computes the seeds',
     ]

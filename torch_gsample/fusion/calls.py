@@ -51,6 +51,13 @@ class Layer:
             return dict(kwargs)
         return dict(zip(self.names, args, strict=False), **kwargs)
 
+    def returns_weights(self, args: Any, kwargs: dict[str, Any]) -> bool:
+        """Whether a call returns attention weights, too."""
+        name = 'return_attention_weights'
+        if self.names is None or name not in self.names:
+            return False
+        return self.bind(args, kwargs).get(name) is not None
+
 
 def layer_of(name: str, module: MessagePassing, note: str) -> Layer:
     """Describes a layer.
@@ -102,6 +109,8 @@ class State:
     verbose: bool
     name: str = ''
     layers: list[Layer] = field(default_factory=list)
+    #: Whether messages of layers were fused, and why some were not.
+    messages: dict[str, tuple[bool, str]] = field(default_factory=dict)
     #: The calls of layers, once they were recorded.
     steps: list[Step] | None = None
     #: Why blocks do not serve the model, in training or not.

@@ -73,8 +73,10 @@ def fuse(
     """Fuses a model that was written with PyG's layers, in place.
 
     PyG's layers become those of :mod:`torch_gsample.vertex.nn` where there is
-    one, with the same parameters and the same keys of ``state_dict``; and each
-    layer computes the block of a batch that later layers read: see
+    one, with the same parameters and the same keys of ``state_dict``. Messages
+    of other layers, and of your own, are captured as vertex programs in their
+    first call; what cannot be captured is left to PyG. And each layer
+    computes the block of a batch that later layers read: see
     ``docs/fuse.md``. Results are those of the unchanged model for the seeds,
     which are the first rows; to read other rows is an error.
 
@@ -119,7 +121,7 @@ nodes
     state = State(min_nodes, statistics, verbose, type(model).__name__)
     for name, module in list(_layers(model)):
         ours = _FUSED.get(type(module))
-        note = '' if ours is not None else 'no counterpart'
+        note = '' if ours is not None else 'no messages were captured yet'
         layer = layer_of(name or 'model', module, note)
         state.layers.append(layer)
         change_class(module, 'layer', (state, layer), ours, type(module))

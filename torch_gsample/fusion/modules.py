@@ -34,6 +34,11 @@ from torch_gsample.loader.batch_edge_index import (
     marked_edges,
 )
 from torch_gsample.torch_private import is_in_backward
+from torch_gsample.vertex.capture.propagate import (
+    capture_of,
+    is_left_to_pyg,
+    left_to_pyg,
+)
 
 _lock = threading.RLock()
 
@@ -53,6 +58,11 @@ class _Fused:
         with _as_base(self):
             make, args, *rest = self.__reduce_ex__(protocol)
         return _restore, (*parts, make, args), *rest
+
+    def __setstate__(self, state: Any) -> None:
+        # PyG's layers put a "propagate" of theirs into the class.
+        with _as_base(self):
+            self.__setstate__(state)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         known = copy.deepcopy(known_of(self), memo)
@@ -82,6 +92,9 @@ class FusedLayer(_Fused):
             return own(*args, **kwargs)
         call, module = current.call, cast(nn.Module, self)
         state, layer = self._gsample_layer
+        if not is_left_to_pyg() and layer.returns_weights(args, kwargs):
+            with left_to_pyg():
+                return self.forward(*args, **kwargs)
         if call is not None and call.state is state and not call.in_layer:
             return call.run_layer(module, layer, own, args, kwargs)
         if call is None and is_in_backward():
@@ -103,6 +116,19 @@ class FusedLayer(_Fused):
             pyg: Any = self.original
             return pyg.forward(self, *args, **kwargs)
         return own(*args, **kwargs)
+
+    def propagate(self, edge_index: Any, **kwargs: Any) -> Any:
+        """Computes messages in a kernel, if they could be captured."""
+        own: Any = super().propagate  # type: ignore[misc]
+        if torch.compiler.is_compiling() or is_left_to_pyg():
+            return own(edge_index, **kwargs)
+        (state, layer), module = self._gsample_layer, cast(nn.Module, self)
+        capture = capture_of(module)
+        out = capture.propagate(
+            module, own, state.min_nodes, edge_index, **kwargs
+        )
+        state.messages[layer.name] = capture.is_fused, capture.reason
+        return out
 
 
 def _plain_edges(x: Any) -> Any:

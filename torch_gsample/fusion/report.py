@@ -13,7 +13,10 @@ def text_of(state: State) -> str:
         steps.setdefault(step.layer, []).append(step)
     width = max((len(x.name) for x in state.layers), default=0)
     for layer in state.layers:
-        parts = [_kind(layer), *_blocks(state, steps.get(layer.name, []))]
+        parts = [
+            _kind(state, layer),
+            *_blocks(state, steps.get(layer.name, [])),
+        ]
         lines.append(
             f'  {layer.name:{width}}  {layer.kind}: ' + ', '.join(parts)
         )
@@ -29,7 +32,9 @@ def print_report(state: State) -> None:
 
 
 def _summary(state: State) -> str:
-    fused = sum(layer.is_fused for layer in state.layers)
+    fused = sum(
+        layer.is_fused or _messages(state, layer)[0] for layer in state.layers
+    )
     out = f'{fused} of {len(state.layers)} layers fused'
     if len(state.refused) == 2:
         return f'{out}, whole batches'
@@ -38,8 +43,17 @@ def _summary(state: State) -> str:
     return f'{out}, blocks'
 
 
-def _kind(layer: Layer) -> str:
-    return 'fused' if layer.is_fused else f"PyG's ({layer.note})"
+def _messages(state: State, layer: Layer) -> tuple[bool, str]:
+    return state.messages.get(layer.name, (False, ''))
+
+
+def _kind(state: State, layer: Layer) -> str:
+    if layer.is_fused:
+        return 'fused'
+    is_fused, reason = _messages(state, layer)
+    if is_fused:
+        return 'messages fused'
+    return f"PyG's ({reason or layer.note})"
 
 
 def _blocks(state: State, steps: list[Step]) -> list[str]:

@@ -112,6 +112,7 @@ class Tracer:
         self.signature = signature
         self.operands: list[Operand] = []
         self.axes: list[Axis] = []
+        self.shapes: list[Dims] = []
         self.iterations = 0
         self._known: dict[Any, Value] = {}
 

@@ -76,6 +76,9 @@ def shape_of(dims: Dims) -> list[int]:
 class Recorder(Protocol):
     """What records the operations of a program."""
 
+    #: The dimensions of all results of operations.
+    shapes: list[Dims]
+
     def captured(self, tensor: Tensor) -> Value:
         """Returns a parameter that the function holds."""
 
@@ -226,6 +229,7 @@ def elementwise(op: str, *args: Any, dtype: torch.dtype | None = None) -> Any:
     dims: Dims = ()
     for value in values:
         dims = broadcast(dims, value.dims)
+    values[0].tracer.shapes.append(dims)
     kind = join(value.kind for value in values)
     expr = apply(op, *(value.expr for value in values), dtype=dtype)
     return Value(values[0].tracer, expr, kind, dims)
@@ -248,7 +252,9 @@ def _leaky_relu(x: Any, negative_slope: float = 0.01, **_: Any) -> Value:
 
 
 def _elu(x: Any, alpha: float = 1.0, **_: Any) -> Value:
-    return _where(x > 0, x, (elementwise('exp', x) - 1.0) * alpha)
+    # exp of a large value is infinite, and zero times that no gradient.
+    negative = elementwise('exp', elementwise('clamp_max', x, 0.0)) - 1.0
+    return _where(x > 0, x, negative * alpha)
 
 
 def _clamp(x: Any, min: Any = None, max: Any = None) -> Value:

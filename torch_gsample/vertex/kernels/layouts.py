@@ -263,6 +263,18 @@ class _Cache:
 _cache = add_keeper(_Cache())
 
 
+def flipped(edge_index: Tensor) -> Tensor:
+    """Returns edges in the other direction, cached with them."""
+    known = _cache.of([edge_index])
+    if _FLIPPED not in known:
+        known[_FLIPPED] = edge_index.flip(0)
+    return known[_FLIPPED]
+
+
+#: The key of the edges in the other direction.
+_FLIPPED = ('flipped',)
+
+
 def layouts_of(
     tensors: Sequence[Tensor],
     num_sources: int,

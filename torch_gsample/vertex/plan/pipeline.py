@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from torch_gsample.vertex.frontend.trace import Signature
+from torch_gsample.vertex.frontend.values import Unsupported
 from torch_gsample.vertex.plan.plan import Plan
 
 
@@ -80,8 +81,14 @@ def make_plan(
         signature (Mapping): The features of the call.
         parameters (List[str]): The parameters that it takes.
         name (str): The name of the program.
+
+    Raises:
+        ValueError: If it does what none can.
     """
     plan = Plan(function, signature, parameters, name)
     for step in STEPS:
-        step.run(plan)
+        try:
+            step.run(plan)
+        except Unsupported as error:
+            raise ValueError(f'{name}: {error}') from error
     return plan

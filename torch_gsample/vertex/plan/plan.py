@@ -365,6 +365,13 @@ def _numbered(tracer: Tracer, results: Sequence[Value]) -> dict[Axis, int]:
         known = [a.root() for a in dims if a is not None]
         for i, axis in enumerate(known):
             before[axis] |= set(known[:i])
+    for dims in tracer.shapes:
+        known = [a.root() for a in dims if a is not None]
+        if len(set(known)) < len(known):
+            raise Unsupported(
+                'a dimension of features meets itself, as in x[:, None] * '
+                'x[None, :]: give the program both as features'
+            )
     number: dict[Axis, int] = {}
     while len(number) < len(before):
         ready = [

@@ -1,0 +1,114 @@
+"""Choosing rows of the ends of edges, and aggregating over edges."""
+
+from typing import Any
+
+import torch
+
+from torch_gsample.vertex.capture.nodes import (
+    AGGREGATE,
+    DESTINATION,
+    GRAPH,
+    INDEX,
+    MIXED,
+    OF_EDGES,
+    SOURCE,
+    Node,
+)
+from torch_gsample.vertex.capture.shapes import viewed
+
+aten = torch.ops.aten
+_NAMES = {'sum': 'sum', 'amax': 'max', 'amin': 'min', 'mean': 'mean'}
+
+
+def graph_node(recorder: Any) -> Node:
+    """Returns ``edge_index``."""
+    return Node('edge_index', GRAPH, (2, recorder.edges), torch.int64)
+
+
+def end_of(recorder: Any, end: int, where: str) -> Node:
+    """Returns one row of ``edge_index``."""
+    return Node(
+        *('index', INDEX, (recorder.edges,), torch.int64, None, (end,)),
+        where=where,
+    )
+
+
+def gather(call: Any, x: Node, index: Node) -> Node:
+    """Returns the rows of one end of each edge.
+
+    Args:
+        call (Call): The operator.
+        x (Node): Values of vertices.
+        index (Node): The end.
+    """
+    recorder = call.recorder
+    if index.kind != INDEX or len(index.shape) != 1:
+        raise call.fail('rows are chosen by values')
+    of_target = index.args[0] == recorder.target
+    rows = recorder.destinations if of_target else recorder.sources
+    kind = DESTINATION if of_target else SOURCE
+    if x.kind == AGGREGATE:
+        if not of_target:
+            raise call.fail('aggregates of neighbours are read')
+        kind = MIXED
+    if x.rows != rows:
+        raise call.fail('the rows are those of the other end')
+    assert x.row is not None
+    shape = (*x.shape[: x.row], recorder.edges, *x.shape[x.row + 1 :])
+    return Node(
+        *('gather', kind, shape, x.dtype, x.row, (x,)), where=call.where
+    )
+
+
+def aggregation(call: Any) -> Node:
+    """Returns the aggregate of a call that scatters values of edges."""
+    blank, dim, index, src, *rest = call.args
+    name, recorder = call.name, call.recorder
+    reduce = 'sum'
+    if name in ('scatter_reduce', 'index_reduce'):
+        reduce = rest[0] if rest else call.kwargs['reduce']
+        whole = rest[1] if len(rest) > 1 else True
+        if call.kwargs.get('include_self', whole) and reduce != 'sum':
+            raise call.fail('of values with those that are there')
+    elif call.kwargs.get('alpha', 1) != 1 or rest:
+        raise call.fail('with a factor')
+    if reduce not in _NAMES:
+        raise call.fail(f"by '{reduce}'")
+    is_blank = blank.op == 'fill' and blank.args[0] == 0
+    if not is_blank or blank.rows != recorder.destinations:
+        raise call.fail('onto values that are there')
+    nodes = isinstance(src, Node) and isinstance(index, Node)
+    if not nodes or index.kind != INDEX:
+        raise call.fail('by other numbers than those of destinations')
+    if index.args[0] != recorder.target:
+        raise call.fail('over out-edges')
+    dim %= blank.rank
+    if src.kind not in OF_EDGES or src.row != dim or blank.row != dim:
+        raise call.fail('of other rows than those of edges')
+    if name.startswith('scatter') and index.shape != src.shape:
+        raise call.fail('of a part of the features')
+    return aggregate(_NAMES[reduce], src, recorder.destinations, call)
+
+
+def aggregate(op: str, src: Node, rows: int, call: Any) -> Node:
+    """Returns an aggregate: reshaping and concatenation come behind it."""
+    assert src.row is not None
+    shape = (*src.shape[: src.row], rows, *src.shape[src.row + 1 :])
+    if src.kind == MIXED and src.op == 'view' and not keeps_axes(src):
+        inner = aggregate(op, src.args[0], rows, call)
+        return viewed(inner, shape, src.row, src.where)
+    if src.kind == MIXED and src.op == 'cat':
+        parts = [aggregate(op, part, rows, call) for part in src.args[0]]
+        return call.call(aten.cat.default, parts, src.args[1])
+    return Node(
+        *('aggregate', AGGREGATE, shape, src.dtype, src.row, (op, src)),
+        where=call.where,
+    )
+
+
+def keeps_axes(node: Node) -> bool:
+    """Whether a view only adds or removes dimensions of size 1."""
+    [x] = node.args
+    return [n for n in x.features if n != 1] == [
+        n for n in node.features if n != 1
+    ]

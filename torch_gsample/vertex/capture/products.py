@@ -1,0 +1,116 @@
+"""Products of values of edges with matrices, taken at the ends of edges.
+
+    [x_i, x_j - x_i] @ [[A], [B]]   ->   (x_i @ A - x_i @ B) + x_j @ B
+
+Each product has a row for each vertex then, not for each edge. What is no sum
+of values of the ends has a product in the kernel if the matrix has few
+columns.
+"""
+
+from typing import Any
+
+import torch
+
+from torch_gsample.vertex.capture.nodes import (
+    MIXED,
+    PARAMETER,
+    PURE,
+    Node,
+    is_number,
+)
+
+aten = torch.ops.aten
+#: Columns up to which a kernel multiplies: beyond, torch's products are faster
+#: even though they read values of all edges.
+COLUMNS = 8
+
+#: A term of a sum: its factor, and its first column in the whole.
+Term = tuple[float, Node, int]
+
+
+def distributed(call: Any, x: Node, weight: Node, bias: Node | None) -> Node:
+    """Returns a product as a sum of products.
+
+    Args:
+        call (Call): The product.
+        x (Node): Values of edges.
+        weight (Node): The matrix, or vector.
+        bias (Node, optional): What is added.
+    """
+    found: dict[tuple[Node, int], float] = {}
+    for factor, node, start in _terms(x, 1.0, 0):
+        key = node, start
+        found[key] = found.get(key, 0.0) + factor
+    sums: dict[str, Node] = {}
+    for (node, start), factor in found.items():
+        if factor == 0.0:
+            continue
+        piece = _product(call, node, weight, start)
+        if factor != 1.0:
+            piece = call.call(aten.mul.Tensor, piece, factor)
+        known = sums.get(node.kind)
+        if known is not None:
+            piece = call.call(aten.add.Tensor, known, piece)
+        sums[node.kind] = piece
+    if not sums:
+        raise call.fail('its terms cancel')
+    first, *rest = (sums[kind] for kind in sorted(sums))
+    if bias is not None:
+        first = call.call(aten.add.Tensor, first, bias)
+    for piece in rest:
+        first = call.call(aten.add.Tensor, first, piece)
+    return first
+
+
+def _product(call: Any, node: Node, weight: Node, start: int) -> Node:
+    width = node.shape[-1]
+    if width != weight.shape[0]:
+        weight = call.call(aten.slice.Tensor, weight, 0, start, start + width)
+    func = aten.mv.default if weight.rank == 1 else aten.mm.default
+    if node.kind in PURE:
+        return call.call(func, node, weight)
+    columns = 1 if weight.rank == 1 else weight.shape[1]
+    if columns > COLUMNS:
+        raise call.fail(
+            f'a product of values of both ends with a matrix of {columns} '
+            f'columns (at most {COLUMNS} are fused)'
+        )
+    shape = node.shape[0], *weight.shape[1:]
+    name = func.overloadpacket.__name__
+    return Node(
+        *(name, MIXED, shape, node.dtype, 0, (node, weight)),
+        func=func,
+        where=call.where,
+    )
+
+
+def _terms(node: Node, factor: float, start: int) -> list[Term]:
+    """Returns the terms whose sum is a value."""
+    if node.kind in PURE or node.kind == PARAMETER:
+        return [(factor, node, start)]
+    args = node.args
+    if node.op in ('add', 'sub') and _are_alike(node):
+        alpha = node.kwargs.get('alpha', 1) * (-1 if node.op == 'sub' else 1)
+        return [
+            *_terms(args[0], factor, start),
+            *_terms(args[1], factor * alpha, start),
+        ]
+    if node.op == 'neg':
+        return _terms(args[0], -factor, start)
+    if node.op in ('mul', 'div') and len(args) == 2 and is_number(args[1]):
+        scale = args[1] if node.op == 'mul' else 1.0 / args[1]
+        return _terms(args[0], factor * scale, start)
+    if node.op == 'cat' and args[1] == node.rank - 1:
+        found = []
+        for part in args[0]:
+            found += _terms(part, factor, start)
+            start += part.shape[-1]
+        return found
+    return [(factor, node, start)]
+
+
+def _are_alike(node: Node) -> bool:
+    return all(
+        isinstance(x, Node) and x.shape == node.shape and x.rank == 2
+        for x in node.args
+    )

@@ -39,8 +39,9 @@ def hgt(
     <https://arxiv.org/abs/2003.01332>`_ (WWW 2020). All types of a layer are
     drawn before their budgets grow, so that the ``l``-th layer is at most
     ``l`` hops away and the order of types does not matter; the paper's loop
-    adds to the budgets after each type. There is no limit of neighbours, while torch-sparse's sampler looks at 50 random
-    in-edges of a hub, in budgets and in the subgraph.
+    adds to the budgets after each type. There is no limit of neighbours, while
+    torch-sparse's sampler looks at 50 random in-edges of a hub, in budgets and
+    in the subgraph.
 
     With ``time``, each sampled node has a time :math:`\tau`, whose differences
     along edges the paper encodes: its own, or else that of the sampled nodes

@@ -120,8 +120,9 @@ class SaintSampler(ProgramSampler):
     <https://arxiv.org/abs/1907.04931>`_ (ICLR 2020). Walks from different
     seeds are independent; with ``frontier_steps``, the seeds are a frontier,
     of which one walker moves at a time, chosen by its degree: the paper's
-    multi-dimensional random walks. With ``sample_coverage``, batches have the normalisation of the paper,
-    estimated from subgraphs that are sampled beforehand: ``node_norm``
+    multi-dimensional random walks. With ``sample_coverage``, batches have the
+    normalisation of the paper, estimated from subgraphs that are sampled
+    beforehand: ``node_norm``
     :math:`= n / (N C_v)`, with which the loss of each node of a batch is
     multiplied and summed, and ``edge_norm`` :math:`= C_v / C_{uv}`, with which
     messages :math:`u \to v` are multiplied. The loaders of

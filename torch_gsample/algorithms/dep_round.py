@@ -151,7 +151,7 @@ def inclusion(
     column = log_weight._index(0)
     degree = log_weight.degree(dim=0)
     held = (degree <= size)[column]
-    least = (size * eta / degree.clamp(min=1)).to(torch.float64)
+    least = size.to(torch.float64) * eta / degree.clamp(min=1)
     probs = torch.ones_like(logits)
     for _ in range(rounds):
         # A column's greatest weight that is not held is 1.

@@ -46,8 +46,9 @@ def hgt(
     With ``time``, each sampled node has a time :math:`\tau`, whose differences
     along edges the paper encodes: its own, or else that of the sampled nodes
     that add to its budget, of several the latest (in the authors' code, the
-    last that came). Nodes with :math:`\tau` after ``max_time`` are never
-    sampled; they still count in :math:`\deg_r(v)`, as there.
+    last that came). An edge that would give a time after ``max_time`` adds to
+    no budget, so that later nodes are never sampled; it still counts in
+    :math:`\deg_r(v)`, as there.
 
     Args:
         A (Dict[EdgeType, SparseSample]): The graph,

@@ -316,9 +316,9 @@ def test_bad_sizes_are_named(kind, sizes, error, message):
         (LadiesSampler, {'weight_attr': 'w'}, ValueError, "attribute 'w'"),
         (LadiesSampler, {'fanouts': [1]}, TypeError, "'fanouts'"),
         (FastGCNSampler, {'replace': False}, TypeError, "'replace'"),
-        (LaborSampler, {'steps': -2}, ValueError, "'steps' must be at least"),
-        (LaborSampler, {'weighted': 1}, TypeError, "'weighted'"),
-        (LaborSampler, {'layer_dependency': 1}, TypeError, "'layer_depend"),
+        (LaborSampler, {'steps': -2}, ValueError, "'steps' must be -1"),
+        (LaborSampler, {'weighted': 2}, TypeError, "'weighted'"),
+        (LaborSampler, {'layer_dependency': 2}, TypeError, "'layer_depend"),
         (PinSAGESampler, {'metapath': PATH}, ValueError, 'given together'),
         (PinSAGESampler, {'relations': PURCHASES}, ValueError, 'together'),
         (

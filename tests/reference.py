@@ -46,6 +46,7 @@ from tests.reference_matrix import (  # noqa: F401
 from tests.reference_neighbor import sample_neighbors  # noqa: F401
 from tests.reference_walk import (  # noqa: F401
     forest_fire,
+    frontier_walk,
     metapath_walk,
     node2vec_walk,
     random_walk,

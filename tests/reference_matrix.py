@@ -190,15 +190,24 @@ def sum_columns(indptr, value, perm=None):
     return out
 
 
-def labor_scale(indptr, weight, k):
+def labor_scale(indptr, weight, k, value=None):
     """By bisection of the equation."""
+    value = [1.0] * len(weight) if value is None else value
     out = []
     for begin, end in pairwise(indptr):
         column, n = weight[begin:end], end - begin
+        a = [x / max(value[begin:end]) for x in value[begin:end]]
+        squares = [x * x for x in a]
+        target = sum(squares)
+        if n > k:
+            target += sum(a) ** 2 * (1 / k - 1 / n)
         low, high = 0.0, 1 / min(column, default=1)
         for _ in range(200):
             c = (low + high) / 2
-            if sum(1 / min(1, c * w) for w in column) > n * n / k:
+            total = sum(
+                x / min(1, c * w) for x, w in zip(squares, column, strict=True)
+            )
+            if total > target:
                 low = c
             else:
                 high = c

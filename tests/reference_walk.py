@@ -151,6 +151,29 @@ def metapath_walk(
     return nodes, edges
 
 
+FRONTIER_ROOT = 0x10000
+
+
+def frontier_walk(indptr, indices, seeds, length, key, call_id=0):
+    draw = Stream(stream_key(key[0], call_id, WALK), FRONTIER_ROOT, 0)
+    frontier, nodes, edges = list(seeds), [], []
+    for step in range(length):
+        choices = [
+            (walker, edge)
+            for walker, v in enumerate(frontier)
+            for edge in range(indptr[v], indptr[v + 1])
+        ]
+        if not choices:
+            nodes.append(-1)
+            edges.append(-1)
+            continue
+        walker, edge = choices[bounded(draw(step), len(choices))]
+        nodes.append(frontier[walker])
+        edges.append(edge)
+        frontier[walker] = indices[edge]
+    return nodes, edges
+
+
 FOREST_FIRE = 0xFFF2
 
 

@@ -136,8 +136,23 @@ Tensor cumulate_weights_op(Tensor indptr, Tensor weight) {
   return out;
 }
 
+const double* positive_doubles(const char* op,
+                               const char* name,
+                               const Tensor& tensor) {
+  const double* data = tensor.const_data_ptr<double>();
+  for (int64_t i = 0; i < tensor.numel(); ++i)
+    STD_TORCH_CHECK(
+        data[i] > 0 && std::isfinite(data[i]) && std::isfinite(1 / data[i]), op,
+        ": '", name, "' must be positive, and it and its inverse ",
+        "finite (got ", data[i], " at position ", i, ")");
+  return data;
+}
+
 // c_v of each column, see core/labor.h.
-Tensor labor_scale_op(Tensor indptr, Tensor weight, int64_t k) {
+Tensor labor_scale_op(Tensor indptr,
+                      Tensor weight,
+                      int64_t k,
+                      std::optional<Tensor> value) {
   const char* op = "labor_scale";
   constexpr int64_t kGrain = 256;
   const int64_t n = indptr.numel() - 1, size = weight.numel();
@@ -145,12 +160,12 @@ Tensor labor_scale_op(Tensor indptr, Tensor weight, int64_t k) {
   check_vector(op, "weight", weight, ScalarType::Double);
   STD_TORCH_CHECK(n >= 0, op, ": 'indptr' must not be empty");
   STD_TORCH_CHECK(k > 0, op, ": 'k' must be positive (got ", k, ")");
-  const double* data = weight.const_data_ptr<double>();
-  for (int64_t i = 0; i < size; ++i)
-    STD_TORCH_CHECK(
-        data[i] > 0 && std::isfinite(data[i]) && std::isfinite(1 / data[i]), op,
-        ": 'weight' must be positive, and it and its inverse ", "finite (got ",
-        data[i], " at position ", i, ")");
+  if (value) {
+    check_vector(op, "value", *value, ScalarType::Double);
+    check_size(op, "value", *value, size);
+  }
+  const double* data = positive_doubles(op, "weight", weight);
+  const double* a = value ? positive_doubles(op, "value", *value) : nullptr;
   Tensor out = empty_vector(n, ScalarType::Double);
   double* scale = out.mutable_data_ptr<double>();
   const auto call = [&](auto indptr_type) {
@@ -159,8 +174,11 @@ Tensor labor_scale_op(Tensor indptr, Tensor weight, int64_t k) {
     STD_TORCH_CHECK(check_indptr(ptr, n, size).rule == CscFault::kNone, op,
                     ": 'indptr' must ascend from 0 to the ", size, " weights");
     parallel_ranges(n, kGrain, max_threads(), [&](int64_t begin, int64_t end) {
-      for (int64_t v = begin; v < end; ++v)
-        scale[v] = labor_scale(data + ptr[v], ptr[v + 1] - ptr[v], k);
+      for (int64_t v = begin; v < end; ++v) {
+        const int64_t first = ptr[v], size = ptr[v + 1] - first;
+        scale[v] = a ? labor_scale(data + first, a + first, size, k)
+                     : labor_scale(data + first, size, k);
+      }
     });
   };
   indptr.scalar_type() == ScalarType::Int ? call(int32_t{}) : call(int64_t{});

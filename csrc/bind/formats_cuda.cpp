@@ -95,13 +95,21 @@ Tensor check_csc_cuda(Tensor indptr, Tensor indices, int64_t num_rows) {
   return out;
 }
 
-Tensor labor_scale_cuda(Tensor indptr, Tensor weight, int64_t k) {
+Tensor labor_scale_cuda(Tensor indptr,
+                        Tensor weight,
+                        int64_t k,
+                        std::optional<Tensor> value) {
   const char* op = "labor_scale";
   const bool narrow = indptr.scalar_type() == ScalarType::Int;
   check_vector(op, "indptr", indptr,
                narrow ? ScalarType::Int : ScalarType::Long);
   check_vector(op, "weight", weight, ScalarType::Double);
   check_device(op, "weight", weight, indptr);
+  if (value) {
+    check_vector(op, "value", *value, ScalarType::Double);
+    check_size(op, "value", *value, weight.numel());
+    check_device(op, "value", *value, indptr);
+  }
   STD_TORCH_CHECK(indptr.numel() > 0, op, ": 'indptr' must not be empty");
   STD_TORCH_CHECK(k > 0, op, ": 'k' must be positive (got ", k, ")");
   const DeviceScope scope(op, indptr);
@@ -111,8 +119,10 @@ Tensor labor_scale_cuda(Tensor indptr, Tensor weight, int64_t k) {
   const auto call = [&](auto indptr_type) {
     using indptr_t = decltype(indptr_type);
     labor_scale(LaborScaleCuda<indptr_t>{indptr.const_data_ptr<indptr_t>(),
-                                         weight.const_data_ptr<double>(), n,
-                                         weight.numel(), k,
+                                         weight.const_data_ptr<double>(),
+                                         value ? value->const_data_ptr<double>()
+                                               : nullptr,
+                                         n, weight.numel(), k,
                                          scale.mutable_data_ptr<double>(),
                                          report.get()},
                 scope.stream());
@@ -120,7 +130,8 @@ Tensor labor_scale_cuda(Tensor indptr, Tensor weight, int64_t k) {
   narrow ? call(int32_t{}) : call(int64_t{});
   const Report found = report.read(scope);
   STD_TORCH_CHECK(found.fault != Report::kWeight, op,
-                  ": 'weight' must be positive, and it and its inverse finite "
+                  ": '", found.relation == 0 ? "weight" : "value",
+                  "' must be positive, and it and its inverse finite "
                   "(it is not at position ",
                   found.where, ")");
   check_report(op, found, "indptr", n);

@@ -90,7 +90,9 @@ STABLE_TORCH_LIBRARY(gsample, m) {
       "Tensor? ptr=None) -> (Tensor node, Tensor local, Tensor ptr)");
   m.def("random_uniform(Tensor id, Tensor key, SymInt call_id=0) -> Tensor");
   m.def("next_key(Tensor(a!) state) -> Tensor");
-  m.def("labor_scale(Tensor indptr, Tensor weight, int k) -> Tensor");
+  m.def(
+      "labor_scale(Tensor indptr, Tensor weight, int k, "
+      "Tensor? value=None) -> Tensor");
 
   // Sums along columns, edge after edge: the same bits everywhere.
   m.def(
@@ -141,6 +143,9 @@ STABLE_TORCH_LIBRARY(gsample, m) {
       "metapath_walk(Tensor[] indptr, Tensor[] indices, int[] path, "
       "Tensor seeds, Tensor key, SymInt call_id=0, *, float restart=0., "
       "int num_threads=0) -> (Tensor nodes, Tensor edges)");
+  m.def(
+      "frontier_walk(Tensor indptr, Tensor indices, Tensor seeds, int length, "
+      "Tensor key, SymInt call_id=0) -> (Tensor nodes, Tensor edges)");
   m.def(
       "forest_fire(Tensor indptr, Tensor indices, Tensor seeds, float p, "
       "Tensor key, SymInt call_id=0) -> Tensor");

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "../cpu/forest_fire.h"
+#include "../cpu/frontier_walk.h"
 #include "../cpu/node2vec_walk.h"
 #include "../cpu/random_walk.h"
 #include "output_pool.h"
@@ -155,6 +156,35 @@ Walks metapath_walk_op(std::vector<Tensor> indptr,
   return out;
 }
 
+Walks frontier_walk_op(Tensor indptr,
+                       Tensor indices,
+                       Tensor seeds,
+                       int64_t length,
+                       Tensor key,
+                       int64_t call_id) {
+  const char* op = "frontier_walk";
+  check_matrix(op, indptr, indices);
+  check_length(op, length);
+  const int64_t* seed = read_seeds(op, seeds, indptr.numel() - 1);
+  Walks out = {empty_vector(length), empty_vector(length)};
+  dispatch_graph(
+      op, indptr.scalar_type(), indices.scalar_type(),
+      [&](auto indptr_type, auto index_type) {
+        using indptr_t = decltype(indptr_type);
+        using index_t = decltype(index_type);
+        const auto graph =
+            walk_graph<indptr_t, index_t>(op, indptr, indices, std::nullopt);
+        WalkFault fault{};
+        const Status status = frontier_walk<indptr_t, index_t>(
+            {graph, seed, seeds.numel(), length,
+             read_stream(op, key, call_id, kWalk)},
+            std::get<0>(out).mutable_data_ptr<int64_t>(),
+            std::get<1>(out).mutable_data_ptr<int64_t>(), &fault);
+        check_status(op, status, fault, &graph);
+      });
+  return out;
+}
+
 // The nodes that burn, ascending.
 Tensor forest_fire_op(Tensor indptr,
                       Tensor indices,
@@ -193,6 +223,7 @@ STABLE_TORCH_LIBRARY_IMPL(gsample, CPU, m) {
   m.impl("random_walk", TORCH_BOX(&random_walk_op));
   m.impl("node2vec_walk", TORCH_BOX(&node2vec_walk_op));
   m.impl("metapath_walk", TORCH_BOX(&metapath_walk_op));
+  m.impl("frontier_walk", TORCH_BOX(&frontier_walk_op));
   m.impl("forest_fire", TORCH_BOX(&forest_fire_op));
 }
 

@@ -11,6 +11,7 @@ template <typename indptr_t>
 struct LaborScaleCuda {
   const indptr_t* indptr;  // [n + 1]
   const double* weight;    // [size]
+  const double* value;     // [size] or null
   int64_t n;
   int64_t size;
   int64_t k;

@@ -6,12 +6,16 @@ import pytest
 import torch
 
 from tests.algorithms.checks import (
+    chi_square_p,
+    neighbors,
     random_graph,
+    undirected,
     within_4_standard_errors,
 )
 from torch_gsample import SparseSample
 from torch_gsample.algorithms import (
     saint_edge,
+    saint_frontier,
     saint_node,
     saint_norm,
     saint_normalize,
@@ -31,10 +35,15 @@ def walk_from_uniform_roots(A):
     return saint_walk(A, torch.randint(A.num_rows, (3,)), 2)
 
 
+def frontier_of_uniform_roots(A):
+    return saint_frontier(A, torch.randint(A.num_rows, (3,)), 4)
+
+
 DRAWS = {
     'node': lambda A: saint_node(A, 6),
     'edge': lambda A: saint_edge(A, 4),
     'walk': walk_from_uniform_roots,
+    'frontier': frontier_of_uniform_roots,
 }
 
 
@@ -92,6 +101,53 @@ def test_edges_of_a_directed_graph_are_drawn_by_the_degrees_of_their_ends():
     )
     assert (drawn.sum(dim=1) == 1).all()
     assert within_4_standard_errors(drawn.double(), p / p.sum())
+
+
+def frontier_law(near, frontier, steps):
+    """The probability of each set of nodes that walkers left."""
+    if steps == 0 or not any(near[v] for v in frontier):
+        return {frozenset(): 1.0}
+    total, out = sum(len(near[v]) for v in frontier), {}
+    for i, v in enumerate(frontier):
+        for to in near[v]:
+            moved = (*frontier[:i], to, *frontier[i + 1 :])
+            for left, p in frontier_law(near, moved, steps - 1).items():
+                left |= {v}
+                out[left] = out.get(left, 0) + p / total
+    return out
+
+
+@pytest.mark.parametrize('roots', [(0, 3), (2, 2, 5), (6, 1), (6,)])
+def test_frontiers_move_the_walkers_of_high_degree(roots):
+    """The distribution of all subgraphs of three steps; node 6 is alone."""
+    pairs = {(0, 1), (0, 2), (0, 3), (2, 3), (3, 4), (4, 5)}
+    A, times = undirected(pairs, 7), 1500
+    law, expected = frontier_law(neighbors(A), roots, 3), {}
+    for left, p in law.items():
+        nodes = left | set(roots)
+        expected[nodes] = expected.get(nodes, 0) + p
+    assert math.isclose(sum(expected.values()), 1)
+    counts = dict.fromkeys(expected, 0)
+    for key in range(times):
+        with program_scope(make_key(8, batch=key)):
+            out = saint_frontier(A, torch.tensor(roots), 3)
+        assert torch.equal(out.row_ids, out.col_ids)
+        counts[frozenset(out.col_ids.tolist())] += 1
+    cells = sorted((p * times, counts[s]) for s, p in expected.items())
+    while len(cells) > 1 and cells[0][0] < 5:  # what is rare counts as one
+        (p, n), (q, m), *rest = cells
+        cells = sorted([(p + q, n + m), *rest])
+    if len(cells) > 1:
+        wanted, observed = zip(*cells, strict=True)
+        assert chi_square_p(observed, wanted) > 0.001
+
+
+def test_a_frontier_without_walkers_or_steps_is_its_roots():
+    A = random_graph(9)
+    none = torch.tensor([], dtype=torch.int64)
+    assert saint_frontier(A, none, 5).shape == (0, 0)
+    out = saint_frontier(A, torch.tensor([4, 2, 4]), 0)
+    assert out.col_ids.tolist() == [2, 4]
 
 
 @pytest.mark.parametrize('name', DRAWS)

@@ -226,3 +226,111 @@ def test_what_is_isolated_stays_alone():
     assert nodes_of(out, 'ab') == {'a': [], 'b': [2]}
     assert [S.num_edges for S in out.values()] == [0, 0]
     assert hgt({}, {'a': torch.tensor([1])}, [2]) == {}
+
+
+TIMES = {'paper': torch.tensor([5, 3, 9, 4])}
+
+
+def timed_law(nodes, fanouts, latest):
+    """The probability of each sample with its times, by plain loops."""
+    if not next(iter(fanouts.values())):
+        return {tuple(tuple(sorted(ids.items())) for ids in nodes.values()): 1}
+    out, budget, stamp = {}, {t: {} for t in nodes}, {t: {} for t in nodes}
+    for (src, _, dst), pairs in EDGES.items():
+        for u, v in pairs:
+            if v in nodes[dst] and u not in nodes[src]:
+                own = TIMES[src][u].item() if src in TIMES else nodes[dst][v]
+                if latest is None or own <= latest:
+                    share = 1 / sum(w == v for _, w in pairs)
+                    budget[src][u] = budget[src].get(u, 0) + share
+                    stamp[src][u] = max(own, stamp[src].get(u, own))
+    ways = [list(draws(budget[t], fanouts[t][0])) for t in nodes]
+    for way in itertools.product(*ways):
+        grown, p = {}, 1.0
+        for t, (drawn, q) in zip(nodes, way, strict=True):
+            grown[t] = nodes[t] | {u: stamp[t][u] for u in drawn}
+            p *= q
+        rest = {t: ks[1:] for t, ks in fanouts.items()}
+        for sample, q in timed_law(grown, rest, latest).items():
+            out[sample] = out.get(sample, 0) + p * q
+    return out
+
+
+@pytest.mark.parametrize('latest', [None, 5, 4])
+@pytest.mark.parametrize(
+    'fanouts',
+    [
+        {'paper': [1, 1], 'author': [1, 1]},
+        {'paper': [2, 0], 'author': [2, 2]},
+        {'paper': [-1], 'author': [-1]},
+    ],
+    ids=str,
+)
+def test_samples_with_times_have_the_law_of_budgets(fanouts, latest):
+    """Authors get the time of the latest paper that they wrote."""
+    nodes = {'paper': {0: 5}, 'author': {}}
+    expected = timed_law(nodes, fanouts, latest)
+    assert abs(sum(expected.values()) - 1) < 1e-9
+    A, times = matrices(EDGES, SIZES), 300
+    counts = dict.fromkeys(expected, 0)
+    seeds = {'paper': torch.tensor([0])}
+    for key in range(times):
+        with program_scope(make_key(5, batch=key)):
+            out, time = hgt(A, seeds, fanouts, TIMES, latest)
+        ids = nodes_of(out, SIZES)
+        counts[
+            tuple(
+                tuple(sorted(zip(ids[t], time[t].tolist(), strict=True)))
+                for t in SIZES
+            )
+        ] += 1
+    cells = sorted((p * times, counts[s]) for s, p in expected.items())
+    while len(cells) > 1 and cells[0][0] < 5:  # what is rare counts as one
+        (p, n), (q, m), *rest = cells
+        cells = sorted([(p + q, n + m), *rest])
+    if len(cells) > 1:
+        wanted, observed = zip(*cells, strict=True)
+        assert chi_square_p(observed, wanted) > 0.001
+
+
+def test_papers_of_an_author_get_no_time_from_it():
+    """And an author who is later than the bound is no candidate."""
+    A = matrices(EDGES, SIZES)
+    for latest, authors in ((9, {0: 5, 1: 5}), (4, {})):
+        out, time = hgt(A, {'paper': torch.tensor([0])}, [9], TIMES, latest)
+        ids = nodes_of(out, SIZES)
+        stamps = time['author'].tolist()
+        assert dict(zip(ids['author'], stamps, strict=True)) == authors
+        assert torch.equal(time['paper'], TIMES['paper'][ids['paper']])
+
+
+def test_times_that_bound_nothing_change_no_sample():
+    edges, sizes = edge_lists(graphs.heterogeneous()), graphs.HETERO_SIZES
+    A, seeds = matrices(edges, sizes), {'item': torch.tensor([3, 7])}
+    time = {'item': torch.arange(sizes['item'])}
+    with program_scope(make_key(1)):
+        plain = hgt(A, seeds, [2, 3])
+    with program_scope(make_key(1)):
+        timed, stamps = hgt(A, seeds, [2, 3], time, 10**12)
+    assert nodes_of(timed, sizes) == nodes_of(plain, sizes)
+    ids = nodes_of(timed, sizes)
+    assert all(len(stamps[t]) == len(ids[t]) for t in ids)
+
+
+def test_seeds_without_a_time_have_the_latest():
+    A = matrices(EDGES, SIZES)
+    seeds = {'author': torch.tensor([1])}
+    _, time = hgt(A, seeds, [0], TIMES, 7)
+    assert time['author'].tolist() == [7]
+    with pytest.raises(
+        ValueError, match=r"'max_time' must be given .*'author'"
+    ):
+        hgt(A, seeds, [1], TIMES)
+
+
+@pytest.mark.parametrize('time', [{'shop': 3}, {'paper': 3}])
+def test_times_are_those_of_nodes(time):
+    A = matrices(EDGES, SIZES)
+    time = {t: torch.zeros(n).long() for t, n in time.items()}
+    with pytest.raises(ValueError, match=r"hgt: 'time' must have an element"):
+        hgt(A, {'paper': torch.tensor([0])}, [1], time)

@@ -60,6 +60,36 @@ def test_node2vec_weighs_by_1_over_p_1_and_1_over_q(p, q):
     assert_follows(transitions(walks, 2), second_order(neighbors(A), p, q))
 
 
+@pytest.mark.parametrize(('p', 'q'), [(0.25, 4.0), (4.0, 0.5), (1.0, 1.0)])
+def test_weighted_node2vec_multiplies_by_the_values(p, q):
+    A = random_graph(12, 4)
+    A = A.with_value(torch.arange(A.num_edges) % 4 * 1.5)  # some are 0
+    with program_scope(make_key(6)):
+        walks = node2vec(A, torch.arange(12).repeat(400), 40, p, q, True)
+    near, dense = neighbors(A), A.to_dense().double()
+
+    def law(state):
+        t, v = state
+        weight = {
+            x: dense[v, x].item()
+            * (1 / p if x == t else 1.0 if x in near[t] else 1 / q)
+            for x in near[v]
+            if dense[v, x] > 0
+        }
+        return {x: w / sum(weight.values()) for x, w in weight.items()}
+
+    assert_follows(transitions(walks, 2), law)
+    first = transitions(walks[:, :2], 1)
+    for (v,), counter in first.items():
+        assert set(counter) <= set(dense[v].nonzero().view(-1).tolist())
+
+
+def test_negative_weights_of_node2vec_are_refused():
+    A = random_graph(12, 4)
+    with pytest.raises(ValueError, match=r"'probs'.*negative"):
+        node2vec(-A, torch.arange(3), 2, 1.0, 2.0, True)
+
+
 def test_node2vec_overlooks_no_neighbor_in_rows_that_do_not_ascend():
     A = random_graph(12, 4)
     indptr, indices, _ = A.to_csr()

@@ -2,9 +2,11 @@
 
 from collections import Counter
 
+import pytest
 import torch
 
 from tests.algorithms.checks import random_graph
+from torch_gsample import SparseSample
 from torch_gsample.algorithms import hetgnn, pinsage
 from torch_gsample.rng import make_key, program_scope
 
@@ -56,6 +58,74 @@ def test_importance_converges_to_the_stationary_visits():
         errors.append(float((near.to_dense()[:, 0] - truth).abs().sum()))
     assert errors[1] < 0.015  # about 1 / sqrt of 140,000 steps
     assert errors[1] < errors[0] / 3
+
+
+BUYS, BOUGHT = ('user', 'buys', 'item'), ('item', 'by', 'user')
+
+
+def purchases():
+    """Users and items; item 5 has no user."""
+    generator = torch.Generator().manual_seed(3)
+    user = torch.randint(8, (30,), generator=generator)
+    item = torch.randint(5, (30,), generator=generator)
+    return {
+        BUYS: SparseSample.from_coo(user, item, shape=(8, 6)),
+        BOUGHT: SparseSample.from_coo(item, user, shape=(6, 8)),
+    }
+
+
+@pytest.mark.parametrize('restart', [0.0, 0.4])
+def test_visits_of_a_metapath_are_those_of_its_transitions(restart):
+    """Of traversals that a walk begins: (1 - restart)^j of the j-th."""
+    A, seeds, length = purchases(), torch.tensor([0, 3, 5]), 3
+    step = torch.eye(6).double()
+    for t in (BOUGHT, BUYS):
+        dense = A[t].to_dense().double()
+        step = step @ (dense / dense.sum(dim=1, keepdim=True).clamp(min=1))
+    visits, at = 0, torch.eye(6).double()[seeds]
+    for j in range(length):
+        at = at @ step
+        visits = visits + (1 - restart) ** j * at
+    visits[torch.arange(3), seeds] = 0
+    truth = visits / visits.sum(dim=1, keepdim=True).clamp(min=1e-9)
+    with program_scope(make_key(2)):
+        near = pinsage(
+            A, seeds, 6, 20_000, length, restart, metapath=[BOUGHT, BUYS]
+        )
+    assert near.col_ids is seeds
+    torch.testing.assert_close(
+        near.to_dense().T.double(), truth, atol=0.015, rtol=0
+    )
+
+
+def test_a_metapath_takes_the_most_visited():
+    A, seeds = purchases(), torch.tensor([0, 3, 0, 5])
+    path = [BOUGHT, BUYS]
+    with program_scope(make_key(2)):
+        whole = pinsage(A, seeds, 6, 50, 3, 0.2, path).to_dense()
+    with program_scope(make_key(2)):
+        near = pinsage(A, seeds, 2, 50, 3, 0.2, path)
+    assert near.degree(dim=0).tolist() == [2, 2, 2, 0]
+    top = whole * (near.to_dense() > 0)
+    assert torch.equal(top.topk(2, dim=0).values, whole.topk(2, dim=0).values)
+    torch.testing.assert_close(
+        near.to_dense(), top / top.sum(dim=0).clamp(min=1e-9)
+    )
+
+
+@pytest.mark.parametrize(
+    ('path', 'message'),
+    [
+        ([], r'the one before ends.* \(got \[\]\)'),
+        ([BUYS], 'the first one where the last one does'),
+        ([BOUGHT, BOUGHT], 'must begin at the type at which the one before'),
+        ([('item', 'by', 'shop')], "must be of .*got .'item', 'by', 'shop'"),
+    ],
+    ids=str,
+)
+def test_a_metapath_is_closed(path, message):
+    with pytest.raises(ValueError, match=f"pinsage: .*'metapath' .*{message}"):
+        pinsage(purchases(), torch.tensor([0]), 2, 3, 2, metapath=path)
 
 
 def test_hetgnn_takes_the_most_visited_of_each_type():

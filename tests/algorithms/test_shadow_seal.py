@@ -1,11 +1,18 @@
 """ShaDow's and SEAL's subgraphs, against plain loops."""
 
-from collections import deque
+from collections import Counter, deque
+from itertools import combinations
 
 import pytest
 import torch
 
-from tests.algorithms.checks import dense_ppr, neighbors, random_graph
+from tests.algorithms.checks import (
+    chi_square_p,
+    dense_ppr,
+    neighbors,
+    random_graph,
+    undirected,
+)
 from torch_gsample.algorithms import seal, shadow, shadow_ppr
 from torch_gsample.rng import make_key, program_scope
 
@@ -101,6 +108,76 @@ def test_seal_labels_are_those_of_breadth_first_searches(num_hops):
                 d = to_x[v] + to_y[v]
                 least = min(to_x[v], to_y[v])
                 assert label == 1 + least + (d // 2) * (d // 2 + d % 2 - 1)
+
+
+CAPS = [(1.0, 3), (0.5, None), (0.7, 2), (0.3, 100), (1.0, 0), (1.0, None)]
+
+
+@pytest.mark.parametrize(('ratio', 'most'), CAPS)
+def test_hops_of_seal_are_capped_for_each_link(ratio, most):
+    """Hop by hop: what the next hop of the drawn nodes reaches first."""
+    A = random_graph(60, 6)
+    near = neighbors(A)
+    links = torch.tensor([[0, 3, 10, 3], [1, 9, 30, 9]])
+    for key in range(5):
+        with program_scope(make_key(key)):
+            out = seal(A, links, 3, ratio, most)
+        for i, ends in enumerate(links.T.tolist()):
+            nodes = set(out.matrix.col_ids[out.batch == i].tolist())
+            visited = fringe = set(ends)
+            for _ in range(3):
+                reached = {u for v in fringe for u in near[v]} - visited
+                size = int(ratio * len(reached))
+                size = size if most is None else min(size, most)
+                visited, fringe = visited | reached, reached & nodes
+                assert len(fringe) == size
+                nodes -= fringe
+            assert nodes == set(ends)
+    if (ratio, most) == (1.0, None):
+        assert out.matrix.num_edges == seal(A, links, 3).matrix.num_edges
+
+
+def test_seal_draws_each_subset_alike():
+    """2 of the 4 neighbours of a link."""
+    pairs = {(0, 1), (0, 2), (0, 3), (1, 4), (1, 5)}
+    A, counts = undirected(pairs, 6), Counter()
+    for key in range(1200):
+        with program_scope(make_key(9, batch=key)):
+            out = seal(A, torch.tensor([[0], [1]]), 1, max_nodes_per_hop=2)
+        counts[tuple(sorted(out.matrix.col_ids.tolist())[2:])] += 1
+    assert set(counts) == set(combinations(range(2, 6), 2))
+    assert chi_square_p(counts.values(), [200] * 6) > 0.001
+
+
+def test_links_of_seal_draw_by_themselves():
+    A = random_graph(60, 8)
+    links = torch.tensor([[0, 0], [20, 20]])
+    with program_scope(make_key(0)):
+        out = seal(A, links, 2, 0.5, 6)
+    ids = out.matrix.col_ids
+    first, second = (set(ids[out.batch == i].tolist()) for i in range(2))
+    assert first != second
+
+
+def test_seal_of_no_links_is_empty():
+    out = seal(random_graph(9), torch.empty(2, 0).long(), 2, 0.5, 3)
+    assert out.matrix.shape == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ('options', 'message'),
+    [
+        (
+            {'ratio_per_hop': 0.0},
+            r"'ratio_per_hop' must be in \(0, 1\] \(got 0",
+        ),
+        ({'ratio_per_hop': 1.1}, r'in \(0, 1\] \(got 1.1\)'),
+        ({'max_nodes_per_hop': -1}, r'must not be negative \(got -1\)'),
+    ],
+)
+def test_bad_caps_of_seal_are_named(options, message):
+    with pytest.raises(ValueError, match='seal: .*' + message):
+        seal(random_graph(5), torch.tensor([[0], [1]]), 1, **options)
 
 
 def test_seal_refuses_a_link_of_one_node():

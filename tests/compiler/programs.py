@@ -23,11 +23,22 @@ def _modules():
         algorithms.VRGCN(40, [3]),
         algorithms.GCNBS(A.num_edges),
         algorithms.Thanos(A.num_edges),
+        algorithms.GCNBS(A.num_edges, replace=False),
     )
 
 
-AS_GCN, PASS, VR_GCN, GCN_BS, THANOS = _modules()
+AS_GCN, PASS, VR_GCN, GCN_BS, THANOS, EXP3M = _modules()
 RELATIONS = features(5)
+PATH = [('n', 'to', 'n'), ('n', 'of', 'n')]
+TIME = {'n': torch.arange(40) % 7}
+
+
+def _timed_hgt(A, s, fanouts):
+    """A type with times, and one that gets them."""
+    relations = {('n', 'to', 'n'): A, ('m', 'to', 'n'): A, ('n', 'of', 'm'): A}
+    out, time = algorithms.hgt(relations, {'n': s}, fanouts, TIME, 4)
+    return [*out.values(), *time.values()]
+
 
 PROGRAMS = {
     'graphsage': lambda A, s: algorithms.graphsage(A, s, [3, 2]),
@@ -38,22 +49,38 @@ PROGRAMS = {
     'fastgcn': lambda A, s: algorithms.fastgcn(A, s, [8, 8]),
     'labor': lambda A, s: algorithms.labor(A, s, [3, 2]),
     'labor-1': lambda A, s: algorithms.labor(A, s, [3, 2], 1, True),
+    'labor-star': lambda A, s: algorithms.labor(A, s, [3, 2], -1),
+    'labor-weighted': lambda A, s: algorithms.labor(
+        A, s, [3, 2], weighted=True
+    ),
+    'labor-dependent': lambda A, s: algorithms.labor(
+        A, s, [3, 2], 2, weighted=True, layer_dependency=True
+    ),
     'as_gcn': lambda A, s: AS_GCN(A, s, [8, 8], X),
     'pass': lambda A, s: PASS(A, s, [3, 2], X),
     'vr_gcn': lambda A, s: VR_GCN(A, s, [3, 2]),
     'gcn_bs': lambda A, s: GCN_BS(A, s, [3, 2]),
+    'gcn_bs-distinct': lambda A, s: EXP3M(A, s, [3, 2]),
     'thanos': lambda A, s: THANOS(A, s, [3, 2]),
     'kgcn': lambda A, s: algorithms.kgcn(A, s, [3, 2], X[s], RELATIONS, TYPE),
     'hgt': lambda A, s: list(
         algorithms.hgt({('n', 'to', 'n'): A}, {'n': s}, [4, 4]).values()
     ),
+    'hgt-timed': lambda A, s: _timed_hgt(A, s, [4, 4]),
     'forest_fire': lambda A, s: algorithms.forest_fire(A, s, 0.4),
     'shadow': lambda A, s: algorithms.shadow(A, s, [2, 2]),
     'saint_node': lambda A, s: algorithms.saint_node(A, 20),
     'saint_edge': lambda A, s: algorithms.saint_edge(A, 10),
     'saint_walk': lambda A, s: algorithms.saint_walk(A, s, 3),
+    'saint_frontier': lambda A, s: algorithms.saint_frontier(A, s, 12),
     'deepwalk': lambda A, s: algorithms.deepwalk(A, s, 4),
     'node2vec': lambda A, s: algorithms.node2vec(A, s, 4, 2.0, 0.5),
+    'node2vec-weighted': lambda A, s: algorithms.node2vec(
+        A, s, 4, 2.0, 0.5, True
+    ),
+    'pinsage-metapath': lambda A, s: algorithms.pinsage(
+        {t: A for t in PATH}, s, 3, 5, 4, metapath=PATH
+    ),
     'pinsage': lambda A, s: algorithms.pinsage(A, s, 3, 5, 4),
     'hetgnn': lambda A, s: algorithms.hetgnn(A, s, NODE_TYPE, [2, 2], 5, 3),
 }

@@ -357,6 +357,8 @@ OFFERED = {
     'pass': 'index_add[0] index_add[2]',
     'saint_node': 'slice_rows[0]',
     'pinsage': 'index_add[0]',
+    'pinsage-metapath': 'index_add[0]',
+    'gcn_bs-distinct': ' '.join(f'index_add[{i}]' for i in (0, 2, 4, 8, 10)),
     **dict.fromkeys(
         ('gcn_bs', 'thanos', 'labor-1', 'kgcn'), 'index_add[0] index_add[1]'
     ),

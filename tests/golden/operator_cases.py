@@ -182,6 +182,7 @@ def _walks(name: str, cases: dict[str, Callable[[], Any]]) -> None:
         cases[f'node2vec_walk/{name}/{option}'] = partial(
             op.walk, graph, 'node2vec', 8, **options
         )
+    cases[f'frontier_walk/{name}'] = partial(op.frontier_walk, graph, 40)
     cases[f'forest_fire/{name}'] = partial(op.forest_fire, graph, 0.375)
 
 

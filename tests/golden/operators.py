@@ -307,6 +307,14 @@ def forest_fire(graph: Graph, p: float, **options: Any) -> Tensor:
     )
 
 
+def frontier_walk(graph: Graph, length: int, **options: Any) -> Any:
+    csc = columns(graph)
+    seeds = some_nodes(csc.indptr.numel() - 1, 5)
+    return ops.frontier_walk(
+        csc.indptr, csc.indices, seeds, length, key=KEY, **options
+    )
+
+
 def negative_sample(graph: Graph, kind: str, **options: Any) -> Tensor:
     [size] = graph.sizes.values()
     ids = mixed(60, 17, 50)

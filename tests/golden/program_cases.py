@@ -26,6 +26,7 @@ class Inputs:
         self.as_gcn = algorithms.AsGCN(3).double()
         self.learned = algorithms.PassSampler(3, 4).double()
         self.bandit = algorithms.GCNBS(edges)
+        self.distinct = algorithms.GCNBS(edges, replace=False)
         self.thanos = algorithms.Thanos(edges)
         self.history = algorithms.VRGCN(size, [3])
         for i, module in enumerate((self.as_gcn, self.learned)):
@@ -33,7 +34,7 @@ class Inputs:
                 value = mixed(parameter.numel(), 74 + i, 9) - 4
                 value = value.view(parameter.shape).double() / 4
                 parameter.data.copy_(value)
-        for module in (self.bandit, self.thanos):
+        for module in (self.bandit, self.distinct, self.thanos):
             module.log_weight.copy_(mixed(edges, 76, 5) / 4)
 
 
@@ -55,10 +56,15 @@ def programs(name: str) -> dict[str, Any]:
         'fastgcn': lambda A, s: algorithms.fastgcn(A, s, [8, 8]),
         'labor': lambda A, s: algorithms.labor(A, s, [3, 2]),
         'labor-1': lambda A, s: algorithms.labor(A, s, [3, 2], 1, True),
+        'labor-star': lambda A, s: algorithms.labor(A, s, [3, 2], -1),
+        'labor-weighted': lambda A, s: algorithms.labor(
+            A, s, [3, 2], 1, weighted=True, layer_dependency=True
+        ),
         'as_gcn': lambda A, s: own.as_gcn(A, s, [8, 8], own.x),
         'pass_sampler': lambda A, s: own.learned(A, s, [3, 2], own.x),
         'vr_gcn': lambda A, s: own.history(A, s, [3, 2]),
         'gcn_bs': lambda A, s: own.bandit(A, s, [3, 2]),
+        'gcn_bs-distinct': lambda A, s: own.distinct(A, s, [3, 2]),
         'thanos': lambda A, s: own.thanos(A, s, [3, 2]),
         'kgcn': lambda A, s: algorithms.kgcn(
             A, s, [3, 2], own.x[s], own.relation, own.edge_type
@@ -71,8 +77,12 @@ def programs(name: str) -> dict[str, Any]:
         'saint_node': lambda A, s: algorithms.saint_node(A, 20),
         'saint_edge': lambda A, s: algorithms.saint_edge(A, 10),
         'saint_walk': lambda A, s: algorithms.saint_walk(A, s, 3),
+        'saint_frontier': lambda A, s: algorithms.saint_frontier(A, s, 30),
         'deepwalk': lambda A, s: algorithms.deepwalk(A, s, 4),
         'node2vec': lambda A, s: algorithms.node2vec(A, s, 4, 2.0, 0.5),
+        'node2vec-weighted': lambda A, s: algorithms.node2vec(
+            A, s, 4, 2.0, 0.5, True
+        ),
         'pinsage': lambda A, s: algorithms.pinsage(A, s, 3, 5, 4),
         'hetgnn': lambda A, s: algorithms.hetgnn(
             A, s, own.node_type, [2, 2], 5, 3
@@ -83,6 +93,7 @@ def programs(name: str) -> dict[str, Any]:
 #: Values of edges that exponentials or sums of torch make: they may differ
 #: from machine to machine.
 INEXACT = {'as_gcn', 'pass_sampler', 'gcn_bs', 'thanos', 'kgcn'}
+INEXACT |= {'gcn_bs-distinct', 'labor-star', 'labor-weighted'}
 
 #: What is compiled here, alone and with several batches in a run.
 #: `tests/compiler` compares all programs with eager runs.
@@ -147,6 +158,30 @@ def typed() -> Any:
         )
 
 
+def of_times() -> Any:
+    """HGT with times of items; users get theirs."""
+    with program_scope(make_key(3)):
+        return algorithms.hgt(
+            matrices(),
+            {'item': some_nodes(60, 6)},
+            [4, 4],
+            {'item': mixed(60, 77, 9)},
+            6,
+        )
+
+
+def of_metapath() -> Any:
+    """PinSAGE through the graph with types, there and back."""
+    A = matrices()
+    first = next(t for t in A if t[0] != t[2])
+    back = next(t for t in A if (t[0], t[2]) == (first[2], first[0]))
+    size = A[first].num_rows
+    with program_scope(make_key(3)):
+        return algorithms.pinsage(
+            A, some_nodes(size, 6), 3, 5, 4, 0.25, [first, back]
+        )
+
+
 def of_pagerank(name: str) -> Any:
     """What scores select, and their edges; scores are floating-point."""
     A, nodes = matrix(name), seeds(name)
@@ -170,6 +205,13 @@ def of_links(name: str) -> Any:
     links = torch.stack([nodes[:3], nodes[3:]])
     out = algorithms.seal(A, links, 1)
     return {'seal': out, 'drnl': algorithms.drnl(out.matrix, *out.root)}
+
+
+def of_capped_links(name: str) -> Any:
+    nodes = seeds(name)
+    links = torch.stack([nodes[:3], nodes[3:]])
+    with program_scope(make_key(3)):
+        return algorithms.seal(matrix(name), links, 2, 0.5, 6)
 
 
 def of_norms(name: str) -> Any:
@@ -205,9 +247,12 @@ def cases() -> dict[str, Callable[[], Any]]:
             out[f'{program}/small@{way}'] = partial(function, 'small', program)
         out[f'graphsage/hub@{way}'] = partial(function, 'hub', 'graphsage')
     out['hgt/typed'] = typed
+    out['hgt-timed/typed'] = of_times
+    out['pinsage-metapath/typed'] = of_metapath
     for name in ('small', 'hub'):
         out[f'pagerank/{name}'] = partial(of_pagerank, name)
         out[f'seal/{name}'] = partial(of_links, name)
+        out[f'seal-capped/{name}'] = partial(of_capped_links, name)
         out[f'saint_norm/{name}'] = partial(of_norms, name)
         for kind in ('GCNBS', 'Thanos'):
             out[f'{kind}/{name}'] = partial(trained, name, kind)

@@ -146,6 +146,11 @@ PROGRAMS = {
         ([4, 3],),
         WEIGHT | {'steps': 1, 'normalize': True},
     ),
+    'LaborSampler/weighted': (
+        samplers.LaborSampler,
+        ([4, 3],),
+        WEIGHT | {'weighted': True, 'layer_dependency': True},
+    ),
     'LaborSampler/links': (
         samplers.LaborSampler,
         ([4, 3],),
@@ -153,6 +158,11 @@ PROGRAMS = {
     ),
     'PinSAGESampler': (samplers.PinSAGESampler, ([3, 2],), {}),
     'SaintSampler': (samplers.SaintSampler, (3,), {}),
+    'SaintSampler/frontier': (
+        samplers.SaintSampler,
+        (),
+        {'frontier_steps': 30},
+    ),
     'ShaDowSampler': (samplers.ShaDowSampler, ([3, 2],), {}),
     'ShaDowSampler/replace': (
         samplers.ShaDowSampler,

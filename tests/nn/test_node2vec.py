@@ -54,7 +54,7 @@ def passes(**options):
 def test_it_is_pygs_model_with_a_seed():
     ours = inspect.signature(Node2Vec.__init__).parameters
     theirs = inspect.signature(PyGNode2Vec.__init__).parameters
-    assert list(ours) == [*theirs, 'seed']
+    assert list(ours) == [*theirs, 'edge_weight', 'seed']
     assert all(ours[k].default == v.default for k, v in theirs.items())
     model = model_of()
     assert isinstance(model, PyGNode2Vec)
@@ -100,6 +100,24 @@ def test_return_parameter_decides_how_often_walks_return():
         return (walks[:, 0] == walks[:, 2]).double().mean()
 
     assert returns(0.05) > 2 * returns(1.0) > 4 * returns(20.0)
+
+
+@pytest.mark.parametrize('q', [1.0, 0.5])
+def test_walks_prefer_edges_of_large_weights(q):
+    edge_index = torch.tensor([[0, 0, 0, 1, 2, 3], [1, 2, 3, 0, 0, 0]])
+    weight = torch.tensor([1.0, 3.0, 0.0, 1.0, 1.0, 1.0])
+    model = model_of(
+        edge_index,
+        edge_weight=weight.requires_grad_(),
+        walk_length=3,
+        walks_per_node=4000,
+        num_nodes=4,
+        q=q,
+    )
+    first = model.pos_sample(torch.tensor([0]))[:, 1]
+    counts = first.bincount(minlength=4).tolist()
+    assert counts[0] == counts[3] == 0
+    assert chi_square_p(counts[1:3], [1000, 3000]) > 0.001
 
 
 def test_negatives_are_uniform_over_all_nodes():

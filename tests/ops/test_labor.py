@@ -35,6 +35,39 @@ def test_scales_equal_the_reference(name, spread, index_dtypes):
         )
 
 
+@with_index_dtypes
+@pytest.mark.parametrize('spread', [0.0, 1.0, 1e4])
+@pytest.mark.parametrize('name', SMALL_GRAPHS)
+def test_scales_of_values_equal_the_reference(name, spread, index_dtypes):
+    graph = to_dtypes(small_graph(name), index_dtypes)
+    weight = some_weights(graph.indices.numel(), spread)
+    for value in (weight, some_weights(weight.numel(), 5.0).flip(0)):
+        for k in (1, 2, 5):
+            want = reference.labor_scale(
+                *(graph.indptr.tolist(), weight.tolist(), k, value.tolist())
+            )
+            torch.testing.assert_close(
+                ops.labor.labor_scale(graph.indptr, weight, k, value),
+                torch.tensor(want, dtype=torch.float64),
+                rtol=1e-12,
+                atol=0,
+            )
+
+
+def test_equal_values_change_no_scale():
+    graph = random_graph(100, 900, seed=1)
+    weight = some_weights(900, 10)
+    for value in (1e-300, 1.0, 1e300):  # whose squares are not finite
+        torch.testing.assert_close(
+            ops.labor.labor_scale(
+                graph.indptr, weight, 3, torch.full_like(weight, value)
+            ),
+            ops.labor.labor_scale(graph.indptr, weight, 3),
+            rtol=1e-12,
+            atol=0,
+        )
+
+
 def test_every_column_is_solved_by_any_number_of_threads():
     graph = random_graph(3000, 60_000, seed=1)
     weight = some_weights(60_000, 100)

@@ -228,6 +228,13 @@ SAMPLES = {
     'labor_scale': [
         ((G.indptr, torch.rand(400).double() + 0.1, 3), {}),
         ((torch.tensor([0]), torch.zeros(0).double(), 1), {}),
+        (
+            (
+                *(G.indptr, torch.rand(400).double() + 0.1, 3),
+                torch.rand(400).double() + 0.1,
+            ),
+            {},
+        ),
     ],
     'sum_columns': [
         ((G.indptr, torch.rand(400, requires_grad=True)), {}),
@@ -256,6 +263,10 @@ SAMPLES = {
             ([G.indptr] * 2, [G.indices] * 2, [1, 0], NONE, KEY, 2),
             {'restart': 0.1},
         ),
+    ],
+    'frontier_walk': [
+        ((G.indptr, G.indices, SEEDS, 9, KEY), {}),
+        ((G.indptr, G.indices, NONE, 2, KEY, 3), {}),
     ],
     'forest_fire': [
         ((G.indptr, G.indices, SEEDS, 0.4, KEY), {}),

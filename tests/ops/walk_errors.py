@@ -2,6 +2,7 @@
 
 import torch
 
+from tests.ops.fake_cuda import on_cuda
 from torch_gsample import ops
 from torch_gsample.rng import make_key
 
@@ -33,8 +34,12 @@ def fire(p=0.5, seeds=SEEDS):
     return ops.forest_fire(INDPTR, INDICES, seeds, p, key=KEY)
 
 
-def scale(weight=WEIGHT, k=2):
-    return ops.labor.labor_scale(INDPTR, weight, k)
+def frontier(indptr=INDPTR, seeds=SEEDS, length=3):
+    return ops.frontier_walk(indptr, INDICES, seeds, length, key=KEY)
+
+
+def scale(weight=WEIGHT, k=2, value=None):
+    return ops.labor.labor_scale(INDPTR, weight, k, value)
 
 
 #: (type, call, message) of the Python fronts.
@@ -101,11 +106,36 @@ WALK_ERRORS = [
         lambda: ops.sum_columns(INDPTR, torch.ones(3, 1, 1)),
         "'value' must have shape [num_edges] or [num_edges, size] (got [3, 1,",
     ),
+    (
+        ValueError,
+        lambda: frontier(seeds=on_cuda(SEEDS)),
+        "frontier_walk: 'seeds' must be on the CPU, as one step depends on",
+    ),
+    (
+        ValueError,
+        lambda: frontier(indptr=on_cuda(INDPTR)),
+        "frontier_walk: 'indptr' must be on the CPU",
+    ),
+    (
+        IndexError,
+        lambda: frontier(seeds=SEEDS + 1),
+        "frontier_walk: 'seeds' must be in [0, 3) (got 3)",
+    ),
+    (
+        ValueError,
+        lambda: frontier(length=-1),
+        "frontier_walk: 'length' must be in [0, 2^31) (got -1)",
+    ),
     (ValueError, lambda: scale(k=0), "labor_scale: 'k' must be at least 1 ("),
     (
         TypeError,
         lambda: scale(torch.ones(3)),
         "labor_scale: 'weight' must be a float64 tensor",
+    ),
+    (
+        TypeError,
+        lambda: scale(value=torch.ones(3)),
+        "labor_scale: 'value' must be a float64 tensor",
     ),
     (IndexError, lambda: meta([-1]), "'path' must hold relations in [0, 1) "),
 ]
@@ -127,6 +157,10 @@ def raw_meta(path, indptr=(INDPTR,), indices=(INDICES,), seeds=SEEDS):
 
 def raw_fire(indptr=INDPTR, indices=INDICES, p=1 - 1e-9, seeds=SEEDS):
     return GSAMPLE.forest_fire(indptr, indices, seeds, p, KEY)
+
+
+def raw_frontier(indptr=INDPTR, indices=INDICES, seeds=SEEDS, length=5):
+    return GSAMPLE.frontier_walk(indptr, indices, seeds, length, KEY)
 
 
 #: What the operators say without their fronts.
@@ -199,6 +233,24 @@ WALK_OPERATOR_ERRORS = {
     'edges (it does not at column 0 of relation 0)': lambda: raw_fire(
         torch.tensor([0, 4, 3, 3])
     ),
+    "frontier_walk: 'seeds' must be in [0, 3) (got 3": lambda: raw_frontier(
+        seeds=SEEDS + 1
+    ),
+    "frontier_walk: 'length' must be in [0, 2^31) (got -1": (
+        lambda: raw_frontier(length=-1)
+    ),
+    "frontier_walk: 'indices' must be columns": lambda: raw_frontier(
+        indices=torch.tensor([9, 9, 9])
+    ),
+    "frontier_walk: 'indptr' must ascend": lambda: raw_frontier(
+        torch.tensor([0, 4, 3, 3])
+    ),
+    "frontier_walk: 'indptr' must ascend from 0 to the 3 edges (it does not "
+    'at column 2': lambda: raw_frontier(
+        torch.tensor([0, 1, 2, 9]),
+        torch.tensor([2, 2, 2]),
+        torch.tensor([0]),
+    ),
     "sum_columns: 'indptr' must not be empty": lambda: GSAMPLE.sum_columns(
         NONE, WEIGHT
     ),
@@ -222,6 +274,12 @@ WALK_OPERATOR_ERRORS = {
     ),
     'and it and its inverse finite (got -1 at position 0)': (
         lambda: GSAMPLE.labor_scale(INDPTR, -WEIGHT, 1)
+    ),
+    "'value' must be positive, and it and its inverse finite (got 0": (
+        lambda: GSAMPLE.labor_scale(INDPTR, WEIGHT, 1, WEIGHT * 0)
+    ),
+    "labor_scale: 'value' must have 3 elements (got 2)": (
+        lambda: GSAMPLE.labor_scale(INDPTR, WEIGHT, 1, WEIGHT[:2])
     ),
     'its inverse finite (got 9.88131e-324 at position 0)': (
         lambda: GSAMPLE.labor_scale(INDPTR, WEIGHT * 1e-323, 1)

@@ -13,6 +13,7 @@ from tests.samplers.graphs import FOLLOWS, RATES
 from tests.samplers.oracle import assert_consistent, edge_lists, fields_of
 from tests.samplers.test_pickle import tensors_of
 from torch_gsample import HGTSampler
+from torch_gsample.loader import NeighborLoader
 
 DATA = graphs.heterogeneous()
 TYPES = DATA.node_types
@@ -127,6 +128,67 @@ def test_links_find_their_ends():
     assert kept
     assert not kept & set(pairs)
     assert edges[FOLLOWS]
+
+
+def timed():
+    data = graphs.heterogeneous()
+    data['item'].when = torch.arange(data['item'].num_nodes) % 9
+    return data
+
+
+@pytest.mark.parametrize('compile', [False, True])
+def test_times_bound_samples_and_are_in_batches(compile):
+    data = timed()
+    options = {'time_attr': 'when', 'max_time': 5, 'compile': compile}
+    sampler = HGTSampler(data, [3, 3], seed=4, **options)
+    loader = NeighborLoader(
+        *(data,), sampler=sampler, batch_size=3, input_nodes=('item', None)
+    )
+    times = set()
+    for epoch_batch in loader:
+        item = epoch_batch['item']
+        assert torch.equal(item.when, data['item'].when[item.n_id])
+        assert (item.when[item.batch_size :] <= 5).all()
+        user = epoch_batch['user']
+        assert user.when.shape == user.n_id.shape
+        assert set(user.when.tolist()) <= set(item.when.tolist())
+        times |= set(user.when.tolist())
+    assert len(times) > 3
+
+
+def test_users_get_the_time_of_the_items_by_which_they_are_sampled():
+    data = timed()
+    sampler = HGTSampler(data, [4], seed=1, time_attr='when')
+    inputs = graphs.nodes([4], 'item')
+    out = sampler.sample_from_nodes(inputs)
+    assert out.node['user'].numel() > 0
+    stamp = out.attributes.node['user']['when']
+    assert stamp.tolist() == [4] * out.node['user'].numel()
+    assert 'when' not in out.attributes.node.get('item', {})
+
+
+def test_seeds_of_a_type_without_times_have_the_latest():
+    options = {'time_attr': 'when', 'max_time': 3}
+    sampler = HGTSampler(timed(), [4], seed=1, **options)
+    out = sampler.sample_from_nodes(graphs.nodes([0, 2], 'user'))
+    assert out.attributes.node['user']['when'][:2].tolist() == [3, 3]
+    assert (out.node['item'] % 9 <= 3).all()
+
+
+@pytest.mark.parametrize(
+    ('options', 'error', 'text'),
+    [
+        ({'max_time': 3}, ValueError, "'max_time' needs 'time_attr'"),
+        ({'time_attr': 'age'}, ValueError, "attribute 'age' is no node-level"),
+        ({'time_attr': 'x'}, TypeError, "'x' of .* must hold integers"),
+        ({'time_attr': 'when', 'max_time': 1.5}, TypeError, "'max_time'"),
+    ],
+)
+def test_bad_times(options, error, text):
+    data = timed()
+    data['item'].x = torch.rand(data['item'].num_nodes)
+    with pytest.raises(error, match='HGTSampler: .*' + text):
+        HGTSampler(data, [2], **options)
 
 
 def test_a_pickled_sampler_samples_the_same():

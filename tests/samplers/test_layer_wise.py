@@ -5,7 +5,7 @@ import pickle
 import pytest
 import torch
 import torch_geometric.transforms as T
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 from tests.algorithms.graphs import assert_mean, features, skewed_graph
@@ -16,6 +16,7 @@ from torch_gsample import (
     LaborSampler,
     LadiesSampler,
     PinSAGESampler,
+    SparseSample,
     algorithms,
 )
 from torch_gsample.loader import NeighborLoader
@@ -37,10 +38,31 @@ def skewed():
     return Data(edge_index=edge_index, weight=A.values(), num_nodes=40)
 
 
-def pinsage(A, seeds, fanouts):
+def purchases():
+    """Users who bought what the nodes of the graph are."""
+    data = HeteroData()
+    data['user'].num_nodes, data['item'].num_nodes = 9, 40
+    ends = torch.stack([torch.arange(90) * 7 % 9, torch.arange(90) * 3 % 38])
+    data['user', 'buys', 'item'].edge_index = ends
+    data['item', 'by', 'user'].edge_index = ends.flip(0)
+    return data
+
+
+PURCHASES = purchases()
+PATH = [('item', 'by', 'user'), ('user', 'buys', 'item')]
+TYPED = {
+    t: SparseSample.from_edge_index(
+        PURCHASES[t].edge_index,
+        num_nodes=(PURCHASES[t[0]].num_nodes, PURCHASES[t[2]].num_nodes),
+    )
+    for t in PATH
+}
+
+
+def pinsage(A, seeds, fanouts, path=None):
     layers = []
     for k in fanouts:
-        layers.append(algorithms.pinsage(A, seeds, k, 10, 3, 0.5))
+        layers.append(algorithms.pinsage(A, seeds, k, 10, 3, 0.5, path))
         seeds = layers[-1].row()
     return layers
 
@@ -60,13 +82,35 @@ KINDS = {
         {'steps': 1, 'normalize': True, **WEIGHTED},
         lambda *args: algorithms.labor(*args, steps=1, normalize=True),
     ),
+    'labor-star': (
+        LaborSampler,
+        {'steps': -1, **WEIGHTED},
+        lambda *args: algorithms.labor(*args, steps=-1),
+    ),
+    'labor weighted': (
+        LaborSampler,
+        {'weighted': True, 'layer_dependency': True, **WEIGHTED},
+        lambda *args: algorithms.labor(
+            *args, weighted=True, layer_dependency=True
+        ),
+    ),
     'pinsage': (PinSAGESampler, {}, pinsage),
+    'pinsage metapath': (
+        PinSAGESampler,
+        {'relations': PURCHASES, 'metapath': PATH},
+        lambda A, seeds, fanouts: pinsage(TYPED, seeds, fanouts, PATH),
+    ),
 }
 UNBIASED = {
     'ladies': (LadiesSampler, [20, 20], {'normalization': 'row'}),
     'fastgcn': (FastGCNSampler, [12, 12], {'normalization': 'sym'}),
     'labor': (LaborSampler, [3, 3], {'normalization': 'row'}),
     'labor-2': (LaborSampler, [3, 3], {'steps': 2}),
+    'labor weighted': (
+        LaborSampler,
+        [3, 3],
+        {'steps': -1, 'weighted': True, 'normalization': 'sym'},
+    ),
 }
 
 
@@ -90,7 +134,7 @@ def layers_of(batch):
 @pytest.mark.parametrize('name', KINDS)
 def test_batches_are_what_the_algorithm_draws_with_their_key(name):
     loader = loader_of(sampler_of(name), batch_size=2)
-    graph = A if name != 'pinsage' else A.with_value(None)
+    graph = A if 'pinsage' not in name else A.with_value(None)
     for epoch in range(2):
         for i, batch in enumerate(loader):
             with program_scope(make_key(3, epoch, i)):
@@ -197,7 +241,13 @@ def test_the_distribution_of_fastgcn_is_computed_once():
     assert set(batch.n_id[batch.edge_index[0]].tolist()) == {0}
 
 
-@pytest.mark.parametrize('name', KINDS)
+def test_share_memory_shares_the_relations_of_a_metapath():
+    sampler = sampler_of('pinsage metapath', share_memory=True)
+    for matrix in sampler.program_kwargs['relations'].values():
+        assert matrix.csr.indices.is_shared()
+
+
+@pytest.mark.parametrize('name', sorted({*KINDS} - {'pinsage metapath'}))
 def test_seeds_without_in_edges_are_batches_of_their_own(name):
     kind, options, _ = KINDS[name]
     data = Data(
@@ -266,7 +316,29 @@ def test_bad_sizes_are_named(kind, sizes, error, message):
         (LadiesSampler, {'weight_attr': 'w'}, ValueError, "attribute 'w'"),
         (LadiesSampler, {'fanouts': [1]}, TypeError, "'fanouts'"),
         (FastGCNSampler, {'replace': False}, TypeError, "'replace'"),
-        (LaborSampler, {'steps': -1}, ValueError, "'steps' must be at least"),
+        (LaborSampler, {'steps': -2}, ValueError, "'steps' must be -1"),
+        (LaborSampler, {'weighted': 2}, TypeError, "'weighted'"),
+        (LaborSampler, {'layer_dependency': 2}, TypeError, "'layer_depend"),
+        (PinSAGESampler, {'metapath': PATH}, ValueError, 'given together'),
+        (PinSAGESampler, {'relations': PURCHASES}, ValueError, 'together'),
+        (
+            PinSAGESampler,
+            {'relations': skewed(), 'metapath': PATH},
+            ValueError,
+            "'relations' must have node types",
+        ),
+        (
+            PinSAGESampler,
+            {'relations': PURCHASES, 'metapath': PATH[:1]},
+            ValueError,
+            'PinSAGESampler: each relation',
+        ),
+        (
+            PinSAGESampler,
+            {'relations': PURCHASES, 'metapath': PATH[::-1]},
+            ValueError,
+            r"must have the 9 nodes of type 'user' .*\(got 40\)",
+        ),
         (LaborSampler, {'steps': 1.0}, TypeError, "'steps' must be an int"),
         (PinSAGESampler, {'num_walks': 0}, ValueError, "'num_walks' must be"),
         (PinSAGESampler, {'walk_length': 0}, ValueError, "'walk_length'"),

@@ -12,7 +12,9 @@ from tests.loader.batches import run
 from tests.samplers import graphs
 from tests.samplers.oracle import fields_of
 from torch_gsample import SaintSampler, ShaDowSampler, SparseSample
+from torch_gsample.algorithms import saint_frontier
 from torch_gsample.loader import NeighborLoader
+from torch_gsample.rng import program_scope
 
 DATA = graphs.homogeneous(num_nodes=40, num_edges=160)
 TYPED = graphs.heterogeneous()
@@ -91,6 +93,38 @@ def test_saint_induces_what_walks_visit():
     assert sorted(single.edge.tolist()) == loop_induced(single.node.tolist())
 
 
+def frontier(**options):
+    return SaintSampler(DATA, frontier_steps=12, **({'seed': 0} | options))
+
+
+def test_saint_induces_what_a_frontier_leaves():
+    out = frontier().sample_from_nodes(graphs.nodes([5, 9]))
+    with program_scope(frontier().batch_key(torch.tensor([5, 9]), None)):
+        A = SparseSample.from_data(DATA)
+        expected = saint_frontier(A, torch.tensor([5, 9]), 12)
+    assert set(out.node.tolist()) == set(expected.col_ids.tolist())
+    assert sorted(out.edge.tolist()) == loop_induced(out.node.tolist())
+    assert 4 < len(out.node) <= 14
+
+
+def test_norms_of_frontiers_make_the_loss_unbiased():
+    loss = torch.arange(1.0, 41.0) ** 2
+    sampler = frontier(sample_coverage=1000, batch_size=4)
+    loader = NeighborLoader(
+        *(DATA,), sampler=sampler, batch_size=4, shuffle=True, prefetch=0
+    )
+    torch.manual_seed(0)
+    estimates = torch.tensor(
+        [
+            float((loss[batch.n_id] * batch.node_norm).sum())
+            for _ in range(100)
+            for batch in loader
+        ]
+    ).double()
+    error = math.sqrt(2) * estimates.std() / math.sqrt(estimates.numel())
+    assert abs(estimates.mean() - loss.mean()) <= 4 * error
+
+
 def test_norms_are_factors_of_nodes_and_edges():
     sampler = saint(sample_coverage=20, batch_size=4)
     loader = NeighborLoader(DATA, sampler=sampler, batch_size=4, shuffle=True)
@@ -151,6 +185,7 @@ def test_the_estimate_walks_from_the_given_nodes():
         lambda: ShaDowSampler(DATA, [3, 2], seed=0),
         lambda: ShaDowSampler(DATA, ppr=3, seed=0),
         lambda: saint(sample_coverage=3, batch_size=4),
+        lambda: frontier(sample_coverage=3, batch_size=4),
     ],
 )
 def test_a_pickled_sampler_samples_the_same(make):
@@ -190,6 +225,17 @@ def test_workers_change_no_batch_of_walks():
         ),
         (lambda: ShaDowSampler(DATA, []), ValueError, 'must not be empty'),
         (lambda: ShaDowSampler(TYPED, [2]), ValueError, "'disjoint' must be"),
+        (
+            lambda: SaintSampler(DATA),
+            ValueError,
+            r"one of 'walk_length' and 'frontier_steps' .*\(got None and None",
+        ),
+        (lambda: frontier(walk_length=2), ValueError, r'\(got 2 and 12\)'),
+        (
+            lambda: SaintSampler(DATA, frontier_steps=0),
+            ValueError,
+            r"'frontier_steps' must be at least 1 \(got 0\)",
+        ),
         (lambda: saint(walk_length=0), ValueError, r"'walk_length'.*got 0"),
         (lambda: saint(walk_length=1.5), TypeError, r"'walk_length'.*got 1.5"),
         (

@@ -14,6 +14,7 @@ from torch_gsample.algorithms.graphsage import graphsage
 from torch_gsample.algorithms.graphsaint import (
     SaintNorm,
     saint_edge,
+    saint_frontier,
     saint_node,
     saint_norm,
     saint_normalize,
@@ -60,6 +61,7 @@ __all__ = [
     'node2vec',
     'pinsage',
     'saint_edge',
+    'saint_frontier',
     'saint_node',
     'saint_norm',
     'saint_normalize',

@@ -35,6 +35,8 @@ class EdgeBandit(torch.nn.Module):
     """
 
     log_weight: Tensor
+    #: Whether draws of a node are independent: each has probability q.
+    replace = True
 
     def __init__(
         self,
@@ -73,12 +75,20 @@ class EdgeBandit(torch.nn.Module):
         """
         layers = []
         for k in fanouts:
-            sub = A[:, seeds]
-            q = self.probs(sub)
-            S = self.weighed(sub, q, k).individual_sample(k, q, replace=True)
+            S = self.drawn(A[:, seeds], k)
             layers.append(S)
             seeds = S.row()
         return layers
+
+    def drawn(self, sub: SparseSample, k: int) -> SparseSample:
+        """Draws edges of whole columns, and weighs them.
+
+        Args:
+            sub (SparseSample): All edges of its columns.
+            k (int): How many are drawn of each column.
+        """
+        q = self.probs(sub)
+        return self.weighed(sub, q, k).individual_sample(k, q, replace=True)
 
     def weighed(self, sub: SparseSample, q: SparseSample, k: int) -> Any:
         """Returns a matrix of the weights of a layer's edges.
@@ -120,12 +130,26 @@ class EdgeBandit(torch.nn.Module):
         for S, h in zip(layers, hidden, strict=True):
             arms, q = self._arms(A, S.compact())
             # each draw of u -> v adds r / (q n_v k)
-            step = arms.with_value(self.rewards(arms, q, h) / q)
+            step = arms.with_value(self.step(self.rewards(arms, q, h), q))
             num_arms = A.degree(dim=0)[arms.col_ids]
-            step = step.div(num_arms * arms.degree(dim=0), dim=0)
+            num_draws = arms.degree(dim=0) if self.replace else 1
+            step = step.div(num_arms * num_draws, dim=0)
             steps.index_add_(0, arms.edge_id, step.values().to(steps.dtype))
         bound = self.max_step
         self.log_weight += (self.delta * steps).clamp(-bound, bound)
+
+    def step(self, reward: Tensor, q: Tensor) -> Tensor:
+        """Returns the reward of each draw, divided by its probability."""
+        return reward / q
+
+    def chances(self, sub: SparseSample, size: Tensor) -> Tensor:
+        """Returns :math:`q` of the edges of whole columns.
+
+        Args:
+            sub (SparseSample): All edges of its columns.
+            size (torch.Tensor): int64 ``[num_cols]``, how many were drawn.
+        """
+        return self.probs(sub).values()
 
     def _arms(
         self, A: SparseSample, S: SparseSample
@@ -133,7 +157,8 @@ class EdgeBandit(torch.nn.Module):
         """A layer with the values of `A`, and the probability of each draw."""
         assert S.col_ids is not None
         sub = A[:, S.col_ids]
-        both = torch.stack([sub.values(), self.probs(sub).values()], dim=1)
+        q = self.chances(sub, S.degree(dim=0))
+        both = torch.stack([sub.values(), q], dim=1)
         table = both.new_zeros((self.log_weight.shape[0], 2))
         table[sub.edge_id] = both
         value, q = table[S.edge_id].unbind(dim=1)

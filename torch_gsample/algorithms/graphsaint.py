@@ -92,6 +92,39 @@ def saint_walk(A: SparseSample, roots: Tensor, length: int) -> SparseSample:
     return A.induce(walks.nodes.unique())
 
 
+def saint_frontier(A: SparseSample, roots: Tensor, steps: int) -> SparseSample:
+    r"""Walks with a frontier and induces the subgraph of all visited nodes.
+
+    The walkers start at the roots. Each step moves one of them to a random
+    neighbour: the one at :math:`u` with probability
+
+    .. math::
+        P(u) = \frac{\deg(u)}{\sum_{v \in \text{frontier}} \deg(v)}
+
+    This is the multi-dimensional random walk sampler of the paper, see
+    :func:`saint_node`. There roots are drawn uniformly, and ``steps`` is the
+    budget without them. Steps depend on each other: they are taken on the CPU,
+    by one thread (see :func:`torch_gsample.ops.frontier_walk`).
+
+    Args:
+        A (SparseSample): ``[N, N]``.
+        roots (torch.Tensor): int64 ``[num_roots]``; a duplicate is two
+            walkers.
+        steps (int): Number of steps, of all walkers together.
+
+    Returns:
+        SparseSample: The subgraph of the roots and the nodes that walkers
+        left, at most ``num_roots + steps`` nodes.
+
+    Example:
+        >>> A = SparseSample.from_edge_index(torch.tensor([[0, 1], [1, 0]]))
+        >>> saint_frontier(A, torch.tensor([0]), steps=2).shape
+        (2, 2)
+    """
+    left = A.frontier_walk(roots, steps).nodes
+    return A.induce(torch.cat([roots, left[left >= 0]]).unique())
+
+
 class SaintNorm(NamedTuple):
     """What makes sums over subgraphs unbiased.
 

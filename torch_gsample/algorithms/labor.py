@@ -4,8 +4,10 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
+from torch_gsample.rng import current_program
 from torch_gsample.sparse_sample import SparseSample
 from torch_gsample.sparse_sample.labor import (
+    edge_values,
     importance_of,
     inclusion,
     sample_by,
@@ -18,6 +20,8 @@ def labor(
     fanouts: Sequence[int],
     steps: int = 0,
     normalize: bool = False,
+    weighted: bool = False,
+    layer_dependency: bool = False,
 ) -> list[SparseSample]:
     r"""Samples about ``k`` neighbours a node, of few different nodes.
 
@@ -32,7 +36,8 @@ def labor(
     <https://arxiv.org/abs/2210.13339>`_ (NeurIPS 2023). LABOR-0 has
     :math:`\pi = 1`, so :math:`p_{uv} = \min(1, k / d_v)`; LABOR-i takes
     :math:`i` fixed-point steps :math:`\pi_u \gets \pi_u \max_v c_v`, which
-    lower the expected number of nodes; LABOR-* takes them until it stays.
+    lower the expected number of nodes; LABOR-* takes them until a step lowers
+    it by less than 0.01 %, at most 20 steps.
     :math:`c_v` gives the mean of neighbours the variance that it has if
     :math:`k` of them are drawn without replacement:
 
@@ -41,6 +46,19 @@ def labor(
 
     The expected number of edges is :math:`\min(k, d_v)` for LABOR-0, and
     greater for LABOR-i.
+
+    ``weighted=True`` holds the variance of the weighted sum instead, with
+    :math:`a_{uv} = |A[u, v]|`:
+
+    .. math::
+        \sum_u \frac{a_{uv}^2}{\min(1, c_v \pi_{uv})} =
+            \Big( \frac{1}{k} - \frac{1}{d_v} \Big)
+            \Big( \sum_u a_{uv} \Big)^2 + \sum_u a_{uv}^2
+
+    where :math:`d_v > k`. LABOR-0 has :math:`\pi_{uv} = a_{uv}`, and the first
+    step of LABOR-i is :math:`\pi_u \gets \max_v c_v a_{uv}`. Edges of value 0
+    are never sampled. Where values differ, fewer than :math:`k` edges have the
+    variance of :math:`k` uniform ones.
 
     By default :math:`S^\top H` is an unbiased estimate of
     :math:`A[:, B]^\top H`. ``normalize=True`` divides by the weights of each
@@ -52,12 +70,20 @@ def labor(
         seeds (torch.Tensor): int64 ``[num_seeds]``.
         fanouts (Sequence[int]): Neighbours a node, layer by layer, of equal
             variance.
-        steps (int, optional): The :math:`i` of LABOR-i.
+        steps (int, optional): The :math:`i` of LABOR-i; -1 for LABOR-*.
         normalize (bool, optional): Whether the weights of each column are
             scaled to the sum of 1.
+        weighted (bool, optional): Whether probabilities follow the values of
+            ``A``, of any sign.
+        layer_dependency (bool, optional): Whether a node has one :math:`r_u`
+            for all layers, which then sample fewer different nodes.
 
     Returns:
         List[SparseSample]: ``[num_nodes, num_cols]`` each.
+
+    Raises:
+        ValueError: If ``steps`` is below -1, a fan-out is not positive, or a
+            value of a weighted graph is not finite.
 
     Example:
         >>> import torch
@@ -69,12 +95,19 @@ def labor(
         >>> torch.equal(first, second)
         True
     """
-    layers = []
+    if steps < -1:
+        raise ValueError(f"labor: 'steps' must be at least -1 (got {steps})")
+    layers, value, pi = [], None, None
+    draw = current_program() if layer_dependency else None
     for k in fanouts:
         sub = A[:, seeds]
-        pi = importance_of(sub, k, steps) if steps else None
-        p = inclusion(sub, k, pi)
-        S = sample_by(sub.with_value(sub.values() / p.to(sub.dtype)), p)
+        if weighted:
+            sub = sub.masked(sub.values() != 0)
+            value = edge_values(sub)
+        if steps:
+            pi = importance_of(sub, k, steps, value)
+        p = inclusion(sub, k, pi, value)
+        S = sample_by(sub.with_value(sub.values() / p.to(sub.dtype)), p, draw)
         if normalize:
             S = S.div(S.sum(dim=0), dim=0)
         layers.append(S)

@@ -6,21 +6,27 @@ from torch_gsample.sparse_sample import SparseSample
 
 
 def node2vec(
-    A: SparseSample, seeds: Tensor, length: int, p: float, q: float
+    A: SparseSample,
+    seeds: Tensor,
+    length: int,
+    p: float,
+    q: float,
+    weighted: bool = False,
 ) -> Tensor:
     r"""Walks along edges with regard to the node before.
 
     A walk that came to :math:`v` from :math:`t` goes to :math:`x` with
 
     .. math::
-        P(x \mid t, v) \propto \begin{cases}
+        P(x \mid t, v) \propto w_{vx} \cdot \begin{cases}
             1 / p & x = t \\
             1     & t \to x \text{ is an edge} \\
             1 / q & \text{otherwise}
         \end{cases}
 
-    From `"node2vec: Scalable Feature Learning for Networks"
-    <https://arxiv.org/abs/1607.00653>`_ (KDD 2016).
+    where :math:`w_{vx}` is the value of the edge with ``weighted=True``, else
+    1. The first step is by :math:`w` alone. From `"node2vec: Scalable Feature
+    Learning for Networks" <https://arxiv.org/abs/1607.00653>`_ (KDD 2016).
 
     Args:
         A (SparseSample): ``[N, N]``.
@@ -28,10 +34,15 @@ def node2vec(
         length (int): Number of steps.
         p (float): Return parameter: greater, and walks return less.
         q (float): In-out parameter: greater, and walks stay nearer.
+        weighted (bool, optional): Whether walks prefer edges of large values.
 
     Returns:
         torch.Tensor: int64 ``[num_seeds, length + 1]``, the nodes of each
-        walk. A walk stays where no edge begins.
+        walk. A walk stays where no edge begins, or all have weight 0.
+
+    Raises:
+        ValueError: If ``p`` or ``q`` is not positive, or a weight is negative
+            or not finite.
 
     Example:
         >>> import torch
@@ -40,5 +51,5 @@ def node2vec(
         tensor([[0, 1, 0, 1],
                 [1, 0, 1, 0]])
     """
-    walks = A.node2vec_walk(seeds, length, p, q)
+    walks = A.node2vec_walk(seeds, length, p, q, A if weighted else None)
     return walks.nodes

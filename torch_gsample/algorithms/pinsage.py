@@ -1,17 +1,27 @@
 """PinSAGE: the neighbours that random walks visit most."""
 
+from collections.abc import Mapping, Sequence
+
+import torch
 from torch import Tensor
 
+from torch_gsample import ops
+from torch_gsample.rng import current_program
 from torch_gsample.sparse_sample import SparseSample
+from torch_gsample.sparse_sample.walk import count_visits
+
+#: Source type, relation, destination type.
+EdgeType = tuple[str, str, str]
 
 
 def pinsage(
-    A: SparseSample,
+    A: SparseSample | Mapping[EdgeType, SparseSample],
     seeds: Tensor,
     k: int,
     num_walks: int,
     length: int,
     restart: float = 0.5,
+    metapath: Sequence[EdgeType] | None = None,
 ) -> SparseSample:
     r"""Finds the ``k`` most important nodes of each seed.
 
@@ -26,21 +36,33 @@ def pinsage(
     ``A.T`` for the other direction, and an item-item matrix, or one with both
     directions, for items that users connect.
 
+    With a ``metapath``, such as item to user and user to item, a step of a
+    walk is the whole path, along relations of a heterogeneous graph, and the
+    nodes at its ends are visited. A walk is over where the path cannot go on.
+
     From `"Graph Convolutional Neural Networks for Web-Scale Recommender
     Systems" <https://arxiv.org/abs/1806.01973>`_ (KDD 2018).
 
     Args:
-        A (SparseSample): ``[N, N]``.
+        A (SparseSample or Dict[EdgeType, SparseSample]): ``[N, N]``, or the
+            relations of a metapath, ``[num_nodes_of_source,
+            num_nodes_of_destination]`` each.
         seeds (torch.Tensor): int64 ``[num_seeds]``.
         k (int): Neighbours of each seed, at most.
         num_walks (int): Walks of each seed.
         length (int): Steps of each walk.
         restart (float, optional): Probability to go back to the seed, at each
-            step.
+            step; with a metapath, to end after a step.
+        metapath (List[EdgeType], optional): Relations, of which each begins at
+            the type at which the one before ends, and the first one where the
+            last one does.
 
     Returns:
         SparseSample: ``[N, num_seeds]``, :math:`\alpha`: each column sums to
         1, or has no entry.
+
+    Raises:
+        ValueError: If ``metapath`` is no closed path of relations of ``A``.
 
     Example:
         >>> import torch
@@ -51,6 +73,74 @@ def pinsage(
         >>> near.row(), round(float(near.sum()), 4)
         (tensor([1, 2]), 1.0)
     """
-    visits = A.visit_count(seeds, num_walks, length, restart)
+    if metapath is None:
+        visits = A.visit_count(seeds, num_walks, length, restart)
+    else:
+        visits = _visits(A, metapath, seeds, num_walks, length, restart)
     top = visits.top(k)
     return top.div(top.sum(dim=0), dim=0)
+
+
+def check_metapath(
+    name: str, A: Mapping[EdgeType, SparseSample], metapath: Sequence[EdgeType]
+) -> None:
+    """Checks that a metapath leads back to the type where it begins.
+
+    Args:
+        name (str): The program, for the message.
+        A (Dict[EdgeType, SparseSample]): The relations.
+        metapath (List[EdgeType]): The path.
+
+    Raises:
+        ValueError: If it does not, or has a relation that ``A`` has not.
+    """
+    path = [tuple(t) for t in metapath]
+    for t in path:
+        if t not in A:
+            raise ValueError(
+                f"{name}: the relations of 'metapath' must be of {[*A]} (got "
+                f'{t})'
+            )
+    if not path or any(t[0] != path[i - 1][2] for i, t in enumerate(path)):
+        raise ValueError(
+            f"{name}: each relation of 'metapath' must begin at the type at "
+            f'which the one before ends, the first one where the last one '
+            f'does (got {path})'
+        )
+
+
+def _visits(
+    A: Mapping[EdgeType, SparseSample],
+    metapath: Sequence[EdgeType],
+    seeds: Tensor,
+    num_walks: int,
+    length: int,
+    restart: float,
+) -> SparseSample:
+    """Counts how often walks from each seed end a metapath at each node."""
+    check_metapath('pinsage', A, metapath)
+    path = [tuple(t) for t in metapath]
+    relations = list(dict.fromkeys(path))
+    layouts = [A[t].csr for t in relations]
+    starts = seeds.repeat(num_walks)
+    key, call_id = current_program()
+    walks = ops.metapath_walk(
+        [layout.indptr for layout in layouts],
+        [layout.indices for layout in layouts],
+        [relations.index(t) for t in path] * length,
+        starts,
+        key=key,
+        call_id=call_id,
+    )
+    visited = walks.nodes[:, len(path) :: len(path)]
+    key, call_id = current_program()
+    step = torch.arange(starts.numel() * length, device=seeds.device)
+    coin = ops.random_uniform(step, key=key, call_id=call_id)
+    ends = (coin < restart).view(starts.numel(), length).to(torch.int64)
+    goes_on = ends.cumsum(1) == ends  # no step before this one was the last
+    counted = goes_on & (visited >= 0) & (visited != starts[:, None])
+    out = count_visits(
+        SparseSample, A[path[0]].num_rows, seeds, num_walks, visited, counted
+    )
+    out.col_ids = seeds
+    return out

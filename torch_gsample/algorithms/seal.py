@@ -5,6 +5,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from torch_gsample import ops
+from torch_gsample.rng import current_program
 from torch_gsample.sparse_sample import SparseSample
 
 
@@ -24,12 +26,23 @@ class LinkSubgraphs(NamedTuple):
     label: Tensor
 
 
-def seal(A: SparseSample, links: Tensor, num_hops: int) -> LinkSubgraphs:
+def seal(
+    A: SparseSample,
+    links: Tensor,
+    num_hops: int,
+    ratio_per_hop: float = 1.0,
+    max_nodes_per_hop: int | None = None,
+) -> LinkSubgraphs:
     r"""Induces the subgraph that encloses each link, without the link.
 
     Its nodes are all within ``num_hops`` of an end:
 
     .. math:: \{ i : d(i, x) \leq h \;\text{or}\; d(i, y) \leq h \}
+
+    Of the :math:`n` nodes that a hop is the first to reach, the next hop
+    starts at :math:`\lfloor r n \rfloor` and at most ``max_nodes_per_hop``,
+    drawn uniformly without replacement, and only these are in the subgraph, as
+    in the paper's implementation: what was left out once is not reached again.
 
     From `"Link Prediction Based on Graph Neural Networks"
     <https://arxiv.org/abs/1802.09691>`_ (NeurIPS 2018).
@@ -38,12 +51,15 @@ def seal(A: SparseSample, links: Tensor, num_hops: int) -> LinkSubgraphs:
         A (SparseSample): ``[N, N]``, each edge in both directions.
         links (torch.Tensor): int64 ``[2, num_links]``, pairs of two nodes.
         num_hops (int): :math:`h`.
+        ratio_per_hop (float, optional): :math:`r`, in (0, 1].
+        max_nodes_per_hop (int, optional): Nodes of a hop, of each link.
 
     Returns:
         LinkSubgraphs: A block for each link.
 
     Raises:
-        ValueError: If a link connects a node with itself.
+        ValueError: If a link connects a node with itself, ``ratio_per_hop`` is
+            not in (0, 1], or ``max_nodes_per_hop`` is negative.
 
     Example:
         >>> A = SparseSample.from_edge_index(
@@ -55,12 +71,31 @@ def seal(A: SparseSample, links: Tensor, num_hops: int) -> LinkSubgraphs:
     """
     if bool((links[0] == links[1]).any()):
         raise ValueError("seal: 'links' must connect different nodes")
-    n = A.num_cols
-    ends = torch.arange(links.shape[1], device=links.device) * n + links
+    if not 0 < ratio_per_hop <= 1:
+        raise ValueError(
+            f"seal: 'ratio_per_hop' must be in (0, 1] (got {ratio_per_hop})"
+        )
+    if max_nodes_per_hop is not None and max_nodes_per_hop < 0:
+        raise ValueError(
+            "seal: 'max_nodes_per_hop' must not be negative (got "
+            f'{max_nodes_per_hop})'
+        )
+    n, num_links = A.num_cols, links.shape[1]
+    ends = torch.arange(num_links, device=links.device) * n + links
     pairs = [ends.view(-1)]
+    visited = fringe = pairs[0].unique()
     for _ in range(num_hops):
-        row, col = A[:, pairs[-1] % n].coo()
-        pairs.append((pairs[-1][col] // n * n + row).unique())
+        row, col = A[:, fringe % n].coo()
+        reached = (fringe[col] // n * n + row).unique()
+        fringe = reached[~torch.isin(reached, visited)]
+        visited = torch.cat([visited, fringe])
+        if ratio_per_hop < 1 or max_nodes_per_hop is not None:
+            link = fringe // n
+            chosen = _some(
+                fringe, link, num_links, ratio_per_hop, max_nodes_per_hop
+            )
+            fringe = fringe[chosen]
+        pairs.append(fringe)
     pair = torch.cat(pairs).unique()
     root, batch = torch.searchsorted(pair, ends), pair // n
     block = A.induce(pair % n, batch)
@@ -69,6 +104,21 @@ def seal(A: SparseSample, links: Tensor, num_hops: int) -> LinkSubgraphs:
     row, col = block.coo()
     block = block.masked(other[row] != col)
     return LinkSubgraphs(block, batch, root, drnl(block, *root))
+
+
+def _some(
+    pair: Tensor, link: Tensor, num_links: int, ratio: float, most: int | None
+) -> Tensor:
+    """Draws positions of some nodes of each link, uniformly."""
+    key, call_id = current_program()
+    nodes = SparseSample.from_coo(
+        torch.arange(pair.numel(), device=pair.device),
+        link,
+        ops.random_uniform(pair, key=key, call_id=call_id),
+        (pair.numel(), num_links),
+    )
+    size = (nodes.degree(dim=0).double() * ratio).to(torch.int64)
+    return nodes.top(size if most is None else size.clamp(max=most)).row()
 
 
 def drnl(A: SparseSample, x: Tensor, y: Tensor) -> Tensor:

@@ -39,6 +39,8 @@ class Node2Vec(PyGNode2Vec):
         q (float, optional): In-out parameter: greater, and walks stay nearer.
         num_negative_samples (int, optional): Negatives for each positive.
         num_nodes (int, optional): Number of nodes.
+        edge_weight (torch.Tensor, optional): ``[num_edges]``, not negative:
+            walks prefer edges of large weights.
         sparse (bool, optional): Whether gradients of the embeddings are
             sparse, as for :class:`torch.optim.SparseAdam`.
         seed (int, optional): The seed of the loader's samples; drawn from
@@ -77,6 +79,7 @@ class Node2Vec(PyGNode2Vec):
         num_nodes: int | None = None,
         sparse: bool = False,
         *,
+        edge_weight: Tensor | None = None,
         seed: int | None = None,
     ):
         torch.nn.Module.__init__(self)  # PyG's own needs pyg-lib
@@ -94,8 +97,11 @@ class Node2Vec(PyGNode2Vec):
                 )
         self.num_nodes = maybe_num_nodes(edge_index, num_nodes)
         self.graph = SparseSample.from_edge_index(
-            edge_index.cpu(), num_nodes=self.num_nodes
+            edge_index.cpu(),
+            None if edge_weight is None else edge_weight.detach().cpu(),
+            self.num_nodes,
         )
+        self._probs = None if edge_weight is None else self.graph
         _ = self.graph.csr  # made once, not by each worker
         self.seed = rng.draw_seed() if seed is None else seed
         rng.make_key(self.seed)  # checks the seed
@@ -139,10 +145,12 @@ class Node2Vec(PyGNode2Vec):
         """
         starts = batch.repeat(self.walks_per_node)
         if self.p == self.q == 1:
-            walks = self.graph.random_walk(starts, self.walk_length)
+            walks = self.graph.random_walk(
+                starts, self.walk_length, probs=self._probs
+            )
         else:
             walks = self.graph.node2vec_walk(
-                starts, self.walk_length, self.p, self.q
+                starts, self.walk_length, self.p, self.q, self._probs
             )
         return self._contexts(walks.nodes)
 

@@ -10,6 +10,7 @@ from torch_gsample.ops import kernels, labor  # noqa: F401  (not public)
 from torch_gsample.ops.features import gather_rows
 from torch_gsample.ops.forest_fire import forest_fire
 from torch_gsample.ops.formats import coo_to_csc, cumulate_weights
+from torch_gsample.ops.frontier_walk import frontier_walk
 from torch_gsample.ops.match_edges import match_edges
 from torch_gsample.ops.matrix import (
     next_key,
@@ -38,6 +39,7 @@ __all__ = [
     'coo_to_csc',
     'cumulate_weights',
     'forest_fire',
+    'frontier_walk',
     'gather_rows',
     'induce_subgraph',
     'match_edges',

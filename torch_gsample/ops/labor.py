@@ -6,7 +6,9 @@ from torch import Tensor
 from torch_gsample.ops import _check
 
 
-def labor_scale(indptr: Tensor, weight: Tensor, k: int) -> Tensor:
+def labor_scale(
+    indptr: Tensor, weight: Tensor, k: int, value: Tensor | None = None
+) -> Tensor:
     r"""Solves LABOR's equation of the variance.
 
     For each column, of :math:`d` weights :math:`w_u`, it is the :math:`c` of
@@ -14,14 +16,24 @@ def labor_scale(indptr: Tensor, weight: Tensor, k: int) -> Tensor:
     .. math::
         \sum_u \frac{1}{\min(1, c \, w_u)} = \frac{d^2}{k}
 
-    where :math:`d > k`, else 1. From `"Layer-Neighbor Sampling: Defusing
-    Neighborhood Explosion in GNNs" <https://arxiv.org/abs/2210.13339>`_.
+    where :math:`d > k`, else 1. With values :math:`a_u`, it is that of
+
+    .. math::
+        \sum_u \frac{a_u^2}{\min(1, c \, w_u)} =
+            \Big( \frac{1}{k} - \frac{1}{d} \Big) \Big( \sum_u a_u \Big)^2
+            + \sum_u a_u^2
+
+    which is the first equation where all values are equal. From
+    `"Layer-Neighbor Sampling: Defusing Neighborhood Explosion in GNNs"
+    <https://arxiv.org/abs/2210.13339>`_.
 
     Args:
         indptr (torch.Tensor): int32 or int64 ``[num_cols + 1]``.
         weight (torch.Tensor): float64 ``[num_edges]``, positive and finite,
             and so is ``1 / weight``.
         k (int): Edges a column, of equal variance.
+        value (torch.Tensor, optional): float64 ``[num_edges]``, positive and
+            finite, and so is ``1 / value``.
 
     Returns:
         torch.Tensor: float64 ``[num_cols]``.
@@ -29,8 +41,8 @@ def labor_scale(indptr: Tensor, weight: Tensor, k: int) -> Tensor:
     Raises:
         TypeError: If a tensor has the wrong dtype.
         ValueError: If ``k`` is not positive.
-        RuntimeError: If a weight is not as it must be, or the pointers are
-            not those of the weights.
+        RuntimeError: If a weight or a value is not as it must be, or the
+            pointers are not those of the weights.
 
     Example:
         >>> weight = torch.ones(4, dtype=torch.float64)
@@ -39,16 +51,21 @@ def labor_scale(indptr: Tensor, weight: Tensor, k: int) -> Tensor:
     """
     op = 'labor_scale'
     indptr = _check.pointers(op, indptr, _check.graph_device(op, indptr))
-    if not isinstance(weight, Tensor) or weight.dtype != torch.float64:
-        raise TypeError(f"{op}: 'weight' must be a float64 tensor")
     return _check.call(
         torch.ops.gsample.labor_scale,
         indptr,
-        _check.contiguous(_check.detached(weight)),
+        _doubles(op, 'weight', weight),
         _check.count(op, 'k', k),
+        None if value is None else _doubles(op, 'value', value),
     )
 
 
+def _doubles(op: str, name: str, value: Tensor) -> Tensor:
+    if not isinstance(value, Tensor) or value.dtype != torch.float64:
+        raise TypeError(f"{op}: '{name}' must be a float64 tensor")
+    return _check.contiguous(_check.detached(value))
+
+
 @torch.library.register_fake('gsample::labor_scale')
-def _(indptr, weight, k):
+def _(indptr, weight, k, value=None):
     return weight.new_empty(indptr.shape[0] - 1)

@@ -12,6 +12,11 @@ from torch_gsample.sparse_sample.extract import masked
 from torch_gsample.sparse_sample.ids import row_of_edge
 from torch_gsample.sparse_sample.parts import M, Parts
 
+#: LABOR-* ends where a step lowers the expected number of nodes by less than
+#: this share, and after so many steps.
+TOLERANCE = 1e-4
+MOST_STEPS = 20
+
 
 def labor_sample(matrix: M, k: int, importance: Tensor | None = None) -> M:
     r"""Samples about ``k`` edges a column, of few different rows.
@@ -35,7 +40,12 @@ def labor_sample(matrix: M, k: int, importance: Tensor | None = None) -> M:
     return sample_by(matrix, inclusion(matrix, k, importance))
 
 
-def inclusion(matrix: Parts, k: int, importance: Tensor | None) -> Tensor:
+def inclusion(
+    matrix: Parts,
+    k: int,
+    importance: Tensor | None,
+    value: Tensor | None = None,
+) -> Tensor:
     r"""Returns the probability of each edge, float64 ``[num_edges]``.
 
     It is :math:`\min(1, c_v \pi_u)`. The mean of a column that is estimated
@@ -46,49 +56,83 @@ def inclusion(matrix: Parts, k: int, importance: Tensor | None) -> Tensor:
         \sum_u \frac{1}{\min(1, c_v \pi_u)} = \frac{d_v^2}{\min(k, d_v)}.
 
     The expected number of edges is then ``min(k, degree)`` for equal
-    :math:`\pi`, and no less for others.
+    :math:`\pi`, and no less for others. With values :math:`a_{uv}` it is their
+    weighted sum that has this variance, see
+    :func:`torch_gsample.ops.labor.labor_scale`, and :math:`\pi` is
+    :math:`a_{uv}` if not given.
 
     Args:
         matrix (SparseSample): The edges.
         k (int): Edges a column, of equal variance.
         importance (torch.Tensor, optional): :math:`\pi`, ``[num_rows]``.
+        value (torch.Tensor, optional): What :func:`edge_values` returned.
     """
     if k <= 0:
         raise ValueError(f"labor_sample: 'k' must be positive (got {k})")
     cols = matrix._index(0)
     degree = reduce.degree(matrix, 0).to(torch.float64)
-    if importance is None:
+    if importance is not None:
+        weight = _weight_of_edge(matrix, importance)
+    elif value is not None:
+        weight = value
+    else:
         return (k / degree.clamp(min=1))[cols].clamp(max=1)
+    probs = weight * _scale(matrix, weight, k, value)[cols]
+    return torch.where((degree <= k)[cols], 1, probs.clamp(max=1))
+
+
+def _weight_of_edge(matrix: Parts, importance: Tensor) -> Tensor:
     if importance.shape != (matrix.num_rows,):
         raise ValueError(
             f"labor_sample: 'importance' must have {matrix.num_rows} elements "
             f'(got shape {list(importance.shape)})'
         )
     weight = importance.detach().to(torch.float64)[matrix._index(1)]
-    if not is_compiling() and not bool(
-        ((weight > 0) & (weight < float('inf'))).all()
-    ):  # the operator checks again
-        raise ValueError(
+    if not is_compiling() and not _are_positive(weight):
+        raise ValueError(  # the operator checks again
             "labor_sample: 'importance' must be positive and finite"
         )
-    probs = weight * _scale(matrix, weight, k)[cols]
-    return torch.where((degree <= k)[cols], 1, probs.clamp(max=1))
+    return weight
 
 
-def sample_by(matrix: M, probs: Tensor) -> M:
+def _are_positive(value: Tensor) -> bool:
+    return bool(((value > 0) & (value < float('inf'))).all())
+
+
+def edge_values(matrix: Parts) -> Tensor:
+    """Returns the sizes of the values of edges, float64 ``[num_edges]``.
+
+    Raises:
+        ValueError: If a value is 0 or not finite.
+    """
+    value = matrix.values().detach().to(torch.float64).abs()
+    if not is_compiling() and not _are_positive(value):
+        raise ValueError(  # the operator checks again
+            'labor: the values of a weighted graph must be finite'
+        )
+    return value
+
+
+def sample_by(
+    matrix: M, probs: Tensor, draw: tuple[Tensor, int] | None = None
+) -> M:
     """Keeps each edge with its probability, edges of one row together.
 
     Args:
         matrix (SparseSample): The edges.
         probs (torch.Tensor): ``[num_edges]``, what a row's number in
             ``[0, 1)`` must be below.
+        draw (Tuple[torch.Tensor, int], optional): Key and number of the draw;
+            the next one of the program if not given.
     """
-    key, call_id = current_program()
+    key, call_id = current_program() if draw is None else draw
     draws = ops.random_uniform(row_of_edge(matrix), key=key, call_id=call_id)
     return masked(matrix, draws < probs)
 
 
-def _scale(matrix: Parts, weight: Tensor, k: int) -> Tensor:
+def _scale(
+    matrix: Parts, weight: Tensor, k: int, value: Tensor | None
+) -> Tensor:
     r"""Returns :math:`c_v`, float64 ``[num_cols]``, from weights of edges.
 
     A column of ``k`` edges or less is sampled whole, and has 1: LABOR-i never
@@ -97,21 +141,28 @@ def _scale(matrix: Parts, weight: Tensor, k: int) -> Tensor:
     columns = matrix.csc
     if columns.edge_id is not None:
         weight = weight[columns.edge_id]
-    return labor_scale(columns.indptr, weight, k)
+        value = None if value is None else value[columns.edge_id]
+    return labor_scale(columns.indptr, weight, k, value)
 
 
-def importance_of(matrix: Parts, k: int, steps: int = 1) -> Tensor:
-    r"""Returns :math:`\pi` after some fixed-point steps (LABOR-i).
+def importance_of(
+    matrix: Parts, k: int, steps: int = 1, value: Tensor | None = None
+) -> Tensor:
+    r"""Returns :math:`\pi` after some fixed-point steps (LABOR-i, LABOR-*).
 
     A step sets :math:`\pi_u \gets \pi_u \max_v c_v`, so that
     :math:`\min(1, \pi_u)` is the probability with which ``u`` was sampled
     before: with all :math:`c_v = 1`, nodes are as many and the variance is no
-    greater, so each :math:`c_v` and the number of nodes can only fall.
+    greater, so each :math:`c_v` and the number of nodes can only fall. With
+    values, the first step sets :math:`\pi_u \gets \max_v c_v a_{uv}`.
 
     Args:
         matrix (SparseSample): The edges.
         k (int): Edges a column, of equal variance.
-        steps (int, optional): How many steps.
+        steps (int, optional): How many steps; -1 takes them until one lowers
+            the expected number of nodes by less than :data:`TOLERANCE`, at
+            most :data:`MOST_STEPS`.
+        value (torch.Tensor, optional): What :func:`edge_values` returned.
 
     Returns:
         torch.Tensor: float64 ``[num_rows]``.
@@ -120,11 +171,34 @@ def importance_of(matrix: Parts, k: int, steps: int = 1) -> Tensor:
     importance = torch.ones(
         matrix.num_rows, dtype=torch.float64, device=matrix.device
     )
-    for _ in range(steps):
-        scale = _scale(matrix, importance[rows], k)
+    last = importance.new_full((), float('inf'))
+    done = last < 0
+    for step in range(MOST_STEPS if steps < 0 else steps):
+        if step == 0 and value is not None:
+            whole = (reduce.degree(matrix, 0) <= k)[cols]
+            factor = value * _scale(matrix, value, k, value)[cols]
+            factor = torch.where(whole, 1, factor)
+        else:
+            factor = _scale(matrix, importance[rows], k, value)[cols]
         largest = torch.zeros_like(importance).scatter_reduce(
-            0, rows, scale[cols], 'amax'
+            0, rows, factor, 'amax'
         )
         # A row without an edge stays as it is.
-        importance = importance * torch.where(largest > 0, largest, 1)
+        raised = importance * torch.where(largest > 0, largest, 1)
+        if steps >= 0:
+            importance = raised
+            continue
+        # What is compiled takes all steps, of which the last change nothing.
+        importance = torch.where(done, importance, raised)
+        count = _expected_nodes(torch.where(largest > 0, raised, 0))
+        done = done | (count >= (1 - TOLERANCE) * last)
+        last = count
+        if not is_compiling() and bool(done):
+            break
     return importance
+
+
+def _expected_nodes(importance: Tensor) -> Tensor:
+    """The sum of probabilities, of integers: by any number of threads."""
+    units = (importance.clamp(max=1) * 2**30).to(torch.int64)
+    return units.sum().to(torch.float64)

@@ -169,6 +169,7 @@ class SparseSample(Parts):
     # Walk.
     random_walk = walk.random_walk
     node2vec_walk = walk.node2vec_walk
+    frontier_walk = walk.frontier_walk
     visit_count = walk.visit_count
 
     # Convert.

@@ -123,6 +123,32 @@ def node2vec_walk(
     return _with_edge_ids(matrix, walks)
 
 
+def frontier_walk(matrix: Parts, seeds: Tensor, length: int) -> Walks:
+    """Moves one of several walkers along an edge at each step.
+
+    See :func:`torch_gsample.ops.frontier_walk`, which has the distribution.
+
+    Args:
+        seeds (torch.Tensor): int64 ``[num_seeds]``, rows; a duplicate is two
+            walkers.
+        length (int): Number of steps, of all walkers together.
+
+    Returns:
+        Walks: ``nodes``, int64 ``[length]``, the node that each step leaves,
+        and ``edges``, int64 ``[length]``, the :attr:`edge_id` that it takes;
+        both -1 where no edge leaves the frontier.
+
+    Raises:
+        ValueError: If the matrix is not square, or on a GPU.
+    """
+    layout = _square(matrix, 'frontier_walk').csr
+    key, call_id = current_program()
+    walks = ops.frontier_walk(
+        layout.indptr, layout.indices, seeds, length, key=key, call_id=call_id
+    )
+    return _with_edge_ids(matrix, walks)
+
+
 def visit_count(
     matrix: M,
     seeds: Tensor,
@@ -153,22 +179,46 @@ def visit_count(
         tensor([[0., 5., 5.]])
     """
     walks = random_walk(matrix, seeds.repeat(num_walks), length, restart)
-    column = torch.arange(seeds.numel(), device=seeds.device)
-    column = column.repeat(num_walks)[:, None]
     visited = walks.nodes[:, 1:]
     counted = (walks.edges >= 0) & (visited != walks.nodes[:, :1])
-    entry = (column * matrix.num_rows + visited)[counted]
-    entry, count = entry.unique(return_counts=True)
-    out = type(matrix).from_coo(
-        entry % matrix.num_rows,
-        entry // matrix.num_rows,
-        count.to(torch.get_default_dtype()),
-        (matrix.num_rows, seeds.numel()),
+    out = count_visits(
+        type(matrix), matrix.num_rows, seeds, num_walks, visited, counted
     )
     out.row_ids, out.col_ids = matrix.row_ids, seeds
     if matrix.row_ids is not None:
         out.col_ids = matrix.row_ids[seeds]
     return out
+
+
+def count_visits(
+    kind: type[M],
+    num_nodes: int,
+    seeds: Tensor,
+    num_walks: int,
+    visited: Tensor,
+    counted: Tensor,
+) -> M:
+    """Counts the nodes that walks from each seed visited.
+
+    Args:
+        kind (Type[SparseSample]): The type of the result.
+        num_nodes (int): What nodes are below.
+        seeds (torch.Tensor): int64 ``[num_seeds]``.
+        num_walks (int): Walks of each seed.
+        visited (torch.Tensor): int64 ``[num_walks * num_seeds, length]``, of
+            the first walk of each seed, then of the second one.
+        counted (torch.Tensor): bool, of this shape: which visits count.
+    """
+    column = torch.arange(seeds.numel(), device=seeds.device)
+    column = column.repeat(num_walks)[:, None]
+    entry = (column * num_nodes + visited)[counted]
+    entry, count = entry.unique(return_counts=True)
+    return kind.from_coo(
+        entry % num_nodes,
+        entry // num_nodes,
+        count.to(torch.get_default_dtype()),
+        (num_nodes, seeds.numel()),
+    )
 
 
 def _square(matrix: M, name: str) -> M:

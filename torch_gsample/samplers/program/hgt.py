@@ -3,14 +3,18 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+import torch
+from torch import Tensor
 from torch_geometric.typing import NodeType
 from typing_extensions import Unpack
 
 from torch_gsample.algorithms import hgt
-from torch_gsample.graph_input import GraphData
+from torch_gsample.graph_input import GraphData, node_attributes
+from torch_gsample.ops._check import count
 from torch_gsample.options import CompileOptions, checked_names
 from torch_gsample.samplers.program.input import checked_list
 from torch_gsample.samplers.program.sampler import ProgramSampler
+from torch_gsample.sparse_sample import SparseSample
 
 NumSamples: TypeAlias = Sequence[int] | Mapping[NodeType, Sequence[int]]
 
@@ -30,6 +34,12 @@ class HGTSampler(ProgramSampler):
         num_samples (List[int] or Dict[NodeType, List[int]]): Nodes of each
             type a layer, at most; -1 takes all neighbours of what is sampled.
             A list is that of all types.
+        time_attr (str, optional): The node attribute that says when a node
+            exists, of one or more node types. Nodes of the others get the time
+            of the nodes by which they are sampled, as this attribute of the
+            batch.
+        max_time (int, optional): The latest time of a sampled node, and that
+            of seeds whose type has no time.
         is_sorted (bool, optional): As in :class:`NeighborSampler`.
         share_memory (bool, optional): As in :class:`ProgramSampler`.
         seed (int, optional): See :class:`KeyedSampler`.
@@ -40,9 +50,10 @@ class HGTSampler(ProgramSampler):
         options (Dict[str, Any], optional): As there.
 
     Raises:
-        TypeError: If ``num_samples`` are no integers.
-        ValueError: If the graph has no node types, or ``num_samples`` are not
-            lists of one length for all of them.
+        TypeError: If ``num_samples``, ``max_time`` or times are no integers.
+        ValueError: If the graph has no node types, ``num_samples`` are not
+            lists of one length for all of them, or ``time_attr`` is no
+            attribute of nodes.
 
     Example:
         >>> import torch
@@ -67,16 +78,36 @@ class HGTSampler(ProgramSampler):
         num_samples: NumSamples,
         is_sorted: bool = False,
         share_memory: bool = False,
+        *,
+        time_attr: str | None = None,
+        max_time: int | None = None,
         **options: Unpack[CompileOptions],
     ):
         super().__init__(
             data,
-            hgt,
+            hgt if time_attr is None else _timed,
             num_samples,
             is_sorted=is_sorted,
             share_memory=share_memory,
             **options,
         )
+        if time_attr is None:
+            if max_time is not None:
+                raise ValueError(
+                    f"{self._name}: 'max_time' needs 'time_attr' (got None)"
+                )
+            return
+        if max_time is not None:
+            count(self._name, 'max_time', max_time, least=-(2**63))
+        time = self._read_times(data, time_attr)
+        if share_memory:
+            for values in time.values():
+                values.share_memory_()
+        self.program_kwargs = {
+            'time': time,
+            'max_time': max_time,
+            'name': time_attr,
+        }
 
     @property
     def num_samples(self) -> dict[NodeType, list[int]]:
@@ -88,6 +119,32 @@ class HGTSampler(ProgramSampler):
         self.fanouts = num_samples
 
     # Helpers #################################################################
+
+    def _read_times(
+        self, data: GraphData, name: str
+    ) -> dict[NodeType, Tensor]:
+        found = node_attributes(data, self.graph, name)
+        if not found:
+            raise ValueError(
+                f"{self._name}: the time attribute '{name}' is no node-level "
+                'attribute'
+            )
+        for t, time in found.items():
+            size = self.graph.counts[t]
+            if time.dtype.is_floating_point or time.dtype.is_complex:
+                raise TypeError(
+                    f"{self._name}: '{name}' of {t!r} must hold integers (got "
+                    f'{time.dtype}): scale and round it first'
+                )
+            if time.numel() != size:
+                raise ValueError(
+                    f"{self._name}: '{name}' of {t!r} must have {size} "
+                    f'elements, one for each node (got {time.numel()})'
+                )
+        return {
+            t: time.view(-1).to(torch.int64).cpu().contiguous()
+            for t, time in found.items()
+        }
 
     def _checked_fanouts(self, fanouts: Any) -> dict[Any, list[int]]:
         types = self.graph.node_types
@@ -114,3 +171,25 @@ class HGTSampler(ProgramSampler):
                 f'each node type (got {out})'
             )
         return out
+
+
+def _timed(
+    A: Mapping[Any, SparseSample],
+    seeds: Mapping[NodeType, Tensor],
+    fanouts: NumSamples,
+    time: Mapping[NodeType, Tensor],
+    max_time: int | None,
+    name: str,
+) -> Any:
+    """Samples with times, and gives them to nodes of types that have none."""
+    out, sampled = hgt(A, seeds, fanouts, time, max_time)
+    nodes: dict[NodeType, tuple[Tensor, int]] = {}
+    for t, matrix in out.items():
+        nodes[t[0]] = matrix.row_ids, A[t].num_rows
+        nodes[t[2]] = matrix.col_ids, A[t].num_cols
+    attributes = {
+        t: {name: ids.new_zeros(size).index_copy(0, ids, sampled[t])}
+        for t, (ids, size) in nodes.items()
+        if t not in time
+    }
+    return out, attributes

@@ -183,15 +183,19 @@ class LaborSampler(WeightedSampler):
         num_neighbors (List[int]): The expected number of neighbours of each
             node at each hop.
         steps (int, optional): The :math:`i` of LABOR-i: each step lowers the
-            number of nodes.
+            number of nodes; -1 for LABOR-*.
         normalize (bool, optional): Whether the sampled weights of each
             destination are scaled to the sum of 1, as the paper does.
+        weighted (bool, optional): Whether probabilities follow the weights:
+            of ``weight_attr``, or of ``normalization``.
+        layer_dependency (bool, optional): Whether the draw of a node is the
+            same at all hops, which then have fewer different nodes.
         **options (optional): See :class:`LadiesSampler`: ``normalization``,
             ``weight_attr``, ``seed``, ...
 
     Raises:
         TypeError: If ``num_neighbors`` or ``steps`` are no integers.
-        ValueError: As of :class:`LadiesSampler`, or if ``steps`` is negative.
+        ValueError: As of :class:`LadiesSampler`, or if ``steps`` is below -1.
 
     Example:
         >>> import torch
@@ -213,14 +217,21 @@ class LaborSampler(WeightedSampler):
         *,
         steps: int = 0,
         normalize: bool = False,
+        weighted: bool = False,
+        layer_dependency: bool = False,
         **options: Unpack[WeightOptions],
     ):
-        count(self._name, 'steps', steps, least=0)
-        check_flags(self._name, normalize=normalize)
+        count(self._name, 'steps', steps, least=-1)
+        flags = {
+            'normalize': normalize,
+            'weighted': weighted,
+            'layer_dependency': layer_dependency,
+        }
+        check_flags(self._name, **flags)
         super().__init__(
             data,
             labor,
             ('num_neighbors', num_neighbors),
-            {'steps': steps, 'normalize': normalize},
+            {'steps': steps, **flags},
             **options,
         )

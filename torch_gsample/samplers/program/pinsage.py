@@ -1,15 +1,17 @@
 """PinSAGE's neighbours as a sampler of PyG's loaders."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torch import Tensor
+from torch_geometric.typing import EdgeType
 from typing_extensions import Unpack
 
-from torch_gsample.algorithms.pinsage import pinsage
-from torch_gsample.graph_input import GraphData
+from torch_gsample.algorithms.pinsage import check_metapath, pinsage
+from torch_gsample.graph_input import GraphData, read_graph
 from torch_gsample.ops._check import count
 from torch_gsample.options import LayerOptions, checked_names
+from torch_gsample.samplers.program.input import read_matrices
 from torch_gsample.samplers.program.weighted import WeightedSampler
 from torch_gsample.sparse_sample import SparseSample
 
@@ -25,7 +27,10 @@ class PinSAGESampler(WeightedSampler):
     share of the visits, which sums to 1 for each destination.
 
     Walks go from sources to destinations: give an undirected graph, such as
-    one of items that occur together.
+    one of items that occur together. Or give the items alone as ``data``, and
+    a ``metapath`` through the ``relations`` of a heterogeneous graph that
+    leads from items to items: then a step of a walk is the whole path, and a
+    walk ends with probability ``restart`` after each.
 
     See :class:`LadiesSampler` for layers and what a model does with them.
 
@@ -36,14 +41,20 @@ class PinSAGESampler(WeightedSampler):
         walk_length (int, optional): Steps of each walk.
         restart (float, optional): Probability to go back to the node, at each
             step.
+        relations (HeteroData or (FeatureStore, GraphStore), optional): The
+            graph of the metapath.
+        metapath (List[EdgeType], optional): Its relations, one after another,
+            as of :func:`torch_gsample.algorithms.pinsage`. The nodes of the
+            type where it begins are those of ``data``.
         **options (optional): See :class:`LadiesSampler`: ``seed``,
             ``share_memory``, ...
 
     Raises:
         TypeError: If ``num_neighbors``, ``num_walks`` or ``walk_length`` are
             no integers.
-        ValueError: If they are not positive, the graph is heterogeneous, or
-            ``restart`` is not in ``[0, 1)``.
+        ValueError: If they are not positive, ``data`` is heterogeneous,
+            ``restart`` is not in ``[0, 1)``, only one of ``relations`` and
+            ``metapath`` is given, or the path does not fit.
 
     Example:
         >>> import torch
@@ -66,6 +77,8 @@ class PinSAGESampler(WeightedSampler):
         num_walks: int = 10,
         walk_length: int = 3,
         restart: float = 0.5,
+        relations: GraphData | None = None,
+        metapath: Sequence[EdgeType] | None = None,
         **options: Unpack[LayerOptions],
     ):
         count(self._name, 'num_walks', num_walks)
@@ -86,13 +99,55 @@ class PinSAGESampler(WeightedSampler):
             own_edges=True,
             **options,
         )
+        if (relations is None) != (metapath is None):
+            raise ValueError(
+                f"{self._name}: 'relations' and 'metapath' must be given "
+                'together'
+            )
+        if relations is not None and metapath is not None:
+            graphs = self._read_relations(relations, metapath)
+            if options.get('share_memory'):
+                for matrix in graphs.values():
+                    matrix.share_memory_()
+            self.program_kwargs |= {
+                'relations': graphs,
+                'metapath': [tuple(t) for t in metapath],
+            }
+
+    def _read_relations(
+        self, relations: GraphData, metapath: Sequence[EdgeType]
+    ) -> dict[Any, SparseSample]:
+        """The relations of a path as matrices, with the rows of walks."""
+        name, source = self._name, read_graph(relations)
+        if not source.graph.is_hetero:
+            raise ValueError(
+                f"{name}: 'relations' must have node types, as a HeteroData "
+                'has (got a homogeneous graph)'
+            )
+        graphs = read_matrices(name, relations, source, None)
+        check_metapath(name, graphs, metapath)
+        graphs = {tuple(t): graphs[tuple(t)] for t in metapath}
+        items = next(iter(graphs.values())).num_rows
+        if items != self.graph.counts[None]:
+            raise ValueError(
+                f"{name}: 'data' must have the {items} nodes of type "
+                f'{metapath[0][0]!r} of the metapath (got '
+                f'{self.graph.counts[None]})'
+            )
+        for matrix in graphs.values():
+            _ = matrix.csr  # walks go along edges: not in each worker
+        return graphs
 
 
 def _most_visited(
-    A: SparseSample, seeds: Tensor, fanouts: Sequence[int], **walks: Any
+    A: SparseSample,
+    seeds: Tensor,
+    fanouts: Sequence[int],
+    relations: Mapping[Any, SparseSample] | None = None,
+    **walks: Any,
 ) -> list[SparseSample]:
     layers = []
     for k in fanouts:
-        layers.append(pinsage(A, seeds, k, **walks))
+        layers.append(pinsage(relations or A, seeds, k, **walks))
         seeds = layers[-1].row()
     return layers

@@ -9,6 +9,7 @@ from typing_extensions import Unpack
 from torch_gsample import ops, rng
 from torch_gsample.algorithms.graphsaint import (
     SaintNorm,
+    saint_frontier,
     saint_norm,
     saint_walk,
 )
@@ -116,9 +117,12 @@ class SaintSampler(ProgramSampler):
     r"""Walks from the seeds, and induces the subgraph of all visited nodes.
 
     From `"GraphSAINT: Graph Sampling Based Inductive Learning Method"
-    <https://arxiv.org/abs/1907.04931>`_ (ICLR 2020). With
-    ``sample_coverage``, batches have the normalisation of the paper,
-    estimated from subgraphs that are sampled beforehand: ``node_norm``
+    <https://arxiv.org/abs/1907.04931>`_ (ICLR 2020). Walks from different
+    seeds are independent; with ``frontier_steps``, the seeds are a frontier,
+    of which one walker moves at a time, chosen by its degree: the paper's
+    multi-dimensional random walks. With ``sample_coverage``, batches have the
+    normalisation of the paper, estimated from subgraphs that are sampled
+    beforehand: ``node_norm``
     :math:`= n / (N C_v)`, with which the loss of each node of a batch is
     multiplied and summed, and ``edge_norm`` :math:`= C_v / C_{uv}`, with which
     messages :math:`u \to v` are multiplied. The loaders of
@@ -130,7 +134,9 @@ class SaintSampler(ProgramSampler):
 
     Args:
         data (Data): The graph.
-        walk_length (int): Number of steps of each walk.
+        walk_length (int, optional): Number of steps of each walk.
+        frontier_steps (int, optional): Instead of it, the number of steps of a
+            frontier; see :func:`~torch_gsample.algorithms.saint_frontier`.
         sample_coverage (int, optional): How often a node is in the subgraphs
             of the estimate, on average; 0 for no normalisation.
         batch_size (int, optional): Seeds of a batch, needed for the estimate.
@@ -142,8 +148,9 @@ class SaintSampler(ProgramSampler):
     Raises:
         IndexError: If a node of ``input_nodes`` is not in the graph.
         TypeError: If a number is no integer.
-        ValueError: If a number is out of range, ``batch_size`` is missing, or
-            the graph is heterogeneous.
+        ValueError: If not one of ``walk_length`` and ``frontier_steps`` is
+            given, a number is out of range, ``batch_size`` is missing, or the
+            graph is heterogeneous.
 
     Example:
         >>> from torch_geometric.data import Data
@@ -166,16 +173,28 @@ class SaintSampler(ProgramSampler):
     def __init__(
         self,
         data: GraphData,
-        walk_length: int,
+        walk_length: int | None = None,
         sample_coverage: int = 0,
         *,
+        frontier_steps: int | None = None,
         batch_size: int | None = None,
         input_nodes: Tensor | None = None,
         **options: Unpack[ProgramOptions],
     ):
-        _check.count(self._name, 'walk_length', walk_length)
+        if (walk_length is None) == (frontier_steps is None):
+            raise ValueError(
+                f"{self._name}: one of 'walk_length' and 'frontier_steps' "
+                f'must be given (got {walk_length} and {frontier_steps})'
+            )
+        walks = (
+            {'frontier_steps': frontier_steps}
+            if walk_length is None
+            else {'walk_length': walk_length}
+        )
+        for name, steps in walks.items():
+            _check.count(self._name, name, steps)
         _check.count(self._name, 'sample_coverage', sample_coverage, least=0)
-        super().__init__(data, _saint, walk_length=walk_length, **options)
+        super().__init__(data, _saint, **walks, **options)
         if self.is_hetero:
             raise ValueError(
                 f"{self._name}: 'data' must be homogeneous (got edge types "
@@ -216,14 +235,14 @@ class SaintSampler(ProgramSampler):
                 'a normalisation'
             )
         A = self.matrices[None]
-        length = self.program_kwargs['walk_length']
+        walks = dict(self.program_kwargs)
 
         def draw() -> SparseSample:
             key, call_id = rng.current_program()
             chosen = ops.sample_nodes(
                 roots.numel(), batch_size, key=key, call_id=call_id
             )
-            return saint_walk(A, roots[chosen], length)
+            return _walked(A, roots[chosen], **walks)
 
         return saint_norm(A, draw, coverage=coverage, seed=NORM_SEED)
 
@@ -236,13 +255,26 @@ class SaintSampler(ProgramSampler):
         return out
 
 
+def _walked(
+    A: SparseSample,
+    seeds: Tensor,
+    walk_length: int | None = None,
+    frontier_steps: int | None = None,
+) -> SparseSample:
+    if walk_length is not None:
+        return saint_walk(A, seeds, walk_length)
+    assert frontier_steps is not None
+    return saint_frontier(A, seeds, frontier_steps)
+
+
 def _saint(
     A: SparseSample,
     seeds: Tensor,
-    walk_length: int,
+    walk_length: int | None = None,
+    frontier_steps: int | None = None,
     node_norm: Tensor | None = None,
 ) -> Any:
-    subgraph = saint_walk(A, seeds, walk_length)
+    subgraph = _walked(A, seeds, walk_length, frontier_steps)
     return (
         subgraph if node_norm is None else (subgraph, {'node_norm': node_norm})
     )

@@ -11,7 +11,7 @@ from torch_gsample.compiler.ir import placeholders
 from torch_gsample.compiler.lowering import lower
 from torch_gsample.compiler.options import Options
 from torch_gsample.compiler.pipeline import Trace
-from torch_gsample.torch_private import argument_of
+from torch_gsample.torch_private import argument_of, is_of_module
 
 
 def backend(
@@ -61,3 +61,4 @@ def note_sources(gm: GraphModule) -> None:
     """
     for node in placeholders(gm.graph):
         node.meta['is_argument'] = argument_of(node) is not None
+        node.meta['is_of_module'] = is_of_module(node)

@@ -115,6 +115,10 @@ NAMES = {
         'batches have no ranges in profiles',
     ),
     'torch.cuda._is_in_bad_fork': (None, 'a forked process hangs on a GPU'),
+    'torch.fx.experimental.proxy_tensor.make_fx': (
+        ('f', 'decomposition_table', 'tracing_mode'),
+        'idioms as `1 / x` are opaque: no pass goes past them',
+    ),
     'torch.fx.experimental.symbolic_shapes.GuardOnDataDependentSymNode': (
         None,
         'canonicalize fails where a layout depends on a size',

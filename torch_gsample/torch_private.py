@@ -5,11 +5,12 @@ installed torch, and says what breaks without it. The file is below ``ops``, as
 operators need some of it, and imports nothing of the package.
 """
 
+import contextlib
 import functools
 import itertools
 import operator
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -35,11 +36,17 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch._utils import ExceptionWrapper
 from torch.autograd import forward_ad, profiler
 from torch.compiler import is_dynamo_compiling
-from torch.fx import Node
+from torch.fx import GraphModule, Node
+
+# Writes down the operators of torch that a call makes.
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import (
     GuardOnDataDependentSymNode,
     guard_or_false,
 )
+
+# Says whether two tensors share memory: examples have no address.
+from torch.multiprocessing.reductions import StorageWeakRef
 
 # Sees each tensor that a run makes, to count its bytes.
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -220,6 +227,44 @@ def is_of_module(node: Node) -> bool:
 def are_same(first: torch.SymInt, second: torch.SymInt) -> bool:
     """Whether sizes are equal by form: to compare them adds an assertion."""
     return bool(first.node.expr == second.node.expr)
+
+
+def memory_of(tensor: torch.Tensor) -> Any:
+    """What equals that of tensors that share their memory."""
+    if tensor.layout is not torch.strided:
+        return id(tensor)
+    return StorageWeakRef(tensor.untyped_storage())
+
+
+def operators_of(
+    call: Callable[..., Any], inputs: list[Any], mode: Any, grad: bool
+) -> GraphModule:
+    """The operators of torch that a call makes, above autograd.
+
+    Args:
+        call (Callable): What is called.
+        inputs (List[Any]): Examples: fake tensors, and sizes.
+        mode (FakeTensorMode, optional): That of the examples.
+        grad (bool): Whether gradients are recorded.
+    """
+    with examples_of(mode, grad):
+        return make_fx(call, pre_dispatch=True)(*inputs)
+
+
+@contextlib.contextmanager
+def examples_of(mode: Any, grad: bool) -> Iterator[None]:
+    """Within it, operators of examples give examples.
+
+    Sizes that they make are forgotten: nobody will know them.
+    """
+    with contextlib.ExitStack() as stack:
+        if mode is not None:
+            stack.enter_context(mode)
+            if mode.shape_env is not None:
+                forget = mode.shape_env.ignore_fresh_unbacked_symbols
+                stack.enter_context(forget())
+        stack.enter_context(torch.set_grad_enabled(grad))
+        yield
 
 
 def unknown_size(like: torch.Tensor) -> Any:

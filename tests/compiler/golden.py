@@ -5,7 +5,8 @@ import textwrap
 import torch
 from torch import fx
 
-from torch_gsample.compiler.ir import ir_text, verify
+from torch_gsample.compiler.ir import ir_text
+from torch_gsample.compiler.verify import verify
 from torch_gsample.rng import make_key
 
 aten, gsample = torch.ops.aten, torch.ops.gsample

@@ -5,9 +5,10 @@ import torch
 
 from tests.compiler.golden import INDICES, program, text
 from tests.compiler.programs import compiled, graph, seeds, tensors, trace
-from torch_gsample.compiler.ir import ir_text, verify
+from torch_gsample.compiler.ir import ir_text
 from torch_gsample.compiler.passes.canonicalize import canonicalize
 from torch_gsample.compiler.passes.rewrite_sddmm import rewrite_sddmm
+from torch_gsample.compiler.verify import verify
 
 X, Y = torch.rand(4, 3), torch.rand(5, 3)
 COLUMN = torch.tensor([0, 0, 1, 1, 2, 3, 4, 4, 4])

@@ -17,12 +17,13 @@ from tests.compiler.golden import (
 from tests.compiler.programs import PROGRAMS, compiled, graph, seeds, trace
 from tests.compiler.test_programs import assert_same, run
 from torch_gsample.compiler.errors import OptionError
-from torch_gsample.compiler.ir import ir_text, verify
+from torch_gsample.compiler.ir import ir_text
 from torch_gsample.compiler.options import Options
 from torch_gsample.compiler.passes.canonicalize import canonicalize
 from torch_gsample.compiler.passes.eliminate_dead import eliminate_dead
 from torch_gsample.compiler.passes.select_layout import select_layout
 from torch_gsample.compiler.pipeline import PASSES
+from torch_gsample.compiler.verify import verify
 
 GRAPH = INDPTR, INDICES, VALUE, SEEDS, KEY
 ROWS = 6  # of which two have no edge

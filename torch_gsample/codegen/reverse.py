@@ -92,7 +92,7 @@ class Reverse:
             return
         # A value that goes to each index of an axis gets the sum along it.
         axes = self._types.axes(node)
-        if node.op == 'sum_axis':
+        if node.op == 'sum_axis' and arg is not node:
             axes = self._types.axes(node.args[0])
         for axis in sorted(axes - self._types.axes(arg), reverse=True):
             if axis in self._types.axes(part):

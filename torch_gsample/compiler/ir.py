@@ -15,14 +15,17 @@ opaque             everything else: it runs as plain torch, in its place
 ``output``         what the program returns
 =================  ==========================================================
 
-**Purity is a whitelist.** A node may be merged, moved or dropped only if
-:func:`is_pure` says so. Draws are pure functions of their key; taking a key is
-not pure, so two draws never become one. Opaque nodes keep their order.
+**Purity comes from schemas.** A node may be merged, moved or dropped only if
+:func:`is_pure` says so: its operator is of torch or of this package, writes to
+no argument, returns something, and draws nothing from torch's generator. Draws
+of this package are pure functions of their key; taking a key writes to the
+state that it is taken from, so two draws never become one. Other nodes keep
+their order. What has no schema may change all that it takes.
 """
 
 import contextlib
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -32,13 +35,13 @@ from torch.fx.node import map_arg
 
 from torch_gsample.ops.sample_layers import FRONTIERS
 from torch_gsample.torch_private import (
-    ASSERT_SCALAR,
     ENTERS,
     EXITS,
     SET_GRAD_ENABLED,
     FakeTensor,
     OpOverload,
     are_same,
+    memory_of,
     schema_of,
     tree_leaves,
 )
@@ -55,11 +58,9 @@ SIZE_OPERATORS = frozenset(
     + [torch.sym_sum, aten.sym_size.int]
 )
 
-#: Methods of tensors without one operator of torch.
-_PURE_METHODS = frozenset({'unique'})
-
-#: Operators of this package that have a side effect.
-_IMPURE = frozenset({'next_key', 'advise_huge_pages'})
+#: The only method that is pure: passes know it by this name. Its operator,
+#: which torch keeps private, has two more outputs.
+_UNIQUE = 'unique'
 
 
 def choose(site: str, **candidates: Any) -> Any:
@@ -107,21 +108,34 @@ def is_pure(node: Node) -> bool:
     """Whether equal calls of a node are one, and an unused call is none."""
     if node.op in ('placeholder', 'get_attr'):
         return True
+    target: Any = node.target
     if node.op != 'call_function':
-        return node.op == 'call_method' and node.target in _PURE_METHODS
-    target = node.target
+        return node.op == 'call_method' and target == _UNIQUE
     if target in SIZE_OPERATORS or target is choose or is_part(node):
         return True
     if not isinstance(target, OpOverload):
         return getattr(target, 'is_pure', False)  # generated kernels
-    if target.namespace == 'gsample':
-        return schema_of(target).name.split('::')[1] not in _IMPURE
-    return (
-        target.namespace == 'aten'
-        and not schema_of(target).is_mutable
+    schema = schema_of(target)
+    return bool(
+        target.namespace in ('aten', 'gsample')
+        and not _writes(node)
+        and schema.returns
         and torch.Tag.nondeterministic_seeded not in target.tags
-        and target is not ASSERT_SCALAR
     )
+
+
+def _writes(node: Node) -> list[Any]:
+    """The arguments that a call of an operator changes, by its schema."""
+    found = []
+    names = [argument.name for argument in schema_of(node.target).arguments]
+    given = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
+    for argument in schema_of(node.target).arguments:
+        alias = argument.alias_info
+        # Schemas of normalisations do not say that these are updated.
+        statistics = argument.name in ('running_mean', 'running_var')
+        if statistics or (alias is not None and alias.is_write):
+            found.append(given.get(argument.name))
+    return [value for value in found if value is not None]
 
 
 def live_nodes(graph: Graph) -> set[Node]:
@@ -135,28 +149,48 @@ def live_nodes(graph: Graph) -> set[Node]:
 
 
 def may_change(graph: Graph) -> set[Node]:
-    """Values that an opaque node may change in place.
+    """Values that some node may change in place.
 
-    It may change what it takes, and whatever shares memory with that: views
-    of one tensor are changed together. Reading such a value at another place
-    of the program, or only once, can give something else.
+    An operator changes what its schema says, an opaque node may change all
+    that it takes; and whatever shares memory with that: views of one tensor
+    are changed together. Reading such a value at another place of the
+    program, or only once, can give something else.
     """
     owners: dict[Node, set[Node]] = {}
     changed: set[Node] = set()
     for node in graph.nodes:
         taken = set().union(*(owners[n] for n in node.all_input_nodes))
-        owners[node] = taken if taken and _is_view(node) else {node}
+        owners[node] = taken if taken and is_view(node) else {node}
         if node.op != 'output' and not is_pure(node):
-            changed |= taken
+            for value in written(node):
+                changed |= owners[value]
     return {node for node, owner in owners.items() if owner & changed}
 
 
-def _is_view(node: Node) -> bool:
-    """Whether what a node returns may share memory with what it takes."""
+def written(node: Node) -> list[Node]:
+    """What a node that is not pure may change in place."""
+    if not isinstance(node.target, OpOverload):
+        return node.all_input_nodes
+    return [n for n in tree_leaves(_writes(node)) if isinstance(n, Node)]
+
+
+def is_view(node: Node) -> bool:
+    """Whether what a node returns may share memory with what it takes.
+
+    Schemas of composite operators, as ``type_as``, do not always say so.
+    """
     if not isinstance(node.target, OpOverload):
         return not getattr(node.target, 'is_pure', False)
     returns = schema_of(node.target).returns
-    return any(item.alias_info is not None for item in returns)
+    if any(item.alias_info is not None for item in returns):
+        return True
+    return shares_memory(node, node.all_input_nodes)
+
+
+def shares_memory(node: Node, others: Iterable[Node]) -> bool:
+    """Whether examples of two nodes share memory."""
+    known = {memory_of(t) for other in others for t in tensors_of(other)}
+    return any(memory_of(tensor) in known for tensor in tensors_of(node))
 
 
 def modes(graph: Graph) -> dict[Node, tuple[bool, tuple[Any, ...]]]:
@@ -289,38 +323,6 @@ def erase_unused(graph: Graph, node: Node) -> None:
         waiting += node.all_input_nodes
         graph.erase_node(node)
         erased.add(node)
-
-
-class InvalidGraph(RuntimeError):
-    """A pass broke a rule of the representation."""
-
-
-def verify(graph: Graph) -> None:
-    """Checks a graph.
-
-    Raises:
-        InvalidGraph: If a node uses what does not come before it, an output
-            that does not exist, or the program returns nothing.
-    """
-    seen: set[Node] = set()
-    outputs = 0
-    for node in graph.nodes:
-        for used in node.all_input_nodes:
-            if used not in seen:
-                raise InvalidGraph(f'{node} uses {used}, which comes later')
-        if node.op == 'placeholder' and any(
-            n.op != 'placeholder' for n in seen
-        ):
-            raise InvalidGraph(f'the input {node} comes after other nodes')
-        if is_part(node):
-            size = len(example(node.args[0]))
-            if not 0 <= node.args[1] < size:
-                raise InvalidGraph(f'{node} takes output {node.args[1]}')
-        outputs += node.op == 'output'
-        seen.add(node)
-    if outputs != 1:
-        raise InvalidGraph(f'the program has {outputs} outputs')
-    graph.lint()
 
 
 # Text ########################################################################

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from torch.fx import Graph, GraphModule
 
 from torch_gsample.compiler.errors import OptionError
-from torch_gsample.compiler.ir import InvalidGraph, ir_text, verify
+from torch_gsample.compiler.ir import ir_text
 from torch_gsample.compiler.passes.canonicalize import (
     canonicalize,
     name_own_operators,
@@ -32,6 +32,7 @@ from torch_gsample.compiler.passes.rewrite_unique import rewrite_unique
 from torch_gsample.compiler.passes.select_layout import select_layout
 from torch_gsample.compiler.passes.sink_gathers import sink_gathers
 from torch_gsample.compiler.passes.super_batch import super_batch
+from torch_gsample.compiler.verify import InvalidGraph, verify
 
 
 @dataclass(frozen=True)

@@ -19,14 +19,15 @@ After::
 * What returns its argument (a cast to the same dtype, ``contiguous`` of what
   is contiguous, ``detach`` of what needs no gradient) is that argument.
 * A change in place of a new tensor that nobody else sees is a new value.
+* What has no operator of its name (``1 / x``, ``x[:, None]``, ``F.normalize``)
+  is the operators that it calls.
 * Each output of an operator is taken once.
 * Assertions about sizes go: operators check their arguments.
 
-Not when: an operation has no single operator of torch (``unique``; a function
-whose arguments or results are others than those of the operator of its name,
-as ``unique_consecutive``), or is a change in place that others see, or one
-under ``no_grad`` of what needs a gradient. It stays opaque and runs in its
-place.
+Not when: the operators of a call depend on values, or it is no function of
+torch: it stays opaque and runs in its place. A change in place that others see,
+or one under ``no_grad`` of what needs a gradient, stays one. Under ``autocast``
+and ``inference_mode``, only what is one operator is named.
 """
 
 import inspect
@@ -43,8 +44,11 @@ from torch_gsample.compiler.ir import (
     aten,
     example,
     is_part,
+    is_pure,
     modes,
 )
+from torch_gsample.compiler.new_values import make_new_value
+from torch_gsample.compiler.retrace import fake_mode_of, retrace
 from torch_gsample.torch_private import (
     ASSERT_SCALAR,
     GuardOnDataDependentSymNode,
@@ -90,10 +94,11 @@ _CASTS = frozenset({'to', 'contiguous', 'detach', 'as_tensor'})
 def canonicalize(graph: Graph) -> None:
     """Brings a captured graph into the form that :mod:`..ir` describes."""
     taken: dict[tuple[Any, Any], Node] = {}
-    mode = modes(graph)
+    mode, fake, gone = modes(graph), fake_mode_of(graph), set[Node]()
     for node in list(graph.nodes):
-        if node.op not in ('call_function', 'call_method'):
+        if node.op not in ('call_function', 'call_method') or node in gone:
             continue
+        grad, entered = mode[node]
         if is_part(node):
             first = taken.setdefault((node.args[0], node.args[1]), node)
             if first is not node:
@@ -105,15 +110,24 @@ def canonicalize(graph: Graph) -> None:
             node.replace_all_uses_with(node.args[0])
             graph.erase_node(node)
         elif node.target not in SIZE_OPERATORS or _of_tensors(node):
-            grad, entered = mode[node]
-            _name_operator(node, grad and not entered)
+            _name_operator(node)
+            made, users = [node], list(node.users)
+            if not isinstance(node.target, OpOverload) and not is_pure(node):
+                made = [] if entered else retrace(graph, node, fake, grad)
+                if made and isinstance(example(node), (tuple, list)):
+                    gone.update(users)
+            for new in made:
+                if new is not node:
+                    _name_operator(new)
+                if not entered:
+                    make_new_value(new, fake, grad)
 
 
 def name_own_operators(graph: Graph) -> None:
     """Names the operators of this package alone: by these, keys are found."""
     for node in graph.nodes:
         if isinstance(node.target, OpOverloadPacket):
-            _name_operator(node, True)
+            _name_operator(node)
 
 
 def _of_tensors(node: Node) -> bool:
@@ -160,7 +174,7 @@ def _is_contiguous(value: Tensor) -> bool:
         return False
 
 
-def _name_operator(node: Node, keeps_gradient: bool) -> None:
+def _name_operator(node: Node) -> None:
     target = node.target
     if target is torch.unique and len(node.args) == 1 and not node.kwargs:
         node.op, node.target = 'call_method', 'unique'
@@ -178,14 +192,6 @@ def _name_operator(node: Node, keeps_gradient: bool) -> None:
         name, args = 't', args[:1]
     if name == '__getitem__' or node.target is operator.getitem:
         name, args = _indexing(args)
-    in_place = name.endswith('_') and not name.endswith('__')
-    if (
-        in_place
-        and _is_own(args[0], node)
-        # Under no_grad, the new value would be one without a gradient.
-        and (keeps_gradient or not example(args[0]).requires_grad)
-    ):
-        name = name[:-1]
     if name in _OF_SIZES and not isinstance(args[1], (tuple, list)):
         args = (
             args if isinstance(args[1], torch.dtype) else (args[0], args[1:])
@@ -193,13 +199,9 @@ def _name_operator(node: Node, keeps_gradient: bool) -> None:
     if name in _OF_SHAPE and not isinstance(args[0], (tuple, list)):
         args = (args,)
     overload = _resolve(name, args, node.kwargs)
-    if overload is None or schema_of(overload).is_mutable:
+    if overload is None:
         return
     if _takes(overload, node.target, len(args)) and _gives(overload, node):
-        if in_place:  # what saw the change sees the new value
-            args[0].replace_all_uses_with(
-                node, delete_user_cb=lambda user: user is not node
-            )
         node.op, node.target = 'call_function', overload
         _bind(node, overload, args, node.kwargs)
 
@@ -239,20 +241,6 @@ def _indexing(args: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
     if integers or index.dtype == torch.bool:
         return 'index', (args[0], [args[1]])
     return '', args
-
-
-def _is_own(operand: Any, node: Node) -> bool:
-    """Whether a tensor is new, and nobody saw it before a node."""
-    if not isinstance(operand, Node) or any(u < node for u in operand.users):
-        return False
-    target = operand.target
-    return (
-        isinstance(target, OpOverload)
-        and target.namespace == 'aten'
-        and not any(
-            r.alias_info is not None for r in schema_of(target).returns
-        )
-    )
 
 
 def _value(operand: Any) -> Any:

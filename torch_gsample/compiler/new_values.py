@@ -1,0 +1,83 @@
+"""Changes in place that are new values."""
+
+from typing import Any
+
+import torch
+from torch.fx import Node
+from torch.fx.node import map_arg
+
+from torch_gsample.compiler.ir import (
+    aten,
+    example,
+    is_pure,
+    is_view,
+    written,
+)
+from torch_gsample.torch_private import OpOverload, examples_of, schema_of
+
+
+def make_new_value(node: Node, mode: Any, keeps_gradient: bool) -> None:
+    """Makes a new value of a change in place, where nobody sees a difference.
+
+    Args:
+        node (torch.fx.Node): The call of an operator.
+        mode (FakeTensorMode, optional): That of the examples.
+        keeps_gradient (bool): Whether gradients are recorded at the node.
+    """
+    overload = _without_change(node.target)
+    if overload is None or written(node) != [node.args[0]]:
+        return
+    before: Any = node.args[0]
+    value = example(before)
+    # Under no_grad, the new value would be one without a gradient.
+    if not _is_own(before, node) or (
+        value.requires_grad and not keeps_gradient
+    ):
+        return
+    args, kwargs = map_arg((node.args, node.kwargs), example)
+    try:
+        with examples_of(mode, keeps_gradient):
+            new = overload(*args, **kwargs)
+    except Exception:  # what fails here would fail when it runs
+        return
+    if new.dtype != value.dtype:
+        return  # `x.add_(y)` has the type of x
+    before.replace_all_uses_with(node, delete_user_cb=lambda user: node < user)
+    node.target = overload
+    node.meta['example_value'] = new
+
+
+def _without_change(target: Any) -> OpOverload | None:
+    """The operator that returns what another one writes to its argument."""
+    if not isinstance(target, OpOverload) or target.namespace != 'aten':
+        return None
+    schema = schema_of(target)
+    name = schema.name.removeprefix('aten::')
+    packet = getattr(aten, name.removesuffix('_'), None)
+    overload = getattr(packet, schema.overload_name or 'default', None)
+    if overload is None or not name.endswith('_'):
+        return None
+    tags = {*target.tags, *overload.tags}
+    # What draws runs as it is written; what turns a tensor has no new values.
+    if {torch.Tag.nondeterministic_seeded, torch.Tag.inplace_view} & tags:
+        return None
+    names = [
+        [argument.name for argument in schema_of(operator).arguments]
+        for operator in (target, overload)
+    ]
+    same = names[0] == names[1] and not schema_of(overload).is_mutable
+    return overload if same else None
+
+
+def _is_own(operand: Any, node: Node) -> bool:
+    """Whether a tensor is new, and nobody sees it before and after a node."""
+    return (
+        isinstance(operand, Node)
+        and isinstance(operand.target, OpOverload)
+        and is_pure(operand)
+        and not is_view(operand)
+        and not any(
+            user < node and (is_view(user) or not is_pure(user))
+            for user in operand.users
+        )
+    )

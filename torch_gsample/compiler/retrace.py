@@ -1,0 +1,236 @@
+"""Puts the operators of torch that an opaque call makes in its place.
+
+A function in Python, a method that Python's operators call and an index are
+no operators of torch, but make some. The call alone is traced again, above
+autograd, where the operators are still those that the program means: a trace
+of the whole program would take ten times as long.
+"""
+
+import operator
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import Graph, Node
+from torch.fx.node import map_arg
+
+from torch_gsample.compiler.ir import (
+    SIZE_OPERATORS,
+    aten,
+    example,
+    is_pure,
+    needs_gradient,
+    tensors_of,
+)
+from torch_gsample.torch_private import (
+    FakeTensor,
+    OpOverload,
+    examples_of,
+    operators_of,
+)
+
+#: Where functions come from that do in Python only what their operators do.
+_MODULES = frozenset({'torch', '_operator'})
+#: Attributes that are operators.
+_VIEWS = frozenset({'H', 'T', 'imag', 'mH', 'mT', 'real'})
+#: The end of a slice without one.
+_LAST = 2**63 - 1
+
+
+def retrace(
+    graph: Graph, node: Node, mode: Any, keeps_gradient: bool
+) -> list[Node]:
+    """Replaces an opaque call.
+
+    Args:
+        graph (torch.fx.Graph): Its program.
+        node (torch.fx.Node): The call.
+        mode (FakeTensorMode, optional): That of the examples.
+        keeps_gradient (bool): Whether gradients are recorded at the call.
+
+    Returns:
+        List[torch.fx.Node]: What is in its place, in order; nothing where the
+        call stays as it is, as its operators cannot be known.
+    """
+    if not _is_of_torch(node):
+        return []
+    inputs = node.all_input_nodes
+    try:
+        module = operators_of(
+            _caller(node), [example(n) for n in inputs], mode, keeps_gradient
+        )
+        found: Graph = module.graph
+        _give_examples(found, inputs, mode, keeps_gradient)
+        _replace_constants(module)
+        _drop_what_does_nothing(found)
+    except Exception:  # such as a branch on a value
+        return []
+    result = found.output_node().args[0]
+    if not all(map(_is_known, found.nodes)) or not _fits(node, result):
+        return []
+    return _splice(graph, node, found, result)
+
+
+def fake_mode_of(graph: Graph) -> Any:
+    """The mode of a program's examples."""
+    tensors = (t for node in graph.nodes for t in tensors_of(node))
+    fake = (t.fake_mode for t in tensors if isinstance(t, FakeTensor))
+    return next(fake, None)
+
+
+def _is_of_torch(node: Node) -> bool:
+    """Whether a call does what torch documents, and is known by examples."""
+    if node.target is getattr:
+        if node.args[1] not in _VIEWS:
+            return False
+    elif node.op == 'call_function':
+        module = getattr(node.target, '__module__', None) or ''
+        if module.partition('.')[0] not in _MODULES:
+            return False
+    values = [example(n) for n in node.all_input_nodes]
+    kinds = Tensor, torch.SymInt, torch.SymBool, torch.SymFloat
+    if not all(isinstance(value, (*kinds, int, float)) for value in values):
+        return False
+    return bool(tensors_of(node)) or node.target is operator.setitem
+
+
+def _caller(node: Node) -> Any:
+    """A function of the inputs of a call."""
+    inputs = node.all_input_nodes
+
+    def call(*values: Any) -> Any:
+        known = dict(zip(inputs, values, strict=True))
+        given = map_arg((node.args, node.kwargs), known.__getitem__)
+        args, kwargs = given
+        if node.op == 'call_method':
+            return getattr(args[0], node.target)(*args[1:], **kwargs)
+        return node.target(*args, **kwargs)  # type: ignore[operator]
+
+    return call
+
+
+def _give_examples(
+    found: Graph, inputs: list[Node], mode: Any, keeps_gradient: bool
+) -> None:
+    """Notes examples, which the trace has without their gradients."""
+    inputs = list(inputs)
+    for node in found.nodes:
+        value = node.meta.get('val')
+        if node.op == 'placeholder':
+            value = example(inputs.pop(0))
+        elif node.op == 'call_function' and any(
+            map(needs_gradient, node.all_input_nodes)
+        ):
+            args, kwargs = map_arg((node.args, node.kwargs), example)
+            with examples_of(mode, keeps_gradient):
+                value = node.target(*args, **kwargs)
+        node.meta = {'example_value': value}
+
+
+def _replace_constants(module: Any) -> None:
+    """Writes ``torch.tensor(2.0)`` as an operator."""
+    for node in list(module.graph.nodes):
+        if node.target is not aten.lift_fresh_copy.default:
+            continue
+        [constant] = node.args
+        value = getattr(module, constant.target)
+        if value.dim() == 0:
+            node.target, node.args = aten.full.default, ([], value.item())
+            node.kwargs = {'dtype': value.dtype, 'device': value.device}
+            module.graph.erase_node(constant)
+
+
+def _drop_what_does_nothing(graph: Graph) -> None:
+    for node in reversed(list(graph.nodes)):
+        if node.op == 'call_function' and not node.users and is_pure(node):
+            graph.erase_node(node)
+    for node in list(graph.nodes):
+        kwargs = dict(node.kwargs)
+        if kwargs.get('pin_memory', 0) is False:
+            del kwargs['pin_memory']
+            node.kwargs = kwargs
+        whole = node.target is aten.slice.Tensor and node.args[3] == _LAST
+        if whole:
+            node.update_arg(3, None)
+        if (
+            (whole and node.args[2] == 0 and len(node.args) == 4)
+            # Of new tensors: `torch.tensor` calls it.
+            or (
+                node.target is aten.detach_.default
+                and node.args[0].op != 'placeholder'
+                and not needs_gradient(node)
+            )
+        ):
+            node.replace_all_uses_with(node.args[0])
+            graph.erase_node(node)
+
+
+def _is_known(node: Node) -> bool:
+    if node.op != 'call_function':
+        return node.op in ('placeholder', 'output')
+    target = node.target
+    if not isinstance(target, OpOverload):
+        return target is operator.getitem or target in SIZE_OPERATORS
+    # What turns a tensor changes what Dynamo noted of it.
+    return torch.Tag.inplace_view not in target.tags
+
+
+def _fits(node: Node, result: Any) -> bool:
+    """Whether a trace has results of the kinds that were captured."""
+    value = example(node)
+    if not isinstance(value, (tuple, list)):
+        return _is_like(result, value) and not (
+            # A change that no operator makes, as of `requires_grad_`.
+            isinstance(result, Node)
+            and result.op == 'placeholder'
+            and str(node.target).endswith('_')
+        )
+    return (
+        isinstance(result, (tuple, list))
+        and len(result) == len(value)
+        and all(map(_is_like, result, value))
+        and all(user.target is operator.getitem for user in node.users)
+    )
+
+
+def _is_like(result: Any, value: Any) -> bool:
+    if not isinstance(result, Node) or not isinstance(value, Tensor):
+        return result is None and value is None
+    other = example(result)
+    return (
+        isinstance(other, Tensor)
+        and other.dtype == value.dtype
+        and other.dim() == value.dim()
+        and other.device == value.device
+        and other.requires_grad == value.requires_grad
+    )
+
+
+def _splice(graph: Graph, node: Node, found: Graph, result: Any) -> list[Node]:
+    """Copies a trace to a program, in the place of a call."""
+    new: dict[Node, Node] = {}
+    copies = []
+    inputs = iter(node.all_input_nodes)
+    for inner in found.nodes:
+        if inner.op == 'placeholder':
+            new[inner] = next(inputs)
+        elif inner.op == 'call_function':
+            with graph.inserting_before(node):
+                copy = graph.node_copy(inner, new.__getitem__)
+            copy.meta = {**node.meta, **inner.meta}
+            new[inner] = copy
+            copies.append(copy)
+    if isinstance(result, Node):
+        ends = [(node, result)]
+    else:
+        users = list(node.users)
+        ends = [(user, result[user.args[1]]) for user in users]  # type: ignore[index]
+    for old, inner in ends:
+        end = new[inner]
+        if end in copies:  # sizes that the program knows
+            end.meta['example_value'] = example(old)
+        old.replace_all_uses_with(end)
+        graph.erase_node(old)
+    if node not in [old for old, _ in ends]:
+        graph.erase_node(node)
+    return copies

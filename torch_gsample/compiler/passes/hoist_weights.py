@@ -33,8 +33,8 @@ its columns, which are those of the graph.
 Not when: a vector that a function is given or that belongs to a module takes
 part (each call may have another one, and each would cost the whole graph); a
 value needs a gradient, is larger than 1 GiB or of unknown size; an operator
-does not round alike wherever an element is stored; a tensor is changed in
-place.
+does not round alike wherever an element is stored, or runs under ``autocast``;
+a tensor is changed in place.
 """
 
 import math
@@ -50,6 +50,8 @@ from torch_gsample.compiler.ir import (
     example,
     gathered,
     is_operator,
+    may_change,
+    modes,
     part_of,
     placeholders,
     same_size,
@@ -70,6 +72,8 @@ _MOST_BYTES = 2**30
 def hoist_weights(graph: Graph) -> list[str]:
     """Moves the weights of extracts that the graph decides before these."""
     static, notes = _static_nodes(graph), []
+    entered = {node for node, mode in modes(graph).items() if mode[1]}
+    barred = entered | may_change(graph)
     for node in list(graph.nodes):
         if not is_operator(node, 'cumulate_weights'):
             continue
@@ -79,7 +83,7 @@ def hoist_weights(graph: Graph) -> list[str]:
         extract = part_of(pointers, 'slice_cols', 0)
         if extract is None or _is_of_edges(values, extract):
             continue
-        whole = _Whole(graph, extract, static, values)
+        whole = _Whole(graph, extract, static, barred, values)
         try:
             edges = whole.edges(values)
         except _Unknown:
@@ -130,14 +134,20 @@ class _Whole:
         graph (Graph): The program.
         extract (Node): A call of ``slice_cols``.
         static (Set[Node]): What depends on the graph alone.
+        barred (Set[Node]): What is changed in place, or computed under a mode.
         before (Node): Where nodes are added.
     """
 
     def __init__(
-        self, graph: Graph, extract: Node, static: set[Node], before: Node
+        self,
+        graph: Graph,
+        extract: Node,
+        static: set[Node],
+        barred: set[Node],
+        before: Node,
     ):
         self._graph, self._extract, self._static = graph, extract, static
-        self._before = before
+        self._barred, self._before = barred, before
         self._indptr, self._indices, self._cols = extract.args[:3]
         columns, edges = (
             example(n).shape[0]  # type: ignore[arg-type]
@@ -160,6 +170,7 @@ class _Whole:
         return self._edges[node]
 
     def _of_edges(self, node: Node) -> Node:
+        self._check(node)
         if part_of(node, 'slice_cols', 1) is self._extract:
             return self._is_static(self._indices)
         found = gathered(node)
@@ -188,6 +199,7 @@ class _Whole:
         return self._columns[node]
 
     def _of_columns(self, node: Node) -> Node:
+        self._check(node)
         size = self._num_cols
         found = gathered(node)
         if found is not None:
@@ -219,6 +231,10 @@ class _Whole:
             self._is_static(other)
         args, kwargs = with_operands(node, {n: of(n) for n in operands})
         return self._sized(node, size, node.target, args, **kwargs)
+
+    def _check(self, node: Node) -> None:
+        if not self._barred.isdisjoint([node, *node.all_input_nodes]):
+            raise _Unknown
 
     def _is_static(self, node: Any) -> Node:
         if node not in self._static or not node < self._before:

@@ -65,6 +65,7 @@ from torch_gsample.compiler.ir import (
     gathered,
     may_change,
     modes,
+    needs_gradient,
     part_of,
     parts,
 )
@@ -93,13 +94,14 @@ def raise_selections(graph: Graph) -> list[str]:
             continue
         if node in raised or not is_selection(found[1]):
             continue
-        value = _Rows(graph, found[1], raised, node, done).of(found[0])
+        value = _Rows(graph, raised, node, done).of(found[0], found[1])
         node.replace_all_uses_with(value)
         graph.erase_node(node)
         notes.append(f'{found[0]} is computed for selected edges alone')
     for node in reversed(list(raised)):
-        for length in list(node.users):
-            length.update_arg(0, raised[node][0])
+        for user in list(node.users):
+            if is_length(user):
+                user.update_arg(0, raised[node][0])
         graph.erase_node(node)
     if notes:
         eliminate_common(graph)  # the program may gather the same
@@ -125,6 +127,8 @@ def is_selection(index: Any) -> bool:
 def _raised(graph: Graph) -> dict[Node, list[Node]]:
     """What only selections need, in order, and its operands by rows."""
     changed, mode = may_change(graph), modes(graph)
+    if not any(map(needs_gradient, graph.nodes)):
+        mode = {node: (True, entered) for node, (_, entered) in mode.items()}
     decisive, invariant = decide_draws(graph), invariant_nodes(graph)
     found: dict[Node, list[Node]] = {}
 
@@ -156,7 +160,6 @@ class _Rows:
 
     Args:
         graph (Graph): The program.
-        index (Node): The positions of the edges.
         raised (Dict[Node, List[Node]]): What is computed for these.
         before (Node): Where nodes are added.
         done (Dict[Tuple[Node, Node], Node]): What was made before.
@@ -165,34 +168,38 @@ class _Rows:
     def __init__(
         self,
         graph: Graph,
-        index: Node,
         raised: dict[Node, list[Node]],
         before: Node,
         done: dict[tuple[Node, Node], Node],
     ):
-        self._graph, self._index, self._raised = graph, index, raised
+        self._graph, self._raised = graph, raised
         self._before, self._done = before, done
 
-    def of(self, node: Node) -> Node:
+    def of(self, node: Node, index: Node) -> Node:
         """Returns the selected rows of a value."""
-        key = node, self._index
-        if key not in self._done:
-            made = self._columns(node)
-            if made is None and node in self._raised:
-                operands = {n: self.of(n) for n in self._raised[node]}
-                args, kwargs = with_operands(node, operands)
-                made = self._add(node, node.target, args, **kwargs)
-            if made is None:
-                args = node, 0, self._index
-                made = self._add(node, aten.index_select.default, args)
-            self._done[key] = made
-        return self._done[key]
+        if (node, index) not in self._done:
+            self._done[node, index] = self._make(node, index)
+        return self._done[node, index]
 
-    def _columns(self, node: Node) -> Node | None:
+    def _make(self, node: Node, index: Node) -> Node:
+        columns = self._columns(node, index)
+        if columns is not None:
+            return columns
+        if node not in self._raised:
+            args: Any = node, 0, index
+            return self._add(node, index, aten.index_select.default, args)
+        operands = {n: self.of(n, index) for n in self._raised[node]}
+        found = gathered(node)
+        if found is not None and found[0] in self._raised:
+            return self.of(found[0], operands[found[1]])  # x[i][j]: x[i[j]]
+        args, kwargs = with_operands(node, operands)
+        return self._add(node, index, node.target, args, **kwargs)
+
+    def _columns(self, node: Node, index: Node) -> Node | None:
         """The columns of edges that were selected column by column."""
         if node.target is not aten.repeat_interleave.self_Tensor:
             return None
-        found, call = pointers_of(node), _selected_by_column(self._index)
+        found, call = pointers_of(node), _selected_by_column(index)
         if found is None or call is None or found[0] is not call.args[0]:
             return None
         begin = parts(call).get(0)
@@ -201,20 +208,26 @@ class _Rows:
         counts = self._like(node.args[1], aten.diff.default, (begin,))  # type: ignore[arg-type]
         kwargs = dict(node.kwargs)
         if 'output_size' in kwargs:
-            size = self._like(self._index, aten.sym_size.int, (self._index, 0))
-            size.meta['example_value'] = example(self._index).shape[0]
+            size = self._like(index, aten.sym_size.int, (index, 0))
+            size.meta['example_value'] = example(index).shape[0]
             kwargs['output_size'] = size
         args = node.args[0], counts
-        return self._add(node, node.target, args, **kwargs)
+        return self._add(node, index, node.target, args, **kwargs)
 
     def _add(
-        self, node: Node, target: Any, args: tuple[Any, ...], **kwargs: Any
+        self,
+        node: Node,
+        index: Node,
+        target: Any,
+        args: tuple[Any, ...],
+        **kwargs: Any,
     ) -> Node:
         """Adds what gives the selected rows of a value."""
         value = example(node)
         made = self._like(node, target, args, **kwargs)
-        shape = example(self._index).shape[0], *value.shape[1:]
-        rows = value.detach().new_empty(shape)
+        rows = value.detach().new_empty(
+            (example(index).shape[0], *value.shape[1:])
+        )
         made.meta['example_value'] = rows.requires_grad_(value.requires_grad)
         return made
 

@@ -19,8 +19,8 @@ def _changed(t, change):
 
 
 #: By what is written: functions of values ``t`` of edges (float, ``[n]``, an
-#: unknown number), of their nodes ``i`` (int64, ``[n]``) and of values ``x`` of
-#: the nodes (float, ``[9, 4]``).
+#: unknown number), of their nodes ``i`` (int64, ``[n]``) and of values ``x``
+#: of the nodes (float, ``[9, 4]``).
 IDIOMS = {
     # Arithmetic
     '1 / t': lambda t, i, x: 1 / t,

@@ -12,11 +12,12 @@ from tests.compiler.programs import (
     tensors,
     trace,
 )
-from torch_gsample.compiler import pipeline
+from torch_gsample.compiler import ir, pipeline
 from torch_gsample.compiler.options import Options
 from torch_gsample.rng import make_key, program_scope
 
 A = graph()
+SELECT = torch.ops.aten.index_select.default
 NAMES = [item.name for item in pipeline.PASSES]
 
 
@@ -24,16 +25,43 @@ def broken(kind):
     """A pass that fails after it changed the graph."""
 
     def rewrite(g):
+        output = g.output_node()
         if kind == 'raises':
-            g.output_node().args = ((),)
+            output.args = ((),)
             raise KeyError('broken')
+        if kind == 'fewer results':
+            output.args = (output.args[0][:-1],)
+            return
+        if kind in ('other dtype', 'other rank'):
+            *others, last = output.args[0]
+            changes = {
+                'other dtype': (torch.ops.aten.to.dtype, last, torch.float16),
+                'other rank': (torch.ops.aten.unsqueeze.default, last, 0),
+            }
+            with g.inserting_before(output):
+                target, *args = changes[kind]
+                output.args = ((*others, ir.call(g, target, tuple(args))),)
+            return
+        if kind == 'a node of another kind':
+            node = g.find_nodes(op='call_function', target=SELECT)[0]
+            node.meta['example_value'] = ir.example(node).double()[None]
+            return
         nodes = [n for n in g.nodes if n.op == 'call_function']
         nodes[0].append(nodes[-1])  # after its users
 
     return pipeline.Pass('broken', rewrite, 'a test')
 
 
-@pytest.fixture(params=['raises', 'wrong order'])
+@pytest.fixture(
+    params=[
+        'raises',
+        'wrong order',
+        'fewer results',
+        'other dtype',
+        'other rank',
+        'a node of another kind',
+    ]
+)
 def with_broken(request, monkeypatch):
     """The passes, and a broken one among them."""
     first, second, *others = pipeline.PASSES

@@ -15,7 +15,7 @@ from torch_gsample.torch_private import SET_GRAD_ENABLED
 backend_module = sys.modules['torch_gsample.compiler.backend']
 
 T = torch.linspace(0.05, 0.95, 12)
-I = torch.arange(12) * 5 % 9
+IDS = torch.arange(12) * 5 % 9
 X = torch.linspace(0.1, 2, 36).sin().view(9, 4)
 
 
@@ -23,7 +23,7 @@ def inputs():
     """Values of edges and of nodes, with gradients."""
     t = T.clone().requires_grad_()
     torch._dynamo.decorators.mark_unbacked(t, 0)
-    i = I.clone()
+    i = IDS.clone()
     torch._dynamo.decorators.mark_unbacked(i, 0)
     return t, i, X.clone().requires_grad_()
 

@@ -25,7 +25,7 @@ their order. What has no schema may change all that it takes.
 
 import contextlib
 import operator
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -57,6 +57,9 @@ SIZE_OPERATORS = frozenset(
     + [operator.not_, torch.sym_max, torch.sym_min, torch.sym_not]
     + [torch.sym_sum, aten.sym_size.int]
 )
+
+#: What sizes are, and what their comparisons give.
+SIZES = int, bool, torch.SymInt, torch.SymBool
 
 #: The only method that is pure: passes know it by this name. Its operator,
 #: which torch keeps private, has two more outputs.
@@ -101,7 +104,7 @@ def is_part(node: Node) -> bool:
 
 def is_size(node: Node) -> bool:
     """Whether a node is a number that Dynamo knows by symbols."""
-    return isinstance(example(node), (int, bool, torch.SymInt, torch.SymBool))
+    return isinstance(example(node), SIZES)
 
 
 def is_pure(node: Node) -> bool:
@@ -126,15 +129,16 @@ def is_pure(node: Node) -> bool:
 
 def _writes(node: Node) -> list[Any]:
     """The arguments that a call of an operator changes, by its schema."""
-    found = []
-    names = [argument.name for argument in schema_of(node.target).arguments]
+    arguments = schema_of(node.target).arguments
+    names = [argument.name for argument in arguments]
     given = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
-    for argument in schema_of(node.target).arguments:
-        alias = argument.alias_info
+    found = [
+        given.get(argument.name)
+        for argument in arguments
+        if (argument.alias_info is not None and argument.alias_info.is_write)
         # Schemas of normalisations do not say that these are updated.
-        statistics = argument.name in ('running_mean', 'running_var')
-        if statistics or (alias is not None and alias.is_write):
-            found.append(given.get(argument.name))
+        or argument.name in ('running_mean', 'running_var')
+    ]
     return [value for value in found if value is not None]
 
 
@@ -156,8 +160,7 @@ def may_change(graph: Graph) -> set[Node]:
     are changed together. Reading such a value at another place of the
     program, or only once, can give something else.
     """
-    owners: dict[Node, set[Node]] = {}
-    changed: set[Node] = set()
+    owners, changed = dict[Node, set[Node]](), set[Node]()
     for node in graph.nodes:
         taken = set().union(*(owners[n] for n in node.all_input_nodes))
         owners[node] = taken if taken and is_view(node) else {node}
@@ -184,13 +187,8 @@ def is_view(node: Node) -> bool:
     returns = schema_of(node.target).returns
     if any(item.alias_info is not None for item in returns):
         return True
-    return shares_memory(node, node.all_input_nodes)
-
-
-def shares_memory(node: Node, others: Iterable[Node]) -> bool:
-    """Whether examples of two nodes share memory."""
-    known = {memory_of(t) for other in others for t in tensors_of(other)}
-    return any(memory_of(tensor) in known for tensor in tensors_of(node))
+    taken = {memory_of(t) for n in node.all_input_nodes for t in tensors_of(n)}
+    return any(memory_of(tensor) in taken for tensor in tensors_of(node))
 
 
 def modes(graph: Graph) -> dict[Node, tuple[bool, tuple[Any, ...]]]:

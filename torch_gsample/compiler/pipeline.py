@@ -32,7 +32,7 @@ from torch_gsample.compiler.passes.rewrite_unique import rewrite_unique
 from torch_gsample.compiler.passes.select_layout import select_layout
 from torch_gsample.compiler.passes.sink_gathers import sink_gathers
 from torch_gsample.compiler.passes.super_batch import super_batch
-from torch_gsample.compiler.verify import InvalidGraph, verify
+from torch_gsample.compiler.verify import InvalidGraph, kinds, verify
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,15 @@ class Pass:
         run (Callable): Takes a graph, and the layout if it chooses one.
         reason (str): Why it stands where it does.
         takes_layout (bool, optional): Whether it takes ``layout``.
+        changes_results (bool, optional): Whether the program returns other
+            things after it.
     """
 
     name: str
     run: Callable[..., Sequence[str] | None]
     reason: str
     takes_layout: bool = False
+    changes_results: bool = False
 
 
 PASSES = (
@@ -86,6 +89,7 @@ PASSES = (
         'super_batch',
         super_batch,
         'before operators are fused: it has a rule for each by itself',
+        changes_results=True,  # they are those of several batches
     ),
     Pass('fuse_hops', fuse_hops, 'its hops are what was fused'),
     Pass(
@@ -217,6 +221,7 @@ def run_passes(
             its name is in the message.
     """
     trace, failed = Trace(ir_text(graph)), failed or {}
+    before = kinds(graph)
     for item in PASSES:
         optional = item.run is not canonicalize  # keys are found after it
         chosen = passes is None or item.name in passes
@@ -233,7 +238,8 @@ def run_passes(
         try:
             given = (graph, layout) if item.takes_layout else (graph,)
             notes = tuple(item.run(*given) or ())
-            verify(graph)
+            verify(graph, None if item.changes_results else before)
+            before = kinds(graph)
         except OptionError:
             raise
         except Exception as error:

@@ -1,20 +1,55 @@
 """What holds of a program after each pass."""
 
-from torch.fx import Graph, Node
+from typing import Any
 
-from torch_gsample.compiler.ir import example, is_part
+from torch import Tensor
+from torch.fx import Graph, Node
+from torch.fx.node import map_arg
+
+from torch_gsample.compiler.ir import SIZES, example, is_part
+from torch_gsample.torch_private import tree_leaves
 
 
 class InvalidGraph(RuntimeError):
     """A pass broke a rule of the representation."""
 
 
-def verify(graph: Graph) -> None:
+def kinds(graph: Graph) -> dict[Node, Any]:
+    """What a pass must leave as it is: the dtype and the rank of each node.
+
+    Of what the program returns, also how much it is, and whether it needs a
+    gradient.
+    """
+    found = {node: _kind(example(node)) for node in graph.nodes}
+    output = graph.output_node()
+    found[output] = tuple(
+        (_kind(value), getattr(value, 'requires_grad', False))
+        for value in map_arg(tree_leaves(output.args), example)
+    )
+    return found
+
+
+def _kind(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return str(value.dtype).removeprefix('torch.'), value.dim()
+    if isinstance(value, (tuple, list)):
+        return tuple(map(_kind, value))
+    return 'size' if isinstance(value, SIZES) else type(value).__name__
+
+
+def verify(graph: Graph, before: dict[Node, Any] | None = None) -> None:
     """Checks a graph.
+
+    Args:
+        graph (torch.fx.Graph): The graph after a pass.
+        before (Dict[torch.fx.Node, Any], optional): Its :func:`kinds` before
+            the pass.
 
     Raises:
         InvalidGraph: If a node uses what does not come before it, an output
-            that does not exist, or the program returns nothing.
+            that does not exist, or the program returns nothing; or a node
+            that was there before, or what the program returns, has another
+            dtype or rank.
     """
     seen: set[Node] = set()
     outputs = 0
@@ -35,3 +70,8 @@ def verify(graph: Graph) -> None:
     if outputs != 1:
         raise InvalidGraph(f'the program has {outputs} outputs')
     graph.lint()
+    now = kinds(graph) if before else {}
+    for node, kind in (before or {}).items():
+        if now.get(node, kind) != kind:
+            what = 'what is returned' if node.op == 'output' else node
+            raise InvalidGraph(f'{what} was {kind} and is {now[node]}')

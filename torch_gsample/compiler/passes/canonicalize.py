@@ -25,9 +25,9 @@ After::
 * Assertions about sizes go: operators check their arguments.
 
 Not when: the operators of a call depend on values, or it is no function of
-torch: it stays opaque and runs in its place. A change in place that others see,
-or one under ``no_grad`` of what needs a gradient, stays one. Under ``autocast``
-and ``inference_mode``, only what is one operator is named.
+torch: it stays opaque and runs in its place. A change in place that others
+see, or one under ``no_grad`` of what needs a gradient, stays one. Under
+``autocast`` and ``inference_mode``, only what is one operator is named.
 """
 
 import inspect

@@ -6,7 +6,6 @@ import torch
 from tests.compiler.golden import (
     INDICES,
     INDPTR,
-    KEY,
     SEEDS,
     VALUE,
     after,
@@ -57,13 +56,13 @@ def test_a_weight_of_values_and_degrees_is_one_of_the_graph():
     out = hoisted(lambda x, begin, row, degree, _: x**2 / degree[row])
     assert out == text("""
         %5 = gsample.slice_cols(indptr, indices, seeds): 3 parts
-        %6 = getitem(%5, 0): int64[3]
-        %7 = aten.pow.Tensor_Scalar(value, 2): float32[9]
-        %8 = aten.index_select(degree, 0, indices): float32[9]
-        %9 = aten.div.Tensor(%7, %8): float32[9]
-        %10 = getitem(%5, 2): int64[8]
-        %11 = aten.index_select(%9, 0, %10): float32[8]
-        %12 = gsample.cumulate_weights(%6, %11): int64[9]
+        %6 = getitem(%5, 2): int64[8]
+        %7 = getitem(%5, 0): int64[3]
+        %8 = aten.pow.Tensor_Scalar(value, 2): float32[9]
+        %9 = aten.index_select(degree, 0, indices): float32[9]
+        %10 = aten.div.Tensor(%8, %9): float32[9]
+        %11 = aten.index_select(%10, 0, %6): float32[8]
+        %12 = gsample.cumulate_weights(%7, %11): int64[9]
         %13 = aten.slice.Tensor(%12, end=8): int64[8]
         return (%13)
     """)
@@ -120,12 +119,12 @@ BIASES = {
     'square': lambda P, A, s: (P**2).values(),
     'row': lambda P, A, s: P.mul(ROW, dim=1).values(),
     'column': lambda P, A, s: P.mul(ROW[s], dim=0).values(),
-    'row-degree': lambda P, A, s: (
-        P.div(A.degree(1).to(torch.float64), dim=1).values()
-    ),
-    'column-degree': lambda P, A, s: (
-        P.div(P.degree(0).to(torch.float64), dim=0).values()
-    ),
+    'row-degree': lambda P, A, s: P.div(
+        A.degree(1).to(torch.float64), dim=1
+    ).values(),
+    'column-degree': lambda P, A, s: P.div(
+        P.degree(0).to(torch.float64), dim=0
+    ).values(),
     'column-sum': lambda P, A, s: P.div(P.sum(0), dim=0).values() ** 2,
     'graph-sum': lambda P, A, s: P.div(A.sum(0)[s], dim=0).values(),
     'edge-data': lambda P, A, s: P.values() + ROW.max() * P.edge_id,

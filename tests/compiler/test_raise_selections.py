@@ -130,9 +130,9 @@ def test_what_was_raised_is_left_by_a_second_run():
 
 def drawn(begin, weight):
     cumulated = gsample.cumulate_weights.default(begin, weight)
-    return gsample.sample_columns.default(
-        begin, 2, KEY, cum_weight=cumulated
-    )[1]
+    return gsample.sample_columns.default(begin, 2, KEY, cum_weight=cumulated)[
+        1
+    ]
 
 
 @pytest.mark.parametrize(
@@ -224,9 +224,9 @@ CHAINS = {
     ).individual_sample(3),
     'softmax': lambda A, s: A[:, s].softmax(0).individual_sample(3),
     'dense': lambda A, s: (A[:, s] * (X @ X[s].T)).individual_sample(3),
-    'own-bias': lambda A, s: (
-        lambda P: P.individual_sample(3, P.values())
-    )(torch.exp(scores(A, s))),
+    'own-bias': lambda A, s: (lambda P: P.individual_sample(3, P.values()))(
+        torch.exp(scores(A, s))
+    ),
     'other-bias': lambda A, s: torch.exp(scores(A, s)).individual_sample(
         3, (A[:, s] ** 2).values()
     ),
@@ -446,9 +446,7 @@ def test_any_chain_gives_what_it_gives_eagerly(before, selection, then):
         return M
 
     args = A, seeds(9)
-    got, expected = (
-        run(call, args) for call in (compiled(program), program)
-    )
+    got, expected = (run(call, args) for call in (compiled(program), program))
     for a, b in zip(got, expected, strict=True):
         if a.is_floating_point():
             torch.testing.assert_close(a, b, rtol=1e-14, atol=1e-14)

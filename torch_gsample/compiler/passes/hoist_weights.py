@@ -128,7 +128,7 @@ class _Unknown(Exception):
 
 
 class _Whole:
-    """Makes values of all edges and columns of a graph for those of an extract.
+    """Makes the values of a graph for those of an extract.
 
     Args:
         graph (Graph): The program.

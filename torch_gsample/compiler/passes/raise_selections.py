@@ -29,9 +29,9 @@ After::
     %10 = aten.mul.Tensor(%7, %9): float32[?]
     %11 = aten.exp(%10): float32[?]
 
-``f(x)[i]`` is ``f(x[i])`` for all operators that compute a row of a result from
+``f(x)[i]`` is ``f(x[i])`` for operators that compute a row of a result from
 that row of their operands (``compiler/row_wise.py``): element-wise ones by
-torch's tag, gathers, and reductions, products and ``softmax`` along features.
+torch's tag, gathers, and reductions, products and ``softmax`` of features.
 Values that the selection drops are not computed, and nothing but the selection
 uses the extract then, so that ``fuse_extract_select`` does without it. The
 column of a selected edge follows from the pointers of the selection.
@@ -73,6 +73,7 @@ from torch_gsample.compiler.passes.eliminate_common import eliminate_common
 from torch_gsample.compiler.passes.hoist_invariant import invariant_nodes
 from torch_gsample.compiler.row_wise import (
     is_exact,
+    is_length,
     is_view,
     row_operands,
     users_but_lengths,

@@ -183,10 +183,11 @@ class _Whole:
             return self._is_static(source)
         if self._is_column(index):
             args = self.columns(source), 0, self._columns_of(index)
-        else:
-            args = self._is_static(source), 0, self.edges(index)
-        target = aten.index_select.default
-        return self._sized(node, self._num_edges, target, args)
+            target = aten.index_select.default
+            return self._sized(node, self._num_edges, target, args)
+        self._is_static(source)
+        args, kwargs = with_operands(node, {index: self.edges(index)})
+        return self._sized(node, self._num_edges, node.target, args, **kwargs)
 
     def columns(self, node: Node) -> Node:
         """Returns for all columns what a node gives for those of the extract.

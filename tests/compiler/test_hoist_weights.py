@@ -59,7 +59,7 @@ def test_a_weight_of_values_and_degrees_is_one_of_the_graph():
         %6 = getitem(%5, 2): int64[8]
         %7 = getitem(%5, 0): int64[3]
         %8 = aten.pow.Tensor_Scalar(value, 2): float32[9]
-        %9 = aten.index_select(degree, 0, indices): float32[9]
+        %9 = aten.index.Tensor(degree, [indices]): float32[9]
         %10 = aten.div.Tensor(%8, %9): float32[9]
         %11 = aten.index_select(%10, 0, %6): float32[8]
         %12 = gsample.cumulate_weights(%7, %11): int64[9]

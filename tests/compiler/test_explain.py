@@ -124,6 +124,34 @@ def test_errors_are_those_of_compile():
         gsample.explain(algorithms.ladies, A, options={'x': 1})
 
 
+@torch._dynamo.allow_in_graph
+def unknown(x):
+    return x * 2
+
+
+def test_what_is_not_known_is_listed_with_its_line_and_cost():
+    def program(A, seeds, count):
+        value = unknown(A.value.exp()) + torch.rand(1)
+        count.add_(1)
+        return A.with_value(value)[:, seeds].individual_sample(1)
+
+    count = torch.zeros(2)
+    out = gsample.explain(program, A, torch.arange(4), count)
+    line = program.__code__.co_firstlineno
+    assert out.opaque == [
+        f'`unknown` at test_explain.py:{line + 1} may change its inputs: '
+        '1 operator runs in each call, not once a graph',
+        f'`rand` at test_explain.py:{line + 1} draws, or may: it is not '
+        'merged, moved or dropped',
+        f'`add_.Tensor` at test_explain.py:{line + 2} changes a tensor: '
+        'it runs in its place',
+    ]
+    assert 'What passes do not know\n\n`unknown` at ' in str(out)
+    known = gsample.explain(algorithms.ladies, A, torch.arange(4), [4])
+    assert known.opaque == []
+    assert 'What passes do not know' not in str(known)
+
+
 # Notes, sources and what is decided ##########################################
 
 

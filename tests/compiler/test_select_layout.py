@@ -205,11 +205,10 @@ def test_a_total_that_is_only_a_value_does_not_matter():
     assert 'float32[6]' not in out
 
 
-@pytest.mark.parametrize(
-    'change', [lambda p, chosen: p.mul_(1), lambda p, chosen: chosen.add_(0)]
-)
-def test_nothing_is_offered_for_what_is_changed_in_place(change):
-    out = after(sampled(use=change), *GRAPH, layout='compact')
+@pytest.mark.parametrize('i', [0, 1])
+def test_nothing_is_offered_for_what_is_changed_in_place(i):
+    change = sampled(use=lambda *given: given[i].view(-1).add_(0))
+    out = after(change, *GRAPH, layout='compact')
     assert 'unique' not in out
 
 

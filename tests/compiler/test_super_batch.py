@@ -24,7 +24,7 @@ TOGETHER = (
 TRAINED = {'as_gcn', 'pass'}
 #: What others have no rule for.
 NO_RULE = {
-    'hgt': 'target=double',
+    'hgt': 'aten.cat.default',
     'forest_fire': 'gsample.forest_fire',
 }
 SIZES = [5, 9, 3], [1, 7], [4], [2, 2, 2, 2], [0, 2, 3, 0]

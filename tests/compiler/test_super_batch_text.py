@@ -1,7 +1,6 @@
 """Super-batched programs as text."""
 
 import copy
-import operator
 
 import torch
 
@@ -295,12 +294,6 @@ def alone_and_together(function, *inputs, ptr):
     return alone, list(zip(*together(*inputs, ptr), strict=True))
 
 
-def write(target, at, value):
-    """Traces `target[at] = value`."""
-    given = target, at, value
-    target.tracer.create_proxy('call_function', operator.setitem, given, {})
-
-
 IDS = torch.tensor([3, 0, 1, 2, 0, 3, 1])
 PTR = torch.tensor([0, 2, 2, 6, 7])
 
@@ -359,21 +352,36 @@ def test_ranks_are_written_in_the_batch():
     def f(value, seeds):
         rows = aten.index_select.default(value, 0, seeds)
         order = aten.argsort.stable(rows, stable=True)
-        rank = aten.empty_like.default(order)
-        write(rank, order, aten.cumsum.default(seeds, 0))
-        return (rank,)
+        rank, place = aten.empty_like.default(order), [order]
+        return (
+            aten.index_put.default(rank, place, aten.cumsum.default(seeds, 0)),
+        )
 
     assert_equal(f, torch.tensor([1.0, 7.0, 1.0, 3.0]), IDS)
 
 
-def test_what_has_values_is_not_written():
+def test_rows_of_a_column_keep_their_batch():
     def f(value, seeds):
         rows = aten.index_select.default(value, 0, seeds)
-        write(rows, seeds, 0.0)
+        wide = aten.stack.default([rows, rows * 2], 1)
+        first = aten.select.int(wide, 1, 0)
+        return first, aten.unsqueeze.default(first, 1)
+
+    assert_equal(f, VALUE, IDS)
+    _, [note] = rewritten(
+        lambda seeds: (aten.unsqueeze.default(seeds, 0),), IDS
+    )
+    assert 'rows of batches are taken by their number' in note
+
+
+def test_what_is_changed_in_place_has_no_rule():
+    def f(value, seeds):
+        rows = aten.index_select.default(value, 0, seeds)
+        aten.add_.Tensor(rows, 1)
         return (rows,)
 
     _, [note] = rewritten(f, VALUE, IDS)
-    assert 'it is changed in place' in note
+    assert 'its operator is not known' in note
 
 
 def test_masks_of_elements_and_counts_of_values():

@@ -1,5 +1,6 @@
 """What to say about a program that cannot be captured."""
 
+import re
 import traceback
 from pathlib import Path
 
@@ -106,6 +107,16 @@ def _frames_of_user(error: BaseException) -> list[traceback.FrameSummary]:
     """
     frames = list(_stack(error) or [])
     return [f for f in frames[:-1] if not _is_inner(f)] + frames[-1:]
+
+
+def line_of(stack_trace: str) -> str:
+    """Where a program made a node: the file and the line, or nothing."""
+    frames = [
+        traceback.FrameSummary(path, int(line), '')
+        for path, line in re.findall(r'File "(.+?)", line (\d+)', stack_trace)
+    ]
+    own = [frame for frame in frames if not _is_inner(frame)]
+    return f'{Path(own[-1].filename).name}:{own[-1].lineno}' if own else ''
 
 
 def _is_inner(frame: traceback.FrameSummary) -> bool:

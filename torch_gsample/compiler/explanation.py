@@ -8,6 +8,7 @@ from typing import Any
 from torch.fx import Graph, Node
 
 from torch_gsample.compiler.ir import ir_text, is_pure
+from torch_gsample.compiler.opaque import describe_opaque
 from torch_gsample.compiler.pipeline import PASSES, Step, Trace
 
 
@@ -62,6 +63,11 @@ class Explanation:
             for target in targets
             if isinstance(getattr(target, 'source', None), str)
         }
+
+    @property
+    def opaque(self) -> list[str]:
+        """What passes do not know: its line, and what that costs."""
+        return describe_opaque(self.graph)
 
     def __str__(self) -> str:
         parts = [f'{title}\n\n{text}' for title, text in self._sections()]
@@ -158,6 +164,9 @@ class Explanation:
             title, *notes = _about(step)
             text = ''.join(f'  {note}\n' for note in notes)
             out.append((title, text + '\n' * bool(notes) + step.text))
+        if self.opaque:
+            text = ''.join(f'{line}\n' for line in self.opaque)
+            out.append(('What passes do not know', text))
         for name, source in self.sources.items():
             out.append((f'Generated for {name}', source))
         if self.choices:

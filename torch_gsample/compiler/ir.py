@@ -152,8 +152,8 @@ def live_nodes(graph: Graph) -> set[Node]:
     return live
 
 
-def may_change(graph: Graph) -> set[Node]:
-    """Values that some node may change in place.
+def may_change(graph: Graph, trusted: Node | None = None) -> set[Node]:
+    """Values that some node, which is not trusted, may change in place.
 
     An operator changes what its schema says, an opaque node may change all
     that it takes; and whatever shares memory with that: views of one tensor
@@ -164,7 +164,7 @@ def may_change(graph: Graph) -> set[Node]:
     for node in graph.nodes:
         taken = set().union(*(owners[n] for n in node.all_input_nodes))
         owners[node] = taken if taken and is_view(node) else {node}
-        if node.op != 'output' and not is_pure(node):
+        if node.op != 'output' and node is not trusted and not is_pure(node):
             for value in written(node):
                 changed |= owners[value]
     return {node for node, owner in owners.items() if owner & changed}

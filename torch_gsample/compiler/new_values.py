@@ -15,6 +15,8 @@ from torch_gsample.compiler.ir import (
 )
 from torch_gsample.torch_private import OpOverload, examples_of, schema_of
 
+_KEPT = {torch.Tag.nondeterministic_seeded, torch.Tag.inplace_view}
+
 
 def make_new_value(node: Node, mode: Any, keeps_gradient: bool) -> None:
     """Makes a new value of a change in place, where nobody sees a difference.
@@ -54,19 +56,16 @@ def _without_change(target: Any) -> OpOverload | None:
     schema = schema_of(target)
     name = schema.name.removeprefix('aten::')
     packet = getattr(aten, name.removesuffix('_'), None)
-    overload = getattr(packet, schema.overload_name or 'default', None)
-    if overload is None or not name.endswith('_'):
-        return None
-    tags = {*target.tags, *overload.tags}
     # What draws runs as it is written; what turns a tensor has no new values.
-    if {torch.Tag.nondeterministic_seeded, torch.Tag.inplace_view} & tags:
+    if packet is None or not name.endswith('_') or _KEPT & {*target.tags}:
         return None
-    names = [
-        [argument.name for argument in schema_of(operator).arguments]
-        for operator in (target, overload)
-    ]
-    same = names[0] == names[1] and not schema_of(overload).is_mutable
-    return overload if same else None
+    overloads = (getattr(packet, item) for item in packet.overloads())
+    same = (o for o in overloads if _taken(schema_of(o)) == _taken(schema))
+    return next((o for o in same if not schema_of(o).is_mutable), None)
+
+
+def _taken(schema: Any) -> list[tuple[str, str]]:
+    return [(item.name, str(item.type)) for item in schema.arguments]
 
 
 def _is_own(operand: Any, node: Node) -> bool:

@@ -45,9 +45,9 @@ def hoist_invariant(graph: Graph) -> None:
         node.meta['invariant'] = node in invariant
 
 
-def invariant_nodes(graph: Graph) -> set[Node]:
-    """Finds what does not depend on the seeds."""
-    changed, mode = may_change(graph), modes(graph)
+def invariant_nodes(graph: Graph, trusted: Node | None = None) -> set[Node]:
+    """Finds what does not depend on the seeds, if a node has no effect."""
+    changed, mode = may_change(graph, trusted), modes(graph)
     found: set[Node] = set()
     for node in graph.nodes:
         if node.op == 'placeholder':
@@ -55,7 +55,7 @@ def invariant_nodes(graph: Graph) -> set[Node]:
         else:
             invariant = (
                 node.op == 'call_function'
-                and is_pure(node)
+                and (is_pure(node) or node is trusted)
                 and node not in changed
                 and not is_size(node)
                 and not needs_gradient(node)

@@ -52,7 +52,7 @@ from torch_gsample.compiler.super_batch import (  # rules register
     draw_rules,  # noqa: F401
     index_rules,  # noqa: F401
     matrix_rules,  # noqa: F401
-    order_rules,
+    order_rules,  # noqa: F401
     segments,
 )
 from torch_gsample.compiler.super_batch.torch_rules import (
@@ -151,7 +151,6 @@ def _rewrite(rewrite: Rewrite) -> None:
         kept_always = (
             node.op == 'placeholder',
             node.target is current_program,
-            order_rules.is_write(node),
         )
         if not node.users and not any(kept_always):
             graph.erase_node(node)

@@ -46,12 +46,16 @@ def _getitem(rewrite: Rewrite, node: Node) -> Value:
     source, at = args_of(node)
     if isinstance(at, Node):
         return gather(rewrite, node, source, at)
-    if isinstance(at, tuple) and at and at[0] == slice(None):
-        if any(isinstance(item, (Node, list)) for item in at):
-            raise NoRule('several dimensions are indexed')
-        value = rewrite.vector(source)
-        return Value(rewrite.copy(node), value.axis, value.into)
     raise NoRule('rows of batches are taken by their number')
+
+
+@rule(aten.unsqueeze.default, aten.select.int)
+def _in_rows(rewrite: Rewrite, node: Node) -> Value:
+    source, dim = args_of(node)[:2]
+    value = rewrite.vector(source)
+    if dim % max(example(n).dim() for n in (source, node)) == 0:
+        raise NoRule('rows of batches are taken by their number')
+    return Value(rewrite.copy(node), value.axis, value.into)
 
 
 def gather(rewrite: Rewrite, node: Node, source: Node, at: Node) -> Value:
@@ -155,6 +159,25 @@ def _index_fill(rewrite: Rewrite, node: Node) -> Value:
     rewrite.constant(given['value'])
     base, place, axis = _target(rewrite, given['self'], given['index'])
     changed = {given['self']: base, given['index']: place}
+    return Value(rewrite.copy(node, changed), axis)
+
+
+@rule(aten.index_put.default)
+def _index_put(rewrite: Rewrite, node: Node) -> Value:
+    given = arguments(node)
+    at, source = given['indices'][0], given['values']
+    integers = at is not None and example(at).dtype != torch.bool
+    if len(given['indices']) > 1 or not integers or given['accumulate']:
+        raise NoRule('only rows are written, and once')
+    base, place, axis = _target(rewrite, given['self'], at)
+    changed = {given['self']: base, at: place}
+    if not rewrite[source].is_constant:
+        rows = rewrite.vector(source)
+        if rows.axis is not rewrite.vector(at).axis:
+            raise NoRule('rows of different axes are combined')
+        changed[source] = rewrite.local(rows)
+    elif example(source).dim() > 0:
+        raise NoRule('rows of a constant are written')
     return Value(rewrite.copy(node, changed), axis)
 
 

@@ -1,8 +1,5 @@
 """What repeats, sorts and ranks become in a program of several batches."""
 
-import operator
-from typing import Any
-
 import torch
 from torch.fx import Node
 
@@ -79,25 +76,3 @@ def _cumsum(rewrite: Rewrite, node: Node) -> Value:
 def _empty_like(rewrite: Rewrite, node: Node) -> Value:
     value = rewrite.vector(args_of(node)[0])
     return Value(rewrite.copy(node), value.axis)
-
-
-@rule(operator.setitem)
-def _setitem(rewrite: Rewrite, node: Node) -> Value:
-    """Writes rows of what has no values yet, which nobody has read."""
-    target, at, source = args_of(node)
-    fresh = target.target is aten.empty_like.default
-    if not fresh or not isinstance(at, Node):
-        raise NoRule('it is changed in place')
-    value, place = rewrite.vector(target), rewrite.vector(at)
-    changed = {at: rewrite.positions(place, value.axis)}
-    if isinstance(source, Node):
-        rows = rewrite.vector(source)
-        if rows.axis is not place.axis:
-            raise NoRule('rows of different axes are combined')
-        changed[source] = rewrite.local(rows)
-    return Value(rewrite.copy(node, changed), value.axis)
-
-
-def is_write(node: Any) -> bool:
-    """Whether a node stays without users."""
-    return node.target is operator.setitem

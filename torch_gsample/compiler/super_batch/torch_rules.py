@@ -69,6 +69,8 @@ def is_pointwise(node: Node) -> bool:
     if target in _ARITHMETIC:
         return isinstance(example(node), Tensor)
     if isinstance(target, OpOverload):
+        if schema_of(target).is_mutable:
+            return False
         tagged = torch.Tag.pointwise in target.tags
         return tagged or target.overloadpacket is aten.where  # with scalars
     return False

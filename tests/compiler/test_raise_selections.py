@@ -32,6 +32,7 @@ from torch_gsample.compiler.passes.canonicalize import canonicalize
 from torch_gsample.compiler.passes.eliminate_common import eliminate_common
 from torch_gsample.compiler.passes.eliminate_dead import eliminate_dead
 from torch_gsample.compiler.passes.raise_selections import raise_selections
+from torch_gsample.compiler.passes.sink_gathers import sink_gathers
 from torch_gsample.compiler.pipeline import PASSES
 from torch_gsample.rng import make_key, program_scope
 
@@ -119,13 +120,20 @@ def test_what_was_raised_is_left_by_a_second_run():
         sliced = gsample.slice_cols.default(indptr, indices, seeds)
         begin, edge = sliced[0], sliced[2]
         chosen = gsample.sample_columns.default(begin, 2, key)[1]
-        return (pick(pick(value, edge).exp(), chosen),)
+        x = pick(value, edge)
+        return pick(x**2, chosen), pick(x, chosen)
 
     module = program(run, INDPTR, INDICES, VALUE, SEEDS, KEY)
     rewrite(module.graph)
     out = ir_text(module.graph)
     assert raise_selections(module.graph) == []
+    assert sink_gathers(module.graph) == []  # what it would put back
     assert ir_text(module.graph) == out
+
+
+def changed(x):
+    x.view(2, 2).add_(1)
+    return [x]
 
 
 def drawn(begin, weight):
@@ -155,7 +163,7 @@ def drawn(begin, weight):
             gsample.positive_weights.default(pick(x.exp(), i))[1]
         ],
         # changed in place
-        lambda x, row, begin, i: [pick(x.exp(), i).view(-1).add_(1)],
+        lambda x, row, begin, i: changed(pick(x.exp(), i)),
     ],
 )
 def test_what_has_other_users_or_no_rows_is_left(function):

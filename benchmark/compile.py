@@ -10,6 +10,10 @@ after the function that the backend made, of :func:`torch_gsample.compile` for
 four seeds of a tiny graph, eight nodes a layer; the first compilation is
 Dynamo's but for the part of the backend.
 
+A second table has two orders of one program, which give the same: values (or
+weights) of an extract and then a selection, or the cheap order, as somebody
+would write it who knows the compiler.
+
     python benchmark/compile.py --graphs small
     python benchmark/compile.py --graphs large --markdown results.md
 """
@@ -246,11 +250,70 @@ def run(report: Report, name: str, args: argparse.Namespace) -> None:
         )
 
 
+def orders(A: SparseSample) -> dict[str, tuple[Callable[..., Any], ...]]:
+    """Programs that compute first, and those that select first."""
+    x = torch.rand(A.num_cols)
+    degree = A.degree(1).to(torch.float32).clamp(min=1)
+    W = A.div(degree, dim=1)
+
+    def biased(A: SparseSample, s: torch.Tensor) -> SparseSample:
+        return A[:, s].individual_sample(
+            10, A[:, s].div(degree, dim=1).values()
+        )
+
+    return {
+        'exp(A x)': (
+            lambda A, s: torch.exp(A[:, s].mul(x, dim=1)).individual_sample(
+                10
+            ),
+            lambda A, s: torch.exp(
+                A[:, s].individual_sample(10).mul(x, dim=1)
+            ),
+        ),
+        'A / degree as bias': (
+            biased,
+            lambda A, s: A[:, s].individual_sample(10, W[:, s].values()),
+        ),
+    }
+
+
+def run_orders(report: Report, name: str, args: argparse.Namespace) -> None:
+    """Measures both orders, in turns."""
+    graph = load_graph(name)
+    value = symmetric(graph)
+    A = SparseSample.from_csc(
+        graph.indptr, graph.indices, value, graph.num_rows
+    )
+    torch.set_num_threads(args.threads)
+    seeds = seed_batches(graph.num_cols, args.batch_size, args.rounds)
+    for program, both in orders(A).items():
+        candidates: dict[str, Call] = {}
+        for order, function in zip(('first', 'last'), both, strict=True):
+            made, _ = calls(function, A, seeds)
+            candidates[f'eager {order}'] = made['eager']
+            candidates[order] = made['compiled']
+        # Layouts are measured in the first calls.
+        for call in candidates.values():
+            for i in range(8):
+                call(i)
+        times = compare(candidates, args.rounds)
+        least = {key: t.best * 1e3 for key, t in times.items()}
+        report.add(
+            name,
+            program,
+            *(f'{least[key]:.2f}' for key in candidates),
+            f'{least["first"] / least["last"]:.2f}x',
+        )
+
+
 def parser_of(description: str | None) -> argparse.ArgumentParser:
     """Returns what reads which graphs and programs are measured, and how."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument('--graphs', default='small')
-    parser.add_argument('--programs', help='names, with commas between')
+    parser.add_argument(
+        '--programs',
+        help="names, with commas between; 'orders': the second table",
+    )
     parser.add_argument('--batch-size', type=int, default=1024)
     parser.add_argument('--rounds', type=int, default=9)
     parser.add_argument('--threads', type=int, default=2)
@@ -267,11 +330,22 @@ def main() -> None:
         + ['speed-up', *(f'{name} ms' for name in BY_HAND)]
         + ['first compilation s', 'of it the backend s', 'overhead us'],
     )
+    pairs = Report(
+        f'Values first or selection first, {args.batch_size} seeds, least of '
+        f'{args.rounds}, ms: {machine()}',
+        ['graph', 'program', 'eager, values first', 'compiled']
+        + ['eager, selection first', 'compiled', 'values / selection first'],
+    )
     for name in args.graphs.split(','):
-        run(report, name, args)
-    report.show()
+        if args.programs != 'orders':
+            run(report, name, args)
+        run_orders(pairs, name, args)
+    reports = [pairs] if args.programs == 'orders' else [report, pairs]
+    for item in reports:
+        item.show()
     if args.markdown:
-        args.markdown.write_text(report.markdown())
+        texts = [item.markdown() for item in reports]
+        args.markdown.write_text('\n'.join(texts))
 
 
 if __name__ == '__main__':

@@ -62,30 +62,6 @@ def test_arithmetic_of_the_graph_comes_before_its_gather():
     """)
 
 
-def test_selected_edges_are_gathered_of_the_graph():
-    assert sunk(lambda x, chosen: [x[chosen]]) == text("""
-        %5 = gsample.slice_cols(indptr, indices, seeds): 3 parts
-        %6 = getitem(%5, 2): int64[8]
-        %7 = getitem(%5, 0): int64[3]
-        %8 = gsample.sample_columns(%7, 2, key): 2 parts
-        %9 = getitem(%8, 1): int64[4]
-        %10 = aten.index_select(%6, 0, %9): int64[4]
-        %11 = aten.index_select(value, 0, %10): float32[4]
-        return (%11)
-    """)
-
-
-def test_both_leave_nothing_of_a_gather():
-    begin = torch.tensor([0, 5, 8])
-
-    def function(x, chosen):
-        return [gsample.cumulate_weights.default(begin, x**2), x[chosen]]
-
-    out = sunk(function)
-    assert 'aten.pow.Tensor_Scalar(value, 2): float32[9]' in out
-    assert out.count('index_select') == 3
-
-
 @pytest.mark.parametrize(
     'function',
     [
@@ -94,7 +70,6 @@ def test_both_leave_nothing_of_a_gather():
         lambda x, chosen: [x**2, x[chosen]],  # reads of the graph for a few
         lambda x, _: [x.exp()],  # not rounded alike everywhere
         lambda x, _: [x**2.5],
-        lambda x, chosen: [x * x[: x.numel()], x[chosen]],
         lambda x, _: [x[torch.tensor([0, 0, 1])]],  # may be more than before
     ],
 )

@@ -12,7 +12,7 @@ from torch_gsample.compiler.lowering import lower
 from torch_gsample.compiler.options import Options
 from torch_gsample.compiler.pipeline import Trace
 from torch_gsample.ops._fake import BACKENDS
-from torch_gsample.torch_private import argument_of
+from torch_gsample.torch_private import argument_of, is_of_module
 
 
 def backend(
@@ -65,3 +65,4 @@ def note_sources(gm: GraphModule) -> None:
     """
     for node in placeholders(gm.graph):
         node.meta['is_argument'] = argument_of(node) is not None
+        node.meta['is_of_module'] = is_of_module(node)

@@ -100,6 +100,8 @@ def decide_draws(graph: Graph) -> set[Node]:
     found: set[Node] = set()
     for node in reversed(list(graph.nodes)):
         for user in node.users:
+            if user.target is aten.sym_size.int:
+                continue  # of no element
             value = example(user)
             continuous = user.op == 'output' or (
                 is_pure(user)

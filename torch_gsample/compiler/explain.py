@@ -71,7 +71,7 @@ def explain(
         >>> A = gsample.SparseSample.from_edge_index(edge_index)
         >>> explanation = gsample.explain(sampler, A, torch.tensor([0, 2]))
         >>> [step.name for step in explanation.trace.steps][:2]
-        ['canonicalize', 'sink_gathers']
+        ['canonicalize', 'raise_selections']
     """
     if not isinstance(program, Compiled):
         program = Compiled(program, options=options)

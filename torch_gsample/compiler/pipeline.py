@@ -26,6 +26,8 @@ from torch_gsample.compiler.passes.fuse_extract_select import (
 )
 from torch_gsample.compiler.passes.fuse_hops import fuse_hops
 from torch_gsample.compiler.passes.hoist_invariant import hoist_invariant
+from torch_gsample.compiler.passes.hoist_weights import hoist_weights
+from torch_gsample.compiler.passes.raise_selections import raise_selections
 from torch_gsample.compiler.passes.rewrite_sddmm import rewrite_sddmm
 from torch_gsample.compiler.passes.rewrite_unique import rewrite_unique
 from torch_gsample.compiler.passes.select_layout import select_layout
@@ -65,9 +67,19 @@ PASSES = (
         'after equal parts are one: extracts are compared by their nodes',
     ),
     Pass(
+        'hoist_weights',
+        hoist_weights,
+        'before gathers sink: nothing but a selection may be left of one',
+    ),
+    Pass(
         'sink_gathers',
         sink_gathers,
         'after equal parts are one: it asks what else uses a gather',
+    ),
+    Pass(
+        'raise_selections',
+        raise_selections,
+        'after what the graph alone decides is before its gathers',
     ),
     Pass(
         'rewrite_sddmm',

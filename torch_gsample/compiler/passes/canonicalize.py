@@ -42,7 +42,6 @@ from torch.fx import Graph, Node
 from torch_gsample.compiler.ir import (
     SIZE_OPERATORS,
     aten,
-    call,
     example,
     is_part,
     is_pure,
@@ -110,8 +109,6 @@ def canonicalize(graph: Graph) -> None:
         elif _is_its_argument(node):
             node.replace_all_uses_with(node.args[0])
             graph.erase_node(node)
-        elif node.target is operator.setitem:
-            _put(graph, node, *mode[node])
         elif node.target not in SIZE_OPERATORS or _of_tensors(node):
             _name_operator(node)
             if entered:
@@ -129,28 +126,6 @@ def canonicalize(graph: Graph) -> None:
                 if new is not node:
                     _name_operator(new)
                 make_new_value(new, fake, grad)
-
-
-def _put(graph: Graph, node: Node, grad: bool, entered: Any) -> None:
-    """Makes a new value of ``x[index] = values``, where ``x`` is a new one."""
-    to, index, values = node.args
-    if not isinstance(index, Node) or not isinstance(values, Node):
-        return
-    given = example(to), example(values)  # type: ignore[arg-type]
-    name, args = _indexing((to, index))
-    if name != 'index' or not _is_own(to, node):
-        return
-    if not isinstance(given[1], Tensor) or given[0].dtype != given[1].dtype:
-        return
-    # Under no_grad, the new value would be one without a gradient.
-    if entered or (not grad and any(v.requires_grad for v in given)):
-        return
-    with graph.inserting_before(node):
-        new = call(graph, aten.index_put.default, (*args, values))
-    to.replace_all_uses_with(  # type: ignore[union-attr]
-        new, delete_user_cb=lambda user: user not in (new, node)
-    )
-    graph.erase_node(node)
 
 
 def name_own_operators(graph: Graph) -> None:

@@ -18,10 +18,18 @@ merge; two draws of a program have different ones, and two keys never merge.
 
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.fx import Graph, Node
 
-from torch_gsample.compiler.ir import example, is_pure, may_change, modes
+from torch_gsample.compiler.ir import (
+    example,
+    is_pure,
+    may_change,
+    modes,
+    same_size,
+    tensors_of,
+)
 from torch_gsample.torch_private import tree_leaves
 
 
@@ -29,6 +37,7 @@ def eliminate_common(graph: Graph) -> None:
     """Replaces each pure node by an earlier one of equal operands."""
     changed, mode = may_change(graph), modes(graph)
     known: dict[Any, Node] = {}
+    sizes: list[tuple[Any, Any]] = []
     for node in list(graph.nodes):
         if node.op == 'placeholder' or not is_pure(node):
             continue
@@ -39,8 +48,53 @@ def eliminate_common(graph: Graph) -> None:
         key = *call, _needs_gradient(node), _frozen(entered)
         first = known.setdefault(key, node)
         if first is not node:
+            sizes += _sizes(node, first)
             node.replace_all_uses_with(first)
             graph.erase_node(node)
+    if sizes:
+        for node in graph.nodes:
+            _rename_sizes(node, sizes)
+
+
+def _sizes(node: Node, first: Node) -> list[tuple[Any, Any]]:
+    """Pairs of symbols for one size, of two equal nodes."""
+    if isinstance(example(node), torch.SymInt):
+        pairs = [(example(node), example(first))]
+    else:
+        both = zip(tensors_of(node), tensors_of(first), strict=True)
+        shapes = [zip(a.shape, b.shape, strict=True) for a, b in both]
+        pairs = [pair for shape in shapes for pair in shape]
+    return [
+        (old, new)
+        for old, new in pairs
+        if isinstance(old, torch.SymInt) and not same_size(old, new)
+    ]
+
+
+def _rename_sizes(node: Node, sizes: list[tuple[Any, Any]]) -> None:
+    """Has passes see that sizes are equal: by the first symbol of each."""
+
+    def first(size: Any) -> Any:
+        found = [new for old, new in sizes if same_size(old, size)]
+        return found[0] if found else size
+
+    def renamed(value: Any) -> Any:
+        if isinstance(value, (tuple, list)):
+            return type(value)(map(renamed, value))
+        if isinstance(value, torch.SymInt):
+            return first(value)
+        if not isinstance(value, Tensor):
+            return value
+        shape, stride = (
+            [first(size) for size in given]
+            for given in (value.shape, value.stride())
+        )
+        if all(map(same_size, shape, value.shape)):
+            return value
+        new = value.detach().new_empty_strided(shape, stride)
+        return new.requires_grad_(value.requires_grad)
+
+    node.meta['example_value'] = renamed(example(node))
 
 
 def _needs_gradient(node: Node) -> tuple[bool, ...]:

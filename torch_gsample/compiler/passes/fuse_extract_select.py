@@ -26,9 +26,12 @@ draw by the ids of their nodes (gSampler, section 4.2).
 Weights that are values of the graph's edges are cumulated for the whole graph
 instead of for each extract; ``hoist_invariant`` then does it once.
 
+An extract of which nothing but the degrees of its columns is used goes, too:
+these are degrees of the graph.
+
 Not when: edges of the extract are used by their positions in it otherwise,
 weights are computed for the extract, or the graph is changed in place. Where
-only a part of the extract is used otherwise (degrees), it stays for that.
+only a part of the extract is used otherwise (its rows), it stays for that.
 """
 
 from typing import Any
@@ -38,9 +41,11 @@ from torch.fx import Graph, Node
 
 from torch_gsample.compiler.ir import (
     aten,
+    example,
     gathered,
     has_only,
     is_operator,
+    live_nodes,
     may_change,
     part_of,
     parts,
@@ -60,6 +65,30 @@ def fuse_extract_select(graph: Graph) -> None:
     for node in list(graph.nodes):
         if is_operator(node, 'sample_columns') and has_only(node, *_OPTIONS):
             _fuse(graph, node, changed, cumulated)
+    live, invariant = live_nodes(graph), invariant_nodes(graph)
+    for node in list(graph.nodes):
+        if is_operator(node, 'slice_cols') and node.args[0] in invariant:
+            _read_degrees(graph, node, live, changed)
+
+
+def _read_degrees(
+    graph: Graph, extract: Node, live: set[Node], changed: set[Node]
+) -> None:
+    """Takes degrees of the graph, if these are all that is used."""
+    pointers, _, cols = extract.args[:3]
+    begin, others = parts(extract).get(0), live.intersection(extract.users)
+    if begin not in others or others != {begin} or cols in changed:
+        return
+    users = [user for user in begin.users if user in live]
+    if any((u.target, u.args) != (aten.diff.default, (begin,)) for u in users):
+        return
+    with graph.inserting_before(extract):
+        degrees = graph.call_function(aten.diff.default, (pointers,))
+    value: Any = example(pointers)  # type: ignore[arg-type]
+    degrees.meta['example_value'] = value.new_empty(value.shape[0] - 1)
+    for user in users:
+        user.target = aten.index_select.default
+        user.args = degrees, 0, cols
 
 
 def _fuse(

@@ -18,7 +18,7 @@ from torch_gsample.compiler.options import Options
 from torch_gsample.compiler.passes.super_batch import is_super_batched
 from torch_gsample.compiler.super_batch import segments
 from torch_gsample.rng import current_program
-from torch_gsample.torch_private import argument_of, is_of_module
+from torch_gsample.torch_private import argument_of
 
 #: What runs in place of a program's graph, for the batches that the caller
 #: has; None if the graph runs itself.
@@ -67,11 +67,10 @@ class Captured:
         inputs = placeholders(gm.graph), placeholders(self._program.graph)
         for i, (node, copied) in enumerate(zip(*inputs, strict=True)):
             seeds = argument_of(node) == 'seeds'
-            copied.meta.update(
-                is_argument=node.meta['is_argument'], batched=seeds
-            )
+            known = {k: node.meta[k] for k in ('is_argument', 'is_of_module')}
+            copied.meta.update(known, batched=seeds)
             self.place = i if seeds else self.place
-            self.reads_module |= is_of_module(node)
+            self.reads_module |= node.meta['is_of_module']
 
     def __call__(self, *inputs: Any) -> Any:
         """Returns the outputs for a batch."""

@@ -1,9 +1,4 @@
-"""The private parts of torch, each with the reason why the package needs it.
-
-No other file touches them. ``tests/test_torch_private.py`` checks each on the
-installed torch, and says what breaks without it. The file is below ``ops``, as
-operators need some of it, and imports nothing of the package.
-"""
+"""What captures and captured programs need of torch's private parts."""
 
 import contextlib
 import dataclasses
@@ -20,208 +15,20 @@ from torch._C._dynamo.eval_frame import (
     _FrameExecStrategy,
     set_code_exec_strategy,
 )
-
-# Errors of a capture: what is said to users depends on who failed.
-from torch._dynamo.exc import (
-    BackendCompilerFailed,
-    FailOnRecompileLimitHit,
-    TorchDynamoException,
-    TorchRuntimeError,
-    Unsupported,
-    UserError,
-    UserErrorType,
-)
+from torch._dynamo.exc import Unsupported, UserError, UserErrorType
 from torch._dynamo.source import GlobalSource, LocalSource, TypeSource
 from torch._dynamo.symbolic_convert import tls
 
 # Dynamo's names of Python's operators whose left operand is no tensor.
 from torch._dynamo.variables.builtin import BUILTIN_TO_TENSOR_RFN_MAP
-from torch._library.fake_impl import allocate_size
-
-# What calls in a captured program: torch has no public name for it.
-from torch._ops import OpOverload, OpOverloadPacket
-
-# Examples of a captured program's values: an operator that a pass adds needs
-# one, which only their mode makes.
-from torch._subclasses.fake_tensor import FakeTensor
-
-# Carries the error of a worker to its loader, as torch's own loaders do.
-from torch._utils import ExceptionWrapper
-from torch.autograd import forward_ad, profiler
-from torch.compiler import is_dynamo_compiling
 from torch.fx import GraphModule, Node
 
 # Writes down the operators of torch that a call makes.
 from torch.fx.experimental.proxy_tensor import make_fx
-from torch.fx.experimental.symbolic_shapes import (
-    GuardOnDataDependentSymNode,
-    guard_or_false,
-)
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 # Says whether two tensors share memory: examples have no address.
 from torch.multiprocessing.reductions import StorageWeakRef
-
-# Sees each tensor that a run makes, to count its bytes.
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
-from torch.utils.data import DataLoader
-from torch.utils.data.dataloader import _SingleProcessDataLoaderIter
-
-# Operators ###################################################################
-
-
-def has_kernel(name: str, key: str) -> bool:
-    """Whether an operator has a kernel for a dispatch key, as ``'CUDA'``."""
-    return torch._C._dispatch_has_kernel_for_dispatch_key(name, key)
-
-
-def schema_of(target: Any) -> Any:
-    """The schema of an operator: its arguments by name; None for others."""
-    return getattr(target, '_schema', None)
-
-
-def overload_name(name: str, args: Any, kwargs: dict[str, Any]) -> str:
-    """The overload of an operator of ATen that takes these arguments.
-
-    Raises:
-        RuntimeError: If none does.
-    """
-    return torch._C._jit_resolve_packet(f'aten::{name}', *args, **kwargs)
-
-
-def shape_env_of(context: Any) -> Any:
-    """Where a fake kernel allocates sizes, by :func:`allocate_size`.
-
-    The public ``new_dynamic_size`` asks for a configuration flag.
-    """
-    return getattr(context, '_shape_env', None)
-
-
-# Tensors #####################################################################
-
-#: How often a tensor was changed in place, as torch counts it.
-version_of = operator.attrgetter('_version')
-
-
-def is_transformed() -> bool:
-    """Whether forward mode, or a transform of ``torch.func``, is active.
-
-    Dynamo does not see it: operators find it when they are captured.
-    """
-    return not is_dynamo_compiling() and (
-        forward_ad._current_level >= 0
-        or torch._C._are_functorch_transforms_active()
-    )
-
-
-def is_reached_by_transform(x: torch.Tensor) -> bool:
-    """Whether forward mode or ``torch.func`` differentiates or maps it."""
-    transforms = torch._C._are_functorch_transforms_active()
-    reverse = torch.is_grad_enabled() and transforms
-    forward = torch._C._is_fwd_grad_enabled()
-    return bool(
-        torch._C._functorch.is_batchedtensor(x)
-        or (reverse and x.requires_grad)
-        or (forward and forward_ad.unpack_dual(x).tangent is not None)
-    )
-
-
-#: Calls operators without their gradients, which torch.library runs in Python:
-#: that takes longer than a small sample's features.
-below_autograd = torch._C._AutoDispatchBelowAutograd
-#: Lets operators of a tensor subclass return plain tensors, as parameters do.
-PLAIN_RESULTS = torch._C._disabled_torch_function_impl
-#: Within it, operators do not ask tensor subclasses.
-no_subclass_dispatch = torch._C.DisableTorchFunctionSubclass
-
-
-def wrapper_tensor(
-    kind: type, shape: Any, dtype: torch.dtype, device: torch.device
-) -> Any:
-    """Returns a tensor of a subclass that has a shape, but no memory."""
-    return torch.Tensor._make_wrapper_subclass(
-        kind, shape, dtype=dtype, device=device
-    )
-
-
-def is_in_backward() -> bool:
-    """Whether this thread computes gradients: checkpoints call layers then."""
-    return torch._C._current_graph_task_id() != -1
-
-
-def has_hooks(module: torch.nn.Module) -> bool:
-    """Whether somebody sees what goes into a module, or comes out of it."""
-    return bool(
-        module._forward_hooks
-        or module._forward_pre_hooks
-        or module._backward_hooks
-        or module._backward_pre_hooks
-    )
-
-
-def is_view(x: torch.Tensor) -> bool:
-    """Whether autograd takes a tensor for a view of another one."""
-    return x._is_view()
-
-
-def has_dispatch_modes() -> bool:
-    """Whether somebody sees operators as they are called, or makes them up."""
-    return torch._C._len_torch_dispatch_stack() > 0
-
-
-def is_compiled(module: torch.nn.Module) -> bool:
-    """Whether calls of a module are compiled."""
-    wrapped = hasattr(module, '_orig_mod')
-    return wrapped or module._compiled_call_impl is not None
-
-
-# Processes ###################################################################
-
-
-def is_cuda_lost() -> bool:
-    """Whether the process was forked after CUDA was used."""
-    return torch.cuda._is_in_bad_fork()
-
-
-def is_profiling() -> bool:
-    """Whether someone profiles: a range costs microseconds anyway."""
-    return profiler._is_profiler_enabled
-
-
-def iterator_of(loader: Any) -> Any:
-    """The iterator that a loader with persistent workers goes on with."""
-    return loader._iterator
-
-
-def new_iterator(loader: Any) -> Any:
-    """Returns torch's own iterator of a loader.
-
-    That of workers does not refer to the loader, whose method they call: it
-    keeps the iterator while workers persist, and the garbage collector closes
-    the queues of a cycle before workers are told to end.
-    """
-    if loader.num_workers == 0:
-        return _Iterator(loader)
-    iterator: Any = DataLoader._get_iterator(loader)
-    iterator._collate_fn = None  # which the workers have
-    return iterator
-
-
-class _Iterator(_SingleProcessDataLoaderIter):
-    """Torch's, with ranges in profiles only where someone profiles."""
-
-    def __next__(self) -> Any:
-        if is_profiling():
-            return super().__next__()
-        batch = self._next_data()
-        self._num_yielded += 1
-        return batch
-
-
-def pins_memory(iterator: Any) -> bool:
-    """Whether the iterator of a loader is to copy batches to pinned memory."""
-    return iterator._pin_memory
-
 
 # Captures ####################################################################
 

@@ -134,9 +134,8 @@ def test_draws_of_torch_are_those_of_eager_code():
 
 def test_weights_of_degrees_are_computed_once_for_the_graph():
     def program(A, s):
-        weight = 1 / A.degree(1)[A.coo()[0]] + (2 ** -A.values())[:, None].sum(
-            1
-        )
+        weight = 1 / A.degree(1)[A.coo()[0]]
+        weight = weight + (2 ** -A.values())[:, None].sum(1)
         part = A.with_value(weight)[:, s]
         return part.individual_sample(2, part)
 

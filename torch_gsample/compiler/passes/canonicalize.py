@@ -113,7 +113,7 @@ def canonicalize(graph: Graph) -> None:
 
 
 def _put(graph: Graph, node: Node, grad: bool, entered: Any) -> None:
-    """Makes a new value of ``x[index] = values``, where ``x`` is a new one."""
+    """Makes a new value of ``x[index] = values``, where ``x`` is a copy."""
     to, index, values = node.args
     if not isinstance(index, Node) or not isinstance(values, Node):
         return
@@ -121,6 +121,8 @@ def _put(graph: Graph, node: Node, grad: bool, entered: Any) -> None:
     name, args = _indexing((to, index))
     if name != 'index' or not _is_own(to, node):
         return
+    if to.target is not aten.clone.default:  # type: ignore[union-attr]
+        return  # the others have a rule for several batches
     if not isinstance(given[1], Tensor) or given[0].dtype != given[1].dtype:
         return
     # Under no_grad, the new value would be one without a gradient.

@@ -26,6 +26,7 @@
 #include "hop_pipeline.h"
 #include "hop_workspace.h"
 #include "parallel.h"
+#include "radix_sort.h"
 #include "select_frontier.h"
 #include "write_sample.h"
 
@@ -37,6 +38,20 @@ constexpr int64_t kChunkEdges = 4096;       // work of one claim of a thread
 constexpr int64_t kParallelEdges = 8192;    // below, threads cost more
 constexpr int64_t kParallelColumns = 4096;  // likewise
 constexpr int64_t kCountBlock = 1024;       // columns counted together
+
+template <typename index_t>
+void sort_nodes(index_t* begin, index_t* end) {
+  constexpr int64_t kFew = 1024;  // fewer are not worth counts of digits
+  if (end - begin < kFew)
+    return std::sort(begin, end);
+  static thread_local std::vector<uint64_t> items, other;
+  items.assign(begin, end);
+  uint64_t bits = 1;
+  for (const uint64_t item : items)
+    bits |= item;
+  radix_sort(items, other, 0, 64 - __builtin_clzll(bits));
+  std::copy(items.begin(), items.end(), begin);
+}
 
 template <typename indptr_t, typename index_t>
 class HopSamplerCpu final : public HopSampler<indptr_t, index_t> {
@@ -364,7 +379,7 @@ class HopSamplerCpu final : public HopSampler<indptr_t, index_t> {
     Set& nodes = set(t);
     const int64_t first = std::min(nodes.next_column, nodes.size);
     if (sorted_)
-      std::sort(nodes.node.data() + first, nodes.node.data() + nodes.size);
+      sort_nodes(nodes.node.data() + first, nodes.node.data() + nodes.size);
     nodes.set_columns(first, nodes.size);
   }
 

@@ -128,6 +128,16 @@ def test_hops_are_those_of_single_operators(frontier, options, size):
             assert torch.equal(a, b)
 
 
+@pytest.mark.parametrize('size', [50, 9_000])
+def test_sorted_columns_are_the_same_nodes(size):
+    args = BIG.indptr, BIG.indices, torch.arange(size) * 5, [3]
+    given = {'key': [make_key(4)], 'return_frontier': True}
+    [node] = sample_plain_layers(*args, **given).node
+    [ascending] = sample_plain_layers(*args, sorted=True, **given).node
+    assert torch.equal(ascending, node.sort().values)
+    assert not torch.equal(ascending, node)
+
+
 def test_one_node_is_sampled_by_neighbors_and_unseen_hops_alike():
     seeds = torch.arange(0, 900, 3)
     out = sample_plain_layers(

@@ -293,10 +293,12 @@ def _captured(
     layer: Any, reading: Reading, device: torch.device, target: int
 ) -> _Captured:
     """Captures a call twice, and makes its program."""
-    found = [
-        traced_call(layer, reading.key, device, target, sizes)
-        for sizes in SIZES
-    ]
+    # In inference mode, operators come in other pieces.
+    with torch.inference_mode(False):
+        found = [
+            traced_call(layer, reading.key, device, target, sizes)
+            for sizes in SIZES
+        ]
     texts = [text for _, _, text in found]
     if texts[0] != texts[1]:
         raise NotCaptured('what it computes depends on numbers of vertices')

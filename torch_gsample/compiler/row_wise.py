@@ -4,7 +4,6 @@
 operators are known by torch's own tag; what is broadcast has no rows.
 """
 
-import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -229,14 +228,11 @@ def _left_factor(node: Node) -> list[Node]:
 
 
 def _reshaped(node: Node, value: Tensor) -> list[Node]:
-    """The operand of ``view(-1, ...)``, if a row of it becomes a row."""
+    """The operand of ``view(-1, ...)``: rows are rows if they are as many."""
     source, sizes = node.args
-    shape, features = example(source).shape, value.shape[1:]  # type: ignore[arg-type]
-    known = all(type(size) is int for size in (*shape[1:], *features))
-    if not known or len(shape) == 0 or sizes[0] != -1:  # type: ignore[index]
-        return []
-    count = math.prod(features)
-    return [source] if count == math.prod(shape[1:]) > 0 else []  # type: ignore[list-item]
+    features = value.shape[1:]
+    known = all(type(size) is int for size in features)
+    return [source] if known and sizes[0] == -1 else []  # type: ignore
 
 
 def with_operands(node: Node, operands: dict[Node, Node]) -> tuple[Any, Any]:

@@ -159,6 +159,7 @@ def unary():
             needed = [a for a in schema.arguments if not a.has_default_value()]
             if (
                 torch.Tag.pointwise in operator.tags
+                and torch.Tag.nondeterministic_seeded not in operator.tags
                 and not schema.is_mutable
                 and len(needed) == 1
                 and [str(r.type) for r in schema.returns] == ['Tensor']

@@ -4,7 +4,6 @@
 operators are known by torch's own tag; what is broadcast has no rows.
 """
 
-from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -247,6 +246,6 @@ def is_length(node: Node) -> bool:
     return bool(node.target is aten.sym_size.int and node.args[1] == 0)
 
 
-def users_but_lengths(node: Node) -> Iterable[Node]:
+def users_but_lengths(node: Node) -> list[Node]:
     """What takes more of a tensor than its number of rows."""
     return [user for user in node.users if not is_length(user)]

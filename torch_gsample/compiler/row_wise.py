@@ -236,9 +236,7 @@ def _reshaped(node: Node, value: Tensor) -> list[Node]:
 
 def with_operands(node: Node, operands: dict[Node, Node]) -> tuple[Any, Any]:
     """The arguments of a node, with other operands."""
-    return map_arg(  # type: ignore[return-value]
-        (node.args, node.kwargs), lambda n: operands.get(n, n)
-    )
+    return map_arg((node.args, node.kwargs), lambda n: operands.get(n, n))
 
 
 def is_length(node: Node) -> bool:

@@ -288,9 +288,16 @@ def test_weights_of_the_graph_are_cumulated_for_the_graph():
 
 
 def test_an_extract_that_is_needed_stays_beside_the_fused_sample():
-    out = fused(other=lambda begin, edge, chosen: aten.diff.default(begin))
+    out = fused(other=lambda begin, edge, chosen: aten.neg.default(edge))
     assert 'gsample.slice_cols(' in out
     assert 'cols=seeds' in out
+
+
+def test_degrees_of_an_extract_are_those_of_the_graph():
+    out = fused(other=lambda begin, edge, chosen: aten.diff.default(begin))
+    assert 'gsample.slice_cols(' not in out
+    assert '%5 = aten.diff(indptr): int64[4]' in out
+    assert 'aten.index_select(%5, 0, seeds): int64[2]' in out
 
 
 @pytest.mark.parametrize(

@@ -115,6 +115,14 @@ def test_each_selection_has_its_own_chain():
     assert 'float32[8]' not in out
 
 
+def test_what_the_program_gathers_itself_is_gathered_once():
+    def function(x, row, begin, chosen):
+        y = (x * row).exp()
+        return [pick(y, chosen), pick(row, chosen)]
+
+    assert raised(function).count('index_select') == 3  # edge, value, row
+
+
 def test_what_was_raised_is_left_by_a_second_run():
     def run(indptr, indices, value, seeds, key):
         sliced = gsample.slice_cols.default(indptr, indices, seeds)
@@ -201,6 +209,13 @@ def test_values_of_the_graph_alone_stay_before_their_gather():
     assert 'aten.exp(value): float32[9]' in text_of(VALUE)
     trained = VALUE.clone().requires_grad_()
     assert 'float32[9]' not in text_of(trained)  # not computed once
+
+    def extract(indptr, indices, value, seeds, key):
+        edge = gsample.slice_cols.default(indptr, indices, seeds)[2]
+        return (pick(value.exp(), edge),)
+
+    inputs = INDPTR, INDICES, trained, SEEDS, KEY
+    assert 'float32[9]' not in after(rewrite, extract, *inputs)
 
 
 # Real captures ###############################################################

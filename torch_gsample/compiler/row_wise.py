@@ -4,8 +4,6 @@
 operators are known by torch's own tag; what is broadcast has no rows.
 """
 
-import math
-from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -229,21 +227,16 @@ def _left_factor(node: Node) -> list[Node]:
 
 
 def _reshaped(node: Node, value: Tensor) -> list[Node]:
-    """The operand of ``view(-1, ...)``, if a row of it becomes a row."""
+    """The operand of ``view(-1, ...)``: rows are rows if they are as many."""
     source, sizes = node.args
-    shape, features = example(source).shape, value.shape[1:]  # type: ignore[arg-type]
-    known = all(type(size) is int for size in (*shape[1:], *features))
-    if not known or len(shape) == 0 or sizes[0] != -1:  # type: ignore[index]
-        return []
-    count = math.prod(features)
-    return [source] if count == math.prod(shape[1:]) > 0 else []  # type: ignore[list-item]
+    features = value.shape[1:]
+    known = all(type(size) is int for size in features)
+    return [source] if known and sizes[0] == -1 else []  # type: ignore
 
 
 def with_operands(node: Node, operands: dict[Node, Node]) -> tuple[Any, Any]:
     """The arguments of a node, with other operands."""
-    return map_arg(  # type: ignore[return-value]
-        (node.args, node.kwargs), lambda n: operands.get(n, n)
-    )
+    return map_arg((node.args, node.kwargs), lambda n: operands.get(n, n))
 
 
 def is_length(node: Node) -> bool:
@@ -251,6 +244,6 @@ def is_length(node: Node) -> bool:
     return bool(node.target is aten.sym_size.int and node.args[1] == 0)
 
 
-def users_but_lengths(node: Node) -> Iterable[Node]:
+def users_but_lengths(node: Node) -> list[Node]:
     """What takes more of a tensor than its number of rows."""
     return [user for user in node.users if not is_length(user)]

@@ -240,7 +240,7 @@ class _Whole:
     def _is_static(self, node: Any) -> Node:
         if node not in self._static or not node < self._before:
             raise _Unknown
-        return node  # type: ignore[no-any-return]
+        return node
 
     def _is_column(self, index: Any) -> bool:
         """Whether an index holds the column of each edge of the extract."""

@@ -1,4 +1,4 @@
-"""Frontiers walk as the reference says, and by the distribution of the paper."""
+"""Frontiers walk as the reference says, by the distribution of the paper."""
 
 from collections import Counter
 

@@ -1,4 +1,8 @@
+<<<<<<< HEAD
 """Frontiers walk as the reference says, by the law of the paper."""
+=======
+"""Frontiers walk as the reference says, by the distribution of the paper."""
+>>>>>>> shelf
 
 from collections import Counter
 

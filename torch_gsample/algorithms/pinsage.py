@@ -1,6 +1,7 @@
 """PinSAGE: the neighbours that random walks visit most."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -73,10 +74,10 @@ def pinsage(
         >>> near.row(), round(float(near.sum()), 4)
         (tensor([1, 2]), 1.0)
     """
-    if metapath is None:
+    if isinstance(A, SparseSample):
         visits = A.visit_count(seeds, num_walks, length, restart)
     else:
-        visits = _visits(A, metapath, seeds, num_walks, length, restart)
+        visits = _visits(A, metapath or (), seeds, num_walks, length, restart)
     top = visits.top(k)
     return top.div(top.sum(dim=0), dim=0)
 
@@ -94,7 +95,7 @@ def check_metapath(
     Raises:
         ValueError: If it does not, or has a relation that ``A`` has not.
     """
-    path = [tuple(t) for t in metapath]
+    path: list[Any] = [tuple(t) for t in metapath]
     for t in path:
         if t not in A:
             raise ValueError(
@@ -119,7 +120,7 @@ def _visits(
 ) -> SparseSample:
     """Counts how often walks from each seed end a metapath at each node."""
     check_metapath('pinsage', A, metapath)
-    path = [tuple(t) for t in metapath]
+    path: list[Any] = [tuple(t) for t in metapath]
     relations = list(dict.fromkeys(path))
     layouts = [A[t].csr for t in relations]
     starts = seeds.repeat(num_walks)

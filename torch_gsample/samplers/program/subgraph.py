@@ -186,11 +186,9 @@ class SaintSampler(ProgramSampler):
                 f"{self._name}: one of 'walk_length' and 'frontier_steps' "
                 f'must be given (got {walk_length} and {frontier_steps})'
             )
-        walks = (
-            {'frontier_steps': frontier_steps}
-            if walk_length is None
-            else {'walk_length': walk_length}
-        )
+        walks: dict[str, Any] = {'walk_length': walk_length}
+        if walk_length is None:
+            walks = {'frontier_steps': frontier_steps}
         for name, steps in walks.items():
             _check.count(self._name, name, steps)
         _check.count(self._name, 'sample_coverage', sample_coverage, least=0)

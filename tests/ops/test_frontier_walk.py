@@ -1,8 +1,4 @@
-<<<<<<< HEAD
 """Frontiers walk as the reference says, by the law of the paper."""
-=======
-"""Frontiers walk as the reference says, by the distribution of the paper."""
->>>>>>> shelf
 
 from collections import Counter
 

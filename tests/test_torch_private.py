@@ -56,10 +56,7 @@ NAMES = {
         None,
         'torch.vmap of our operators fails somewhere else',
     ),
-    'torch._C._is_fwd_grad_enabled': (
-        None,
-        'forward-mode gradients would be zero',
-    ),
+    'torch._C._is_fwd_grad_enabled': (None, 'forward gradients would be 0'),
     'torch._C._jit_resolve_packet': (
         None,
         'canonicalize names no operator of torch: no pass finds its pattern',
@@ -154,7 +151,7 @@ NAMES = {
     ),
     'torch.cuda._is_in_bad_fork': (None, 'a forked process hangs on a GPU'),
     'torch.fx.experimental.proxy_tensor.make_fx': (
-        ('f', 'decomposition_table', 'tracing_mode'),
+        ('f',),
         'idioms as `1 / x` are opaque: no pass goes past them',
     ),
     'torch.fx.experimental.symbolic_shapes.GuardOnDataDependentSymNode': (

@@ -368,9 +368,8 @@ def test_rows_of_a_column_keep_their_batch():
         return first, aten.unsqueeze.default(first, 1)
 
     assert_equal(f, VALUE, IDS)
-    _, [note] = rewritten(
-        lambda seeds: (aten.unsqueeze.default(seeds, 0),), IDS
-    )
+    first = lambda seeds: (aten.unsqueeze.default(seeds, 0),)  # noqa: E731
+    _, [note] = rewritten(first, IDS)
     assert 'rows of batches are taken by their number' in note
 
 

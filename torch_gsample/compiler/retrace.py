@@ -230,7 +230,7 @@ def _splice(graph: Graph, node: Node, found: Graph, result: Any) -> list[Node]:
         ends = [(node, result)]
     else:
         users = list(node.users)
-        ends = [(user, result[user.args[1]]) for user in users]  # type: ignore[index]
+        ends = [(user, result[user.args[1]]) for user in users]
     for old, inner in ends:
         end = new[inner]
         if end in copies:  # sizes that the program knows

@@ -120,7 +120,7 @@ def canonicalize(graph: Graph) -> None:
                 gone.update(users)
             for new in [node] if made is None else made:
                 if new is not node and _is_its_argument(new):
-                    new.replace_all_uses_with(new.args[0])
+                    new.replace_all_uses_with(cast(Node, new.args[0]))
                     graph.erase_node(new)
                     continue
                 if new is not node:

@@ -92,10 +92,7 @@ NAMES = {
         ('base',),
         'guards of classes are compared at each call: calls are slower',
     ),
-    'torch._dynamo.variables.builtin.BUILTIN_TO_TENSOR_RFN_MAP': (
-        None,
-        'a captured A @ D is D @ A',
-    ),
+    'torch._dynamo.variables.builtin': (None, 'a captured A @ D is D @ A'),
     'torch._library.fake_impl.allocate_size': (
         ('shape_env',),
         'capture needs a configuration flag',

@@ -24,7 +24,7 @@ from torch._dynamo.exc import (
 from torch._dynamo.source import GlobalSource, LocalSource, TypeSource
 
 # Dynamo's names of Python's operators whose left operand is no tensor.
-from torch._dynamo.variables.builtin import BUILTIN_TO_TENSOR_RFN_MAP
+from torch._dynamo.variables import builtin
 from torch._library.fake_impl import allocate_size
 
 # What calls in a captured program: torch has no public name for it.
@@ -225,9 +225,8 @@ def name_reversed_product() -> None:
 
     It has no name for it, and captures ``D @ A``.
     """
-    BUILTIN_TO_TENSOR_RFN_MAP.setdefault(
-        operator.matmul, torch.Tensor.__rmatmul__
-    )
+    reversed_names = builtin.BUILTIN_TO_TENSOR_RFN_MAP
+    reversed_names.setdefault(operator.matmul, torch.Tensor.__rmatmul__)
 
 
 def are_same(first: torch.SymInt, second: torch.SymInt) -> bool:

@@ -18,7 +18,8 @@ TORCHES := 2.11.0 2.12.1 2.13.0
 
 CUDA_STAGES := build smoke parity bench sanitize
 
-.PHONY: demo test test-fast test-interop test-sanitize test-sanitize-address \
+.PHONY: demo test test-fast test-programs test-interop test-sanitize \
+	test-sanitize-address \
 	test-sanitize-thread test-sanitize-kernels test-cuda test-torch211 bench \
 	lint format docs docs-pages wheel sdist test-wheel test-wheels clean \
 	$(CUDA_STAGES:%=test-cuda-%)
@@ -34,6 +35,11 @@ test: $(VENV)/dev
 # The tests of what differs from main, or a selection of two minutes.
 test-fast: $(VENV)/dev
 	$(BIN)/python -m tests.fast
+
+# Many programs from a grammar, eager and compiled: `test` has a few of them.
+test-programs: $(VENV)/dev
+	GSAMPLE_PROGRAMS=200 $(BIN)/python -m pytest \
+		tests/compiler/test_generated_programs.py -k eager_ones
 
 # torch-scatter and torch-sparse are built from source, which takes about ten
 # minutes the first time; pip keeps the wheels.

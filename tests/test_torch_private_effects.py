@@ -87,7 +87,7 @@ def test_a_capture_can_go_on_at_unknown_lengths():
     @torch.compiler.assume_constant_result
     def look(allowed):
         torch_private.capture_unknown_lengths([eager] if allowed else [])
-        output = torch_private.tls.current_tx.output
+        output = torch_private.dynamo.tls.current_tx.output
         seen.append(output.shape_env.settings)
         return True
 

@@ -118,19 +118,17 @@ Tensor labor_scale_cuda(Tensor indptr,
   DeviceReport report(indptr);
   const auto call = [&](auto indptr_type) {
     using indptr_t = decltype(indptr_type);
-    labor_scale(LaborScaleCuda<indptr_t>{indptr.const_data_ptr<indptr_t>(),
-                                         weight.const_data_ptr<double>(),
-                                         value ? value->const_data_ptr<double>()
-                                               : nullptr,
-                                         n, weight.numel(), k,
-                                         scale.mutable_data_ptr<double>(),
-                                         report.get()},
-                scope.stream());
+    labor_scale(
+        LaborScaleCuda<indptr_t>{
+            indptr.const_data_ptr<indptr_t>(), weight.const_data_ptr<double>(),
+            value ? value->const_data_ptr<double>() : nullptr, n,
+            weight.numel(), k, scale.mutable_data_ptr<double>(), report.get()},
+        scope.stream());
   };
   narrow ? call(int32_t{}) : call(int64_t{});
   const Report found = report.read(scope);
-  STD_TORCH_CHECK(found.fault != Report::kWeight, op,
-                  ": '", found.relation == 0 ? "weight" : "value",
+  STD_TORCH_CHECK(found.fault != Report::kWeight, op, ": '",
+                  found.relation == 0 ? "weight" : "value",
                   "' must be positive, and it and its inverse finite "
                   "(it is not at position ",
                   found.where, ")");

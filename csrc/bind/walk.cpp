@@ -167,21 +167,20 @@ Walks frontier_walk_op(Tensor indptr,
   check_length(op, length);
   const int64_t* seed = read_seeds(op, seeds, indptr.numel() - 1);
   Walks out = {empty_vector(length), empty_vector(length)};
-  dispatch_graph(
-      op, indptr.scalar_type(), indices.scalar_type(),
-      [&](auto indptr_type, auto index_type) {
-        using indptr_t = decltype(indptr_type);
-        using index_t = decltype(index_type);
-        const auto graph =
-            walk_graph<indptr_t, index_t>(op, indptr, indices, std::nullopt);
-        WalkFault fault{};
-        const Status status = frontier_walk<indptr_t, index_t>(
-            {graph, seed, seeds.numel(), length,
-             read_stream(op, key, call_id, kWalk)},
-            std::get<0>(out).mutable_data_ptr<int64_t>(),
-            std::get<1>(out).mutable_data_ptr<int64_t>(), &fault);
-        check_status(op, status, fault, &graph);
-      });
+  dispatch_graph(op, indptr.scalar_type(), indices.scalar_type(),
+                 [&](auto indptr_type, auto index_type) {
+                   using indptr_t = decltype(indptr_type);
+                   using index_t = decltype(index_type);
+                   const auto graph = walk_graph<indptr_t, index_t>(
+                       op, indptr, indices, std::nullopt);
+                   WalkFault fault{};
+                   const Status status = frontier_walk<indptr_t, index_t>(
+                       {graph, seed, seeds.numel(), length,
+                        read_stream(op, key, call_id, kWalk)},
+                       std::get<0>(out).mutable_data_ptr<int64_t>(),
+                       std::get<1>(out).mutable_data_ptr<int64_t>(), &fault);
+                   check_status(op, status, fault, &graph);
+                 });
   return out;
 }
 

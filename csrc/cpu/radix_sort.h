@@ -3,6 +3,7 @@
 
 #include <stdint.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 #include <vector>
@@ -30,6 +31,21 @@ inline void radix_sort(std::vector<uint64_t>& items,
       other[place[item >> shift & kMask]++] = item;
     items.swap(other);
   }
+}
+
+// Sorts nodes, which are no negative numbers.
+template <typename index_t>
+void sort_nodes(index_t* begin, index_t* end) {
+  constexpr int64_t kFew = 1024;  // fewer are not worth counts of digits
+  if (end - begin < kFew)
+    return std::sort(begin, end);
+  static thread_local std::vector<uint64_t> items, other;
+  items.assign(begin, end);
+  uint64_t bits = 1;
+  for (const uint64_t item : items)
+    bits |= item;
+  radix_sort(items, other, 0, 64 - __builtin_clzll(bits));
+  std::copy(items.begin(), items.end(), begin);
 }
 
 }  // namespace gsample

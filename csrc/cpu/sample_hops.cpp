@@ -39,20 +39,6 @@ constexpr int64_t kParallelEdges = 8192;    // below, threads cost more
 constexpr int64_t kParallelColumns = 4096;  // likewise
 constexpr int64_t kCountBlock = 1024;       // columns counted together
 
-template <typename index_t>
-void sort_nodes(index_t* begin, index_t* end) {
-  constexpr int64_t kFew = 1024;  // fewer are not worth counts of digits
-  if (end - begin < kFew)
-    return std::sort(begin, end);
-  static thread_local std::vector<uint64_t> items, other;
-  items.assign(begin, end);
-  uint64_t bits = 1;
-  for (const uint64_t item : items)
-    bits |= item;
-  radix_sort(items, other, 0, 64 - __builtin_clzll(bits));
-  std::copy(items.begin(), items.end(), begin);
-}
-
 template <typename indptr_t, typename index_t>
 class HopSamplerCpu final : public HopSampler<indptr_t, index_t> {
   using Args = NeighborSampleArgs<indptr_t, index_t>;
@@ -124,7 +110,8 @@ class HopSamplerCpu final : public HopSampler<indptr_t, index_t> {
                 const HopOutput<index_t>* out,
                 bool next) override {
     in_batch_ = in_batch;
-    for (int t = 0; next && !keeps_order(rule_) && t < args_.num_types && ok(); ++t)
+    const bool numbers = next && !keeps_order(rule_);
+    for (int t = 0; numbers && t < args_.num_types && ok(); ++t)
       make_room(t);
     int64_t total = 0;
     for (int r = 0; r < args_.num_relations && ok(); ++r) {
@@ -154,16 +141,16 @@ class HopSamplerCpu final : public HopSampler<indptr_t, index_t> {
                 return;
               if (once_)
                 relabel(chunk, own.neighbor.data(), own.hop_row());
-              else if (next && !keeps_order(rule_))
+              else if (numbers)
                 relabel(chunk, out[chunk.relation].row, nullptr);
             });
     if (together && ok())
       set(args_.relations[0].src)
           .add_together(edges(0).neighbor.data(), total, edges(0).hop_row(),
                         threads_);
-    if (next && keeps_order(rule_) && ok())
+    if (next && !numbers && ok())
       follow(out[0].row);
-    for (int t = 0; next && !keeps_order(rule_) && t < args_.num_types && ok(); ++t)
+    for (int t = 0; numbers && t < args_.num_types && ok(); ++t)
       end_hop(t);
     return status();
   }
@@ -182,10 +169,9 @@ class HopSamplerCpu final : public HopSampler<indptr_t, index_t> {
     for (int hop = 0; hop < options_.num_hops && ok(); ++hop) {
       if (count(hop, nullptr) != Status::kDone)
         break;
-      std::vector<uint64_t> streams;
+      std::vector<uint64_t> streams(args_.num_relations);
       for (int r = 0; r < args_.num_relations; ++r)
-        streams.push_back(
-            stream_key(options_.key, options_.call_id + hop, r));
+        streams[r] = stream_key(options_.key, options_.call_id + hop, r);
       select(streams, options_.key.batch != kEpochScope, nullptr, true);
     }
     return status();
@@ -334,8 +320,7 @@ class HopSamplerCpu final : public HopSampler<indptr_t, index_t> {
                         columns.column(), roots(columns), counted.start.data(),
                         counted.length.data(), offset},
                     chunk.begin, chunk.end, edge);
-    // The reads that sampling waits for.
-    const uint64_t num_rows = args_.types[relation.src].num_nodes;
+      const uint64_t num_rows = args_.types[relation.src].num_nodes;
     const int64_t begin = offset[chunk.begin], end = offset[chunk.end];
     bool bad = false;
     for (int64_t i = begin; i < end; ++i) {
@@ -368,11 +353,10 @@ class HopSamplerCpu final : public HopSampler<indptr_t, index_t> {
 
   // The next columns of the only type, which are not numbered.
   void follow(const index_t* row) {
-    Set& nodes = set(0);
     if (rule_ == kWalkStep)
-      nodes.move_columns(row, edges(0).offset());
+      set(0).move_columns(row, edges(0).offset());
     else
-      nodes.set_columns_of(row, edges(0).hop_edges.back());
+      set(0).set_columns_of(row, edges(0).hop_edges.back());
   }
 
   void end_hop(int t) {
@@ -405,17 +389,12 @@ std::unique_ptr<HopSampler<indptr_t, index_t>> make_hop_sampler(
   return std::make_unique<HopSamplerCpu<indptr_t, index_t>>(args, rule, sorted);
 }
 
-template std::unique_ptr<HopSampler<int32_t, int32_t>> make_hop_sampler(
-    const NeighborSampleArgs<int32_t, int32_t>& args,
-    std::optional<Frontier> rule,
-    bool sorted);
-template std::unique_ptr<HopSampler<int64_t, int32_t>> make_hop_sampler(
-    const NeighborSampleArgs<int64_t, int32_t>& args,
-    std::optional<Frontier> rule,
-    bool sorted);
-template std::unique_ptr<HopSampler<int64_t, int64_t>> make_hop_sampler(
-    const NeighborSampleArgs<int64_t, int64_t>& args,
-    std::optional<Frontier> rule,
-    bool sorted);
+using Rule = std::optional<Frontier>;
+template std::unique_ptr<HopSampler<int32_t, int32_t>>
+make_hop_sampler(const NeighborSampleArgs<int32_t, int32_t>&, Rule, bool);
+template std::unique_ptr<HopSampler<int64_t, int32_t>>
+make_hop_sampler(const NeighborSampleArgs<int64_t, int32_t>&, Rule, bool);
+template std::unique_ptr<HopSampler<int64_t, int64_t>>
+make_hop_sampler(const NeighborSampleArgs<int64_t, int64_t>&, Rule, bool);
 
 }  // namespace gsample

@@ -15,7 +15,8 @@ namespace gsample {
 // Rules of frontiers that a CPU alone has. Columns come as edges do, and are
 // not numbered: a node is as often a column as it was sampled.
 constexpr Frontier kEveryEdge{4};  // the row of each edge
-constexpr Frontier kWalkStep{5};   // that of each column, or where none is, itself
+constexpr Frontier kWalkStep{
+    5};  // that of each column, or where none is, itself
 
 constexpr bool keeps_order(Frontier rule) {
   return rule == kEveryEdge || rule == kWalkStep;

@@ -33,10 +33,10 @@ PATH = [('n', 'to', 'n'), ('n', 'of', 'n')]
 TIME = {'n': torch.arange(40) % 7}
 
 
-def _timed_hgt(A, s, fanouts):
+def timed_hgt(A, s, fanouts, time):
     """A type with times, and one that gets them."""
     relations = {('n', 'to', 'n'): A, ('m', 'to', 'n'): A, ('n', 'of', 'm'): A}
-    out, time = algorithms.hgt(relations, {'n': s}, fanouts, TIME, 4)
+    out, time = algorithms.hgt(relations, {'n': s}, fanouts, time, 4)
     return [*out.values(), *time.values()]
 
 
@@ -66,7 +66,7 @@ PROGRAMS = {
     'hgt': lambda A, s: list(
         algorithms.hgt({('n', 'to', 'n'): A}, {'n': s}, [4, 4]).values()
     ),
-    'hgt-timed': lambda A, s: _timed_hgt(A, s, [4, 4]),
+    'hgt-timed': lambda A, s: timed_hgt(A, s, [4, 4], TIME),
     'forest_fire': lambda A, s: algorithms.forest_fire(A, s, 0.4),
     'shadow': lambda A, s: algorithms.shadow(A, s, [2, 2]),
     'saint_node': lambda A, s: algorithms.saint_node(A, 20),

@@ -242,37 +242,37 @@ def of_node(name, *keys_and_value):
 HOSTILE = {
     'version': (set_('version', 2), r'must be version 1 \(got 2\)'),
     'operator': (
-        of_node('sample_columns', 'target', 'aten.mined.default'),
+        of_node('sample_layers', 'target', 'aten.mined.default'),
         "has no operator 'aten.mined.default'",
     ),
     'file operator': (
-        of_node('sample_columns', 'target', 'aten.from_file.default'),
+        of_node('sample_layers', 'target', 'aten.from_file.default'),
         "may call operators .*'aten.from_file.default'",
     ),
     'library operator': (
-        of_node('sample_columns', 'target', 'gsample.load_kernel.default'),
+        of_node('sample_layers', 'target', 'gsample.load_kernel.default'),
         'may call operators',
     ),
     'attribute': (
-        of_node('sample_columns', 'target', 'aten.__class__.default'),
+        of_node('sample_layers', 'target', 'aten.__class__.default'),
         'may call operators',
     ),
     'space': (
-        of_node('sample_columns', 'target', 'os.system'),
+        of_node('sample_layers', 'target', 'os.system'),
         'may call operators',
     ),
     'method': (
-        lambda h: node_of(h, 'sample_columns').update(
+        lambda h: node_of(h, 'sample_layers').update(
             op='call_method', target='numpy'
         ),
         "may not call the method 'numpy'",
     ),
     'attribute of a module': (
-        of_node('sample_columns', 'op', 'get_attr'),
+        of_node('sample_layers', 'op', 'get_attr'),
         "'op' must be known",
     ),
     'keyword': (
-        of_node('sample_columns', 'kwargs', {'k=print(1), key': 1}),
+        of_node('sample_layers', 'kwargs', {'k=print(1), key': 1}),
         'has no argument',
     ),
     'signature': (
@@ -282,11 +282,11 @@ HOSTILE = {
         'next_key.default takes other arguments here',
     ),
     'later node': (
-        of_node('sample_columns', 'args', [{'node': 10**6}]),
+        of_node('sample_layers', 'args', [{'node': 10**6}]),
         'must come before its users',
     ),
     'device': (
-        of_node('sample_columns', 'args', [{'device': 'cuda'}]),
+        of_node('sample_layers', 'args', [{'device': 'cuda'}]),
         "must be 'cpu'",
     ),
     'kernel operation': (
@@ -328,7 +328,7 @@ def test_headers_that_are_deep_are_refused(path, tmp_path):
     deep: list = []
     for _ in range(400):
         deep = [deep]
-    node_of(header, 'sample_columns')['args'] = deep
+    node_of(header, 'sample_layers')['args'] = deep
     refusal(sealed(header, rest), tmp_path)
 
 

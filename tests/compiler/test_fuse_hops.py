@@ -392,15 +392,3 @@ def test_weights_that_change_are_those_of_the_call():
     after = run(fast, args, True)
     assert_equal(after, run(program, args, True))
     assert not torch.equal(before[2], after[2])
-
-
-def test_values_of_hops_carry_gradients():
-    program, grads = PROGRAMS['graphsage'], []
-    for function in (program, compiled(program)):
-        value = A.values().clone().requires_grad_()
-        with program_scope(make_key(3)):
-            layers = function(A.with_value(value), seeds(9))
-        sum((S.values() ** 2).sum() for S in layers).backward()
-        grads.append(value.grad)
-    assert grads[0].abs().sum() > 0
-    torch.testing.assert_close(*grads)

@@ -5,9 +5,21 @@ gradients within 1e-6. Each program is captured once, and runs for several
 numbers of seeds, by torch's generator and by the key of a batch.
 """
 
+import os
+import time
+
 import pytest
 import torch
-from hypothesis import HealthCheck, assume, find, given, settings
+from hypothesis import (
+    HealthCheck,
+    Phase,
+    assume,
+    find,
+    given,
+    note,
+    reject,
+    settings,
+)
 
 from tests.compiler.captured import Captured
 from tests.compiler.generator import PROGRAMS, Program
@@ -17,8 +29,14 @@ from torch_gsample.compiler.pipeline import PASSES, Pass
 from torch_gsample.rng import make_key, program_scope
 
 NAMES = [item.name for item in PASSES]
+#: How many are compared; 200 take a minute where nothing else runs.
+COUNT = int(os.environ.get('GSAMPLE_PROGRAMS', '40'))
+#: A program that fails is made smaller for so many seconds.
+SHRINKING = 60
 LONG = settings(
     deadline=None,
+    phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
+    report_multiple_bugs=False,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 
@@ -101,18 +119,37 @@ def check(program, rewrites=(None,)):
     return len(want)
 
 
-@pytest.mark.timeout(1800)  # a minute where nothing else runs
-@settings(LONG, max_examples=200)
-@given(PROGRAMS)
-def test_compiled_programs_are_eager_ones(program):
-    assume(check(program))
+def check_programs(count, test):
+    """Writes programs until one fails, and makes that smaller for a while."""
+    failed = {}  # when, by their source
+
+    @settings(LONG, max_examples=count)
+    @given(PROGRAMS)
+    def run_test(program):
+        source = repr(program)
+        note(source)
+        start = next(iter(failed.values()), time.monotonic())
+        is_late = time.monotonic() > start + SHRINKING
+        if is_late and source not in failed:
+            reject()
+        try:
+            runs = test(program)
+        except Exception:
+            failed.setdefault(source, time.monotonic())
+            raise
+        assume(runs)
+
+    run_test()
 
 
-@settings(LONG, max_examples=12)
-@given(PROGRAMS)
-def test_each_pass_removed_alone_changes_nothing(program):
+@pytest.mark.timeout(1800)
+def test_compiled_programs_are_eager_ones():
+    check_programs(COUNT, check)
+
+
+def test_each_pass_removed_alone_changes_nothing():
     rewrites = [[n for n in NAMES if n != name] for name in NAMES[1:]]
-    assume(check(program, rewrites))
+    check_programs(12, lambda program: check(program, rewrites))
 
 
 def test_a_fault_of_a_pass_is_found(monkeypatch):

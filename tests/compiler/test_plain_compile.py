@@ -255,7 +255,7 @@ def test_other_backends_see_what_they_saw():
 
 
 def test_without_the_setting_of_torch_graphs_break(monkeypatch):
-    monkeypatch.setattr(torch_private, 'tls', None)
+    monkeypatch.setattr(torch_private.dynamo, 'tls', None)
     fast, graphs = counted(unique)
     assert_same(outcome(fast, A, seeds(5)), outcome(unique, A, seeds(5)))
     assert counters['graph_break']

@@ -13,6 +13,7 @@ from tests.compiler.programs import (
     graph,
     seeds,
     tensors,
+    trace,
 )
 from torch_gsample import SparseSample
 from torch_gsample.compiler.pipeline import PASSES
@@ -184,3 +185,35 @@ def test_layouts_and_widths_of_graphs_do_not_matter():
     for B in (csr, copy.copy(A).T.T):
         fast, args = compiled(program), (B, seeds(9))
         assert_same(run(fast, args, 2, True), run(program, args, 2, True))
+
+
+def test_values_of_hops_carry_gradients():
+    program, grads = PROGRAMS['graphsage'], []
+    for function in (program, compiled(program)):
+        value = A.values().clone().requires_grad_()
+        with program_scope(make_key(3)):
+            layers = function(A.with_value(value), seeds(9))
+        sum((S.values() ** 2).sum() for S in layers).backward()
+        grads.append(value.grad)
+    assert grads[0].abs().sum() > 0
+    torch.testing.assert_close(*grads)
+
+
+def test_a_sampling_loop_is_only_samples_and_gathers():
+    out = trace(PROGRAMS['graphsage'], graph(), seeds(4)).text
+    assert 'slice_cols' not in out
+    assert out.count('gsample.sample_') == 1
+    assert '!.' not in out
+
+
+def test_the_text_of_a_program_is_the_same_each_time():
+    texts = {trace(PROGRAMS['shadow'], graph(), seeds(4)).text for _ in 'ab'}
+    assert len(texts) == 1
+
+
+def test_a_program_is_measured_and_stays_the_same():
+    program, args = PROGRAMS['as_gcn'], (graph(), seeds(9))
+    fast = compiled(program)
+    for number in range(7):
+        out = run(fast, args, number, True)
+        assert_same(out, run(program, args, number, True))

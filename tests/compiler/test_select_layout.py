@@ -358,7 +358,9 @@ OFFERED = {
     'saint_node': 'slice_rows[0]',
     'pinsage': 'index_add[0]',
     'pinsage-metapath': 'index_add[0]',
-    'gcn_bs-distinct': ' '.join(f'index_add[{i}]' for i in (0, 2, 4, 8, 10)),
+    'gcn_bs-distinct': ' '.join(
+        f'index_add[{i}]' for i in range(12) if i not in (6, 7)
+    ),
     **dict.fromkeys(
         ('gcn_bs', 'thanos', 'labor-1', 'kgcn'), 'index_add[0] index_add[1]'
     ),
@@ -392,11 +394,3 @@ def test_a_program_that_gains_nothing_is_left_alone():
     args = PROGRAMS['ladies'], graph(), seeds(9)
     alone = trace(*args, passes=others).text
     assert trace(*args, layout='compact').text == alone
-
-
-def test_a_program_is_measured_and_stays_the_same():
-    program, args = PROGRAMS['as_gcn'], (graph(), seeds(9))
-    fast = compiled(program)
-    for number in range(7):
-        out = run(fast, args, number, True)
-        assert_same(out, run(program, args, number, True))

@@ -8,6 +8,7 @@ import torch
 from tests.compiler.programs import graph
 from tests.compiler.test_programs import assert_same
 from tests.compiler.test_super_batch import batches, keys, together
+from torch_gsample import SparseSample, algorithms, super_batch
 from torch_gsample.compiler.super_batch.captured import Captured
 from torch_gsample.compiler.super_batch.size import Memory, SizeSearch
 from torch_gsample.rng import program_scope
@@ -225,3 +226,17 @@ def test_memory_that_is_missing_is_no_end(monkeypatch):
     alone = together('graphsage', 1)
     for a, b in zip(got, alone(A, seeds), strict=True):
         assert_same(a, b)
+
+
+def test_layouts_of_graphs_do_not_matter():
+    A = graph()
+    B = SparseSample.from_csr(*A.to_csr(), num_cols=40)
+    function = super_batch(
+        lambda A, s: algorithms.ladies(A, s, [6]), 4, options={'strict': True}
+    )
+    key = keys(2)
+    with program_scope(key):
+        got = function(B, batches([5, 2]))
+    for i, batch in enumerate(batches([5, 2])):
+        with program_scope(key[i : i + 1]):
+            assert_same(got[i], algorithms.ladies(B, batch, [6]))

@@ -39,19 +39,26 @@ def without_tensors(program):
     return lambda _, A, s: program(A, s)
 
 
+#: Programs of operators that a GPU lacks.
+ON_CPU = ('saint_frontier',)
 #: Programs that are given again with them below.
 TENSORS_OF_THEIR_OWN = (
-    *('as_gcn', 'pass', 'vr_gcn', 'gcn_bs', 'thanos'),
-    *('kgcn', 'hetgnn'),
+    *('as_gcn', 'pass', 'vr_gcn', 'gcn_bs', 'gcn_bs-distinct', 'thanos'),
+    *('kgcn', 'hetgnn', 'hgt-timed'),
 )
 
 #: As functions of what moves tensors, the graph and seeds.
 ALGORITHMS = {
-    **{k: without_tensors(p) for k, p in on_cpu.PROGRAMS.items()},
+    **{
+        k: without_tensors(p)
+        for k, p in on_cpu.PROGRAMS.items()
+        if k not in ON_CPU
+    },
     'as_gcn': with_module(on_cpu.AS_GCN, [8, 8], features=True),
     'pass': with_module(on_cpu.PASS, [3, 2], features=True),
     'vr_gcn': with_module(on_cpu.VR_GCN, [3, 2]),
     'gcn_bs': with_module(on_cpu.GCN_BS, [3, 2]),
+    'gcn_bs-distinct': with_module(on_cpu.EXP3M, [3, 2]),
     'thanos': with_module(on_cpu.THANOS, [3, 2]),
     'kgcn': lambda put, A, s: algorithms.kgcn(
         A, s, [3, 2], put(X)[s], put(on_cpu.RELATIONS), put(on_cpu.TYPE)
@@ -59,11 +66,19 @@ ALGORITHMS = {
     'hetgnn': lambda put, A, s: algorithms.hetgnn(
         A, s, put(on_cpu.NODE_TYPE), [2, 2], 5, 3
     ),
+    'hgt-timed': lambda put, A, s: on_cpu.timed_hgt(
+        A, s, [4, 4], {'n': put(on_cpu.TIME['n'])}
+    ),
     'shadow_ppr': lambda _, A, s: algorithms.shadow_ppr(A, s, 3).matrix,
     'seal': lambda _, A, s: algorithms.seal(A, s[:4].view(2, 2), 1).matrix,
 }
 
-WITH_SEEDS = [x for x in ALGORITHMS if x not in ('saint_node', 'saint_edge')]
+#: `node2vec-weighted` cumulates the weights of the whole graph on the CPU.
+WITH_SEEDS = [
+    x
+    for x in ALGORITHMS
+    if x not in ('saint_node', 'saint_edge', 'node2vec-weighted')
+]
 
 
 def graph():
@@ -100,7 +115,9 @@ def test_algorithms_read_a_graph_in_pinned_memory(programs, name):
 
 
 #: Those whose tensors are all the graph's and the seeds'.
-COMPILED = [x for x in on_cpu.PROGRAMS if x not in TENSORS_OF_THEIR_OWN]
+COMPILED = [
+    x for x in on_cpu.PROGRAMS if x not in (*TENSORS_OF_THEIR_OWN, *ON_CPU)
+]
 
 
 def draw_compiled(programs, name, matrix, ids):

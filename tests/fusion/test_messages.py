@@ -6,7 +6,7 @@ import pickle
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import nn
 from torch_geometric import EdgeIndex
 from torch_geometric import nn as pyg
 from torch_geometric.nn import MessagePassing
@@ -16,7 +16,7 @@ from torch_geometric.utils import scatter, softmax
 from tests.fusion.models import Hand, batches, graph
 from tests.fusion.test_exact import unmarked
 from tests.fusion.test_layers import assert_same, fused
-from torch_gsample import fuse, vertex_program
+from torch_gsample import fuse
 from torch_gsample.fusion.rows import FirstRows
 from torch_gsample.vertex.capture.propagate import capture_of
 
@@ -382,30 +382,6 @@ def test_messages_are_fused_on_blocks():
     assert isinstance(out, FirstRows)
     torch.testing.assert_close(out[:size], want)
     assert fusion.report().count('messages fused, exact block') == 3
-
-
-def test_a_dimension_of_a_program_may_not_meet_itself():
-    @vertex_program
-    def outer(v):
-        return sum(
-            ((u.x + v.x)[:, None] * (u.x + v.x)[None, :]).sum(-1)
-            for u in v.innbs
-        )
-
-    x, edges = given()
-    with pytest.raises(ValueError, match=r'outer: a dimension.*meets itself'):
-        outer(edges, x=x)
-
-
-def test_elu_of_large_values_has_a_gradient():
-    @vertex_program
-    def program(v):
-        return sum(F.elu(u.x) for u in v.innbs)
-
-    x = torch.full((2, 3), 1e4, requires_grad=True)
-    program(torch.tensor([[0], [1]]), x=x).sum().backward()
-    assert torch.equal(x.grad[0], torch.ones(3))
-    assert isinstance(x.grad, Tensor)
 
 
 def test_inference_mode():

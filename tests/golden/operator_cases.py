@@ -183,6 +183,7 @@ def _walks(name: str, cases: dict[str, Callable[[], Any]]) -> None:
             op.walk, graph, 'node2vec', 8, **options
         )
     cases[f'frontier_walk/{name}'] = partial(op.frontier_walk, graph, 40)
+    cases[f'match_edges/{name}'] = partial(op.match_edges, graph)
     cases[f'forest_fire/{name}'] = partial(op.forest_fire, graph, 0.375)
 
 

@@ -315,6 +315,25 @@ def frontier_walk(graph: Graph, length: int, **options: Any) -> Any:
     )
 
 
+def match_edges(graph: Graph) -> Tensor:
+    """Columns whose rows come in the opposite order."""
+    csc, size = columns(graph), graph.relations[0].row.numel()
+    col = torch.arange(csc.indptr.numel() - 1)
+    place = (
+        torch.arange(size) + col.repeat_interleave(csc.indptr.diff()) * size
+    )
+    order = (place - 2 * torch.arange(size)).argsort()
+    num_rows = max(graph.sizes.values())
+    return ops.match_edges(
+        csc.indptr,
+        csc.indices,
+        num_rows,
+        csc.indptr,
+        csc.indices[order],
+        num_rows,
+    )
+
+
 def negative_sample(graph: Graph, kind: str, **options: Any) -> Tensor:
     [size] = graph.sizes.values()
     ids = mixed(60, 17, 50)

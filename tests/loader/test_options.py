@@ -137,7 +137,7 @@ def test_the_tables_of_options_are_complete():
         (
             samplers_module.HGTSampler,
             OF_PROGRAM_SAMPLER,
-            {'data', 'num_samples', 'is_sorted'},
+            {'data', 'num_samples', 'is_sorted', 'time_attr', 'max_time'},
         ),
     ):
         assert parameters(cls).keys() == set(table) | other

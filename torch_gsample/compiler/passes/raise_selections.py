@@ -96,6 +96,8 @@ def raise_selections(graph: Graph) -> list[str]:
         if node in raised or not is_selection(found[1]):
             continue
         value = _Rows(graph, raised, node, done).of(found[0], found[1])
+        for user in raised.keys() & node.users.keys():
+            raised[user] = [value if n is node else n for n in raised[user]]
         node.replace_all_uses_with(value)
         graph.erase_node(node)
         notes.append(f'{found[0]} is computed for selected edges alone')

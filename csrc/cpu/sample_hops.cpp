@@ -320,7 +320,7 @@ class HopSamplerCpu final : public HopSampler<indptr_t, index_t> {
                         columns.column(), roots(columns), counted.start.data(),
                         counted.length.data(), offset},
                     chunk.begin, chunk.end, edge);
-      const uint64_t num_rows = args_.types[relation.src].num_nodes;
+    const uint64_t num_rows = args_.types[relation.src].num_nodes;
     const int64_t begin = offset[chunk.begin], end = offset[chunk.end];
     bool bad = false;
     for (int64_t i = begin; i < end; ++i) {

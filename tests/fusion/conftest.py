@@ -1,6 +1,8 @@
 import pytest
 import torch
 
+import tests.vertex.first_layers  # noqa: F401  (before any other)
+
 
 @pytest.fixture(autouse=True, scope='package')
 def _one_thread():

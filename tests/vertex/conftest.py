@@ -1,0 +1,1 @@
+import tests.vertex.first_layers  # noqa: F401  (before any other)

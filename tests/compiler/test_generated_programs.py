@@ -31,7 +31,7 @@ from torch_gsample.rng import make_key, program_scope
 NAMES = [item.name for item in PASSES]
 #: How many are compared; 200 take a minute where nothing else runs.
 COUNT = int(os.environ.get('GSAMPLE_PROGRAMS', '40'))
-#: A program that fails is made smaller for so many seconds.
+#: A program that fails is made smaller for at most this many seconds.
 SHRINKING = 60
 LONG = settings(
     deadline=None,

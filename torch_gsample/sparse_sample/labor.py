@@ -13,7 +13,7 @@ from torch_gsample.sparse_sample.ids import row_of_edge
 from torch_gsample.sparse_sample.parts import M, Parts
 
 #: LABOR-* ends where a step lowers the expected number of nodes by less than
-#: this share, and after so many steps.
+#: this share, and after this many steps.
 TOLERANCE = 1e-4
 MOST_STEPS = 20
 

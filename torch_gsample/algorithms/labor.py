@@ -36,7 +36,7 @@ def labor(
     <https://arxiv.org/abs/2210.13339>`_ (NeurIPS 2023). LABOR-0 has
     :math:`\pi = 1`, so :math:`p_{uv} = \min(1, k / d_v)`; LABOR-i takes
     :math:`i` fixed-point steps :math:`\pi_u \gets \pi_u \max_v c_v`, which
-    lower the expected number of nodes; LABOR-* takes them until a step lowers
+    lower the expected number of nodes; LABOR-\* takes them until a step lowers
     it by less than 0.01 %, at most 20 steps.
     :math:`c_v` gives the mean of neighbours the variance that it has if
     :math:`k` of them are drawn without replacement:
@@ -70,7 +70,7 @@ def labor(
         seeds (torch.Tensor): int64 ``[num_seeds]``.
         fanouts (Sequence[int]): Neighbours a node, layer by layer, of equal
             variance.
-        steps (int, optional): The :math:`i` of LABOR-i; -1 for LABOR-*.
+        steps (int, optional): The :math:`i` of LABOR-i; -1 for LABOR-\*.
         normalize (bool, optional): Whether the weights of each column are
             scaled to the sum of 1.
         weighted (bool, optional): Whether probabilities follow the values of

@@ -148,7 +148,7 @@ def _scale(
 def importance_of(
     matrix: Parts, k: int, steps: int = 1, value: Tensor | None = None
 ) -> Tensor:
-    r"""Returns :math:`\pi` after some fixed-point steps (LABOR-i, LABOR-*).
+    r"""Returns :math:`\pi` after some fixed-point steps (LABOR-i, LABOR-\*).
 
     A step sets :math:`\pi_u \gets \pi_u \max_v c_v`, so that
     :math:`\min(1, \pi_u)` is the probability with which ``u`` was sampled

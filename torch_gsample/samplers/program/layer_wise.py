@@ -183,7 +183,7 @@ class LaborSampler(WeightedSampler):
         num_neighbors (List[int]): The expected number of neighbours of each
             node at each hop.
         steps (int, optional): The :math:`i` of LABOR-i: each step lowers the
-            number of nodes; -1 for LABOR-*.
+            number of nodes; -1 for LABOR-\*.
         normalize (bool, optional): Whether the sampled weights of each
             destination are scaled to the sum of 1, as the paper does.
         weighted (bool, optional): Whether probabilities follow the weights:

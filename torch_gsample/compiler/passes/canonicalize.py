@@ -276,7 +276,21 @@ def _resolve(
         overload = overload_name(name, values, given)
     except RuntimeError:
         return None
-    return getattr(packet, overload)
+    found: OpOverload = getattr(packet, overload)
+    return found if _has_lists(found, values) else None
+
+
+def _has_lists(overload: OpOverload, values: tuple[Any, ...]) -> bool:
+    """Whether an operator gets lists where it takes lists of tensors.
+
+    A tensor is a sequence, which torch would then make a list of rows, as soon
+    as anything in the process has patched ``Tensor.__getitem__``.
+    """
+    arguments = schema_of(overload).arguments
+    return not any(
+        isinstance(argument.type, torch.ListType) and isinstance(value, Tensor)
+        for argument, value in zip(arguments, values, strict=False)
+    )
 
 
 def _bind(

@@ -48,10 +48,12 @@ def pytest_collection_modifyitems(items):
 def pytest_collection_finish():
     """Leaves what was there before the first test out of collections.
 
-    One that scans thousands of tests takes longer than most of them.
+    One that scans thousands of tests takes longer than most of them. Dynamo
+    makes so many objects that a tenth of a compilation would be collections.
     """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 @pytest.hookimpl(optionalhook=True)

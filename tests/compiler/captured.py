@@ -27,13 +27,13 @@ class Captured:
         self.rewrite()
         return lambda *inputs: self._run(*inputs)
 
-    def rewrite(self, passes=None):
+    def rewrite(self, **options):
         """Makes the next calls those after some passes, and returns the text.
 
         Args:
-            passes (List[str], optional): Names; all passes by default.
+            options (Any): Options of the compiler.
         """
-        options = Options.read({'passes': passes, 'strict': True})
+        options = Options.read({'strict': True, **options})
         program, trace = optimize(self._module, options)
         self._run = lower(program)
         return trace

@@ -113,7 +113,7 @@ def check(program, rewrites=(None,)):
     for passes in rewrites:
         if passes is not None:
             run(fast, A, 9)  # captures
-            fast.rewrite(passes)
+            fast.rewrite(passes=passes)
         for call, wanted in want.items():
             assert_same(run(fast, A, *call), wanted)
     return len(want)

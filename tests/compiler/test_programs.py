@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from tests.algorithms.graphs import features
+from tests.compiler.captured import Captured
 from tests.compiler.programs import (
     PROGRAMS,
     compiled,
@@ -42,10 +43,33 @@ def run(program, args, seed, scope):
         return program(*args)
 
 
+#: Nodes for which algorithms are offered layouts.
+OFFERED = {
+    'ladies': 'slice_cols[0] slice_cols[1]',
+    'ladies-trained': 'slice_cols[0] index_add[2] slice_cols[1] index_add[5]',
+    'as_gcn': 'index_add[0] slice_cols[0] index_add[2] slice_cols[1]',
+    'pass': 'index_add[0] index_add[2]',
+    'saint_node': 'slice_rows[0]',
+    'pinsage': 'index_add[0]',
+    'pinsage-metapath': 'index_add[0]',
+    'gcn_bs-distinct': ' '.join(
+        f'index_add[{i}]' for i in range(12) if i not in (6, 7)
+    ),
+    **dict.fromkeys(
+        ('gcn_bs', 'thanos', 'labor-1', 'kgcn'), 'index_add[0] index_add[1]'
+    ),
+}
+LAYOUTS = {
+    'slice_cols': ('full', 'compact'),
+    'slice_rows': ('csc', 'csr'),
+    'index_add': ('coo', 'csc'),
+}
+
+
 @pytest.mark.parametrize('name', PROGRAMS)
 def test_samples_are_those_of_eager_programs(name):
     program = PROGRAMS[name]
-    fast = compiled(program)
+    fast = Captured(program)
     fast(A, seeds(5))
     with torch.compiler.set_stance('fail_on_recompile'):
         for size in (5, 1, 0, 23):
@@ -58,14 +82,30 @@ def test_samples_are_those_of_eager_programs(name):
                     # A graph of its own, which keeps its layouts.
                     run(program, (graph(), args[1]), size, scope),
                 )
+    found = sites(fast.rewrite())
+    assert found == OFFERED.get(name, '').split()
+    layouts = {x for site in found for x in LAYOUTS[site.partition('[')[0]]}
+    for layout in sorted(layouts):
+        fast.rewrite(layout=layout)
+        for scope in (False, True):
+            want = run(program, (graph(), seeds(9)), 3, scope)
+            assert_same(run(fast, (A, seeds(9)), 3, scope), want)
+
+
+def sites(trace):
+    """The nodes for which layouts were offered."""
+    notes = [s.notes for s in trace.steps if s.name == 'select_layout']
+    return [note.split(':')[0] for note in (notes[0] if notes else ())]
 
 
 @pytest.mark.parametrize('name', ['graphsage', 'ladies', 'pass', 'shadow'])
-@pytest.mark.parametrize('alone', [p.name for p in PASSES])
-def test_each_pass_alone_changes_no_sample(name, alone):
+def test_each_pass_alone_changes_no_sample(name):
     args = A, seeds(9)
-    fast = compiled(PROGRAMS[name], passes=[alone])
-    assert_same(run(fast, args, 3, True), run(PROGRAMS[name], args, 3, True))
+    fast, want = Captured(PROGRAMS[name]), run(PROGRAMS[name], args, 3, True)
+    assert_same(run(fast, args, 3, True), want)
+    for alone in PASSES:
+        fast.rewrite(passes=[alone.name])
+        assert_same(run(fast, args, 3, True), want)
 
 
 def test_one_compilation_without_marks_is_at_most_three():

@@ -14,8 +14,7 @@ from tests.compiler.golden import (
     program,
     text,
 )
-from tests.compiler.programs import PROGRAMS, compiled, graph, seeds, trace
-from tests.compiler.test_programs import assert_same, run
+from tests.compiler.programs import PROGRAMS, graph, seeds, trace
 from torch_gsample.compiler.errors import OptionError
 from torch_gsample.compiler.ir import ir_text
 from torch_gsample.compiler.options import Options
@@ -349,43 +348,6 @@ def test_one_node_is_chosen_by_name():
 
 
 # Real programs ###############################################################
-
-OFFERED = {
-    'ladies': 'slice_cols[0] slice_cols[1]',
-    'ladies-trained': 'slice_cols[0] index_add[2] slice_cols[1] index_add[5]',
-    'as_gcn': 'index_add[0] slice_cols[0] index_add[2] slice_cols[1]',
-    'pass': 'index_add[0] index_add[2]',
-    'saint_node': 'slice_rows[0]',
-    'pinsage': 'index_add[0]',
-    'pinsage-metapath': 'index_add[0]',
-    'gcn_bs-distinct': ' '.join(
-        f'index_add[{i}]' for i in range(12) if i not in (6, 7)
-    ),
-    **dict.fromkeys(
-        ('gcn_bs', 'thanos', 'labor-1', 'kgcn'), 'index_add[0] index_add[1]'
-    ),
-}
-
-
-@pytest.mark.parametrize('name', PROGRAMS)
-def test_layouts_of_an_algorithm_give_the_same_samples(name):
-    program, args = PROGRAMS[name], (graph(), seeds(9))
-    steps = trace(program, *args).steps
-    notes = [s.notes for s in steps if s.name == 'select_layout']
-    found = [note.split(':')[0] for note in (notes[0] if notes else ())]
-    assert found == OFFERED.get(name, '').split()
-    labels = {
-        'slice_cols': ('full', 'compact'),
-        'slice_rows': ('csc', 'csr'),
-        'index_add': ('coo', 'csc'),
-    }
-    layouts = {x for site in found for x in labels[site.partition('[')[0]]}
-    for layout in sorted(layouts):
-        fast = compiled(program, layout=layout)
-        for scope in (False, True):
-            assert_same(
-                run(fast, args, 3, scope), run(program, args, 3, scope)
-            )
 
 
 def test_a_program_that_gains_nothing_is_left_alone():

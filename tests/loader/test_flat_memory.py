@@ -26,7 +26,7 @@ from torch_gsample.loader import (
 from torch_gsample.nn import Node2Vec
 from torch_gsample.storage import RandomReadSampler
 
-BATCHES = 600
+BATCHES = 200
 #: Where a batch takes long, which many operators do.
 FEW_BATCHES = {'HGTLoader': 20, 'NeighborLoader from disk': 50}
 OPTIONS = {'batch_size': 2, 'prefetch': 0, 'seed': 0}

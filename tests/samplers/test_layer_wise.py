@@ -175,16 +175,17 @@ def test_a_loader_estimates_two_layers_without_bias(name):
 @pytest.mark.parametrize('name', KINDS)
 def test_workers_change_no_batch(name):
     outs = []
-    for num_workers in (0, 1, 2):
+    for num_workers in (0, 2):
         torch.manual_seed(2)
         loader = loader_of(
             sampler_of(name),
             batch_size=2,
             shuffle=True,
             num_workers=num_workers,
+            persistent_workers=num_workers > 0,
         )
         outs.append([run(loader), run(loader)])
-    assert outs[0] == outs[1] == outs[2]
+    assert outs[0] == outs[1]
     assert outs[0][0] != outs[0][1]
 
 

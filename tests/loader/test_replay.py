@@ -107,7 +107,7 @@ def late(batches, module, steps):
 
 
 @pytest.mark.parametrize('compile', [False, True])
-@pytest.mark.parametrize('num_workers, factor', [(1, 1), (2, 1), (2, 2)])
+@pytest.mark.parametrize(('num_workers', 'factor'), [(1, 1), (2, 1), (2, 2)])
 @pytest.mark.parametrize('name', MODULES)
 def test_a_batch_is_drawn_by_the_parameters_of_the_steps_before(
     name, num_workers, factor, compile
@@ -333,7 +333,7 @@ def test_workers_that_make_whole_batches_are_refused():
 
 
 @pytest.mark.parametrize(
-    'w, text',
+    ('w', 'text'),
     [
         (torch.ones(60, requires_grad=True) * 2, r'a computed tensor of .*60'),
         (torch.ones(60, requires_grad=True, device='meta'), 'on meta'),

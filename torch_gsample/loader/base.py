@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch.utils.data import get_worker_info
-from torch_geometric.loader import NodeLoader
-from torch_geometric.sampler import BaseSampler
 
 from torch_gsample.loader.adjacency import with_edge_index
 from torch_gsample.loader.batch_plan import Planned
@@ -41,7 +39,6 @@ from torch_gsample.loader.prefetch import (
 )
 from torch_gsample.loader.progress import check_progress, shown
 from torch_gsample.loader.replay import Drawn, RecordedIndex, Replays
-from torch_gsample.loader.seeds import node_seeds
 from torch_gsample.loader.sharding import integer
 from torch_gsample.loader.static_shapes import StaticShapes
 from torch_gsample.loader.threads import bounded
@@ -387,21 +384,3 @@ class KeyedLoader(NumberedLoader):
         # The class has it: a method in an attribute refers to the loader.
         if name != 'collate_fn' or value != self.collate_fn:
             super().__setattr__(name, value)
-
-
-class NodeBatches(KeyedLoader, NodeLoader):
-    """Loads batches of seed nodes."""
-
-    def _init_nodes(
-        self,
-        data: Any,
-        sampler: BaseSampler,
-        input_nodes: Any,
-        kwargs: dict[str, Any],
-    ) -> None:
-        name = type(self).__name__
-        data = with_edge_index(data)
-        time, ids = kwargs.get('input_time'), kwargs.get('input_id')
-        seeds = node_seeds(name, data, sampler, input_nodes, time, ids)
-        self._init_keyed(data, sampler, kwargs)
-        NodeLoader.__init__(self, data, sampler, seeds, **kwargs)

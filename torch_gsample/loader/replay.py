@@ -16,11 +16,11 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from torch_gsample.compiler.cost import layouts_as_written
 from torch_gsample.loader.numbering import OwnIndex
 from torch_gsample.rng import BatchNumber
 from torch_gsample.samplers.program.gradients import (
     parameters_of,
+    same_modes,
     without_gradients,
 )
 from torch_gsample.samplers.program.sampler import ProgramSampler
@@ -92,7 +92,7 @@ class Replays:
 
     def prepare(self) -> None:
         """Compiles the program for processes that are forked."""
-        with _modes():
+        with same_modes():
             self._sampler.prepare_workers()
 
     def draw(self, index: RecordedIndex, sample: Callable[..., Any]) -> Drawn:
@@ -103,9 +103,9 @@ class Replays:
             sample (Callable): Samples the batch of an index.
         """
         own = parameters_of(self._sampler)
-        with _modes(), self._holding(own, index.parameters):
-            with without_gradients():
-                out = sample(index)
+        held = self._holding(own, index.parameters)
+        with same_modes(), held, without_gradients():
+            out = sample(index)
         values = _values_of(out)
         learned = [key for key, v in values.items() if v.requires_grad]
         _set_values(out, {key: v.detach() for key, v in values.items()})
@@ -172,20 +172,20 @@ class _Replay:
             raise self._error('parameters have been replaced')
         # By one thread, as the worker, if sums of several differ too much.
         for threads in sorted({torch.get_num_threads(), 1}, reverse=True):
-            with _modes(), _threads(threads):
-                with self._replays._holding(own, self._index.parameters):
-                    found = self._run()
-                    if found is None:
-                        continue
-                    used = [i for i, g in enumerate(grads) if g is not None]
-                    return list(
-                        torch.autograd.grad(
-                            [found[i] for i in used],
-                            own,
-                            [grads[i] for i in used],
-                            allow_unused=True,
-                        )
+            held = self._replays._holding(own, self._index.parameters)
+            with same_modes(), _threads(threads), held:
+                found = self._run()
+                if found is None:
+                    continue
+                used = [i for i, g in enumerate(grads) if g is not None]
+                return list(
+                    torch.autograd.grad(
+                        [found[i] for i in used],
+                        own,
+                        [grads[i] for i in used],
+                        allow_unused=True,
                     )
+                )
         raise self._error('another sample')
 
     def _run(self) -> list[Tensor] | None:
@@ -233,14 +233,6 @@ class _Differentiated(torch.autograd.Function):
 
 
 # Helpers #####################################################################
-
-
-@contextmanager
-def _modes() -> Iterator[None]:
-    """The modes of all draws, whatever those of the calling thread are."""
-    with torch.inference_mode(False), torch.enable_grad():
-        with torch.autocast('cpu', enabled=False), layouts_as_written():
-            yield
 
 
 @contextmanager

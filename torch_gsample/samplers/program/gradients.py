@@ -13,9 +13,11 @@ from dataclasses import is_dataclass
 from types import FunctionType, MethodType
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data, HeteroData
 
+from torch_gsample.compiler.cost import layouts_as_written
 from torch_gsample.compiler.exported.program import ExportedProgram
 from torch_gsample.sparse_sample import SparseSample
 
@@ -68,6 +70,18 @@ def without_gradients() -> Iterator[None]:
         yield
     finally:
         _detached.reset(token)
+
+
+@contextmanager
+def same_modes() -> Iterator[None]:
+    """Lets processes compute the same, whatever their own modes are."""
+    with (
+        torch.inference_mode(False),
+        torch.enable_grad(),
+        torch.autocast('cpu', enabled=False),
+        layouts_as_written(),
+    ):
+        yield
 
 
 def check_no_gradients(name: str, sample: Any) -> None:

@@ -80,7 +80,7 @@ def test_samples_and_gradients_are_those_without_workers(name, compile, kind):
     assert any(grad for _, _, grads in found[0] for grad in grads)
 
 
-def late(batches, module, steps):
+def late(batches, module, steps, epoch=0):
     """What is drawn and differentiated by parameters of some steps before.
 
     The step of each batch is made by the parameters as they are then.
@@ -91,7 +91,7 @@ def late(batches, module, steps):
     for i, nodes in enumerate(batches):
         history.append(copy.deepcopy(module.state_dict()))
         old.load_state_dict(history[max(i - steps, 0)])
-        with batch_scope(0, i):
+        with batch_scope(epoch, i):
             out = sampler.sample_from_nodes(graphs.nodes(nodes))
         weight = out.attributes.edge[None]['edge_weight']
         old.zero_grad()
@@ -117,40 +117,43 @@ def test_a_batch_is_drawn_by_the_parameters_of_the_steps_before(
     expected = late(batches, module, num_workers * factor)
     trained = module.state_dict()
     module = copy.deepcopy(MODULES[name])
-    parameters = list(module.parameters())
-    optimizer = torch.optim.SGD(parameters, lr=1.0)
     loader = loader_of(
         sampler_of(module, compile=compile),
         num_workers=num_workers,
         prefetch_factor=factor,
     )
-    found = []
-    for batch in loader:
-        found.append(differentiate(batch, parameters))
-        optimizer.step()
+    found = train_late(loader, module)
     assert_close(found, expected, exact=not compile)
     for key, value in module.state_dict().items():
         torch.testing.assert_close(value, trained[key])
 
 
+def train_late(loader, module):
+    """Batches, while an optimizer takes steps."""
+    parameters, found = list(module.parameters()), []
+    optimizer = torch.optim.SGD(parameters, lr=1.0)
+    for batch in loader:
+        found.append(differentiate(batch, parameters))
+        optimizer.step()
+    return found
+
+
 def test_spawned_workers_that_persist_leave_parameters_alone():
     """Torch moves what it pickles to memory that all of them share."""
-    options = dict(multiprocessing_context='spawn', persistent_workers=True)
-    found = []
-    for num_workers in (0, 1):
-        module = copy.deepcopy(MODULES['PassSampler'])
-        parameters = list(module.parameters())
-        sampler = sampler_of(module, share_memory=True)
-        more = options | {'prefetch_factor': 16} if num_workers else {}
-        loader = loader_of(sampler, num_workers=num_workers, **more)
-        epochs = []
-        for _ in range(2):
-            epochs.append(run(loader, parameters))
-            with torch.no_grad():
-                for p in parameters:
-                    p.mul_(1.5)
-        found.append((epochs, [p.tolist() for p in parameters]))
-    assert found[0] == found[1]
+    module = copy.deepcopy(MODULES['PassSampler'])
+    batches = torch.arange(60).split(8)
+    expected = [late(batches, module, 2, epoch) for epoch in range(2)]
+    trained = [p.tolist() for p in module.parameters()]
+    module = copy.deepcopy(MODULES['PassSampler'])
+    loader = loader_of(
+        sampler_of(module, share_memory=True),
+        num_workers=1,
+        prefetch_factor=2,
+        multiprocessing_context='spawn',
+        persistent_workers=True,
+    )
+    assert [train_late(loader, module) for _ in range(2)] == expected
+    assert [p.tolist() for p in module.parameters()] == trained
 
 
 def programs():

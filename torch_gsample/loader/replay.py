@@ -143,8 +143,8 @@ class Replays:
                 p.data = torch.empty_like(p).copy_(value).detach()
             yield
         finally:
-            for p, data in zip(parameters, before, strict=True):
-                p.data = data
+            for p, held in zip(parameters, before, strict=True):
+                p.data = held
 
 
 class _Replay:

@@ -67,12 +67,15 @@ def main(folder: Path) -> None:
         program = torch_gsample.load_program(path)
         seconds[path.stem] = time.process_time() - start
         out[path.stem] = plain(runs(program, A, sizes_of(path.stem)))
+    start = time.process_time()
     sampler = pickle.loads((folder / 'sampler.pkl').read_bytes())
+    unpickled = time.process_time() - start
     batch = sampler.sample_from_nodes(NodeSamplerInput(None, ids(5)))
     out['sampler'] = [batch.node, batch.row, batch.col, batch.edge]
     torch.save(out, folder / 'results.pt')
     found = {
         'seconds': seconds,
+        'unpickled': unpickled,
         'frames': sum(torch._dynamo.utils.counters['frames'].values()),
         'modules': [m for m in set(sys.modules) - before if 'dynamo' in m],
     }

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch.utils.data import get_worker_info
 from torch_geometric.data import Data
 from torch_geometric.sampler import NodeSamplerInput
 
@@ -20,6 +21,7 @@ from tests.compiler.run_exported import ids, plain, run, runs, sizes_of
 from tests.compiler.test_programs import assert_same
 from torch_gsample import SparseSample, algorithms, torch_private
 from torch_gsample.compiler.exported import capture, file
+from torch_gsample.loader import NeighborLoader
 from torch_gsample.rng import make_key, program_scope
 
 A = graph()
@@ -89,6 +91,37 @@ def test_loading_captures_nothing(elsewhere):
 def test_loading_is_quick(elsewhere):
     # About 15 ms; a capture takes a second and more.
     assert statistics.median(elsewhere['seconds'].values()) < 0.1
+    assert elsewhere['unpickled'] < 0.1
+
+
+def frames(batch):
+    """Notes how many frames Dynamo captured in this process."""
+    counters = torch._dynamo.utils.counters['frames']
+    batch.frames = sum(counters.values()), get_worker_info().id
+    return batch
+
+
+def test_workers_that_are_spawned_capture_nothing(tmp_path):
+    data = data_of(A)
+    plain = gsample.ProgramSampler(data, algorithms.ladies, [4, 4], seed=3)
+    B = plain.matrices[None]
+    program = load(algorithms.ladies, B, ids(9), [4, 4], path=tmp_path / 'p')
+    sampler = gsample.ProgramSampler(data, program, seed=3, share_memory=True)
+    spawned = NeighborLoader(
+        data,
+        sampler=sampler,
+        batch_size=10,
+        num_workers=1,
+        multiprocessing_context='spawn',
+        transform=frames,
+        filter_per_worker=True,
+    )
+    expected = NeighborLoader(data, sampler=plain, batch_size=10)
+    for batch, known in zip(spawned, expected, strict=True):
+        assert batch.frames == (0, 0)
+        assert torch.equal(batch.n_id, known.n_id)
+        assert torch.equal(batch.e_id, known.e_id)
+        assert torch.equal(batch.edge_weight, known.edge_weight)
 
 
 def test_values_are_those_of_the_compiled_program_bit_by_bit(tmp_path):

@@ -1,4 +1,7 @@
-"""Samplers with parameters draw when a batch is asked for, or not at all."""
+"""Samplers with parameters draw when a batch is asked for.
+
+Or workers draw, of which `test_replay.py` has the tests.
+"""
 
 import copy
 
@@ -40,13 +43,14 @@ def loader_with(sampler, kind=NeighborLoader, **options):
 
 @pytest.mark.parametrize('kind', [NeighborLoader, LinkNeighborLoader])
 @pytest.mark.parametrize('name', PROGRAMS)
-def test_workers_and_batches_made_ahead_are_refused(name, kind):
+def test_batches_made_ahead_are_refused(name, kind):
     sampler = sampler_of(PROGRAMS[name])
-    for option in ('num_workers', 'prefetch'):
-        match = f"{kind.__name__}: '{option}' must be 0 .*{name}.*got 2"
+    match = f"{kind.__name__}: 'prefetch' must be 0 .*{name}.*got 2"
+    for num_workers in (0, 1):
+        options = {'num_workers': num_workers}
         with pytest.raises(ValueError, match=match):
-            loader_with(sampler, kind, **{option: 2})
-    assert loader_with(sampler, kind).prefetch == 0
+            loader_with(sampler, kind, prefetch=2, **options)
+        assert loader_with(sampler, kind, **options).prefetch == 0
 
 
 def test_parameters_are_found_wherever_a_program_has_them():

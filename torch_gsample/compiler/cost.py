@@ -10,7 +10,9 @@ import copy
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from torch import Tensor
@@ -163,6 +165,23 @@ def resolve(graph: Graph, picks: dict[str, str]) -> None:
 
 # Measured ####################################################################
 
+_as_written: ContextVar[bool] = ContextVar(
+    'torch_gsample_as_written', default=False
+)
+
+
+@contextmanager
+def layouts_as_written() -> Iterator[None]:
+    """Lets programs run as written, without a choice.
+
+    Candidates round differently in their last bits: so processes agree.
+    """
+    token = _as_written.set(True)
+    try:
+        yield
+    finally:
+        _as_written.reset(token)
+
 
 class Measured:
     """A program that chooses by measuring.
@@ -186,15 +205,20 @@ class Measured:
         self._seconds: list[dict[tuple[str, str], float]] = []
         #: What was chosen, and the seconds of each candidate.
         self.decisions: dict[str, tuple[str, dict[str, float]]] = {}
-        for site in sites(module.graph):
-            for label, nodes in candidates(module.graph, site).items():
+        graph = module.graph
+        for site in sites(graph):
+            for label, nodes in candidates(graph, site).items():
                 for node in nodes:
                     node.meta['candidate'] = site, label
         self._function = lower(copy.deepcopy(module), self._run)
+        written = copy.deepcopy(module)
+        resolve(written.graph, {k: v[0] for k, v in sites(graph).items()})
+        self._written = lower(written)
 
     def __call__(self, *args: Any) -> Any:
         """Runs the program."""
-        return self._function(*args)
+        function = self._written if _as_written.get() else self._function
+        return function(*args)
 
     @property
     def is_settled(self) -> bool:
@@ -203,8 +227,9 @@ class Measured:
 
     def forget(self) -> None:
         """Drops what is computed once for its inputs."""
-        if hasattr(self._function, 'forget'):
-            self._function.forget()
+        for function in (self._function, self._written):
+            if hasattr(function, 'forget'):
+                function.forget()
 
     def _run(self, module: GraphModule, *args: Any) -> Any:
         with self._lock:

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch.utils.data import get_worker_info
-from torch_geometric.loader import NodeLoader
-from torch_geometric.sampler import BaseSampler
 
 from torch_gsample.loader.adjacency import with_edge_index
 from torch_gsample.loader.batch_plan import Planned
@@ -40,7 +38,7 @@ from torch_gsample.loader.prefetch import (
     prefetched,
 )
 from torch_gsample.loader.progress import check_progress, shown
-from torch_gsample.loader.seeds import node_seeds
+from torch_gsample.loader.replay import Drawn, RecordedIndex, Replays
 from torch_gsample.loader.sharding import integer
 from torch_gsample.loader.static_shapes import StaticShapes
 from torch_gsample.loader.threads import bounded
@@ -84,6 +82,8 @@ class KeyedLoader(NumberedLoader):
     _process: int = -1
     #: The sampler that may sample several batches in one run.
     _ahead_of: ProgramSampler | None = None
+    #: What workers draw for a sampler that trains.
+    _replays: Replays | None = None
     #: Where batches are made if the sampler is on a GPU.
     gpu_batches: GpuBatches | None = None
     #: Whether `collate_fn` makes whole batches: PyG's loaders set it.
@@ -122,17 +122,21 @@ class KeyedLoader(NumberedLoader):
             self.static_shapes = shapes
         elif shapes is not False:
             self.static_shapes = StaticShapes(name, shapes, sampler)
+        if isinstance(sampler, ProgramSampler) and is_trainable(sampler):
+            check_nothing_ahead(name, sampler, prefetch, kwargs)
+            prefetch = 0
+            if kwargs.get('num_workers', 0) > 0:
+                self._replays = Replays(name, sampler)
+        elif isinstance(sampler, ProgramSampler) and sampler.compile:
+            self._ahead_of = sampler
         if kwargs.get('filter_per_worker') is not None:
             per_worker = kwargs['filter_per_worker']
             flag(name, 'filter_per_worker', per_worker)
             self._collates_samples = not per_worker
         else:
             kwargs['filter_per_worker'] = filter_per_worker(data, kwargs)
-        if isinstance(sampler, ProgramSampler) and is_trainable(sampler):
-            check_nothing_ahead(name, sampler, prefetch, kwargs)
-            prefetch = 0
-        elif isinstance(sampler, ProgramSampler) and sampler.compile:
-            self._ahead_of = sampler
+        if self._replays is not None:
+            kwargs['filter_per_worker'] = False
         seed: int | None = None
         if isinstance(sampler, KeyedSampler):
             seed = sampler.seed if sampler.is_seeded else None
@@ -238,6 +242,8 @@ class KeyedLoader(NumberedLoader):
             search_look_ahead(self, self._ahead_of)
             if is_forking(self):
                 self._ahead_of.prepare_workers()
+        if self._replays is not None and is_forking(self):
+            self._replays.prepare()
 
     def _iter_prefetched(self) -> Iterator[Any]:
         # Torch's iterator is made in this thread, as it draws a base seed.
@@ -313,12 +319,16 @@ class KeyedLoader(NumberedLoader):
             None if ahead is None else lambda: ahead.look_ahead,
             self.num_workers,
             None if sampler is None else sampler.hand_out,
+            None if self._replays is None else self._replays.hand_out,
         )
 
     def filter_fn(self, out: Any) -> Any:
         """Makes a batch of a sample."""
         if isinstance(out, Group):  # one after another, as they are asked for
             return map(self.filter_fn, out.items())
+        if isinstance(out, Drawn):
+            assert self._replays is not None
+            out = self._replays.attach(out, self._collate)
         filter_fn: Any = super().filter_fn  # type: ignore[misc]
         return join_features(self, filter_fn.__func__, out)
 
@@ -332,7 +342,11 @@ class KeyedLoader(NumberedLoader):
             ValueError: If a sample requires gradients, and is made in a
                 worker, which cannot send them, or ahead of its step.
         """
-        out = self._collate(index)
+        if isinstance(index, RecordedIndex):
+            assert self._replays is not None
+            out: Any = self._replays.draw(index, self._collate)
+        else:
+            out = self._collate(index)
         ahead = in_prefetch_thread() and self._graph_sampler() is not None
         if ahead or get_worker_info() is not None:
             check_no_gradients(type(self).__name__, out)
@@ -370,21 +384,3 @@ class KeyedLoader(NumberedLoader):
         # The class has it: a method in an attribute refers to the loader.
         if name != 'collate_fn' or value != self.collate_fn:
             super().__setattr__(name, value)
-
-
-class NodeBatches(KeyedLoader, NodeLoader):
-    """Loads batches of seed nodes."""
-
-    def _init_nodes(
-        self,
-        data: Any,
-        sampler: BaseSampler,
-        input_nodes: Any,
-        kwargs: dict[str, Any],
-    ) -> None:
-        name = type(self).__name__
-        data = with_edge_index(data)
-        time, ids = kwargs.get('input_time'), kwargs.get('input_id')
-        seeds = node_seeds(name, data, sampler, input_nodes, time, ids)
-        self._init_keyed(data, sampler, kwargs)
-        NodeLoader.__init__(self, data, sampler, seeds, **kwargs)

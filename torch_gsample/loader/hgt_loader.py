@@ -7,7 +7,7 @@ from torch_geometric import loader as pyg_loader
 from typing_extensions import Unpack
 
 from torch_gsample.graph_input import GraphData
-from torch_gsample.loader.base import NodeBatches
+from torch_gsample.loader.node_loader import NodeBatches
 from torch_gsample.loader.options import HGTOptions
 from torch_gsample.options import KeyOptions, checked_names, take
 from torch_gsample.samplers.program.hgt import HGTSampler, NumSamples

@@ -10,8 +10,7 @@ from torch_geometric.sampler.base import SubgraphType
 from typing_extensions import Unpack
 
 from torch_gsample.graph_input import GraphData
-from torch_gsample.loader.base import NodeBatches
-from torch_gsample.loader.node_loader import LinkBatches
+from torch_gsample.loader.node_loader import LinkBatches, NodeBatches
 from torch_gsample.loader.options import NeighborLoaderOptions
 from torch_gsample.options import checked_names
 from torch_gsample.samplers.neighbor.node_wise import (

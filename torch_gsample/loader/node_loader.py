@@ -5,17 +5,36 @@ from typing import Any
 
 from torch import Tensor
 from torch_geometric.loader import LinkLoader as PyGLinkLoader
+from torch_geometric.loader import NodeLoader as PyGNodeLoader
 from torch_geometric.sampler import BaseSampler
 from typing_extensions import Unpack
 
 from torch_gsample.graph_input import GraphData
 from torch_gsample.loader.adjacency import with_edge_index
-from torch_gsample.loader.base import KeyedLoader, NodeBatches
+from torch_gsample.loader.base import KeyedLoader
 from torch_gsample.loader.options import SamplerLoaderOptions
-from torch_gsample.loader.seeds import link_seeds
+from torch_gsample.loader.seeds import link_seeds, node_seeds
 from torch_gsample.options import checked_names
 from torch_gsample.samplers.base import KeyedSampler
 from torch_gsample.samplers.link.sampling import check_given
+
+
+class NodeBatches(KeyedLoader, PyGNodeLoader):
+    """Loads batches of seed nodes."""
+
+    def _init_nodes(
+        self,
+        data: Any,
+        sampler: BaseSampler,
+        input_nodes: Any,
+        kwargs: dict[str, Any],
+    ) -> None:
+        name = type(self).__name__
+        data = with_edge_index(data)
+        time, ids = kwargs.get('input_time'), kwargs.get('input_id')
+        seeds = node_seeds(name, data, sampler, input_nodes, time, ids)
+        self._init_keyed(data, sampler, kwargs)
+        PyGNodeLoader.__init__(self, data, sampler, seeds, **kwargs)
 
 
 class NodeLoader(NodeBatches):

@@ -210,6 +210,8 @@ class NumberedBatches:
         num_workers (int, optional): How many workers get groups.
         hand_out (Callable, optional): Called with the epoch and the part of
             it that is handed out, batch by batch.
+        record (Callable, optional): Returns the index of a batch with what
+            is to go with it.
     """
 
     def __init__(
@@ -218,10 +220,11 @@ class NumberedBatches:
         size: Callable[[], int] | None = None,
         num_workers: int = 0,
         hand_out: Callable[[int, float], None] | None = None,
+        record: Callable[['OwnIndex'], Any] | None = None,
     ):
         self.epochs = epochs
         self._size, self._num_workers = size, num_workers
-        self.hand_out = hand_out
+        self.hand_out, self._record = hand_out, record
 
     def __iter__(self) -> Iterator[BatchIndex | Group]:
         # That of the epoch that begins now.
@@ -239,7 +242,8 @@ class NumberedBatches:
             done += 1
             if self.hand_out is not None:
                 self.hand_out(place.epoch, done / total)
-            yield OwnIndex(indices, BatchNumber(place.epoch, number))
+            index = OwnIndex(indices, BatchNumber(place.epoch, number))
+            yield index if self._record is None else self._record(index)
 
     def __len__(self) -> int:
         return len(self.epochs)

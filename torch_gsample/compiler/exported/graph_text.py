@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.fx import Graph, GraphModule, Node
 
 from torch_gsample.codegen.kernel import EdgeKernel
+from torch_gsample.compiler.errors import line_of
 from torch_gsample.compiler.exported.allowed import (
     METHODS,
     check_keywords,
@@ -44,19 +45,11 @@ def graph_to_json(graph: Graph) -> dict[str, Any]:
     kernels: dict[EdgeKernel, int] = {}
     nodes = []
     for node in graph.nodes:
-        target: Any = None
-        if node.op == 'call_method':
-            if node.target not in METHODS:
-                name_of(node.target)
-            target = node.target
-        elif node.op == 'call_function':
-            if isinstance(node.target, EdgeKernel):
-                target = kernels.setdefault(node.target, len(kernels))
-            else:
-                target = name_of(node.target)
-        elif node.op not in ('placeholder', 'output'):
-            raise ValueError(f'a file cannot hold {node.op} {node.target!r}')
-        check_keywords(node.target, node.kwargs)
+        try:
+            target = _target_of(node, kernels)
+            check_keywords(node.target, node.kwargs)
+        except ValueError as error:
+            raise ValueError(f'{error}{_line_of(node)}') from error
         args = () if node.op == 'placeholder' else node.args
         nodes.append(
             {
@@ -81,6 +74,33 @@ def graph_to_json(graph: Graph) -> dict[str, Any]:
         'kernels': [unit_to_json(kernel.unit) for kernel in kernels],
         'operators': operators,
     }
+
+
+def _target_of(node: Node, kernels: dict[EdgeKernel, int]) -> Any:
+    """Names what a node calls: kernels by their number.
+
+    Raises:
+        ValueError: If a file may not call it.
+    """
+    if node.op in ('placeholder', 'output'):
+        return None
+    if isinstance(node.target, EdgeKernel):
+        return kernels.setdefault(node.target, len(kernels))
+    if node.op == 'call_method' and node.target in METHODS:
+        return node.target
+    if not node.op.startswith('call'):  # what a loop of torch runs
+        name_of(next(iter(node.users)).target)
+        raise ValueError(f'a file cannot hold {node.op} {node.target!r}')
+    return name_of(node.target)
+
+
+def _line_of(node: Node) -> str:
+    """Where the program has a node, for a message."""
+    for found in (node, *node.users):
+        line = line_of(found.meta.get('stack_trace') or '')
+        if line:
+            return f' at {line}'
+    return ''
 
 
 def graph_from_json(value: Any) -> GraphModule:

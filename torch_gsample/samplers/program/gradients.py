@@ -2,22 +2,31 @@
 
 Programs and samples come in; whether one of their tensors requires gradients
 goes out. What such a sampler draws depends on parameters that training
-changes at each step, so that nobody may draw ahead of it.
+changes at each step: who draws ahead of it must know them.
 """
 
 import functools
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import is_dataclass
 from types import FunctionType, MethodType
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data, HeteroData
 
+from torch_gsample.compiler.cost import layouts_as_written
+from torch_gsample.compiler.exported.program import ExportedProgram
 from torch_gsample.sparse_sample import SparseSample
 
 #: What is in every sample, and holds nothing.
 _PLAIN = (int, float, str, type(None))
+
+_detached: ContextVar[bool] = ContextVar(
+    'torch_gsample_detached', default=False
+)
 
 
 def requires_grad(*values: Any) -> bool:
@@ -33,15 +42,46 @@ def requires_grad(*values: Any) -> bool:
     return any(tensor.requires_grad for tensor in _tensors(values, set()))
 
 
+def parameters_of(sampler: Any) -> list[Tensor]:
+    """Returns what requires gradients in a program, arguments and weights.
+
+    Args:
+        sampler (ProgramSampler): The sampler.
+    """
+    held = sampler.program, sampler.program_kwargs, sampler.matrices
+    found = (x for x in _tensors(held, set()) if x.requires_grad)
+    return list({id(x): x for x in found}.values())
+
+
 def is_trainable(sampler: Any) -> bool:
     """Whether a program, its arguments or the weights require gradients.
 
     Args:
         sampler (ProgramSampler): The sampler.
     """
-    return requires_grad(
-        sampler.program, sampler.program_kwargs, sampler.matrices
-    )
+    return bool(parameters_of(sampler))
+
+
+@contextmanager
+def without_gradients() -> Iterator[None]:
+    """Lets a worker sample: it sends no gradients, and nobody expects them."""
+    token = _detached.set(True)
+    try:
+        yield
+    finally:
+        _detached.reset(token)
+
+
+@contextmanager
+def same_modes() -> Iterator[None]:
+    """Lets processes compute the same, whatever their own modes are."""
+    with (
+        torch.inference_mode(False),
+        torch.enable_grad(),
+        torch.autocast('cpu', enabled=False),
+        layouts_as_written(),
+    ):
+        yield
 
 
 def check_no_gradients(name: str, sample: Any) -> None:
@@ -54,12 +94,13 @@ def check_no_gradients(name: str, sample: Any) -> None:
     Raises:
         ValueError: If it requires gradients.
     """
-    if requires_grad(sample):
+    if not _detached.get() and requires_grad(sample):
         raise ValueError(
             f'{name}: a sample that requires gradients must be drawn when it '
-            'is used, by the parameters of that step: set '
-            "'num_workers' and 'prefetch' to 0, or freeze the sampler by "
-            "'requires_grad_(False)'"
+            'is used, by the parameters of that step, as it is not known '
+            "where they are: set 'num_workers' and 'prefetch' to 0, freeze "
+            "the sampler by 'requires_grad_(False)', or let a ProgramSampler "
+            'have them in its program, closure or arguments'
         )
 
 
@@ -68,29 +109,30 @@ def check_nothing_ahead(
 ) -> None:
     """Checks that a sampler that trains draws by the parameters of each step.
 
-    Workers would draw by a copy of its parameters, and a thread by what they
-    were some steps before, for a sample that depends on time.
+    A thread would draw by what they were some steps before. Workers have a
+    copy of them, but a transform of the weights needs their gradients.
 
     Args:
-        name (str): The loader, for the message.
+        name (str): The loader, for messages.
         sampler (ProgramSampler): The sampler.
         prefetch (int, optional): What its caller wants to be made ahead.
         kwargs (Dict[str, Any]): The other options of the loader.
 
     Raises:
-        ValueError: If there are workers, or batches are made ahead.
+        ValueError: If batches are made ahead, or workers would make whole
+            batches.
     """
-    counts = {
-        'num_workers': kwargs.get('num_workers', 0),
-        'prefetch': prefetch or 0,
-    }
-    for option, value in counts.items():
-        if value > 0:
-            raise ValueError(
-                f"{name}: '{option}' must be 0 with a sampler that trains, "
-                f'{sampler!r}, which draws by the parameters of each step; '
-                f"or freeze it by 'requires_grad_(False)' (got {value})"
-            )
+    if prefetch:
+        raise ValueError(
+            f"{name}: 'prefetch' must be 0 with a sampler that trains, "
+            f'{sampler!r}, whose batches are differentiated by their caller; '
+            f"or freeze it by 'requires_grad_(False)' (got {prefetch})"
+        )
+    if kwargs.get('num_workers') and kwargs.get('filter_per_worker'):
+        raise ValueError(
+            f"{name}: 'filter_per_worker' must not be True with a sampler "
+            f'that trains, {sampler!r}: workers send no gradients (got True)'
+        )
 
 
 def _tensors(value: Any, seen: set[int]) -> Iterator[Tensor]:
@@ -109,6 +151,8 @@ def _parts(value: Any) -> list[Any]:
         return [*value.parameters()]
     if isinstance(value, SparseSample):
         return [value.value]
+    if isinstance(value, ExportedProgram):
+        return [value.tensors]
     if isinstance(value, (Data, HeteroData)):
         return [store.to_dict() for store in value.stores]
     if isinstance(value, Mapping):

@@ -150,6 +150,9 @@ def _join(
         batch = filter_fn(bare, out)
     else:
         batch = bare.gpu_batches.make(bare, filter_fn, out)
+    if isinstance(bare.data, tuple):  # PyG asks stores for those of nodes
+        add = getattr(bare.data[0], 'add_edge_features', None)
+        batch = batch if add is None else add(batch)
     if isinstance(out, (AttributedOutput, HeteroAttributedOutput)):
         out.attributes.write_to(batch)
     if padding is not None:

@@ -42,7 +42,7 @@ class CheckedChunks:
         self._folder, self._relation = folder, relation
         self._file: tuple[int, ...] = ()
         with suppress(OSError):  # of a copy where there is no file yet
-            self._file = identity(os.stat(folder / relation.file))
+            self._file = file_identity(os.stat(folder / relation.file))
         self._whole = shared_zeros(len(relation.chunks))
 
     def check(self, file: File, chunk: int, data: np.ndarray) -> None:
@@ -92,7 +92,7 @@ class CheckedChunks:
 
     def _of(self, file: File) -> np.ndarray:
         """Returns for each chunk whether it is whole in this very file."""
-        identity = identity(os.fstat(file.fd))
+        identity = file_identity(os.fstat(file.fd))
         if self._file != identity:
             self._whole = shared_zeros(len(self._relation.chunks))
             self._file = identity
@@ -102,7 +102,7 @@ class CheckedChunks:
         return CheckedChunks, (self._folder, self._relation)
 
 
-def identity(facts: os.stat_result) -> tuple[int, ...]:
+def file_identity(facts: os.stat_result) -> tuple[int, ...]:
     """Tells a file apart from others, and from itself after a change."""
     return (
         facts.st_dev,

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from torch_gsample.storage.checksums import identity, shared_zeros
+from torch_gsample.storage.checksums import file_identity, shared_zeros
 from torch_gsample.storage.feature_format import (
     SCALE,
     FeatureMeta,
@@ -87,7 +87,7 @@ class FeatureFile:
         self._file = File(self.path, direct)
         facts = os.fstat(self._file.fd)
         self.meta: FeatureMeta = read_header(self._file, facts.st_size)
-        self._identity = identity(facts)
+        self._identity = file_identity(facts)
         self._table = self._checked = None
         if verify != 'never':
             self._table = read_table(self._file, self.meta)
@@ -236,7 +236,7 @@ class FeatureFile:
 
     def _forget_if_changed(self) -> None:
         """Lets blocks of a file that changed since be checked again."""
-        now = identity(os.fstat(self._file.fd))
+        now = file_identity(os.fstat(self._file.fd))
         if now != self._identity:
             self._identity = now
             if self._checked is not None:

@@ -50,7 +50,11 @@ class DiskFeatureStore(FeatureStore):
         ...     store = DiskFeatureStore({'x': x, 'y': torch.arange(3)})
         ...     sampler = RandomReadSampler(graph, [1], seed=0)
         ...     loader = NeighborLoader(
-        ...         (store, graph), sampler=sampler, batch_size=2)
+        ...         (store, graph),
+        ...         input_nodes=torch.arange(3),
+        ...         sampler=sampler,
+        ...         batch_size=2,
+        ...     )
         ...     next(iter(loader)).x.argmax(1)
         tensor([0, 1, 2])
     """
@@ -119,12 +123,8 @@ class DiskFeatureStore(FeatureStore):
         return self._values[key]
 
     def _get_tensor(self, attr: TensorAttr) -> Tensor:
-        value, index = self._find(attr), attr.index
-        if index is None:
-            return value[:]
-        if isinstance(value, Tensor) and isinstance(index, np.ndarray):
-            index = torch.from_numpy(index)
-        return value[index]
+        value = self._find(attr)
+        return value[:] if attr.index is None else value[attr.index]
 
     def _get_tensor_size(self, attr: TensorAttr) -> tuple[int, ...]:
         return tuple(self._find(attr).shape)

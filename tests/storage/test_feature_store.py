@@ -127,11 +127,15 @@ def test_loaders_of_pyg_take_a_store(tmp_path, name, num_workers):
         nodes = batch.node_types if hetero else [None]
         edges = batch.edge_types if hetero else [None]
         for group in nodes:
-            got, want = (b if group is None else b[group] for b in (batch, data))
+            got, want = (
+                b if group is None else b[group] for b in (batch, data)
+            )
             assert torch.equal(got.x, want.x[got.n_id])
             assert torch.equal(got.y, got.n_id)
         for group in edges:
-            got, want = (b if group is None else b[group] for b in (batch, data))
+            got, want = (
+                b if group is None else b[group] for b in (batch, data)
+            )
             assert torch.equal(got.edge_attr, want.edge_attr[got.e_id])
             count += len(got.e_id)
     assert count > 50

@@ -71,7 +71,7 @@ def test_many_groups_of_blocks_are_read_alike(tmp_path, monkeypatch):
     file = FeatureFile.write(tmp_path / 'x', x)
     index = torch.randint(3_000, (2_000,))
     assert torch.equal(file[index], x[index])
-    assert file._reader()._staging.size == 6 * BLOCK
+    assert file._reader().staging.size == 6 * BLOCK
     assert torch.equal(file.read(index, gap=50), x[index])
 
 

@@ -8,11 +8,13 @@ from torch_gsample.storage.feature_file import FeatureFile
 from torch_gsample.storage.feature_store import DiskFeatureStore
 from torch_gsample.storage.graph import ChunkedGraph
 from torch_gsample.storage.random_read import RandomReadSampler
+from torch_gsample.storage.read_model import DiskModel
 from torch_gsample.storage.streaming import StreamingSampler
 
 __all__ = [
     'ChunkedGraph',
     'DiskFeatureStore',
+    'DiskModel',
     'FeatureFile',
     'RandomReadSampler',
     'StreamingSampler',

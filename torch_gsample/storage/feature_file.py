@@ -158,8 +158,20 @@ class FeatureFile:
             gap (int, optional): See :meth:`read`.
         """
         out = torch.empty(len(index), self.row_bytes, dtype=torch.uint8)
-        self._reader().read(index, out.numpy(), gap)
+        self.read_to(index, out.numpy(), gap)
         return out
+
+    def read_to(
+        self, index: np.ndarray, out: np.ndarray, gap: int = 0
+    ) -> None:
+        """Reads rows as they are on disk to memory of the caller.
+
+        Args:
+            index (numpy.ndarray): int64 ``[n]``, contiguous.
+            out (numpy.ndarray): uint8 ``[n, row_bytes]``, contiguous.
+            gap (int, optional): See :meth:`read`.
+        """
+        self._reader().read(index, out, gap)
 
     def decode(self, rows: Tensor) -> Tensor:
         """Returns the features of rows as they are on disk.
@@ -200,6 +212,12 @@ class FeatureFile:
                         f'the checksum of block {block} ({BLOCK} bytes) is '
                         'wrong',
                     )
+
+    @property
+    def memory(self) -> int:
+        """Bytes of memory for checksums and for blocks that are read."""
+        arrays = self._table, self._checked, self._reader().staging
+        return sum(a.nbytes for a in arrays if a is not None)
 
     def stats(self) -> dict[str, Any]:
         """Returns what was read in this process.

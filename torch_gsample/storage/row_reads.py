@@ -141,7 +141,7 @@ class RowReader:
         half = -(-self.row_bytes // BLOCK) * BLOCK + 2 * BLOCK
         total = -(-self.num_rows * self.row_bytes // BLOCK) * BLOCK
         size = min(STAGING, 2 * (total + BLOCK))
-        self._staging = page_aligned(max(2 * half, size))
+        self.staging = page_aligned(max(2 * half, size))
         self._lock = threading.Lock()
 
     def read(self, index: np.ndarray, out: np.ndarray, gap: int = 0) -> None:
@@ -203,8 +203,8 @@ class RowReader:
             index=address(index),
             n=len(index),
             out=address(out),
-            staging=address(self._staging),
-            staging_size=self._staging.size,
+            staging=address(self.staging),
+            staging_size=self.staging.size,
             gap=gap,
             threads=READ_THREADS if self.engine == 'threads' else 0,
         )

@@ -7,7 +7,6 @@ from torch_geometric.data import HeteroData
 
 from tests.loader.batches import end_workers, run, values
 from tests.samplers import graphs
-from tests.storage import disk
 from torch_gsample import NeighborSampler
 from torch_gsample.loader import LinkNeighborLoader, NeighborLoader
 from torch_gsample.storage import (

@@ -5,6 +5,7 @@ import os
 import pickle
 import re
 import threading
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -112,9 +113,11 @@ def sources(folder, x):
     wide = pa.table({f'x{i}': array[:, i] for i in range(x.shape[1])})
     pq.write_table(lists, folder / 'lists.parquet', row_group_size=7)
     pq.write_table(wide, folder / 'wide.parquet')
-    with pa.OSFile(str(folder / 'x.arrow'), 'wb') as sink:
-        with pa.ipc.new_file(sink, lists.schema) as writer:
-            writer.write_table(lists, 9)
+    with (
+        pa.OSFile(str(folder / 'x.arrow'), 'wb') as sink,
+        pa.ipc.new_file(sink, lists.schema) as writer,
+    ):
+        writer.write_table(lists, 9)
     ragged = pa.array(array.tolist(), pa.list_(pa.float32()))
     return {
         'tensor': (x, None),
@@ -156,11 +159,11 @@ def test_memory_of_a_writer_is_bounded(tmp_path):
     np.save(tmp_path / 'x.npy', np.zeros((1 << 18, 64), np.float32))
 
     def peak():
-        text = open('/proc/self/status').read()
+        text = Path('/proc/self/status').read_text()
         return int(re.search(r'VmHWM:\s+(\d+)', text)[1]) << 10
 
     def write():
-        open('/proc/self/clear_refs', 'w').write('5')
+        Path('/proc/self/clear_refs').write_text('5')
         before = peak()
         path = tmp_path / 'x'
         FeatureFile.write(path, tmp_path / 'x.npy', memory_limit=8 << 20)

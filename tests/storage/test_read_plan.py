@@ -52,7 +52,9 @@ def names_of_threads():
     return sorted(t.name for t in threading.enumerate())
 
 
-@pytest.mark.parametrize('workers, prefetch', [(0, 0), (0, 2), (2, 2), (1, 0)])
+@pytest.mark.parametrize(
+    ('workers', 'prefetch'), [(0, 0), (0, 2), (2, 2), (1, 0)]
+)
 @pytest.mark.parametrize('most', [1, 3])
 @pytest.mark.parametrize('kind', ['single', 'hot', 'window', 'auto'])
 @pytest.mark.parametrize('name', NAMES)
@@ -221,7 +223,7 @@ def test_a_batch_that_does_not_fit_is_read_alone(tmp_path, monkeypatch):
 
 
 def test_damage_is_an_error_of_its_own_batch(tmp_path):
-    data, (store, graph), fanouts = make('homogeneous', tmp_path)
+    data, (store, graph), _ = make('homogeneous', tmp_path)
     plan(data, store, 'homogeneous', 'window', max_batches=4)
     with open(tmp_path / 'x0', 'r+b') as file:
         file.seek(2 * BLOCK + 9)  # the block of rows from 11 to 22
@@ -251,8 +253,7 @@ def test_a_sample_that_fails_comes_after_those_before_it(tmp_path, kind):
 
     out = []
     with pytest.raises(RuntimeError, match='no more'):
-        for sample in store.read_ahead(fail_after()):
-            out.append(sample)
+        out.extend(store.read_ahead(fail_after()))
     assert out == samples
     assert threading.active_count() == 1
 
@@ -323,7 +324,9 @@ def test_a_disk_is_measured(tmp_path):
     assert 1e-7 <= model.request_seconds < 1e-2
     assert 1e7 < model.bytes_per_second < 1e13
     small = FeatureFile.write(tmp_path / 'y', torch.zeros(1, 1))
-    assert DiskModel.calibrate(small).seconds(Reads(1, BLOCK)) > 0
+    none = FeatureFile.write(tmp_path / 'z', torch.zeros(0, 1))
+    for file in (small, none):
+        assert DiskModel.calibrate(file).seconds(Reads(1, BLOCK)) > 0
 
 
 ARGUMENTS = {

@@ -14,7 +14,8 @@ from torch_gsample.storage.row_reads import BLOCK
 #: Bytes of the largest request, as in csrc/storage/read_rows.cpp.
 _MOST = 512 << 10
 #: Reads that calibrate a model.
-_RANDOM, _SEQUENTIAL = 4_096, 256 << 20
+_RANDOM, _SEQUENTIAL, _ROUNDS = 4_096, 128 << 20, 2
+_PIECE = 16 << 20  # bytes that are read at a time
 
 
 @dataclass
@@ -70,29 +71,33 @@ class DiskModel:
         measured.
 
         Args:
-            file (FeatureFile): The file; at most 256 MiB of it are read.
+            file (FeatureFile): The file; 128 MiB of it are read, twice.
             seed (int, optional): Of the random reads.
         """
-        few = np.empty(0, np.int64)
-        file.read_bytes(few)  # what is made for the first read
+        if len(file) == 0:
+            return cls(1e-5, 2e9)
         rng = np.random.default_rng(seed)
-        count = max(min(_SEQUENTIAL // file.row_bytes, len(file)), 1)
-        random = np.sort(rng.integers(0, len(file), _RANDOM))
-        sequential = np.arange(count)
-        rows, seconds = [], []
-        for index in (random, sequential):
-            reads = count_reads(np.unique(index), file.row_bytes)
-            start = time.perf_counter()
-            file.read_bytes(index)
-            seconds.append(time.perf_counter() - start)
-            rows.append([reads.requests, reads.size])
-        # T = R a + B / b, twice.
-        try:
-            a, inverse = np.linalg.solve(rows, seconds)
-        except np.linalg.LinAlgError:  # of a file of a few blocks
-            a, inverse = 0.0, seconds[1] / rows[1][1]
-        least = 1e-12  # of a small file in the page cache
-        return cls(max(float(a), 1e-7), 1 / max(float(inverse), least))
+        piece = max(_PIECE // file.row_bytes, 1)
+        count = min(_SEQUENTIAL // file.row_bytes, len(file))
+        random = np.sort(rng.integers(0, len(file), min(_RANDOM, piece)))
+        sequential = np.arange(max(count, 1))
+        out = np.empty((piece, file.row_bytes), np.uint8)
+        reads, seconds = [], []
+        for index in (sequential, random):
+            reads.append(count_reads(np.unique(index), file.row_bytes))
+            times = []
+            for _ in range(_ROUNDS):
+                start = time.perf_counter()
+                for at in range(0, len(index), piece):
+                    part = index[at : at + piece]
+                    file.read_to(part, out[: len(part)])
+                times.append(time.perf_counter() - start)
+            seconds.append(min(times))
+        # T = R a + B / b: what requests of 512 KiB cost is in b.
+        inverse = seconds[0] / max(reads[0].size, 1)
+        rest = seconds[1] - reads[1].size * inverse
+        a = rest / max(reads[1].requests, 1)
+        return cls(max(a, 1e-7), 1 / max(inverse, 1e-12))
 
 
 def count_reads(rows: np.ndarray, row_bytes: int, gap: int = 0) -> Reads:

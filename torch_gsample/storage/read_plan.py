@@ -234,15 +234,13 @@ class ReadPlan:
 
     def explain(self) -> str:
         """Returns what each plan costs, and which one was chosen."""
+        memory = [f'{k} {v / 1e6:.1f} MB' for k, v in self.memory.items()]
+        memory.append(f'rows and samples {self.budget / 1e6:.1f} MB')
         lines = [
             f'disk: {self.model.request_seconds * 1e6:.1f} us a request, '
             f'{self.model.bytes_per_second / 1e9:.2f} GB/s; gaps of up to '
             f'{self.model.gap} blocks are read',
-            'memory: '
-            + ', '.join(
-                f'{k} {v / 1e6:.1f} MB' for k, v in self.memory.items()
-            )
-            + f', rows and samples {self.budget / 1e6:.1f} MB',
+            'memory: ' + ', '.join(memory),
         ]
         if not self.expected:
             return '\n'.join([*lines, 'no batch has been planned yet'])

@@ -1,6 +1,7 @@
 """Plans of reads change when rows are read, and nothing else."""
 
 import gc
+import pickle
 import re
 import threading
 
@@ -152,6 +153,9 @@ def test_rows_of_a_window_are_read_once(tmp_path):
     assert want < sum(len(b.n_id) for b in batches)
     stats = store._plan._windows.stats
     assert (stats['batches'], stats['windows']) == (15, 3)
+    other = pickle.loads(pickle.dumps(store))  # of a spawned worker
+    assert not other.plans_reads
+    assert torch.equal(other[None, 'x', None], data.x)
 
 
 def test_hot_rows_are_not_read_again(tmp_path):
@@ -304,7 +308,7 @@ def test_the_plan_with_the_least_time_is_chosen(tmp_path):
         plan(data, store, 'homogeneous', 'auto', model=model)
         if kind == 'window':  # hot rows need no request at all
             store._plan.hot = None
-        assert 'no batch has been planned yet' in store.explain()
+        assert 'no batch has been read yet' in store.explain()
         loader = NeighborLoader(
             (store, graph),
             input_nodes=torch.arange(30),

@@ -131,8 +131,9 @@ def read_header(file: File, size: int) -> FeatureMeta:
     path = file.path
     if size < BLOCK:
         broken(path, size, f'it must have a header of {BLOCK} bytes')
-    header = page_aligned(BLOCK)
-    file.read(0, header)
+    buffer = page_aligned(BLOCK)
+    file.read(0, buffer)
+    header = buffer.tobytes()
     fields = _HEADER.unpack_from(header)
     magic, version, code, rows, row_bytes, blocks, generation = fields[:7]
     table_checksum, dims, *shape = fields[7:]

@@ -242,12 +242,11 @@ class ReadPlan:
             f'{self.model.gap} blocks are read',
             'memory: ' + ', '.join(memory),
         ]
-        if not self.expected:
-            return '\n'.join([*lines, 'no batch has been planned yet'])
-        lines.append(
-            f'{"plan":8}{"batches":>9}{"requests":>10}{"MB":>9}{"ms":>9}'
-            '  (requests, MB and ms a batch)'
-        )
+        if self.expected:
+            lines.append(
+                f'{"plan":8}{"batches":>9}{"requests":>10}{"MB":>9}{"ms":>9}'
+                '  (requests, MB and ms a batch)'
+            )
         for plan, (count, reads) in self.expected.items():
             mark = '  <- chosen' if plan == self.plan else ''
             lines.append(
@@ -256,6 +255,8 @@ class ReadPlan:
                 + mark
             )
         measured = self.measured()
-        if measured is not None:
+        if measured is None:
+            lines.append('no batch has been read yet')
+        else:
             lines.append(f'measured: {measured * 1e3:.1f} ms a batch')
         return '\n'.join(lines)

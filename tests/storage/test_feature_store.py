@@ -141,6 +141,16 @@ def test_loaders_of_pyg_take_a_store(tmp_path, name, num_workers):
     end_workers()
 
 
+def test_features_of_edges_are_not_looked_up_by_nodes(tmp_path):
+    _, (store, graph), _ = make('homogeneous', tmp_path)
+    sampler = RandomReadSampler(graph, [2], seed=1, rng_scope='epoch')
+    seeds = torch.arange(3)
+    loader = pyg.NodeLoader((store, graph), sampler, input_nodes=seeds)
+    assert 'edge_attr' not in next(iter(loader))
+    with pytest.raises(KeyError, match='must be an attribute'):
+        store['paper', 'x', None]
+
+
 def test_a_graph_in_memory_takes_features_on_disk(tmp_path):
     data = with_features(graphs.homogeneous())
     _, graph = graphs.as_stores(data)

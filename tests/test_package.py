@@ -90,8 +90,8 @@ LAYERS = {
     'datasets': {'csc', 'datasets', 'ops'},
     'storage': {
         *('_library', 'adjacency', 'csc', 'graph', 'graph_input'),
-        *('graph_types', 'ops', 'options', 'owned_folder', 'rng'),
-        *('samplers', 'storage'),
+        *('graph_types', 'ops', 'options', 'owned_folder', 'quantize'),
+        *('rng', 'samplers', 'storage'),
     },
     'graph_sampling': {'graph_sampling', 'ops', 'rng'},
     'spark': {'graph_sampling', 'loader', 'ops', 'options', 'rng', 'spark'},

@@ -38,6 +38,7 @@ from torch_gsample.loader.prefetch import (
     prefetched,
 )
 from torch_gsample.loader.progress import check_progress, shown
+from torch_gsample.loader.read_ahead import plans_reads, read_ahead
 from torch_gsample.loader.replay import Drawn, RecordedIndex, Replays
 from torch_gsample.loader.sharding import integer
 from torch_gsample.loader.static_shapes import StaticShapes
@@ -209,6 +210,11 @@ class KeyedLoader(NumberedLoader):
         if sampler is not None:
             sampler.begin_pass(epoch, getattr(self, 'input_data', None))
         self._prepare_sampler()
+        if plans_reads(self):
+            ahead, pins = read_ahead(self, super().__iter__)
+            if self.prefetch > 0:
+                return self._iter_workers(ahead, pins)
+            return map(self.filter_fn, ahead)
         if self.prefetch > 0 and self.num_workers == 0:
             return self._iter_prefetched()
         samples = super().__iter__()
@@ -216,7 +222,7 @@ class KeyedLoader(NumberedLoader):
             batches = self._joined(samples)
             threads = self._num_threads()
             return batches if threads is None else bounded(batches, threads)
-        return self._iter_workers(samples)
+        return self._iter_workers(samples, pins_memory(samples))
 
     def _get_iterator(self) -> Any:
         """Returns what a loader keeps while its workers persist.
@@ -269,13 +275,15 @@ class KeyedLoader(NumberedLoader):
             ahead = gpu.arrived(prefetched(feed, make_batches, most))
         return self._transformed(ahead)
 
-    def _iter_workers(self, samples: Iterator[Any]) -> Iterator[Any]:
+    def _iter_workers(
+        self, samples: Iterator[Any], pins: bool
+    ) -> Iterator[Any]:
         """Joins the features to the workers' samples in a thread."""
 
         def make_batches() -> Iterator[Any]:
             for sample in one_by_one(feed):
                 batch = self.filter_fn(sample)
-                yield batch.pin_memory() if pins_memory(samples) else batch
+                yield batch.pin_memory() if pins else batch
 
         feed = Feed(samples)
         ahead = prefetched(

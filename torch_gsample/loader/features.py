@@ -17,6 +17,7 @@ from torch_geometric.sampler import HeteroSamplerOutput, SamplerOutput
 from torch_gsample.loader.blocks import add_blocks, drop_stale, knows_order
 from torch_gsample.loader.narrow import Narrow, narrow_tensors
 from torch_gsample.loader.padding import Padding
+from torch_gsample.loader.read_ahead import store_plans_reads
 from torch_gsample.ops import gather_rows
 from torch_gsample.samplers.output.attributes import (
     AttributedOutput,
@@ -150,6 +151,9 @@ def _join(
         batch = filter_fn(bare, out)
     else:
         batch = bare.gpu_batches.make(bare, filter_fn, out)
+    if isinstance(bare.data, tuple):  # PyG asks stores for those of nodes
+        add = getattr(bare.data[0], 'add_edge_features', None)
+        batch = batch if add is None else add(batch)
     if isinstance(out, (AttributedOutput, HeteroAttributedOutput)):
         out.attributes.write_to(batch)
     if padding is not None:
@@ -184,8 +188,11 @@ def filter_per_worker(data: Any, kwargs: dict[str, Any]) -> bool | None:
 
     Between processes, features cost more to pass on than to collect. Workers
     do it where there is more to do in parallel: callables of the user, and
-    stores that may be slow. None leaves it to PyG.
+    stores that may be slow. None leaves it to PyG. A store that reads ahead
+    does so in one process.
     """
+    if store_plans_reads(data):
+        return False
     in_memory = isinstance(data, (Data, HeteroData))
     if kwargs.get('num_workers', 0) == 0 or not in_memory:
         return None

@@ -1,10 +1,21 @@
-"""Graphs larger than memory: a chunked format, and samplers that read it.
+"""Graphs and features larger than memory, and samplers that read them.
 
-Graphs and edge files come in; samples of a graph on disk go out.
+Graphs, edge files and features come in; samples of a graph on disk and rows of
+its features go out.
 """
 
+from torch_gsample.storage.feature_file import FeatureFile
+from torch_gsample.storage.feature_store import DiskFeatureStore
 from torch_gsample.storage.graph import ChunkedGraph
 from torch_gsample.storage.random_read import RandomReadSampler
+from torch_gsample.storage.read_model import DiskModel
 from torch_gsample.storage.streaming import StreamingSampler
 
-__all__ = ['ChunkedGraph', 'RandomReadSampler', 'StreamingSampler']
+__all__ = [
+    'ChunkedGraph',
+    'DiskFeatureStore',
+    'DiskModel',
+    'FeatureFile',
+    'RandomReadSampler',
+    'StreamingSampler',
+]

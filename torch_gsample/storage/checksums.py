@@ -42,8 +42,8 @@ class CheckedChunks:
         self._folder, self._relation = folder, relation
         self._file: tuple[int, ...] = ()
         with suppress(OSError):  # of a copy where there is no file yet
-            self._file = _identity(os.stat(folder / relation.file))
-        self._whole = _shared_zeros(len(relation.chunks))
+            self._file = file_identity(os.stat(folder / relation.file))
+        self._whole = shared_zeros(len(relation.chunks))
 
     def check(self, file: File, chunk: int, data: np.ndarray) -> None:
         """Checks the bytes of a chunk, unless one like it was checked.
@@ -92,9 +92,9 @@ class CheckedChunks:
 
     def _of(self, file: File) -> np.ndarray:
         """Returns for each chunk whether it is whole in this very file."""
-        identity = _identity(os.fstat(file.fd))
+        identity = file_identity(os.fstat(file.fd))
         if self._file != identity:
-            self._whole = _shared_zeros(len(self._relation.chunks))
+            self._whole = shared_zeros(len(self._relation.chunks))
             self._file = identity
         return self._whole
 
@@ -102,7 +102,7 @@ class CheckedChunks:
         return CheckedChunks, (self._folder, self._relation)
 
 
-def _identity(facts: os.stat_result) -> tuple[int, ...]:
+def file_identity(facts: os.stat_result) -> tuple[int, ...]:
     """Tells a file apart from others, and from itself after a change."""
     return (
         facts.st_dev,
@@ -113,7 +113,7 @@ def _identity(facts: os.stat_result) -> tuple[int, ...]:
     )
 
 
-def _shared_zeros(size: int) -> np.ndarray:
+def shared_zeros(size: int) -> np.ndarray:
     """Returns bool ``[size]`` that forked processes have in common."""
     return np.frombuffer(mmap.mmap(-1, max(size, 1)), bool)[:size]
 

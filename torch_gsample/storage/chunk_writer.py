@@ -46,10 +46,10 @@ def new_directory(path: Path) -> Iterator[Path]:
     try:
         yield made
         for name in [*os.listdir(made), '.']:
-            _sync(made / name)
+            sync(made / name)
         os.chmod(made, 0o777 & ~_umask())  # mkdtemp's is the owner's alone
         os.rename(made, path)
-        _sync(path.parent)
+        sync(path.parent)
         folder.release()
     except BaseException:
         folder.remove()
@@ -62,7 +62,8 @@ def _umask() -> int:
     return mask
 
 
-def _sync(path: Any) -> None:
+def sync(path: Any) -> None:
+    """Waits until a file or folder is on disk."""
     fd = os.open(path, os.O_RDONLY)
     try:
         os.fsync(fd)

@@ -44,13 +44,15 @@ _DTYPES = {
 }
 
 
-def malformed(path: Any, offset: int, rule: str) -> NoReturn:
-    """Raises the error of a file that breaks a rule of the format.
+def malformed(
+    path: Any, offset: int, rule: str, name: str = 'ChunkedGraph'
+) -> NoReturn:
+    """Raises the error of a file that breaks a rule of its format.
 
     Raises:
         ValueError: Always; it names the file and the offset in it.
     """
-    raise ValueError(f'ChunkedGraph: {path}, offset {offset}: {rule}')
+    raise ValueError(f'{name}: {path}, offset {offset}: {rule}')
 
 
 def round_up(value: Any, multiple: int) -> Any:

@@ -25,7 +25,7 @@ READ_THREADS = 16
 _END_OF_FILE = -1
 _PIECE = 8 << 20  # bytes of one read of a chunk: Ctrl-C waits for one
 #: Errors by which a kernel refuses io_uring.
-_REFUSED = (errno.ENOSYS, errno.EPERM, errno.EOPNOTSUPP)
+REFUSED = (errno.ENOSYS, errno.EPERM, errno.EOPNOTSUPP)
 
 
 def page_aligned(size: int) -> np.ndarray:
@@ -125,7 +125,7 @@ class File:
         ranges = np.ascontiguousarray(ranges, np.int64)
         if engine != 'threads':
             code, failed = _read_ranges(self.fd, ranges, out, 0)
-            if code in _REFUSED and engine == 'auto':
+            if code in REFUSED and engine == 'auto':
                 engine = 'threads'
         if engine == 'threads':
             code, failed = _read_ranges(self.fd, ranges, out, READ_THREADS)

@@ -1,0 +1,18 @@
+// CRC-32C (Castagnoli) of the blocks of a file. The checksum of a block covers
+// the generation of its file and its number, too, so that a block of another
+// file or place is not taken for it.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+namespace gsample {
+
+constexpr int64_t kBlockBytes = 4096;
+
+// Continues the checksum `crc` of what was before; 0 at the start.
+uint32_t crc32c(uint32_t crc, const void* data, size_t size);
+
+uint32_t block_checksum(uint64_t generation, int64_t block, const char* data);
+
+}  // namespace gsample

@@ -1,0 +1,61 @@
+"""Samples batches ahead for a store that reads features before their turn.
+
+Samples come in as they are made; they go out when the store has read the rows
+of their nodes, or knows that it will not.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from torch_gsample.loader.look_ahead import one_by_one
+from torch_gsample.loader.prefetch import Feed, prefetched
+from torch_gsample.torch_private import pins_memory
+
+
+def store_plans_reads(data: Any) -> bool:
+    """Whether the data of a loader has a store that reads ahead."""
+    return isinstance(data, tuple) and getattr(data[0], 'plans_reads', False)
+
+
+def plans_reads(loader: Any) -> bool:
+    """Whether the features of a loader's samples are read ahead."""
+    data = getattr(loader, 'data', None)
+    return not loader.filter_per_worker and store_plans_reads(data)
+
+
+def read_ahead(
+    loader: Any, iterate: Callable[[], Iterator[Any]]
+) -> tuple[Iterator[Any], bool]:
+    """Begins an epoch of samples whose features are read ahead.
+
+    Without workers, a thread samples while features are read and joined.
+
+    Args:
+        loader (KeyedLoader): One of our loaders.
+        iterate (Callable): Returns torch's iterator of samples.
+
+    Returns:
+        Tuple[Iterator[Any], bool]: The samples, and whether batches of them
+        go to pinned memory.
+    """
+    in_thread = loader.prefetch > 0
+    if loader.num_workers > 0 or not in_thread:
+        made = samples = iterate()
+    else:
+        # Torch's iterator is made in this thread, as it draws a base seed.
+        feed = Feed(loader._index_sampler)
+        loader._feed = feed
+        try:
+            made = iterate()
+        finally:
+            loader._feed = None
+        samples = prefetched(
+            feed,
+            lambda: made,
+            lambda: loader.prefetch,
+            loader._num_threads(),
+        )
+    # One is joined, one more is on its way.
+    behind = loader.prefetch + 2 if in_thread else 0
+    ahead = loader.data[0].read_ahead(one_by_one(samples), behind)
+    return ahead, pins_memory(made)

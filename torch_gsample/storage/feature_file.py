@@ -1,0 +1,303 @@
+"""Features on disk: rows of fixed width, read by their numbers."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from torch_gsample.storage.checksums import file_identity, shared_zeros
+from torch_gsample.storage.feature_format import (
+    SCALE,
+    FeatureMeta,
+    broken,
+    read_header,
+    read_table,
+)
+from torch_gsample.storage.feature_write import write_features
+from torch_gsample.storage.reading import ENGINES, File, ReadAhead
+from torch_gsample.storage.row_reads import (
+    BLOCK,
+    RowReader,
+    block_checksums,
+)
+
+VERIFY = ('always', 'once', 'never')
+_PIECE = 4 << 20  # bytes that are verified at a time
+
+
+class FeatureFile:
+    r"""Rows of features in a file, of which only the rows asked for are read.
+
+    Reads are sorted and merged to few requests, all in flight at once; the
+    4-KiB blocks that hold the rows are checked against their CRC-32C. An int8
+    row :math:`q_i` with its scale :math:`s_i` is read as float32
+    :math:`s_i q_i`.
+
+    It may be forked and pickled: each process reads by itself.
+
+    Args:
+        path (str or Path): The file that :meth:`write` made.
+        verify (str, optional): When blocks are checked: ``'once'``, when they
+            are first read by this process or one that is forked from it, and
+            again if the file changes; ``'always'``, or ``'never'``. The
+            header is always checked. 4 bytes of memory (5 for ``'once'``)
+            for each block, but for ``'never'``.
+        direct (bool, optional): Whether to read by direct I/O, past the page
+            cache of the operating system, where the file system can do it.
+        engine (str, optional): ``'io_uring'``, ``'threads'``, or ``'auto'``
+            for the first one that works.
+
+    Raises:
+        OSError: If the file is missing or cannot be read.
+        ValueError: If it breaks a rule of the format, or an argument one that
+            is named.
+
+    Example:
+        >>> import tempfile
+        >>> x = torch.arange(12.0).view(4, 3)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     file = FeatureFile.write(f'{folder}/x.gsf', x)
+        ...     file.shape, file[torch.tensor([2, 0])]
+        (torch.Size([4, 3]), tensor([[6., 7., 8.],
+                [0., 1., 2.]]))
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        verify: str = 'once',
+        direct: bool = False,
+        engine: str = 'auto',
+    ):
+        self.path = Path(path)
+        for name, value, known in (
+            ('verify', verify, VERIFY),
+            ('engine', engine, ENGINES),
+        ):
+            if value not in known:
+                raise ValueError(
+                    f'FeatureFile: {name!r} must be one of {known} (got '
+                    f'{value!r})'
+                )
+        self._when, self._direct, self._engine = verify, direct, engine
+        self._file = File(self.path, direct)
+        facts = os.fstat(self._file.fd)
+        self.meta: FeatureMeta = read_header(self._file, facts.st_size)
+        self._identity = file_identity(facts)
+        self._table = self._checked = None
+        if verify != 'never':
+            self._table = read_table(self._file, self.meta)
+        if verify == 'once':
+            self._checked = shared_zeros(self.meta.num_blocks)
+        self._readers: dict[int, RowReader] = {}
+
+    @classmethod
+    def write(
+        cls, path: str | Path, data: Any, **kwargs: Any
+    ) -> 'FeatureFile':
+        """Writes features; see :func:`write_features` for its arguments."""
+        write_features(path, data, **kwargs)
+        return cls(path)
+
+    @property
+    def shape(self) -> torch.Size:
+        """The shape of all rows."""
+        return torch.Size([self.meta.num_rows, *self.meta.shape])
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype of rows as they are read."""
+        stored = self.meta.dtype
+        return torch.float32 if stored == torch.int8 else stored
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row on disk."""
+        return self.meta.row_bytes
+
+    def __len__(self) -> int:
+        return self.meta.num_rows
+
+    def __getitem__(self, index: Any) -> Tensor:
+        if isinstance(index, slice):
+            begin, end, step = index.indices(len(self))
+            return self.read(torch.arange(begin, max(begin, end), step))
+        if isinstance(index, (int, np.integer)):
+            return self.read(torch.tensor([int(index)]))[0]
+        return self.read(index)
+
+    def read(self, index: Any, gap: int = 0) -> Tensor:
+        """Returns rows in the order in which they are asked for.
+
+        Args:
+            index (torch.Tensor): int64 or int32 ``[n]``, each in
+                ``[0, num_rows)``, in any order, some maybe several times.
+            gap (int, optional): Requests are joined where at most so many
+                blocks between them are not needed.
+
+        Returns:
+            torch.Tensor: ``[n, *]``, float32 of int8 rows.
+
+        Raises:
+            IndexError: If a row does not exist.
+            OSError: If the file cannot be read; it names file and offset.
+            TypeError: If ``index`` does not hold integers.
+            ValueError: If a block is damaged; it names file and offset.
+        """
+        return self.decode(self.read_bytes(_rows_of(index), gap))
+
+    def read_bytes(self, index: np.ndarray, gap: int = 0) -> Tensor:
+        """Returns rows as they are on disk, uint8 ``[n, row_bytes]``.
+
+        Args:
+            index (numpy.ndarray): int64 ``[n]``, contiguous.
+            gap (int, optional): See :meth:`read`.
+        """
+        out = torch.empty(len(index), self.row_bytes, dtype=torch.uint8)
+        self.read_to(index, out.numpy(), gap)
+        return out
+
+    def read_to(
+        self, index: np.ndarray, out: np.ndarray, gap: int = 0
+    ) -> None:
+        """Reads rows as they are on disk to memory of the caller.
+
+        Args:
+            index (numpy.ndarray): int64 ``[n]``, contiguous.
+            out (numpy.ndarray): uint8 ``[n, row_bytes]``, contiguous.
+            gap (int, optional): See :meth:`read`.
+        """
+        self._reader().read(index, out, gap)
+
+    def decode(self, rows: Tensor) -> Tensor:
+        """Returns the features of rows as they are on disk.
+
+        Args:
+            rows (torch.Tensor): uint8 ``[n, row_bytes]``, contiguous.
+        """
+        shape = len(rows), *self.meta.shape
+        if self.meta.dtype != torch.int8:
+            return rows.view(self.meta.dtype).view(shape)
+        scale = rows[:, :SCALE].contiguous().view(torch.float32)
+        return rows[:, SCALE:].view(torch.int8).float().mul_(scale).view(shape)
+
+    def verify(self) -> None:
+        """Reads the whole file, and checks every byte of it.
+
+        Raises:
+            OSError: If the file cannot be read.
+            ValueError: If it is damaged; it names the file and the offset.
+        """
+        file = File(self.path, self._direct)
+        meta = read_header(file, os.fstat(file.fd).st_size)
+        table, end = read_table(file, meta), meta.table_at
+        ranges = [
+            (at, min(_PIECE, end - at))
+            for at in range(meta.data_at, end, _PIECE)
+        ]
+        with ReadAhead(file, ranges) as pieces:
+            for (at, size), data in zip(ranges, pieces, strict=True):
+                first = (at - meta.data_at) // BLOCK
+                found = block_checksums(data, first, meta.generation)
+                wrong = found != table[first : first + size // BLOCK]
+                if wrong.any():
+                    block = first + int(wrong.argmax())
+                    broken(
+                        self.path,
+                        meta.data_at + block * BLOCK,
+                        f'the checksum of block {block} ({BLOCK} bytes) is '
+                        'wrong',
+                    )
+
+    @property
+    def memory(self) -> int:
+        """Bytes of memory for checksums and for blocks that are read."""
+        arrays = self._table, self._checked, self._reader().staging
+        return sum(a.nbytes for a in arrays if a is not None)
+
+    def stats(self) -> dict[str, Any]:
+        """Returns what was read in this process.
+
+        Returns:
+            Dict[str, Any]: ``rows``, ``requests``, ``bytes_read`` and the
+            ``engine``.
+        """
+        reader = self._reader()
+        return {**reader.stats, 'engine': reader.engine}
+
+    def _reader(self) -> RowReader:
+        """Returns the reader of this process, for the file as it is now.
+
+        A process that was forked makes its own: it must not share a lock or
+        what is being read.
+        """
+        self._forget_if_changed()
+        process = os.getpid()
+        reader = self._readers.get(process)
+        if reader is None:
+            reader = RowReader(
+                self._file,
+                self.meta.data_at,
+                self.meta.row_bytes,
+                self.meta.num_rows,
+                self.meta.generation,
+                self._table,
+                self._checked,
+                self._engine,
+            )
+            self._readers = {process: reader}
+        return reader
+
+    def _forget_if_changed(self) -> None:
+        """Lets blocks of a file that changed since be checked again."""
+        now = file_identity(os.fstat(self._file.fd))
+        if now != self._identity:
+            self._identity = now
+            if self._checked is not None:
+                self._checked[:] = False
+
+    def __repr__(self) -> str:
+        return (
+            f'{type(self).__name__}({str(self.path)!r}, '
+            f'shape={list(self.shape)}, dtype={self.meta.dtype})'
+        )
+
+    def __reduce__(self) -> Any:
+        facts = self._when, self._direct, self._engine, self.meta.generation
+        return _reopen, (self.path, *facts)
+
+
+def _reopen(
+    path: Path, verify: str, direct: bool, engine: str, generation: int
+) -> FeatureFile:
+    """Opens a file in another process.
+
+    Raises:
+        ValueError: If another one has its name now.
+    """
+    file = FeatureFile(path, verify=verify, direct=direct, engine=engine)
+    if file.meta.generation != generation:
+        broken(path, 0, 'it is another file than the one that was pickled')
+    return file
+
+
+def _rows_of(index: Any) -> np.ndarray:
+    """Returns row numbers as the reader takes them."""
+    array = index.cpu().numpy() if isinstance(index, Tensor) else index
+    array = np.asarray(array)
+    if array.size == 0 and not isinstance(index, (Tensor, np.ndarray)):
+        array = array.astype(np.int64)
+    if array.dtype.kind not in 'iu':
+        raise TypeError(
+            f"FeatureFile: 'index' must hold integers (got {array.dtype})"
+        )
+    if array.ndim != 1:
+        raise ValueError(
+            f"FeatureFile: 'index' must have one dimension (got shape "
+            f'{list(array.shape)})'
+        )
+    return np.ascontiguousarray(array, np.int64)

@@ -1,0 +1,302 @@
+"""PyG's store of features, with rows on disk."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data, FeatureStore, HeteroData, TensorAttr
+
+from torch_gsample.storage.feature_file import FeatureFile
+from torch_gsample.storage.read_model import DiskModel
+from torch_gsample.storage.read_plan import PLANS, ReadPlan
+
+#: The group of edges in a graph without types, as PyG's distributed stores
+#: have it.
+EDGES = (None, None)
+#: Group and name of an attribute.
+Key = tuple[Any, str]
+
+
+class DiskFeatureStore(FeatureStore):
+    """Features of nodes and edges on disk: the first part of a loader's data.
+
+    PyG's loaders and ours take ``(store, graph_store)``, where the second one
+    is a :class:`ChunkedGraph`, or any ``GraphStore``. What is small, as labels
+    are, may be a tensor in memory.
+
+    PyG's loaders do not ask stores for features of edges. Ours add them; PyG's
+    do with ``transform=store.add_edge_features``.
+
+    Args:
+        features (Dict, optional): Each value a :class:`FeatureFile`, the path
+            of one, or a tensor. Keys are names (``'x'``) in a graph without
+            types, and else ``(type, name)``, where the type is that of nodes
+            or of edges; edges without a type are ``EDGES``, ``(None, None)``.
+
+    Raises:
+        OSError: If a file cannot be read.
+        TypeError: If a key or value is of another type.
+        ValueError: If a file breaks a rule of the format.
+
+    Example:
+        >>> import tempfile
+        >>> from torch_gsample.loader import NeighborLoader
+        >>> from torch_gsample.storage import ChunkedGraph, RandomReadSampler
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     edges = torch.tensor([[1, 2, 0], [0, 1, 2]])
+        ...     graph = ChunkedGraph.write(f'{folder}/graph', edges)
+        ...     x = FeatureFile.write(f'{folder}/x.gsf', torch.eye(3))
+        ...     store = DiskFeatureStore({'x': x, 'y': torch.arange(3)})
+        ...     sampler = RandomReadSampler(graph, [1], seed=0)
+        ...     loader = NeighborLoader(
+        ...         (store, graph),
+        ...         input_nodes=torch.arange(3),
+        ...         sampler=sampler,
+        ...         batch_size=2,
+        ...     )
+        ...     next(iter(loader)).x.argmax(1)
+        tensor([0, 1, 2])
+    """
+
+    def __init__(self, features: Mapping[Any, Any] | None = None):
+        super().__init__()
+        self._values: dict[Key, FeatureFile | Tensor] = {}
+        self._plan: ReadPlan | None = None
+        for key, value in (features or {}).items():
+            group, name = (None, key) if isinstance(key, str) else key
+            self.put_tensor(value, group, name, None)
+
+    @property
+    def files(self) -> dict[Key, FeatureFile]:
+        """The features that are on disk, by group and name."""
+        return {
+            key: value
+            for key, value in self._values.items()
+            if isinstance(value, FeatureFile)
+        }
+
+    def add_edge_features(self, batch: Data | HeteroData) -> Any:
+        """Adds the features of edges to a batch that has their ids.
+
+        Args:
+            batch (Data or HeteroData): A batch with ``e_id``.
+
+        Raises:
+            ValueError: If it has no ``e_id``.
+        """
+        for group, name in self._values:
+            if not isinstance(group, tuple):
+                continue
+            if group == EDGES:
+                store = batch
+            elif isinstance(batch, HeteroData) and group in batch.edge_types:
+                store = batch[group]
+            else:
+                continue
+            if 'e_id' not in store:
+                raise ValueError(
+                    f"DiskFeatureStore: features {name!r} of edges need 'e_id'"
+                    ' in the batch (it has none)'
+                )
+            attr = TensorAttr(group, name, store.e_id)
+            store[name] = self._get_tensor(attr)
+        return batch
+
+    def plan_reads(
+        self,
+        memory_limit: int,
+        *,
+        plan: str = 'auto',
+        scores: Tensor | dict[str, Tensor] | None = None,
+        model: DiskModel | None = None,
+        max_batches: int = 1_000,
+    ) -> None:
+        """Lets loaders read features of nodes for batches to come.
+
+        Our loaders sample batches ahead and know which rows these need, so
+        they need not guess from the past what to cache. Batches are the same
+        under each plan:
+
+        * ``'single'``: each batch reads its rows, sorted and merged.
+        * ``'hot'``: so it does, but for the rows of the highest ``scores``,
+          which are in memory. PyG's loaders can do it, too.
+        * ``'window'``: the distinct rows of as many batches as fit in memory
+          are read at once, while the batches before them are used.
+        * ``'auto'``: the reads of the first batches are counted under each
+          plan, and the one with the least time by ``model`` is taken.
+
+        Call it before loaders are made.
+
+        Args:
+            memory_limit (int): Bytes for rows, samples ahead, marks of nodes,
+                checksums and blocks that are being read. Features of a batch
+                that was handed out are not in it.
+            plan (str, optional): The plan.
+            scores (torch.Tensor or Dict[str, torch.Tensor], optional): How
+                often a node is needed, ``[num_nodes]`` (by type), as
+                out-degrees say.
+            model (DiskModel, optional): What reads cost; measured by reads of
+                the largest file if not given.
+            max_batches (int, optional): The most batches of a window.
+
+        Raises:
+            TypeError: If an argument has the wrong type.
+            ValueError: If an argument breaks a rule that is named.
+        """
+        files = {
+            key: file
+            for key, file in self.files.items()
+            if not isinstance(key[0], tuple)
+        }
+        name = 'DiskFeatureStore.plan_reads'
+        if plan not in PLANS:
+            raise ValueError(
+                f"{name}: 'plan' must be one of {PLANS} (got {plan!r})"
+            )
+        if not files:
+            raise ValueError(
+                f'{name}: there must be a file of features of nodes (there '
+                'is none)'
+            )
+        if max_batches < 1:
+            raise ValueError(
+                f"{name}: 'max_batches' must be positive (got {max_batches})"
+            )
+        if plan == 'hot' and scores is None:
+            raise ValueError(
+                f"{name}: 'scores' must be given for the plan 'hot' (got None)"
+            )
+        checked = None if scores is None else _checked_scores(scores, files)
+        self._plan = ReadPlan(
+            files, memory_limit, plan, checked, model, max_batches
+        )
+
+    @property
+    def plans_reads(self) -> bool:
+        """Whether :meth:`read_ahead` does more than to pass samples on."""
+        return self._plan is not None
+
+    def read_ahead(
+        self, samples: Iterable[Any], behind: int = 0
+    ) -> Iterator[Any]:
+        """Yields samples, and reads the rows of those that come later.
+
+        Args:
+            samples (Iterable[SamplerOutput]): What a sampler returns.
+            behind (int, optional): How many samples may wait for their
+                features while the next one is asked for.
+        """
+        if self._plan is None:
+            return iter(samples)
+        return self._plan.read_ahead(samples, behind)
+
+    def explain(self) -> str:
+        """Returns the costs of the plans, and which one was chosen."""
+        if self._plan is None:
+            return 'reads are not planned: see DiskFeatureStore.plan_reads'
+        return self._plan.explain()
+
+    def get_all_tensor_attrs(self) -> list[TensorAttr]:
+        """Returns the attributes, but for those of edges without a type.
+
+        A loader of PyG would look these up by nodes.
+        """
+        return [
+            TensorAttr(group, name)
+            for group, name in self._values
+            if group != EDGES
+        ]
+
+    def _find(self, attr: TensorAttr) -> FeatureFile | Tensor:
+        key = attr.group_name, attr.attr_name
+        if key not in self._values:
+            raise KeyError(
+                f'DiskFeatureStore: there must be an attribute {key} (there '
+                f'are {sorted(map(str, self._values))})'
+            )
+        return self._values[key]
+
+    def _get_tensor(self, attr: TensorAttr) -> Tensor:
+        value, index = self._find(attr), attr.index
+        if index is None:
+            return value[:]
+        key = attr.group_name, attr.attr_name
+        plan = self._plan
+        if plan is None or key not in plan.files or not _is_list(index):
+            return value[index]
+        assert isinstance(value, FeatureFile)
+        return value.decode(plan.read(key, index.cpu().numpy()))
+
+    def _get_tensor_size(self, attr: TensorAttr) -> tuple[int, ...]:
+        return tuple(self._find(attr).shape)
+
+    def _put_tensor(self, tensor: Any, attr: TensorAttr) -> bool:
+        group, name = attr.group_name, attr.attr_name
+        edges = isinstance(group, tuple)
+        if not (group is None or isinstance(group, str) or edges):
+            raise TypeError(
+                "DiskFeatureStore: 'group_name' must be a type of nodes or "
+                f'edges, or None (got {group!r})'
+            )
+        if not isinstance(name, str):
+            raise TypeError(
+                f"DiskFeatureStore: 'attr_name' must be a string (got "
+                f'{name!r})'
+            )
+        if attr.index is not None:
+            raise NotImplementedError(
+                'DiskFeatureStore: rows cannot be replaced; write a new file '
+                "by 'FeatureFile.write' (and put it with index=None)"
+            )
+        if isinstance(tensor, (str, Path)):
+            tensor = FeatureFile(tensor)
+        elif isinstance(tensor, np.ndarray):
+            tensor = torch.from_numpy(tensor)
+        if not isinstance(tensor, (FeatureFile, Tensor)):
+            raise TypeError(
+                f'DiskFeatureStore: {name!r} must be a FeatureFile, the path '
+                f'of one, or a tensor (got {type(tensor).__name__})'
+            )
+        self._values[group, name] = tensor
+        return True
+
+    def _remove_tensor(self, attr: TensorAttr) -> bool:
+        key = attr.group_name, attr.attr_name
+        return self._values.pop(key, None) is not None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, '_plan': None}  # of another process
+
+    def __repr__(self) -> str:
+        shapes = {
+            (name if group is None else (group, name)): list(value.shape)
+            for (group, name), value in self._values.items()
+        }
+        return f'{type(self).__name__}({shapes})'
+
+
+def _is_list(index: Any) -> bool:
+    """Whether an index is a list of rows, as those of samples are."""
+    return (
+        isinstance(index, Tensor)
+        and index.dtype == torch.int64
+        and index.dim() == 1
+    )
+
+
+def _checked_scores(
+    scores: Any, files: dict[Key, FeatureFile]
+) -> dict[Any, Tensor]:
+    by_type = {None: scores} if isinstance(scores, Tensor) else scores
+    for (group, _), file in files.items():
+        found = by_type.get(group)
+        size = found.shape if isinstance(found, Tensor) else found
+        if size != (len(file),):
+            raise ValueError(
+                f"DiskFeatureStore.plan_reads: 'scores' of {group!r} must be "
+                f'a tensor [{len(file)}], one for each row (got {size})'
+            )
+    return by_type

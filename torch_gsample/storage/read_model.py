@@ -1,0 +1,123 @@
+"""What reads of a disk cost, and how many there are of some rows.
+
+Row numbers come in; requests, bytes and seconds go out.
+"""
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from torch_gsample.storage.feature_file import FeatureFile
+from torch_gsample.storage.row_reads import BLOCK
+
+#: Bytes of the largest request, as in csrc/storage/read_rows.cpp.
+_MOST = 512 << 10
+#: Reads that calibrate a model.
+_RANDOM, _SEQUENTIAL, _ROUNDS = 4_096, 128 << 20, 2
+_PIECE = 16 << 20  # bytes that are read at a time
+
+
+@dataclass
+class Reads:
+    """Requests and their bytes."""
+
+    requests: float = 0
+    size: float = 0
+
+    def __add__(self, other: 'Reads') -> 'Reads':
+        return Reads(self.requests + other.requests, self.size + other.size)
+
+
+@dataclass(frozen=True)
+class DiskModel:
+    r"""How long a disk takes for reads that are sent together.
+
+    .. math::
+        T = \mathrm{requests} \cdot a + \mathrm{bytes} / b
+
+    Args:
+        request_seconds (float): :math:`a`.
+        bytes_per_second (float): :math:`b`.
+
+    Example:
+        >>> model = DiskModel(1e-5, 2e9)
+        >>> round(model.seconds(Reads(1000, 4_000_000)), 6)
+        0.012
+        >>> model.gap
+        4
+    """
+
+    request_seconds: float
+    bytes_per_second: float
+
+    def seconds(self, reads: Reads) -> float:
+        """Returns the time of some reads."""
+        return (
+            reads.requests * self.request_seconds
+            + reads.size / self.bytes_per_second
+        )
+
+    @property
+    def gap(self) -> int:
+        """Blocks that are read in less time than one more request takes."""
+        return int(self.request_seconds * self.bytes_per_second / BLOCK)
+
+    @classmethod
+    def calibrate(cls, file: FeatureFile, seed: int = 0) -> 'DiskModel':
+        """Measures a disk by random and by sequential reads of a file.
+
+        Take a file that was opened with ``direct=True``, or the page cache is
+        measured.
+
+        Args:
+            file (FeatureFile): The file; 128 MiB of it are read, twice.
+            seed (int, optional): Of the random reads.
+        """
+        if len(file) == 0:
+            return cls(1e-5, 2e9)
+        rng = np.random.default_rng(seed)
+        piece = max(_PIECE // file.row_bytes, 1)
+        count = min(_SEQUENTIAL // file.row_bytes, len(file))
+        random = np.sort(rng.integers(0, len(file), min(_RANDOM, piece)))
+        sequential = np.arange(max(count, 1))
+        out = np.empty((piece, file.row_bytes), np.uint8)
+        reads, seconds = [], []
+        for index in (sequential, random):
+            reads.append(count_reads(np.unique(index), file.row_bytes))
+            times = []
+            for _ in range(_ROUNDS):
+                start = time.perf_counter()
+                for at in range(0, len(index), piece):
+                    part = index[at : at + piece]
+                    file.read_to(part, out[: len(part)])
+                times.append(time.perf_counter() - start)
+            seconds.append(min(times))
+        # T = R a + B / b: what requests of 512 KiB cost is in b.
+        inverse = seconds[0] / max(reads[0].size, 1)
+        rest = seconds[1] - reads[1].size * inverse
+        a = rest / max(reads[1].requests, 1)
+        return cls(max(a, 1e-7), 1 / max(inverse, 1e-12))
+
+
+def count_reads(rows: np.ndarray, row_bytes: int, gap: int = 0) -> Reads:
+    """Returns the reads of some rows, as :class:`RowReader` makes them.
+
+    Args:
+        rows (numpy.ndarray): int64 ``[n]``, ascending.
+        row_bytes (int): Bytes of a row.
+        gap (int, optional): See :meth:`FeatureFile.read`.
+
+    Example:
+        >>> count_reads(np.array([0, 1, 2, 40]), 1024)
+        Reads(requests=2, size=8192)
+    """
+    if len(rows) == 0:
+        return Reads()
+    first = rows * row_bytes // BLOCK
+    last = ((rows + 1) * row_bytes - 1) // BLOCK
+    starts = np.flatnonzero(first[1:] > last[:-1] + 1 + gap) + 1
+    begins = first[np.concatenate([[0], starts])]
+    ends = last[np.concatenate([starts - 1, [len(rows) - 1]])] + 1
+    sizes = (ends - begins) * BLOCK
+    return Reads(int((-(-sizes // _MOST)).sum()), int(sizes.sum()))

@@ -1,0 +1,309 @@
+"""Reads the rows of many batches at once, before their turn.
+
+Samples come in; the same samples go out when the rows of their nodes are in
+memory. Rows are found by their numbers: what is not there is read singly, so
+that a wrong guess costs time and nothing else.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from torch_gsample.storage.background import Background
+from torch_gsample.storage.feature_file import FeatureFile
+from torch_gsample.storage.reading import page_aligned
+
+Key = tuple[Any, str]
+
+#: Rows that are read before a thread looks whether it should end.
+_PIECE = 1 << 16
+
+
+def sampled_nodes(sample: Any) -> dict[Any, np.ndarray]:
+    """Returns the nodes of a sample by type, int64 ``[num_nodes]`` each."""
+    node = sample.node
+    by_type = node if isinstance(node, dict) else {None: node}
+    return {t: ids.cpu().numpy() for t, ids in by_type.items()}
+
+
+def sample_bytes(sample: Any) -> int:
+    """Returns the memory of a sample's tensors."""
+    total = 0
+    for value in vars(sample).values():
+        parts = value.values() if isinstance(value, dict) else [value]
+        total += sum(p.nbytes for p in parts if isinstance(p, Tensor))
+    return total
+
+
+class Window:
+    """Some batches, and the distinct rows that they need."""
+
+    def __init__(self) -> None:
+        self.samples: list[Any] = []
+        self.rows: dict[Any, np.ndarray] = {}
+        self.row_bytes = self.sample_bytes = 0
+        self._new: dict[Any, list[np.ndarray]] = {}
+        self._data: dict[Key, np.ndarray] = {}
+        self._work: Background | None = None
+        #: How long its reads took.
+        self.seconds = 0.0
+
+    def close(self) -> None:
+        """Sorts the rows, after the last sample."""
+        self.rows = {
+            group: np.sort(np.concatenate(parts))
+            for group, parts in self._new.items()
+        }
+        self._new = {}
+
+    def start(
+        self, files: dict[Key, FeatureFile], memory: np.ndarray, gap: int
+    ) -> None:
+        """Begins to read the rows to ``memory``, in a thread."""
+        at = 0
+        for (group, name), file in files.items():
+            rows = self.rows.get(group)
+            if rows is not None:
+                size = len(rows) * file.row_bytes
+                part = memory[at : at + size].reshape(
+                    len(rows), file.row_bytes
+                )
+                self._data[group, name] = part
+                at += size
+
+        def work(stopped: threading.Event) -> None:
+            start = time.perf_counter()
+            for key, data in self._data.items():
+                rows = self.rows[key[0]]
+                for at in range(0, len(rows), _PIECE):
+                    if stopped.is_set():
+                        return
+                    part = slice(at, at + _PIECE)
+                    files[key].read_to(rows[part], data[part], gap)
+            self.seconds = time.perf_counter() - start
+
+        self._work = Background(work)
+
+    def wait(self) -> bool:
+        """Waits for the rows; returns whether they came.
+
+        If not, the batch that needs a row meets the error by itself.
+        """
+        assert self._work is not None
+        try:
+            self._work.wait()
+        except (IndexError, OSError, ValueError):
+            return False
+        return True
+
+    def stop(self) -> None:
+        """Ends the thread, if there is one."""
+        if self._work is not None:
+            self._work.stop()
+
+    def find(self, key: Key, index: np.ndarray) -> Tensor | None:
+        """Returns rows as they are on disk, or None if one is missing."""
+        rows, data = self.rows.get(key[0]), self._data.get(key)
+        if rows is None or data is None or len(rows) == 0:
+            return None
+        at = np.searchsorted(rows, index)
+        at[at == len(rows)] = 0
+        if not np.array_equal(rows[at], index):
+            return None
+        return torch.from_numpy(data).index_select(0, torch.from_numpy(at))
+
+
+class Windows:
+    """Collects batches to windows of bounded size.
+
+    Args:
+        samples (Iterable[Any]): The samples.
+        widths (Dict[Any, int]): Bytes of all rows of a node, by type.
+        counts (Dict[Any, int]): Number of nodes, by type.
+        budget (int): Memory for rows of two windows and samples of three.
+        most (int): The most batches of a window.
+    """
+
+    def __init__(
+        self,
+        samples: Iterable[Any],
+        widths: dict[Any, int],
+        counts: dict[Any, int],
+        budget: int,
+        most: int,
+    ):
+        self._samples, self._widths = iter(samples), widths
+        self._budget, self._most = budget, most
+        self._seen = {t: np.zeros(counts[t], bool) for t in widths}
+        self._held: deque[Any] = deque()  # one that did not fit
+        self._failure: Exception | None = None
+
+    def add(self, window: Window) -> bool:
+        """Adds the next batch to a window, if there is one and it fits."""
+        if len(window.samples) == self._most:
+            return False
+        if not self._held:
+            sample = self._next()
+            if sample is None:
+                return False
+            self._held.append(sample)
+        sample = self._held[0]
+        new, size = {}, window.row_bytes
+        for group, ids in sampled_nodes(sample).items():
+            seen = self._seen.get(group)
+            # Ids that no file has are an error when their batch is made.
+            if seen is not None and ids.max(initial=-1) < len(seen):
+                ids = ids[~seen[ids]]
+                # A node may be in a sample of several trees.
+                new[group] = np.unique(ids)
+                size += len(new[group]) * self._widths[group]
+        held = window.sample_bytes + sample_bytes(sample)
+        fits = 2 * size + 3 * held <= self._budget
+        if not fits and window.samples:
+            return False
+        self._held.popleft()
+        window.samples.append(sample)
+        if not fits:  # alone too large: it is read when it is needed
+            return True
+        for group, ids in new.items():
+            self._seen[group][ids] = True
+            window._new.setdefault(group, []).append(ids)
+        window.row_bytes, window.sample_bytes = size, held
+        return True
+
+    def _next(self) -> Any:
+        """Returns the next sample; None at the end, or where one fails."""
+        if self._failure is None:
+            try:
+                return next(self._samples, None)
+            except Exception as error:
+                self._failure = error
+        return None
+
+    def end(self) -> None:
+        """Raises what failed, after all samples before it."""
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    def rest(self) -> Iterator[Any]:
+        """Yields the samples that are in no window yet."""
+        while self._held:
+            yield self._held.popleft()
+        while (sample := self._next()) is not None:
+            yield sample
+        self.end()
+
+    def complete(self, window: Window) -> Window:
+        """Fills a window and closes it."""
+        while self.add(window):
+            pass
+        window.close()
+        for group, rows in window.rows.items():
+            self._seen[group][rows] = False
+        return window
+
+
+class WindowReads:
+    """Reads window after window, the next one while one is used.
+
+    Args:
+        files (Dict[Tuple, FeatureFile]): The files, by group and name.
+        budget (int): Bytes of memory; those of nodes' marks are added.
+        gap (int): See :meth:`FeatureFile.read`.
+        most (int): The most batches of a window.
+    """
+
+    def __init__(
+        self,
+        files: dict[Key, FeatureFile],
+        budget: int,
+        gap: int,
+        most: int,
+    ):
+        self.files, self.budget = files, budget
+        self._gap, self._most = gap, most
+        self._halves = [page_aligned(budget // 2) for _ in range(2)]
+        self._live: list[Window] = []
+        self._lock = threading.Lock()
+        #: Seconds of reads and of waiting for them, batches and windows.
+        self.stats = {'read': 0.0, 'waited': 0.0, 'batches': 0, 'windows': 0}
+
+    def collect(self, samples: Iterable[Any]) -> Windows:
+        """Returns what makes windows of samples."""
+        widths: dict[Any, int] = {}
+        counts: dict[Any, int] = {}
+        for (group, _), file in self.files.items():
+            # The number of a row, too.
+            widths[group] = widths.get(group, 8) + file.row_bytes
+            counts[group] = max(counts.get(group, 0), len(file))
+        return Windows(samples, widths, counts, self.budget, self._most)
+
+    def find(self, key: Key, index: np.ndarray) -> Tensor | None:
+        """Returns rows as they are on disk, or None if one is missing."""
+        with self._lock:  # so that no buffer is used again meanwhile
+            for window in self._live:
+                found = window.find(key, index)
+                if found is not None:
+                    return found
+        return None
+
+    def run(
+        self, windows: Windows, first: Window, behind: int
+    ) -> Iterator[Any]:
+        """Yields the samples when their rows are there.
+
+        Args:
+            windows (Windows): Makes the windows.
+            first (Window): The first one, complete.
+            behind (int): How many samples may wait to be joined with their
+                features while the next one is asked for.
+        """
+        halves = list(self._halves)
+        now, before, after = first, Window(), Window()
+        try:
+            now.start(self.files, halves[0], self._gap)
+            after, turn = windows.complete(after), 1
+            while now.samples:
+                self._await(now)
+                later, started = Window(), False
+                for i, sample in enumerate(now.samples):
+                    if i == behind:
+                        self._release(before)
+                        after.start(self.files, halves[turn], self._gap)
+                        started = True
+                    windows.add(later)
+                    yield sample
+                if not started:
+                    self._release(before)
+                    after.start(self.files, halves[turn], self._gap)
+                turn = 1 - turn
+                before, now, after = now, after, windows.complete(later)
+        except BaseException:  # the last windows are used after a whole epoch
+            for window in (now, after, before):
+                window.stop()
+                self._release(window)
+            raise
+        windows.end()
+
+    def _await(self, window: Window) -> None:
+        start = time.perf_counter()
+        came = window.wait()
+        self.stats['waited'] += time.perf_counter() - start
+        self.stats['read'] += window.seconds
+        self.stats['batches'] += len(window.samples)
+        self.stats['windows'] += 1
+        if came:
+            with self._lock:
+                self._live.append(window)
+
+    def _release(self, window: Window) -> None:
+        with self._lock:
+            if window in self._live:
+                self._live.remove(window)

@@ -13,6 +13,12 @@ from torch_gsample import ProgramSampler, export, load_program
 from torch_gsample.algorithms import AsGCN, PassSampler
 from torch_gsample.loader import LinkNeighborLoader, NeighborLoader
 from torch_gsample.rng import batch_scope
+from torch_gsample.storage import (
+    ChunkedGraph,
+    DiskFeatureStore,
+    DiskModel,
+    FeatureFile,
+)
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -362,3 +368,18 @@ def test_pass_trains_with_workers_as_without():
     assert losses[-1] < 0.8 * losses[0]
     assert moved > 0
     assert abs(others[-1] - losses[-1]) < 0.05 * losses[0]
+
+
+def test_features_on_disk_are_read_for_what_workers_drew(tmp_path):
+    module, found = MODULES['PassSampler'], []
+    features = {(None, 'x'): FeatureFile.write(tmp_path / 'x', X)}
+    store = DiskFeatureStore(features)
+    store.plan_reads(4 << 20, plan='window', model=DiskModel(9.5e-6, 2e9))
+    data = store, ChunkedGraph.write(tmp_path / 'graph', DATA)
+    for num_workers in (0, 2):
+        options = {'batch_size': 8, 'num_workers': num_workers}
+        loader = NeighborLoader(data, sampler=sampler_of(module), **options)
+        batches = [(b.x.tolist(), b.n_id) for b in loader]
+        assert all(x == X[n_id].tolist() for x, n_id in batches)
+        found.append(run(loader, list(module.parameters())))
+    assert found[0] == found[1]

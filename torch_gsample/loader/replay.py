@@ -61,6 +61,11 @@ class Drawn:
     out: Any
     learned: list[tuple[Any, ...]]
 
+    @property
+    def node(self) -> Any:
+        """Its nodes, as a sample has them."""
+        return self.out.node
+
 
 class Replays:
     """The batches of a loader whose workers draw for a sampler that trains.

@@ -34,7 +34,7 @@ def sampled_nodes(sample: Any) -> dict[Any, np.ndarray]:
 
 def sample_bytes(sample: Any) -> int:
     """Returns the memory of a sample's tensors."""
-    total = 0
+    total, sample = 0, getattr(sample, 'out', sample)
     for value in vars(sample).values():
         parts = value.values() if isinstance(value, dict) else [value]
         total += sum(p.nbytes for p in parts if isinstance(p, Tensor))

@@ -4,6 +4,7 @@ import gc
 import pickle
 import re
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -255,11 +256,36 @@ def test_a_sample_that_fails_comes_after_those_before_it(tmp_path, kind):
         yield from samples
         raise RuntimeError('no more')
 
-    out = []
+    out, before = [], names_of_threads()
     with pytest.raises(RuntimeError, match='no more'):
         out.extend(store.read_ahead(fail_after()))
     assert out == samples
-    assert threading.active_count() == 1
+    assert names_of_threads() == before
+
+
+def test_an_iteration_that_is_closed_ends_its_reads(tmp_path, monkeypatch):
+    data, (store, _), _ = make('homogeneous', tmp_path)
+    plan(data, store, 'homogeneous', 'window', max_batches=1)
+    monkeypatch.setattr('torch_gsample.storage.read_windows._PIECE', 1)
+    read = FeatureFile.read_to
+    pieces, reading = [], threading.Event()
+
+    def slowly(self, rows, *args):
+        pieces.append(len(rows))
+        if len(pieces) > 30:  # of the second window
+            reading.set()
+            time.sleep(0.05)
+        read(self, rows, *args)
+
+    monkeypatch.setattr(FeatureFile, 'read_to', slowly)
+    before = names_of_threads()
+    sample = SamplerOutput(torch.arange(30), *[None] * 3)
+    samples = store.read_ahead([sample, sample])
+    next(samples)
+    reading.wait(10)
+    samples.close()
+    assert names_of_threads() == before
+    assert 30 < len(pieces) < 50
 
 
 def test_a_file_with_too_few_rows_is_named(tmp_path):

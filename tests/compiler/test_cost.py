@@ -34,6 +34,24 @@ def test_the_faster_candidate_is_kept():
     assert fast.report().startswith('it: fast, measured slow ')
 
 
+def test_processes_that_must_agree_run_what_is_written():
+    program = lower(two_ways())
+    x = torch.rand(1000)
+    with cost.layouts_as_written():
+        first = program(x)
+    for _ in range(cost._CALLS + 1):
+        program(x)
+    assert program.decisions['it'][0] == 'fast'
+    calls = []
+    program._function = calls.append
+    with cost.layouts_as_written():
+        for y, known in zip(program(x), first, strict=True):
+            assert torch.equal(y, known)
+    assert not calls
+    program(x)
+    assert calls
+
+
 def test_threads_measure_together():
     fast, x = lower(two_ways()), torch.rand(1 << 10)
     wrong = []

@@ -7,6 +7,7 @@ the program is made of the fastest.
 """
 
 import copy
+import functools
 import math
 import threading
 import time
@@ -211,9 +212,7 @@ class Measured:
                 for node in nodes:
                     node.meta['candidate'] = site, label
         self._function = lower(copy.deepcopy(module), self._run)
-        written = copy.deepcopy(module)
-        resolve(written.graph, {k: v[0] for k, v in sites(graph).items()})
-        self._written = lower(written)
+        self._as_written = copy.deepcopy(module)
 
     def __call__(self, *args: Any) -> Any:
         """Runs the program."""
@@ -227,9 +226,17 @@ class Measured:
 
     def forget(self) -> None:
         """Drops what is computed once for its inputs."""
-        for function in (self._function, self._written):
+        functions: list[Any] = [self._function, self.__dict__.get('_written')]
+        for function in functions:
             if hasattr(function, 'forget'):
                 function.forget()
+
+    @functools.cached_property
+    def _written(self) -> Callable[..., Any]:
+        """The function of the first candidates, for those who need it."""
+        graph = self._as_written.graph
+        resolve(graph, {k: labels[0] for k, labels in sites(graph).items()})
+        return self._lower(self._as_written)
 
     def _run(self, module: GraphModule, *args: Any) -> Any:
         with self._lock:

@@ -6,10 +6,14 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from torch_gsample.compiler.ir import example
+from torch_gsample.compiler.ir import aten, example
 from torch_gsample.compiler.super_batch import segments
 from torch_gsample.compiler.super_batch.index_rules import unique_rows
-from torch_gsample.compiler.super_batch.torch_rules import arguments, rule
+from torch_gsample.compiler.super_batch.torch_rules import (
+    arguments,
+    pointwise,
+    rule,
+)
 from torch_gsample.compiler.super_batch.values import (
     Axis,
     NoRule,
@@ -17,6 +21,7 @@ from torch_gsample.compiler.super_batch.values import (
     Rewrite,
     Size,
     Value,
+    args_of,
 )
 
 gsample = torch.ops.gsample
@@ -37,7 +42,7 @@ def optional(rewrite: Rewrite, node: Any) -> Any:
 
 def local(rewrite: Rewrite, node: Any) -> Any:
     """A vector of ids, which is the same number in each batch."""
-    return None if node is None else rewrite.local(rewrite.vector(node))
+    return None if node is None else rewrite.local(rewrite.rows(node))
 
 
 def point_to_edges(
@@ -49,6 +54,21 @@ def point_to_edges(
 
 
 # Parts of matrices.
+
+
+@rule(aten.mul.Tensor)
+def _multiply(rewrite: Rewrite, node: Node) -> Value:
+    """Of ``[0, 1]`` and a size: the pointers of a matrix of one column."""
+    numbers, size = args_of(node)
+    size = rewrite.known.get(size) if isinstance(size, Node) else None
+    if not isinstance(size, Size):
+        return pointwise(rewrite, node)
+    if numbers.target is not aten.arange.default or numbers.args != (2,):
+        raise NoRule('sizes are used with tensors')
+    if size.more or example(node).dtype != torch.int64:
+        raise NoRule('sizes are used with tensors')
+    ptr = size.axis.ptr
+    return Value(ptr, rewrite.dense(1), size.axis, 'pointers')
 
 
 @rule(gsample.slice_cols.default)

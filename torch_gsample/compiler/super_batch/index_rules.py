@@ -121,9 +121,7 @@ def _narrow(rewrite: Rewrite, node: Node) -> Value:
     return Value(rewrite.copy(node), value.axis, value.into)
 
 
-def _narrow_rows(
-    rewrite: Rewrite, node: Node, given: dict[str, Any]
-) -> Value:
+def _narrow_rows(rewrite: Rewrite, node: Node, given: dict[str, Any]) -> Value:
     """``x[:0]``, and ``x[n:]`` where ``n`` is the size of an axis."""
     value, start = rewrite.vector(given['self']), given['start'] or 0
     if start == 0 and given['end'] == 0:

@@ -202,6 +202,61 @@ def _induce_subgraph(rewrite: Rewrite, node: Node) -> Parts:
     )
 
 
+@rule(gsample.has_edges.default)
+def _has_edges(rewrite: Rewrite, node: Node) -> Value:
+    given = arguments(node)
+    ptr, rows = rewrite[given['ptr']], rewrite.vector(given['rows'])
+    rewrite.constant(given['num_rows'])
+    if ptr.kind != 'pointers' or ptr.into is not rows.axis:
+        raise NoRule('rows are searched of another axis')
+    changed = {given['rows']: rewrite.local(rows)}
+    cols = given['cols']
+    if cols is not None:
+        for name in ('indptr', 'indices'):
+            rewrite.constant(given[name])
+        chosen = rewrite.vector(cols)
+        changed[cols] = rewrite.local(chosen)
+        axis = chosen.axis
+    else:
+        axis = _same_columns(rewrite, given['indptr'], given['indices'])
+        changed[given['indices']] = rewrite.local(rewrite[given['indices']])
+    if axis is not ptr.axis:
+        raise NoRule('columns of another axis are searched')
+    return Value(rewrite.copy(node, changed), rows.axis)
+
+
+@rule(gsample.match_edges.default)
+def _match_edges(rewrite: Rewrite, node: Node) -> Value:
+    given = arguments(node)
+    names = ('indptr', 'indices', 'num_rows')
+    first, other = (
+        [given[f'{prefix}{name}'] for name in names]
+        for prefix in ('', 'other_')
+    )
+    axes = {_same_columns(rewrite, *side[:2]) for side in (first, other)}
+    if len(axes) > 1:
+        raise NoRule('columns of different axes are matched')
+    sizes = {rewrite.known.get(side[2], side[2]) for side in (first, other)}
+    if len(sizes) > 1:
+        raise NoRule('matrices may have other numbers of rows')
+    indices = [rewrite.vector(side[1]) for side in (first, other)]
+    changed = {
+        side[1]: rewrite.local(value)
+        for side, value in zip((first, other), indices, strict=True)
+    }
+    matched = rewrite.copy(node, changed)
+    return Value(matched, indices[0].axis, indices[1].axis)
+
+
+def _same_columns(rewrite: Rewrite, indptr: Node, indices: Node) -> Axis:
+    """The axis of the columns of a matrix that each batch has."""
+    pointers, rows = rewrite[indptr], rewrite.vector(indices)
+    if pointers.kind != 'pointers' or pointers.into is not rows.axis:
+        raise NoRule('a matrix is made of parts of batches and of others')
+    assert isinstance(pointers.axis, Axis)
+    return pointers.axis
+
+
 @rule(gsample.coo_to_csc.default)
 def _coo_to_csc(rewrite: Rewrite, node: Node) -> Parts:
     given = arguments(node)

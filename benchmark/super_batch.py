@@ -28,7 +28,7 @@ from torch_gsample.rng import make_key, program_scope
 SIZES = 2, 8, 16
 SAMPLERS = (
     *('GraphSAGE', 'LADIES 512', 'LADIES 4000', 'FastGCN'),
-    *('ShaDow', 'GraphSAINT'),
+    *('ShaDow', 'GraphSAINT', 'heterogeneous'),
 )
 
 

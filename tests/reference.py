@@ -31,6 +31,7 @@ from tests.reference_kernels import (  # noqa: F401
 )
 from tests.reference_layers import sample_layers  # noqa: F401
 from tests.reference_matrix import (  # noqa: F401
+    has_edges,
     joined,
     labor_scale,
     match_edges,

@@ -52,6 +52,17 @@ def slice_rows(
     return begin, [i for i, _ in found], [e for _, e in found]
 
 
+def has_edges(
+    indptr, indices, ptr, rows, cols=None, num_rows=None, num_threads=0
+):
+    columns = range(len(indptr) - 1) if cols is None else cols
+    found = []
+    for v, (begin, end) in zip(columns, pairwise(ptr), strict=True):
+        column = indices[indptr[v] : indptr[v + 1]]
+        found += [row in column for row in rows[begin:end]]
+    return found
+
+
 def match_edges(
     indptr, indices, num_rows, other_indptr, other_indices, other_num_rows
 ):

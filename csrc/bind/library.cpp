@@ -65,6 +65,10 @@ STABLE_TORCH_LIBRARY(gsample, m) {
       "Tensor? col_ptr=None, bool whole=True, int num_threads=0) -> "
       "(Tensor indptr, Tensor indices, Tensor edge)");
   m.def(
+      "has_edges(Tensor indptr, Tensor indices, Tensor ptr, Tensor rows, "
+      "Tensor? cols=None, *, SymInt? num_rows=None, int num_threads=0) -> "
+      "Tensor");
+  m.def(
       "match_edges(Tensor indptr, Tensor indices, SymInt num_rows, "
       "Tensor other_indptr, Tensor other_indices, SymInt other_num_rows) -> "
       "Tensor");

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <vector>
 
+#include "../cpu/has_edges.h"
 #include "../cpu/slice_matrix.h"
 #include "check.h"
 #include "output_pool.h"
@@ -163,6 +164,49 @@ std::tuple<Tensor, Tensor, Tensor> slice_rows_op(Tensor indptr,
                         });
 }
 
+Tensor has_edges_op(Tensor indptr,
+                    Tensor indices,
+                    Tensor ptr,
+                    Tensor rows,
+                    std::optional<Tensor> cols,
+                    std::optional<int64_t> num_rows,
+                    int64_t num_threads) {
+  const char* op = "has_edges";
+  check_matrix(op, indptr, indices);
+  const int64_t num_cols = indptr.numel() - 1;
+  const int64_t n = cols ? cols->numel() : num_cols;
+  check_vector(op, "ptr", ptr, indptr.scalar_type());
+  check_size(op, "ptr", ptr, n + 1);
+  check_vector(op, "rows", rows, indices.scalar_type());
+  const int64_t* wanted = int64_vector(op, "cols", cols, n);
+  Tensor out = pooled_tensor({rows.numel()}, ScalarType::Bool, sizeof(bool));
+  dispatch_graph(
+      op, indptr.scalar_type(), indices.scalar_type(),
+      [&](auto indptr_type, auto index_type) {
+        using indptr_t = decltype(indptr_type);
+        using index_t = decltype(index_type);
+        const HasEdgesArgs<indptr_t, index_t> args{
+            {indptr.const_data_ptr<indptr_t>(),
+             indices.const_data_ptr<index_t>(), num_rows.value_or(0), num_cols,
+             indices.numel()},
+            num_rows.has_value(),
+            wanted,
+            n,
+            ptr.const_data_ptr<indptr_t>(),
+            rows.const_data_ptr<index_t>(),
+            rows.numel(),
+            threads_of(num_threads)};
+        const Status status = has_edges(args, out.mutable_data_ptr<bool>());
+        STD_TORCH_CHECK(status != Status::kInterrupted, op, ": interrupted");
+        STD_TORCH_CHECK(
+            status == Status::kDone, op, ": 'cols' must be in [0, ", num_cols,
+            "), all rows in [0, ", num_rows.value_or(INT64_MAX),
+            "), and 'indptr' and 'ptr' must ascend from 0 to the numbers of "
+            "edges and of 'rows'");
+      });
+  return out;
+}
+
 // Uniform doubles in [0, 1): the 53 high bits of the draw of each id.
 Tensor random_uniform_op(Tensor id, Tensor key, int64_t call_id) {
   const char* op = "random_uniform";
@@ -199,6 +243,7 @@ Tensor next_key_op(Tensor state) {
 STABLE_TORCH_LIBRARY_IMPL(gsample, CPU, m) {
   m.impl("slice_cols", TORCH_BOX(&slice_cols_op));
   m.impl("slice_rows", TORCH_BOX(&slice_rows_op));
+  m.impl("has_edges", TORCH_BOX(&has_edges_op));
   m.impl("random_uniform", TORCH_BOX(&random_uniform_op));
   m.impl("next_key", TORCH_BOX(&next_key_op));
 }

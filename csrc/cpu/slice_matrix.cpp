@@ -72,13 +72,6 @@ class RowPlaces {
 
 namespace {
 
-template <typename indptr_t, typename index_t>
-bool is_column(const Matrix<indptr_t, index_t>& matrix, int64_t v) {
-  return v >= 0 && v < matrix.num_cols && matrix.indptr[v] >= 0 &&
-         matrix.indptr[v] <= matrix.indptr[v + 1] &&
-         matrix.indptr[v + 1] <= matrix.num_edges;
-}
-
 // Announces what is read of columns to come, of which `n` are given: their
 // pointers first, then their edges. The processor itself would only notice
 // after some lines that these follow each other.

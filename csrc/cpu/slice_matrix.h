@@ -19,6 +19,14 @@ struct Matrix {
   int64_t num_edges;
 };
 
+// Whether a matrix has a column, with pointers inside of its edges.
+template <typename indptr_t, typename index_t>
+bool is_column(const Matrix<indptr_t, index_t>& matrix, int64_t v) {
+  return v >= 0 && v < matrix.num_cols && matrix.indptr[v] >= 0 &&
+         matrix.indptr[v] <= matrix.indptr[v + 1] &&
+         matrix.indptr[v + 1] <= matrix.num_edges;
+}
+
 // Where each of the columns `cols` [n] starts in A[:, cols]: indptr [n + 1].
 // kFault: a column is outside [0, num_cols), or `indptr` is malformed there.
 template <typename indptr_t, typename index_t>

@@ -19,19 +19,16 @@ from torch_gsample.rng import current_program, make_key, program_scope
 TOGETHER = (
     'graphsage ladies ladies-trained fastgcn labor labor-1 kgcn vr_gcn gcn_bs '
     'thanos shadow saint_node saint_edge saint_walk deepwalk node2vec pinsage '
-    'hetgnn labor-weighted node2vec-weighted'
+    'hetgnn labor-weighted node2vec-weighted hgt hgt-timed labor-star '
+    'labor-dependent'
 ).split()
 TRAINED = {'as_gcn', 'pass'}
 #: What others have no rule for.
 NO_RULE = {
-    'hgt': 'aten.cat.default',
-    'hgt-timed': 'aten.cat.default',
     'forest_fire': 'gsample.forest_fire',
     'saint_frontier': 'gsample.frontier_walk',
     'pinsage-metapath': 'gsample.metapath_walk',
-    **dict.fromkeys(
-        ('gcn_bs-distinct', 'labor-star', 'labor-dependent'), 'aten.zeros_like'
-    ),
+    'gcn_bs-distinct': 'aten.slice.Tensor',
 }
 SIZES = [5, 9, 3], [1, 7], [4], [2, 2, 2, 2], [0, 2, 3, 0]
 

@@ -36,6 +36,10 @@ def slice_segments(
     )
 
 
+def has_edges(ptr=INDPTR, rows=INDICES, cols=None, indptr=INDPTR, **kw):
+    return GSAMPLE.has_edges(indptr, INDICES, ptr, rows, cols, **kw)
+
+
 def sample_segments(num_nodes=3, k=1, **kw):
     return GSAMPLE.sample_nodes(num_nodes, k, KEYS, ptr=PTR, **kw)
 
@@ -52,6 +56,26 @@ MATRICES = {
     "slice_cols: 'indptr' and 'indices' must be int32 or int64, and": (
         lambda: slice_cols(indptr=INDPTR.int())
     ),
+    "has_edges: 'cols' must be in [0, 3), all rows in [0, 9223": (
+        lambda: has_edges(cols=torch.tensor([0, 1, 3]))
+    ),
+    "all rows in [0, 2), and 'indptr' and 'ptr' must ascend from 0 to": (
+        lambda: has_edges(num_rows=2)
+    ),
+    "has_edges: 'ptr' must have 4 elements (got 3)": lambda: has_edges(
+        ptr=INDPTR[:3]
+    ),
+    "has_edges: 'ptr' has the wrong dtype": lambda: has_edges(INDPTR.int()),
+    "has_edges: 'rows' has the wrong dtype": lambda: has_edges(
+        rows=INDICES.int()
+    ),
+    "the numbers of edges and of 'rows'": lambda: has_edges(
+        indptr=torch.tensor([0, 2, 1, 3])
+    ),
+    "'indptr' and 'ptr' must ascend from 0 to the numbers of": lambda: (
+        has_edges(ptr=torch.tensor([0, 2, 1, 3]))
+    ),
+    "has_edges: 'indptr' must not be empty": lambda: has_edges(indptr=NONE),
     "slice_rows: 'indptr' must not be empty": lambda: slice_rows(indptr=NONE),
     "slice_rows: 'cols' must be in [0, 3), 'indptr' must ascend from 0": (
         lambda: slice_rows(indptr=INDPTR + 1)

@@ -253,6 +253,17 @@ MATRICES = [
         "slice_cols: 'indptr' must have at least one element",
     ),
     (
+        IndexError,
+        lambda: ops.has_edges(INDPTR, INDICES, INDPTR, INDICES, num_rows=2),
+        "has_edges: 'rows' must be in [0, 2) (got 2)",
+    ),
+    (
+        ValueError,
+        lambda: ops.has_edges(INDPTR, INDICES, INDPTR, INDICES, SEEDS),
+        "has_edges: 'ptr' must have 3 elements, one more than there are "
+        'columns (got 4)',
+    ),
+    (
         ValueError,
         lambda: ops.match_edges(
             INDPTR, INDICES, 3, INDPTR, INDICES.flip(0), 3

@@ -178,6 +178,13 @@ SAMPLES = {
         ((G.indptr, G.indices, 40, NONE), {'num_threads': 1}),
         ((G.indptr, G.indices, 40, SEEDS, SEEDS[:1]), {}),
     ],
+    'has_edges': [
+        ((g.indptr, g.indices, g.indptr, g.indices), {})
+        for g in (to_dtypes(G, dtypes) for dtypes in INDEX_DTYPES)
+    ]
+    + [
+        ((G.indptr, G.indices, PTR, SEEDS, SEEDS[:2]), {'num_rows': 40}),
+    ],
     'match_edges': [
         ((g.indptr, g.indices, 40, G.indptr, G.indices, 40), {})
         for g in (to_dtypes(G, dtypes) for dtypes in INDEX_DTYPES)

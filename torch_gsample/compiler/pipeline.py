@@ -28,6 +28,7 @@ from torch_gsample.compiler.passes.fuse_hops import fuse_hops
 from torch_gsample.compiler.passes.hoist_invariant import hoist_invariant
 from torch_gsample.compiler.passes.hoist_weights import hoist_weights
 from torch_gsample.compiler.passes.raise_selections import raise_selections
+from torch_gsample.compiler.passes.rewrite_isin import rewrite_isin
 from torch_gsample.compiler.passes.rewrite_sddmm import rewrite_sddmm
 from torch_gsample.compiler.passes.rewrite_unique import rewrite_unique
 from torch_gsample.compiler.passes.select_layout import select_layout
@@ -85,6 +86,11 @@ PASSES = (
         'rewrite_sddmm',
         rewrite_sddmm,
         'before edge work is fused: it makes some',
+    ),
+    Pass(
+        'rewrite_isin',
+        rewrite_isin,
+        'after equal parts are one: both sides number edges by one thing',
     ),
     Pass(
         'fuse_extract_select',

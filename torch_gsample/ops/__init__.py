@@ -11,6 +11,7 @@ from torch_gsample.ops.features import gather_rows
 from torch_gsample.ops.forest_fire import forest_fire
 from torch_gsample.ops.formats import coo_to_csc, cumulate_weights
 from torch_gsample.ops.frontier_walk import frontier_walk
+from torch_gsample.ops.has_edges import has_edges
 from torch_gsample.ops.match_edges import match_edges
 from torch_gsample.ops.matrix import (
     next_key,
@@ -41,6 +42,7 @@ __all__ = [
     'forest_fire',
     'frontier_walk',
     'gather_rows',
+    'has_edges',
     'induce_subgraph',
     'match_edges',
     'metapath_walk',

@@ -110,6 +110,7 @@ def canonicalize(graph: Graph) -> None:
             node.replace_all_uses_with(node.args[0])
             graph.erase_node(node)
         elif node.target not in SIZE_OPERATORS or _of_tensors(node):
+            _name_copy(node)
             _name_operator(node)
             if entered:
                 continue
@@ -165,13 +166,31 @@ def _is_its_argument(node: Node) -> bool:
     if _called(node) == 'detach':
         return not before.requires_grad
     copies = node.kwargs.get('copy', False)
-    return (
-        not copies
-        and True not in node.args[2:]
-        and before.dtype == after.dtype
+    return not copies and True not in node.args[2:] and _is_like(node)
+
+
+def _is_like(node: Node) -> bool:
+    """Whether a cast gives the kind of tensor that it takes."""
+    before, after = example(node.args[0]), example(node)  # type: ignore
+    return bool(
+        before.dtype == after.dtype
         and before.device == after.device
         and before.requires_grad == after.requires_grad
     )
+
+
+def _name_copy(node: Node) -> None:
+    """Makes ``x.clone()`` of ``x.to(dtype_of_x, copy=True)``."""
+    source = node.args[0] if node.args else None
+    if (
+        node.op == 'call_method'
+        and node.target == 'to'
+        and node.kwargs == {'copy': True}
+        and isinstance(source, Node)
+        and isinstance(example(source), Tensor)
+        and _is_like(node)
+    ):
+        node.target, node.args, node.kwargs = 'clone', (source,), {}
 
 
 def _is_contiguous(value: Tensor) -> bool:

@@ -117,8 +117,9 @@ def _fuse(
             return
     with graph.inserting_before(sample):
         kwargs = {**sample.kwargs, 'cols': cols}
-        if kwargs.get('id') is cols:
-            del kwargs['id']
+        id = kwargs.pop('id', None)
+        if id is not cols:
+            kwargs['id'] = _numbers(graph, cols) if id is None else id
         if source is not None:
             key = indptr, source
             if key not in cumulated:
@@ -139,6 +140,17 @@ def _fuse(
         user.target, user.kwargs = aten.index_select.default, {}
         user.args = (tensor, 0, selected)
     graph.erase_node(sample)
+
+
+def _numbers(graph: Graph, cols: Any) -> Node:
+    """The number of each column: what a column without a node draws by."""
+    length = graph.call_function(aten.sym_size.int, (cols, 0))
+    value = example(cols)
+    length.meta['example_value'] = value.shape[0]
+    options = {} if value.device.type == 'cpu' else {'device': value.device}
+    numbers = graph.call_function(aten.arange.default, (length,), options)
+    numbers.meta['example_value'] = value.new_empty(value.shape[0])
+    return numbers
 
 
 def _source(user: Node, selected: Node, extract: Node) -> Node | None:

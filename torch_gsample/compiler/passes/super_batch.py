@@ -46,6 +46,7 @@ from torch_gsample.compiler.ir import (
     is_size,
     needs_gradient,
     placeholders,
+    same_size,
 )
 from torch_gsample.compiler.passes.eliminate_dead import eliminate_dead
 from torch_gsample.compiler.super_batch import (  # rules register
@@ -164,6 +165,8 @@ def _become(rewrite: Rewrite, node: Node) -> Any:
     constant = all(isinstance(v, Value) and v.is_constant for v in inputs)
     draws = constant and any(v.node in rewrite.numbers for v in inputs)
     rule = RULES.get(node.target)
+    if is_size(node) and not constant:
+        return _size(rewrite, node, rule)
     if constant and not draws and (is_pure(node) or is_pointwise(node)):
         same = all(rewrite[n].node is n for n in node.all_input_nodes)
         return Value(node if same else rewrite.copy(node))
@@ -172,6 +175,21 @@ def _become(rewrite: Rewrite, node: Node) -> Any:
     if is_pointwise(node):
         return pointwise(rewrite, node)
     raise NoRule('its operator is not known')
+
+
+def _size(rewrite: Rewrite, node: Node, rule: Any) -> Any:
+    """A size, by its rule or by the vector that is as long in each batch."""
+    try:
+        if rule is not None:
+            return rule(rewrite, node)
+    except NoRule:
+        pass
+    for other, value in rewrite.known.items():
+        if isinstance(value, Value) and value.kind == 'vector':
+            length = example(other).shape[0] if value.axis else None
+            if same_size(length, example(node)):
+                return Size(value.axis)
+    return Parts(())  # an error where it is used
 
 
 def _part(rewrite: Rewrite, node: Node) -> Any:

@@ -158,7 +158,7 @@ def _sample_columns(rewrite: Rewrite, node: Node) -> Parts:
 def _columns(rewrite: Rewrite, given: dict[str, Any]) -> tuple[Node, Axis]:
     """Columns of a matrix that is the same for all batches."""
     if given['cols'] is not None:
-        cols = rewrite.vector(given['cols'])
+        cols = rewrite.rows(given['cols'])
         return rewrite.local(cols), cols.axis
     axis = rewrite.dense(example(given['indptr']).shape[0] - 1)
     return _numbers(rewrite, axis), axis

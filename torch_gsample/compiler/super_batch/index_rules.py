@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.fx import Node
 
 from torch_gsample.compiler.ir import aten, example
+from torch_gsample.compiler.super_batch import segments
 from torch_gsample.compiler.super_batch.torch_rules import (
     arguments,
     flat,
@@ -112,10 +113,42 @@ def _narrow(rewrite: Rewrite, node: Node) -> Value:
     value, given = rewrite[args_of(node)[0]], arguments(node)
     if given['dim'] != 0 and value.kind == 'vector':
         return Value(rewrite.copy(node), value.axis, value.into)
+    if value.kind == 'vector' and not value.is_constant:
+        return _narrow_rows(rewrite, node, given)
     ends = (given['start'] or 0, given['end'])
     if value.kind != 'pointers' or ends != (0, -1) or given['step'] != 1:
         raise NoRule('rows of batches are taken by their number')
     return Value(rewrite.copy(node), value.axis, value.into)
+
+
+def _narrow_rows(rewrite: Rewrite, node: Node, given: dict[str, Any]) -> Value:
+    """``x[:0]``, and ``x[n:]`` where ``n`` is the size of an axis."""
+    value, start = rewrite.vector(given['self']), given['start'] or 0
+    if start == 0 and given['end'] == 0:
+        return Value(rewrite.copy(node), rewrite.dense(0), value.into)
+    to_end = given['end'] in (None, 2**63 - 1) and given['step'] == 1
+    if to_end and isinstance(start, int) and start == 0:
+        return Value(rewrite.copy(node), value.axis, value.into)
+    first = rewrite.known.get(start) if isinstance(start, Node) else None
+    if not isinstance(first, Size) or first.more or not to_end:
+        raise NoRule('rows of batches are taken by their number')
+    call = rewrite.call(
+        segments.rest,
+        value.node,
+        value.axis.ptr,
+        first.axis.ptr,
+        like=example(node),
+    )
+    begin, *others = rewrite.joined.get(value.axis, (None,))
+    if begin is first.axis and len(others) == 1:
+        return Value(call, others[0], value.into)
+    axis = rewrite.once(
+        ('rest', value.axis, first.axis),
+        lambda: rewrite.axis(
+            segments.ptr_of_rest, value.axis.ptr, first.axis.ptr
+        ),
+    )
+    return Value(call, axis, value.into)
 
 
 # Scatters.

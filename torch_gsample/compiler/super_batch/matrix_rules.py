@@ -6,10 +6,14 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from torch_gsample.compiler.ir import example
+from torch_gsample.compiler.ir import aten, example
 from torch_gsample.compiler.super_batch import segments
 from torch_gsample.compiler.super_batch.index_rules import unique_rows
-from torch_gsample.compiler.super_batch.torch_rules import arguments, rule
+from torch_gsample.compiler.super_batch.torch_rules import (
+    arguments,
+    pointwise,
+    rule,
+)
 from torch_gsample.compiler.super_batch.values import (
     Axis,
     NoRule,
@@ -17,6 +21,7 @@ from torch_gsample.compiler.super_batch.values import (
     Rewrite,
     Size,
     Value,
+    args_of,
 )
 
 gsample = torch.ops.gsample
@@ -37,7 +42,7 @@ def optional(rewrite: Rewrite, node: Any) -> Any:
 
 def local(rewrite: Rewrite, node: Any) -> Any:
     """A vector of ids, which is the same number in each batch."""
-    return None if node is None else rewrite.local(rewrite.vector(node))
+    return None if node is None else rewrite.local(rewrite.rows(node))
 
 
 def point_to_edges(
@@ -49,6 +54,21 @@ def point_to_edges(
 
 
 # Parts of matrices.
+
+
+@rule(aten.mul.Tensor)
+def _multiply(rewrite: Rewrite, node: Node) -> Value:
+    """Of ``[0, 1]`` and a size: the pointers of a matrix of one column."""
+    numbers, size = args_of(node)
+    size = rewrite.known.get(size) if isinstance(size, Node) else None
+    if not isinstance(size, Size):
+        return pointwise(rewrite, node)
+    if numbers.target is not aten.arange.default or numbers.args != (2,):
+        raise NoRule('sizes are used with tensors')
+    if size.more or example(node).dtype != torch.int64:
+        raise NoRule('sizes are used with tensors')
+    ptr = size.axis.ptr
+    return Value(ptr, rewrite.dense(1), size.axis, 'pointers')
 
 
 @rule(gsample.slice_cols.default)
@@ -180,6 +200,61 @@ def _induce_subgraph(rewrite: Rewrite, node: Node) -> Parts:
             Value(edge, edges),
         )
     )
+
+
+@rule(gsample.has_edges.default)
+def _has_edges(rewrite: Rewrite, node: Node) -> Value:
+    given = arguments(node)
+    ptr, rows = rewrite[given['ptr']], rewrite.vector(given['rows'])
+    rewrite.constant(given['num_rows'])
+    if ptr.kind != 'pointers' or ptr.into is not rows.axis:
+        raise NoRule('rows are searched of another axis')
+    changed = {given['rows']: rewrite.local(rows)}
+    cols = given['cols']
+    if cols is not None:
+        for name in ('indptr', 'indices'):
+            rewrite.constant(given[name])
+        chosen = rewrite.vector(cols)
+        changed[cols] = rewrite.local(chosen)
+        axis = chosen.axis
+    else:
+        axis = _same_columns(rewrite, given['indptr'], given['indices'])
+        changed[given['indices']] = rewrite.local(rewrite[given['indices']])
+    if axis is not ptr.axis:
+        raise NoRule('columns of another axis are searched')
+    return Value(rewrite.copy(node, changed), rows.axis)
+
+
+@rule(gsample.match_edges.default)
+def _match_edges(rewrite: Rewrite, node: Node) -> Value:
+    given = arguments(node)
+    names = ('indptr', 'indices', 'num_rows')
+    first, other = (
+        [given[f'{prefix}{name}'] for name in names]
+        for prefix in ('', 'other_')
+    )
+    axes = {_same_columns(rewrite, *side[:2]) for side in (first, other)}
+    if len(axes) > 1:
+        raise NoRule('columns of different axes are matched')
+    sizes = {rewrite.known.get(side[2], side[2]) for side in (first, other)}
+    if len(sizes) > 1:
+        raise NoRule('matrices may have other numbers of rows')
+    indices = [rewrite.vector(side[1]) for side in (first, other)]
+    changed = {
+        side[1]: rewrite.local(value)
+        for side, value in zip((first, other), indices, strict=True)
+    }
+    matched = rewrite.copy(node, changed)
+    return Value(matched, indices[0].axis, indices[1].axis)
+
+
+def _same_columns(rewrite: Rewrite, indptr: Node, indices: Node) -> Axis:
+    """The axis of the columns of a matrix that each batch has."""
+    pointers, rows = rewrite[indptr], rewrite.vector(indices)
+    if pointers.kind != 'pointers' or pointers.into is not rows.axis:
+        raise NoRule('a matrix is made of parts of batches and of others')
+    assert isinstance(pointers.axis, Axis)
+    return pointers.axis
 
 
 @rule(gsample.coo_to_csc.default)

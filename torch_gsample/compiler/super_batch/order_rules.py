@@ -72,7 +72,15 @@ def _cumsum(rewrite: Rewrite, node: Node) -> Value:
     return Value(total, value.axis)
 
 
-@rule(aten.empty_like.default)
-def _empty_like(rewrite: Rewrite, node: Node) -> Value:
-    value = rewrite.vector(args_of(node)[0])
+@rule(
+    aten.empty_like.default,
+    aten.full_like.default,
+    aten.ones_like.default,
+    aten.zeros_like.default,
+)
+def _filled_like(rewrite: Rewrite, node: Node) -> Value:
+    value, *more = args_of(node)
+    for other in (*more, *node.kwargs.values()):
+        rewrite.constant(other)
+    value = rewrite.vector(value)
     return Value(rewrite.copy(node), value.axis)

@@ -68,6 +68,12 @@ def ptr_of_sorted(position: Tensor, ptr: Tensor) -> Tensor:
     return torch.searchsorted(position, ptr)
 
 
+def ptr_of_rest(ptr: Tensor, first: Tensor) -> Tensor:
+    """Returns where batches begin without as many first rows of each."""
+    sizes = (ptr.diff() - first.diff()).clamp(min=0)
+    return torch.nn.functional.pad(sizes.cumsum(0), (1, 0))
+
+
 # Positions.
 
 
@@ -107,6 +113,13 @@ def join(values: Sequence[Tensor], sizes: Sequence[Sequence[int]]) -> Tensor:
     return torch.cat(
         [part for parts in zip(*parts, strict=True) for part in parts]
     )
+
+
+def rest(value: Tensor, ptr: Tensor, first: Tensor) -> Tensor:
+    """Drops as many rows of each batch as ``first`` has, the first ones."""
+    batch = batch_of(ptr)
+    number = torch.arange(value.shape[0], device=value.device) - ptr[batch]
+    return value[number >= first.diff()[batch]]
 
 
 def argsort(value: Tensor, sizes: list[int], descending: bool) -> Tensor:

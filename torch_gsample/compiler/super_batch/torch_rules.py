@@ -212,15 +212,26 @@ def _concatenate(rewrite: Rewrite, node: Node) -> Value:
     if _begins_with_zero(rewrite, given['tensors']):
         ends = rewrite[given['tensors'][1]]
         return Value(rewrite.copy(node), ends.axis, ends.into, 'pointers')
-    values = [rewrite.vector(n) for n in given['tensors']]
+    values = [rewrite.rows(n) for n in given['tensors']]
     axes = {value.axis for value in values}
     stacks = node.target is aten.stack.default
     if given['dim'] > 0 and len(axes) == 1:
-        changed = {n: rewrite.local(rewrite[n]) for n in node.all_input_nodes}
+        pairs = zip(given['tensors'], values, strict=True)
+        changed = {n: rewrite.local(value) for n, value in pairs}
         return Value(rewrite.copy(node, changed), values[0].axis)
     if stacks or given['dim'] != 0:
         raise NoRule('rows of batches are stacked')
-    return in_batches(rewrite, node, values)
+    # Nothing of a batch comes of an empty part, but its type.
+    some = [v for v in values if not rewrite.is_dense(v.axis, 0)] or values[:1]
+    if len({example(value.node).dtype for value in values}) > 1:
+        some = values
+    if len(some) > 1:
+        return in_batches(rewrite, node, some)
+    [only] = some
+    copied = rewrite.call(
+        aten.clone.default, only.node, like=example(only.node)
+    )
+    return Value(copied, only.axis, only.into)
 
 
 def _begins_with_zero(rewrite: Rewrite, nodes: Sequence[Node]) -> bool:
@@ -250,6 +261,7 @@ def in_batches(rewrite: Rewrite, node: Node, values: Sequence[Value]) -> Value:
         ('joined', *axes),
         lambda: rewrite.axis(segments.sum_of, [axis.ptr for axis in axes]),
     )
+    rewrite.joined[axis] = tuple(axes)
     return Value(joined, axis, into if same else None)
 
 

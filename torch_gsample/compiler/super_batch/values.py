@@ -108,6 +108,8 @@ class Rewrite:
         self.numbers: dict[Node, Node] = {}
         self._cache: dict[Any, Any] = {}
         self.first: Axis | None = None
+        #: What an axis is of, if its rows are those of others.
+        self.joined: dict[Axis, tuple[Axis, ...]] = {}
 
     # Nodes.
 
@@ -244,6 +246,46 @@ class Rewrite:
         ):
             raise NoRule(f'{node} is no vector of all batches')
         return value
+
+    def rows(self, node: Any) -> Value:
+        """A vector over an axis: one that all batches share is of each.
+
+        So are the frontiers of types that have no seeds.
+        """
+        value = self.known.get(node) if isinstance(node, Node) else None
+        if (
+            not isinstance(value, Value)
+            or not value.is_constant
+            or value.kind != 'vector'
+            or example(node).dim() != 1
+        ):
+            return self.vector(node)
+        size = example(node).shape[0]
+        if isinstance(size, int):
+            axis = self.dense(size)
+        else:
+            axis = self.once(
+                ('dense', str(size)), lambda: self._dense_like(value.node)
+            )
+        if isinstance(size, int) and size == 0:
+            return Value(value.node, axis)
+        like = self.vector_like(example(node).dtype)
+        copies = self.once(
+            ('tiled', value.node),
+            lambda: self.call(segments.tile, value.node, axis.ptr, like=like),
+        )
+        return Value(copies, axis)
+
+    def _dense_like(self, vector: Node) -> Axis:
+        """The axis of as many rows of each batch as a constant has."""
+        assert self.first is not None
+        size = self.call(
+            torch.ops.aten.sym_size.int,
+            vector,
+            0,
+            like=example(vector).shape[0],
+        )
+        return self.axis(segments.dense_ptr, self.first.ptr, size)
 
     def constant(self, node: Any) -> Any:
         """An operand that is the same for all batches."""

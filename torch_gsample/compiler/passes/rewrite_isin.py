@@ -1,0 +1,190 @@
+"""Searches edges in columns, not in a list of all of them.
+
+Before (whether the candidates ``x`` of walkers are neighbours of the nodes
+``before``, as node2vec asks it)::
+
+    %0 = aten.repeat_interleave.self_Tensor(%arange, %counts): int64[?]
+    %1 = aten.mul.Tensor(x, n): int64[?]
+    %2 = aten.add.Tensor(%1, %0): int64[?]
+    %3 = gsample.slice_cols(indptr, indices, before): 3 parts
+    %4 = getitem(%3, 1): int64[?]
+    %5 = aten.repeat_interleave.self_Tensor(%arange, %other_counts): int64[?]
+    %6 = aten.mul.Tensor(%4, n): int64[?]
+    %7 = aten.add.Tensor(%6, %5): int64[?]
+    %8 = aten.isin.Tensor_Tensor(%2, %7): bool[?]
+
+After::
+
+    %0 = gsample.has_edges(indptr, indices, ptr, x, before): bool[?]
+
+``torch.isin`` sorts all numbers; a column is searched where it is, and the
+extract of the columns ``before`` is not made where nothing else needs it.
+Edges are numbered by ``row * num_cols + col`` or by ``col * num_rows + row``;
+the operator checks that rows are below ``num_rows`` then, as numbers of edges
+would be those of others.
+
+Not when: the numbers are made in another way, edges of the two sides are
+numbered differently, are of matrices of several dtypes or with another number
+of columns, or a tensor is changed in place.
+"""
+
+from typing import Any, NamedTuple
+
+import torch
+from torch.fx import Graph, Node
+
+from torch_gsample.compiler.edge_work import pointers_of
+from torch_gsample.compiler.ir import (
+    aten,
+    call,
+    erase_unused,
+    example,
+    is_size,
+    may_change,
+    part_of,
+    same_size,
+)
+
+
+class Edges(NamedTuple):
+    """Edges of columns that are numbered."""
+
+    ptr: Node
+    rows: Node
+    num_cols: Any
+    num_rows: Any  # None: by ``row * num_cols + col``
+
+
+def rewrite_isin(graph: Graph) -> list[str]:
+    """Rewrites each search among numbers of edges."""
+    changed, notes = may_change(graph), []
+    for node in list(graph.nodes):
+        if node.target is not aten.isin.Tensor_Tensor or node.kwargs:
+            continue
+        searched, given = map(_edges, reversed(node.args))
+        if (
+            searched is None
+            or given is None
+            or not _are_alike(searched, given)
+        ):
+            continue
+        indptr, indices, cols = _matrix(searched)
+        touched = {indptr, indices, given.ptr, given.rows, cols, *node.args}
+        if not changed.isdisjoint(touched):
+            continue
+        args = (indptr, indices, given.ptr, given.rows)
+        limit = {} if given.num_rows is None else {'num_rows': given.num_rows}
+        with graph.inserting_before(node):
+            out = call(
+                graph,
+                torch.ops.gsample.has_edges.default,
+                args if cols is None else (*args, cols),
+                **limit,
+            )
+        out.meta['example_value'] = example(node)
+        node.replace_all_uses_with(out)
+        erase_unused(graph, node)
+        notes.append(f'{out}: edges are searched in their columns')
+    return notes
+
+
+def _edges(numbers: Any) -> Edges | None:
+    """Reads ``row * num_cols + col`` and ``col * num_rows + row``."""
+    if not isinstance(numbers, Node) or example(numbers).dim() != 1:
+        return None
+    is_sum = numbers.target is aten.add.Tensor and not numbers.kwargs
+    for product, more in _both_orders(numbers.args) if is_sum else ():
+        if getattr(product, 'target', None) is not aten.mul.Tensor:
+            continue
+        first, factor = product.args
+        if not _is_number(factor) or not isinstance(more, Node):
+            continue
+        for row, col in ((first, more), (more, first)):
+            found = pointers_of(col)
+            if found is None or not _is_row(row, col):
+                continue
+            ptr, num_cols = found
+            by_row = row is first
+            if by_row and not _same(factor, num_cols):
+                continue
+            return Edges(
+                ptr, _narrow(row), num_cols, _row_limit(by_row, factor)
+            )
+    return None
+
+
+def _both_orders(pair: Any) -> Any:
+    first, second = pair
+    return (first, second), (second, first)
+
+
+def _row_limit(by_row: bool, factor: Any) -> Any:
+    return None if by_row else factor
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) or (
+        isinstance(value, Node) and is_size(value)
+    )
+
+
+def _is_row(row: Any, col: Node) -> bool:
+    """Whether a value is an int64 for each edge of some columns."""
+    value = example(row) if isinstance(row, Node) else None
+    return (
+        isinstance(value, torch.Tensor)
+        and value.dim() == 1
+        and value.dtype == example(col).dtype == torch.int64
+        and value.device.type == 'cpu'
+        and same_size(value.shape[0], example(col).shape[0])
+    )
+
+
+def _narrow(row: Node) -> Node:
+    """Rows as the matrix has them."""
+    wide = row.target is aten.to.dtype and len(row.args) == 2
+    source: Any = row.args[0] if wide else row
+    kept = example(source).dtype in (torch.int32, torch.int64)
+    return source if kept else row
+
+
+def _same(first: Any, second: Any) -> bool:
+    """Whether two numbers or sizes are equal, for all inputs."""
+    sizes = [example(n) if isinstance(n, Node) else n for n in (first, second)]
+    return first is second or same_size(*sizes)
+
+
+def _are_alike(searched: Edges, given: Edges) -> bool:
+    """Whether both number their edges in one way, in one kind of matrix."""
+    if (searched.num_rows is None) != (given.num_rows is None):
+        return False
+    rows = searched.num_rows is None or _same(
+        searched.num_rows, given.num_rows
+    )
+    pointers, indices = (
+        [example(n).dtype for n in pair]
+        for pair in zip(searched[:2], given[:2], strict=True)
+    )
+    kinds = len(set(pointers)) == len(set(indices)) == 1
+    narrow = pointers[0] == torch.int64 or indices[0] == torch.int32
+    return (
+        rows
+        and kinds
+        and narrow
+        and _same(searched.num_cols, given.num_cols)
+        and all(_is_plain(n) for n in (*searched[:2], *given[:2]))
+    )
+
+
+def _is_plain(node: Node) -> bool:
+    value = example(node)
+    return value.dim() == 1 and same_size(value.stride(0), 1)
+
+
+def _matrix(edges: Edges) -> tuple[Node, Node, Node | None]:
+    """The columns that are searched, where they are stored."""
+    extract = part_of(edges.rows, 'slice_cols', 1)
+    if extract is None or part_of(edges.ptr, 'slice_cols', 0) is not extract:
+        return edges.ptr, edges.rows, None
+    indptr, indices, cols = extract.args[:3]
+    return indptr, indices, cols  # type: ignore[return-value]

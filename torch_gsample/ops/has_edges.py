@@ -1,0 +1,111 @@
+"""Which of some edges a matrix has."""
+
+import torch
+from torch import Tensor
+
+from torch_gsample.ops import _check
+
+
+def has_edges(
+    indptr: Tensor,
+    indices: Tensor,
+    ptr: Tensor,
+    rows: Tensor,
+    cols: Tensor | None = None,
+    *,
+    num_rows: int | None = None,
+    num_threads: int = 0,
+) -> Tensor:
+    """Returns whether columns of a matrix hold some rows.
+
+    The rows ``rows[ptr[i]:ptr[i + 1]]`` are searched in column ``cols[i]``,
+    whose entries may have any order: which candidates of the walker ``i`` are
+    neighbours of the node that it came from, for instance.
+
+    Args:
+        indptr (torch.Tensor): int32 or int64 ``[num_cols + 1]``.
+        indices (torch.Tensor): int32 or int64 ``[num_edges]``.
+        ptr (torch.Tensor): int32 or int64 ``[n + 1]``, where the rows of each
+            column begin.
+        rows (torch.Tensor): int32 or int64 ``[num_queries]``.
+        cols (torch.Tensor, optional): int32 or int64 ``[n]``; all columns if
+            not given.
+        num_rows (int, optional): Number of rows of the matrix. If given, all
+            rows that are read must be below it.
+        num_threads (int, optional): At most this many threads; 0 means as
+            many as torch uses.
+
+    Returns:
+        torch.Tensor: bool ``[num_queries]``.
+
+    Raises:
+        IndexError: If a row or a column is not in the matrix.
+        TypeError: If a tensor has the wrong dtype.
+        ValueError: If ``ptr`` does not have an element more than there are
+            columns, or does not end at the number of rows.
+
+    Example:
+        >>> indptr = torch.tensor([0, 2, 3])
+        >>> indices = torch.tensor([4, 5, 6])
+        >>> ptr, rows = torch.tensor([0, 1, 3]), torch.tensor([4, 4, 6])
+        >>> has_edges(indptr, indices, ptr, rows)
+        tensor([ True, False,  True])
+    """
+    op = 'has_edges'
+    device = _check.graph_device(op, indptr)
+    indptr, indices = _check.graph(op, indptr, indices, device, False)
+    num_cols = indptr.numel() - 1
+    rows = _check.int64_vector(op, 'rows', rows, device=device)
+    if num_rows is not None:
+        rows = _check.in_range(op, 'rows', rows, num_rows)
+    ptr = _check.segment_ptr(op, 'ptr', ptr, rows.numel(), device)
+    if cols is not None:
+        cols = _check.node_ids(op, 'cols', cols, num_cols, device)
+    n = num_cols if cols is None else cols.numel()
+    if ptr.numel() != n + 1:
+        raise ValueError(
+            f"{op}: 'ptr' must have {n + 1} elements, one more than there are "
+            f'columns (got {ptr.numel()})'
+        )
+    return _check.call(
+        torch.ops.gsample.has_edges.default,
+        indptr,
+        indices,
+        ptr.to(indptr.dtype),
+        rows.to(indices.dtype),
+        cols,
+        num_rows=num_rows,
+        num_threads=num_threads,
+    )
+
+
+def _encoded(
+    indptr: Tensor,
+    indices: Tensor,
+    ptr: Tensor,
+    rows: Tensor,
+    cols: Tensor | None = None,
+    *,
+    num_rows: int | None = None,
+    num_threads: int = 0,
+) -> Tensor:
+    """What a GPU runs: edges as numbers, which torch sorts."""
+    if cols is not None:
+        indptr, indices, _ = torch.ops.gsample.slice_cols(
+            indptr, indices, cols
+        )
+    codes = []
+    for begin, row in ((ptr, rows), (indptr, indices)):
+        n, size = begin.shape[0] - 1, row.shape[0]
+        col = torch.arange(n, device=row.device)
+        col = col.repeat_interleave(begin.diff(), output_size=size)
+        codes.append(row.to(torch.int64) * n + col)
+    return torch.isin(*codes)
+
+
+torch.library.impl('gsample::has_edges', 'cuda')(_encoded)
+
+
+@torch.library.register_fake('gsample::has_edges')
+def _fake(indptr, indices, ptr, rows, cols=None, **_):
+    return rows.new_empty(rows.shape[0], dtype=torch.bool)

@@ -86,8 +86,20 @@ def gated(v, left, right):
     return torch.tanh(second @ left) + first
 
 
+@vertex_program
+def dropped(v):
+    """Draws of edges and of vertices (test_dropout.py has a reference)."""
+    e = [F.dropout(torch.exp(u.eu), 0.3) for u in v.innbs]
+    keep = F.dropout(v.h, 0.5)
+    total = sum(
+        F.dropout(c[..., None] * u.h * keep, 0.1)
+        for c, u in zip(e, v.innbs, strict=True)
+    )
+    return total / (sum(e)[..., None] + 1)
+
+
 #: Values without a reference of their own.
-EXTRA = {'softmax_weighted': softmax_weighted}
+EXTRA = {'softmax_weighted': softmax_weighted, 'dropped': dropped}
 
 PROGRAMS = {
     program.__name__: program
@@ -112,7 +124,10 @@ def features(name, dtype=torch.float64, n=N, e=E, h=H, c=C):
         'gcn': {'h': (n, c), 'norm': (n,)},
         'weighted': {'h': (n, c), 'w': (e,)},
         'gat': {'eu': (n, h), 'ev': (n, h), 'h': (n, h, c)},
-        'softmax_weighted': {'eu': (n, h), 'h': (n, h, c)},
+        **{
+            key: {'eu': (n, h), 'h': (n, h, c)}
+            for key in ('softmax_weighted', 'dropped')
+        },
         'gatv2': {
             **{'l': (n, h, c), 'r': (n, h, c)},
             **{'w': (e, h, c), 'att': (h, c)},

@@ -151,20 +151,6 @@ def test_gradients_of_gradients_are_refused():
         grad.sum().backward()
 
 
-def test_dropout_of_attention_is_that_of_pyg():
-    edge_index = graph()
-    edge_index = edge_index[:, edge_index[0] != edge_index[1]]
-    theirs, ours = (
-        kind(3, 2, heads=2, dropout=0.5) for kind in (pyg.GATConv, GATConv)
-    )
-    ours.load_state_dict(theirs.state_dict())
-    x, outs = torch.randn(N, 3), []
-    for layer in (theirs, ours):
-        torch.manual_seed(0)
-        outs.append(layer(x, edge_index))
-    torch.testing.assert_close(*outs, rtol=1e-4, atol=1e-6)
-
-
 def test_what_is_not_fused_is_left_to_pyg():
     x = torch.randn(N, 3)
     for name, kwargs, call in (

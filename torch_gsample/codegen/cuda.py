@@ -10,12 +10,14 @@ with the longest vertices first.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from torch_gsample.codegen.build import BuildError
 from torch_gsample.codegen.cpp import MATH, Writer
 from torch_gsample.codegen.cuda_edges import cuda_edge_map
+from torch_gsample.codegen.draws import DRAWS
 from torch_gsample.codegen.expression import CPP_TYPES, Expression
 from torch_gsample.codegen.loops import Block, Sink
 from torch_gsample.codegen.unit import (
@@ -178,7 +180,9 @@ def cuda_kernel(unit: Unit, text: str = 'vertex program') -> CudaKernel:
         groups=groups,
         mask=mask,
     )
-    source = f'{PREAMBLE}\n{MATH}{_SUMS}{_shared_text(writer, groups)}{head}'
+    drawn = DRAWS if unit.is_random else ''
+    shared = _shared_text(writer, groups)
+    source = f'{PREAMBLE}\n{MATH}{_SUMS}{drawn}{shared}{head}'
     lines = [source.rstrip('\n')]
     if writer.shared:
         lines.append('  GSAMPLE_SHARED(Shared, shared);')
@@ -235,6 +239,13 @@ class _GroupBlock(Block):
         if self._keeps:
             return lines
         return [line for line in lines if line.strip() != _SYNC]
+
+    def _draw_rows(self, nodes: object) -> None:
+        """Each lane draws for itself."""
+
+    def _draw(self, node: Expression) -> str:
+        axes: Any = node.args[2].value
+        return f'draw_of({self._draw_of(node)}, {self.index(axes)})'
 
     def _declare(self, node: Expression, name: str) -> None:
         width = self._unit.width(self._axes(node))

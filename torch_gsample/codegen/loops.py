@@ -4,16 +4,18 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
+from torch_gsample.codegen.draws import EDGE_ROW, KEPT, POSITION, VERTEX_ROW
 from torch_gsample.codegen.expression import CPP_TYPES, Expression
 from torch_gsample.codegen.operations import cpp_of
-from torch_gsample.codegen.unit import EDGE, Types, Unit
+from torch_gsample.codegen.unit import DESTINATION, EDGE, Types, Unit
 
 #: Not computed twice, even where that would save an array.
 COSTLY = frozenset(
-    {'exp', 'log', 'sigmoid', 'tanh', 'sqrt', 'pow', 'div', 'reciprocal'}
+    {'exp', 'log', 'sigmoid', 'tanh', 'sqrt', 'pow', 'div', 'reciprocal', KEPT}
 )
 
 
@@ -64,10 +66,12 @@ class Block:
         self._prefix, self._indent = prefix, indent
         self._lines: list[str] = []
         self._stages: dict[Expression, int] = {}
+        self._drawn: dict[Expression, str] = {}
 
     def write(self, sinks: Sequence[Sink]) -> list[str]:
         """Returns the statements."""
         nodes = self._nodes(sink.root for sink in sinks)
+        self._draw_rows(nodes)
         groups: dict[tuple, list[Sink]] = defaultdict(list)
         sums: dict[tuple, list[Expression]] = defaultdict(list)
         for sink in sinks:
@@ -154,10 +158,33 @@ class Block:
     def _line(self, text: str, depth: int = 0) -> None:
         self._lines.append(f'{self._indent}{"  " * depth}{text}')
 
+    def _draw(self, node: Expression) -> str:
+        """Returns the draw of a feature."""
+        axes: Any = node.args[2].value
+        return f'{self._drawn[node]}[{self.index(axes)}]'
+
+    def _draw_rows(self, nodes: Iterable[Expression]) -> None:
+        """Writes all draws of a row at once: four come together."""
+        for node in nodes:
+            if node.op == KEPT and node not in self._arrays:
+                name = f'{self._prefix}w{len(self._drawn)}'
+                blocks = -(-self._unit.width(self._axes(node)) // 4)
+                self._line(f'alignas(64) uint32_t {name}[{4 * blocks}];')
+                given = self._draw_of(node)
+                self._line(f'draw_row<{blocks}>({given}, {name});')
+                self._drawn[node] = name
+
+    def _draw_of(self, node: Expression) -> str:
+        """Returns call, key and row of a draw."""
+        key, row = node.args[:2]
+        vertex = 'v' if self._unit.center == DESTINATION else 'u'
+        at = 'e' if row.op == EDGE_ROW else vertex
+        return f'{node.value}u, x{key.value}[0], {at}'
+
     def index(self, axes: Iterable[int]) -> str:
-        """Returns where a value with some axes lies in its array."""
+        """Returns where a value with some axes, in order, lies in its array."""
         text = ''
-        for axis in sorted(axes):
+        for axis in axes:
             size = self._unit.sizes[axis]
             text = f'({text}) * {size} + i{axis}' if text else f'i{axis}'
         return text or '0'
@@ -230,6 +257,8 @@ class Block:
             text = f'{self._arrays[node]}[{self.index(axes)}]'
         elif node.op == 'operand':
             text = f'x{node.value}[{self.index(axes)}]'
+        elif node.op == KEPT:
+            text = f'{self._draw(node)} < uint32_t({node.args[3].value})'
         else:
             args = [self._value(arg, values, depth) for arg in node.args]
             text = cpp_of(node).format(*args).replace('T(', f'{kind}(')

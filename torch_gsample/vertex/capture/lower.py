@@ -9,6 +9,7 @@ from typing import Any
 
 from torch_gsample.codegen.expression import constant
 from torch_gsample.codegen.unit import PARAMETER as OF_PROGRAM
+from torch_gsample.vertex.capture.dropout import lowered
 from torch_gsample.vertex.capture.ends import keeps_axes
 from torch_gsample.vertex.capture.nodes import (
     AGGREGATE,
@@ -126,6 +127,7 @@ class Lowering:
 
     def __init__(self, program: Program, v: Any, values: dict[str, Value]):
         self._program, self._v, self._values = program, v, values
+        self.tracer = v._tracer
         self._edge = next(iter(v.inedges))
         self._done: dict[Node, Value] = {}
 
@@ -144,7 +146,7 @@ class Lowering:
         return self._done[node]
 
     def _made(self, node: Node) -> Value:
-        tracer = self._v._tracer
+        tracer = self.tracer
         if node.op == 'fill':
             expr = constant(node.args[0], self._program.dtype)
             return Value(tracer, expr, OF_PROGRAM, ())
@@ -358,6 +360,7 @@ LOWERED: dict[str, Rule] = {
         )
     },
     **{name: _same for name in ('_to_copy', 'alias', 'clone')},
+    'bernoulli': lowered,
     'aggregate': lambda low, node: low.of(node),
     'gather': _expand,
     'add': _add(1.0),

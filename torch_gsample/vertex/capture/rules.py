@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from torch_gsample.torch_private import tree_map
+from torch_gsample.vertex.capture.dropout import native_dropout
 from torch_gsample.vertex.capture.ends import aggregation, end_of, gather
 from torch_gsample.vertex.capture.nodes import (
     AGGREGATE,
@@ -361,6 +362,7 @@ _SCATTERS = frozenset(
     {'scatter_add', 'scatter_reduce', 'index_add', 'index_reduce'}
 )
 _SPECIAL: dict[str, Callable[[Call], Any]] = {
+    'native_dropout': native_dropout,
     'native_layer_norm': Call._layer_norm,
     'native_batch_norm': Call._batch_norm,
     'expand': Call._expand,

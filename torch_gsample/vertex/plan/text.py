@@ -15,12 +15,17 @@ from torch_gsample.codegen.unit import (
 from torch_gsample.vertex.frontend.trace import (
     RELATION,
     Degree,
+    Drawn,
     Given,
     Nested,
     Product,
 )
 from torch_gsample.vertex.kernels.operator import training
 from torch_gsample.vertex.plan.plan import Computed, Plan
+
+
+#: Operands that a program's text calls by their names.
+_PLAIN = Given, Degree, Drawn
 
 
 def program_text(name: str, plan: Plan) -> str:
@@ -39,11 +44,11 @@ def program_text(name: str, plan: Plan) -> str:
     ]
     lines = [f'{name}({", ".join(given)})']
     for number, origin in enumerate(plan.origins):
-        if not isinstance(origin, (Given, Degree)):
+        if not isinstance(origin, _PLAIN):
             text = _typed(f'x{number}', plan.leaves[number], plan.sizes)
             lines.append(f'{text} = {_origin(origin, plan)}')
     names = [
-        leaf.name if isinstance(origin, (Given, Degree)) else f'x{number}'
+        leaf.name if isinstance(origin, _PLAIN) else f'x{number}'
         for number, (leaf, origin) in enumerate(
             zip(plan.leaves, plan.origins, strict=True)
         )

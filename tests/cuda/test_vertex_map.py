@@ -91,10 +91,10 @@ def recorded():
         for dtype in (single, double)
         if name in ('gat', 'gatv2') or dtype == single
     }
-    found['dropped', single] = calls(
-        'dropped', graph(), features('dropped', single)
-    )
-    wide = 'gatv2', 'gin', 'softmax_weighted', 'dropped'
+    for name in ('dropped', 'squashed'):
+        given = features(name, single)
+        found[name, single] = calls(name, graph(), given)
+    wide = 'gatv2', 'gin', 'softmax_weighted', 'dropped', 'squashed'
     return found | {(name, 'large'): large(name) for name in wide}
 
 

@@ -118,7 +118,7 @@ CASES = {
     ),
     'PPFConv': Case(pyg.PPFConv, 'x pos pos edge_index'),
     'FeaStConv': Case(
-        lambda: pyg.FeaStConv(W, W, heads=2), 'x edge_index', 'to 16 heads'
+        lambda: pyg.FeaStConv(W, W, heads=2), 'x edge_index'
     ),
     'PointTransformerConv': Case(
         lambda: pyg.PointTransformerConv(W, W), 'x pos edge_index', WIDE

@@ -98,8 +98,19 @@ def dropped(v):
     return total / (sum(e)[..., None] + 1)
 
 
+@vertex_program
+def squashed(v):
+    """Maxima along features (test_functions.py has a reference)."""
+    e = [F.gelu(u.h - v.h) for u in v.innbs]
+    return sum(F.softmax(x, dim=-1) + x.amax(-2, keepdim=True) for x in e)
+
+
 #: Values without a reference of their own.
-EXTRA = {'softmax_weighted': softmax_weighted, 'dropped': dropped}
+EXTRA = {
+    'softmax_weighted': softmax_weighted,
+    'dropped': dropped,
+    'squashed': squashed,
+}
 
 PROGRAMS = {
     program.__name__: program
@@ -124,10 +135,9 @@ def features(name, dtype=torch.float64, n=N, e=E, h=H, c=C):
         'gcn': {'h': (n, c), 'norm': (n,)},
         'weighted': {'h': (n, c), 'w': (e,)},
         'gat': {'eu': (n, h), 'ev': (n, h), 'h': (n, h, c)},
-        **{
-            key: {'eu': (n, h), 'h': (n, h, c)}
-            for key in ('softmax_weighted', 'dropped')
-        },
+        'softmax_weighted': {'eu': (n, h), 'h': (n, h, c)},
+        'dropped': {'eu': (n, h), 'h': (n, h, c)},
+        'squashed': {'h': (n, h, c)},
         'gatv2': {
             **{'l': (n, h, c), 'r': (n, h, c)},
             **{'w': (e, h, c), 'att': (h, c)},

@@ -83,6 +83,17 @@ inline T sum_of(const T* x) {
 }
 """
 
+_MAX = """
+// The largest of n numbers; NaN if there is one.
+template <int n, typename T>
+inline T max_of(const T* x) {
+  T out = x[0];
+  for (int i = 1; i < n; ++i)
+    out = ((x[i] != x[i]) | (out < x[i])) ? x[i] : out;
+  return out;
+}
+"""
+
 _CLOSE = """
 }  // namespace
 """
@@ -138,9 +149,9 @@ def flags_of(unit: Unit) -> tuple[str, ...]:
 def preamble(unit: Unit) -> str:
     """Returns what the source of a unit begins with."""
     if unit.center != EDGE:
-        drawn = DRAWS if unit.is_random else ''
-        parts = INCLUDES, _OPEN, MATH, _SUM, WALK, drawn, _CLOSE
-        return ''.join(parts)
+        more = DRAWS if unit.is_random else ''
+        more += _MAX if unit.has('max_axis') else ''
+        return ''.join((INCLUDES, _OPEN, MATH, _SUM, WALK, more, _CLOSE))
     text = f'{INCLUDES}\n{CHECKS}'
     return f'{text}\n{REDUCE_COLUMNS}' if in_lanes(unit) else text
 

@@ -19,8 +19,9 @@ from torch_gsample.codegen.cpp import MATH, Writer
 from torch_gsample.codegen.cuda_edges import cuda_edge_map
 from torch_gsample.codegen.draws import DRAWS
 from torch_gsample.codegen.expression import CPP_TYPES, Expression
-from torch_gsample.codegen.loops import Block, Sink
+from torch_gsample.codegen.loops import STEPS, Block, Sink
 from torch_gsample.codegen.unit import (
+    AGGREGATES,
     EDGE,
     PARAMETER,
     Unit,
@@ -36,9 +37,17 @@ typedef long long int64_t;
 #define NAN __int_as_float(0x7fffffff)
 namespace std {
 using ::abs;
+using ::ceil;
+using ::cos;
+using ::erf;
 using ::exp;
+using ::expm1;
+using ::floor;
 using ::log;
+using ::log1p;
+using ::nearbyint;
 using ::pow;
+using ::sin;
 using ::sqrt;
 using ::tanh;
 }  // namespace std
@@ -292,7 +301,8 @@ class _GroupBlock(Block):
         size = self._unit.sizes[axes[place]]
         inner = self._unit.width(axes[place + 1 :])
         count = self._unit.width(axes) // size
-        if inner == 1 and place == len(axes) - 1:
+        is_sum = node.op == 'sum_axis'
+        if is_sum and inner == 1 and place == len(axes) - 1:
             lanes = min(16, 1 << (size - 1).bit_length())
             part = f'q{name}'
             self._writer.declare(part, node.dtype, count * lanes)
@@ -311,10 +321,12 @@ class _GroupBlock(Block):
         else:
             kind = CPP_TYPES[node.dtype]
             self._open(count)
-            self._line(f'{kind} total = 0;', 1)
+            start, step = AGGREGATES[STEPS[node.op]]
+            self._line(f'{kind} total = {start};', 1)
             self._line(f'for (int n = 0; n < {size}; ++n)', 1)
             at = f'(f / {inner} * {size} + n) * {inner} + f % {inner}'
-            self._line(f'  total += t{name}[{at}];', 1)
+            step = step.format('total', f't{name}[{at}]')
+            self._line(f'  total = {step};', 1)
             self._line(f'{name}[f] = total;', 1)
         self._line('}')
         self._line(_SYNC)

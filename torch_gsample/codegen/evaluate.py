@@ -12,6 +12,7 @@ from torch_gsample.codegen.operations import OPERATIONS
 from torch_gsample.codegen.unit import (
     AGGREGATES,
     EDGE,
+    PARAMETER,
     ROWS,
     Leaf,
     Types,
@@ -74,9 +75,8 @@ def evaluate(
             value = tensors[int(node.value or 0)].reshape(-1, *shape)
             values[node] = value if ends is None else ends.read(leaf, value)
         elif node.op in ROWS:
-            values[node] = _rows(node, tensors, ends).view(
-                -1, *[1] * len(sizes)
-            )
+            rows = _rows(node, types, tensors, ends)
+            values[node] = rows.view(-1, *[1] * len(sizes))
         elif node.op == POSITION:
             axes: Any = node.value
             values[node] = positions(axes, sizes, device)
@@ -97,19 +97,26 @@ def evaluate(
 
 
 def _rows(
-    node: Expression, tensors: Mapping[int, Tensor], ends: Ends | None
+    node: Expression,
+    types: Types,
+    tensors: Mapping[int, Tensor],
+    ends: Ends | None,
 ) -> Tensor:
     """Returns the numbers of rows; without edges, all are of vertices."""
     if ends is not None:
         return ends.rows(ROWS[node.op])
-    rows = max(x.shape[0] for x in tensors.values())
-    device = next(iter(tensors.values())).device
+    of_vertices = [
+        x for i, x in tensors.items() if types.leaves[i].kind != PARAMETER
+    ]
+    rows, device = of_vertices[0].shape[0], of_vertices[0].device
     return torch.arange(rows, device=device)
 
 
 def _apply(node: Expression, args: list[Any]) -> Any:
     if node.op == 'sum_axis':
         return args[0].sum(int(node.value or 0) + 1, keepdim=True)
+    if node.op == 'max_axis':
+        return args[0].amax(int(node.value or 0) + 1, keepdim=True)
     if node.op == 'cast':
         return args[0].to(node.dtype)
     if node.op == KEPT:

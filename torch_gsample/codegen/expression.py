@@ -78,6 +78,9 @@ class Expression:
         return f'{self.op}({", ".join(args)})'
 
 
+#: What reduces an axis of features, which is the value.
+ALONG = frozenset({'sum_axis', 'max_axis'})
+
 #: Operations that are written between their operands, in Python and C++.
 SIGNS = {
     **{'add': '+', 'sub': '-', 'mul': '*', 'div': '/'},

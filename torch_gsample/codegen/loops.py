@@ -9,14 +9,25 @@ from typing import Any
 import torch
 
 from torch_gsample.codegen.draws import EDGE_ROW, KEPT, POSITION, VERTEX_ROW
-from torch_gsample.codegen.expression import CPP_TYPES, Expression
+from torch_gsample.codegen.expression import ALONG, CPP_TYPES, Expression
 from torch_gsample.codegen.operations import cpp_of
-from torch_gsample.codegen.unit import DESTINATION, EDGE, Types, Unit
+from torch_gsample.codegen.unit import (
+    AGGREGATES,
+    DESTINATION,
+    EDGE,
+    Types,
+    Unit,
+)
 
 #: Not computed twice, even where that would save an array.
 COSTLY = frozenset(
-    {'exp', 'log', 'sigmoid', 'tanh', 'sqrt', 'pow', 'div', 'reciprocal', KEPT}
+    {
+        *('exp', 'log', 'sigmoid', 'tanh', 'sqrt', 'pow', 'div', 'reciprocal'),
+        *('erf', 'sin', 'cos', 'log1p', 'expm1', KEPT),
+    }
 )
+#: The aggregations of edges that go on as reductions of an axis do.
+STEPS = {'sum_axis': 'sum_in', 'max_axis': 'max_in'}
 
 
 @dataclass(frozen=True)
@@ -38,7 +49,7 @@ class Block:
     """Writes loops that compute values and do something with each.
 
     Values with all axes of a loop stay in registers. Those with fewer axes,
-    and sums along an axis, are kept in arrays that later loops read.
+    and sums and maxima along an axis, are kept in arrays that later loops read.
 
     Sums have one order, on any processor: that along the last axis of a value
     is of 16 partial sums (``kernel_math.h``), others are in order. An edge map
@@ -80,11 +91,11 @@ class Block:
         names: dict[Expression, str] = {}
         for node in self._stored(nodes, sinks):
             names[node] = f'{self._prefix}{len(names)}'
-            source = node.args[0] if node.op == 'sum_axis' else node
+            source = node.args[0] if node.op in ALONG else node
             axes = self._axes(source)
             key = self._stages[source], len(axes), axes
             self._declare(node, names[node])
-            if node.op == 'sum_axis':
+            if node.op in ALONG:
                 sums[key].append(node)
             else:
                 text = f'{names[node]}[{{0}}] = {{1}};'
@@ -114,7 +125,7 @@ class Block:
             stage = 0
             if node not in self._arrays and node.args:
                 stage = max(self._stages[arg] for arg in node.args)
-                stage += node.op == 'sum_axis'
+                stage += node.op in ALONG
             self._stages[node] = stage
 
         for root in roots:
@@ -129,8 +140,8 @@ class Block:
         for node in nodes:
             if node not in self._arrays:
                 for arg in node.args:
-                    key = self._stages[arg if node.op == 'sum_axis' else node]
-                    place = arg if node.op == 'sum_axis' else node
+                    key = self._stages[arg if node.op in ALONG else node]
+                    place = arg if node.op in ALONG else node
                     users[arg].add((key, self._axes(place)))
         for sink in sinks:
             users[sink.root].add((self._stages[sink.root], sink.axes))
@@ -142,7 +153,7 @@ class Block:
             axes_differ = any(axes != here[1] for _, axes in users[node])
             later = any(stage != here[0] for stage, _ in users[node])
             if (
-                node.op == 'sum_axis'
+                node.op in ALONG
                 or axes_differ
                 or (later and node.op in COSTLY)
             ):
@@ -154,6 +165,8 @@ class Block:
         width = self._unit.width(self._axes(node))
         start = ' = {}' if node.op == 'sum_axis' else ''
         self._line(f'alignas(64) {kind} {name}[{width}]{start};')
+        if node.op == 'max_axis':
+            self._line(f'std::fill_n({name}, {width}, {kind}(-INFINITY));')
 
     def _line(self, text: str, depth: int = 0) -> None:
         self._lines.append(f'{self._indent}{"  " * depth}{text}')
@@ -211,7 +224,8 @@ class Block:
                 sink = Sink(node.args[0], axes, f't{name}[{{0}}] = {{1}};')
             else:
                 place = f'{name}[{self.index(self._axes(node))}]'
-                sink = Sink(node.args[0], axes, f'{place} += {{1}};')
+                step = AGGREGATES[STEPS[node.op]][1].format(place, '{1}')
+                sink = Sink(node.args[0], axes, f'{place} = {step};')
             sinks.append(sink)
         self._nest(axes, sinks)
         for node in last:
@@ -219,7 +233,8 @@ class Block:
             count = self._unit.width(axes[:-1])
             name = names[node]
             self._line(f'for (int i = 0; i < {count}; ++i)')
-            self._line(f'  {name}[i] = sum_of<{size}>(t{name} + i * {size});')
+            total = f'{STEPS[node.op][:3]}_of<{size}>(t{name} + i * {size})'
+            self._line(f'  {name}[i] = {total};')
 
     def _nest(self, axes: tuple[int, ...], sinks: list[Sink]) -> None:
         for depth, axis in enumerate(axes):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from torch_gsample.codegen.draws import EDGE_ROW, KEPT, POSITION, VERTEX_ROW
-from torch_gsample.codegen.expression import Expression, operand
+from torch_gsample.codegen.expression import ALONG, Expression, operand
 
 #: Graph types: of a source, a destination, an edge, or of none of these.
 SOURCE, DESTINATION, EDGE, PARAMETER = 'S', 'D', 'E', 'P'
@@ -109,8 +109,12 @@ class Unit:
     @property
     def is_random(self) -> bool:
         """Whether it draws random numbers."""
+        return self.has(KEPT)
+
+    def has(self, op: str) -> bool:
+        """Whether an operation is in it."""
         nodes = ordered(output.root for output in self.outputs)
-        return any(node.op == KEPT for node in nodes)
+        return any(node.op == op for node in nodes)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -159,7 +163,7 @@ class Types:
                 axes = frozenset(node.value)
             for arg in node.args:
                 axes |= self._axes[arg]
-            if node.op == 'sum_axis':
+            if node.op in ALONG:
                 axes -= {int(node.value or 0)}
             self._axes[node] = axes
         return self._axes[root]

@@ -59,7 +59,7 @@ def native_dropout(call: Any) -> list[Node]:
     return [call.call(aten.mul.Tensor, x, factor), unused]
 
 
-def lowered(low: Any, node: Node) -> Value:
+def mask_of(low: Any, node: Node) -> Value:
     """Returns the draws of edges in a program.
 
     Args:

@@ -191,10 +191,9 @@ class Tracer:
         self.axes.append(Axis(size))
         return self.axes[-1]
 
-    def sum_axis(self, x: Expression, axis: Axis) -> Expression:
-        """Returns the sum along a dimension."""
-        number = self.axes.index(axis)
-        return Expression('sum_axis', x.dtype, (x,), number)
+    def along(self, op: str, x: Expression, axis: Axis) -> Expression:
+        """Returns the sum or maximum along a dimension."""
+        return Expression(op, x.dtype, (x,), self.axes.index(axis))
 
     def select(self, x: Value, index: Value) -> Value:
         """Returns the parameters of the type of some edges."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from torch_gsample.codegen.cpp import cpp_source, preamble
-from torch_gsample.codegen.expression import SIGNS, Expression
+from torch_gsample.codegen.expression import ALONG, SIGNS, Expression
 from torch_gsample.codegen.unit import (
     AGGREGATES,
     EDGE,
@@ -126,8 +126,9 @@ def _expressions(
             text = f'{node.op}({", ".join(args)})'
             if node.op in SIGNS:
                 text = f'{args[0]} {SIGNS[node.op]} {args[1]}'
-            if node.op == 'sum_axis':
-                text = f'sum_axis({args[0]}, {sizes[int(node.value or 0)]})'
+            if node.op in ALONG:
+                size = sizes[int(node.value or 0)]
+                text = f'{node.op}({args[0]}, {size})'
             shape = [sizes[axis] for axis in sorted(types.axes(node))]
             kind = types.kind(node)
             lines.append(f'{known[node]} = {text}: {kind}{shape}')

@@ -117,9 +117,7 @@ CASES = {
         lambda: pyg.EdgeConv(mlp(2 * W, 16, W)), 'x edge_index', WIDE
     ),
     'PPFConv': Case(pyg.PPFConv, 'x pos pos edge_index'),
-    'FeaStConv': Case(
-        lambda: pyg.FeaStConv(W, W, heads=2), 'x edge_index'
-    ),
+    'FeaStConv': Case(lambda: pyg.FeaStConv(W, W, heads=2), 'x edge_index'),
     'PointTransformerConv': Case(
         lambda: pyg.PointTransformerConv(W, W), 'x pos edge_index', WIDE
     ),

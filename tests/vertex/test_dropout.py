@@ -65,7 +65,10 @@ def test_values_and_gradients_are_those_of_the_reference(loops, ordered):
     if ordered:
         edges = edges[:, edges[1].argsort(stable=True)]
     key = key_of(0)
-    out, want = attends(edges, loops=loops, **f), expected(edges, f, key, loops)
+    out, want = (
+        attends(edges, loops=loops, **f),
+        expected(edges, f, key, loops),
+    )
     torch.testing.assert_close(out, want, rtol=1e-12, atol=1e-12)
     weight = torch.randn(out.shape, dtype=out.dtype)
     for x, y in zip(
@@ -166,7 +169,9 @@ def test_two_calls_of_a_program_draw_apart():
         )
 
     own = torch.arange(10_000)
-    a, b = both(torch.stack([own, own]), x=torch.ones(10_000), size=(10_000, 10_000))
+    a, b = both(
+        torch.stack([own, own]), x=torch.ones(10_000), size=(10_000, 10_000)
+    )
     counts = (2 * (a > 0) + (b > 0)).bincount(minlength=4)
     assert chi_square(counts, [0.25] * 4) < bound(3)
 
@@ -190,9 +195,10 @@ def test_draws_are_made_once_a_call():
 def test_a_checkpoint_draws_again_what_it_drew():
     f = features()
     outs = []
-    for run in (attends, lambda *a, **k: checkpoint(
-        attends, *a, use_reentrant=False, **k
-    )):
+    for run in (
+        attends,
+        lambda *a, **k: checkpoint(attends, *a, use_reentrant=False, **k),
+    ):
         torch.manual_seed(4)
         out = run(graph(), **f)
         outs.append(torch.autograd.grad(out.square().sum(), f.values()))
@@ -252,7 +258,7 @@ def test_probabilities_that_need_no_draw(p, value):
 BAD = {
     'p': (
         lambda v: sum(F.dropout(u.x, 1.5) for u in v.innbs),
-        r"line \d+.*in \[0, 1\] \(got 1.5\)",
+        r'line \d+.*in \[0, 1\] \(got 1.5\)',
     ),
     'training': (
         lambda v: sum(F.dropout(u.x, 0.5, u.x) for u in v.innbs),
@@ -270,7 +276,9 @@ BAD = {
 @pytest.mark.parametrize('name', BAD)
 def test_errors_name_line_and_rule(name):
     function, text = BAD[name]
-    types = {'type': torch.zeros(E, dtype=torch.long)} if name == 'types' else {}
+    types = (
+        {'type': torch.zeros(E, dtype=torch.long)} if name == 'types' else {}
+    )
     with pytest.raises(ValueError, match=text):
         vertex_program(function)(graph(), x=torch.ones(N, 2), **types)
 

@@ -4,7 +4,8 @@ The source for the CPU has the same statements. A group of lanes takes a
 vertex, and shares out loops over features: as many lanes as there are
 features, up to a warp. Each feature adds up the edges in order, as on the CPU,
 so there are no atomics and the bits are the same; only functions of CUDA's
-library (``log``, ``tanh``, ``pow``, ``exp`` of float64) may round otherwise.
+library (``pow``, ``erf``, ``sin``, ``cos``; in float64 ``exp``, ``log`` and
+``tanh``, too) may round otherwise.
 Vertices come by descending degree, and blocks are started in order: those
 with the longest vertices first.
 """

@@ -26,6 +26,8 @@ COSTLY = frozenset(
         *('erf', 'sin', 'cos', 'log1p', 'expm1', KEPT),
     }
 )
+#: Functions that kernels over vertices have in kernel_math.h.
+_OWN = 'exp', 'log', 'log1p', 'expm1', 'tanh'
 #: The aggregations of edges that go on as reductions of an axis do.
 STEPS = {'sum_axis': 'sum_in', 'max_axis': 'max_in'}
 
@@ -278,7 +280,8 @@ class Block:
             args = [self._value(arg, values, depth) for arg in node.args]
             text = cpp_of(node).format(*args).replace('T(', f'{kind}(')
             if not self._is_edge_map:
-                text = text.replace('std::exp(', 'exp_of(')
+                for name in _OWN:
+                    text = text.replace(f'std::{name}(', f'{name}_of(')
         name = f'v{len(values)}'
         self._line(f'const {kind} {name} = {text};', depth)
         values[node] = name

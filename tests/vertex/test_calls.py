@@ -21,7 +21,6 @@ from tests.vertex.programs import (
 from torch_gsample import SparseSample, ops
 from torch_gsample.vertex import Loops, mean, nn, vertex_program
 from torch_gsample.vertex.kernels import layouts, operator
-from torch_gsample.vertex.nn import GATConv
 
 weighted, sums = PROGRAMS['weighted'], PROGRAMS['gin']
 

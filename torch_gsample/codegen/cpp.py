@@ -23,6 +23,8 @@ from torch_gsample.codegen.expression import CPP_TYPES, Expression
 from torch_gsample.codegen.loops import Block, Sink
 from torch_gsample.codegen.prefetch import (
     EDGE_ROW as ROW_OF_EDGE,
+)
+from torch_gsample.codegen.prefetch import (
     WALK,
     ask,
     ask_to_write,

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from torch_gsample.codegen.draws import EDGE_ROW, KEPT, POSITION, VERTEX_ROW
+from torch_gsample.codegen.draws import EDGE_ROW, KEPT
 from torch_gsample.codegen.expression import ALONG, CPP_TYPES, Expression
 from torch_gsample.codegen.operations import cpp_of
 from torch_gsample.codegen.unit import (
@@ -51,7 +51,7 @@ class Block:
     """Writes loops that compute values and do something with each.
 
     Values with all axes of a loop stay in registers. Those with fewer axes,
-    and sums and maxima along an axis, are kept in arrays that later loops read.
+    and sums and maxima along an axis, are in arrays that later loops read.
 
     Sums have one order, on any processor: that along the last axis of a value
     is of 16 partial sums (``kernel_math.h``), others are in order. An edge map
@@ -197,7 +197,7 @@ class Block:
         return f'{node.value}u, x{key.value}[0], {at}'
 
     def index(self, axes: Iterable[int]) -> str:
-        """Returns where a value with some axes, in order, lies in its array."""
+        """Returns where a value with some axes lies in its array."""
         text = ''
         for axis in axes:
             size = self._unit.sizes[axis]

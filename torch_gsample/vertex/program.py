@@ -10,13 +10,13 @@ from weakref import WeakValueDictionary
 import torch
 from torch import Tensor
 
+import torch_gsample.vertex.frontend.dropout  # a rule
+import torch_gsample.vertex.frontend.functions  # noqa: F401  # rules
 from torch_gsample.codegen.unit import (
     DESTINATION,
     PARAMETER,
     SOURCE,
 )
-import torch_gsample.vertex.frontend.dropout  # noqa: F401  # a rule
-import torch_gsample.vertex.frontend.functions  # noqa: F401  # rules
 from torch_gsample.ops._gradient import refuse_transforms
 from torch_gsample.torch_private import is_transformed
 from torch_gsample.vertex.frontend.precision import (

@@ -62,7 +62,7 @@ def _dropout(
     kind = join([x.kind])
     if kind not in _ROWS:
         raise Unsupported('dropout is of values of vertices and edges')
-    factor = mask(x.tracer, x.dims, _ROWS[kind], 1 - p, x.dtype)
+    factor: Any = mask(x.tracer, x.dims, _ROWS[kind], 1 - p, x.dtype)
     return elementwise('mul', x, factor / (1 - p))
 
 

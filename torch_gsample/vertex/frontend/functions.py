@@ -118,7 +118,8 @@ def _amax(x: Any, dim: Any = None, keepdim: bool = False) -> Value:
 
 
 def _amin(x: Any, dim: Any = None, keepdim: bool = False) -> Value:
-    return -reduced('max_axis', -x, dim, keepdim)
+    least: Any = reduced('max_axis', -x, dim, keepdim)
+    return -least
 
 
 def _shifted(x: Any, dim: Any) -> tuple[Any, Any, Any]:
@@ -162,7 +163,7 @@ def _norm(
         return reduced('sum_axis', size, dim, keepdim)
     if p not in (2, 'fro'):
         raise Unsupported(f"the norm's 'p' is 1, 2 or infinite (got {p})")
-    total = reduced('sum_axis', x * x, dim, keepdim)
+    total: Any = reduced('sum_axis', x * x, dim, keepdim)
     # The gradient at 0 is 0, as in torch.
     root = elementwise('sqrt', _where(total > 0, total, 1.0))
     return _where(total > 0, root, 0.0)

@@ -23,7 +23,6 @@ from torch_gsample.vertex.frontend.trace import (
 from torch_gsample.vertex.kernels.operator import training
 from torch_gsample.vertex.plan.plan import Computed, Plan
 
-
 #: Operands that a program's text calls by their names.
 _PLAIN = Given, Degree, Drawn
 

@@ -226,8 +226,11 @@ class Block:
                 sink = Sink(node.args[0], axes, f't{name}[{{0}}] = {{1}};')
             else:
                 place = f'{name}[{self.index(self._axes(node))}]'
-                step = AGGREGATES[STEPS[node.op]][1].format(place, '{1}')
-                sink = Sink(node.args[0], axes, f'{place} = {step};')
+                text = f'{place} += {{1}};'
+                if node.op != 'sum_axis':
+                    step = AGGREGATES[STEPS[node.op]][1]
+                    text = f'{place} = {step.format(place, "{1}")};'
+                sink = Sink(node.args[0], axes, text)
             sinks.append(sink)
         self._nest(axes, sinks)
         for node in last:

@@ -72,8 +72,10 @@ def layer(module: Any, name: str, sizes: tuple[int, int], types: Any) -> Any:
     """Returns a layer of a model."""
     if not isinstance(types, int):
         return TypedLayer(module, sizes, types)
-    if name == 'GAT':
-        return module.GATConv(sizes[0], sizes[1] // 4, heads=4)
+    if name in ('GAT', 'GAT-dropout'):
+        dropout = 0.3 if name == 'GAT-dropout' else 0.0
+        width = sizes[1] // 4
+        return module.GATConv(sizes[0], width, heads=4, dropout=dropout)
     if name == 'RGCN':
         return module.RGCNConv(*sizes, types)
     return getattr(module, f'{name}Conv')(*sizes)

@@ -91,7 +91,10 @@ def recorded():
         for dtype in (single, double)
         if name in ('gat', 'gatv2') or dtype == single
     }
-    wide = 'gatv2', 'gin', 'softmax_weighted'
+    for name in ('dropped', 'squashed'):
+        given = features(name, single)
+        found[name, single] = calls(name, graph(), given)
+    wide = 'gatv2', 'gin', 'softmax_weighted', 'dropped', 'squashed'
     return found | {(name, 'large'): large(name) for name in wide}
 
 
@@ -179,6 +182,7 @@ def test_programs_are_trained_where_their_graph_is(device, name):
             key: x.detach().to(place).requires_grad_(x.requires_grad)
             for key, x in given.items()
         }
+        torch.manual_seed(0)
         out = ALL[name](graph().to(place), **given)
         outs = out if isinstance(out, tuple) else (out,)
         sum(x.square().sum() for x in outs).backward()

@@ -67,7 +67,6 @@ W = WIDTH
 OWN = ('GCNConv', 'GATConv', 'GATv2Conv', 'APPNP', 'RGCNConv')
 OWN += ('SAGEConv', 'GINConv')
 WIDE = 'a second product at edges has at most 8 columns'
-DROPOUT = "dropout of weights in training is PyG's"
 CASES = {
     'SimpleConv': Case(pyg.SimpleConv, 'x edge_index edge_weight'),
     'ChebConv': Case(lambda: pyg.ChebConv(W, W, 3)),
@@ -80,7 +79,6 @@ CASES = {
     'TransformerConv': Case(
         lambda: pyg.TransformerConv(W, 4, heads=2, edge_dim=4, beta=True),
         'x edge_index edge_attr',
-        DROPOUT,
     ),
     'AGNNConv': Case(pyg.AGNNConv),
     'TAGConv': Case(lambda: pyg.TAGConv(W, W)),
@@ -98,7 +96,6 @@ CASES = {
     'RGATConv': Case(
         lambda: pyg.RGATConv(W, 4, 3, heads=2, mod='f-additive', edge_dim=4),
         'x edge_index edge_type edge_attr',
-        DROPOUT,
     ),
     'SignedConv': Case(
         lambda: pyg.SignedConv(W, W, True), 'x edge_index negative'
@@ -120,9 +117,7 @@ CASES = {
         lambda: pyg.EdgeConv(mlp(2 * W, 16, W)), 'x edge_index', WIDE
     ),
     'PPFConv': Case(pyg.PPFConv, 'x pos pos edge_index'),
-    'FeaStConv': Case(
-        lambda: pyg.FeaStConv(W, W, heads=2), 'x edge_index', 'to 16 heads'
-    ),
+    'FeaStConv': Case(lambda: pyg.FeaStConv(W, W, heads=2), 'x edge_index'),
     'PointTransformerConv': Case(
         lambda: pyg.PointTransformerConv(W, W), 'x pos edge_index', WIDE
     ),
@@ -152,9 +147,9 @@ CASES = {
     'SuperGATConv': Case(
         lambda: pyg.SuperGATConv(W, 4, heads=2),
         'x edge_index',
-        f"its loss is PyG's; {DROPOUT}",
+        "its loss is PyG's",
     ),
-    'FAConv': Case(lambda: pyg.FAConv(W), 'x x_0 edge_index', DROPOUT),
+    'FAConv': Case(lambda: pyg.FAConv(W), 'x x_0 edge_index'),
     'EGConv': Case(
         lambda: pyg.EGConv(
             W, W, ['sum', 'mean', 'symnorm', 'max', 'std'], 4, 2
@@ -169,7 +164,6 @@ CASES = {
     'HEATConv': Case(
         lambda: pyg.HEATConv(W, 4, 2, 3, 5, 4, 5, heads=2),
         'x edge_index node_type edge_type edge_attr',
-        DROPOUT,
     ),
     'LGConv': Case(pyg.LGConv),
     'PointGNNConv': Case(
@@ -214,7 +208,7 @@ def typed_sample(dtype: torch.dtype = torch.float64) -> tuple[dict, dict]:
 
 
 #: What of these is left to PyG.
-TYPED_NOTES = {'HGTConv': '', 'HANConv': DROPOUT}
+TYPED_NOTES = {'HGTConv': '', 'HANConv': ''}
 
 
 #: What no call shows here, and why.

@@ -190,7 +190,6 @@ class Broken(Own):
 NOT_FUSED = {
     Size: 'depends on numbers of vertices',
     Reads: 'torch.all is not supported',
-    Draws: 'is random',
     Sorts: 'torch.sort is not supported',
     Straight: 'torch.autograd.Function',
     Keeps: "sets the attribute 'seen'",

@@ -86,8 +86,31 @@ def gated(v, left, right):
     return torch.tanh(second @ left) + first
 
 
+@vertex_program
+def dropped(v):
+    """Draws of edges and of vertices (test_dropout.py has a reference)."""
+    e = [F.dropout(torch.exp(u.eu), 0.3) for u in v.innbs]
+    keep = F.dropout(v.h, 0.5)
+    total = sum(
+        F.dropout(c[..., None] * u.h * keep, 0.1)
+        for c, u in zip(e, v.innbs, strict=True)
+    )
+    return total / (sum(e)[..., None] + 1)
+
+
+@vertex_program
+def squashed(v):
+    """Maxima along features (test_functions.py has a reference)."""
+    e = [F.gelu(u.h - v.h) for u in v.innbs]
+    return sum(F.softmax(x, dim=-1) + x.amax(-2, keepdim=True) for x in e)
+
+
 #: Values without a reference of their own.
-EXTRA = {'softmax_weighted': softmax_weighted}
+EXTRA = {
+    'softmax_weighted': softmax_weighted,
+    'dropped': dropped,
+    'squashed': squashed,
+}
 
 PROGRAMS = {
     program.__name__: program
@@ -113,6 +136,8 @@ def features(name, dtype=torch.float64, n=N, e=E, h=H, c=C):
         'weighted': {'h': (n, c), 'w': (e,)},
         'gat': {'eu': (n, h), 'ev': (n, h), 'h': (n, h, c)},
         'softmax_weighted': {'eu': (n, h), 'h': (n, h, c)},
+        'dropped': {'eu': (n, h), 'h': (n, h, c)},
+        'squashed': {'h': (n, h, c)},
         'gatv2': {
             **{'l': (n, h, c), 'r': (n, h, c)},
             **{'w': (e, h, c), 'att': (h, c)},

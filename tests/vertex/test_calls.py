@@ -21,7 +21,6 @@ from tests.vertex.programs import (
 from torch_gsample import SparseSample, ops
 from torch_gsample.vertex import Loops, mean, nn, vertex_program
 from torch_gsample.vertex.kernels import layouts, operator
-from torch_gsample.vertex.nn import GATConv
 
 weighted, sums = PROGRAMS['weighted'], PROGRAMS['gin']
 
@@ -149,20 +148,6 @@ def test_gradients_of_gradients_are_refused():
     [grad] = torch.autograd.grad(out.sum(), f['h'], create_graph=True)
     with pytest.raises(RuntimeError, match='gradients of gradients are not'):
         grad.sum().backward()
-
-
-def test_dropout_of_attention_is_that_of_pyg():
-    edge_index = graph()
-    edge_index = edge_index[:, edge_index[0] != edge_index[1]]
-    theirs, ours = (
-        kind(3, 2, heads=2, dropout=0.5) for kind in (pyg.GATConv, GATConv)
-    )
-    ours.load_state_dict(theirs.state_dict())
-    x, outs = torch.randn(N, 3), []
-    for layer in (theirs, ours):
-        torch.manual_seed(0)
-        outs.append(layer(x, edge_index))
-    torch.testing.assert_close(*outs, rtol=1e-4, atol=1e-6)
 
 
 def test_what_is_not_fused_is_left_to_pyg():

@@ -17,11 +17,14 @@ from torch_gsample.codegen.cpp_edges import (
     edge_map_lines,
     in_lanes,
 )
+from torch_gsample.codegen.draws import DRAWS, EDGE_ROW
 from torch_gsample.codegen.edge_map import text_of
 from torch_gsample.codegen.expression import CPP_TYPES, Expression
 from torch_gsample.codegen.loops import Block, Sink
 from torch_gsample.codegen.prefetch import (
-    EDGE_ROW,
+    EDGE_ROW as ROW_OF_EDGE,
+)
+from torch_gsample.codegen.prefetch import (
     WALK,
     ask,
     ask_to_write,
@@ -54,8 +57,7 @@ INCLUDES = """\
 """
 
 #: What kernels over vertices have, too.
-VERTICES = (
-    """
+_OPEN = """
 #define GSAMPLE_INLINE inline
 
 // Loops that set or copy a row stay loops: calls take longer than short rows.
@@ -66,8 +68,8 @@ namespace {
 using std::memcpy;
 
 """
-    + MATH
-    + """
+
+_SUM = """
 // The sum of n numbers. Its order does not depend on how wide vectors are.
 template <int n, typename T>
 inline T sum_of(const T* x) {
@@ -82,11 +84,21 @@ inline T sum_of(const T* x) {
   return folded<kLanes>(part);
 }
 """
-    + WALK
-    + """
+
+_MAX = """
+// The largest of n numbers; NaN if there is one.
+template <int n, typename T>
+inline T max_of(const T* x) {
+  T out = x[0];
+  for (int i = 1; i < n; ++i)
+    out = ((x[i] != x[i]) | (out < x[i])) ? x[i] : out;
+  return out;
+}
+"""
+
+_CLOSE = """
 }  // namespace
 """
-)
 
 _HEAD = """
 // {text}
@@ -139,7 +151,9 @@ def flags_of(unit: Unit) -> tuple[str, ...]:
 def preamble(unit: Unit) -> str:
     """Returns what the source of a unit begins with."""
     if unit.center != EDGE:
-        return INCLUDES + VERTICES
+        more = DRAWS if unit.is_random else ''
+        more += _MAX if unit.has('max_axis') else ''
+        return ''.join((INCLUDES, _OPEN, MATH, _SUM, WALK, more, _CLOSE))
     text = f'{INCLUDES}\n{CHECKS}'
     return f'{text}\n{REDUCE_COLUMNS}' if in_lanes(unit) else text
 
@@ -251,10 +265,11 @@ class Writer:
             place = f'out{i}[e * {width} + {{0}}] = {{1}};'
             sinks.append(Sink(output.root, output.axes, place))
         read = self._neighbours(bodies)
+        kinds = {self._unit.leaves[n].kind for n in read}
         self._open_edges(level, read, [i for i, _ in edges])
         other = 'S' if self._unit.center == 'D' else 'D'
         self._rows(other, 'u', '      ', read)
-        if edges or EDGE in {self._unit.leaves[n].kind for n in read}:
+        if edges or EDGE in kinds or self._draws(bodies):
             self._lines.append(self._edge.rstrip('\n'))
             self._rows(EDGE, 'e', '      ', read)
         block = self._block(f'e{level}_', '      ')
@@ -262,8 +277,12 @@ class Writer:
         for node in sums:
             self._fill(node)
 
+    def _draws(self, bodies: list[Expression]) -> bool:
+        """Whether the numbers of edges are read."""
+        return any(node.op == EDGE_ROW for node in ordered(bodies))
+
     #: Which row of features an edge has.
-    _edge = f'      {EDGE_ROW}'
+    _edge = f'      {ROW_OF_EDGE}'
 
     def _open_edges(
         self, level: int, read: list[int], written: list[int]

@@ -4,7 +4,8 @@ The source for the CPU has the same statements. A group of lanes takes a
 vertex, and shares out loops over features: as many lanes as there are
 features, up to a warp. Each feature adds up the edges in order, as on the CPU,
 so there are no atomics and the bits are the same; only functions of CUDA's
-library (``log``, ``tanh``, ``pow``, ``exp`` of float64) may round otherwise.
+library (``pow``, ``erf``, ``sin``, ``cos``; in float64 ``exp``, ``log``,
+``tanh`` and the like, too) may round otherwise.
 Vertices come by descending degree, and blocks are started in order: those
 with the longest vertices first.
 """
@@ -16,8 +17,10 @@ import torch
 from torch_gsample.codegen.build import BuildError
 from torch_gsample.codegen.cpp import MATH, Writer
 from torch_gsample.codegen.cuda_edges import cuda_edge_map
+from torch_gsample.codegen.cuda_loops import SYNC, GroupBlock
+from torch_gsample.codegen.draws import DRAWS
 from torch_gsample.codegen.expression import CPP_TYPES, Expression
-from torch_gsample.codegen.loops import Block, Sink
+from torch_gsample.codegen.loops import Block
 from torch_gsample.codegen.unit import (
     EDGE,
     PARAMETER,
@@ -34,9 +37,17 @@ typedef long long int64_t;
 #define NAN __int_as_float(0x7fffffff)
 namespace std {
 using ::abs;
+using ::ceil;
+using ::cos;
+using ::erf;
 using ::exp;
+using ::expm1;
+using ::floor;
 using ::log;
+using ::log1p;
+using ::nearbyint;
 using ::pow;
+using ::sin;
 using ::sqrt;
 using ::tanh;
 }  // namespace std
@@ -115,7 +126,6 @@ _EDGE_ROW = """\
       }
 """
 
-_SYNC = '__syncwarp(mask);'
 _INDEX = '  const int f = j * kLanes + lane;'
 
 
@@ -178,7 +188,9 @@ def cuda_kernel(unit: Unit, text: str = 'vertex program') -> CudaKernel:
         groups=groups,
         mask=mask,
     )
-    source = f'{PREAMBLE}\n{MATH}{_SUMS}{_shared_text(writer, groups)}{head}'
+    drawn = DRAWS if unit.is_random else ''
+    shared = _shared_text(writer, groups)
+    source = f'{PREAMBLE}\n{MATH}{_SUMS}{drawn}{shared}{head}'
     lines = [source.rstrip('\n')]
     if writer.shared:
         lines.append('  GSAMPLE_SHARED(Shared, shared);')
@@ -223,92 +235,6 @@ def _arguments(unit: Unit) -> list[str]:
     return [*arguments, 'int* fault']
 
 
-class _GroupBlock(Block):
-    """A block whose loops the lanes of a group share out."""
-
-    def __init__(self, writer: '_CudaWriter', *args: object):
-        super().__init__(*args)  # type: ignore[arg-type]
-        self._writer, self._keeps = writer, False
-
-    def write(self, sinks: list[Sink]) -> list[str]:  # type: ignore[override]
-        lines = super().write(sinks)
-        if self._keeps:
-            return lines
-        return [line for line in lines if line.strip() != _SYNC]
-
-    def _declare(self, node: Expression, name: str) -> None:
-        width = self._unit.width(self._axes(node))
-        self._writer.declare(name, node.dtype, width)
-        self._keeps = True
-
-    def _loop(
-        self,
-        axes: tuple[int, ...],
-        sinks: list[Sink],
-        sums: list[Expression],
-        names: dict[Expression, str],
-    ) -> None:
-        sinks = list(sinks)
-        for node in sums:
-            name = f't{names[node]}'
-            self._writer.declare(name, node.dtype, self._unit.width(axes))
-            sinks.append(Sink(node.args[0], axes, f'{name}[{{0}}] = {{1}};'))
-        self._nest(axes, sinks)
-        for node in sums:
-            self._add(axes, node, names[node])
-
-    def _nest(self, axes: tuple[int, ...], sinks: list[Sink]) -> None:
-        self._open(self._unit.width(axes))
-        rest = 'f'
-        for axis in reversed(axes):
-            size = self._unit.sizes[axis]
-            first = axis == axes[0]
-            text = rest if first else f'{rest} % {size}'
-            self._line(f'const int i{axis} = {text};', 1)
-            rest = f'{rest} / {size}'
-        self._each(sinks, 1)
-        self._line('}')
-        self._line(_SYNC)
-
-    def _open(self, count: int) -> None:
-        """Opens a loop over the numbers f below some count."""
-        for line in self._writer.open_loop(count):
-            self._line(line)
-
-    def _add(self, axes: tuple[int, ...], node: Expression, name: str) -> None:
-        """Adds up an axis of what lies in an array, as the CPU does."""
-        place = axes.index(int(node.value or 0))
-        size = self._unit.sizes[axes[place]]
-        inner = self._unit.width(axes[place + 1 :])
-        count = self._unit.width(axes) // size
-        if inner == 1 and place == len(axes) - 1:
-            lanes = min(16, 1 << (size - 1).bit_length())
-            part = f'q{name}'
-            self._writer.declare(part, node.dtype, count * lanes)
-            self._open(count * lanes)
-            self._line(
-                f'{part}[f] = partial_sum<{size}>'
-                f'(t{name} + f / {lanes} * {size}, f % {lanes});',
-                1,
-            )
-            self._line('}')
-            self._line(_SYNC)
-            self._open(count)
-            self._line(
-                f'{name}[f] = folded<{lanes}>({part} + f * {lanes});', 1
-            )
-        else:
-            kind = CPP_TYPES[node.dtype]
-            self._open(count)
-            self._line(f'{kind} total = 0;', 1)
-            self._line(f'for (int n = 0; n < {size}; ++n)', 1)
-            at = f'(f / {inner} * {size} + n) * {inner} + f % {inner}'
-            self._line(f'  total += t{name}[{at}];', 1)
-            self._line(f'{name}[f] = total;', 1)
-        self._line('}')
-        self._line(_SYNC)
-
-
 class _CudaWriter(Writer):
     """Writes the passes of a group over the edges of its vertex."""
 
@@ -350,12 +276,12 @@ class _CudaWriter(Writer):
     def lines(self) -> list[str]:
         """Returns the statements of the kernel."""
         self._vertex()
-        head = _VERTEX.replace('    SYNC\n', f'    {_SYNC}\n')
+        head = _VERTEX.replace('    SYNC\n', f'    {SYNC}\n')
         return [head.rstrip('\n'), *self._lines, '  }', '}']
 
     def _block(self, prefix: str, indent: str) -> Block:
         parts = self._unit, self._types, self._arrays, prefix, indent
-        return _GroupBlock(self, *parts)
+        return GroupBlock(self, *parts)
 
     def _open_edges(
         self, level: int, read: list[int], written: list[int]
@@ -382,9 +308,9 @@ class _CudaWriter(Writer):
             value = f'first == last ? T(0) : {value}'
         width = self._unit.width(axes)
         self._lines += self._each_turn(width, f'{name}[f] = {value};')
-        self._lines.append(f'    {_SYNC}')
+        self._lines.append(f'    {SYNC}')
 
     def _center(self, bodies: list[Expression], level: int) -> None:
         super()._center(bodies, level)
         if f'c{level}_0' in self.shared:
-            self._lines.append(f'    {_SYNC}')
+            self._lines.append(f'    {SYNC}')

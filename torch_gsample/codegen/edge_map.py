@@ -195,6 +195,10 @@ class _Ends:
             return value[index]
         return value.index_select(0, index)
 
+    def rows(self, kind: str) -> Tensor:
+        """Is never asked: edge maps draw nothing."""
+        raise NotImplementedError(kind)
+
     def moved(self, value: Tensor, kind: str, to: str) -> Tensor:
         """Returns a value, which is of the edge already."""
         return value

@@ -6,9 +6,18 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from torch_gsample.codegen.draws import KEPT, POSITION, is_kept, positions
 from torch_gsample.codegen.expression import Expression
 from torch_gsample.codegen.operations import OPERATIONS
-from torch_gsample.codegen.unit import AGGREGATES, EDGE, Leaf, Types, ordered
+from torch_gsample.codegen.unit import (
+    AGGREGATES,
+    EDGE,
+    PARAMETER,
+    ROWS,
+    Leaf,
+    Types,
+    ordered,
+)
 
 #: Aggregations by the names of PyTorch's ``scatter_reduce``.
 _SCATTERED = {'prod_in': 'prod', 'max_in': 'amax', 'min_in': 'amin'}
@@ -19,6 +28,9 @@ class Ends(Protocol):
 
     def read(self, leaf: Leaf, value: Tensor) -> Tensor:
         """Returns the rows of an operand in the order of edges."""
+
+    def rows(self, kind: str) -> Tensor:
+        """Returns the number of each edge, in their order, or vertex."""
 
     def moved(self, value: Tensor, kind: str, to: str) -> Tensor:
         """Returns values of one graph type as those of another."""
@@ -62,6 +74,12 @@ def evaluate(
             ]
             value = tensors[int(node.value or 0)].reshape(-1, *shape)
             values[node] = value if ends is None else ends.read(leaf, value)
+        elif node.op in ROWS:
+            rows = _rows(node, types, tensors, ends)
+            values[node] = rows.view(-1, *[1] * len(sizes))
+        elif node.op == POSITION:
+            axes: Any = node.value
+            values[node] = positions(axes, sizes, device)
         else:
             args = [values[arg] for arg in node.args]
             if ends is not None:
@@ -78,11 +96,31 @@ def evaluate(
     return [values[root] for root in roots]
 
 
+def _rows(
+    node: Expression,
+    types: Types,
+    tensors: Mapping[int, Tensor],
+    ends: Ends | None,
+) -> Tensor:
+    """Returns the numbers of rows; without edges, all are of vertices."""
+    if ends is not None:
+        return ends.rows(ROWS[node.op])
+    of_vertices = [
+        x for i, x in tensors.items() if types.leaves[i].kind != PARAMETER
+    ]
+    rows, device = of_vertices[0].shape[0], of_vertices[0].device
+    return torch.arange(rows, device=device)
+
+
 def _apply(node: Expression, args: list[Any]) -> Any:
     if node.op == 'sum_axis':
         return args[0].sum(int(node.value or 0) + 1, keepdim=True)
+    if node.op == 'max_axis':
+        return args[0].amax(int(node.value or 0) + 1, keepdim=True)
     if node.op == 'cast':
         return args[0].to(node.dtype)
+    if node.op == KEPT:
+        return is_kept(int(node.value or 0), *args)
     if node.op == 'pow' and node.args[1].op == 'constant':
         args[1] = node.args[1].value
     return OPERATIONS[node.op].function(*args)

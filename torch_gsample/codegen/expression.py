@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
@@ -24,13 +25,14 @@ class Expression:
         dtype (torch.dtype): Of the value.
         args (Tuple[Expression, ...]): What it is computed of.
         value (float, optional): A constant, the number of an operand, the
-            axis of a sum, or what an aggregate of no edges is, if not 0.
+            axis of a sum, what an aggregate of no edges is, if not 0, or the
+            axes of a position.
     """
 
     op: str
     dtype: torch.dtype
     args: tuple['Expression', ...] = ()
-    value: float | int | bool | None = None
+    value: Any = None
     size: int = field(init=False, compare=False)  # of the tree
     _hash: int = field(init=False, compare=False, repr=False)
 
@@ -75,6 +77,9 @@ class Expression:
             return f'({args[0]} {sign} {args[1]})'
         return f'{self.op}({", ".join(args)})'
 
+
+#: What reduces an axis of features, which is the value.
+ALONG = frozenset({'sum_axis', 'max_axis'})
 
 #: Operations that are written between their operands, in Python and C++.
 SIGNS = {

@@ -4,17 +4,32 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
-from torch_gsample.codegen.expression import CPP_TYPES, Expression
+from torch_gsample.codegen.draws import EDGE_ROW, KEPT
+from torch_gsample.codegen.expression import ALONG, CPP_TYPES, Expression
 from torch_gsample.codegen.operations import cpp_of
-from torch_gsample.codegen.unit import EDGE, Types, Unit
+from torch_gsample.codegen.unit import (
+    AGGREGATES,
+    DESTINATION,
+    EDGE,
+    Types,
+    Unit,
+)
 
 #: Not computed twice, even where that would save an array.
 COSTLY = frozenset(
-    {'exp', 'log', 'sigmoid', 'tanh', 'sqrt', 'pow', 'div', 'reciprocal'}
+    {
+        *('exp', 'log', 'sigmoid', 'tanh', 'sqrt', 'pow', 'div', 'reciprocal'),
+        *('erf', 'sin', 'cos', 'log1p', 'expm1', KEPT),
+    }
 )
+#: Functions that kernels over vertices have in kernel_math.h.
+_OWN = 'exp', 'log', 'log1p', 'expm1', 'tanh'
+#: The aggregations of edges that go on as reductions of an axis do.
+STEPS = {'sum_axis': 'sum_in', 'max_axis': 'max_in'}
 
 
 @dataclass(frozen=True)
@@ -36,7 +51,7 @@ class Block:
     """Writes loops that compute values and do something with each.
 
     Values with all axes of a loop stay in registers. Those with fewer axes,
-    and sums along an axis, are kept in arrays that later loops read.
+    and sums and maxima along an axis, are in arrays that later loops read.
 
     Sums have one order, on any processor: that along the last axis of a value
     is of 16 partial sums (``kernel_math.h``), others are in order. An edge map
@@ -64,10 +79,12 @@ class Block:
         self._prefix, self._indent = prefix, indent
         self._lines: list[str] = []
         self._stages: dict[Expression, int] = {}
+        self._drawn: dict[Expression, str] = {}
 
     def write(self, sinks: Sequence[Sink]) -> list[str]:
         """Returns the statements."""
         nodes = self._nodes(sink.root for sink in sinks)
+        self._draw_rows(nodes)
         groups: dict[tuple, list[Sink]] = defaultdict(list)
         sums: dict[tuple, list[Expression]] = defaultdict(list)
         for sink in sinks:
@@ -76,11 +93,11 @@ class Block:
         names: dict[Expression, str] = {}
         for node in self._stored(nodes, sinks):
             names[node] = f'{self._prefix}{len(names)}'
-            source = node.args[0] if node.op == 'sum_axis' else node
+            source = node.args[0] if node.op in ALONG else node
             axes = self._axes(source)
             key = self._stages[source], len(axes), axes
             self._declare(node, names[node])
-            if node.op == 'sum_axis':
+            if node.op in ALONG:
                 sums[key].append(node)
             else:
                 text = f'{names[node]}[{{0}}] = {{1}};'
@@ -110,7 +127,7 @@ class Block:
             stage = 0
             if node not in self._arrays and node.args:
                 stage = max(self._stages[arg] for arg in node.args)
-                stage += node.op == 'sum_axis'
+                stage += node.op in ALONG
             self._stages[node] = stage
 
         for root in roots:
@@ -125,8 +142,8 @@ class Block:
         for node in nodes:
             if node not in self._arrays:
                 for arg in node.args:
-                    key = self._stages[arg if node.op == 'sum_axis' else node]
-                    place = arg if node.op == 'sum_axis' else node
+                    key = self._stages[arg if node.op in ALONG else node]
+                    place = arg if node.op in ALONG else node
                     users[arg].add((key, self._axes(place)))
         for sink in sinks:
             users[sink.root].add((self._stages[sink.root], sink.axes))
@@ -138,7 +155,7 @@ class Block:
             axes_differ = any(axes != here[1] for _, axes in users[node])
             later = any(stage != here[0] for stage, _ in users[node])
             if (
-                node.op == 'sum_axis'
+                node.op in ALONG
                 or axes_differ
                 or (later and node.op in COSTLY)
             ):
@@ -150,14 +167,39 @@ class Block:
         width = self._unit.width(self._axes(node))
         start = ' = {}' if node.op == 'sum_axis' else ''
         self._line(f'alignas(64) {kind} {name}[{width}]{start};')
+        if node.op == 'max_axis':
+            self._line(f'std::fill_n({name}, {width}, {kind}(-INFINITY));')
 
     def _line(self, text: str, depth: int = 0) -> None:
         self._lines.append(f'{self._indent}{"  " * depth}{text}')
 
+    def _draw(self, node: Expression) -> str:
+        """Returns the draw of a feature."""
+        axes: Any = node.args[2].value
+        return f'{self._drawn[node]}[{self.index(axes)}]'
+
+    def _draw_rows(self, nodes: Iterable[Expression]) -> None:
+        """Writes all draws of a row at once: four come together."""
+        for node in nodes:
+            if node.op == KEPT and node not in self._arrays:
+                name = f'{self._prefix}w{len(self._drawn)}'
+                blocks = -(-self._unit.width(self._axes(node)) // 4)
+                self._line(f'alignas(64) uint32_t {name}[{4 * blocks}];')
+                given = self._draw_of(node)
+                self._line(f'draw_row<{blocks}>({given}, {name});')
+                self._drawn[node] = name
+
+    def _draw_of(self, node: Expression) -> str:
+        """Returns call, key and row of a draw."""
+        key, row = node.args[:2]
+        vertex = 'v' if self._unit.center == DESTINATION else 'u'
+        at = 'e' if row.op == EDGE_ROW else vertex
+        return f'{node.value}u, x{key.value}[0], {at}'
+
     def index(self, axes: Iterable[int]) -> str:
         """Returns where a value with some axes lies in its array."""
         text = ''
-        for axis in sorted(axes):
+        for axis in axes:
             size = self._unit.sizes[axis]
             text = f'({text}) * {size} + i{axis}' if text else f'i{axis}'
         return text or '0'
@@ -184,7 +226,11 @@ class Block:
                 sink = Sink(node.args[0], axes, f't{name}[{{0}}] = {{1}};')
             else:
                 place = f'{name}[{self.index(self._axes(node))}]'
-                sink = Sink(node.args[0], axes, f'{place} += {{1}};')
+                text = f'{place} += {{1}};'
+                if node.op != 'sum_axis':
+                    step = AGGREGATES[STEPS[node.op]][1]
+                    text = f'{place} = {step.format(place, "{1}")};'
+                sink = Sink(node.args[0], axes, text)
             sinks.append(sink)
         self._nest(axes, sinks)
         for node in last:
@@ -192,7 +238,8 @@ class Block:
             count = self._unit.width(axes[:-1])
             name = names[node]
             self._line(f'for (int i = 0; i < {count}; ++i)')
-            self._line(f'  {name}[i] = sum_of<{size}>(t{name} + i * {size});')
+            total = f'{STEPS[node.op][:3]}_of<{size}>(t{name} + i * {size})'
+            self._line(f'  {name}[i] = {total};')
 
     def _nest(self, axes: tuple[int, ...], sinks: list[Sink]) -> None:
         for depth, axis in enumerate(axes):
@@ -230,11 +277,14 @@ class Block:
             text = f'{self._arrays[node]}[{self.index(axes)}]'
         elif node.op == 'operand':
             text = f'x{node.value}[{self.index(axes)}]'
+        elif node.op == KEPT:
+            text = f'{self._draw(node)} < uint32_t({node.args[3].value})'
         else:
             args = [self._value(arg, values, depth) for arg in node.args]
             text = cpp_of(node).format(*args).replace('T(', f'{kind}(')
             if not self._is_edge_map:
-                text = text.replace('std::exp(', 'exp_of(')
+                for name in _OWN:
+                    text = text.replace(f'std::{name}(', f'{name}_of(')
         name = f'v{len(values)}'
         self._line(f'const {kind} {name} = {text};', depth)
         values[node] = name

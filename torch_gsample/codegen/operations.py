@@ -4,6 +4,7 @@ They agree with PyTorch, on NaN and on ties, too. Those in :data:`INEXACT`
 may differ from it in the last bit.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -100,6 +101,30 @@ def _tanh(v: Expression, g: Expression) -> Any:
     return [_times(g, apply('sub', one, _times(v, v)))]
 
 
+def _erf(v: Expression, g: Expression) -> Any:
+    # 2 / sqrt(pi) e^(-x^2)
+    bell = apply('exp', apply('neg', _times(v.args[0], v.args[0])))
+    scale = constant(2 / math.sqrt(math.pi), v.dtype)
+    return [_times(g, _times(scale, bell))]
+
+
+def _log1p(v: Expression, g: Expression) -> Any:
+    one = constant(1, v.dtype)
+    return [apply('div', g, apply('add', one, v.args[0]))]
+
+
+def _expm1(v: Expression, g: Expression) -> Any:
+    return [_times(g, apply('add', v, constant(1, v.dtype)))]
+
+
+def _nothing(v: Expression, g: Expression) -> Any:
+    return [_times(g, _zero(g))]
+
+
+#: Functions of steps, which round half to even, and those of C++.
+_STEPS = {'round': 'nearbyint', 'floor': 'floor', 'ceil': 'ceil'}
+
+
 def _none(v: Expression, g: Expression) -> Any:
     return [None] * len(v.args)
 
@@ -127,7 +152,7 @@ OPERATIONS: dict[str, Operation] = {
         torch.abs,
         lambda v, g: [_times(g, apply('sign', v.args[0]))],
     ),
-    'sign': Operation('T((0 < {0}) - ({0} < 0))', torch.sign, _none),
+    'sign': Operation('T((0 < {0}) - ({0} < 0))', torch.sign, _nothing),
     'sqrt': Operation(
         'std::sqrt({0})',
         torch.sqrt,
@@ -147,6 +172,23 @@ OPERATIONS: dict[str, Operation] = {
         'T(1) / (T(1) + std::exp(-{0}))', torch.sigmoid, _sigmoid
     ),
     'tanh': Operation('std::tanh({0})', torch.tanh, _tanh),
+    'erf': Operation('std::erf({0})', torch.erf, _erf),
+    'sin': Operation(
+        'std::sin({0})',
+        torch.sin,
+        lambda v, g: [_times(g, apply('cos', v.args[0]))],
+    ),
+    'cos': Operation(
+        'std::cos({0})',
+        torch.cos,
+        lambda v, g: [apply('neg', _times(g, apply('sin', v.args[0])))],
+    ),
+    'log1p': Operation('std::log1p({0})', torch.log1p, _log1p),
+    'expm1': Operation('std::expm1({0})', torch.expm1, _expm1),
+    **{
+        name: Operation(f'std::{cpp}({{0}})', getattr(torch, name), _nothing)
+        for name, cpp in _STEPS.items()
+    },
     'relu': Operation(
         '{0} < 0 ? T(0) : {0}',
         torch.relu,
@@ -187,7 +229,12 @@ OPERATIONS: dict[str, Operation] = {
 
 #: Operations whose last bit PyTorch may round otherwise (its libraries of
 #: vector functions do, for square roots, too).
-INEXACT = frozenset({'exp', 'log', 'sigmoid', 'sqrt', 'sum_axis', 'tanh'})
+INEXACT = frozenset(
+    {
+        *('exp', 'log', 'sigmoid', 'sqrt', 'sum_axis', 'tanh'),
+        *('erf', 'sin', 'cos', 'log1p', 'expm1'),
+    }
+)
 
 #: Powers that PyTorch computes by multiplication.
 _POWERS = {

@@ -5,7 +5,12 @@ from collections.abc import Callable, Iterable, Sequence
 
 import torch
 
-from torch_gsample.codegen.expression import Expression, apply, constant
+from torch_gsample.codegen.expression import (
+    ALONG,
+    Expression,
+    apply,
+    constant,
+)
 from torch_gsample.codegen.operations import OPERATIONS
 from torch_gsample.codegen.unit import (
     AGGREGATES,
@@ -92,7 +97,7 @@ class Reverse:
             return
         # A value that goes to each index of an axis gets the sum along it.
         axes = self._types.axes(node)
-        if node.op == 'sum_axis' and arg is not node:
+        if node.op in ALONG and arg is not node:
             axes = self._types.axes(node.args[0])
         for axis in sorted(axes - self._types.axes(arg), reverse=True):
             if axis in self._types.axes(part):
@@ -128,6 +133,13 @@ def _derivatives(
 ) -> Sequence[Expression | None]:
     if node.op in ('sum_axis', 'sum_in'):
         return [grad]
+    if node.op == 'max_axis':
+        [body] = node.args
+        one, zero = constant(1, grad.dtype), constant(0, grad.dtype)
+        wins = apply('eq', body, node, dtype=torch.bool)
+        count = apply('where', wins, one, zero)
+        count = Expression('sum_axis', grad.dtype, (count,), node.value)
+        return [apply('where', wins, apply('div', grad, count), zero)]
     if node.op in AGGREGATES:
         # Edges that attain the extreme share the gradient.
         [body] = node.args

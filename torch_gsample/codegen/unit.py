@@ -9,12 +9,16 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from torch_gsample.codegen.expression import Expression, operand
+from torch_gsample.codegen.draws import EDGE_ROW, KEPT, POSITION, VERTEX_ROW
+from torch_gsample.codegen.expression import ALONG, Expression, operand
 
 #: Graph types: of a source, a destination, an edge, or of none of these.
 SOURCE, DESTINATION, EDGE, PARAMETER = 'S', 'D', 'E', 'P'
 #: Where the edges of each column of an edge map start.
 POINTERS = 'I'
+
+#: Numbers of rows, and what the rows are of.
+ROWS = {EDGE_ROW: EDGE, VERTEX_ROW: DESTINATION}
 
 #: Aggregations of the edges of a vertex: how they start, and go on. The value
 #: of the expression is that of a vertex without edges; 0 if there is none.
@@ -103,6 +107,16 @@ class Unit:
         return out
 
     @property
+    def is_random(self) -> bool:
+        """Whether it draws random numbers."""
+        return self.has(KEPT)
+
+    def has(self, op: str) -> bool:
+        """Whether an operation is in it."""
+        nodes = ordered(output.root for output in self.outputs)
+        return any(node.op == op for node in nodes)
+
+    @property
     def dtype(self) -> torch.dtype:
         """Of its results."""
         return self.outputs[0].root.dtype
@@ -130,6 +144,8 @@ class Types:
         for node in _missing(root, self._kinds):
             if node.op == 'operand':
                 kind = self.leaf(node).kind
+            elif node.op in ROWS:
+                kind = ROWS[node.op]
             elif node.op in AGGREGATES:
                 kind = SOURCE if node.op == 'sum_out' else DESTINATION
             else:
@@ -143,9 +159,11 @@ class Types:
             axes: frozenset[int] = frozenset()
             if node.op == 'operand':
                 axes = frozenset(self.leaf(node).axes)
+            if node.op == POSITION:
+                axes = frozenset(node.value)
             for arg in node.args:
                 axes |= self._axes[arg]
-            if node.op == 'sum_axis':
+            if node.op in ALONG:
                 axes -= {int(node.value or 0)}
             self._axes[node] = axes
         return self._axes[root]

@@ -10,6 +10,8 @@ from weakref import WeakValueDictionary
 import torch
 from torch import Tensor
 
+import torch_gsample.vertex.frontend.dropout  # a rule
+import torch_gsample.vertex.frontend.functions  # noqa: F401  # rules
 from torch_gsample.codegen.unit import (
     DESTINATION,
     PARAMETER,
@@ -137,15 +139,31 @@ _numbers = itertools.count()
 def _plan_of(number: int, key: tuple) -> Plan:
     """Returns the steps of a program, traced once for each signature."""
     program = _programs[number]
-    if key not in program.plans:
+    known = key, _surroundings(program.function)
+    if known not in program.plans:
         signature = {
             (name, kind): Shape(shape, dtype)
             for name, kind, shape, dtype in key
         }
-        program.plans[key] = make_plan(
+        program.plans[known] = make_plan(
             program.function, signature, program.parameters, program.name
         )
-    return program.plans[key]
+    return program.plans[known]
+
+
+def _surroundings(function: Callable[..., Any]) -> tuple:
+    """Returns numbers of a closure, and whether its modules train."""
+    found: list[Any] = []
+    for cell in function.__closure__ or ():
+        try:
+            x = cell.cell_contents
+        except ValueError:  # not yet assigned
+            continue
+        if isinstance(x, torch.nn.Module):
+            found.append(x.training)
+        elif isinstance(x, (bool, int, float, str)):
+            found.append((type(x), x))
+    return tuple(found)
 
 
 def vertex_program(function: Callable[..., Any]) -> VertexProgram:

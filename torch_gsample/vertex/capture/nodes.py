@@ -32,7 +32,7 @@ ELEMENTWISE = frozenset(
         *('add', 'sub', 'rsub', 'mul', 'div', 'neg', 'abs', 'exp', 'expm1'),
         *('log', 'log1p', 'sqrt', 'rsqrt', 'reciprocal', 'sigmoid', 'tanh'),
         *('relu', 'leaky_relu', 'elu', 'gelu', 'silu', 'softplus', 'mish'),
-        *('hardtanh', 'hardswish', 'hardsigmoid', 'log_sigmoid_forward'),
+        *('hardtanh', 'hardswish', 'hardsigmoid', 'log_sigmoid'),
         *('clamp', 'clamp_min', 'clamp_max', 'maximum', 'minimum', 'pow'),
         *('where', 'masked_fill', 'detach', '_to_copy', 'clone', 'alias'),
         *('eq', 'ne', 'lt', 'le', 'gt', 'ge', 'logical_and', 'logical_or'),

@@ -18,6 +18,7 @@ from torch_gsample.torch_private import (
     tree_map,
     wrapper_tensor,
 )
+from torch_gsample.vertex.capture.dropout import drawn
 from torch_gsample.vertex.capture.nodes import (
     EDGE,
     PARAMETER,
@@ -130,7 +131,9 @@ class Recorder(TorchDispatchMode):
             raise NotCaptured(f'torch.{name} reads values', where)
         if func.namespace != 'aten':
             raise NotCaptured(f'{func} is not an operator of torch', where)
-        if torch.Tag.nondeterministic_seeded in func.tags:
+        if func is torch.ops.aten.bernoulli_.float:
+            return self._mask(args[0], *args[1:], **kwargs)
+        if _is_random(name, func):
             raise NotCaptured(f'torch.{name} is random', where)
         self._check(leaves, name, where)
         if name.endswith('_') and not name.endswith('__'):
@@ -146,6 +149,14 @@ class Recorder(TorchDispatchMode):
             for x in traced:
                 x.has_alias = True
         return made
+
+    def _mask(self, target: Traced, p: float = 0.5, **_: Any) -> Traced:
+        """Fills a tensor with draws, as dropout does."""
+        node = target.node
+        if node.op != 'fill' or target.has_alias:
+            raise NotCaptured('torch.bernoulli_ is random', location())
+        target.node = drawn(self, node, p, location())
+        return target
 
     def _number(self, x: Any) -> Any:
         if id(x) not in self._numbers:
@@ -224,6 +235,11 @@ class Recorder(TorchDispatchMode):
             kind = EDGE if shape[row] == self.edges else VERTEX
         node = Node('fill', kind, shape, dtype, row, (value,), where=where)
         return self.tensor(node)
+
+
+def _is_random(name: str, func: Any) -> bool:
+    seeded = torch.Tag.nondeterministic_seeded in func.tags
+    return seeded and name != 'native_dropout'
 
 
 def _node_of(x: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from torch_gsample.torch_private import tree_map
+from torch_gsample.vertex.capture.dropout import native_dropout
 from torch_gsample.vertex.capture.ends import aggregation, end_of, gather
 from torch_gsample.vertex.capture.nodes import (
     AGGREGATE,
@@ -24,7 +25,6 @@ from torch_gsample.vertex.capture.nodes import (
 from torch_gsample.vertex.capture.products import distributed
 from torch_gsample.vertex.capture.shapes import (
     reshaped,
-    softmax,
     through_cat,
 )
 
@@ -105,8 +105,6 @@ class Call:
             return self._reduced()
         if name in ALONG:
             self._features(self.args[ALONG[name]])
-            if name == '_softmax' and self.kind == MIXED:
-                return softmax(self)
             return self._node(self.args[0].row)
         raise self.fail()
 
@@ -224,6 +222,11 @@ class Call:
             for y in outs[1:]
         ]
         return [self._node(x.row, x.shape), *rest]
+
+    def _log_sigmoid(self) -> Any:
+        [x] = self.args
+        unused = Node('unused', PARAMETER, (0,), x.dtype)
+        return [self.call(aten.log_sigmoid.default, x), unused]
 
     def _batch_norm(self) -> Any:
         x, weight, bias, mean, var, training, _, eps = self.args
@@ -361,8 +364,10 @@ _SCATTERS = frozenset(
     {'scatter_add', 'scatter_reduce', 'index_add', 'index_reduce'}
 )
 _SPECIAL: dict[str, Callable[[Call], Any]] = {
+    'native_dropout': native_dropout,
     'native_layer_norm': Call._layer_norm,
     'native_batch_norm': Call._batch_norm,
+    'log_sigmoid_forward': Call._log_sigmoid,
     'expand': Call._expand,
     'repeat': Call._repeat,
     'permute': Call._permute,

@@ -18,10 +18,6 @@ from torch_gsample.vertex.capture.nodes import (
 )
 
 aten = torch.ops.aten
-#: Features of which a kernel takes the softmax: its work is their square.
-_SOFTMAX = 16
-#: Differences of exponents beyond which a softmax is 0.
-_FAR = {torch.float32: 80.0, torch.float64: 300.0}
 
 
 def viewed(x: Node, shape: tuple[int, ...], row: int, where: str) -> Node:
@@ -114,25 +110,3 @@ def through_cat(call: Any) -> Node | None:
         args = [x.args[0][i] if isinstance(x, Node) else x for x in call.args]
         parts.append(call.call(call.func, *args, **call.kwargs))
     return call.call(aten.cat.default, parts, first.args[1])
-
-
-def softmax(call: Any) -> Node:
-    """Returns the softmax of few features, ``1 / sum_k exp(x_k - x_h)``.
-
-    Both ``x`` have a dimension of their own. A difference that is too large
-    for ``exp`` is bounded: its weight is 0.
-    """
-    x, dim = call.args[0], call.args[1] % call.args[0].rank
-    size = x.shape[dim]
-    if size > _SOFTMAX or x.row != 0 or x.dtype not in _FAR:
-        raise call.fail(f'of {size} features (at most {_SOFTMAX} are fused)')
-    lower = _pushed(call, x, (*x.shape[:dim], 1, *x.shape[dim:]), 0)
-    upper = _pushed(call, x, (*x.shape[: dim + 1], 1, *x.shape[dim + 1 :]), 0)
-    if lower is None or upper is None or x.rank != 2:
-        raise call.fail('of these values')
-    far = call.call(aten.sub.Tensor, lower, upper)
-    far = call.call(aten.clamp.default, far, None, _FAR[x.dtype])
-    total = call.call(
-        aten.sum.dim_IntList, call.call(aten.exp.default, far), [dim + 1]
-    )
-    return call.call(aten.reciprocal.default, total)

@@ -50,6 +50,11 @@ class Degree:
 
 
 @dataclass(frozen=True)
+class Drawn:
+    """The key of random numbers, new in each call."""
+
+
+@dataclass(frozen=True)
 class Product:
     """A dense projection, which torch computes where its operand lives."""
 
@@ -67,7 +72,7 @@ class Nested:
     body: Value
 
 
-Origin = Given | Degree | Product | Nested
+Origin = Given | Degree | Drawn | Product | Nested
 
 
 @dataclass(frozen=True)
@@ -114,6 +119,7 @@ class Tracer:
         self.axes: list[Axis] = []
         self.shapes: list[Dims] = []
         self.iterations = 0
+        self._draws = 0
         self._known: dict[Any, Value] = {}
 
     def feature(self, name: str, kind: str) -> Value:
@@ -185,10 +191,9 @@ class Tracer:
         self.axes.append(Axis(size))
         return self.axes[-1]
 
-    def sum_axis(self, x: Expression, axis: Axis) -> Expression:
-        """Returns the sum along a dimension."""
-        number = self.axes.index(axis)
-        return Expression('sum_axis', x.dtype, (x,), number)
+    def along(self, op: str, x: Expression, axis: Axis) -> Expression:
+        """Returns the sum or maximum along a dimension."""
+        return Expression(op, x.dtype, (x,), self.axes.index(axis))
 
     def select(self, x: Value, index: Value) -> Value:
         """Returns the parameters of the type of some edges."""
@@ -282,6 +287,15 @@ class Tracer:
         )
         name = f'{op} of {"types" if kind == DESTINATION else "a type"}'
         return self.add(name, kind, dims, body.dtype, Nested(op, body))
+
+    def draw(self) -> tuple[Value, int]:
+        """Returns the key of random numbers, and the number of a call."""
+        if 'draw' not in self._known:
+            self._known['draw'] = self.add(
+                'key', PARAMETER, (), torch.int64, Drawn()
+            )
+        self._draws += 1
+        return self._known['draw'], self._draws - 1
 
     def degree(self, dtype: torch.dtype) -> Value:
         """Returns how many edges are aggregated."""

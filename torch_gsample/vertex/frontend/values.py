@@ -82,8 +82,8 @@ class Recorder(Protocol):
     def captured(self, tensor: Tensor) -> Value:
         """Returns a parameter that the function holds."""
 
-    def sum_axis(self, x: Expression, axis: Axis) -> Expression:
-        """Returns the sum along a dimension."""
+    def along(self, op: str, x: Expression, axis: Axis) -> Expression:
+        """Returns the sum or maximum along a dimension."""
 
     def select(self, x: Value, index: Value) -> Value:
         """Returns the parameters of the type of some edges."""
@@ -135,6 +135,7 @@ class Value:
     ) -> Any:
         """Records functions of torch, which are found by name."""
         name = getattr(func, '__name__', str(func)).strip('_')
+        name = name.removeprefix('special_').removeprefix('linalg_')
         return call(name, args, kwargs or {})
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
@@ -251,12 +252,6 @@ def _leaky_relu(x: Any, negative_slope: float = 0.01, **_: Any) -> Value:
     return _where(x > 0, x, x * negative_slope)
 
 
-def _elu(x: Any, alpha: float = 1.0, **_: Any) -> Value:
-    # exp of a large value is infinite, and zero times that no gradient.
-    negative = elementwise('exp', elementwise('clamp_max', x, 0.0)) - 1.0
-    return _where(x > 0, x, negative * alpha)
-
-
 def _clamp(x: Any, min: Any = None, max: Any = None) -> Value:
     for op, bound in (('clamp_min', min), ('clamp_max', max)):
         if bound is not None:
@@ -275,17 +270,24 @@ def _axes(x: Value, dim: Any) -> list[int]:
     return sorted({i % x.dim() for i in dims}, reverse=True)
 
 
-def _sum(x: Value, dim: Any = None, keepdim: bool = False) -> Value:
+def reduced(
+    op: str, x: Value, dim: Any = None, keepdim: bool = False
+) -> Value:
+    """Records the sum or maximum along dimensions of features."""
     expr, dims = x.expr, list(x.dims)
     for i in _axes(x, dim):
         axis = dims[i]
         if axis is not None:
-            expr = x.tracer.sum_axis(expr, axis)
+            expr = x.tracer.along(op, expr, axis)
         if keepdim:
             dims[i] = None
         else:
             del dims[i]
     return Value(x.tracer, expr, x.kind, tuple(dims))
+
+
+def _sum(x: Value, dim: Any = None, keepdim: bool = False) -> Value:
+    return reduced('sum_axis', x, dim, keepdim)
 
 
 def _mean(x: Value, dim: Any = None, keepdim: bool = False) -> Value:
@@ -348,12 +350,11 @@ RULES: dict[str, Callable[..., Any]] = {
     **{
         name: (lambda *args, _op=name: elementwise(_op, *args))
         for name in OPERATIONS
-        if name not in ('cast', 'sum_features', 'where', 'sign')
+        if name not in ('cast', 'where')
     },
     **{name: _compare(name) for name in ('eq', 'ne', 'lt', 'le', 'gt', 'ge')},
     'relu': lambda x, inplace=False: elementwise('relu', x),
     'leaky_relu': _leaky_relu,
-    'elu': _elu,
     'rsqrt': lambda x: elementwise('reciprocal', elementwise('sqrt', x)),
     'square': lambda x: x * x,
     'where': _where,

@@ -28,6 +28,16 @@ class GraphEnds:
             return value
         return value.index_select(0, edge_id)
 
+    def rows(self, kind: str) -> Tensor:
+        """Returns the number of each edge, in their order, or vertex."""
+        incoming = self._graph.incoming
+        if kind == EDGE and incoming.edge_id is not None:
+            return incoming.edge_id.long()
+        count = incoming.indices.numel()
+        if kind == DESTINATION:
+            count = self._graph.num_destinations
+        return torch.arange(count, device=self._source.device)
+
     def moved(self, value: Tensor, kind: str, to: str) -> Tensor:
         """Returns values of one graph type as those of another."""
         if to == EDGE and kind == SOURCE:

@@ -16,6 +16,7 @@ from torch_gsample.vertex.frontend.precision import cast
 from torch_gsample.vertex.frontend.trace import (
     RELATION,
     Degree,
+    Drawn,
     Given,
     Nested,
     Product,
@@ -27,6 +28,9 @@ from torch_gsample.vertex.kernels.products import product_by_type
 from torch_gsample.vertex.kernels.relations import Level
 from torch_gsample.vertex.plan.plan import Computed, Plan, Step, evaluate_step
 from torch_gsample.vertex.plan.projections import Projection
+
+#: Keys of random numbers are below it.
+_MOST = (1 << 63) - 1
 
 Feature = Tensor | tuple[Tensor | None, Tensor | None]
 
@@ -150,6 +154,9 @@ class Run:
             return self._product(number, origin)
         if isinstance(origin, Nested):
             return self._nested(number, origin)
+        if isinstance(origin, Drawn):
+            device = self._graph[0].device
+            return torch.randint(_MOST, (1,), device=device)
         assert isinstance(origin, Degree)
         graph = layouts_of(self._graph, *self._sizes, self._loops)
         return graph.incoming.degree(leaf.dtype)

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.nn import Linear
 from torch_geometric.nn.conv import MessagePassing
@@ -217,23 +216,6 @@ def ends_of(graph: Any) -> tuple[Tensor, Tensor]:
     if isinstance(graph, Block):
         graph = graph.edge_index
     return graph[0], graph[1]
-
-
-def dropout_mask(
-    layer: Any, graph: Any, loops: int, like: Tensor
-) -> Tensor | None:
-    """Returns the factor of each attention weight, ``[num_edges, heads]``.
-
-    Args:
-        layer (Any): With ``dropout`` and ``heads``.
-        graph (Any): The graph.
-        loops (int): Rows for loops, behind those of edges.
-        like (torch.Tensor): Of the dtype of the factor.
-    """
-    if not layer.training or layer.dropout == 0:
-        return None
-    ones = like.new_ones(edges_of(graph) + loops, layer.heads)
-    return F.dropout(ones, layer.dropout)
 
 
 def with_loops(

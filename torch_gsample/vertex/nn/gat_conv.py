@@ -10,7 +10,6 @@ from torch_geometric.typing import OptPairTensor, OptTensor
 
 from torch_gsample.vertex.kernels.layouts import Loops
 from torch_gsample.vertex.nn.fusible import (
-    dropout_mask,
     is_fusible,
     layer_program,
     left_to_pyg,
@@ -21,13 +20,13 @@ from torch_gsample.vertex.nn.fusible import (
 from torch_gsample.vertex.program import VertexProgram
 
 
-def attention(slope: float, edges: bool, dropout: bool) -> VertexProgram:
+def attention(slope: float, edges: bool, dropout: float) -> VertexProgram:
     """Returns the program of attention.
 
     Args:
         slope (float): Of the leaky ReLU.
         edges (bool): Whether edges have a part in the score.
-        dropout (bool): Whether attention weights have a factor ``e.keep``.
+        dropout (float): The probability that a weight is dropped.
     """
     key = slope, edges, dropout
     if key not in _programs:
@@ -38,7 +37,7 @@ def attention(slope: float, edges: bool, dropout: bool) -> VertexProgram:
 _programs: dict[tuple, VertexProgram] = {}
 
 
-def _attention(slope: float, edges: bool, dropout: bool) -> VertexProgram:
+def _attention(slope: float, edges: bool, dropout: float) -> VertexProgram:
     @layer_program('GATConv')
     def gat(v):  # type: ignore
         score = [e.src.score + v.score for e in v.inedges]
@@ -51,10 +50,7 @@ def _attention(slope: float, edges: bool, dropout: bool) -> VertexProgram:
         highest = max(score).detach()
         weight = [torch.exp(s - highest) for s in score]
         total: Any = sum(weight) + 1e-16
-        if dropout:
-            weight = [
-                w * e.keep for w, e in zip(weight, v.inedges, strict=True)
-            ]
+        weight = [F.dropout(w, dropout) for w in weight]
         out = sum(
             w.unsqueeze(-1) * u.x for w, u in zip(weight, v.innbs, strict=True)
         )
@@ -74,8 +70,8 @@ class GATConv(nn.GATConv):
         + \mathbf{a}^{\top}_{t} \mathbf{\Theta}\mathbf{x}_v\right)\right)
 
     of `"Graph Attention Networks" <https://arxiv.org/abs/1710.10903>`_. No
-    attention weight is stored, other than the factors of dropout; where they
-    are returned, it is PyG's own.
+    attention weight is stored, and no mask of dropout; where weights are
+    returned, it is PyG's own.
 
     Example:
         >>> import torch
@@ -137,11 +133,9 @@ class GATConv(nn.GATConv):
             features['edge_score'] = self._edge_scores(
                 edge_index, edge_attr, loops
             )
-        keep = dropout_mask(self, edge_index, loops, source)
-        if keep is not None:
-            features['keep'] = keep
+        dropout = self.dropout if self.training else 0.0
         program = attention(
-            self.negative_slope, 'edge_score' in features, keep is not None
+            self.negative_slope, 'edge_score' in features, dropout
         )
         out = program(
             edge_index,

@@ -10,7 +10,6 @@ from torch_geometric.typing import OptTensor, PairTensor
 
 from torch_gsample.vertex.kernels.layouts import Loops
 from torch_gsample.vertex.nn.fusible import (
-    dropout_mask,
     is_fusible,
     layer_program,
     left_to_pyg,
@@ -23,13 +22,13 @@ from torch_gsample.vertex.program import VertexProgram
 _programs: dict[tuple, VertexProgram] = {}
 
 
-def attention(slope: float, edges: bool, dropout: bool) -> VertexProgram:
+def attention(slope: float, edges: bool, dropout: float) -> VertexProgram:
     """Returns the program of dynamic attention.
 
     Args:
         slope (float): Of the leaky ReLU.
         edges (bool): Whether edges have features.
-        dropout (bool): Whether attention weights have a factor ``e.keep``.
+        dropout (float): The probability that a weight is dropped.
     """
     key = slope, edges, dropout
     if key not in _programs:
@@ -37,7 +36,7 @@ def attention(slope: float, edges: bool, dropout: bool) -> VertexProgram:
     return _programs[key]
 
 
-def _attention(slope: float, edges: bool, dropout: bool) -> VertexProgram:
+def _attention(slope: float, edges: bool, dropout: float) -> VertexProgram:
     @layer_program('GATv2Conv')
     def gatv2(v, att):  # type: ignore
         x = [e.src.left + v.right for e in v.inedges]
@@ -48,10 +47,7 @@ def _attention(slope: float, edges: bool, dropout: bool) -> VertexProgram:
         highest = max(score).detach()
         weight = [torch.exp(s - highest) for s in score]
         total: Any = sum(weight) + 1e-16
-        if dropout:
-            weight = [
-                w * e.keep for w, e in zip(weight, v.inedges, strict=True)
-            ]
+        weight = [F.dropout(w, dropout) for w in weight]
         out = sum(
             w.unsqueeze(-1) * u.left
             for w, u in zip(weight, v.innbs, strict=True)
@@ -129,11 +125,9 @@ class GATv2Conv(nn.GATv2Conv):
         }
         if edge_attr is not None:
             features['x'] = self._edges(edge_index, edge_attr, loops)
-        keep = dropout_mask(self, edge_index, loops, left)
-        if keep is not None:
-            features['keep'] = keep
+        dropout = self.dropout if self.training else 0.0
         program = attention(
-            self.negative_slope, edge_attr is not None, keep is not None
+            self.negative_slope, edge_attr is not None, dropout
         )
         out = program(
             edge_index,

@@ -147,6 +147,8 @@ def _split(
     def of_destination(node: Expression) -> Expression | None:
         if types.kind(node) != DESTINATION or not node.args:
             return None
+        if not node.dtype.is_floating_point:
+            return None  # outputs have one dtype
         if _is_cheap(node, types):
             return None
         if node not in known:

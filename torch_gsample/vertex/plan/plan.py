@@ -17,8 +17,10 @@ from weakref import WeakValueDictionary
 import torch
 from torch import Tensor
 
+from torch_gsample.codegen.draws import POSITION
 from torch_gsample.codegen.evaluate import evaluate
 from torch_gsample.codegen.expression import (
+    ALONG,
     Expression,
     apply,
     constant,
@@ -209,7 +211,9 @@ class Plan:
         done: dict[Expression, Expression] = {}
         for node in ordered([root]):
             value = node.value
-            if node.op == 'sum_axis':
+            if node.op == POSITION:
+                value = tuple(self._axis(self._tracer.axes[i]) for i in value)
+            if node.op in ALONG:
                 value = self._axis(self._tracer.axes[int(value or 0)])
             args = tuple(done[arg] for arg in node.args)
             done[node] = Expression(node.op, node.dtype, args, value)

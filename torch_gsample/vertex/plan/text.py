@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from torch_gsample.codegen.cpp import cpp_source, preamble
-from torch_gsample.codegen.expression import SIGNS, Expression
+from torch_gsample.codegen.expression import ALONG, SIGNS, Expression
 from torch_gsample.codegen.unit import (
     AGGREGATES,
     EDGE,
@@ -15,12 +15,16 @@ from torch_gsample.codegen.unit import (
 from torch_gsample.vertex.frontend.trace import (
     RELATION,
     Degree,
+    Drawn,
     Given,
     Nested,
     Product,
 )
 from torch_gsample.vertex.kernels.operator import training
 from torch_gsample.vertex.plan.plan import Computed, Plan
+
+#: Operands that a program's text calls by their names.
+_PLAIN = Given, Degree, Drawn
 
 
 def program_text(name: str, plan: Plan) -> str:
@@ -39,11 +43,11 @@ def program_text(name: str, plan: Plan) -> str:
     ]
     lines = [f'{name}({", ".join(given)})']
     for number, origin in enumerate(plan.origins):
-        if not isinstance(origin, (Given, Degree)):
+        if not isinstance(origin, _PLAIN):
             text = _typed(f'x{number}', plan.leaves[number], plan.sizes)
             lines.append(f'{text} = {_origin(origin, plan)}')
     names = [
-        leaf.name if isinstance(origin, (Given, Degree)) else f'x{number}'
+        leaf.name if isinstance(origin, _PLAIN) else f'x{number}'
         for number, (leaf, origin) in enumerate(
             zip(plan.leaves, plan.origins, strict=True)
         )
@@ -121,8 +125,9 @@ def _expressions(
             text = f'{node.op}({", ".join(args)})'
             if node.op in SIGNS:
                 text = f'{args[0]} {SIGNS[node.op]} {args[1]}'
-            if node.op == 'sum_axis':
-                text = f'sum_axis({args[0]}, {sizes[int(node.value or 0)]})'
+            if node.op in ALONG:
+                size = sizes[int(node.value or 0)]
+                text = f'{node.op}({args[0]}, {size})'
             shape = [sizes[axis] for axis in sorted(types.axes(node))]
             kind = types.kind(node)
             lines.append(f'{known[node]} = {text}: {kind}{shape}')

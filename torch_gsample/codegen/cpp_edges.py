@@ -5,6 +5,7 @@ from pathlib import Path
 from torch_gsample.codegen.edge_map import body_of, reduction_of
 from torch_gsample.codegen.expression import CPP_TYPES
 from torch_gsample.codegen.loops import Block, Sink
+from torch_gsample.codegen.prefetch import AHEAD, prefetch
 from torch_gsample.codegen.unit import (
     AGGREGATES,
     DESTINATION,
@@ -192,20 +193,45 @@ def edge_lines(unit: Unit) -> list[str]:
     They end with ``take(value, f)`` for each feature ``f``.
     """
     body, [output] = body_of(unit), unit.outputs
-    lines = []
+    lines = _prefetch_lines(unit)
     for i in operands_of([body]):
         leaf = unit.leaves[i]
         row = {EDGE: 'e', DESTINATION: 'col'}.get(leaf.kind)
         if leaf.index is not None:
-            row = f'int64_t(p{leaf.index}[e])'
-            if unit.leaves[leaf.index].wraps:
-                row = f'wrapped(p{leaf.index}[e], n{i})'
+            row = _gathered_row(unit, i, 'e')
         if row is not None:
             width = unit.width(leaf.axes)
             place = row if width == 1 else f'{row} * {width}'
             lines.append(f'    const auto* const x{i} = p{i} + {place};')
     block = Block(unit, Types(unit.leaves), {}, 'a', '    ')
     return lines + block.write([Sink(body, output.axes, 'take({1}, {0});')])
+
+
+def _gathered_row(unit: Unit, i: int, e: str) -> str:
+    """Returns the row of an operand that an edge reads by an index."""
+    index = unit.leaves[i].index
+    assert index is not None
+    if unit.leaves[index].wraps:
+        return f'wrapped(p{index}[{e}], n{i})'
+    return f'int64_t(p{index}[{e}])'
+
+
+def _prefetch_lines(unit: Unit) -> list[str]:
+    """Returns what asks for the rows of a later edge, if rows are wide.
+
+    Its index may be out of range, as it has not been checked.
+    """
+    lines = []
+    for i in operands_of([body_of(unit)]):
+        leaf = unit.leaves[i]
+        if leaf.index is not None and leaf.axes:
+            row = _gathered_row(unit, i, f'e + {AHEAD}')
+            name = f'p{i} + {row}'
+            lines += prefetch(name, leaf.dtype, unit.width(leaf.axes))
+    if not lines:
+        return []
+    text = [f'      {line}' for line in lines]
+    return [f'    if (e + {AHEAD} < edges) {{', *text, '    }']
 
 
 def reduction_lines(unit: Unit) -> list[str]:

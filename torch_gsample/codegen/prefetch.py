@@ -50,7 +50,7 @@ _ASK = """\
     ask{level}();"""
 
 #: How many edges are prefetched.
-_AHEAD = 16
+AHEAD = 16
 _LINE = 64  # bytes of a cache line
 _ASKED = 1024  # bytes of a row; the processor foresees what follows
 
@@ -70,7 +70,7 @@ def ask(unit: Unit, level: int, read: list[int], written: list[int]) -> str:
     for number, leaf in leaves:
         if rows[leaf.kind]:
             name = f'p{number} + {rows[leaf.kind]}'
-            lines += _prefetch(name, leaf.dtype, unit.width(leaf.axes))
+            lines += prefetch(name, leaf.dtype, unit.width(leaf.axes))
     for number in written:
         lines += ask_to_write(unit, number, 'e')
     used = {rows[leaf.kind] for _, leaf in leaves}
@@ -81,7 +81,7 @@ def ask(unit: Unit, level: int, read: list[int], written: list[int]) -> str:
     if not lines:
         return ''
     text = '\n'.join(f'    {line}' for line in lines)
-    return _ASK.format(level=level, lines=text, ahead=_AHEAD)
+    return _ASK.format(level=level, lines=text, ahead=AHEAD)
 
 
 def ask_to_write(unit: Unit, number: int, row: str) -> list[str]:
@@ -93,13 +93,20 @@ def ask_to_write(unit: Unit, number: int, row: str) -> list[str]:
         row (str): The row.
     """
     width = unit.width(unit.outputs[number].axes)
-    return _prefetch(f'out{number} + {row}', unit.dtype, width, ', 1')
+    return prefetch(f'out{number} + {row}', unit.dtype, width, ', 1')
 
 
-def _prefetch(
+def prefetch(
     name: str, dtype: torch.dtype, width: int, access: str = ''
 ) -> list[str]:
-    """Asks for the lines of the cache that a row has."""
+    """Asks for the lines of the cache that a row has.
+
+    Args:
+        name (str): The address of the first row, plus the number of the row.
+        dtype (torch.dtype): The dtype.
+        width (int): Numbers of a row.
+        access (str, optional): More arguments of the prefetch.
+    """
     size = torch.empty((), dtype=dtype).element_size()
     return [
         f'__builtin_prefetch({name} * {width} + {start // size}{access});'

@@ -18,10 +18,16 @@ from torch_gsample.codegen.kernel import EdgeKernel
 from torch_gsample.compiler.cache import InvariantCache
 from torch_gsample.compiler.cost import Measured, sites
 from torch_gsample.compiler.edge_work import device_of
-from torch_gsample.compiler.ir import is_operator, placeholders
+from torch_gsample.compiler.ir import (
+    aten,
+    example,
+    gathered,
+    is_operator,
+    placeholders,
+)
 from torch_gsample.compiler.passes.canonicalize import name_own_operators
 from torch_gsample.ops._gradient import refuse_transforms
-from torch_gsample.ops.features import select_rows
+from torch_gsample.ops.features import index_rows, select_rows
 from torch_gsample.rng import current_program
 from torch_gsample.torch_private import is_transformed, schema_of
 
@@ -137,10 +143,12 @@ def lower_kernels(graph: Graph) -> None:
 def lower_gathers(graph: Graph) -> None:
     """Gathers with many reads in flight, as eager code does."""
     for node in graph.nodes:
-        if node.target is torch.ops.aten.index_select.default:
-            tensor, dim, index = node.args
-            if dim == 0 and index.meta['example_value'].dtype == torch.int64:
-                node.target, node.args = select_rows, (tensor, index)
+        if (found := gathered(node)) is None:
+            continue
+        if node.target is aten.index.Tensor:
+            node.target, node.args = index_rows, found
+        elif example(found[1]).dtype == torch.int64:
+            node.target, node.args = select_rows, found
 
 
 def split_invariant(module: GraphModule) -> Invariants | None:

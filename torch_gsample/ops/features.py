@@ -155,17 +155,18 @@ def index_rows(input: Tensor, index: Tensor) -> Tensor:
 
     Args:
         input (torch.Tensor): ``[num_rows, *]``.
-        index (torch.Tensor): int32 or int64 ``[size]``; negative ones count
-            from the end.
+        index (torch.Tensor): int32 or int64, of any shape; negative ones
+            count from the end.
 
     Raises:
         IndexError: If an index is outside ``[-num_rows, num_rows)``.
     """
-    many = index.shape[0] >= _MANY_ROWS and not input.is_cuda
+    many = index.numel() >= _MANY_ROWS and not input.is_cuda
     if many and not index.is_cuda and not input.requires_grad:
+        rows = index.reshape(-1).to(torch.int64)
         try:
-            rows = index.to(torch.int64)
-            return _operator(_check.contiguous(input), rows)
+            out = _operator(_check.contiguous(input), rows)
+            return out.view(*index.shape, *input.shape[1:])
         except RuntimeError:  # of a negative index
             pass
     return input[index]

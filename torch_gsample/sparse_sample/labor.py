@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.compiler import is_dynamo_compiling as is_compiling
 
 from torch_gsample import ops
+from torch_gsample.ops.features import select_rows
 from torch_gsample.ops.labor import labor_scale
 from torch_gsample.rng import current_program
 from torch_gsample.sparse_sample import reduce
@@ -90,7 +91,8 @@ def _weight_of_edge(matrix: Parts, importance: Tensor) -> Tensor:
             f"labor_sample: 'importance' must have {matrix.num_rows} elements "
             f'(got shape {list(importance.shape)})'
         )
-    weight = importance.detach().to(torch.float64)[matrix._index(1)]
+    rows = matrix._index(1).to(torch.int64)
+    weight = select_rows(importance.detach().to(torch.float64), rows)
     if not is_compiling() and not _are_positive(weight):
         raise ValueError(  # the operator checks again
             "labor_sample: 'importance' must be positive and finite"
@@ -170,7 +172,7 @@ def importance_of(
     Returns:
         torch.Tensor: float64 ``[num_rows]``.
     """
-    rows, cols = matrix._index(1).to(torch.int64), matrix._index(0)
+    rows, cols = (matrix._index(dim).to(torch.int64) for dim in (1, 0))
     importance = torch.ones(
         matrix.num_rows, dtype=torch.float64, device=matrix.device
     )
@@ -185,7 +187,8 @@ def importance_of(
         return importance, _expected_nodes(torch.where(is_row, importance, 0))
 
     def of_rows(importance: Tensor) -> Tensor:
-        return _scale(matrix, importance[rows], k, value)[cols]
+        weight = select_rows(importance, rows)
+        return select_rows(_scale(matrix, weight, k, value), cols)
 
     def goes_on(step: Tensor, _: Tensor, last: Tensor, now: Tensor) -> Tensor:
         return (step < MOST_STEPS) & (now < (1 - TOLERANCE) * last)

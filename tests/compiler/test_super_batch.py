@@ -29,9 +29,9 @@ NO_RULE = {
     'forest_fire': 'gsample.forest_fire',
     'saint_frontier': 'gsample.frontier_walk',
     'pinsage-metapath': 'gsample.metapath_walk',
-    **dict.fromkeys(
-        ('gcn_bs-distinct', 'labor-star', 'labor-dependent'), 'aten.zeros_like'
-    ),
+    'labor-dependent': 'aten.zeros_like',
+    'labor-star': 'aten.full_like',
+    'gcn_bs-distinct': 'aten.ones_like',
 }
 SIZES = [5, 9, 3], [1, 7], [4], [2, 2, 2, 2], [0, 2, 3, 0]
 

@@ -170,8 +170,8 @@ def inclusion(
         return number + 1, held | full, probs, (full & ~held).any()
 
     held = (degree <= size)[column]
-    state = size.new_zeros(()), held, torch.ones_like(logits)
-    _, held, probs, _ = repeat_while(
-        goes_on, hold, (*state, held.new_ones(()))
-    )
+    first = torch.zeros((), dtype=torch.int64, device=size.device)
+    more = torch.ones((), dtype=torch.bool, device=size.device)
+    state = first, held, torch.ones_like(logits), more
+    _, held, probs, _ = repeat_while(goes_on, hold, state)
     return torch.where(held, 1, probs)

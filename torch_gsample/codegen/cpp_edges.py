@@ -5,7 +5,7 @@ from pathlib import Path
 from torch_gsample.codegen.edge_map import body_of, reduction_of
 from torch_gsample.codegen.expression import CPP_TYPES
 from torch_gsample.codegen.loops import Block, Sink
-from torch_gsample.codegen.prefetch import AHEAD, prefetch
+from torch_gsample.codegen.prefetch import AHEAD, ASKED, LINE
 from torch_gsample.codegen.unit import (
     AGGREGATES,
     DESTINATION,
@@ -180,6 +180,7 @@ def edge_map_lines(unit: Unit) -> list[str]:
         '  T* const out = static_cast<T*>(to[0]);',
         f'  constexpr int F = {width};',
         '  const auto edge = [&](int64_t e, int64_t col, auto take) {',
+        *_prefetch_lines(unit),
         *edge_lines(unit),
         '  };',
         *reduction_lines(unit),
@@ -193,7 +194,7 @@ def edge_lines(unit: Unit) -> list[str]:
     They end with ``take(value, f)`` for each feature ``f``.
     """
     body, [output] = body_of(unit), unit.outputs
-    lines = _prefetch_lines(unit)
+    lines = []
     for i in operands_of([body]):
         leaf = unit.leaves[i]
         row = {EDGE: 'e', DESTINATION: 'col'}.get(leaf.kind)
@@ -226,8 +227,12 @@ def _prefetch_lines(unit: Unit) -> list[str]:
         leaf = unit.leaves[i]
         if leaf.index is not None and leaf.axes:
             row = _gathered_row(unit, i, f'e + {AHEAD}')
-            name = f'p{i} + {row}'
-            lines += prefetch(name, leaf.dtype, unit.width(leaf.axes))
+            size = unit.width(leaf.axes) * leaf.dtype.itemsize
+            begin = f'uintptr_t(p{i}) + uint64_t({row}) * {size}'
+            lines += [
+                f'__builtin_prefetch((const char*)({begin} + {at}));'
+                for at in range(0, min(size, ASKED), LINE)
+            ]
     if not lines:
         return []
     text = [f'      {line}' for line in lines]

@@ -51,8 +51,8 @@ _ASK = """\
 
 #: How many edges are prefetched.
 AHEAD = 16
-_LINE = 64  # bytes of a cache line
-_ASKED = 1024  # bytes of a row; the processor foresees what follows
+LINE = 64  # bytes of a cache line
+ASKED = 1024  # bytes of a row; the processor foresees what follows
 
 
 def ask(unit: Unit, level: int, read: list[int], written: list[int]) -> str:
@@ -70,7 +70,7 @@ def ask(unit: Unit, level: int, read: list[int], written: list[int]) -> str:
     for number, leaf in leaves:
         if rows[leaf.kind]:
             name = f'p{number} + {rows[leaf.kind]}'
-            lines += prefetch(name, leaf.dtype, unit.width(leaf.axes))
+            lines += _prefetch(name, leaf.dtype, unit.width(leaf.axes))
     for number in written:
         lines += ask_to_write(unit, number, 'e')
     used = {rows[leaf.kind] for _, leaf in leaves}
@@ -93,22 +93,15 @@ def ask_to_write(unit: Unit, number: int, row: str) -> list[str]:
         row (str): The row.
     """
     width = unit.width(unit.outputs[number].axes)
-    return prefetch(f'out{number} + {row}', unit.dtype, width, ', 1')
+    return _prefetch(f'out{number} + {row}', unit.dtype, width, ', 1')
 
 
-def prefetch(
+def _prefetch(
     name: str, dtype: torch.dtype, width: int, access: str = ''
 ) -> list[str]:
-    """Asks for the lines of the cache that a row has.
-
-    Args:
-        name (str): The address of the first row, plus the number of the row.
-        dtype (torch.dtype): The dtype.
-        width (int): Numbers of a row.
-        access (str, optional): More arguments of the prefetch.
-    """
+    """Asks for the lines of the cache that a row has."""
     size = torch.empty((), dtype=dtype).element_size()
     return [
         f'__builtin_prefetch({name} * {width} + {start // size}{access});'
-        for start in range(0, min(width * size, _ASKED), _LINE)
+        for start in range(0, min(width * size, ASKED), LINE)
     ]

@@ -213,8 +213,9 @@ def importance_of(
         importance, count = raised(importance, of_rows(importance))
     if steps > 0:
         return importance
-    first = count.new_ones(()), importance, torch.full_like(count, math.inf)
-    return repeat_while(goes_on, next_step, (*first, count))[1]
+    first = torch.ones((), dtype=torch.int64, device=matrix.device)
+    state = first, importance, torch.full_like(count, math.inf), count
+    return repeat_while(goes_on, next_step, state)[1]
 
 
 def _expected_nodes(importance: Tensor) -> Tensor:

@@ -173,5 +173,5 @@ def inclusion(
     first = torch.zeros((), dtype=torch.int64, device=size.device)
     more = torch.ones((), dtype=torch.bool, device=size.device)
     state = first, held, torch.ones_like(logits), more
-    _, held, probs, _ = repeat_while(goes_on, hold, state)
+    _, held, probs, _ = repeat_while(goes_on, hold, state, rounds)
     return torch.where(held, 1, probs)

@@ -215,7 +215,7 @@ def importance_of(
         return importance
     first = torch.ones((), dtype=torch.int64, device=matrix.device)
     state = first, importance, torch.full_like(count, math.inf), count
-    return repeat_while(goes_on, next_step, state)[1]
+    return repeat_while(goes_on, next_step, state, MOST_STEPS)[1]
 
 
 def _expected_nodes(importance: Tensor) -> Tensor:

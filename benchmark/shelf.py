@@ -1,7 +1,7 @@
 """How fast are the package's algorithms compiled, compared with eager ones?
 
-Each runs under gradient mode off, eager and compiled in turns; ``least`` is
-the ratio of the fastest calls, ``median`` that of the medians. The first calls,
+Each runs without gradients, eager and compiled in turns; ``least`` is the
+ratio of the fastest calls, ``median`` that of the medians. The first calls,
 which compile and choose layouts, are not timed.
 
     python benchmark/shelf.py --graphs small

@@ -44,8 +44,8 @@ __attribute__((target("avx2"))) void search_avx2(const CumulativeWeights& w,
   for (int i = 0; i < kVectors; ++i) {
     position[i] = _mm256_setzero_si256();
     target[i] = _mm256_add_epi64(
-        before, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(
-                    r + i * kLaneGroup)));
+        before, _mm256_loadu_si256(
+                    reinterpret_cast<const __m256i*>(r + i * kLaneGroup)));
   }
   for (uint64_t length = w.n; length > 1;) {
     const uint64_t half = length / 2;

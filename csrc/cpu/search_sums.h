@@ -28,8 +28,7 @@ int64_t select_many_weighted(const Stream& draw,
     return 0;
   int64_t position[kSearches];
   for (int64_t begin = 0; begin < k; begin += kSearches) {
-    const int size =
-        static_cast<int>(std::min<int64_t>(kSearches, k - begin));
+    const int size = static_cast<int>(std::min<int64_t>(kSearches, k - begin));
     search_sums(draw, w, begin, size, position);
     for (int i = 0; i < size; ++i)
       out[begin + i] = static_cast<pos_t>(position[i]);

@@ -150,11 +150,12 @@ def lower_gathers(graph: Graph) -> None:
         args: Any = node.args
         if node.target is aten.index.Tensor and len(args[1]) == 1:
             [index] = args[1]
-            if example(index).dtype in INDEX_DTYPES:
+            if index is not None and example(index).dtype in INDEX_DTYPES:
                 node.target, node.args = index_rows, (args[0], index)
-        elif (found := gathered(node)) is not None:
-            if example(found[1]).dtype == torch.int64:
-                node.target, node.args = select_rows, found
+            continue
+        found = gathered(node)
+        if found is not None and example(found[1]).dtype == torch.int64:
+            node.target, node.args = select_rows, found
 
 
 def split_invariant(module: GraphModule) -> Invariants | None:

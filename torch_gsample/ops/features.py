@@ -161,11 +161,14 @@ def index_rows(input: Tensor, index: Tensor) -> Tensor:
     Raises:
         IndexError: If an index is outside ``[-num_rows, num_rows)``.
     """
-    many = index.numel() >= _MANY_ROWS and not input.is_cuda
-    if many and not index.is_cuda and not input.requires_grad:
+    many = index.numel() >= _MANY_ROWS and not index.is_cuda
+    plain = input.is_contiguous() and not (
+        input.is_cuda or input.requires_grad
+    )
+    if many and plain:
         rows = index.reshape(-1).to(torch.int64)
         try:
-            out = _operator(_check.contiguous(input), rows)
+            out = _operator(input, rows)
             return out.view(*index.shape, *input.shape[1:])
         except RuntimeError:  # of a negative index
             pass

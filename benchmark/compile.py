@@ -38,6 +38,8 @@ from torch_gsample.rng import make_key, program_scope
 
 Call = Callable[[int], object]
 BY_HAND = ('operator', 'by hand')
+#: Calls before the first one that is timed: layouts are measured in five.
+WARM_UP = 7
 
 
 class Backend:
@@ -233,6 +235,8 @@ def run(report: Report, name: str, args: argparse.Namespace) -> None:
             candidates |= by_hand(A, seeds)
         if sampler == 'walk':
             candidates |= walk_by_hand(A, seeds)
+        for i in range(WARM_UP):
+            candidates['compiled'](i)
         times = compare(candidates, args.rounds)
         beside, backend_seconds = overhead(sampler)
         median = {key: t.median * 1e3 for key, t in times.items()}
@@ -292,9 +296,8 @@ def run_orders(report: Report, name: str, args: argparse.Namespace) -> None:
             made, _ = calls(function, A, seeds)
             candidates[f'eager {order}'] = made['eager']
             candidates[order] = made['compiled']
-        # Layouts are measured in the first calls.
         for call in candidates.values():
-            for i in range(8):
+            for i in range(WARM_UP):
                 call(i)
         times = compare(candidates, args.rounds)
         least = {key: t.best * 1e3 for key, t in times.items()}

@@ -10,6 +10,7 @@
 #include "../core/labor.h"
 #include "../cpu/buffer.h"
 #include "check.h"
+#include "output_pool.h"
 
 namespace gsample {
 
@@ -115,7 +116,7 @@ Tensor cumulate_weights_op(Tensor indptr, Tensor weight) {
                wide ? ScalarType::Double : ScalarType::Float);
   STD_TORCH_CHECK(indptr.numel() > 0, op, ": 'indptr' must not be empty");
   Tensor out =
-      empty_vector(cum_weight_size(weight.numel(), indptr.numel() - 1));
+      pooled_vector(cum_weight_size(weight.numel(), indptr.numel() - 1));
   advise_huge_pages(out.mutable_data_ptr(), weight.numel() * sizeof(int64_t));
   const auto call = [&](auto indptr_type, auto weight_type) {
     using indptr_t = decltype(indptr_type);

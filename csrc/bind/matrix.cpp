@@ -1,12 +1,14 @@
 // The operators of sparse matrices on the CPU.
 #include <torch/csrc/stable/library.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <limits>
 #include <tuple>
 #include <vector>
 
+#include "../cpu/draws.h"
 #include "../cpu/has_edges.h"
 #include "../cpu/slice_matrix.h"
 #include "check.h"
@@ -213,12 +215,19 @@ Tensor random_uniform_op(Tensor id, Tensor key, int64_t call_id) {
   const int64_t n = id.numel();
   const int64_t* ids = int64_vector(op, "id", id, n);
   const uint64_t stream = read_stream(op, key, call_id, kRandomUniform);
-  Tensor out = empty_vector(n, ScalarType::Double);
+  Tensor out = pooled_tensor({n}, ScalarType::Double, sizeof(double));
   double* to = out.mutable_data_ptr<double>();
+  constexpr int kBlock = 256;
   parallel_ranges(n, 4096, max_threads(), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      to[i] =
-          unit_interval(Stream{stream, 0, static_cast<uint64_t>(ids[i])}(0));
+    const uint64_t root[kBlock] = {};
+    uint64_t id[kBlock] = {}, draw[2 * kBlock];
+    for (int64_t i = begin; i < end; i += kBlock) {
+      const int lanes = static_cast<int>(std::min<int64_t>(kBlock, end - i));
+      std::copy(ids + i, ids + i + lanes, id);
+      draw_lanes(stream, root, id, lanes, 1, kBlock, draw);
+      for (int lane = 0; lane < lanes; ++lane)
+        to[i + lane] = unit_interval(draw[lane]);
+    }
   });
   return out;
 }

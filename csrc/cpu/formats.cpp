@@ -138,6 +138,59 @@ CscFault check_csc(const indptr_t* indptr,
   return {CscFault::kNone, 0, 0};
 }
 
+namespace {
+
+constexpr int64_t kWeightBlock = 256;  // weights that are handled at once
+
+template <typename weight_t>
+inline __attribute__((always_inline)) void fix_block(const weight_t* weight,
+                                                     int64_t n,
+                                                     int shift,
+                                                     uint64_t* fixed) {
+  for (int64_t i = 0; i < n; ++i)
+    fixed[i] = fixed_point(static_cast<double>(weight[i]), shift);
+}
+
+#if defined(__x86_64__)
+// Only AVX2 shifts numbers by different amounts at once.
+template <typename weight_t>
+__attribute__((target("avx2"))) void fix_block_avx2(const weight_t* weight,
+                                                    int64_t n,
+                                                    int shift,
+                                                    uint64_t* fixed) {
+  fix_block(weight, n, shift, fixed);
+}
+#endif
+
+// Some weights in fixed point.
+template <typename weight_t>
+void fix_weights(const weight_t* weight,
+                 int64_t n,
+                 int shift,
+                 uint64_t* fixed) {
+#if defined(__x86_64__)
+  if (has_avx2())
+    return fix_block_avx2(weight, n, shift, fixed);
+#endif
+  fix_block(weight, n, shift, fixed);
+}
+
+// The greatest of some weights and 0.
+template <typename weight_t>
+double find_max(const weight_t* weight, int64_t n) {
+  constexpr int64_t kChains = 4;  // each waits for its own last result only
+  double most[kChains] = {};
+  int64_t i = 0;
+  for (; i + kChains <= n; i += kChains)
+    for (int64_t j = 0; j < kChains; ++j)
+      most[j] = std::max(most[j], static_cast<double>(weight[i + j]));
+  for (; i < n; ++i)
+    most[0] = std::max(most[0], static_cast<double>(weight[i]));
+  return std::max(std::max(most[0], most[1]), std::max(most[2], most[3]));
+}
+
+}  // namespace
+
 template <typename indptr_t, typename weight_t>
 void cumulate_weights(const indptr_t* indptr,
                       const weight_t* weight,
@@ -145,16 +198,20 @@ void cumulate_weights(const indptr_t* indptr,
                       int64_t* cum_weight) {
   // Returns whether a weight of the column is zero.
   const auto column = [&](indptr_t begin, indptr_t end) {
-    double max_weight = 0;
-    for (indptr_t i = begin; i < end; ++i)
-      max_weight = std::max(max_weight, static_cast<double>(weight[i]));
-    const int shift = fixed_point_shift(max_weight, end - begin);
-    uint64_t sum = 0;
+    const int64_t size = end - begin;
+    const double max_weight = find_max(weight + begin, size);
+    const int shift = fixed_point_shift(max_weight, size);
+    uint64_t fixed[kWeightBlock], sum = 0;
     bool zero = false;
-    for (indptr_t i = begin; i < end; ++i) {
-      zero |= weight[i] == 0;
-      sum += fixed_point(static_cast<double>(weight[i]), shift);
-      cum_weight[i] = static_cast<int64_t>(sum);
+    for (int64_t done = 0; done < size; done += kWeightBlock) {
+      const int64_t block = std::min(kWeightBlock, size - done);
+      const weight_t* from = weight + begin + done;
+      fix_weights(from, block, shift, fixed);
+      for (int64_t i = 0; i < block; ++i) {
+        zero |= from[i] == 0;
+        sum += fixed[i];
+        cum_weight[begin + done + i] = static_cast<int64_t>(sum);
+      }
     }
     return zero;
   };
@@ -173,8 +230,6 @@ void cumulate_weights(const indptr_t* indptr,
 }
 
 namespace {
-
-constexpr int64_t kWeightBlock = 256;  // weights that are handled at once
 
 // Numbers that are not negative are ordered as their bits are. Integers are
 // compared and counted many at a time, which numbers that may be NaN are not.
@@ -230,43 +285,6 @@ WeightSummary summarize_weights(const weight_t* weight, int64_t n) {
   memcpy(&max_weight, &max_bits, sizeof(max_weight));
   return {count, static_cast<double>(max_weight)};
 }
-
-namespace {
-
-template <typename weight_t>
-inline __attribute__((always_inline)) void fix_block(const weight_t* weight,
-                                                     int64_t n,
-                                                     int shift,
-                                                     uint64_t* fixed) {
-  for (int64_t i = 0; i < n; ++i)
-    fixed[i] = fixed_point(static_cast<double>(weight[i]), shift);
-}
-
-#if defined(__x86_64__)
-// Only AVX2 shifts numbers by different amounts at once.
-template <typename weight_t>
-__attribute__((target("avx2"))) void fix_block_avx2(const weight_t* weight,
-                                                    int64_t n,
-                                                    int shift,
-                                                    uint64_t* fixed) {
-  fix_block(weight, n, shift, fixed);
-}
-#endif
-
-// Some weights in fixed point.
-template <typename weight_t>
-void fix_weights(const weight_t* weight,
-                 int64_t n,
-                 int shift,
-                 uint64_t* fixed) {
-#if defined(__x86_64__)
-  if (has_avx2())
-    return fix_block_avx2(weight, n, shift, fixed);
-#endif
-  fix_block(weight, n, shift, fixed);
-}
-
-}  // namespace
 
 template <typename weight_t>
 void positive_weights(const weight_t* weight,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "search_sums.h"
 #include "select_columns.h"
 
 namespace gsample {
@@ -47,37 +48,6 @@ class RemainingWeights {
   std::vector<uint64_t> tree_;
 };
 
-// select_weighted_with_replacement() for sums that are far larger than a cache:
-// binary searches in turns, so that their misses overlap. No step branches on
-// what it reads.
-int64_t select_from_many(const Stream& draw,
-                         const CumulativeWeights& w,
-                         int64_t k,
-                         int64_t* out) {
-  constexpr int64_t kLanes = 32;
-  const uint64_t sum = w.total();
-  if (sum == 0)
-    return 0;
-  for (int64_t begin = 0; begin < k; begin += kLanes) {
-    const int64_t lanes = std::min(kLanes, k - begin);
-    uint64_t r[kLanes], low[kLanes] = {};
-    for (int64_t lane = 0; lane < lanes; ++lane)
-      r[lane] = bounded(draw(static_cast<uint32_t>(begin + lane)), sum);
-    // The first i with through(i) > r is in [low, low + length).
-    for (uint64_t length = w.n; length > 1;) {
-      const uint64_t half = length / 2;
-      length -= half;
-      for (int64_t lane = 0; lane < lanes; ++lane) {
-        low[lane] += w.through(low[lane] + half - 1) <= r[lane] ? half : 0;
-        __builtin_prefetch(w.cum + low[lane] + length / 2);
-      }
-    }
-    for (int64_t lane = 0; lane < lanes; ++lane)
-      out[begin + lane] = static_cast<int64_t>(low[lane]);
-  }
-  return k;
-}
-
 }  // namespace
 
 int64_t sample_nodes(const int64_t* cum,
@@ -103,7 +73,7 @@ int64_t sample_nodes(const int64_t* cum,
   }
   const CumulativeWeights w{cum, 0, static_cast<uint64_t>(n)};
   if (replace)
-    return select_from_many(draw, w, k, out);
+    return select_many_weighted(draw, w, k, out);
   // The law of select_weighted_without_replacement(), in O(n + k log n).
   RemainingWeights weights(cum, n);
   uint64_t left = w.total();

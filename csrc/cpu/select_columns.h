@@ -7,6 +7,7 @@
 #include "../core/weighted.h"
 #include "buffer.h"
 #include "draws.h"
+#include "search_sums.h"
 #include "select_lanes.h"
 
 namespace gsample {
@@ -102,7 +103,9 @@ class ColumnSelector {
   // A column by itself.
   void select_large(const Column<indptr_t>& c) {
     const Stream draw{key_, c.root, c.id};
-    if (weighted_)
+    if (weighted_ && replace_)
+      finish_weighted(c, select_many_weighted(draw, c.weights, c.count, c.out));
+    else if (weighted_)
       select_weighted(c, draw, EvenGuess(c.weights));
     else
       select_uniform(c, draw);
@@ -225,10 +228,15 @@ class ColumnSelector {
             ? select_weighted_with_replacement(draw, guess, c.weights, k, c.out)
             : select_weighted_without_replacement(draw, guess, c.weights, k,
                                                   c.out, taken_.data());
-    for (uint32_t slot = 0; slot < selected; ++slot)
+    finish_weighted(c, selected);
+  }
+
+  // Makes edges of the positions in a column that were selected.
+  static void finish_weighted(const Column<indptr_t>& c, int64_t selected) {
+    for (int64_t slot = 0; slot < selected; ++slot)
       c.out[slot] += c.start;
     // Only weights that are no cumulative sums leave slots without a draw.
-    std::fill(c.out + selected, c.out + k, c.start);
+    std::fill(c.out + selected, c.out + c.count, c.start);
   }
 
   // `taken` of select_floyd for many slots. It learns every value that the

@@ -52,9 +52,6 @@ OFFERED = {
     'saint_node': 'slice_rows[0]',
     'pinsage': 'index_add[0]',
     'pinsage-metapath': 'index_add[0]',
-    'gcn_bs-distinct': ' '.join(
-        f'index_add[{i}]' for i in range(12) if i not in (6, 7)
-    ),
     **dict.fromkeys(
         ('gcn_bs', 'thanos', 'labor-1', 'kgcn'), 'index_add[0] index_add[1]'
     ),

@@ -3,6 +3,7 @@ import torch
 
 from tests.ops.compare import assert_equals_reference
 from torch_gsample import ops
+from torch_gsample.ops.features import index_rows
 
 DTYPES = [torch.bool, torch.uint8, torch.half, torch.float32, torch.complex64]
 
@@ -154,3 +155,27 @@ def test_the_operator_names_the_first_bad_index(bad):
             torch.ops.gsample.gather_rows(
                 torch.zeros(5, 2), index, num_threads=num_threads
             )
+
+
+@pytest.mark.parametrize('dtype', [torch.int32, torch.int64])
+@pytest.mark.parametrize('shape', [(5000,), (50, 100), (3,), (0, 7)])
+@pytest.mark.parametrize('low', [0, -9])
+def test_signed_indices_are_those_of_torch(dtype, shape, low):
+    index = (torch.arange(5000) * 7 % (9 - low) + low).to(dtype)
+    index = index[: torch.Size(shape).numel()].view(shape)
+    for values in (torch.rand(9), torch.rand(9, 3), torch.rand(3, 9).t()):
+        out = index_rows(values, index)
+        assert torch.equal(out, values[index])
+        needed = values.clone().requires_grad_()
+        index_rows(needed, index).sum().backward()
+        want = values.clone().requires_grad_()
+        want[index].sum().backward()
+        assert torch.equal(needed.grad, want.grad)
+
+
+@pytest.mark.parametrize('bad', [9, -10])
+def test_indices_out_of_range_are_an_error_of_torch(bad):
+    index = torch.zeros(5000, dtype=torch.int64)
+    index[4321] = bad
+    with pytest.raises(IndexError, match=f'index {bad} is out of bounds'):
+        index_rows(torch.rand(9), index)

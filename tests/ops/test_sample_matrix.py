@@ -72,6 +72,46 @@ def test_numbers_equal_the_reference():
     assert ops.random_uniform(IDS[:0], key=make_key(0)).shape == (0,)
 
 
+def test_blocks_of_numbers_equal_the_reference():
+    for size in (1, 255, 256, 257, 1000):
+        assert_equals_reference(
+            'random_uniform',
+            torch.arange(size) * 3,
+            operator=ops.random_uniform,
+            key=make_key(7, 1, 2),
+        )
+
+
+@pytest.mark.parametrize('n', [1, 2, 3, 31, 64, 1000])
+def test_many_draws_of_few_or_many_weights_equal_the_reference(n):
+    """They are searched in groups: of 32, and what is left."""
+    weight = (torch.arange(n) * 5 % 7).float() / 3
+    weight[n // 2] = 1
+    cum = ops.cumulate_weights(torch.tensor([0, n]), weight)
+    column = ops.cumulate_weights(torch.tensor([0, 0, n]), weight)
+    for k in (31, 32, 33, 65, 100):
+        drawn = assert_equals_reference(
+            'sample_nodes',
+            n,
+            k,
+            operator=ops.sample_nodes,
+            key=make_key(k),
+            cum_weight=cum,
+            replace=True,
+        )
+        assert (weight[drawn] > 0).all()
+        _, edge = assert_equals_reference(
+            'sample_columns',
+            torch.tensor([0, 0, n]),
+            k,
+            operator=ops.sample_columns,
+            key=make_key(k),
+            cum_weight=column,
+            replace=True,
+        )
+        assert (weight[edge] > 0).all()
+
+
 def test_threads_change_no_number():
     ids, before, outs = torch.arange(50_000), torch.get_num_threads(), []
     try:

@@ -30,6 +30,7 @@ from torch import Tensor
 from torch_gsample import ops
 from torch_gsample.rng import current_program
 from torch_gsample.sparse_sample import SparseSample
+from torch_gsample.sparse_sample.repeat import repeat_while
 
 #: The probability 1. Sums of integers are exact.
 ONE = 2**32
@@ -150,10 +151,14 @@ def inclusion(
     logits = log_weight.values().to(torch.float64)
     column = log_weight._index(0)
     degree = log_weight.degree(dim=0)
-    held = (degree <= size)[column]
     least = size.to(torch.float64) * eta / degree.clamp(min=1)
-    probs = torch.ones_like(logits)
-    for _ in range(rounds):
+
+    def goes_on(number: Tensor, _: Tensor, __: Tensor, more: Tensor) -> Tensor:
+        return (number < rounds) & more
+
+    def hold(
+        number: Tensor, held: Tensor, _: Tensor, __: Tensor
+    ) -> tuple[Tensor, ...]:
         # A column's greatest weight that is not held is 1.
         rest = log_weight.with_value(torch.where(held, -torch.inf, logits))
         scaled = rest.softmax(dim=0).values()
@@ -161,9 +166,12 @@ def inclusion(
         share = size - (degree - num_free) - least * num_free
         probs = scaled * share[column] + least[column]
         probs = torch.where(held, 1, probs)
-        if not torch.compiler.is_dynamo_compiling() and not bool(
-            ((probs >= 1) & ~held).any()
-        ):
-            break
-        held = held | (probs >= 1)
+        full = probs >= 1
+        return number + 1, held | full, probs, (full & ~held).any()
+
+    held = (degree <= size)[column]
+    first = torch.zeros((), dtype=torch.int64, device=size.device)
+    more = torch.ones((), dtype=torch.bool, device=size.device)
+    state = first, held, torch.ones_like(logits), more
+    _, held, probs, _ = repeat_while(goes_on, hold, state, rounds)
     return torch.where(held, 1, probs)

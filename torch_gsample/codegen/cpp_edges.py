@@ -5,6 +5,7 @@ from pathlib import Path
 from torch_gsample.codegen.edge_map import body_of, reduction_of
 from torch_gsample.codegen.expression import CPP_TYPES
 from torch_gsample.codegen.loops import Block, Sink
+from torch_gsample.codegen.prefetch import AHEAD, ASKED, LINE
 from torch_gsample.codegen.unit import (
     AGGREGATES,
     DESTINATION,
@@ -179,6 +180,7 @@ def edge_map_lines(unit: Unit) -> list[str]:
         '  T* const out = static_cast<T*>(to[0]);',
         f'  constexpr int F = {width};',
         '  const auto edge = [&](int64_t e, int64_t col, auto take) {',
+        *_prefetch_lines(unit),
         *edge_lines(unit),
         '  };',
         *reduction_lines(unit),
@@ -197,15 +199,44 @@ def edge_lines(unit: Unit) -> list[str]:
         leaf = unit.leaves[i]
         row = {EDGE: 'e', DESTINATION: 'col'}.get(leaf.kind)
         if leaf.index is not None:
-            row = f'int64_t(p{leaf.index}[e])'
-            if unit.leaves[leaf.index].wraps:
-                row = f'wrapped(p{leaf.index}[e], n{i})'
+            row = _gathered_row(unit, i, 'e')
         if row is not None:
             width = unit.width(leaf.axes)
             place = row if width == 1 else f'{row} * {width}'
             lines.append(f'    const auto* const x{i} = p{i} + {place};')
     block = Block(unit, Types(unit.leaves), {}, 'a', '    ')
     return lines + block.write([Sink(body, output.axes, 'take({1}, {0});')])
+
+
+def _gathered_row(unit: Unit, i: int, e: str) -> str:
+    """Returns the row of an operand that an edge reads by an index."""
+    index = unit.leaves[i].index
+    assert index is not None
+    if unit.leaves[index].wraps:
+        return f'wrapped(p{index}[{e}], n{i})'
+    return f'int64_t(p{index}[{e}])'
+
+
+def _prefetch_lines(unit: Unit) -> list[str]:
+    """Returns what asks for the rows of a later edge, if rows are wide.
+
+    Its index may be out of range, as it has not been checked.
+    """
+    lines = []
+    for i in operands_of([body_of(unit)]):
+        leaf = unit.leaves[i]
+        if leaf.index is not None and leaf.axes:
+            row = _gathered_row(unit, i, f'e + {AHEAD}')
+            size = unit.width(leaf.axes) * leaf.dtype.itemsize
+            begin = f'uintptr_t(p{i}) + uint64_t({row}) * {size}'
+            lines += [
+                f'__builtin_prefetch((const char*)({begin} + {at}));'
+                for at in range(0, min(size, ASKED), LINE)
+            ]
+    if not lines:
+        return []
+    text = [f'      {line}' for line in lines]
+    return [f'    if (e + {AHEAD} < edges) {{', *text, '    }']
 
 
 def reduction_lines(unit: Unit) -> list[str]:

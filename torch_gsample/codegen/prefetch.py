@@ -50,9 +50,9 @@ _ASK = """\
     ask{level}();"""
 
 #: How many edges are prefetched.
-_AHEAD = 16
-_LINE = 64  # bytes of a cache line
-_ASKED = 1024  # bytes of a row; the processor foresees what follows
+AHEAD = 16
+LINE = 64  # bytes of a cache line
+ASKED = 1024  # bytes of a row; the processor foresees what follows
 
 
 def ask(unit: Unit, level: int, read: list[int], written: list[int]) -> str:
@@ -81,7 +81,7 @@ def ask(unit: Unit, level: int, read: list[int], written: list[int]) -> str:
     if not lines:
         return ''
     text = '\n'.join(f'    {line}' for line in lines)
-    return _ASK.format(level=level, lines=text, ahead=_AHEAD)
+    return _ASK.format(level=level, lines=text, ahead=AHEAD)
 
 
 def ask_to_write(unit: Unit, number: int, row: str) -> list[str]:
@@ -103,5 +103,5 @@ def _prefetch(
     size = torch.empty((), dtype=dtype).element_size()
     return [
         f'__builtin_prefetch({name} * {width} + {start // size}{access});'
-        for start in range(0, min(width * size, _ASKED), _LINE)
+        for start in range(0, min(width * size, ASKED), LINE)
     ]

@@ -1,5 +1,6 @@
 """Functions that are compiled at their first call."""
 
+import contextlib
 import functools
 import os
 import sys
@@ -25,6 +26,7 @@ from torch_gsample.compiler.errors import (
 from torch_gsample.compiler.options import Options
 from torch_gsample.ops._check import INDEX_DTYPES
 from torch_gsample.sparse_sample import SparseSample
+from torch_gsample.sparse_sample.repeat import unrolled
 from torch_gsample.torch_private import (
     BackendCompilerFailed,
     TorchRuntimeError,
@@ -127,9 +129,15 @@ class Compiled:
         """Compiles the program again, with another backend, and calls it."""
         self.capture_as_marked(backend, *_mark_seeds(args, kwargs))
 
-    def capture_as_marked(self, backend: Any, args: Any, kwargs: Any) -> Any:
-        """Does the same where the caller marked what Dynamo must not fix."""
-        with _FIRST_CALLS:
+    def capture_as_marked(
+        self, backend: Any, args: Any, kwargs: Any, unrolls: bool = False
+    ) -> Any:
+        """Does the same where the caller marked what Dynamo must not fix.
+
+        The package's own loops are no operators if it unrolls them.
+        """
+        loops = unrolled() if unrolls else contextlib.nullcontext()
+        with _FIRST_CALLS, loops:
             return self._run(self._new_function(backend, {}), args, kwargs)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:

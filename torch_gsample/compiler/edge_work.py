@@ -103,8 +103,10 @@ def decide_draws(graph: Graph) -> set[Node]:
             if user.target is aten.sym_size.int:
                 continue  # of no element
             value = example(user)
-            continuous = user.op == 'output' or (
-                is_pure(user)
+            returned = user.op == 'output'
+            continuous = (returned and 'is_decisive' not in user.meta) or (
+                not returned
+                and is_pure(user)
                 and not is_operator(user)
                 and isinstance(value, Tensor)
                 and value.is_floating_point()

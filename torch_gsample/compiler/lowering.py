@@ -15,13 +15,21 @@ import torch
 from torch.fx import Graph, GraphModule, Node
 
 from torch_gsample.codegen.kernel import EdgeKernel
+from torch_gsample.compiler.bodies import bodies
 from torch_gsample.compiler.cache import InvariantCache
 from torch_gsample.compiler.cost import Measured, sites
 from torch_gsample.compiler.edge_work import device_of
-from torch_gsample.compiler.ir import is_operator, placeholders
+from torch_gsample.compiler.ir import (
+    aten,
+    example,
+    gathered,
+    is_operator,
+    placeholders,
+)
 from torch_gsample.compiler.passes.canonicalize import name_own_operators
+from torch_gsample.ops._check import INDEX_DTYPES
 from torch_gsample.ops._gradient import refuse_transforms
-from torch_gsample.ops.features import select_rows
+from torch_gsample.ops.features import index_rows, select_rows
 from torch_gsample.rng import current_program
 from torch_gsample.torch_private import is_transformed, schema_of
 
@@ -29,6 +37,9 @@ from torch_gsample.torch_private import is_transformed, schema_of
 def lower(module: GraphModule) -> Callable[..., Any]:
     """Returns the function of a module whose graph was rewritten."""
     lower_kernels(module.graph)
+    for body in bodies(module):
+        lower_kernels(body.graph)
+        lower_gathers(body.graph)
     undecided = sites(module.graph)
     return Measured(module, _function) if undecided else _function(module)
 
@@ -39,11 +50,10 @@ def _function(
     lower_gathers(module.graph)
     kept = split_invariant(module)
     take_keys(module.graph)
-    for part in module.modules():  # loops and branches of torch have some
-        if isinstance(part, GraphModule) and part is not module:
-            name_own_operators(part.graph)
-            take_keys(part.graph)
-            part.recompile()
+    for body in bodies(module):
+        name_own_operators(body.graph)
+        take_keys(body.graph)
+        body.recompile()
     module.graph.lint()
     # Dynamo's own modules compile at their first call, and wrap each.
     module = GraphModule(module, module.graph)
@@ -137,10 +147,15 @@ def lower_kernels(graph: Graph) -> None:
 def lower_gathers(graph: Graph) -> None:
     """Gathers with many reads in flight, as eager code does."""
     for node in graph.nodes:
-        if node.target is torch.ops.aten.index_select.default:
-            tensor, dim, index = node.args
-            if dim == 0 and index.meta['example_value'].dtype == torch.int64:
-                node.target, node.args = select_rows, (tensor, index)
+        args: Any = node.args
+        if node.target is aten.index.Tensor and len(args[1]) == 1:
+            [index] = args[1]
+            if index is not None and example(index).dtype in INDEX_DTYPES:
+                node.target, node.args = index_rows, (args[0], index)
+            continue
+        found = gathered(node)
+        if found is not None and example(found[1]).dtype == torch.int64:
+            node.target, node.args = select_rows, found
 
 
 def split_invariant(module: GraphModule) -> Invariants | None:

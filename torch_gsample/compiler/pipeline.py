@@ -8,6 +8,12 @@ from dataclasses import dataclass, field
 
 from torch.fx import Graph, GraphModule
 
+from torch_gsample.compiler.bodies import (
+    BODY_PASSES,
+    bodies,
+    mark_decisive,
+    may_rewrite,
+)
 from torch_gsample.compiler.errors import OptionError
 from torch_gsample.compiler.ir import ir_text
 from torch_gsample.compiler.passes.canonicalize import (
@@ -186,7 +192,7 @@ def run_pipeline(
     """Rewrites the graph of a module.
 
     If a pass fails, a warning names it, and the others run without it, on the
-    graph as it was captured.
+    graph as it was captured. Bodies of loops and branches are rewritten, too.
 
     Args:
         module (torch.fx.GraphModule): The program.
@@ -201,7 +207,8 @@ def run_pipeline(
     failed: dict[str, PassError] = {}
     while True:
         try:
-            return run_passes(module.graph, passes, layout, failed)
+            trace = run_passes(module.graph, passes, layout, failed)
+            break
         except PassError as error:
             if strict:
                 raise
@@ -211,6 +218,28 @@ def run_pipeline(
                 stacklevel=2,
             )
         module.graph = copy.deepcopy(captured)
+    for body in filter(may_rewrite, bodies(module)):
+        _rewrite_body(body, passes, strict)
+    return trace
+
+
+def _rewrite_body(
+    body: GraphModule, passes: Sequence[str] | None, strict: bool
+) -> None:
+    """Runs the passes of bodies on one, which stays as it is if one fails."""
+    captured = copy.deepcopy(body.graph)
+    mark_decisive(body)
+    chosen = [n for n in BODY_PASSES if passes is None or n in passes]
+    try:
+        run_passes(body.graph, chosen)
+    except PassError as error:
+        if strict:
+            raise
+        warnings.warn(
+            f'gsample: {error}: a loop or a branch is compiled without passes',
+            stacklevel=3,
+        )
+        body.graph = captured
 
 
 def run_passes(

@@ -1,16 +1,20 @@
 """The inclusion probabilities of LABOR."""
 
+import math
+
 import torch
 from torch import Tensor
 from torch.compiler import is_dynamo_compiling as is_compiling
 
 from torch_gsample import ops
+from torch_gsample.ops.features import select_rows
 from torch_gsample.ops.labor import labor_scale
 from torch_gsample.rng import current_program
 from torch_gsample.sparse_sample import reduce
 from torch_gsample.sparse_sample.extract import masked
 from torch_gsample.sparse_sample.ids import row_of_edge
 from torch_gsample.sparse_sample.parts import M, Parts
+from torch_gsample.sparse_sample.repeat import repeat_while
 
 #: LABOR-* ends where a step lowers the expected number of nodes by less than
 #: this share, and after this many steps.
@@ -87,7 +91,8 @@ def _weight_of_edge(matrix: Parts, importance: Tensor) -> Tensor:
             f"labor_sample: 'importance' must have {matrix.num_rows} elements "
             f'(got shape {list(importance.shape)})'
         )
-    weight = importance.detach().to(torch.float64)[matrix._index(1)]
+    rows = matrix._index(1).to(torch.int64)
+    weight = select_rows(importance.detach().to(torch.float64), rows)
     if not is_compiling() and not _are_positive(weight):
         raise ValueError(  # the operator checks again
             "labor_sample: 'importance' must be positive and finite"
@@ -167,35 +172,50 @@ def importance_of(
     Returns:
         torch.Tensor: float64 ``[num_rows]``.
     """
-    rows, cols = matrix._index(1).to(torch.int64), matrix._index(0)
+    rows, cols = (matrix._index(dim).to(torch.int64) for dim in (1, 0))
     importance = torch.ones(
         matrix.num_rows, dtype=torch.float64, device=matrix.device
     )
-    last = importance.new_full((), float('inf'))
-    done = last < 0
-    for step in range(MOST_STEPS if steps < 0 else steps):
-        if step == 0 and value is not None:
-            whole = (reduce.degree(matrix, 0) <= k)[cols]
-            factor = value * _scale(matrix, value, k, value)[cols]
-            factor = torch.where(whole, 1, factor)
-        else:
-            factor = _scale(matrix, importance[rows], k, value)[cols]
+
+    def raised(importance: Tensor, factor: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns the next importance, and the nodes that it expects."""
         largest = torch.zeros_like(importance).scatter_reduce(
             0, rows, factor, 'amax'
         )
-        # A row without an edge stays as it is.
-        raised = importance * torch.where(largest > 0, largest, 1)
-        if steps >= 0:
-            importance = raised
-            continue
-        # What is compiled takes all steps, of which the last change nothing.
-        importance = torch.where(done, importance, raised)
-        count = _expected_nodes(torch.where(largest > 0, raised, 0))
-        done = done | (count >= (1 - TOLERANCE) * last)
-        last = count
-        if not is_compiling() and bool(done):
-            break
-    return importance
+        is_row = largest > 0  # one without an edge stays as it is
+        importance = importance * torch.where(is_row, largest, 1)
+        return importance, _expected_nodes(torch.where(is_row, importance, 0))
+
+    def of_rows(importance: Tensor) -> Tensor:
+        weight = select_rows(importance, rows)
+        return select_rows(_scale(matrix, weight, k, value), cols)
+
+    def goes_on(step: Tensor, _: Tensor, last: Tensor, now: Tensor) -> Tensor:
+        return (step < MOST_STEPS) & (now < (1 - TOLERANCE) * last)
+
+    def next_step(
+        step: Tensor, importance: Tensor, _: Tensor, last: Tensor
+    ) -> tuple[Tensor, ...]:
+        importance, now = raised(importance, of_rows(importance))
+        # A loop may not return what it takes.
+        return step + 1, importance, last.clone(), now
+
+    if steps == 0:
+        return importance
+    if value is None:
+        factor = of_rows(importance)
+    else:
+        whole = (reduce.degree(matrix, 0) <= k)[cols]
+        factor = value * _scale(matrix, value, k, value)[cols]
+        factor = torch.where(whole, 1, factor)
+    importance, count = raised(importance, factor)
+    for _ in range(1, steps):
+        importance, count = raised(importance, of_rows(importance))
+    if steps > 0:
+        return importance
+    first = torch.ones((), dtype=torch.int64, device=matrix.device)
+    state = first, importance, torch.full_like(count, math.inf), count
+    return repeat_while(goes_on, next_step, state, MOST_STEPS)[1]
 
 
 def _expected_nodes(importance: Tensor) -> Tensor:

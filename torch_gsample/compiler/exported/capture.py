@@ -105,7 +105,9 @@ def capture(
             tensor.__dict__.update(unknown_length())
         elif i in given.varying:
             maybe_dynamic(tensor)
-    found, spec = Compiled(flat).capture_as_marked(backend, tensors, {})
+    found, spec = Compiled(flat).capture_as_marked(
+        backend, tensors, {}, unrolls=True
+    )
     out = Capture(backend.module, spec, given.arguments, values=backend.values)
     _find_inputs(out, backend.names, given)
     _find_results(out, backend, tensors, found)

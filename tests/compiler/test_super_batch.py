@@ -19,7 +19,7 @@ from torch_gsample.rng import current_program, make_key, program_scope
 TOGETHER = (
     'graphsage ladies ladies-trained fastgcn labor labor-1 kgcn vr_gcn gcn_bs '
     'thanos shadow saint_node saint_edge saint_walk deepwalk node2vec pinsage '
-    'hetgnn labor-weighted node2vec-weighted hgt hgt-timed labor-star '
+    'hetgnn labor-weighted node2vec-weighted hgt hgt-timed '
     'labor-dependent'
 ).split()
 TRAINED = {'as_gcn', 'pass'}
@@ -28,7 +28,8 @@ NO_RULE = {
     'forest_fire': 'gsample.forest_fire',
     'saint_frontier': 'gsample.frontier_walk',
     'pinsage-metapath': 'gsample.metapath_walk',
-    'gcn_bs-distinct': 'aten.slice.Tensor',
+    'gcn_bs-distinct': 'while_loop',
+    'labor-star': 'aten.full_like',
 }
 SIZES = [5, 9, 3], [1, 7], [4], [2, 2, 2, 2], [0, 2, 3, 0]
 

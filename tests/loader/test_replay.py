@@ -378,6 +378,7 @@ def test_features_on_disk_are_read_for_what_workers_drew(tmp_path):
     data = store, ChunkedGraph.write(tmp_path / 'graph', DATA)
     for num_workers in (0, 2):
         options = {'batch_size': 8, 'num_workers': num_workers}
+        options['input_nodes'] = torch.arange(60)
         loader = NeighborLoader(data, sampler=sampler_of(module), **options)
         batches = [(b.x.tolist(), b.n_id) for b in loader]
         assert all(x == X[n_id].tolist() for x, n_id in batches)

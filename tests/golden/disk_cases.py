@@ -15,6 +15,9 @@ from torch_gsample import graph_sampling
 from torch_gsample.loader import LinkNeighborLoader, NeighborLoader
 from torch_gsample.storage import (
     ChunkedGraph,
+    DiskFeatureStore,
+    DiskModel,
+    FeatureFile,
     RandomReadSampler,
     StreamingSampler,
 )
@@ -109,6 +112,26 @@ def samples(name: str) -> list[Any]:
         return sampler_cases.drawn(sampler, sampler_cases.nodes(name))
 
 
+def features(name: str, dtype: torch.dtype) -> list[Any]:
+    """Features that are read by windows, as loaders join them."""
+    graph = data(name)
+    x = (mixed(graph.num_nodes * 24, 43, 999) / 64).view(-1, 24)
+    with tempfile.TemporaryDirectory() as folder:
+        file = FeatureFile.write(Path(folder) / 'x', x, dtype=dtype)
+        store = DiskFeatureStore({(None, 'x'): file})
+        model = DiskModel(1e-5, 2e9)
+        store.plan_reads(64 << 20, plan='window', model=model)
+        disk = write(folder, name, 'plain')
+        return loader_cases.first(
+            NeighborLoader(
+                (store, disk),
+                sampler=RandomReadSampler(disk, [4, 3], seed=1),
+                input_nodes=loader_cases.seeds(name, 40),
+                batch_size=16,
+            )
+        )
+
+
 REDUCED = {
     'random_vertex': (0.5,),
     'random_edge': (0.25,),
@@ -163,6 +186,8 @@ def cases() -> dict[str, Callable[[], Any]]:
             for option in OPTIONS:
                 text = f'{sampler.__name__}/{name}/{option}'
                 out[text] = partial(batches, name, kind, option)
+        for dtype in () if name == 'typed' else (torch.bfloat16, torch.int8):
+            out[f'features/{name}/{dtype}'] = partial(features, name, dtype)
         out[f'RandomReadSampler/{name}/links'] = partial(links, name)
         out[f'RandomReadSampler/{name}/no cache'] = partial(samples, name)
     for operator in REDUCED:

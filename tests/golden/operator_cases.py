@@ -184,6 +184,7 @@ def _walks(name: str, cases: dict[str, Callable[[], Any]]) -> None:
         )
     cases[f'frontier_walk/{name}'] = partial(op.frontier_walk, graph, 40)
     cases[f'match_edges/{name}'] = partial(op.match_edges, graph)
+    cases[f'has_edges/{name}'] = partial(op.has_edges, graph)
     cases[f'forest_fire/{name}'] = partial(op.forest_fire, graph, 0.375)
 
 

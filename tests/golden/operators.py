@@ -334,6 +334,16 @@ def match_edges(graph: Graph) -> Tensor:
     )
 
 
+def has_edges(graph: Graph) -> Tensor:
+    """Five nodes in each column, and each column's own first ones."""
+    csc = columns(graph)
+    n, size = csc.indptr.numel() - 1, max(graph.sizes.values())
+    rows = mixed(5 * n, 20, size)
+    rows[::5] = csc.indices[csc.indptr[:-1].clamp(max=csc.indices.numel() - 1)]
+    ptr = torch.arange(n + 1) * 5
+    return ops.has_edges(csc.indptr, csc.indices, ptr, rows)
+
+
 def negative_sample(graph: Graph, kind: str, **options: Any) -> Tensor:
     [size] = graph.sizes.values()
     ids = mixed(60, 17, 50)

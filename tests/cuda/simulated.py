@@ -222,3 +222,12 @@ def _held_index(index):
 def held(value):
     """The numbers of a tensor, on the CPU."""
     return value.held if isinstance(value, OnCuda) else value
+
+
+@torch.ops.higher_order.while_loop.py_impl(Simulated)
+def _while_loop(mode, holds, body, carried, more):
+    """Runs a loop of torch as its dense kernel does."""
+    with mode:
+        while holds(*carried, *more):
+            carried = body(*carried, *more)
+    return carried

@@ -1,5 +1,6 @@
 """Batch after batch, nothing of a sample is left in memory."""
 
+import gc
 import resource
 from functools import partial
 from pathlib import Path
@@ -29,6 +30,7 @@ def calls(cuda):
 
 def used(cuda):
     """Bytes of the process, or of the GPU."""
+    gc.collect()
     if isinstance(cuda, Gpu):
         return torch.cuda.memory_allocated()
     pages = int(Path('/proc/self/statm').read_text().split()[1])

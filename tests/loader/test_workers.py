@@ -265,8 +265,9 @@ def test_workers_end_where_features_cannot_be_joined(prefetch):
         filter_per_worker=False,
         transform_sampler_output=fail,
     )
+    before = multiprocessing.active_children()
     batches = iter(loader)
-    workers = multiprocessing.active_children()
+    workers = set(multiprocessing.active_children()).difference(before)
     with pytest.raises(RuntimeError, match='out of ink'):
         next(batches)
     del batches

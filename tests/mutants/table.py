@@ -138,8 +138,8 @@ RANDOMNESS = [
     Mutant(
         'batches of a shard are numbered by themselves',
         'torch_gsample/loader/numbering.py',
-        'yield OwnIndex(indices, BatchNumber(place.epoch, number))',
-        'yield OwnIndex(indices, BatchNumber(place.epoch, done - 1))',
+        'OwnIndex(indices, BatchNumber(place.epoch, number))',
+        'OwnIndex(indices, BatchNumber(place.epoch, done - 1))',
         'the number of processes changes samples',
         'tests/loader/test_sharding.py',
     ),

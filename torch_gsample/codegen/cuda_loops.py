@@ -18,6 +18,7 @@ class GroupBlock(Block):
         self._writer, self._keeps = writer, False
 
     def write(self, sinks: list[Sink]) -> list[str]:  # type: ignore[override]
+        """Writes the block; a group only waits where values are kept."""
         lines = super().write(sinks)
         if self._keeps:
             return lines

@@ -48,8 +48,8 @@ def pytest_collection_modifyitems(items):
 def pytest_collection_finish():
     """Leaves what was there before the first test out of collections.
 
-    One that scans thousands of tests takes longer than most of them. Dynamo
-    makes so many objects that a tenth of a compilation would be collections.
+    One that scans thousands of tests takes longer than most of them. And
+    rarer ones: they were a tenth of each compilation.
     """
     gc.collect()
     gc.freeze()

@@ -55,9 +55,9 @@ def names_of_threads():
 
 
 @pytest.mark.parametrize(
-    ('workers', 'prefetch'), [(0, 0), (0, 2), (2, 2), (1, 0)]
+    ('workers', 'prefetch', 'most'),
+    [(0, 0, 1), (0, 0, 3), (0, 2, 3), (2, 2, 3), (1, 0, 1)],
 )
-@pytest.mark.parametrize('most', [1, 3])
 @pytest.mark.parametrize('kind', ['single', 'hot', 'window', 'auto'])
 @pytest.mark.parametrize('name', NAMES)
 def test_batches_are_those_of_features_in_memory(

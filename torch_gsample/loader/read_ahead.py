@@ -1,4 +1,4 @@
-"""Samples batches ahead for a store that reads features before their turn.
+"""Samples batches ahead for a store that reads their features early.
 
 Samples come in as they are made; they go out when the store has read the rows
 of their nodes, or knows that it will not.

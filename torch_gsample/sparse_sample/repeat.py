@@ -40,7 +40,7 @@ def repeat_while(
         step (Callable): Takes the state, returns the next one, of the same
             shapes, and no tensor that it takes.
         state (Tuple[torch.Tensor, ...]): The first one.
-        most (int): It does not go on after so many steps.
+        most (int): It does not go on after this many steps.
     """
     if not is_compiling():
         while bool(goes_on(*state)):

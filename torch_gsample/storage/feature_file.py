@@ -136,8 +136,8 @@ class FeatureFile:
         Args:
             index (torch.Tensor): int64 or int32 ``[n]``, each in
                 ``[0, num_rows)``, in any order, some maybe several times.
-            gap (int, optional): Requests are joined where at most so many
-                blocks between them are not needed.
+            gap (int, optional): Requests are joined over at most this many
+                blocks that are not needed.
 
         Returns:
             torch.Tensor: ``[n, *]``, float32 of int8 rows.

@@ -1,4 +1,4 @@
-"""Reads the rows of many batches at once, before their turn.
+"""Reads the rows of many coming batches at once.
 
 Samples come in; the same samples go out when the rows of their nodes are in
 memory. Rows are found by their numbers: what is not there is read singly, so

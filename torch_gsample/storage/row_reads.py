@@ -150,8 +150,8 @@ class RowReader:
         Args:
             index (numpy.ndarray): int64 ``[n]``, contiguous.
             out (numpy.ndarray): uint8 ``[n, row_bytes]``, contiguous.
-            gap (int, optional): Requests are joined where at most so many
-                blocks between them are not needed.
+            gap (int, optional): Requests are joined over at most this many
+                blocks that are not needed.
 
         Raises:
             IndexError: If a row does not exist.

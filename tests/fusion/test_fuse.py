@@ -6,6 +6,7 @@ import inspect
 import io
 import pickle
 import threading
+import time
 
 import pytest
 import torch
@@ -26,6 +27,7 @@ from tests.fusion.models import (
 from tests.fusion.test_exact import unmarked
 from tests.vertex.test_memory import Live
 from torch_gsample import fuse, unfuse, vertex
+from torch_gsample.fusion import modules, record
 from torch_gsample.fusion.rows import FirstRows
 from torch_gsample.loader import NeighborLoader
 from torch_gsample.loader.batch_edge_index import READERS, BatchEdgeIndex
@@ -262,8 +264,8 @@ def test_trimming_is_left_to_blocks_in_fused_calls_alone(batch):
     assert len(trimmed[0]) < batch.num_nodes
 
 
-def test_several_threads_call_a_model(batch):
-    model = fused(Hand())
+def in_threads(model, batch, count=4):
+    """What threads get of a model's first calls."""
     out, errors = [], []
 
     def run():
@@ -272,13 +274,59 @@ def test_several_threads_call_a_model(batch):
         except Exception as error:
             errors.append(error)
 
-    threads = [threading.Thread(target=run) for _ in range(4)]
+    threads = [threading.Thread(target=run) for _ in range(count)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert not errors
+    return out
+
+
+def test_several_threads_call_a_model(batch):
+    model = fused(Hand())
+    out = in_threads(model, batch)
     assert all(torch.equal(x, out[0]) for x in out)
+
+
+def test_no_thread_sees_what_planning_perturbs(batch, monkeypatch):
+    """While one tries its plan, others wait for it."""
+    trial, tried = threading.Event(), record._compare
+
+    def compare(*args):
+        trial.set()
+        time.sleep(0.2)  # the others come, to run or to wait
+        tried(*args)
+
+    monkeypatch.setattr(record, '_compare', compare)
+    model = fused(Hand())
+    want = call(unfused(model), batch)[: batch.batch_size]
+    for x in in_threads(model, batch):
+        assert torch.allclose(torch.as_tensor(x), want, atol=1e-5)
+    assert trial.is_set()
+
+
+@pytest.mark.filterwarnings('ignore:fuse. Hand runs on whole batches')
+def test_no_thread_plans_what_another_one_refused(batch, monkeypatch):
+    calls, make_plan = [], modules.make_plan
+
+    def plan(*args):
+        calls.append(args)
+        make_plan(*args)
+
+    monkeypatch.setattr(modules, 'make_plan', plan)
+    model = fused(Hand('mean'))
+    want = call(unfused(model), batch)[: batch.batch_size]
+    for x in in_threads(model, batch):
+        assert torch.allclose(x, want, atol=1e-5)
+    assert len(calls) == 1
+
+
+def unfused(model):
+    """A copy of a model that is not fused."""
+    out = copy.deepcopy(model)
+    unfuse(out)
+    return out
 
 
 def test_parameters_are_as_they_were(batch):

@@ -50,8 +50,14 @@ def plan(data, store, name, kind, memory=MEMORY, **options):
     store.plan_reads(memory, plan=kind, **options)
 
 
-def names_of_threads():
-    return sorted(t.name for t in threading.enumerate())
+def assert_threads_end(before):
+    """Threads that are new end soon; those of other tests end when they do."""
+    for _ in range(100):
+        new = [t for t in threading.enumerate() if t not in before]
+        if not new:
+            return
+        time.sleep(0.1)
+    raise AssertionError(new)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +74,7 @@ def test_batches_are_those_of_features_in_memory(
     options = {'batch_size': 2, 'shuffle': True, 'input_nodes': seeds_of(name)}
     known = NeighborSampler(data, fanouts, seed=1)
     want = NeighborLoader(data, sampler=known, **options)
-    before = names_of_threads()
+    before = threading.enumerate()
     out = NeighborLoader(
         (store, graph),
         sampler=RandomReadSampler(graph, fanouts, seed=1),
@@ -80,7 +86,7 @@ def test_batches_are_those_of_features_in_memory(
         assert joined(out) == joined(want)
     del out
     gc.collect()
-    assert names_of_threads() == before
+    assert_threads_end(before)
     assert store._plan.plan in ('single', 'hot', 'window')
 
 
@@ -122,7 +128,7 @@ def test_an_epoch_that_ends_early_is_resumed(tmp_path, workers):
             num_workers=workers,
         )
 
-    want, before = joined(loader()), names_of_threads()
+    want, before = joined(loader()), threading.enumerate()
     for count in (1, 4, 10):
         first = loader()
         batches = iter(first)
@@ -130,7 +136,7 @@ def test_an_epoch_that_ends_early_is_resumed(tmp_path, workers):
         state = first.state_dict()
         del batches, first
         gc.collect()
-        assert names_of_threads() == before
+        assert_threads_end(before)
         again = loader()
         again.load_state_dict(state)
         assert done + joined(again) == want
@@ -256,11 +262,11 @@ def test_a_sample_that_fails_comes_after_those_before_it(tmp_path, kind):
         yield from samples
         raise RuntimeError('no more')
 
-    out, before = [], names_of_threads()
+    out, before = [], threading.enumerate()
     with pytest.raises(RuntimeError, match='no more'):
         out.extend(store.read_ahead(fail_after()))
     assert out == samples
-    assert names_of_threads() == before
+    assert_threads_end(before)
 
 
 def test_an_iteration_that_is_closed_ends_its_reads(tmp_path, monkeypatch):
@@ -278,13 +284,13 @@ def test_an_iteration_that_is_closed_ends_its_reads(tmp_path, monkeypatch):
         read(self, rows, *args)
 
     monkeypatch.setattr(FeatureFile, 'read_to', slowly)
-    before = names_of_threads()
+    before = threading.enumerate()
     sample = SamplerOutput(torch.arange(30), *[None] * 3)
     samples = store.read_ahead([sample, sample])
     next(samples)
     reading.wait(10)
     samples.close()
-    assert names_of_threads() == before
+    assert_threads_end(before)
     assert 30 < len(pieces) < 50
 
 

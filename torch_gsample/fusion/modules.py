@@ -205,13 +205,23 @@ def _plan(
     model: nn.Module, state: State, forward: Any, args: Any, kwargs: Any
 ) -> None:
     with _lock:
+        if model.training in state.refused:  # by another thread meanwhile
+            raise PlanError(state.refused[model.training])
         if state.steps is None:
-            make_plan(model, state, forward, args, kwargs)
+            try:
+                make_plan(model, state, forward, args, kwargs)
+            except Exception as error:
+                # Known before others may plan: this call goes on without
+                # blocks, by parameters that nobody may perturb.
+                _refuse(state, model.training, error, stacklevel=6)
+                raise
             if state.verbose:
                 print_report(state)
 
 
-def _refuse(state: State, training: bool, error: Exception) -> None:
+def _refuse(
+    state: State, training: bool, error: Exception, stacklevel: int = 5
+) -> None:
     if isinstance(error, UnseenRowsError):
         reason = str(error).split(': take these')[0].removeprefix('fuse: ')
     elif isinstance(error, PlanError):
@@ -230,7 +240,7 @@ def _refuse(state: State, training: bool, error: Exception) -> None:
     warnings.warn(
         f'fuse: {state.name} runs on whole batches{when}, not on blocks: '
         f'{reason}',
-        stacklevel=5,
+        stacklevel=stacklevel,
     )
 
 

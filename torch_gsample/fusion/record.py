@@ -120,7 +120,9 @@ def make_plan(
     """Plans the blocks of a model, and tries them.
 
     Parameters are perturbed meanwhile, as one that is zero would hide what is
-    wrong behind it; the model is in evaluation mode.
+    wrong behind it; the model is in evaluation mode. So the state gets the
+    plan when all is as before: other threads take it for the permission to
+    run.
 
     Args:
         model (torch.nn.Module): The model.
@@ -132,6 +134,7 @@ def make_plan(
     Raises:
         PlanError: If blocks do not serve it.
     """
+    steps: list[Step] = []
 
     def plan(*args: Any, **kwargs: Any) -> None:
         recorder = _Recorder(state)
@@ -139,11 +142,11 @@ def make_plan(
             whole = forward(*args, **kwargs)
         if not recorder.calls:
             raise PlanError('none of its layers was called')
-        state.steps = _steps(recorder.calls, whole)
+        steps.extend(_steps(recorder.calls, whole))
         whole = tree_map(_copy, whole)
         recorder.calls.clear()
         try:
-            call = BlockCall(state)
+            call = BlockCall(state, steps)
             call.is_trial = True
             with torch.enable_grad(), _without_values(), call:
                 out = forward(*args, **kwargs)
@@ -151,21 +154,18 @@ def make_plan(
             raise PlanError(str(error).split(': take')[0]) from None
         _compare(out, whole)
 
-    steps, state.steps = state.steps, None
     try:
         devices = {x.device for x in model.parameters() if x.is_cuda}
         with torch.random.fork_rng(devices), _evaluating(model):
             functional_call(
                 _Caller(model, plan), _perturbed(model), args, kwargs
             )
-        steps = state.steps
     except PlanError:
         raise
     except Exception as error:  # of a call that no user asked for
         text = str(error).split('\n')[0]
         raise PlanError(f'{type(error).__name__}: {text}') from error
-    finally:
-        state.steps = steps
+    state.steps = steps
 
 
 class _Caller(nn.Module):

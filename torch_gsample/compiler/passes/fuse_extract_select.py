@@ -149,7 +149,9 @@ def _numbers(graph: Graph, cols: Any) -> Node:
     length.meta['example_value'] = value.shape[0]
     options = {} if value.device.type == 'cpu' else {'device': value.device}
     numbers = graph.call_function(aten.arange.default, (length,), options)
-    numbers.meta['example_value'] = value.new_empty(value.shape[0])
+    numbers.meta['example_value'] = value.new_empty(
+        value.shape[0], dtype=torch.int64
+    )
     return numbers
 
 

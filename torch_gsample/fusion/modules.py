@@ -171,7 +171,7 @@ class FusedModel(_Fused):
                 return own(*args, **kwargs)
         try:
             if state.steps is None:
-                _plan(model, state, own, args, kwargs)
+                _plan(model, state, args, kwargs)
             with BlockCall(state):
                 return own(*args, **kwargs)
         except Exception as error:
@@ -201,18 +201,15 @@ def _is_served(model: nn.Module, state: State, args: Any, kwargs: Any) -> bool:
     )
 
 
-def _plan(
-    model: nn.Module, state: State, forward: Any, args: Any, kwargs: Any
-) -> None:
+def _plan(model: Any, state: State, args: Any, kwargs: Any) -> None:
     with _lock:
         if model.training in state.refused:  # by another thread meanwhile
             raise PlanError(state.refused[model.training])
         if state.steps is None:
             try:
-                make_plan(model, state, forward, args, kwargs)
+                make_plan(model, state, type(model).base, args, kwargs)
             except Exception as error:
-                # Known before others may plan: this call goes on without
-                # blocks, by parameters that nobody may perturb.
+                # Known before others may plan.
                 _refuse(state, model.training, error, stacklevel=6)
                 raise
             if state.verbose:

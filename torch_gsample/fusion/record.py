@@ -5,13 +5,12 @@ its output and the model's, the autograd graph of a recorded call says. The
 plan is tried out on the same batch before it is used.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
 
 from torch_gsample.fusion.calls import (
     ALL,
@@ -24,6 +23,7 @@ from torch_gsample.fusion.calls import (
 )
 from torch_gsample.fusion.forms import FORMS, PlanError
 from torch_gsample.fusion.rows import UnseenRowsError, plain
+from torch_gsample.fusion.twin import twin_of
 from torch_gsample.torch_private import is_view, tree_leaves, tree_map
 
 #: Larger parameters are embeddings: no gate that starts at zero.
@@ -113,93 +113,72 @@ def _without_values() -> Any:
 def make_plan(
     model: nn.Module,
     state: State,
-    forward: Callable[..., Any],
+    base: type,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> None:
     """Plans the blocks of a model, and tries them.
 
-    Parameters are perturbed meanwhile, as one that is zero would hide what is
-    wrong behind it; the model is in evaluation mode. So the state gets the
-    plan when all is as before: other threads take it for the permission to
-    run.
+    What runs is a twin of the model with perturbed parameters, as one that is
+    zero would hide what is wrong behind it.
 
     Args:
         model (torch.nn.Module): The model.
         state (State): Its state, which gets the plan.
-        forward (Callable): Its own ``forward``.
+        base (Type): The class whose ``forward`` computes it.
         args (Tuple): The arguments of a call.
         kwargs (Dict[str, Any]): Those that have names.
 
     Raises:
         PlanError: If blocks do not serve it.
     """
-    steps: list[Step] = []
-
-    def plan(*args: Any, **kwargs: Any) -> None:
-        recorder = _Recorder(state)
-        with torch.enable_grad(), _without_values(), recorder:
-            whole = forward(*args, **kwargs)
-        if not recorder.calls:
-            raise PlanError('none of its layers was called')
-        steps.extend(_steps(recorder.calls, whole))
-        whole = tree_map(_copy, whole)
-        recorder.calls.clear()
-        try:
-            call = BlockCall(state, steps)
-            call.is_trial = True
-            with torch.enable_grad(), _without_values(), call:
-                out = forward(*args, **kwargs)
-        except UnseenRowsError as error:
-            raise PlanError(str(error).split(': take')[0]) from None
-        _compare(out, whole)
-
     try:
         devices = {x.device for x in model.parameters() if x.is_cuda}
-        with torch.random.fork_rng(devices), _evaluating(model):
-            functional_call(
-                _Caller(model, plan), _perturbed(model), args, kwargs
-            )
+        with torch.random.fork_rng(devices):
+            twin: Any = twin_of(model, _perturbed(model))
+            forward = functools.partial(base.forward, twin)  # type: ignore[attr-defined]
+            state.steps = _plan(state, forward, args, kwargs)
     except PlanError:
         raise
     except Exception as error:  # of a call that no user asked for
         text = str(error).split('\n')[0]
         raise PlanError(f'{type(error).__name__}: {text}') from error
-    state.steps = steps
 
 
-class _Caller(nn.Module):
-    """Calls a function while parameters of a model are others."""
+def _plan(
+    state: State, forward: Callable[..., Any], args: Any, kwargs: Any
+) -> list[Step]:
+    """Records a call, and tries its plan on the same batch."""
+    recorder = _Recorder(state)
+    with torch.enable_grad(), _without_values(), recorder:
+        whole = forward(*args, **kwargs)
+    if not recorder.calls:
+        raise PlanError('none of its layers was called')
+    steps = _steps(recorder.calls, whole)
+    whole = tree_map(_copy, whole)
+    recorder.calls.clear()
+    try:
+        call = BlockCall(state, steps)
+        call.is_trial = True
+        with torch.enable_grad(), _without_values(), call:
+            out = forward(*args, **kwargs)
+    except UnseenRowsError as error:
+        raise PlanError(str(error).split(': take')[0]) from None
+    _compare(out, whole)
+    return steps
 
-    def __init__(self, model: nn.Module, function: Callable[..., Any]):
-        super().__init__()
-        self.model, self._function = model, function
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        return self._function(*args, **kwargs)
-
-
-def _perturbed(model: nn.Module) -> dict[str, Tensor]:
-    out = {}
-    for name, value in model.named_parameters():
+def _perturbed(model: nn.Module) -> dict[Tensor, Tensor]:
+    """Other parameters for those of a model."""
+    out: dict[Tensor, Tensor] = {}
+    for value in model.parameters():
         if value.is_floating_point() and value.numel() <= _MOST_NOISE:
             noise = torch.randn_like(value) * 0.1
             noisy = (value.detach() + noise).requires_grad_(
                 value.requires_grad
             )
-            out[f'model.{name}'] = noisy
+            out[value] = noisy
     return out
-
-
-@contextmanager
-def _evaluating(model: nn.Module) -> Iterator[None]:
-    training = [(m, m.training) for m in model.modules()]
-    model.eval()
-    try:
-        yield
-    finally:
-        for module, mode in training:
-            module.training = mode
 
 
 def _compare(out: Any, whole: Any) -> None:

@@ -212,6 +212,11 @@ def capture_of(layer: nn.Module) -> Capture:
     return found
 
 
+def share_capture(layer: nn.Module, other: nn.Module) -> None:
+    """Lets another layer of the same class use what is known of one."""
+    _captures[other] = capture_of(layer)
+
+
 def _name_of(layer: Any) -> str:
     return type(layer).__name__
 

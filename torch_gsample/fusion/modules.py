@@ -88,7 +88,7 @@ class FusedLayer(_Fused):
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the layer."""
         own: Any = super().forward  # type: ignore[misc]
-        if torch.compiler.is_compiling():
+        if _is_traced():
             return own(*args, **kwargs)
         call, module = current.call, cast(nn.Module, self)
         state, layer = self._gsample_layer
@@ -120,7 +120,7 @@ class FusedLayer(_Fused):
     def propagate(self, edge_index: Any, **kwargs: Any) -> Any:
         """Computes messages in a kernel, if they could be captured."""
         own: Any = super().propagate  # type: ignore[misc]
-        if torch.compiler.is_compiling() or is_left_to_pyg():
+        if _is_traced() or is_left_to_pyg():
             return own(edge_index, **kwargs)
         (state, layer), module = self._gsample_layer, cast(nn.Module, self)
         capture = capture_of(module)
@@ -129,6 +129,11 @@ class FusedLayer(_Fused):
         )
         state.messages[layer.name] = capture.is_fused, capture.reason
         return out
+
+
+def _is_traced() -> bool:
+    """Whether a graph is made of what runs: that of PyG's own code."""
+    return torch.compiler.is_compiling() or torch.jit.is_tracing()
 
 
 def _plain_edges(x: Any) -> Any:
@@ -160,7 +165,7 @@ class FusedModel(_Fused):
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the model."""
         own: Any = super().forward  # type: ignore[misc]
-        if torch.compiler.is_compiling() or current.call is not None:
+        if _is_traced() or current.call is not None:
             return own(*args, **kwargs)
         state = self._gsample_model
         model: Any = self

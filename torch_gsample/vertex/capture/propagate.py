@@ -76,7 +76,7 @@ class _Captured:
         want = list(self.root.shape)
         want[self.root.row or 0] = rows[1]
         assert list(result.shape) == want, f'{list(result.shape)}, not {want}'
-        return result
+        return result.contiguous()  # as PyG's, of which users take views
 
 
 class Capture:

@@ -105,6 +105,14 @@ def _symbols(
     return kwargs
 
 
+def _own_class(module: nn.Module) -> Any:
+    """Returns what a fused module computes: a layer may be a model, too."""
+    kind: Any = type(module)
+    while isinstance(getattr(kind, 'base', None), type):
+        kind = kind.base
+    return kind
+
+
 def _clone(
     layer: Any, recorder: Recorder
 ) -> tuple[Any, list[tuple[nn.Module, nn.Module]]]:
@@ -114,8 +122,7 @@ def _clone(
     for path, module in layer.named_modules(remove_duplicate=False):
         if module in made:
             continue
-        kind = getattr(type(module), 'base', type(module))
-        copied = made[module] = object.__new__(kind)
+        copied = made[module] = object.__new__(_own_class(module))
         copied.__dict__.update(vars(module))
         for table in ('_parameters', '_buffers'):
             symbols: dict[str, Any] = {}
@@ -142,9 +149,7 @@ def _clone(
 
 def _kept(layer: Any, parts: list[tuple[nn.Module, nn.Module]]) -> list[str]:
     """Returns the attributes that a message sets, if nobody reads them."""
-    names = inspect.signature(
-        getattr(type(layer), 'base', type(layer)).forward
-    ).parameters
+    names = inspect.signature(_own_class(layer).forward).parameters
     kept = []
     for module, copied in parts:
         now = vars(copied)

@@ -61,6 +61,23 @@ def test_a_key_gives_one_sample_whatever_the_threads(name):
     assert not same(one, draw(program, 2))
 
 
+@pytest.mark.parametrize('name', sorted({*programs()} - {'kgcn'}))
+def test_values_may_be_integers(name):
+    """They give what equal floats do: no weight is rounded, or infinite."""
+    counts = torch.arange(A.num_edges) % 4 + 1
+    found = []
+    for value in (counts, counts.double()):
+        with program_scope(make_key(3)):
+            found.append(
+                programs()[name](A.with_value(value), SEEDS, [4, 5])
+            )
+    for S, want in zip(*found, strict=True):
+        assert all(map(torch.equal, S.edges(), want.edges()))
+        torch.testing.assert_close(
+            S.values(), want.values(), check_dtype=False, rtol=1e-6, atol=0.0
+        )
+
+
 @pytest.mark.parametrize('name', programs())
 def test_layers_are_columns_of_what_they_were_sampled_for(name):
     layers = programs()[name](A, SEEDS, [4, 5])

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor
 
 from torch_gsample.rng import current_program
@@ -107,7 +108,11 @@ def labor(
         if steps:
             pi = importance_of(sub, k, steps, value)
         p = inclusion(sub, k, pi, value)
-        S = sample_by(sub.with_value(sub.values() / p.to(sub.dtype)), p, draw)
+        values = sub.values()
+        if not values.is_floating_point():  # no probability is an integer
+            values = values.to(torch.get_default_dtype())
+        values = values / p.to(values.dtype)
+        S = sample_by(sub.with_value(values), p, draw)
         if normalize:
             S = S.div(S.sum(dim=0), dim=0)
         layers.append(S)

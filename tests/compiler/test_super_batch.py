@@ -103,6 +103,19 @@ def assert_is_noted(name, notes):
         assert NO_RULE[name] in note
 
 
+def test_a_number_has_no_axis_of_batches():
+    def program(A, seeds):
+        S = A[:, seeds]
+        return S.mul(S.values().new_ones(())).individual_sample(2)
+
+    function = super_batch(program, 8, options={'strict': True})
+    torch.manual_seed(3)
+    want = [program(graph(), seeds) for seeds in batches([4, 3])]
+    torch.manual_seed(3)
+    assert_all_same(function(graph(), batches([4, 3])), want)
+    assert_is_noted('graphsage', function.notes)
+
+
 def test_batches_run_in_one_go():
     function, A = together('graphsage'), graph()
     function(A, batches([3, 4]))

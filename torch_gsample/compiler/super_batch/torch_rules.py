@@ -326,7 +326,7 @@ def _add_sizes(rewrite: Rewrite, node: Node) -> Any:
 
 
 def _of_shape(rewrite: Rewrite, node: Node, shape: Sequence[Any]) -> Value:
-    first, *others = shape
+    first, *others = shape or [None]
     for other in others:
         rewrite.constant(other)
     size = rewrite.known.get(first) if isinstance(first, Node) else None

@@ -31,6 +31,7 @@ NO_RULE = {
     'gcn_bs-distinct': 'while_loop',
     'labor-star': 'aten.full_like',
 }
+STRICT = {'strict': True}
 SIZES = [5, 9, 3], [1, 7], [4], [2, 2, 2, 2], [0, 2, 3, 0]
 
 
@@ -43,9 +44,7 @@ def batches(sizes):
 
 def together(name, size=8, **kwargs):
     torch._dynamo.reset()
-    return super_batch(
-        PROGRAMS[name], size, options={'strict': True}, **kwargs
-    )
+    return super_batch(PROGRAMS[name], size, options=STRICT, **kwargs)
 
 
 def assert_all_same(first, second):
@@ -108,11 +107,11 @@ def test_a_number_has_no_axis_of_batches():
         S = A[:, seeds]
         return S.mul(S.values().new_ones(())).individual_sample(2)
 
-    function = super_batch(program, 8, options={'strict': True})
+    function, seeds = super_batch(program, 8, options=STRICT), batches([4, 3])
     torch.manual_seed(3)
-    want = [program(graph(), seeds) for seeds in batches([4, 3])]
+    want = [program(graph(), s) for s in seeds]
     torch.manual_seed(3)
-    assert_all_same(function(graph(), batches([4, 3])), want)
+    assert_all_same(function(graph(), seeds), want)
     assert_is_noted('graphsage', function.notes)
 
 

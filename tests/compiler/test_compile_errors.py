@@ -185,9 +185,46 @@ def test_errors_of_the_program_are_its_own():
 
     with pytest.raises(ValueError, match="'k' must be -1"):
         gsample.compile(program)(A, torch.arange(5))
-    with pytest.raises(RuntimeError, match='sample_layers: ') as error:
-        gsample.compile(two_hops)(A, torch.tensor([3, 99]))
-    assert not isinstance(error.value, CompileError)
+    for make in (gsample.compile, plain):
+        with pytest.raises(IndexError, match=r"^sample_layers: 'seeds' must b"):
+            make(two_hops)(A, torch.tensor([3, 99]))
+
+
+def plain(program):
+    return torch.compile(program, backend='gsample')
+
+
+def by_value(A, seeds, weight):
+    S = A.with_value(weight)[:, seeds]
+    return S.individual_sample(2, S)
+
+
+def by_changed_value(A, seeds, weight):
+    S = A.with_value(weight)[:, seeds]
+    return S.individual_sample(2, S * seeds.numel())
+
+
+def by_one(A, seeds, weight):
+    S = A.with_value(weight)[:, seeds]
+    return S.individual_sample(1, S * seeds.numel())
+
+
+def by_row(A, seeds, weight):
+    S = A.with_value(weight)[:, seeds]
+    return S.collective_sample(2, S.sum(dim=1))
+
+
+@pytest.mark.parametrize(
+    'program', [by_value, by_changed_value, by_one, by_row]
+)
+def test_no_weight_may_be_negative_or_infinite(program):
+    function, seeds = gsample.compile(program), torch.arange(20)
+    function(A, seeds, torch.ones(A.num_edges))
+    for wrong in (-1.0, float('nan'), float('inf')):
+        weight = torch.ones(A.num_edges)
+        weight[A.coo()[1] == 8] = wrong
+        with pytest.raises(ValueError, match='finite and not negative'):
+            function(A, seeds, weight)
 
 
 def test_a_pass_that_fails_is_named(monkeypatch):

@@ -27,7 +27,7 @@ from torch_gsample.compiler.ir import (
     placeholders,
 )
 from torch_gsample.compiler.passes.canonicalize import name_own_operators
-from torch_gsample.ops._check import INDEX_DTYPES
+from torch_gsample.ops._check import INDEX_DTYPES, raised_in_program
 from torch_gsample.ops._gradient import refuse_transforms
 from torch_gsample.ops.features import index_rows, select_rows
 from torch_gsample.rng import current_program
@@ -101,8 +101,14 @@ class Lowered:
         """Runs it."""
         if is_transformed():  # kernels and cached values know no tangents
             refuse_transforms('compile', inputs)
-        kept = () if self._kept is None else self._kept(inputs)
-        return self._forward(*inputs, *kept)
+        try:
+            kept = () if self._kept is None else self._kept(inputs)
+            return self._forward(*inputs, *kept)
+        except RuntimeError as error:
+            found = raised_in_program(error)
+            if found is error:
+                raise
+            raise found from error
 
     def forget(self) -> None:
         """Drops what was computed once."""

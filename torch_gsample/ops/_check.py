@@ -21,7 +21,10 @@ _NOT_A_NODE = re.compile(
 )
 
 #: Where an operator raised an error, before its text.
-_PLACE = re.compile(r'^\w+, \S+:\d+, ')
+_PLACE = re.compile(r'^[\w()]+, \S+:\d+, ')
+
+#: How an operator says what an argument must be, and how of ids of nodes.
+_RULE = re.compile(r"\w+: '\w+' must (be in \[)?")
 
 #: How an operator says that a GPU is out of memory.
 _NO_MEMORY = re.compile(r'\w+: out of memory on the device for ')
@@ -364,3 +367,13 @@ def raised(error: RuntimeError) -> BaseException:
     if _NO_MEMORY.match(text):
         return torch.OutOfMemoryError(text.splitlines()[0])
     return error
+
+
+def raised_in_program(error: RuntimeError) -> BaseException:
+    """Does so in compiled programs, where operators alone check values."""
+    found = raised(error)
+    text = _PLACE.sub('', str(error).partition('\n')[0])
+    rule = _RULE.match(text)
+    if found is not error or rule is None:
+        return found
+    return IndexError(text) if rule[1] else ValueError(text)

@@ -220,7 +220,7 @@ def by_row(A, seeds, weight):
 def test_no_weight_may_be_negative_or_infinite(program):
     function, seeds = gsample.compile(program), torch.arange(20)
     function(A, seeds, torch.ones(A.num_edges))
-    for wrong in (-1.0, float('nan'), float('inf')):
+    for wrong in (-99.0, float('nan'), float('inf')):
         weight = torch.ones(A.num_edges)
         weight[A.coo()[1] == 8] = wrong
         with pytest.raises(ValueError, match='finite and not negative'):

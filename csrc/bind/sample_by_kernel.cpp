@@ -49,8 +49,8 @@ RoleOperand read_operand(const KernelTensor& wanted,
   bool fits = false;
   switch (role) {
     case Role::kWhole:
-      fits = wanted.rows == Rows::kAny ||
-             (wanted.rows == Rows::kOne && rows == 1);
+      fits =
+          wanted.rows == Rows::kAny || (wanted.rows == Rows::kOne && rows == 1);
       break;
     case Role::kColumn:
       fits = wanted.rows == Rows::kCenter && rows == sizes.n;
@@ -112,11 +112,11 @@ std::tuple<Tensor, Tensor> sample_by_kernel_op(Tensor indptr,
   const auto kernel = find_kernel(kernel_id);
   STD_TORCH_CHECK(kernel != nullptr, kOp, ": 'kernel' must be loaded (got ",
                   kernel_id, ")");
-  const bool is_weight =
-      kernel->graph == GraphIndex::kNone && kernel->by < 0 &&
-      kernel->outputs[0].rows == Rows::kEdge && kernel->outputs[0].width == 1 &&
-      (kernel->outputs[0].type == DataType::kFloat ||
-       kernel->outputs[0].type == DataType::kDouble);
+  const bool is_weight = kernel->graph == GraphIndex::kNone && kernel->by < 0 &&
+                         kernel->outputs[0].rows == Rows::kEdge &&
+                         kernel->outputs[0].width == 1 &&
+                         (kernel->outputs[0].type == DataType::kFloat ||
+                          kernel->outputs[0].type == DataType::kDouble);
   STD_TORCH_CHECK(is_weight, kOp,
                   ": 'kernel' must give a float of each edge alone");
   STD_TORCH_CHECK(operands.size() == kernel->operands.size() &&

@@ -56,8 +56,8 @@ class Entries {
 
  private:
   static constexpr int64_t kFew = 8;  // rows that are compared with all others
-  static constexpr int64_t kPairs = 1024;  // of rows and entries
-  static constexpr int64_t kLinear = 64;   // entries searched end to end
+  static constexpr int64_t kPairs = 1024;      // of rows and entries
+  static constexpr int64_t kLinear = 64;       // entries searched end to end
   static constexpr int64_t kLeastBits = 4096;  // of a filter
   static constexpr int64_t kMostBits = 1 << 20;
 

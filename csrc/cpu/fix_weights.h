@@ -24,10 +24,8 @@ inline __attribute__((always_inline)) void fix_block(const weight_t* weight,
 #if defined(__x86_64__)
 // Only AVX2 shifts numbers by different amounts at once.
 template <typename weight_t>
-__attribute__((target("avx2"))) inline void fix_block_avx2(const weight_t* weight,
-                                                    int64_t n,
-                                                    int shift,
-                                                    uint64_t* fixed) {
+__attribute__((target("avx2"))) inline void
+fix_block_avx2(const weight_t* weight, int64_t n, int shift, uint64_t* fixed) {
   fix_block(weight, n, shift, fixed);
 }
 #endif
@@ -47,7 +45,8 @@ void fix_weights(const weight_t* weight,
 
 // The greatest of some weights and 0.
 template <typename weight_t>
-inline __attribute__((always_inline)) double find_max(const weight_t* weight, int64_t n) {
+inline __attribute__((always_inline)) double find_max(const weight_t* weight,
+                                                      int64_t n) {
   constexpr int64_t kChains = 4;  // each waits for its own last result only
   double most[kChains] = {};
   int64_t i = 0;

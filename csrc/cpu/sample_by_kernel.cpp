@@ -10,8 +10,8 @@ namespace gsample {
 
 namespace {
 
-constexpr int64_t kGrain = 256;      // columns of one task, at least
-constexpr int kLanes = 64;           // most columns of a block
+constexpr int64_t kGrain = 256;        // columns of one task, at least
+constexpr int kLanes = 64;             // most columns of a block
 constexpr int64_t kBlockEdges = 2048;  // of a block of several columns
 
 // What select_weighted_*() select for one slot: the first weight whose
@@ -207,15 +207,14 @@ class KernelSampler {
   void select(int64_t i, int lanes, int64_t* edge) {
     uint64_t id[kLanes] = {}, root[kLanes] = {}, draw[2 * kLanes];
     for (int lane = 0; lane < lanes; ++lane)
-      id[lane] = static_cast<uint64_t>(a_.id != nullptr ? a_.id[i + lane]
-                                                        : i + lane);
+      id[lane] =
+          static_cast<uint64_t>(a_.id != nullptr ? a_.id[i + lane] : i + lane);
     draw_lanes(a_.stream, root, id, lanes, 1, kLanes, draw);
     const bool wide = a_.kernel->outputs[0].type == DataType::kDouble;
     for (int lane = 0; lane < lanes; ++lane) {
       const int64_t size = ptr_[lane + 1] - ptr_[lane];
-      const int64_t found =
-          wide ? choose<double>(ptr_[lane], size, draw[lane])
-               : choose<float>(ptr_[lane], size, draw[lane]);
+      const int64_t found = wide ? choose<double>(ptr_[lane], size, draw[lane])
+                                 : choose<float>(ptr_[lane], size, draw[lane]);
       edge[i + lane] = found < 0 ? -1 : begin_[lane] + found;
     }
   }

@@ -23,9 +23,9 @@ struct RoleOperand {
 template <typename indptr_t, typename index_t>
 struct SampleByKernelArgs {
   Matrix<indptr_t, index_t> matrix;
-  bool checks_rows;     // searched rows must be in [0, num_rows)
-  const int64_t* cols;  // [n]
-  const int64_t* id;    // [n] whose draws, or null: the position's
+  bool checks_rows;       // searched rows must be in [0, num_rows)
+  const int64_t* cols;    // [n]
+  const int64_t* id;      // [n] whose draws, or null: the position's
   const int64_t* before;  // [n] columns that are searched, or null
   int64_t n;
   const Kernel* kernel;  // an edge map of one float or double an edge

@@ -53,15 +53,6 @@ def load_kernel(
     return kernel
 
 
-def is_loaded(kernel: int) -> bool:
-    """Returns whether a kernel is loaded in this process.
-
-    Args:
-        kernel (int): Its number.
-    """
-    return kernel in _layouts
-
-
 def unload_kernel(kernel: int) -> None:
     """Closes the library of a kernel after its last call.
 

@@ -111,10 +111,13 @@ def _fuse(graph: Graph, sample: Node, work: EdgeWork) -> bool:
     reader = WeightReader(work, extract)
     try:
         unit = reader.unit(cumulated.args[1])
+        if not unit.leaves:  # a constant
+            reader.rows()
+            unit = reader.unit(cumulated.args[1])
     except NotFusible:
         return False
     kernel = EdgeKernel(unit)
-    if not unit.leaves or not is_exact(unit.outputs[0].root):
+    if not is_exact(unit.outputs[0].root):
         return False
     selected = parts(sample).get(1)
     if selected is None:
@@ -249,7 +252,7 @@ class WeightReader(Reader):
         """
         self.seen.add(node)
         if self._is_part(node, 1):
-            return operand(self._rows(), example(node).dtype)
+            return operand(self.rows(), example(node).dtype)
         if is_operator(node, 'has_edges'):
             return operand(self._found(node), torch.bool)
         if node.target in _CONSTANTS and not node.kwargs:
@@ -296,14 +299,15 @@ class WeightReader(Reader):
         while index.target is aten.to.dtype and len(index.args) == 2:
             index = index.args[0]  # type: ignore[assignment]
         if self._is_part(index, 1):
-            return self._rows(wraps)
+            return self.rows(wraps)
         found = gathered(index)
         if found is None or not self._is_part(found[1], 2):
             raise NotFusible
         self._check_size(found[0], example(self._indices))
         return super().index(found[0], wraps)
 
-    def _rows(self, wraps: bool = False) -> int:
+    def rows(self, wraps: bool = False) -> int:
+        """Adds the row of each edge; returns its number."""
         dtype = example(self._indices).dtype
         return self._add(self._indices, Leaf('', EDGE, dtype, wraps=wraps))
 

@@ -52,6 +52,7 @@ from tests.reference_walk import (  # noqa: F401
     node2vec_walk,
     random_walk,
 )
+from torch_gsample.ops.sample_by_kernel import ROLES
 
 NEGATIVE_SOURCE, NEGATIVE_TARGET = 0xFFFE, 0xFFFF
 NEGATIVE_TRIES = 64
@@ -90,6 +91,42 @@ def cumulate_weights(indptr, weight):
             total += fixed_point(w, shift)
             out.append(total)
     return out + [(word + 2**63) % 2**64 - 2**63 for word in zeros]
+
+
+def sample_by_kernel(
+    indptr,
+    indices,
+    cols,
+    kernel,
+    operands,
+    roles,
+    key,
+    call_id=0,
+    *,
+    id=None,
+    before=None,
+    num_rows=None,
+    num_threads=0,
+):
+    """A kernel is a program of edges, as in ``run_kernel``."""
+    begin, edge = [0], []
+    for v in cols:
+        edge += range(indptr[v], indptr[v + 1])
+        begin.append(len(edge))
+    rows = [indices[e] for e in edge]
+    found = before and has_edges(indptr, indices, begin, rows, before)
+    given = [
+        [operand[e] for e in edge]
+        if ROLES[role] == 'edge'
+        else {'found': found, 'pointers': begin}.get(ROLES[role], operand)
+        for operand, role in zip(operands, roles, strict=True)
+    ]
+    weight = edge_map(kernel, given, 0)
+    cum_weight = cumulate_weights(begin, weight)
+    begin, at = sample_columns(
+        begin, 1, key, call_id, id=id, cum_weight=cum_weight
+    )
+    return begin, [edge[i] for i in at]
 
 
 def positive_weights(weight, ptr=None):

@@ -69,6 +69,12 @@ STABLE_TORCH_LIBRARY(gsample, m) {
       "Tensor? cols=None, *, SymInt? num_rows=None, int num_threads=0) -> "
       "Tensor");
   m.def(
+      "sample_by_kernel(Tensor indptr, Tensor indices, Tensor cols, "
+      "int kernel, Tensor[] operands, int[] roles, Tensor key, "
+      "SymInt call_id=0, *, Tensor? id=None, Tensor? before=None, "
+      "SymInt? num_rows=None, int num_threads=0) -> "
+      "(Tensor indptr, Tensor edge)");
+  m.def(
       "match_edges(Tensor indptr, Tensor indices, SymInt num_rows, "
       "Tensor other_indptr, Tensor other_indices, SymInt other_num_rows) -> "
       "Tensor");

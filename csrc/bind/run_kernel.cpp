@@ -7,23 +7,15 @@
 #include <utility>
 #include <vector>
 
-#include "../cpu/kernel.h"
 #include "check.h"
+#include "kernel_types.h"
 #include "output_pool.h"
 
 namespace gsample {
 
 namespace {
 
-constexpr ScalarType kTypes[] = {ScalarType::Float, ScalarType::Double,
-                                 ScalarType::Int, ScalarType::Long,
-                                 ScalarType::Bool};
-constexpr int64_t kItemSizes[] = {4, 8, 4, 8, 1};
 constexpr int64_t kMaxWidth = 1 << 16;
-
-ScalarType type_of(const KernelTensor& tensor) {
-  return kTypes[static_cast<int>(tensor.type)];
-}
 
 bool is_index(const KernelTensor& tensor) {
   return tensor.width == 1 &&
@@ -170,7 +162,7 @@ std::vector<Tensor> make_outputs(const char* op,
                                  std::vector<void*>& out) {
   std::vector<Tensor> results;
   for (const KernelTensor& output : kernel.outputs) {
-    const int64_t item = kItemSizes[static_cast<int>(output.type)];
+    const int64_t item = item_size(output);
     const int64_t rows = counts[static_cast<int>(output.rows)];
     const bool of_edges = output.rows == Rows::kEdge;
     if (output.rows != Rows::kCenter)

@@ -7,9 +7,8 @@
 #include <limits>
 #include <vector>
 
-#include "../core/weighted.h"
 #include "buffer.h"
-#include "draws.h"
+#include "fix_weights.h"
 #include "parallel.h"
 
 namespace gsample {
@@ -137,59 +136,6 @@ CscFault check_csc(const indptr_t* indptr,
     return {CscFault::kIndices, outside, indices[outside]};
   return {CscFault::kNone, 0, 0};
 }
-
-namespace {
-
-constexpr int64_t kWeightBlock = 256;  // weights that are handled at once
-
-template <typename weight_t>
-inline __attribute__((always_inline)) void fix_block(const weight_t* weight,
-                                                     int64_t n,
-                                                     int shift,
-                                                     uint64_t* fixed) {
-  for (int64_t i = 0; i < n; ++i)
-    fixed[i] = fixed_point(static_cast<double>(weight[i]), shift);
-}
-
-#if defined(__x86_64__)
-// Only AVX2 shifts numbers by different amounts at once.
-template <typename weight_t>
-__attribute__((target("avx2"))) void fix_block_avx2(const weight_t* weight,
-                                                    int64_t n,
-                                                    int shift,
-                                                    uint64_t* fixed) {
-  fix_block(weight, n, shift, fixed);
-}
-#endif
-
-// Some weights in fixed point.
-template <typename weight_t>
-void fix_weights(const weight_t* weight,
-                 int64_t n,
-                 int shift,
-                 uint64_t* fixed) {
-#if defined(__x86_64__)
-  if (has_avx2())
-    return fix_block_avx2(weight, n, shift, fixed);
-#endif
-  fix_block(weight, n, shift, fixed);
-}
-
-// The greatest of some weights and 0.
-template <typename weight_t>
-double find_max(const weight_t* weight, int64_t n) {
-  constexpr int64_t kChains = 4;  // each waits for its own last result only
-  double most[kChains] = {};
-  int64_t i = 0;
-  for (; i + kChains <= n; i += kChains)
-    for (int64_t j = 0; j < kChains; ++j)
-      most[j] = std::max(most[j], static_cast<double>(weight[i + j]));
-  for (; i < n; ++i)
-    most[0] = std::max(most[0], static_cast<double>(weight[i]));
-  return std::max(std::max(most[0], most[1]), std::max(most[2], most[3]));
-}
-
-}  // namespace
 
 template <typename indptr_t, typename weight_t>
 void cumulate_weights(const indptr_t* indptr,

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from tests.ops import edge_map_errors as kernels
+from tests.ops import sample_by_kernel_errors as sampled
 from tests.ops import vertex_map_errors as vertices
 from tests.ops.compare import operator_names
 from tests.ops.layers import plain_call, typed_call
@@ -284,6 +285,9 @@ SAMPLES = {
         ((torch.arange(40), NONE), {'num_threads': 1}),
         ((torch.rand(40, 3).half(), SEEDS), {'widen': True}),
         ((torch.ones(40, 3).char(), SEEDS, torch.rand(40)), {}),
+    ],
+    'sample_by_kernel': [
+        (sampled.arguments(n), {'before': sampled.BEFORE[:n]}) for n in (4, 0)
     ],
     'run_kernel': [
         (

@@ -12,6 +12,7 @@ from tests.ops.hops_errors import LAYERS
 from tests.ops.matrix_errors import MATRICES
 from tests.ops.neighbor_errors import NEIGHBORS
 from tests.ops.neighbors import call_one
+from tests.ops.sample_by_kernel_errors import SAMPLES_BY_KERNEL
 from tests.ops.vertex_map_errors import VERTEX_MAPS
 from tests.ops.walk_errors import WALK_OPERATOR_ERRORS
 from torch_gsample import ops
@@ -182,7 +183,7 @@ OTHERS = {
 }
 
 CASES = NEIGHBORS | FORMATS | OTHERS | MATRICES | WALK_OPERATOR_ERRORS
-CASES |= COLUMNS | EDGE_MAPS | LAYERS | VERTEX_MAPS
+CASES |= COLUMNS | EDGE_MAPS | LAYERS | VERTEX_MAPS | SAMPLES_BY_KERNEL
 
 
 @pytest.mark.parametrize('message', CASES)

@@ -127,6 +127,35 @@ class EdgeKernel:
         return self._gradients[operand]
 
 
+class KernelNumber:
+    """A function that gives the number of a loaded edge map.
+
+    Operators that run a kernel inside of them take it. It keeps the kernel
+    loaded.
+
+    Args:
+        kernel (EdgeKernel): The edge map, which must be compiled.
+    """
+
+    is_pure = True
+    __module__ = 'torch_gsample.codegen'
+
+    def __init__(self, kernel: EdgeKernel):
+        self.kernel = kernel
+        self.__name__ = f'number_of[{kernel.__name__}]'
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, KernelNumber) and self.kernel == other.kernel
+
+    def __hash__(self) -> int:
+        return hash(self.kernel)
+
+    def __call__(self) -> int:
+        """Returns it."""
+        assert self.kernel.loaded is not None
+        return self.kernel.loaded.number
+
+
 class _EdgeFunction(torch.autograd.Function):
     """A kernel under autograd. Its backward can be differentiated again."""
 

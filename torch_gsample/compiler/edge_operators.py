@@ -116,6 +116,7 @@ BUILDERS: dict[Any, Callable[..., Expression]] = {
         dtype, x, None, high
     ),
     aten.where.self: _where,
+    aten.where.Scalar: _where,
     aten.where.ScalarOther: _where,
     aten.where.ScalarSelf: _where,
     aten.pow.Tensor_Scalar: _power,

@@ -27,6 +27,9 @@ from torch_gsample.compiler.passes.fuse_edge_map import fuse_edge_map
 from torch_gsample.compiler.passes.fuse_edge_map_reduce import (
     fuse_edge_map_reduce,
 )
+from torch_gsample.compiler.passes.fuse_edge_map_select import (
+    fuse_edge_map_select,
+)
 from torch_gsample.compiler.passes.fuse_extract_select import (
     fuse_extract_select,
 )
@@ -121,6 +124,11 @@ PASSES = (
         select_layout,
         'after fusion and sweeping: it looks at all that use a part',
         takes_layout=True,
+    ),
+    Pass(
+        'fuse_edge_map_select',
+        fuse_edge_map_select,
+        'before fuse_edge_map: weights that it takes are stored nowhere',
     ),
     Pass(
         'fuse_edge_map',

@@ -112,7 +112,7 @@ def _fuse(
     for user in () if selected is None else selected.users:
         if user.target is aten.sym_size.int:
             continue  # as many edges as before
-        gathers[user] = _source(user, selected, extract)
+        gathers[user] = source_of(user, selected, extract)
         if gathers[user] is None or gathers[user] in changed:
             return
     with graph.inserting_before(sample):
@@ -155,7 +155,7 @@ def _numbers(graph: Graph, cols: Any) -> Node:
     return numbers
 
 
-def _source(user: Node, selected: Node, extract: Node) -> Node | None:
+def source_of(user: Node, selected: Node, extract: Node) -> Node | None:
     """What a user of the selected edges takes them of.
 
     The extract itself for its rows, the selected edges for the ids of edges,

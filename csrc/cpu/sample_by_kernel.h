@@ -1,0 +1,44 @@
+// One edge of each column, by weights that a generated kernel computes.
+#pragma once
+
+#include <vector>
+
+#include "kernel.h"
+#include "slice_matrix.h"
+
+namespace gsample {
+
+// What an operand of the kernel is: torch_gsample/ops/sample_by_kernel.py,
+// ROLES. The kernel runs over the candidates of some columns at a time.
+enum class Role { kWhole, kColumn, kEdge, kFound, kPointers };
+constexpr int kRoles = 5;
+
+struct RoleOperand {
+  Role role;
+  const char* data;  // of kWhole, kColumn and kEdge
+  int64_t rows;      // of `data`
+  int64_t bytes;     // a row
+};
+
+template <typename indptr_t, typename index_t>
+struct SampleByKernelArgs {
+  Matrix<indptr_t, index_t> matrix;
+  bool checks_rows;       // searched rows must be in [0, num_rows)
+  const int64_t* cols;    // [n]
+  const int64_t* id;      // [n] whose draws, or null: the position's
+  const int64_t* before;  // [n] columns that are searched, or null
+  int64_t n;
+  const Kernel* kernel;  // an edge map of one float or double an edge
+  std::vector<RoleOperand> operands;
+  uint64_t stream;
+  int threads;
+};
+
+// Writes the position of an edge of each column, or -1 where no weight is
+// positive, edge [n]. kFault: a column, a searched row or an index of the
+// kernel is out of range, or pointers do not ascend.
+template <typename indptr_t, typename index_t>
+Status sample_by_kernel(const SampleByKernelArgs<indptr_t, index_t>& args,
+                        int64_t* edge);
+
+}  // namespace gsample

@@ -126,8 +126,9 @@ Tensor cumulate_weights_op(Tensor indptr, Tensor weight) {
     STD_TORCH_CHECK(
         check_indptr(begin, n, weight.numel()).rule == CscFault::kNone, op,
         ": 'indptr' must ascend from 0 to the ", weight.numel(), " weights");
-    cumulate_weights(begin, weight.const_data_ptr<weight_t>(), n,
-                     out.mutable_data_ptr<int64_t>());
+    STD_TORCH_CHECK(cumulate_weights(begin, weight.const_data_ptr<weight_t>(),
+                                     n, out.mutable_data_ptr<int64_t>()),
+                    op, ": 'weight' must be finite and not negative");
   };
   const bool narrow = indptr.scalar_type() == ScalarType::Int;
   if (narrow)

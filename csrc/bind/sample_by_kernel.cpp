@@ -156,9 +156,12 @@ std::tuple<Tensor, Tensor> sample_by_kernel_op(Tensor indptr,
             std::move(given),
             read_stream(kOp, key, call_id, 0),
             threads_of(num_threads)};
+        KernelFault fault = KernelFault::kNone;
         const Status status =
-            sample_by_kernel(args, edge.mutable_data_ptr<int64_t>());
+            sample_by_kernel(args, edge.mutable_data_ptr<int64_t>(), &fault);
         STD_TORCH_CHECK(status != Status::kInterrupted, kOp, ": interrupted");
+        STD_TORCH_CHECK(fault != KernelFault::kWeight, kOp,
+                        ": 'weight' must be finite and not negative");
         STD_TORCH_CHECK(
             status == Status::kDone, kOp, ": 'cols' and 'before' must be in ",
             "[0, ", num_cols, "), all rows in [0, ",

@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "../core/weighted.h"
 #include "draws.h"
@@ -43,19 +44,26 @@ void fix_weights(const weight_t* weight,
   fix_block(weight, n, shift, fixed);
 }
 
-// The greatest of some weights and 0.
+// The greatest of some weights and 0; -1 if one is negative or not finite.
 template <typename weight_t>
 inline __attribute__((always_inline)) double find_max(const weight_t* weight,
                                                       int64_t n) {
   constexpr int64_t kChains = 4;  // each waits for its own last result only
   double most[kChains] = {};
+  bool valid = true;
   int64_t i = 0;
   for (; i + kChains <= n; i += kChains)
-    for (int64_t j = 0; j < kChains; ++j)
+    for (int64_t j = 0; j < kChains; ++j) {
       most[j] = std::max(most[j], static_cast<double>(weight[i + j]));
-  for (; i < n; ++i)
+      valid &= weight[i + j] >= 0;  // NaN is not
+    }
+  for (; i < n; ++i) {
     most[0] = std::max(most[0], static_cast<double>(weight[i]));
-  return std::max(std::max(most[0], most[1]), std::max(most[2], most[3]));
+    valid &= weight[i] >= 0;
+  }
+  const double found =
+      std::max(std::max(most[0], most[1]), std::max(most[2], most[3]));
+  return valid && std::isfinite(found) ? found : -1;
 }
 
 }  // namespace gsample

@@ -138,14 +138,19 @@ CscFault check_csc(const indptr_t* indptr,
 }
 
 template <typename indptr_t, typename weight_t>
-void cumulate_weights(const indptr_t* indptr,
+bool cumulate_weights(const indptr_t* indptr,
                       const weight_t* weight,
                       int64_t num_cols,
                       int64_t* cum_weight) {
+  std::atomic<bool> valid{true};
   // Returns whether a weight of the column is zero.
   const auto column = [&](indptr_t begin, indptr_t end) {
     const int64_t size = end - begin;
     const double max_weight = find_max(weight + begin, size);
+    if (max_weight < 0) {
+      valid = false;
+      return false;
+    }
     const int shift = fixed_point_shift(max_weight, size);
     uint64_t fixed[kWeightBlock], sum = 0;
     bool zero = false;
@@ -173,6 +178,7 @@ void cumulate_weights(const indptr_t* indptr,
       zeros[word] = static_cast<int64_t>(bits);
     }
   });
+  return valid;
 }
 
 namespace {
@@ -269,9 +275,9 @@ GSAMPLE_INSTANTIATE(int64_t, int64_t)
 
 #define GSAMPLE_INSTANTIATE(indptr_t)                                     \
   template CscFault check_indptr(const indptr_t*, int64_t, int64_t);      \
-  template void cumulate_weights(const indptr_t*, const float*, int64_t,  \
+  template bool cumulate_weights(const indptr_t*, const float*, int64_t,  \
                                  int64_t*);                               \
-  template void cumulate_weights(const indptr_t*, const double*, int64_t, \
+  template bool cumulate_weights(const indptr_t*, const double*, int64_t, \
                                  int64_t*);
 GSAMPLE_INSTANTIATE(int32_t)
 GSAMPLE_INSTANTIATE(int64_t)

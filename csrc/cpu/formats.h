@@ -38,9 +38,10 @@ CscFault check_csc(const indptr_t* indptr,
                    int64_t num_rows);
 
 // Running sums of the fixed-point weights of each column, and the bits behind
-// them (core/weighted.h). Weights must be finite and not negative.
+// them (core/weighted.h). Returns false if a weight is negative or not
+// finite.
 template <typename indptr_t, typename weight_t>
-void cumulate_weights(const indptr_t* indptr,
+bool cumulate_weights(const indptr_t* indptr,
                       const weight_t* weight,
                       int64_t num_cols,
                       int64_t* cum_weight);

@@ -13,9 +13,11 @@ namespace {
 constexpr int64_t kGrain = 256;        // columns of one task, at least
 constexpr int kLanes = 64;             // most columns of a block
 constexpr int64_t kBlockEdges = 2048;  // of a block of several columns
+constexpr int64_t kInvalid = -2;
 
 // What select_weighted_*() select for one slot: the first weight whose
-// cumulative sum is above the draw in the sum of all; -1 if none is positive.
+// cumulative sum is above the draw in the sum of all; -1 if none is positive,
+// -2 if one is negative or not finite.
 // `fixed` [size] and `sums` [size / kWeightBlock + 1] are for this alone.
 template <typename weight_t>
 inline __attribute__((always_inline)) int64_t choose(const weight_t* weight,
@@ -23,7 +25,10 @@ inline __attribute__((always_inline)) int64_t choose(const weight_t* weight,
                                                      uint64_t draw,
                                                      uint64_t* fixed,
                                                      uint64_t* sums) {
-  const int shift = fixed_point_shift(find_max(weight, size), size);
+  const double max_weight = find_max(weight, size);
+  if (max_weight < 0)
+    return kInvalid;
+  const int shift = fixed_point_shift(max_weight, size);
   uint64_t total = 0;
   for (int64_t first = 0; first < size; first += kWeightBlock) {
     const int64_t last = std::min(first + kWeightBlock, size);
@@ -82,17 +87,17 @@ class KernelSampler {
         data_(args.operands.size()),
         sizes_(args.operands.size() + 2) {}
 
-  // Returns false where something is out of range.
-  bool run(int64_t first, int64_t last, int64_t* edge) {
+  KernelFault run(int64_t first, int64_t last, int64_t* edge) {
     int64_t i = first;
     while (i < last) {
       const int lanes = take(i, last);
       if (lanes == 0 || !weigh(i, lanes))
-        return false;
-      select(i, lanes, edge);
+        return KernelFault::kRange;
+      if (!select(i, lanes, edge))
+        return KernelFault::kWeight;
       i += lanes;
     }
-    return true;
+    return KernelFault::kNone;
   }
 
  private:
@@ -204,7 +209,8 @@ class KernelSampler {
     return true;
   }
 
-  void select(int64_t i, int lanes, int64_t* edge) {
+  // Returns false where a weight is none.
+  bool select(int64_t i, int lanes, int64_t* edge) {
     uint64_t id[kLanes] = {}, root[kLanes] = {}, draw[2 * kLanes];
     for (int lane = 0; lane < lanes; ++lane)
       id[lane] =
@@ -215,8 +221,11 @@ class KernelSampler {
       const int64_t size = ptr_[lane + 1] - ptr_[lane];
       const int64_t found = wide ? choose<double>(ptr_[lane], size, draw[lane])
                                  : choose<float>(ptr_[lane], size, draw[lane]);
+      if (found == kInvalid)
+        return false;
       edge[i + lane] = found < 0 ? -1 : begin_[lane] + found;
     }
+    return true;
   }
 
   template <typename weight_t>
@@ -246,25 +255,30 @@ class KernelSampler {
 
 template <typename indptr_t, typename index_t>
 Status sample_by_kernel(const SampleByKernelArgs<indptr_t, index_t>& args,
-                        int64_t* edge) {
-  std::atomic<bool> valid{true};
+                        int64_t* edge,
+                        KernelFault* fault) {
+  std::atomic<KernelFault> found{KernelFault::kNone};
   Interrupt interrupt;
   parallel_ranges(args.n, kGrain, args.threads, [&](int64_t i, int64_t last) {
     KernelSampler<indptr_t, index_t> sampler(args);
-    for (; i < last && valid && !interrupt.stopped(); i += kGrain) {
-      if (!sampler.run(i, std::min(last, i + kGrain), edge))
-        valid = false;
+    for (; i < last && !interrupt.stopped(); i += kGrain) {
+      if (found != KernelFault::kNone)
+        return;
+      const KernelFault now = sampler.run(i, std::min(last, i + kGrain), edge);
+      if (now != KernelFault::kNone)
+        found = now;
       interrupt.poll();
     }
   });
+  *fault = found;
   if (interrupt.stopped())
     return Status::kInterrupted;
-  return valid ? Status::kDone : Status::kFault;
+  return found == KernelFault::kNone ? Status::kDone : Status::kFault;
 }
 
 #define GSAMPLE_SAMPLE_BY_KERNEL(indptr_t, index_t) \
   template Status sample_by_kernel(                 \
-      const SampleByKernelArgs<indptr_t, index_t>&, int64_t*)
+      const SampleByKernelArgs<indptr_t, index_t>&, int64_t*, KernelFault*)
 GSAMPLE_SAMPLE_BY_KERNEL(int32_t, int32_t);
 GSAMPLE_SAMPLE_BY_KERNEL(int64_t, int32_t);
 GSAMPLE_SAMPLE_BY_KERNEL(int64_t, int64_t);

@@ -34,11 +34,15 @@ struct SampleByKernelArgs {
   int threads;
 };
 
+// What was wrong: a column, a searched row or an index of the kernel is out of
+// range, or pointers do not ascend; a weight is negative or not finite.
+enum class KernelFault { kNone, kRange, kWeight };
+
 // Writes the position of an edge of each column, or -1 where no weight is
-// positive, edge [n]. kFault: a column, a searched row or an index of the
-// kernel is out of range, or pointers do not ascend.
+// positive, edge [n]. kFault: see `fault`.
 template <typename indptr_t, typename index_t>
 Status sample_by_kernel(const SampleByKernelArgs<indptr_t, index_t>& args,
-                        int64_t* edge);
+                        int64_t* edge,
+                        KernelFault* fault);
 
 }  // namespace gsample

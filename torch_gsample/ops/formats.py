@@ -183,18 +183,13 @@ def cumulate_weights(
     device = _check.graph_device(op, indptr)
     indptr = _check.pointers(op, indptr, device)
     weight = real_vector(op, name, weight, device)
-    if indptr.is_cuda:  # the kernel checks, so that nothing waits here
-        try:
-            return _check.call(
-                torch.ops.gsample.cumulate_weights, indptr, weight
-            )
-        except torch.OutOfMemoryError:
-            raise
-        except RuntimeError:
-            check_weights(op, name, indptr, weight)
-            raise
-    check_weights(op, name, indptr, weight)
-    return torch.ops.gsample.cumulate_weights(indptr, weight)
+    try:
+        return _check.call(torch.ops.gsample.cumulate_weights, indptr, weight)
+    except torch.OutOfMemoryError:
+        raise
+    except RuntimeError:  # says which weight it is
+        check_weights(op, name, indptr, weight)
+        raise
 
 
 def check_weights(op: str, name: str, indptr: Tensor, weight: Tensor) -> None:

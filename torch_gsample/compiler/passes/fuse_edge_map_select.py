@@ -83,8 +83,12 @@ _OPTIONS = 'cum_weight', 'id', 'replace'
 #: The values of new tensors, which are as long as the edges.
 _CONSTANTS = {aten.ones_like.default: 1, aten.zeros_like.default: 0}
 _OF_INTEGERS = {
-    *(aten.to.dtype, aten.add.Tensor, aten.sub.Tensor, aten.mul.Tensor),
-    *(aten.where.self, aten.where.Scalar),
+    aten.to.dtype,
+    aten.add.Tensor,
+    aten.sub.Tensor,
+    aten.mul.Tensor,
+    aten.where.self,
+    aten.where.Scalar,
 }
 _ALL = 'whole'
 _ROLES = {DESTINATION: 'column', PARAMETER: _ALL, POINTERS: 'pointers'}

@@ -103,6 +103,9 @@ LEFT = {
     'exponential': {
         'weight': lambda p, i, v, x, s, ptr, r, e, c: torch.exp(v[e])
     },
+    'bits of integers': {
+        'weight': lambda p, i, v, x, s, ptr, r, e, c: (~r).float() + 9
+    },
     'a sum': {'weight': lambda p, i, v, x, s, ptr, r, e, c: v[e].cumsum(0)},
     'a broadcast value': {
         'weight': lambda p, i, v, x, s, ptr, r, e, c: v[e] * v[:1]

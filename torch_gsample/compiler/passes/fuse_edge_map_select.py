@@ -72,14 +72,24 @@ from torch_gsample.compiler.ir import (
     parts,
     placeholders,
     same_size,
+    tensors_of,
 )
 from torch_gsample.compiler.passes.fuse_extract_select import source_of
+from torch_gsample.ops._check import INDEX_DTYPES
 from torch_gsample.ops.sample_by_kernel import ROLES
 
 _SAMPLE = torch.ops.gsample.sample_by_kernel.default
 _OPTIONS = 'cum_weight', 'id', 'replace'
 #: The values of new tensors, which are as long as the edges.
 _CONSTANTS = {aten.ones_like.default: 1, aten.zeros_like.default: 0}
+_OF_INTEGERS = {
+    aten.to.dtype,
+    aten.add.Tensor,
+    aten.sub.Tensor,
+    aten.mul.Tensor,
+    aten.where.self,
+    aten.where.Scalar,
+}
 _ALL = 'whole'
 _ROLES = {DESTINATION: 'column', PARAMETER: _ALL, POINTERS: 'pointers'}
 
@@ -217,6 +227,18 @@ def _replace(
     graph.erase_node(sample)
 
 
+def _is_integer(node: Node) -> bool:
+    """Whether a kernel computes integers as PyTorch does.
+
+    Other operations are those of floats and bools there.
+    """
+    given = [t.dtype for n in node.all_input_nodes for t in tensors_of(n)]
+    return gathered(node) is not None or (
+        node.target in _OF_INTEGERS
+        and not any(dtype.is_floating_point for dtype in given)
+    )
+
+
 class WeightReader(Reader):
     """Reads the weights of an extract, down to tensors of the whole graph.
 
@@ -258,6 +280,8 @@ class WeightReader(Reader):
         if node.target in _CONSTANTS and not node.kwargs:
             self._check_size(node, example(self._extract)[1])
             return constant(_CONSTANTS[node.target], example(node).dtype)
+        if example(node).dtype in INDEX_DTYPES and not _is_integer(node):
+            raise NotFusible
         return super().value(node)
 
     def _is_part(self, node: Any, number: int) -> bool:
@@ -296,7 +320,8 @@ class WeightReader(Reader):
 
     def index(self, index: Node, wraps: bool = False) -> int:
         """Adds the index of a gather: rows, or what the graph has of edges."""
-        while index.target is aten.to.dtype and len(index.args) == 2:
+        wide = index.target is aten.to.dtype and len(index.args) == 2
+        if wide and index.args[1] is torch.int64:
             index = index.args[0]  # type: ignore[assignment]
         if self._is_part(index, 1):
             return self.rows(wraps)

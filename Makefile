@@ -27,7 +27,9 @@ CUDA_STAGES := build smoke parity bench sanitize
 demo: $(VENV)/demo
 	$(BIN)/python examples/train_debian.py
 
-# Files take turns on two processes; more would need more memory.
+# Files take turns on two processes; more would need more memory. What pytest
+# compiles is kept whatever the environment says: it is half of a collection.
+test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/dev
 	$(BIN)/python -m pytest -m 'not interop and not sanitizers' -n 2 \
 		--dist loadfile --no-loadscope-reorder

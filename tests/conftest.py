@@ -9,11 +9,17 @@ os.environ.setdefault('OMP_WAIT_POLICY', 'passive')
 
 import pytest
 import torch
+import torch._dynamo.guards
 from hypothesis import settings
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 # The same examples in every run: what fails once fails again.
 settings.register_profile('tests', derandomize=True, database=None)
 settings.load_profile('tests')
+
+# To log how long guards take, Dynamo empties the processor's caches after each
+# compilation.
+torch._dynamo.guards.profile_guard_manager = lambda *_: 0.0
 
 
 def pytest_addoption(parser):
@@ -24,13 +30,16 @@ def pytest_addoption(parser):
     )
 
 
-#: What takes long, longest first: no process is left alone with it at the end.
+#: What takes long comes first: no process is left alone with it at the end.
+#: Before all that compiles comes what forks: a small process forks faster.
 _SLOW = (
     'tests/spark/',
     'tests/examples/',
+    'tests/loader/',
+    'tests/storage/',
     'tests/cuda/',
     'tests/compiler/',
-    'tests/loader/',
+    'tests/fusion/',
     'tests/core/',
 )
 
@@ -46,14 +55,18 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish():
-    """Leaves what was there before the first test out of collections.
+    """Makes collections rarer: they were a tenth of each compilation."""
+    _leave_out_of_collections()
+    gc.set_threshold(5_000, 10, 10)
 
-    One that scans thousands of tests takes longer than most of them. And
-    rarer ones: they were a tenth of each compilation.
+
+def _leave_out_of_collections():
+    """Leaves all objects out of collections from now on.
+
+    One that scans thousands of tests takes longer than most of them.
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(5_000, 10, 10)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -69,10 +82,28 @@ def pytest_xdist_make_scheduler(config, log):
     return Scheduling(config, log)
 
 
+@pytest.fixture(autouse=True, scope='module')
+def _forget_what_a_file_compiled():
+    """Millions of objects otherwise: two seconds for a collection."""
+    yield
+    torch._dynamo.reset()
+    FakeTensorMode.cache_clear()
+    _leave_out_of_collections()
+
+
+#: `torch.manual_seed` also notes the stack for each kind of GPU that is not
+#: there.
+_seed = (
+    torch.manual_seed
+    if torch.cuda.is_available()
+    else torch.default_generator.manual_seed
+)
+
+
 @pytest.fixture(autouse=True)
 def _same_state():
     """Tests draw the same, by as many threads, whatever ran before them."""
-    torch.manual_seed(12345)
+    _seed(12345)
     threads = torch.get_num_threads()
     yield
     if torch.get_num_threads() != threads:

@@ -11,12 +11,19 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from torch.multiprocessing import start_processes
+
 TOP = Path(__file__).resolve().parents[1]
 #: As 'spawn', its processes have nothing of their parent but pickles.
 FORKS = multiprocessing.get_context('forkserver')
 FORKS.set_forkserver_preload(
     [__name__, 'torch_geometric.nn', 'torch_gsample.loader']
 )
+
+
+def start(job, args, count):
+    """Runs a function of the rank in some processes, to their end."""
+    start_processes(job, args, count, start_method='forkserver')
 
 
 class Run:

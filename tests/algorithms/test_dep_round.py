@@ -13,6 +13,7 @@ from tests.algorithms.graphs import (
     skewed_graph,
     star,
 )
+from torch_gsample import SparseSample
 from torch_gsample.algorithms import GCNBS
 from torch_gsample.algorithms.dep_round import dep_round, inclusion
 from torch_gsample.rng import make_key, program_scope
@@ -52,13 +53,16 @@ PROBS = [
 
 @pytest.mark.parametrize('probs', PROBS, ids=str)
 def test_samples_have_the_distribution_of_pairwise_rounding(probs):
-    expected, times = rounded(probs), 3000
-    A, k = star(len(probs)), round(sum(probs))
-    counts = Counter()
-    for i in range(times):
-        with program_scope(make_key(4, batch=i)):
-            S = dep_round(A[:, :1], torch.tensor(probs).double(), k)
-        counts[tuple(sorted(S.edge_id.tolist()))] += 1
+    expected, times, n = rounded(probs), 3000, len(probs)
+    # One call: each node draws its own.
+    row, col = torch.arange(n).repeat(times), torch.arange(times)
+    A = SparseSample.from_coo(
+        row, col.repeat_interleave(n), None, (times, times)
+    )
+    p = torch.tensor(probs).double().repeat(times)
+    with program_scope(make_key(4)):
+        S = dep_round(A, p, round(sum(probs)))
+    counts = Counter(map(tuple, S.coo()[0].view(times, -1).tolist()))
     assert set(counts) <= set(expected)
     cells = sorted((p * times, counts[s]) for s, p in expected.items())
     while len(cells) > 1 and cells[0][0] < 5:  # what is rare counts as one

@@ -12,6 +12,7 @@ from tests.compiler.programs import (
     tensors,
     trace,
 )
+from torch_gsample import algorithms
 from torch_gsample.compiler import ir, pipeline
 from torch_gsample.compiler.options import Options
 from torch_gsample.rng import make_key, program_scope
@@ -19,6 +20,10 @@ from torch_gsample.rng import make_key, program_scope
 A = graph()
 SELECT = torch.ops.aten.index_select.default
 NAMES = [item.name for item in pipeline.PASSES]
+
+
+def one_layer(A, seeds):
+    return algorithms.ladies(A, seeds, [8])
 
 
 def broken(kind):
@@ -71,7 +76,7 @@ def with_broken(request, monkeypatch):
 
 @pytest.mark.usefixtures('with_broken')
 def test_a_pass_that_fails_is_named_and_left_out():
-    fast = compiled(PROGRAMS['ladies'], strict=False)
+    fast = compiled(one_layer, strict=False)
     message = "pass 'broken': .*: the program is compiled without this pass"
     with (
         program_scope(make_key(1)),
@@ -79,10 +84,10 @@ def test_a_pass_that_fails_is_named_and_left_out():
     ):
         out = fast(A, seeds(4))
     with program_scope(make_key(1)):
-        expected = PROGRAMS['ladies'](A, seeds(4))
+        expected = one_layer(A, seeds(4))
     for a, b in zip(tensors(out), tensors(expected), strict=True):
         assert torch.equal(a, b)
-    fast = compiled(PROGRAMS['ladies'], strict=True)
+    fast = compiled(one_layer, strict=True)
     with pytest.raises(Exception, match="pass 'broken'"):
         fast(A, seeds(4))
 
@@ -90,19 +95,19 @@ def test_a_pass_that_fails_is_named_and_left_out():
 @pytest.mark.usefixtures('with_broken')
 def test_other_passes_run_and_explain_shows_the_one_that_failed():
     with pytest.warns(UserWarning, match="pass 'broken'"):
-        out = gsample.explain(PROGRAMS['ladies'], A, torch.arange(4))
+        out = gsample.explain(one_layer, A, torch.arange(4))
     steps = {step.name: step for step in out.trace.steps}
     [note] = steps.pop('broken').notes
     assert note.startswith("left out: pass 'broken': ")
     assert note in str(out)
-    expected = trace(PROGRAMS['ladies'], A, seeds(4), passes=NAMES)
+    expected = trace(one_layer, A, seeds(4), passes=NAMES)
     assert list(steps) == [step.name for step in expected.steps]
     assert out.trace.text == expected.text
 
 
 @pytest.mark.usefixtures('with_broken')
 def test_batches_run_together_without_a_pass_that_fails():
-    batched = gsample.super_batch(PROGRAMS['ladies'], 2)
+    batched = gsample.super_batch(one_layer, 2)
     with pytest.warns(UserWarning, match="pass 'broken'"):
         out = batched(A, [seeds(4), seeds(3)])
     assert batched.notes == ('several batches run together',)
@@ -116,14 +121,14 @@ def test_without_one_form_a_program_runs_as_it_was_captured(monkeypatch):
     first = pipeline.Pass('canonicalize', fail, 'a test')
     monkeypatch.setattr(pipeline, 'canonicalize', fail)
     monkeypatch.setattr(pipeline, 'PASSES', (first, *pipeline.PASSES[1:]))
-    fast = compiled(PROGRAMS['ladies'], strict=False)
+    fast = compiled(one_layer, strict=False)
     with (
         program_scope(make_key(1)),
         pytest.warns(UserWarning, match="pass 'canonicalize'"),
     ):
         out = fast(A, seeds(4))
     with program_scope(make_key(1)):
-        expected = PROGRAMS['ladies'](A, seeds(4))
+        expected = one_layer(A, seeds(4))
     assert all(map(torch.equal, tensors(out), tensors(expected)))
 
 
@@ -144,7 +149,7 @@ def test_options_are_checked(options, error, message):
 def test_programs_are_dumped(tmp_path, monkeypatch):
     monkeypatch.setenv('GSAMPLE_DUMP', str(tmp_path / 'a'))
     compiled(PROGRAMS['graphsage'])(A, seeds(4))
-    compiled(PROGRAMS['ladies'], dump=str(tmp_path / 'b'))(A, seeds(4))
+    compiled(one_layer, dump=str(tmp_path / 'b'))(A, seeds(4))
     names = sorted(path.name for path in (tmp_path / 'a').iterdir())
     assert names[0] == '000_00_captured.txt'
     assert '000_01_canonicalize.txt' in names

@@ -29,8 +29,9 @@ from torch_gsample.compiler.pipeline import PASSES, Pass
 from torch_gsample.rng import make_key, program_scope
 
 NAMES = [item.name for item in PASSES]
-#: How many are compared; 200 take a minute where nothing else runs.
-COUNT = int(os.environ.get('GSAMPLE_PROGRAMS', '40'))
+#: How many are compared, of the same ones: `make test-programs` has 200, which
+#: take a minute where nothing else runs.
+COUNT = int(os.environ.get('GSAMPLE_PROGRAMS', '20'))
 #: A program that fails is made smaller for at most this many seconds.
 SHRINKING = 60
 LONG = settings(

@@ -54,17 +54,28 @@ def seeds(size):
 # Algorithms ##################################################################
 
 
+#: One of each kind, which also have no seeds, and a single one: Dynamo
+#: compiles both apart. `test_programs.py` runs all so, compiled once.
+NONE_AND_ONE = (
+    *('graphsage', 'ladies', 'labor-dependent', 'as_gcn', 'vr_gcn', 'kgcn'),
+    *('hgt-timed', 'forest_fire', 'shadow', 'saint_frontier', 'pinsage'),
+    *('node2vec-weighted', 'hetgnn'),
+)
+
+
 @pytest.mark.parametrize('name', PROGRAMS)
 def test_sizes_take_four_compilations_at_most(name):
     fast, graphs = counted(PROGRAMS[name])
-    for size in (2, 1000, 0, 1, 7):
+    few = (0, 1) if name in NONE_AND_ONE else ()
+    for size in (2, 1000, *few, 7):
         args = A, seeds(size)
         assert_same(outcome(fast, *args), outcome(PROGRAMS[name], *args))
     assert not counters['graph_break']
-    assert len(graphs) == (1 if name in ('saint_node', 'saint_edge') else 4)
+    count = 1 if name in ('saint_node', 'saint_edge') else 2 + len(few)
+    assert len(graphs) == count
 
 
-@pytest.mark.parametrize('name', ['ladies', 'as_gcn', 'saint_walk'])
+@pytest.mark.parametrize('name', ['as_gcn', 'saint_walk'])
 def test_another_gradient_mode_takes_three_more(name):
     fast, graphs = counted(PROGRAMS[name])
     for grad in (True, False, True):

@@ -64,7 +64,7 @@ def loop(
     keeps=True,
     skips=False,
     last=True,
-    ks=(3, 2, 2),
+    ks=(3, 2),
     **options,
 ):
     """A program as users write it.
@@ -125,16 +125,16 @@ def by_relation(A, seeds):
 
 
 LOOPS = {
-    'nodes': loop(),
+    'nodes': loop(ks=(3, 2, 2)),
     'nodes-in-order': loop(in_order),
     'nodes-skips': loop(skips=True),
     'nodes-in-order-skips': loop(in_order, skips=True),
     'nodes-not-last': loop(last=False),
     'row': loop(keeps=False, skips=True),
-    'row-in-order': loop(in_order, keeps=False, skips=True),
+    'row-in-order': loop(in_order, keeps=False, skips=True, ks=(3, 2, 2)),
     'weighted': loop(weighted=True),
     'replace': loop(in_order, replace=True),
-    'two': loop(ks=(4, -1)),
+    'all-edges': loop(ks=(4, -1)),
     'by-relation': by_relation,
 }
 

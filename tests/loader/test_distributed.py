@@ -6,10 +6,10 @@ import pytest
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.multiprocessing import spawn
 from torch.nn.parallel import DistributedDataParallel
 from torch_geometric.data import Data
 
+from tests.fresh import start
 from tests.loader.batches import run, values
 from torch_gsample import NeighborSampler
 from torch_gsample.loader import LinkNeighborLoader, NeighborLoader
@@ -113,7 +113,7 @@ def process(rank, folder):
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp('distributed')
     write_graph(folder / 'graph.pt')
-    spawn(process, (str(folder),), WORLD)
+    start(process, (str(folder),), WORLD)
     return folder
 
 

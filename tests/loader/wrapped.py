@@ -5,8 +5,8 @@ import os
 import socket
 
 import torch
-from torch.multiprocessing import spawn
 
+from tests.fresh import start
 from tests.loader.batches import graph
 
 DATA = graph()
@@ -19,7 +19,7 @@ def in_two_processes(job, tmp_path):
     with socket.socket() as free:
         free.bind(('127.0.0.1', 0))
         port = free.getsockname()[1]
-    spawn(_process, args=(job, port, tmp_path), nprocs=2)
+    start(_process, (job, port, tmp_path), 2)
     return [
         torch.load(tmp_path / f'{rank}.pt', weights_only=False)
         for rank in range(2)

@@ -67,6 +67,8 @@ from torch_gsample.compiler.ir import (
     parts,
     same_size,
 )
+from torch_gsample.compiler.joint_layouts import trees
+from torch_gsample.compiler.passes.eliminate_dead import eliminate_dead
 from torch_gsample.compiler.passes.hoist_invariant import is_of_graph
 from torch_gsample.compiler.row_space import (
     RowSpace,
@@ -83,17 +85,25 @@ def select_layout(
     graph: Graph, layout: str | Mapping[str, str] = 'auto'
 ) -> list[str]:
     """Rewrites each site where there is a choice. Returns the choices."""
-    changed = may_change(graph)
-    for site, node in _numbered(graph):
-        if node not in changed:
-            name = site.partition('[')[0]
+    changed, numbered = may_change(graph), _numbered(graph)
+    for site, node in numbered:
+        name = site.partition('[')[0]
+        if node not in changed and name in _OFFERS:
             _OFFERS[name](graph, node, site, changed)
+    eliminate_dead(graph)
     offered = sites(graph)
-    forced = _forced(layout, offered)
-    picks, notes = {}, []
-    for site, labels in offered.items():
+    joint = trees(graph, _alone(graph, numbered), layout)
+    matrices = {k: v for tree in joint for k, v in tree.offered.items()}
+    forced = _forced(layout, offered, matrices)
+    notes = [note for tree in joint for note in tree.choose()]
+    forced |= {tree.site: 'joint' for tree in joint if tree.is_forced}
+    known = {tree.site: tree.cost for tree in joint}
+    picks = {}
+    for site, labels in sites(graph).items():
         alone = candidates(graph, site)
-        cost = {label: predict(graph, alone[label]) for label in labels}
+        cost = known.get(site) or {
+            label: predict(graph, alone[label]) for label in labels
+        }
         best = min(labels, key=cost.__getitem__)
         how = 'measured by the first calls'
         if site in forced:
@@ -112,10 +122,24 @@ def _numbered(graph: Graph) -> list[tuple[str, Node]]:
     for node in graph.nodes:
         if isinstance(node.target, OpOverload):
             name = schema_of(node.target).name.partition('::')[2]
-            if name in _OFFERS:
+            if name in _OFFERS or name == 'unique_nodes':
                 found.append((f'{name}[{count[name]}]', node))
                 count[name] += 1
     return found
+
+
+def _alone(graph: Graph, numbered: list[tuple[str, Node]]) -> dict[Node, str]:
+    """The operators that are in no choice yet, and their names."""
+    taken: set[Node] = set()
+    for site in (offered := sites(graph)):
+        for nodes in candidates(graph, site).values():
+            taken |= nodes
+    alive = set(graph.nodes) - taken
+    return {
+        node: site
+        for site, node in numbered
+        if node in alive and site not in offered
+    }
 
 
 def _is_sure(site: str, best: str, labels: Sequence[str]) -> bool:
@@ -132,23 +156,25 @@ def _is_far(cost: Mapping[str, float], best: str) -> bool:
 
 
 def _forced(
-    layout: str | Mapping[str, str], offered: Mapping[str, list[str]]
+    layout: str | Mapping[str, str],
+    offered: Mapping[str, list[str]],
+    matrices: Mapping[str, list[str]],
 ) -> dict[str, str]:
-    """What the user says about each site.
+    """What the user says about each site, but for matrices.
 
     Raises:
         OptionError: If there is no such site, or it has no such layout.
     """
     if isinstance(layout, str):
         return {s: layout for s, labels in offered.items() if layout in labels}
+    known = {**matrices, **offered}
     for site, label in layout.items():
-        if label not in ('auto', *offered.get(site, ())):
-            known = {name: list(labels) for name, labels in offered.items()}
+        if label not in ('auto', *known.get(site, ())):
             raise OptionError(
                 f"gsample: 'layout' must choose of {known} (got "
                 f'{site!r}: {label!r})'
             )
-    return {site: label for site, label in layout.items() if label != 'auto'}
+    return {k: v for k, v in layout.items() if k in offered and v != 'auto'}
 
 
 # Rows of an extract ##########################################################

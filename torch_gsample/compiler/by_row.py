@@ -169,6 +169,12 @@ class RowOrder:
             num_cols = self._size(chosen)
         ptr, col, inner = self._parts(target, *operands)
         row = self._expand(ptr, col, node.args[1])
+        if matrix.by == 'slice_cols':  # rows are in the order of its columns
+            order = self._order(col, num_cols)
+            num_rows = self._size(self._call(aten.diff.default, ptr))
+            by_row = self._order(self._at(row, order), num_rows)
+            order = self._at(order, by_row)
+            col, inner = self._at(col, order), self._at(inner, order)
         edge = self._at(source.rank, inner)
         # Copies of an edge stay in the order of rows.
         order = self._order(edge, self._size(source.col))
@@ -247,17 +253,6 @@ class RowOrder:
         if written(index) is matrix.edge and written(source) in twins:
             twins = {**twins, matrix.edge: self._made[matrix].inner}
         args, kwargs = map_arg((args, kwargs), lambda n: twins.get(n, n))
-        return self._call(node.target, *args, **kwargs)
-
-    def _twin(self, matrix: Matrix, node: Node) -> Node:
-        """The same use, of edges by row."""
-        source, index = gathered(node) or (None, None)
-        twins = dict(self._twins)
-        if index is matrix.edge and source in twins:
-            twins[index] = self._made[matrix].inner
-        args, kwargs = map_arg(
-            (node.args, node.kwargs), lambda n: twins.get(n, n)
-        )
         return self._call(node.target, *args, **kwargs)
 
     def _join_unique(self, node: Node) -> None:

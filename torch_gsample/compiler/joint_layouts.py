@@ -222,6 +222,8 @@ class JointLayouts:
             cost += EDGE_COST['search'] * parent + hit * n
         if by_row:  # the row and the edge of each
             cost += 4 * CALL + (EDGE_COST['expand'] + EDGE_COST['gather']) * n
+            if matrix.by == 'slice_cols':  # rows in the order of its columns
+                cost += 6 * CALL + EDGE_COST['sort'] * n
             if outer == 'csr':  # ranks of the parent
                 cost += 2 * CALL + EDGE_COST['sort'] * parent
         elif matrix.by == 'slice_rows':

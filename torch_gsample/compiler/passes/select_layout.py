@@ -77,6 +77,8 @@ from torch_gsample.compiler.row_space import (
 )
 from torch_gsample.torch_private import OpOverload, schema_of
 
+#: What makes a matrix, too.
+_MATRICES = 'unique_nodes', 'sample_columns'
 #: Costs are far apart beyond this ratio.
 _FAR = 10.0
 
@@ -96,6 +98,11 @@ def select_layout(
     matrices = {k: v for tree in joint for k, v in tree.offered.items()}
     forced = _forced(layout, offered, matrices)
     notes = [note for tree in joint for note in tree.choose()]
+    notes += [
+        f'{site}: csc, draws are by column'
+        for site, _ in numbered
+        if site.startswith('sample_columns')
+    ]
     forced |= {tree.site: 'joint' for tree in joint if tree.is_forced}
     known = {tree.site: tree.cost for tree in joint}
     picks = {}
@@ -122,7 +129,7 @@ def _numbered(graph: Graph) -> list[tuple[str, Node]]:
     for node in graph.nodes:
         if isinstance(node.target, OpOverload):
             name = schema_of(node.target).name.partition('::')[2]
-            if name in _OFFERS or name == 'unique_nodes':
+            if name in _OFFERS or name in _MATRICES:
                 found.append((f'{name}[{count[name]}]', node))
                 count[name] += 1
     return found

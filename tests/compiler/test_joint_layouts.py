@@ -1,4 +1,4 @@
-"""Layouts that are chosen together: what they make, and that it is the same."""
+"""Layouts that are chosen together give the same."""
 
 import pytest
 import torch
@@ -37,7 +37,8 @@ def test_sums_of_rows_stay_by_row():
     assert after(row_sums, *GIVEN, layout='csr') == text("""
         %4 = aten.diff(indptr): int64[4]
         %5 = aten.arange(4): int64[4]
-        %6 = aten.repeat_interleave.self_Tensor(%5, %4, output_size=9): int64[9]
+        %6 = aten.repeat_interleave.self_Tensor(%5, %4, output_size=9): \
+int64[9]
         ^%7 = gsample.coo_to_csc(%6, indices, 4, True, True): 3 parts
         ^%8 = getitem(%7, 0): int64[5]
         ^%9 = getitem(%7, 1): int64[9]
@@ -69,7 +70,8 @@ def test_what_is_returned_is_in_the_promised_order():
     assert out == text("""
         %4 = aten.diff(indptr): int64[4]
         %5 = aten.arange(4): int64[4]
-        %6 = aten.repeat_interleave.self_Tensor(%5, %4, output_size=9): int64[9]
+        %6 = aten.repeat_interleave.self_Tensor(%5, %4, output_size=9): \
+int64[9]
         ^%7 = gsample.coo_to_csc(%6, indices, 4, True, True): 3 parts
         ^%8 = getitem(%7, 0): int64[5]
         ^%9 = getitem(%7, 1): int64[9]

@@ -129,11 +129,11 @@ class RowOrder:
             sort = gsample.coo_to_csc.default
             return self._parts(sort, values, values, size, False, False)[2]
         bits = (size - 1).bit_length() // 2
-        low = aten.bitwise_and.Scalar
-        order = self._order(self._call(low, values, (1 << bits) - 1), 1 << bits)
-        high = aten.bitwise_right_shift.Tensor_Scalar
-        rest = self._call(high, self._at(values, order), bits)
-        return self._at(order, self._order(rest, ((size - 1) >> bits) + 1))
+        low = self._call(aten.bitwise_and.Scalar, values, (1 << bits) - 1)
+        order = self._order(low, 1 << bits)
+        shift = aten.bitwise_right_shift.Tensor_Scalar
+        high = self._call(shift, self._at(values, order), bits)
+        return self._at(order, self._order(high, ((size - 1) >> bits) + 1))
 
     # Matrices by row.
 

@@ -1,10 +1,10 @@
-"""The cheapest assignment of layouts to matrices that are made of each other.
+r"""The cheapest assignment of layouts to matrices that are made of each other.
 
 Matrices in, layouts out. A matrix is extracted from at most one other, so they
 are a forest, and dynamic programming from its leaves finds the least total
 
 .. math::
-    \\sum_m own_m(x_m) + \\sum_{m \\text{ of } p} made_m(x_p, x_m)
+    \sum_m own_m(x_m) + \sum_{m \text{ of } p} made_m(x_p, x_m)
 
 exactly, in time linear in matrices, and quadratic in the states of one.
 """
@@ -57,37 +57,32 @@ def assign(
         (4.0, ['csc>csr', 'csr'])
     """
     allowed = allowed or {}
-    below: list[dict[str, float]] = []
-    for i, item in enumerate(items):
-        states = allowed.get(i, item.own)
-        below.append({s: c for s, c in item.own.items() if s in states})
-    best: list[dict[str | None, tuple[float, str]]] = [{} for _ in items]
+    # Of each item, by state: its cost, and that of all that is made of it.
+    total = [
+        {s: c for s, c in item.own.items() if s in allowed.get(i, item.own)}
+        for i, item in enumerate(items)
+    ]
     for i in reversed(range(len(items))):
-        item = items[i]
-        over = [None] if item.parent is None else list(items[item.parent].own)
-        for outer in over:
-            costs = {
-                s: cost + (0.0 if outer is None else _made(item, outer, s))
-                for s, cost in below[i].items()
-            }
-            state = min(costs, key=costs.__getitem__, default='')
-            best[i][outer] = costs.get(state, math.inf), state
-            if outer in (kept := _of_parent(below, item)):
-                kept[outer] += best[i][outer][0]
-    found: list[str] = []
-    for i, item in enumerate(items):
+        over = items[i].parent
+        for outer in total[over] if over is not None else ():
+            total[over][outer] += _least(items[i], outer, total[i])[0]
+    cost, found = 0.0, list[str]()
+    for item, costs in zip(items, total, strict=True):
         outer = None if item.parent is None else found[item.parent]
-        found.append(best[i].get(outer, (math.inf, ''))[1])
-    roots = [i for i, item in enumerate(items) if item.parent is None]
-    return sum(best[i][None][0] for i in roots), found
+        least, state = _least(item, outer, costs)
+        cost += least if item.parent is None else 0.0
+        found.append(state)
+    return cost, found
 
 
-def _of_parent(
-    below: list[dict[str, float]], item: Item
-) -> dict[str | None, float]:
-    """The costs of what an item is made of, which hold those of the item."""
-    return {} if item.parent is None else below[item.parent]  # type: ignore
-
-
-def _made(item: Item, outer: str, state: str) -> float:
-    return item.made.get((outer, state), math.inf)
+def _least(
+    item: Item, outer: str | None, costs: Mapping[str, float]
+) -> tuple[float, str]:
+    """The least cost of an item, made of its parent in a state."""
+    least = math.inf, ''
+    for state, cost in costs.items():
+        if outer is not None:
+            cost += item.made.get((outer, state), math.inf)
+        if cost < least[0]:
+            least = cost, state
+    return least

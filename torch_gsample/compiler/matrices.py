@@ -29,6 +29,7 @@ from torch_gsample.compiler.row_space import is_exact, is_sum_from_zero
 _SLICES = 'slice_rows', 'slice_cols'
 #: Which argument of a slice holds the rows or columns, and how many it has.
 CHOSEN = {'slice_rows': (3, 4), 'slice_cols': (2, 3)}
+_INTEGERS = torch.int32, torch.int64
 _FILLS = aten.new_full.default, aten.new_zeros.default
 
 
@@ -120,10 +121,9 @@ class MatrixReader:
     def _own(self, node: Node, owner: Matrix) -> None:
         self._owner[node] = owner
         owner.uses.append(node)
-        first = node.args[0]
-        if node.target is aten.to.dtype and first in self._places:
-            if not example(node).is_floating_point():
-                self._places.add(node)
+        cast = node.target is aten.to.dtype and node.args[0] in self._places
+        if cast and example(node).dtype in _INTEGERS:
+            self._places.add(node)
 
     # Matrices.
 
@@ -215,9 +215,8 @@ class MatrixReader:
 
     def _visit_pointers(self, node: Node, owner: Matrix) -> None:
         """Pointers may only spell the column of each edge."""
-        if node.target is not aten.diff.default or len(node.args) > 1:
-            owner.is_pointed = True
-        elif not all(map(_is_columns, node.users)):
+        plain = node.target is aten.diff.default and len(node.args) == 1
+        if not plain or not all(map(_is_columns, node.users)):
             owner.is_pointed = True
 
     def _visit_columns(self, node: Any) -> None:
@@ -292,5 +291,5 @@ def _is_sorted_unique(node: Any) -> bool:
         is_operator(node, 'unique_nodes')
         and node.args[2:] == (True,)
         and not node.kwargs
-        and example(node.args[0]).dtype in (torch.int32, torch.int64)
+        and example(node.args[0]).dtype in _INTEGERS
     )

@@ -136,7 +136,10 @@ def test_slices_share_what_is_sorted():
 
 
 def test_sums_of_columns_are_in_the_promised_order():
-    """Rows that are not sorted come in another order in a column."""
+    """Rows that are not sorted come in another order in a column.
+
+    There 1 + 1e8 - 1e8 is 0, by row it is 1.
+    """
 
     def function(indptr, indices, value, rows):
         part = gsample.slice_rows.default(indptr, indices, 4, rows)
@@ -149,7 +152,10 @@ def test_sums_of_columns_are_in_the_promised_order():
         zeros = aten.new_full.default(v, [n], 0.0)
         return (aten.index_add.default(zeros, 0, columns, v),)
 
-    out = after(function, *GIVEN, layout={'slice_rows[0]': 'csr'})
+    value = torch.zeros(9).index_fill(0, torch.tensor([4]), 1.0)
+    value[6], value[7] = 1e8, -1e8
+    given = INDPTR, INDICES, value, torch.tensor([3, 2, 0])
+    out = after(function, *given, layout={'slice_rows[0]': 'csr'})
     assert out.count('coo_to_csc') == 3  # of the graph, the order, pointers
 
 

@@ -37,7 +37,7 @@ from torch_gsample.compiler.ir import example, gathered
 from torch_gsample.compiler.layout_forest import Item, assign
 from torch_gsample.compiler.matrices import Matrix, MatrixReader, is_kept
 
-_BY_ROW = 'csr', 'csr>coo', 'csr>csc', 'coo', 'coo>csc'
+_BY_ROW = 'csr', 'coo', 'coo>csc', 'csr>coo', 'csr>csc'
 _STATES = 'csc', 'csc>csr', *_BY_ROW
 #: Columns of a batch, where a program does not say how many.
 _BATCH_NODES = 1 << 10

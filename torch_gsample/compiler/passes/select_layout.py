@@ -26,7 +26,28 @@ What can be chosen (gSampler, section 4.3):
                     (``csr``), where only the rows that have edges matter
 ``index_add[i]``    whether columns are summed by the column of each edge
                     (``coo``), or between pointers (``csc``)
+``layouts[i]``      the layouts of all matrices of a graph, together: what
+                    is written (``csc``), or the cheapest (``joint``)
 ==================  =====================================================
+
+A slice of rows takes the time of a search through all edges by column, and
+that of its own edges by row::
+
+    %0 = gsample.slice_rows(indptr, indices, 40, rows): 3 parts
+    %1 = getitem(%0, 1): int32[?]
+    %2 = aten.index_add(zeros, 0, %1, %value): float32[?]
+
+After, where ``csr`` is chosen for it (``^`` is computed once a graph)::
+
+    ^%0 = gsample.coo_to_csc(%columns, indices, 40, False, False): 3 parts
+    %1 = gsample.slice_cols(%0.0, %0.1, rows): 3 parts
+    %2 = aten.repeat_interleave.self_Tensor(%ids, %degree): int64[?]
+    %3 = aten.index_add(zeros, 0, %2, %value): float32[?]
+
+Each slice is made by column or by row of what it is made of, and converted
+where something sees the order of its edges or the pointers of columns: the
+assignment of least predicted cost (:mod:`..joint_layouts`), exactly. Within a
+row, edges stay in the order that they have by column.
 
 What a choice needs of another layout is computed once, for all that use it.
 With ``layout='auto'``, a choice is made here where the predicted costs are far

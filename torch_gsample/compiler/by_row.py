@@ -146,11 +146,10 @@ class RowOrder:
             wide = [example(x).dtype == torch.int64 for x in (indptr, rows)]
             num_rows = self._size(matrix.num_rows)
             sort = gsample.coo_to_csc.default
-            made = self._parts(sort, col, rows, num_rows, *wide)
-            row = self._expand(*made[:2], rows)
-        ptr, col, rank = made
+            ptr, col, rank = self._parts(sort, col, rows, num_rows, *wide)
+            row = self._expand(ptr, col, rows)
         if is_kept(matrix):
-            for node in (made[0].args[0], *made):
+            for node in (*ptr.all_input_nodes, ptr, col, rank):
                 node.meta['invariant'] = True
         return ByRow(ptr, col, row, rank, num_cols)
 
@@ -244,7 +243,7 @@ class RowOrder:
     def _twin(self, matrix: Matrix, node: Node) -> Node:
         """The same use, of edges by row."""
 
-        def written(n: Node) -> Node:
+        def written(n: Any) -> Any:
             return self._written.get(n, n)
 
         args, kwargs = map_arg((node.args, node.kwargs), written)

@@ -164,7 +164,7 @@ class JointLayouts:
             return self._states(matrix.parent)  # type: ignore[arg-type]
         can_sort = matrix.indptr is not None and matrix.rows is not None
         can_sort = can_sort and _is_known(matrix.num_rows)
-        states = _STATES if matrix.by else ('csc', 'csc>csr')
+        states: tuple[str, ...] = _STATES if matrix.by else _STATES[:2]
         if matrix.by == 'slice_cols' and not isinstance(
             _columns(matrix.parent), int
         ):

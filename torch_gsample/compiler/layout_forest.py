@@ -64,14 +64,15 @@ def assign(
     ]
     for i in reversed(range(len(items))):
         over = items[i].parent
-        for outer in total[over] if over is not None else ():
-            total[over][outer] += _least(items[i], outer, total[i])[0]
+        if over is not None:
+            for state in total[over]:
+                total[over][state] += _least(items[i], state, total[i])[0]
     cost, found = 0.0, list[str]()
     for item, costs in zip(items, total, strict=True):
         outer = None if item.parent is None else found[item.parent]
-        least, state = _least(item, outer, costs)
+        least, chosen = _least(item, outer, costs)
         cost += least if item.parent is None else 0.0
-        found.append(state)
+        found.append(chosen)
     return cost, found
 
 
@@ -79,7 +80,7 @@ def _least(
     item: Item, outer: str | None, costs: Mapping[str, float]
 ) -> tuple[float, str]:
     """The least cost of an item, made of its parent in a state."""
-    least = math.inf, ''
+    least = (math.inf, '')
     for state, cost in costs.items():
         if outer is not None:
             cost += item.made.get((outer, state), math.inf)

@@ -96,7 +96,8 @@ class MatrixReader:
         for n in pointers:
             self._visit_pointers(node, self._pointers[n])
         self._visit_columns(node)
-        owners = {self._owner.get(n) for n in node.all_input_nodes} - {None}
+        inputs = node.all_input_nodes
+        owners = {self._owner[n] for n in inputs if n in self._owner}
         if not owners:
             return
         if len(owners) == 1 and node not in self._changed:
@@ -127,18 +128,19 @@ class MatrixReader:
 
     # Matrices.
 
-    def _is_slice(self, node: Node) -> bool:
+    def _is_slice(self, node: Any) -> bool:
         """Whether a node makes a matrix of another one, on a CPU."""
         if node not in self._names:
             return False
         by = self._names[node].partition('[')[0]
         if by not in _SLICES or len(node.args) != CHOSEN[by][1]:
             return False
-        taken = {node, *parts(node).values(), *node.args[:2]}
+        indptr, rows = node.args[:2]
+        taken = {node, *parts(node).values(), indptr, rows}
         return (
             not node.kwargs
             and self._changed.isdisjoint(taken)
-            and example(node.args[1]).device.type == 'cpu'
+            and example(rows).device.type == 'cpu'
         )
 
     def _add_slice(self, node: Any) -> None:
@@ -257,14 +259,17 @@ class MatrixReader:
 
     def _owner_of_gather(self, node: Any) -> Matrix | None:
         """Whose edges are read by a gather of the edges of its parent."""
-        source, index = gathered(node) or (None, None)
-        inner, outer = self._owner.get(index), self._owner.get(source)
-        if inner is None or index is not inner.edge:
+        found: Any = gathered(node) or (None, None)
+        source, index = found
+        if index not in self._owner or source not in self._owner:
+            return None
+        inner, outer = self._owner[index], self._owner[source]
+        if index is not inner.edge:
             return None
         parent = inner.parent
         while parent is not None and parent.by == 'unique_nodes':
             parent = parent.parent
-        return inner if parent is not None and parent is outer else None
+        return inner if parent is outer else None
 
 
 def is_kept(matrix: Matrix) -> bool:

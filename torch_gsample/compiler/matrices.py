@@ -22,6 +22,7 @@ from torch_gsample.compiler.ir import (
     is_operator,
     may_change,
     parts,
+    tensors_of,
 )
 from torch_gsample.compiler.passes.hoist_invariant import is_of_graph
 from torch_gsample.compiler.row_space import is_exact, is_sum_from_zero
@@ -137,10 +138,12 @@ class MatrixReader:
             return False
         indptr, rows = node.args[:2]
         taken = {node, *parts(node).values(), indptr, rows}
+        # A GPU reads a graph in pinned memory.
+        devices = {x.device.type for x in (example(rows), *tensors_of(node))}
         return (
             not node.kwargs
             and self._changed.isdisjoint(taken)
-            and example(rows).device.type == 'cpu'
+            and devices == {'cpu'}
         )
 
     def _add_slice(self, node: Any) -> None:

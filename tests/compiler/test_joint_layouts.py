@@ -333,7 +333,7 @@ def test_random_assignments_give_the_same(program):
 
 
 def test_results_are_the_eager_ones_bit_by_bit():
-    """Values, too, and the gradients of those that are sliced twice."""
+    """Values, too, of what is sliced twice."""
 
     def function(A, s):
         S = A[s.repeat(2), :]

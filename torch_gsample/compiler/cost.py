@@ -54,8 +54,9 @@ _ELEMENT = {
     'aten::bincount': 2.0,
 }
 _OTHER = 0.7
-#: Seconds of an element, where a matrix is sliced or sorted: medians of
-#: ``benchmark/layouts.py`` on ``small`` (1.2 M edges), one thread of a Zen 5.
+#: Seconds of an element, where a matrix is sliced or sorted: rounded, of the
+#: least times of single operators on a power law of 1.2 M edges and slices of
+#: 64 to 8,192 of its rows, one thread of a Zen 5.
 EDGE_COST = {
     'near': 1.5e-9,  # an edge of the slice, by what is stored together
     'search': 1.0e-9,  # an edge that is looked at, by what is not

@@ -9,7 +9,12 @@ no order (COO). What an operation first has to convert is part of its time.
 - ``neighbours``: draw ten edges of each extracted column;
 - ``nodes``: draw 512 rows of those with an edge, and keep their edges.
 
+``chosen`` has the layouts in which ``select_layout`` makes the matrices of a
+program of that operation alone. A second table has programs in which layouts
+are chosen together: as written (by column), with the pass, and which.
+
     python benchmark/layouts.py --graphs small,packages
+    python benchmark/layouts.py --programs together
 """
 
 from collections.abc import Callable
@@ -17,12 +22,14 @@ from dataclasses import dataclass
 
 import torch
 from algorithms import symmetric
-from compile import parser_of
+from compile import WARM_UP, parser_of
 from harness import Report, compare, machine, seed_batches
 from neighbor import load_graph
+from shelf import keyed
 from torch import Tensor
 
-from torch_gsample import ops
+import torch_gsample as gsample
+from torch_gsample import SparseSample, ops
 from torch_gsample.rng import make_key
 
 FANOUT, NODES = 10, 512
@@ -173,6 +180,94 @@ def selects(sub: Edges) -> dict[str, dict[str, Call]]:
     }
 
 
+#: Programs of one operation each.
+OPERATIONS = {
+    'columns': lambda A, s: A[:, s].to_edge_index(),
+    'rows': lambda A, s: A[s, :].to_edge_index(),
+    'sum of columns': lambda A, s: A[:, s].sum(0),
+    'sum of rows': lambda A, s: A[:, s].sum(1),
+    'neighbours': lambda A, s: A[:, s].individual_sample(FANOUT),
+    'nodes': lambda A, s: A[:, s].collective_sample(NODES),
+}
+#: Programs that slice what they sliced, or rows.
+PROGRAMS = {
+    'A[s, :]': lambda A, s: A[s, :],
+    'edges of A[s, :]': lambda A, s: A[s, :].to_edge_index(),
+    'mean of A[s, :]': lambda A, s: A[s, :].mean(1),
+    'A[s, :][:, s]': lambda A, s: A[s, :][:, s].to_edge_index(),
+    'rows of A[s, :], by weight': lambda A, s: A[s, :].collective_sample(
+        NODES // 2, A[s, :].sum(1)
+    ),
+    '16 times rows of A[:, s]': lambda A, s: [
+        A[:, s][some, :].sum(1) for some in s.view(16, -1)
+    ],
+    '16 times rows of a sample': lambda A, s: [
+        A[:, s].individual_sample(FANOUT)[some, :].sum(1)
+        for some in s.view(16, -1)
+    ],
+}
+
+
+def chosen(program: Callable[..., object], A: SparseSample, s: Tensor) -> str:
+    """The layouts of the matrices of a program, in order."""
+    shown = gsample.explain(program, A, s)
+    steps = [x for x in shown.trace.steps if x.name == 'select_layout']
+    lines = [line for step in steps for line in step.notes]
+    if 'layouts[0]: csc' in shown.choices:
+        return 'CSC (measured)'
+    found = [
+        line.split(': ')[1].partition(',')[0].upper()
+        + ('>CSC' if 'converted to csc' in line else '')
+        for line in lines
+        if 'together' in line or 'draws' in line
+    ]
+    return '/'.join(dict.fromkeys(found)) or 'CSC'
+
+
+def run_programs(
+    report: Report, name: str, batch_size: int, rounds: int
+) -> None:
+    """Measures programs as written and as chosen, in turns."""
+    loaded = load_graph(name)
+    value = symmetric(loaded)
+    A = SparseSample.from_csc(
+        loaded.indptr, loaded.indices, value, loaded.num_rows
+    )
+    seeds = seed_batches(loaded.num_cols, batch_size - batch_size % 16, rounds)
+    for program, function in PROGRAMS.items():
+        torch._dynamo.reset()
+        calls = {
+            layout: keyed(
+                gsample.compile(
+                    lambda A, s, function=function: function(A, s),
+                    layout=layout,
+                ),
+                A,
+                seeds,
+            )
+            for layout in ('csc', 'auto')
+        }
+        calls['eager'] = keyed(function, A, seeds)
+        with torch.no_grad():
+            for call in calls.values():
+                for i in range(WARM_UP):
+                    call(i)
+            times = compare(calls, rounds)
+            labels = chosen(function, A, seeds[0])
+        eager, csc, auto = (
+            times[key].median * 1e3 for key in ('eager', 'csc', 'auto')
+        )
+        least = times['csc'].best / times['auto'].best
+        report.add(
+            name,
+            program,
+            *(f'{ms:.2f}' for ms in (eager, csc, auto)),
+            f'{csc / auto:.2f}x',
+            f'{least:.2f}x',
+            labels,
+        )
+
+
 def run(report: Report, name: str, batch_size: int, rounds: int) -> None:
     loaded = load_graph(name)
     sizes = loaded.num_rows, loaded.num_cols
@@ -187,12 +282,18 @@ def run(report: Report, name: str, batch_size: int, rounds: int) -> None:
         graph.num_rows,
         batch_size,
     )
+    A = SparseSample.from_csc(
+        loaded.indptr, loaded.indices, value, loaded.num_rows
+    )
     groups = extracts(graph, seeds), computes(sub), selects(sub)
     for operation, calls in (item for g in groups for item in g.items()):
         times = compare(calls, rounds)
         median = [times[layout].median * 1e3 for layout in LAYOUTS]
         best = LAYOUTS[median.index(min(median))]
-        report.add(name, operation, *(f'{ms:.3f}' for ms in median), best)
+        with torch.no_grad():
+            layout = chosen(OPERATIONS[operation], A, seeds[0])
+        cells = *(f'{ms:.3f}' for ms in median), best, layout
+        report.add(name, operation, *cells)
 
 
 def main() -> None:
@@ -201,13 +302,24 @@ def main() -> None:
     report = Report(
         f'Operations by layout, {args.batch_size} seeds, {args.threads} '
         f'threads: {machine()}',
-        ['graph', 'operation', *(f'{name} ms' for name in LAYOUTS), 'least'],
+        ['graph', 'operation', *(f'{name} ms' for name in LAYOUTS), 'least']
+        + ['chosen'],
+    )
+    pairs = Report(
+        f'Layouts chosen together, {args.batch_size} seeds: {machine()}',
+        ['graph', 'program', 'eager ms', 'by column ms', 'chosen ms']
+        + ['median', 'least', 'layouts'],
     )
     for name in args.graphs.split(','):
-        run(report, name, args.batch_size, args.rounds)
-    report.show()
+        if args.programs != 'together':
+            run(report, name, args.batch_size, args.rounds)
+        run_programs(pairs, name, args.batch_size, args.rounds)
+    reports = [pairs] if args.programs == 'together' else [report, pairs]
+    for item in reports:
+        item.show()
     if args.markdown:
-        args.markdown.write_text(report.markdown())
+        texts = [item.markdown() for item in reports]
+        args.markdown.write_text('\n'.join(texts))
 
 
 if __name__ == '__main__':

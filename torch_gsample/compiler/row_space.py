@@ -194,10 +194,7 @@ class RowSpace:
         self._zero.add(node)
 
     def _visit_elementwise(self, node: Any) -> None:
-        if node.kwargs or example(node).dim() != 1:
-            raise Unsupported
-        power = node.target is aten.pow.Tensor_Scalar
-        if power and node.args[1] != 2:
+        if not is_exact(node) or example(node).dim() != 1:
             raise Unsupported
         args = [self._operand(arg) for arg in node.args]
         self._vectors[node] = self._call(node.target, *args)
@@ -308,6 +305,13 @@ class RowSpace:
 
 def _sizes(node: Node) -> list[Node]:
     return [u for u in node.users if u.target is aten.sym_size.int]
+
+
+def is_exact(node: Any) -> bool:
+    """Whether a node is element-wise, and rounds alike in any position."""
+    if node.target not in _EXACT or node.kwargs:
+        return False
+    return node.target is not aten.pow.Tensor_Scalar or node.args[1] == 2
 
 
 def is_sum_from_zero(node: Any) -> bool:

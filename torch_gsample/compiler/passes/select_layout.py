@@ -26,7 +26,28 @@ What can be chosen (gSampler, section 4.3):
                     (``csr``), where only the rows that have edges matter
 ``index_add[i]``    whether columns are summed by the column of each edge
                     (``coo``), or between pointers (``csc``)
+``layouts[i]``      the layouts of all matrices of a graph, together: what
+                    is written (``csc``), or the cheapest (``joint``)
 ==================  =====================================================
+
+A slice of rows takes the time of a search through all edges by column, and
+that of its own edges by row::
+
+    %0 = gsample.slice_rows(indptr, indices, 40, rows): 3 parts
+    %1 = getitem(%0, 1): int32[?]
+    %2 = aten.index_add(zeros, 0, %1, %value): float32[?]
+
+After, where ``csr`` is chosen for it (``^`` is computed once a graph)::
+
+    ^%0 = gsample.coo_to_csc(%columns, indices, 40, False, False): 3 parts
+    %1 = gsample.slice_cols(%0.0, %0.1, rows): 3 parts
+    %2 = aten.repeat_interleave.self_Tensor(%ids, %degree): int64[?]
+    %3 = aten.index_add(zeros, 0, %2, %value): float32[?]
+
+Each slice is made by column or by row of what it is made of, and converted
+where something sees the order of its edges or the pointers of columns: the
+assignment of least predicted cost (:mod:`..joint_layouts`), exactly. Within a
+row, edges stay in the order that they have by column.
 
 What a choice needs of another layout is computed once, for all that use it.
 With ``layout='auto'``, a choice is made here where the predicted costs are far
@@ -67,6 +88,8 @@ from torch_gsample.compiler.ir import (
     parts,
     same_size,
 )
+from torch_gsample.compiler.joint_layouts import trees
+from torch_gsample.compiler.passes.eliminate_dead import eliminate_dead
 from torch_gsample.compiler.passes.hoist_invariant import is_of_graph
 from torch_gsample.compiler.row_space import (
     RowSpace,
@@ -75,6 +98,8 @@ from torch_gsample.compiler.row_space import (
 )
 from torch_gsample.torch_private import OpOverload, schema_of
 
+#: What makes a matrix, too.
+_MATRICES = 'unique_nodes', 'sample_columns'
 #: Costs are far apart beyond this ratio.
 _FAR = 10.0
 
@@ -83,17 +108,30 @@ def select_layout(
     graph: Graph, layout: str | Mapping[str, str] = 'auto'
 ) -> list[str]:
     """Rewrites each site where there is a choice. Returns the choices."""
-    changed = may_change(graph)
-    for site, node in _numbered(graph):
-        if node not in changed:
-            name = site.partition('[')[0]
+    changed, numbered = may_change(graph), _numbered(graph)
+    for site, node in numbered:
+        name = site.partition('[')[0]
+        if node not in changed and name in _OFFERS:
             _OFFERS[name](graph, node, site, changed)
+    eliminate_dead(graph)
     offered = sites(graph)
-    forced = _forced(layout, offered)
-    picks, notes = {}, []
-    for site, labels in offered.items():
+    joint = trees(graph, _alone(graph, numbered), layout)
+    matrices = {k: v for tree in joint for k, v in tree.offered.items()}
+    forced = _forced(layout, offered, matrices)
+    notes = [note for tree in joint for note in tree.choose()]
+    notes += [
+        f'{site}: csc, draws are by column'
+        for site, _ in numbered
+        if site.startswith('sample_columns')
+    ]
+    forced |= {tree.site: 'joint' for tree in joint if tree.is_forced}
+    known = {tree.site: tree.cost for tree in joint}
+    picks = {}
+    for site, labels in sites(graph).items():
         alone = candidates(graph, site)
-        cost = {label: predict(graph, alone[label]) for label in labels}
+        cost = known.get(site) or {
+            label: predict(graph, alone[label]) for label in labels
+        }
         best = min(labels, key=cost.__getitem__)
         how = 'measured by the first calls'
         if site in forced:
@@ -112,10 +150,24 @@ def _numbered(graph: Graph) -> list[tuple[str, Node]]:
     for node in graph.nodes:
         if isinstance(node.target, OpOverload):
             name = schema_of(node.target).name.partition('::')[2]
-            if name in _OFFERS:
+            if name in _OFFERS or name in _MATRICES:
                 found.append((f'{name}[{count[name]}]', node))
                 count[name] += 1
     return found
+
+
+def _alone(graph: Graph, numbered: list[tuple[str, Node]]) -> dict[Node, str]:
+    """The operators that are in no choice yet, and their names."""
+    taken: set[Node] = set()
+    for site in (offered := sites(graph)):
+        for nodes in candidates(graph, site).values():
+            taken |= nodes
+    alive = set(graph.nodes) - taken
+    return {
+        node: site
+        for site, node in numbered
+        if node in alive and site not in offered
+    }
 
 
 def _is_sure(site: str, best: str, labels: Sequence[str]) -> bool:
@@ -132,23 +184,25 @@ def _is_far(cost: Mapping[str, float], best: str) -> bool:
 
 
 def _forced(
-    layout: str | Mapping[str, str], offered: Mapping[str, list[str]]
+    layout: str | Mapping[str, str],
+    offered: Mapping[str, list[str]],
+    matrices: Mapping[str, list[str]],
 ) -> dict[str, str]:
-    """What the user says about each site.
+    """What the user says about each site, but for matrices.
 
     Raises:
         OptionError: If there is no such site, or it has no such layout.
     """
     if isinstance(layout, str):
         return {s: layout for s, labels in offered.items() if layout in labels}
+    known = {**matrices, **offered}
     for site, label in layout.items():
-        if label not in ('auto', *offered.get(site, ())):
-            known = {name: list(labels) for name, labels in offered.items()}
+        if label not in ('auto', *known.get(site, ())):
             raise OptionError(
                 f"gsample: 'layout' must choose of {known} (got "
                 f'{site!r}: {label!r})'
             )
-    return {site: label for site, label in layout.items() if label != 'auto'}
+    return {k: v for k, v in layout.items() if k in offered and v != 'auto'}
 
 
 # Rows of an extract ##########################################################

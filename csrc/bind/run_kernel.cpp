@@ -17,8 +17,10 @@ namespace {
 
 constexpr ScalarType kTypes[] = {ScalarType::Float, ScalarType::Double,
                                  ScalarType::Int, ScalarType::Long,
-                                 ScalarType::Bool};
-constexpr int64_t kItemSizes[] = {4, 8, 4, 8, 1};
+                                 ScalarType::Bool, ScalarType::BFloat16,
+                                 ScalarType::Half};
+constexpr int64_t kItemSizes[] = {4, 8, 4, 8, 1, 2, 2};
+constexpr int64_t kDataTypes = 7;
 constexpr int64_t kMaxWidth = 1 << 16;
 
 ScalarType type_of(const KernelTensor& tensor) {
@@ -79,7 +81,7 @@ Kernel read_layout(const char* op, const std::vector<int64_t>& layout) {
     const int64_t* part = layout.data() + 3 * i + 3;
     STD_TORCH_CHECK(part[0] >= 0 && part[0] < kRows, op,
                     ": 'layout' has no rows ", part[0]);
-    STD_TORCH_CHECK(part[1] >= 0 && part[1] < 5, op, ": 'layout' has no type ",
+    STD_TORCH_CHECK(part[1] >= 0 && part[1] < kDataTypes, op, ": 'layout' has no type ",
                     part[1]);
     STD_TORCH_CHECK(part[2] >= 1 && part[2] <= kMaxWidth, op,
                     ": 'layout' must have widths in [1, ", kMaxWidth, "]");

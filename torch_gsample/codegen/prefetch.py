@@ -70,7 +70,7 @@ def ask(unit: Unit, level: int, read: list[int], written: list[int]) -> str:
     for number, leaf in leaves:
         if rows[leaf.kind]:
             name = f'p{number} + {rows[leaf.kind]}'
-            lines += _prefetch(name, leaf.dtype, unit.width(leaf.axes))
+            lines += _prefetch(name, leaf.memory, unit.width(leaf.axes))
     for number in written:
         lines += ask_to_write(unit, number, 'e')
     used = {rows[leaf.kind] for _, leaf in leaves}
@@ -92,8 +92,9 @@ def ask_to_write(unit: Unit, number: int, row: str) -> list[str]:
         number (int): Of the output.
         row (str): The row.
     """
-    width = unit.width(unit.outputs[number].axes)
-    return _prefetch(f'out{number} + {row}', unit.dtype, width, ', 1')
+    output = unit.outputs[number]
+    width = unit.width(output.axes)
+    return _prefetch(f'out{number} + {row}', output.memory, width, ', 1')
 
 
 def _prefetch(

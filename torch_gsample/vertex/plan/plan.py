@@ -10,6 +10,7 @@ edges of the vertex once more. Only a dense product ends a unit.
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from math import prod
 from typing import Any
 from weakref import WeakValueDictionary
@@ -29,6 +30,7 @@ from torch_gsample.codegen.expression import (
 from torch_gsample.codegen.unit import (
     AGGREGATES,
     DESTINATION,
+    PARAMETER,
     SOURCE,
     Leaf,
     Output,
@@ -38,6 +40,7 @@ from torch_gsample.codegen.unit import (
     ordered,
     unit_of,
 )
+from torch_gsample.vertex.frontend.precision import half_dtype, promoted
 from torch_gsample.vertex.frontend.symbols import trace
 from torch_gsample.vertex.frontend.trace import (
     DEGREE,
@@ -91,6 +94,7 @@ class Plan:
         signature (Mapping): The features of the call.
         parameters (List[str]): The parameters that it takes.
         name (str): The name of the program.
+        dtypes (Sequence[torch.dtype], optional): Of its results.
     """
 
     def __init__(
@@ -99,11 +103,12 @@ class Plan:
         signature: Signature,
         parameters: list[str],
         name: str,
+        dtypes: Sequence[torch.dtype] | None = None,
     ):
         self.number = next(_numbers)
         _plans[self.number] = self
         self._program = function, signature, parameters
-        self._name = name
+        self._name, self._dtypes = name, dtypes
 
     def trace(self) -> None:
         """Records the operations of the program."""
@@ -122,14 +127,12 @@ class Plan:
         self.origins: list[Origin | Computed] = [
             item.origin for item in self.operands
         ]
-        #: The dtypes of parameters that the function holds.
-        self.captured = {
-            item.origin.tensor.dtype
-            for item in self.operands
-            if isinstance(item.origin, Given)
-            and item.origin.tensor is not None
-            and item.origin.tensor.dim()
-        }
+        promotion = self._promotion()
+        #: In which products are computed, if in half precision.
+        self.half = half_dtype(promotion)
+        own = promotion or self.dtype
+        #: The dtype of each result.
+        self.dtypes = self._dtypes or [own] * len(self._values)
         self.leaves = [self._leaf(item) for item in self.operands]
         self.results = [self.resolved(x.expr) for x in self._values]
 
@@ -189,6 +192,27 @@ class Plan:
 
     # Types.
 
+    def _promotion(self) -> torch.dtype | None:
+        """The dtype of torch's promotion, if one is of half precision.
+
+        Tensors without dimensions promote no others.
+        """
+        signature = self._program[1]
+        given = [
+            x.dtype
+            for (_, kind), x in signature.items()
+            if kind != PARAMETER or x.shape
+        ]
+        dtype = promoted(x for x in given if x.is_floating_point)
+        held = [
+            item.origin.tensor.dtype
+            for item in self.operands
+            if isinstance(item.origin, Given)
+            and item.origin.tensor is not None
+            and item.origin.tensor.dim()
+        ]
+        return dtype and reduce(torch.promote_types, held, dtype)
+
     def _leaf(self, item: Operand) -> Leaf:
         axes = [self._axis(a) for a in item.dims if a is not None]
         if sorted(set(axes)) != axes:
@@ -196,7 +220,10 @@ class Plan:
                 f'the dimensions of {item.name!r} are in another order than '
                 f'in other features, or occur twice'
             )
-        return Leaf(item.name, item.kind, item.dtype, tuple(axes))
+        half = item.half
+        if isinstance(item.origin, Product) and half is None:
+            half = self.half
+        return Leaf(item.name, item.kind, item.dtype, tuple(axes), half=half)
 
     def _axis(self, axis: Axis) -> int:
         return self._number[axis.root()]
@@ -298,12 +325,28 @@ class Plan:
         return self._computed[node]
 
     def _unit(self, roots: list[Expression]) -> tuple[Unit, list[int]]:
-        types = self.types
+        types, half = self.types, self._rounded()
         outputs = [
-            Output(root, DESTINATION, tuple(sorted(types.axes(root))))
+            Output(
+                *(root, DESTINATION, tuple(sorted(types.axes(root)))),
+                half.get(root),
+            )
             for root in roots
         ]
         return unit_of(DESTINATION, self.leaves, self.sizes, outputs)
+
+    def _rounded(self) -> dict[Expression, torch.dtype | None]:
+        """Returns results that units write in half precision.
+
+        Not what a later unit reads, or what is a result in two dtypes.
+        """
+        found: dict[Expression, torch.dtype | None] = {}
+        for root, dtype in zip(self.results, self.dtypes, strict=True):
+            rest, half = self.step(root).root, half_dtype(dtype)
+            found[rest] = half if found.get(rest, half) == half else None
+        for node in self._computed:
+            found.pop(self.step(node).root, None)
+        return found
 
     def _operator(self, unit: Unit, kept: list[int]) -> tuple[int, list[int]]:
         made = fused(unit)

@@ -21,6 +21,7 @@ from torch_gsample.ops._gradient import refuse_transforms
 from torch_gsample.torch_private import is_transformed
 from torch_gsample.vertex.frontend.precision import (
     is_autocast,
+    without_autocast,
 )
 from torch_gsample.vertex.frontend.trace import (
     Given,
@@ -112,8 +113,8 @@ class VertexProgram:
         _check_devices(name, tensors[0].device, features)
         sizes = _sizes(name, plan, features, known, size)
         run = Run(plan, tensors, sizes, loops, features)
-        if is_autocast(tensors[0].device):
-            with torch.autocast(tensors[0].device.type, enabled=False):
+        if is_autocast(tensors[0].device):  # else, no context is entered
+            with without_autocast(tensors[0].device):
                 return run.results()
         return run.results()
 

@@ -6,7 +6,9 @@ the dtype to which torch promotes the features. Autocast is off in a program.
 """
 
 from collections.abc import Iterable
+from contextlib import nullcontext
 from functools import reduce
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -42,3 +44,14 @@ def is_autocast(device: torch.device) -> bool:
     """Whether autocast is on for a device."""
     kind = device.type
     return kind in ('cpu', 'cuda') and torch.is_autocast_enabled(kind)
+
+
+def without_autocast(device: torch.device) -> Any:
+    """Returns a context in which operators keep the dtypes they are given.
+
+    Args:
+        device (torch.device): Where they run.
+    """
+    if is_autocast(device):
+        return torch.autocast(device.type, enabled=False)
+    return nullcontext()

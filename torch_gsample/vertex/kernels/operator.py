@@ -137,7 +137,8 @@ class Fused:
                 value = value.expand(graph.incoming.indices.numel(), *shape)
                 value = graph.incoming.scatter(value, count)
             value = value.expand(count, *shape)
-            value = value.reshape(count, -1).to(output.memory)
+            # A copy: autograd lets nobody change a view in place.
+            value = value.reshape(count, -1).to(output.memory, copy=True)
             out.append(value.contiguous())
         return out
 

@@ -4,6 +4,9 @@ import copy
 
 import torch
 
+from torch_gsample.vertex.kernels import projection
+from torch_gsample.vertex.kernels.operator import Fused
+
 #: The distance of a number to the next one, relative to it.
 EPS = {torch.bfloat16: 2.0**-8, torch.float16: 2.0**-11}
 
@@ -95,5 +98,12 @@ def distance(x, y):
     """How far values are from exact ones, relative to all of these."""
     if not x.is_floating_point() or not x.numel():
         return 0.0 if torch.equal(x, y) else float('inf')
-    size = y.double().norm() + 1e-30
-    return float((x.double() - y.double()).norm() / size)
+    x, y = x.detach().double(), y.detach().double()
+    return float((x - y).norm() / (y.norm() + 1e-30))
+
+
+def without_kernels(monkeypatch):
+    """Operators of torch run in the place of generated kernels."""
+    monkeypatch.setattr(Fused, '_loaded', lambda *args: None)
+    monkeypatch.setattr(projection, '_projecting', lambda *args: None)
+    monkeypatch.setattr(projection, '_adding', lambda *args: None)

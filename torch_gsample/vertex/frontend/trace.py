@@ -248,7 +248,7 @@ class Tracer:
         if x.dtype != weight.dtype:
             raise Unsupported(
                 f'operands must have one dtype (they have {x.dtype} and '
-                f'{weight.dtype})'
+                f'{weight.dtype}; half precision is computed in float32)'
             )
         dims = tuple(
             None if a is None else self.axis(a.size) for a in x.dims[:-1]

@@ -101,15 +101,13 @@ def test_kernels_on_graphs_of_all_kinds(name, mode):
 
 @pytest.mark.parametrize('name', KINDS)
 def test_a_block_in_half_precision_is_the_batch(name):
-    data = Data(torch.randn(200, WIDTH), edges(200, 1500))
-    loader = NeighborLoader(
-        data, [4, 4], batch_size=16, seed=1, blocks=True, shuffle=False
-    )
-    batch = next(iter(loader))
+    data = Data(torch.randn(200, WIDTH), edges(200, 1500), num_nodes=200)
+    batch = next(iter(NeighborLoader(data, [4, 4], batch_size=16, seed=1)))
     layer = getattr(nn, name)(WIDTH, WIDTH, **KINDS[name]).to(BF16)
     x = batch.x.to(BF16)
     out = layer(x, batch.blocks[0])
-    want = layer(x, batch.edge_index)[: out.shape[0]]
+    assert len(out) < batch.num_nodes
+    want = layer(x, batch.edge_index)[: len(out)]
     assert out.dtype == BF16
     torch.testing.assert_close(out, want, rtol=2e-2, atol=2e-2)
 
@@ -132,10 +130,9 @@ def test_sums_are_in_float32_and_rounded_once(dtype):
     out = total(hub, x=(ones, None), size=(count, 1))
     assert (out == torch.tensor(50_000.0).to(dtype)).all()
     assert (average(hub, x=(ones, None), size=(count, 1)) == 0.5).all()
-    # Half precision has no room for the sum of more than some hundred ones.
-    aggregate = pyg.aggr.SumAggregation()
-    theirs = aggregate(ones.detach(), hub[1], dim_size=1)
-    assert (theirs < 0.9 * out).any() == (dtype == BF16 or F16)
+    # PyG counts in half precision, too: its mean of float16 is 0.
+    theirs = pyg.MeanAggregation()(ones.detach(), hub[1], dim_size=1)
+    assert (theirs == 0.5).all() == (dtype == BF16)
     # The gradient of one source of all edges adds up as many.
     one = torch.ones(1, WIDTH, dtype=dtype, requires_grad=True)
     out = total(hub.flip(0), x=(one, None), size=(1, count))

@@ -49,8 +49,8 @@ _ASK = """\
   for (int n = 0; n < {ahead}; ++n)
     ask{level}();"""
 
-#: How many edges are prefetched.
-AHEAD = 16
+#: How many edges are prefetched; of rows of half precision as many bytes.
+AHEAD, AHEAD_OF_HALF = 16, 32
 LINE = 64  # bytes of a cache line
 ASKED = 1024  # bytes of a row; the processor foresees what follows
 
@@ -81,7 +81,8 @@ def ask(unit: Unit, level: int, read: list[int], written: list[int]) -> str:
     if not lines:
         return ''
     text = '\n'.join(f'    {line}' for line in lines)
-    return _ASK.format(level=level, lines=text, ahead=AHEAD)
+    ahead = AHEAD_OF_HALF if unit.has_half else AHEAD
+    return _ASK.format(level=level, lines=text, ahead=ahead)
 
 
 def ask_to_write(unit: Unit, number: int, row: str) -> list[str]:

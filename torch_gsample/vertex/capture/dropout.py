@@ -13,8 +13,8 @@ from torch_gsample.vertex.capture.nodes import (
     Node,
 )
 from torch_gsample.vertex.frontend.dropout import mask
-from torch_gsample.vertex.frontend.values import Value
 from torch_gsample.vertex.frontend.precision import kernel_dtype
+from torch_gsample.vertex.frontend.values import Value
 
 aten = torch.ops.aten
 

@@ -51,10 +51,10 @@ from torch_gsample.vertex.frontend.trace import (
     Origin,
     Product,
     Signature,
-    Tracer,
 )
-from torch_gsample.vertex.frontend.values import Axis, Unsupported, Value
+from torch_gsample.vertex.frontend.values import Axis, Unsupported
 from torch_gsample.vertex.kernels.operator import Fused, fused
+from torch_gsample.vertex.plan.axes import numbered, sizes_of
 from torch_gsample.vertex.plan.projections import projection_of
 
 
@@ -117,8 +117,8 @@ class Plan:
 
     def number_axes(self) -> None:
         """Numbers the dimensions of features."""
-        self._number = _numbered(self._tracer, self._values)
-        self.sizes = _sizes(self._number)
+        self._number = numbered(self._tracer, self._values)
+        self.sizes = sizes_of(self._number)
         self.result_dims = [value.dims for value in self._values]
 
     def read_operands(self) -> None:
@@ -197,13 +197,11 @@ class Plan:
 
         Tensors without dimensions promote no others.
         """
-        signature = self._program[1]
-        given = [
+        dtype = promoted(
             x.dtype
-            for (_, kind), x in signature.items()
-            if kind != PARAMETER or x.shape
-        ]
-        dtype = promoted(x for x in given if x.is_floating_point)
+            for (_, kind), x in self._program[1].items()
+            if x.dtype.is_floating_point and (kind != PARAMETER or x.shape)
+        )
         held = [
             item.origin.tensor.dtype
             for item in self.operands
@@ -400,39 +398,3 @@ def evaluate_step(plan: int, step: int, tensors: list[Tensor]) -> Tensor:
 
 def _aggregates(root: Expression) -> bool:
     return any(node.op in AGGREGATES for node in ordered([root]))
-
-
-def _numbered(tracer: Tracer, results: Sequence[Value]) -> dict[Axis, int]:
-    """Numbers axes so that those of features ascend."""
-    before: dict[Axis, set[Axis]] = {a.root(): set() for a in tracer.axes}
-    for dims in [
-        *(item.dims for item in tracer.operands),
-        *(value.dims for value in results),
-    ]:
-        known = [a.root() for a in dims if a is not None]
-        for i, axis in enumerate(known):
-            before[axis] |= set(known[:i])
-    for dims in tracer.shapes:
-        known = [a.root() for a in dims if a is not None]
-        if len(set(known)) < len(known):
-            raise Unsupported(
-                'a dimension of features meets itself, as in x[:, None] * '
-                'x[None, :]: give the program both as features'
-            )
-    number: dict[Axis, int] = {}
-    while len(number) < len(before):
-        ready = [
-            axis
-            for axis, earlier in before.items()
-            if axis not in number and earlier <= set(number)
-        ]
-        if not ready:
-            raise Unsupported(
-                'the dimensions of features are in different orders'
-            )
-        number[ready[0]] = len(number)
-    return number
-
-
-def _sizes(number: dict[Axis, int]) -> tuple[int, ...]:
-    return tuple(axis.size for axis in number)

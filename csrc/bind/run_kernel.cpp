@@ -15,10 +15,9 @@ namespace gsample {
 
 namespace {
 
-constexpr ScalarType kTypes[] = {ScalarType::Float, ScalarType::Double,
-                                 ScalarType::Int, ScalarType::Long,
-                                 ScalarType::Bool, ScalarType::BFloat16,
-                                 ScalarType::Half};
+constexpr ScalarType kTypes[] = {
+    ScalarType::Float, ScalarType::Double,   ScalarType::Int, ScalarType::Long,
+    ScalarType::Bool,  ScalarType::BFloat16, ScalarType::Half};
 constexpr int64_t kItemSizes[] = {4, 8, 4, 8, 1, 2, 2};
 constexpr int64_t kDataTypes = 7;
 constexpr int64_t kMaxWidth = 1 << 16;

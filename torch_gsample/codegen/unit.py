@@ -155,8 +155,9 @@ class Unit:
     @property
     def has_half(self) -> bool:
         """Whether it reads or writes half precision."""
-        parts = *self.leaves, *self.outputs
-        return any(part.half is not None for part in parts)
+        found = [leaf.half for leaf in self.leaves]
+        found += [output.half for output in self.outputs]
+        return any(half is not None for half in found)
 
 
 class Types:

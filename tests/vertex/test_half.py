@@ -166,14 +166,16 @@ def test_a_parameter_has_a_gradient_that_is_rounded_once():
     def scaled(v, scale):
         return sum(u.x for u in v.innbs) * scale
 
-    count = 4096
-    x = torch.ones(count, WIDTH, dtype=BF16)
+    # Rows of the gradient are 1 + 1/256, which bfloat16 rounds to 1.
+    count = 6144
+    x = torch.tensor([1, 1 / 256], dtype=BF16)[:, None].expand(2, WIDTH)
     scale = torch.ones(WIDTH, dtype=BF16, requires_grad=True)
-    loops = torch.arange(count).repeat(2, 1)
-    out = scaled(loops, x=x, scale=scale)
+    col = torch.arange(count).repeat_interleave(2)
+    edge_index = torch.stack([torch.arange(2).repeat(count), col])
+    out = scaled(edge_index, x=(x, None), scale=scale, size=(2, count))
     [grad] = torch.autograd.grad(out, scale, torch.ones_like(out))
     assert grad.dtype == BF16
-    assert (grad == count).all()
+    assert (grad == count + 32).all()  # of count + 24
 
 
 def test_rows_of_half_precision_are_read_as_they_are():

@@ -95,11 +95,14 @@ def _is_plain_autocast(
 ) -> bool:
     """Whether autocast is off, or the parameters of a layer are float32.
 
-    CUDA's rules make float32 of what a layer of half precision computes.
+    CUDA's rules make float32 of what a layer of half precision computes. While
+    Dynamo captures, autocast is PyG's.
     """
     device = next((x.device for x in features if x is not None), None)
     if device is None or not is_autocast(device):
         return True
+    if torch.compiler.is_compiling():
+        return False  # Dynamo does not follow it
     floats = {p.dtype for p in layer.parameters() if p.is_floating_point()}
     return floats <= {torch.float32} and all(
         x is None or x.dtype in _SINGLE for x in features

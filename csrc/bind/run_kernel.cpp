@@ -71,8 +71,8 @@ Kernel read_layout(const char* op, const std::vector<int64_t>& layout) {
     const int64_t* part = layout.data() + 3 * i + 3;
     STD_TORCH_CHECK(part[0] >= 0 && part[0] < kRows, op,
                     ": 'layout' has no rows ", part[0]);
-    STD_TORCH_CHECK(part[1] >= 0 && part[1] < 5, op, ": 'layout' has no type ",
-                    part[1]);
+    STD_TORCH_CHECK(part[1] >= 0 && part[1] < kDataTypes, op,
+                    ": 'layout' has no type ", part[1]);
     STD_TORCH_CHECK(part[2] >= 1 && part[2] <= kMaxWidth, op,
                     ": 'layout' must have widths in [1, ", kMaxWidth, "]");
     auto& list = i < layout[2] ? kernel.operands : kernel.outputs;

@@ -27,7 +27,7 @@ enum class Rows { kCenter, kNeighbor, kEdge, kOne, kAny, kPointers };
 constexpr int kRows = 6;
 
 // The dtypes of tensors: torch_gsample/ops/kernels.py, DTYPES.
-enum class DataType { kFloat, kDouble, kInt, kLong, kBool };
+enum class DataType { kFloat, kDouble, kInt, kLong, kBool, kBFloat16, kHalf };
 
 struct KernelTensor {
   Rows rows;

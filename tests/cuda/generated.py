@@ -20,6 +20,7 @@ from torch_gsample.codegen.nvrtc import _nvrtc
 LAUNCH = """
 extern "C" __attribute__((visibility("default"))) int launch_I(
     uint64_t seed, unsigned blocks, unsigned threads, void** arguments) {
+  using namespace gsample::kernel_I;
   gsample::emu::config().seed = seed;
   const auto call = [&] { gsample::kernel_I::NAME(ARGUMENTS); };
   using Call = decltype(call);

@@ -91,6 +91,11 @@ def recorded():
         for dtype in (single, double)
         if name in ('gat', 'gatv2') or dtype == single
     }
+    for name, dtype in (
+        *(('gat', torch.bfloat16), ('gat', torch.float16)),
+        ('pna', torch.bfloat16),
+    ):
+        found[name, dtype] = calls(name, graph(), features(name, dtype))
     for name in ('dropped', 'squashed'):
         given = features(name, single)
         found[name, single] = calls(name, graph(), given)

@@ -323,17 +323,11 @@ def test_other_graphs_are_those_of_pyg():
         ours(x, wrong)
 
 
-def test_transforms_and_half_precision_are_left_to_pyg():
+def test_transforms_are_left_to_pyg():
     theirs = pyg.GraphConv(WIDTH, 4)
-    ours, capture, _ = fused(theirs)
+    ours, _, _ = fused(theirs)
     x, edges = given()
-    x = x.detach().bfloat16()
-    half = copy.deepcopy(theirs).bfloat16()
-    assert fused(half)[0](x, edges).dtype == torch.bfloat16
-    with torch.autocast('cpu', torch.bfloat16):
-        assert torch.equal(ours(x.float(), edges), theirs(x.float(), edges))
-    assert capture.reason == 'autocast is on'
-    x = x.float()
+    x = x.detach().float()
     _, out = torch.func.jvp(lambda x: ours(x, edges), (x,), (x,))
     _, want = torch.func.jvp(lambda x: theirs(x, edges), (x,), (x,))
     assert torch.equal(out, want)

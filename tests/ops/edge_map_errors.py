@@ -64,7 +64,7 @@ EDGE_MAPS = {
         0, -1, 1
     ),
     "load_kernel: 'layout' has no rows 6": lambda: load(0, -1, 1, 6, 0, 1),
-    "load_kernel: 'layout' has no type 5": lambda: load(0, -1, 1, 2, 5, 1),
+    "load_kernel: 'layout' has no type 7": lambda: load(0, -1, 1, 2, 7, 1),
     "load_kernel: 'layout' must have widths in [1, 65536]": lambda: load(
         0, -1, 1, 2, 0, 0
     ),

@@ -19,7 +19,11 @@ from torch_gsample.codegen.cpp_edges import (
 )
 from torch_gsample.codegen.draws import DRAWS, EDGE_ROW
 from torch_gsample.codegen.edge_map import text_of
-from torch_gsample.codegen.expression import CPP_TYPES, Expression
+from torch_gsample.codegen.expression import (
+    CPP_TYPES,
+    MEMORY_TYPES,
+    Expression,
+)
 from torch_gsample.codegen.loops import Block, Sink
 from torch_gsample.codegen.prefetch import (
     EDGE_ROW as ROW_OF_EDGE,
@@ -45,6 +49,7 @@ _FLAGS = ('-O3', '-fno-trapping-math')
 
 #: What kernels for the CPU and a GPU compute with.
 MATH = Path(__file__).with_name('kernel_math.h').read_text()
+HALF = '\n' + Path(__file__).with_name('kernel_half.h').read_text()
 
 #: What every kernel for the CPU begins with.
 INCLUDES = """\
@@ -153,6 +158,7 @@ def preamble(unit: Unit) -> str:
     if unit.center != EDGE:
         more = DRAWS if unit.is_random else ''
         more += _MAX if unit.has('max_axis') else ''
+        more += HALF if unit.has_half else ''
         return ''.join((INCLUDES, _OPEN, MATH, _SUM, WALK, more, _CLOSE))
     text = f'{INCLUDES}\n{CHECKS}'
     return f'{text}\n{REDUCE_COLUMNS}' if in_lanes(unit) else text
@@ -203,15 +209,18 @@ class Writer:
         """Returns the statements of the kernel."""
         lines = []
         for number in self._read:
-            kind = CPP_TYPES[self._unit.leaves[number].dtype]
+            kind = MEMORY_TYPES[self._unit.leaves[number].memory]
             shared = self._unit.leaves[number].kind == PARAMETER
             name = 'x' if shared else 'p'
             lines.append(
                 f'  const {kind}* const {name}{number} = '
                 f'static_cast<const {kind}*>(data[{number}]);'
             )
-        for i in range(len(self._unit.outputs)):
-            lines.append(f'  T* const out{i} = static_cast<T*>(to[{i}]);')
+        for i, output in enumerate(self._unit.outputs):
+            kind = 'T' if output.half is None else MEMORY_TYPES[output.half]
+            lines.append(
+                f'  {kind}* const out{i} = static_cast<{kind}*>(to[{i}]);'
+            )
         self._vertex()
         lines += [*self._ahead, _VERTEX.rstrip('\n')]
         for i, output in enumerate(self._unit.outputs):
@@ -237,7 +246,7 @@ class Writer:
             if leaf.kind == kind:
                 place = f'{row} * {self._unit.width(leaf.axes)}'
                 self._lines.append(
-                    f'{indent}const {CPP_TYPES[leaf.dtype]}* const '
+                    f'{indent}const {MEMORY_TYPES[leaf.memory]}* const '
                     f'x{number} = p{number} + {place};'
                 )
 
@@ -262,8 +271,8 @@ class Writer:
         sinks = [self._start(node) for node in sums]
         for i, output in edges:
             width = self._unit.width(output.axes)
-            place = f'out{i}[e * {width} + {{0}}] = {{1}};'
-            sinks.append(Sink(output.root, output.axes, place))
+            text = output.put(f'out{i}[e * {width} + {{0}}]')
+            sinks.append(Sink(output.root, output.axes, text))
         read = self._neighbours(bodies)
         kinds = {self._unit.leaves[n].kind for n in read}
         self._open_edges(level, read, [i for i, _ in edges])
@@ -384,6 +393,6 @@ class Writer:
         for i, output in enumerate(self._unit.outputs):
             if output.kind != EDGE:
                 width = self._unit.width(output.axes)
-                place = f'out{i}[v * {width} + {{0}}] = {{1}};'
-                sinks.append(Sink(output.root, output.axes, place))
+                text = output.put(f'out{i}[v * {width} + {{0}}]')
+                sinks.append(Sink(output.root, output.axes, text))
         self._lines += self._block('f', '    ').write(sinks)

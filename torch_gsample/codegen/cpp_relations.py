@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from torch_gsample.codegen.expression import CPP_TYPES
+from torch_gsample.codegen.expression import CPP_TYPES, MEMORY_TYPES
 
 #: Flags of the compiler. A product may be contracted, as in BLAS.
 FLAGS = ('-O3', '-fno-trapping-math', '-ffp-contract=fast')
@@ -17,6 +17,10 @@ FLAGS = ('-O3', '-fno-trapping-math', '-ffp-contract=fast')
 TILE = 64
 
 _PARTS = Path(__file__).with_name('relations.h').read_text()
+_HALF = Path(__file__).with_name('kernel_half.h').read_text()
+_HALF = f'\nnamespace {{\n\n{_HALF}\n}}  // namespace\n'
+#: The C++ types of rows that are widened.
+HALF_TYPES = {k: v for k, v in MEMORY_TYPES.items() if k not in CPP_TYPES}
 
 _HEAD = """
 // {text}
@@ -27,13 +31,14 @@ extern "C" int gsample_kernel(int64_t begin,
                               const void* const* data,
                               void* const* to) {{
   using T = {type};
+  using S = {memory};
   using I = {index};
   const I* const indptr = static_cast<const I*>(graph[0]);
   const I* const indices = static_cast<const I*>(graph[1]);
   const I* const code = static_cast<const I*>(graph[2]);
   const I* const order = static_cast<const I*>(graph[3]);
-  const T* const x = static_cast<const T*>(data[0]);
-  const T* const y = static_cast<const T*>(data[1]);
+  const S* const x = static_cast<const S*>(data[0]);
+  const {other}* const y = static_cast<const {other}*>(data[1]);
   const T* const scale = {scale};
   constexpr int kLeft = {left}, kRight = {right};
 """
@@ -58,8 +63,10 @@ _PROJECT = """\
       multiply<kRight>(sums, kLeft, 1, count, kLeft,
                        y + type * kLeft * kRight, rows);
     }}
-    std::copy_n(out, kTile * kRight,
-                static_cast<T*>(to[0]) + i * kTile * kRight);
+    S* const result = static_cast<S*>(to[0]) + i * kTile * kRight;
+#pragma omp simd
+    for (int j = 0; j < kTile * kRight; ++j)
+      result[j] = {put};
   }}
   return 0;
 }}
@@ -84,8 +91,10 @@ _OUTER = """\
       for (; k < last && count < kBatch; ++count) {{
         if (k + kAhead < last)
           ask<kOne>(y + int64_t(code[k + kAhead]) * kOne);
-        std::copy_n(y + int64_t(code[k]) * kOne, kOne,
-                    {single} + count * kOne);
+        const S* const from = y + int64_t(code[k]) * kOne;
+#pragma omp simd
+        for (int j = 0; j < kOne; ++j)
+          {single}[count * kOne + j] = wide(from[j]);
         k = add_rows<kMany>(x, indices, code, scale, k, last,
                             {sums} + count * kMany);
       }}
@@ -107,13 +116,16 @@ def project_source(
     Args:
         left (int): Features of ``x``.
         right (int): Features of results.
-        dtype (torch.dtype): Of values.
+        dtype (torch.dtype): Of rows in memory.
         index (torch.dtype): Of indices.
         scaled (bool): Whether edges have a factor.
     """
     text = f'[{left}] @ [type, {left}, {right}]'
-    head = _head(text, left, right, dtype, index, scaled)
-    return head + _PROJECT.format(tile=TILE)
+    head = _head(text, left, right, dtype, index, scaled, True)
+    put = 'out[j]'
+    if dtype in HALF_TYPES:
+        put = f'narrow<{HALF_TYPES[dtype]}>(out[j])'
+    return head + _PROJECT.format(tile=TILE, put=put)
 
 
 def outer_source(
@@ -131,13 +143,13 @@ def outer_source(
     Args:
         left (int): Rows of a result.
         right (int): Columns of a result.
-        dtype (torch.dtype): Of values.
+        dtype (torch.dtype): Of rows in memory.
         index (torch.dtype): Of indices.
         scaled (bool): Whether edges have a factor.
         turned (bool): Whether ``y`` is on the left side.
     """
     text = f'sum of [{left}].T @ [{right}]'
-    head = _head(text, left, right, dtype, index, scaled)
+    head = _head(text, left, right, dtype, index, scaled, False)
     one, many = (left, right) if turned else (right, left)
     single, sums = ('left', 'right') if turned else ('right', 'left')
     return head + _OUTER.format(
@@ -152,11 +164,15 @@ def _head(
     dtype: torch.dtype,
     index: torch.dtype,
     scaled: bool,
+    is_product: bool,
 ) -> str:
+    parts = _PARTS + (_HALF if dtype in HALF_TYPES else '')
     scale = 'static_cast<const T*>(data[2])' if scaled else 'nullptr'
-    return _PARTS + _HEAD.format(
+    return parts + _HEAD.format(
         text=text,
-        type=CPP_TYPES[dtype],
+        type=CPP_TYPES.get(dtype, 'float'),
+        memory=MEMORY_TYPES[dtype],
+        other='T' if is_product else 'S',
         index=CPP_TYPES[index],
         scale=scale,
         left=left,

@@ -15,11 +15,15 @@ from dataclasses import dataclass
 import torch
 
 from torch_gsample.codegen.build import BuildError
-from torch_gsample.codegen.cpp import MATH, Writer
+from torch_gsample.codegen.cpp import HALF, MATH, Writer
 from torch_gsample.codegen.cuda_edges import cuda_edge_map
 from torch_gsample.codegen.cuda_loops import SYNC, GroupBlock
 from torch_gsample.codegen.draws import DRAWS
-from torch_gsample.codegen.expression import CPP_TYPES, Expression
+from torch_gsample.codegen.expression import (
+    CPP_TYPES,
+    MEMORY_TYPES,
+    Expression,
+)
 from torch_gsample.codegen.loops import Block
 from torch_gsample.codegen.unit import (
     EDGE,
@@ -31,6 +35,7 @@ from torch_gsample.codegen.unit import (
 PREAMBLE = """\
 #if defined(__CUDACC_RTC__)
 typedef int int32_t;
+typedef unsigned short uint16_t;
 typedef unsigned int uint32_t;
 typedef long long int64_t;
 #define INFINITY __int_as_float(0x7f800000)
@@ -189,6 +194,7 @@ def cuda_kernel(unit: Unit, text: str = 'vertex program') -> CudaKernel:
         mask=mask,
     )
     drawn = DRAWS if unit.is_random else ''
+    drawn += HALF if unit.has_half else ''
     shared = _shared_text(writer, groups)
     source = f'{PREAMBLE}\n{MATH}{_SUMS}{drawn}{shared}{head}'
     lines = [source.rstrip('\n')]
@@ -227,10 +233,10 @@ def _arguments(unit: Unit) -> list[str]:
     ]
     for i, leaf in enumerate(unit.leaves):
         name = 'x' if leaf.kind == PARAMETER else 'p'
-        kind = CPP_TYPES[leaf.dtype]
+        kind = MEMORY_TYPES[leaf.memory]
         arguments.append(f'const {kind}* __restrict__ {name}{i}')
-    kind = CPP_TYPES[unit.dtype]
-    for i in range(len(unit.outputs)):
+    for i, output in enumerate(unit.outputs):
+        kind = MEMORY_TYPES[output.memory]
         arguments.append(f'{kind}* __restrict__ out{i}')
     return [*arguments, 'int* fault']
 

@@ -73,6 +73,7 @@ def evaluate(
                 for axis, size in enumerate(sizes)
             ]
             value = tensors[int(node.value or 0)].reshape(-1, *shape)
+            value = value.to(leaf.dtype)  # of half precision
             values[node] = value if ends is None else ends.read(leaf, value)
         elif node.op in ROWS:
             rows = _rows(node, types, tensors, ends)

@@ -14,6 +14,13 @@ CPP_TYPES = {
     torch.int64: 'int64_t',
     torch.bool: 'bool',
 }
+#: The C++ types of what is in memory: kernels compute with half precision in
+#: float (``kernel_half.h``).
+MEMORY_TYPES = {
+    **CPP_TYPES,
+    torch.bfloat16: 'bf16_t',
+    torch.float16: 'half_t',
+}
 
 
 @dataclass(frozen=True)

@@ -46,10 +46,10 @@ def layout_of(unit: Unit) -> list[int]:
 
     for leaf in unit.leaves:
         name = 'any' if leaf.index is not None else rows.get(leaf.kind)
-        add(name or 'neighbor', leaf.dtype, leaf.axes)
+        add(name or 'neighbor', leaf.memory, leaf.axes)
     for output in unit.outputs:
         name = 'any' if unit.by is not None else rows[output.kind]
-        add(name, output.root.dtype, output.axes)
+        add(name, output.memory, output.axes)
     return layout
 
 

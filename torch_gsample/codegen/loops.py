@@ -277,6 +277,8 @@ class Block:
             text = f'{self._arrays[node]}[{self.index(axes)}]'
         elif node.op == 'operand':
             text = f'x{node.value}[{self.index(axes)}]'
+            if self._types.leaf(node).half is not None:
+                text = f'wide({text})'
         elif node.op == KEPT:
             text = f'{self._draw(node)} < uint32_t({node.args[3].value})'
         else:

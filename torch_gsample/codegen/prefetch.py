@@ -49,8 +49,8 @@ _ASK = """\
   for (int n = 0; n < {ahead}; ++n)
     ask{level}();"""
 
-#: How many edges are prefetched.
-AHEAD = 16
+#: How many edges are prefetched; of rows of half precision as many bytes.
+AHEAD, AHEAD_OF_HALF = 16, 32
 LINE = 64  # bytes of a cache line
 ASKED = 1024  # bytes of a row; the processor foresees what follows
 
@@ -70,7 +70,7 @@ def ask(unit: Unit, level: int, read: list[int], written: list[int]) -> str:
     for number, leaf in leaves:
         if rows[leaf.kind]:
             name = f'p{number} + {rows[leaf.kind]}'
-            lines += _prefetch(name, leaf.dtype, unit.width(leaf.axes))
+            lines += _prefetch(name, leaf.memory, unit.width(leaf.axes))
     for number in written:
         lines += ask_to_write(unit, number, 'e')
     used = {rows[leaf.kind] for _, leaf in leaves}
@@ -81,7 +81,8 @@ def ask(unit: Unit, level: int, read: list[int], written: list[int]) -> str:
     if not lines:
         return ''
     text = '\n'.join(f'    {line}' for line in lines)
-    return _ASK.format(level=level, lines=text, ahead=AHEAD)
+    ahead = AHEAD_OF_HALF if unit.has_half else AHEAD
+    return _ASK.format(level=level, lines=text, ahead=ahead)
 
 
 def ask_to_write(unit: Unit, number: int, row: str) -> list[str]:
@@ -92,8 +93,9 @@ def ask_to_write(unit: Unit, number: int, row: str) -> list[str]:
         number (int): Of the output.
         row (str): The row.
     """
-    width = unit.width(unit.outputs[number].axes)
-    return _prefetch(f'out{number} + {row}', unit.dtype, width, ', 1')
+    output = unit.outputs[number]
+    width = unit.width(output.axes)
+    return _prefetch(f'out{number} + {row}', output.memory, width, ', 1')
 
 
 def _prefetch(

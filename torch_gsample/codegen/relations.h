@@ -1,9 +1,15 @@
 // Rows of edges, added up and multiplied while they are in the cache: what
 // kernels of relations are made of.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <cstring>
+
+#define GSAMPLE_INLINE inline
 
 namespace {
+
+using std::memcpy;
 
 #if defined(__AVX512F__)
 constexpr int kBytes = 64, kRows = 6, kVectors = 4;
@@ -13,6 +19,14 @@ constexpr int kBytes = 32, kRows = 6, kVectors = 2;
 constexpr int kBytes = 16, kRows = 4, kVectors = 2;
 #endif
 constexpr int kAhead = 12;  // rows of how many edges are prefetched
+
+// What is in memory, as kernels compute with it.
+inline float wide(float x) {
+  return x;
+}
+inline double wide(double x) {
+  return x;
+}
 
 template <typename T>
 struct Vector {
@@ -116,8 +130,8 @@ inline void multiply(const T* a,
 
 // The edges [k, last) that have the code of the first of them: adds up their
 // rows. Returns where they end.
-template <int width, typename T, typename I>
-inline int64_t add_rows(const T* x,
+template <int width, typename S, typename T, typename I>
+inline int64_t add_rows(const S* x,
                         const I* indices,
                         const I* code,
                         const T* scale,
@@ -129,11 +143,11 @@ inline int64_t add_rows(const T* x,
   for (; k < last && code[k] == own; ++k) {
     if (k + kAhead < last)
       ask<width>(x + int64_t(indices[k + kAhead]) * width);
-    const T* const from = x + int64_t(indices[k]) * width;
+    const S* const from = x + int64_t(indices[k]) * width;
     const T factor = scale == nullptr ? T(1) : scale[k];
 #pragma omp simd
     for (int i = 0; i < width; ++i)
-      out[i] += factor * from[i];
+      out[i] += factor * wide(from[i]);
   }
   return k;
 }

@@ -143,7 +143,7 @@ def run_vertex_unit(
         shape = vertices, unit.width(output.axes)
         if output.kind == EDGE:
             shape = num_edges, shape[1]
-        out.append(indptr.new_empty(shape, dtype=unit.dtype))
+        out.append(indptr.new_empty(shape, dtype=output.memory))
         # Not every edge has to be in the graph.
         if output.kind == EDGE and edge_id is not None:
             out[-1].zero_()

@@ -10,7 +10,12 @@ from dataclasses import dataclass, replace
 import torch
 
 from torch_gsample.codegen.draws import EDGE_ROW, KEPT, POSITION, VERTEX_ROW
-from torch_gsample.codegen.expression import ALONG, Expression, operand
+from torch_gsample.codegen.expression import (
+    ALONG,
+    MEMORY_TYPES,
+    Expression,
+    operand,
+)
 
 #: Graph types: of a source, a destination, an edge, or of none of these.
 SOURCE, DESTINATION, EDGE, PARAMETER = 'S', 'D', 'E', 'P'
@@ -44,6 +49,8 @@ class Leaf:
         index (int, optional): In an edge map, the leaf that says which row
             an edge reads.
         wraps (bool): Whether negative numbers of an index count from the end.
+        half (torch.dtype, optional): What is in memory, if it has half
+            precision; values are float32 then.
     """
 
     name: str
@@ -52,6 +59,12 @@ class Leaf:
     axes: tuple[int, ...] = ()
     index: int | None = None
     wraps: bool = False
+    half: torch.dtype | None = None
+
+    @property
+    def memory(self) -> torch.dtype:
+        """The dtype of the tensor."""
+        return self.half or self.dtype
 
 
 @dataclass(frozen=True)
@@ -62,11 +75,29 @@ class Output:
         root (Expression): Its value.
         kind (str): Its graph type.
         axes (Tuple[int, ...]): Of its features.
+        half (torch.dtype, optional): What is in memory, if it has half
+            precision.
     """
 
     root: Expression
     kind: str
     axes: tuple[int, ...] = ()
+    half: torch.dtype | None = None
+
+    @property
+    def memory(self) -> torch.dtype:
+        """The dtype of the tensor."""
+        return self.half or self.root.dtype
+
+    def put(self, place: str) -> str:
+        """Returns the statement that writes a value ``{1}``.
+
+        Args:
+            place (str): Where it goes.
+        """
+        if self.half is None:
+            return f'{place} = {{1}};'
+        return f'{place} = narrow<{MEMORY_TYPES[self.half]}>({{1}});'
 
 
 @dataclass(frozen=True)
@@ -118,8 +149,15 @@ class Unit:
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of its results."""
+        """Of its results, before they are rounded."""
         return self.outputs[0].root.dtype
+
+    @property
+    def has_half(self) -> bool:
+        """Whether it reads or writes half precision."""
+        found = [leaf.half for leaf in self.leaves]
+        found += [output.half for output in self.outputs]
+        return any(half is not None for half in found)
 
 
 class Types:

@@ -16,6 +16,8 @@ DTYPES = (
     torch.int32,
     torch.int64,
     torch.bool,
+    torch.bfloat16,
+    torch.float16,
 )
 #: What an operand or a result has a row for, by number: ``any`` are rows that
 #: an index finds, ``pointers`` say where the edges of each column start.

@@ -3,7 +3,7 @@
 import functools
 import inspect
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -21,8 +21,7 @@ from torch_gsample.ops._gradient import refuse_transforms
 from torch_gsample.torch_private import is_transformed
 from torch_gsample.vertex.frontend.precision import (
     is_autocast,
-    rounded,
-    without_half,
+    without_autocast,
 )
 from torch_gsample.vertex.frontend.trace import (
     Given,
@@ -43,15 +42,23 @@ class VertexProgram:
         function (Callable): The program.
         name (str, optional): What errors call it; the name of the function if
             not given.
+        dtypes (Sequence[torch.dtype], optional): Of each result; torch's
+            promotion of the features if not given.
 
     Raises:
         TypeError: If it takes no vertex.
     """
 
-    def __init__(self, function: Callable[..., Any], name: str | None = None):
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        name: str | None = None,
+        dtypes: Sequence[torch.dtype] | None = None,
+    ):
         functools.update_wrapper(self, function)
         self.function = function
         self.name = name or function.__name__
+        self.dtypes = dtypes
         parameters = list(inspect.signature(function).parameters.values())
         plain = inspect.Parameter.POSITIONAL_OR_KEYWORD
         if not parameters or any(p.kind != plain for p in parameters):
@@ -101,22 +108,19 @@ class VertexProgram:
         if is_transformed():
             refuse_transforms(name, (graph, features))
         _check_features(name, features, self.parameters)
-        features, dtypes = without_half(features)
         plan = self.plan(**features)
         tensors, known = read_graph(graph)
         _check_devices(name, tensors[0].device, features)
         sizes = _sizes(name, plan, features, known, size)
         run = Run(plan, tensors, sizes, loops, features)
-        if is_autocast(tensors[0].device):
-            with torch.autocast(tensors[0].device.type, enabled=False):
-                out = run.results()
-        else:
-            out = run.results()
-        return rounded(out, dtypes | plan.captured) if dtypes else out
+        if is_autocast(tensors[0].device):  # else, no context is entered
+            with without_autocast(tensors[0].device):
+                return run.results()
+        return run.results()
 
     def plan(self, **features: Feature) -> Plan:
         """Returns the steps for some features, traced once for each shape."""
-        key = _signature(without_half(features)[0], self.parameters)
+        key = _signature(features, self.parameters)
         return _plan_of(self._number, key)
 
     def explain(self, **features: Feature) -> str:
@@ -146,7 +150,8 @@ def _plan_of(number: int, key: tuple) -> Plan:
             for name, kind, shape, dtype in key
         }
         program.plans[known] = make_plan(
-            program.function, signature, program.parameters, program.name
+            *(program.function, signature, program.parameters),
+            *(program.name, program.dtypes),
         )
     return program.plans[known]
 

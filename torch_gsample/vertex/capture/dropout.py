@@ -13,6 +13,7 @@ from torch_gsample.vertex.capture.nodes import (
     Node,
 )
 from torch_gsample.vertex.frontend.dropout import mask
+from torch_gsample.vertex.frontend.precision import kernel_dtype
 from torch_gsample.vertex.frontend.values import Value
 
 aten = torch.ops.aten
@@ -68,4 +69,5 @@ def mask_of(low: Any, node: Node) -> Value:
     """
     tracer = low.tracer
     dims = tuple(None if n == 1 else tracer.axis(n) for n in node.features)
-    return mask(tracer, dims, EDGE_ROW, node.args[1], node.dtype)
+    dtype = kernel_dtype(node.dtype)
+    return mask(tracer, dims, EDGE_ROW, node.args[1], dtype)

@@ -17,6 +17,7 @@ from torch_gsample.vertex.capture.nodes import (
     is_number,
 )
 from torch_gsample.vertex.capture.operators import LOWERED
+from torch_gsample.vertex.frontend.precision import kernel_dtype
 from torch_gsample.vertex.frontend.values import Unsupported, Value
 
 
@@ -37,7 +38,7 @@ class Program:
         if not self.outputs:
             raise root.fail('nothing is aggregated')
         #: Of all that the kernel computes; operands are converted.
-        self.dtype = self.outputs[0].dtype
+        self.dtype = kernel_dtype(self.outputs[0].dtype)
         for node in self.outputs:
             self._check(node)
 
@@ -64,10 +65,9 @@ class Program:
             return
         if node.op not in LOWERED:
             raise node.fail(f'torch.{node.op} is not supported at edges')
-        if node.dtype.is_floating_point and node.dtype != self.dtype:
-            raise node.fail(
-                f'values of {self.dtype} and {node.dtype} at edges'
-            )
+        dtype = kernel_dtype(node.dtype)
+        if dtype.is_floating_point and dtype != self.dtype:
+            raise node.fail(f'values of {self.dtype} and {dtype} at edges')
         if node.op == 'view' and not keeps_axes(node):
             raise node.fail('torch.view divides or joins features at edges')
         for arg in node.operands:

@@ -5,6 +5,7 @@ from typing import Any
 
 from torch_gsample.vertex.capture.dropout import mask_of
 from torch_gsample.vertex.capture.nodes import Node, is_number
+from torch_gsample.vertex.frontend.precision import kernel_dtype
 from torch_gsample.vertex.frontend.values import Value, call
 
 Rule = Callable[[Any, Node], Value]
@@ -58,7 +59,9 @@ def _div(low: Any, node: Node) -> Value:
 
 
 def _same(low: Any, node: Node) -> Value:
-    if node.dtype != node.args[0].dtype:
+    # Of half precision are operands and results, not what is between them.
+    before = node.args[0].dtype
+    if kernel_dtype(node.dtype) != kernel_dtype(before):
         raise node.fail('a conversion of dtypes at edges')
     return low.arg(node, 0)
 

@@ -18,6 +18,7 @@ from torch_gsample.vertex.capture.nodes import (
     Node,
     is_number,
 )
+from torch_gsample.vertex.frontend.precision import HALF, kernel_dtype
 
 aten = torch.ops.aten
 #: Columns up to which a kernel multiplies: beyond, torch's products are faster
@@ -37,6 +38,13 @@ def distributed(call: Any, x: Node, weight: Node, bias: Node | None) -> Node:
         weight (Node): The matrix, or vector.
         bias (Node, optional): What is added.
     """
+    dtype = weight.dtype
+    if dtype in HALF:
+        # Terms cancel, as in x_j - x_i: their products are not rounded.
+        weight = _cast(call, weight, torch.float32)
+        bias = bias and _cast(call, bias, torch.float32)
+        out = distributed(call, x, weight, bias)
+        return _cast(call, out, dtype)
     found: dict[tuple[Node, int], float] = {}
     for factor, node, start in _terms(x, 1.0, 0):
         key = node, start
@@ -63,6 +71,7 @@ def distributed(call: Any, x: Node, weight: Node, bias: Node | None) -> Node:
 
 
 def _product(call: Any, node: Node, weight: Node, start: int) -> Node:
+    node = _cast(call, node, weight.dtype)
     width = node.shape[-1]
     if width != weight.shape[0]:
         weight = call.call(aten.slice.Tensor, weight, 0, start, start + width)
@@ -84,6 +93,12 @@ def _product(call: Any, node: Node, weight: Node, start: int) -> Node:
     )
 
 
+def _cast(call: Any, node: Node, dtype: torch.dtype) -> Node:
+    if node.dtype == dtype:
+        return node
+    return call.call(aten._to_copy.default, node, dtype=dtype)
+
+
 def _terms(node: Node, factor: float, start: int) -> list[Term]:
     """Returns the terms whose sum is a value."""
     if node.kind in PURE or node.kind == PARAMETER:
@@ -95,6 +110,10 @@ def _terms(node: Node, factor: float, start: int) -> list[Term]:
             *_terms(args[0], factor, start),
             *_terms(args[1], factor * alpha, start),
         ]
+    if node.op == '_to_copy' and kernel_dtype(args[0].dtype) == kernel_dtype(
+        node.dtype
+    ):
+        return _terms(args[0], factor, start)
     if node.op == 'neg':
         return _terms(args[0], -factor, start)
     if node.op in ('mul', 'div') and len(args) == 2 and is_number(args[1]):

@@ -16,6 +16,11 @@ from torch_gsample.vertex.capture.lower import Program
 from torch_gsample.vertex.capture.nodes import Node, NotCaptured
 from torch_gsample.vertex.capture.run import Tensors, restored
 from torch_gsample.vertex.capture.trace import SIZES, traced_call
+from torch_gsample.vertex.frontend.precision import (
+    HALF,
+    is_autocast,
+    without_autocast,
+)
 from torch_gsample.vertex.kernels.layouts import flipped
 from torch_gsample.vertex.program import VertexProgram
 
@@ -26,7 +31,7 @@ _HOOKS = (
     *('_message_and_aggregate_forward_pre_hooks',),
     *('_message_and_aggregate_forward_hooks',),
 )
-_DTYPES = torch.float32, torch.float64
+_SINGLE = frozenset({torch.float32, *HALF})
 #: Forms of arguments of which a layer knows programs.
 _FORMS = 64
 
@@ -51,12 +56,19 @@ class _Captured:
         program.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
             [inspect.Parameter(name, kind) for name in names]
         )
-        self.vertex = VertexProgram(program, _name_of(layer))
+        dtypes = [node.dtype for node in built.outputs]
+        self.vertex = VertexProgram(program, _name_of(layer), dtypes)
 
     def run(
         self, layer: Any, graph: Tensor, reading: Reading, target: int
     ) -> Tensor:
-        """Computes ``propagate``."""
+        """Computes ``propagate``; casts of autocast were recorded."""
+        with without_autocast(graph.device):
+            return self._run(layer, graph, reading, target)
+
+    def _run(
+        self, layer: Any, graph: Tensor, reading: Reading, target: int
+    ) -> Tensor:
         sizes: Any = reading.sizes
         rows = sizes[1 - target], sizes[target], graph.shape[1]
         tensors = Tensors(layer, reading.inputs, rows)
@@ -141,6 +153,7 @@ class Capture:
             _state_of(layer),
             graph.device,
             torch.is_grad_enabled(),
+            _autocast(graph.device),
         )
         made = self._known.get(key)
         is_known = key in self._known
@@ -261,15 +274,26 @@ def _why_not(layer: Any, graph: Any, kwargs: Any) -> str:
     given = tree_leaves(list(kwargs.values()))
     tensors = [x for x in given if isinstance(x, Tensor)]
     floats = {x.dtype for x in tensors if x.is_floating_point()}
-    if not floats or not floats <= set(_DTYPES):
-        return 'its features are not in float32 or float64'
+    if not floats or not floats <= {*_SINGLE, torch.float64}:
+        return f'the dtype of its features is {_names(floats)}'
+    if torch.float64 in floats and floats & set(HALF):
+        return f'its features are {_names(floats)}: kernels compute with one'
     if any(x.device != graph.device for x in tensors):
         return 'its tensors are on several devices'
     if graph.device.type not in ('cpu', 'cuda'):
         return f'its tensors are on {graph.device}'
-    if torch.is_autocast_enabled(graph.device.type):
-        return 'autocast is on'
     return ''
+
+
+def _names(dtypes: set[torch.dtype]) -> str:
+    return ' and '.join(sorted(map(str, dtypes))) or 'no number'
+
+
+def _autocast(device: torch.device) -> torch.dtype | None:
+    """Returns the dtype of autocast, if it is on."""
+    if not is_autocast(device):
+        return None
+    return torch.get_autocast_dtype(device.type)
 
 
 def _state_of(layer: nn.Module) -> tuple:

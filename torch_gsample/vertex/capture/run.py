@@ -7,7 +7,7 @@ from torch import Tensor
 
 from torch_gsample.torch_private import tree_map
 from torch_gsample.vertex.capture.nodes import EDGE, Node
-from torch_gsample.vertex.frontend.precision import cast
+from torch_gsample.vertex.frontend.precision import cast, kernel_dtype
 from torch_gsample.vertex.kernels.run import Feature
 
 
@@ -74,7 +74,9 @@ class Tensors:
         self, node: Node, lost: int | None, name: str, dtype: torch.dtype
     ) -> Feature:
         """Returns an operand of the kernel."""
-        x = cast(self.of(node), dtype)
+        x = self.of(node)
+        if kernel_dtype(x.dtype) != dtype:
+            x = cast(x, dtype)
         if name[0] == 'p':
             return x if lost is None else x.squeeze(lost)
         if node.row:

@@ -20,7 +20,7 @@ from torch_gsample.codegen.unit import (
     SOURCE,
     operands_of,
 )
-from torch_gsample.vertex.frontend.precision import kernel_dtype
+from torch_gsample.vertex.frontend.precision import half_dtype, kernel_dtype
 from torch_gsample.vertex.frontend.values import (
     Axis,
     Dims,
@@ -85,6 +85,8 @@ class Operand:
         dims (Tuple[Axis, ...]): Its dimensions.
         dtype (torch.dtype): Its dtype.
         origin (Origin): Where it comes from.
+        half (torch.dtype, optional): What is in memory, if it has half
+            precision.
     """
 
     name: str
@@ -92,6 +94,7 @@ class Operand:
     dims: Dims
     dtype: torch.dtype
     origin: Origin
+    half: torch.dtype | None = None
 
 
 @dataclass(frozen=True)
@@ -139,7 +142,8 @@ class Tracer:
                     f'{given.dtype})'
                 )
             self._known[key] = self._add(
-                name, kind, given.shape, given.dtype, Given(name)
+                *(name, kind, given.shape, kernel_dtype(given.dtype)),
+                *(Given(name), half_dtype(given.dtype)),
             )
         return self._known[key]
 
@@ -169,9 +173,10 @@ class Tracer:
         shape: Iterable[int],
         dtype: torch.dtype,
         origin: Origin,
+        half: torch.dtype | None = None,
     ) -> Value:
         dims = tuple(None if n == 1 else self.axis(n) for n in shape)
-        return self.add(name, kind, dims, dtype, origin)
+        return self.add(name, kind, dims, dtype, origin, half)
 
     def add(
         self,
@@ -180,10 +185,11 @@ class Tracer:
         dims: Dims,
         dtype: torch.dtype,
         origin: Origin,
+        half: torch.dtype | None = None,
     ) -> Value:
         """Adds a tensor to the program."""
         number = len(self.operands)
-        self.operands.append(Operand(name, kind, dims, dtype, origin))
+        self.operands.append(Operand(name, kind, dims, dtype, origin, half))
         return Value(self, operand(number, dtype), kind, dims)
 
     def axis(self, size: int) -> Axis:
@@ -207,8 +213,10 @@ class Tracer:
             raise Unsupported('only parameters can be indexed by a type')
         dims = tuple(None if a is None else self.axis(a.size) for a in x.dims)
         origin = Product(index, x, False, True)
+        half = self.operands[int(x.expr.value or 0)].half
         return self.add(
-            f'{self._name(x)}[type]', RELATION, dims[1:], x.dtype, origin
+            *(f'{self._name(x)}[type]', RELATION, dims[1:], x.dtype),
+            *(origin, half),
         )
 
     def product(
@@ -240,7 +248,7 @@ class Tracer:
         if x.dtype != weight.dtype:
             raise Unsupported(
                 f'operands must have one dtype (they have {x.dtype} and '
-                f'{weight.dtype})'
+                f'{weight.dtype}; half precision is computed in float32)'
             )
         dims = tuple(
             None if a is None else self.axis(a.size) for a in x.dims[:-1]

@@ -226,7 +226,10 @@ def elementwise(op: str, *args: Any, dtype: torch.dtype | None = None) -> Any:
     floats = {v.dtype for v in values if v.dtype != torch.bool}
     if len(floats) > 1:
         names = ', '.join(sorted(map(str, floats)))
-        raise Unsupported(f'operands must have one dtype (they have {names})')
+        raise Unsupported(
+            f'operands must have one dtype (they have {names}; half precision '
+            f'is computed in float32)'
+        )
     dims: Dims = ()
     for value in values:
         dims = broadcast(dims, value.dims)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from torch_gsample.ops._gradient import register_gradient
+from torch_gsample.vertex.frontend.precision import cast
 from torch_gsample.vertex.kernels.operator import (
     differentiable,
     fused_units,
@@ -26,6 +27,7 @@ def _save(ctx: Any, inputs: Any, output: Any) -> None:
     ctx.fused = fused_units[unit]
     ctx.count = len(graph), len(operands)
     ctx.shapes = [x.shape for x in operands]
+    ctx.dtypes = [x.dtype for x in operands]
     # Where an operand was given before: of both ends, for example.
     ctx.first = [
         next(j for j, y in enumerate(operands) if y is x) for x in operands
@@ -100,7 +102,7 @@ def _known(
         if grad is None:
             shape = rows[output.kind], unit.width(output.axes)
             like = next(x for x in grads if x is not None)
-            grad = like.new_zeros(shape, dtype=unit.dtype)
+            grad = like.new_zeros(shape, dtype=output.memory)
         found[place + i] = grad
     return {number: x for number, x in found.items() if x is not None}
 
@@ -120,7 +122,11 @@ def _gradients(
             value = value.reshape(ctx.shapes[i])
         known = found[i]
         found[i] = value if known is None else known.add_(value)
-    return found
+    # What was added up in float32 is rounded once.
+    return [
+        None if x is None else cast(x, dtype)
+        for x, dtype in zip(found, ctx.dtypes, strict=True)
+    ]
 
 
 class _Unit(torch.autograd.Function):

@@ -13,7 +13,6 @@ from torch_gsample.codegen.cpp import (
     unit_number,
 )
 from torch_gsample.codegen.evaluate import evaluate
-from torch_gsample.codegen.expression import Expression
 from torch_gsample.codegen.kernel import load_unit
 from torch_gsample.codegen.loaded import Loaded
 from torch_gsample.codegen.run_cuda import run_vertex_unit
@@ -36,6 +35,7 @@ from torch_gsample.vertex.kernels.relations import (
     level_sizes,
 )
 from torch_gsample.vertex.plan.differentiate import Backward, differentiate
+from torch_gsample.vertex.plan.storage import with_half
 
 
 class Fused:
@@ -134,10 +134,13 @@ class Fused:
             ]
             count = rows.get(output.kind, graph.num_sources)
             if output.kind == EDGE:
+                value = ends.moved(value, types.kind(output.root), EDGE)
                 value = value.expand(graph.incoming.indices.numel(), *shape)
                 value = graph.incoming.scatter(value, count)
             value = value.expand(count, *shape)
-            out.append(value.reshape(count, -1).contiguous())
+            # A copy: autograd lets nobody change a view in place.
+            value = value.reshape(count, -1).to(output.memory, copy=True)
+            out.append(value.contiguous())
         return out
 
     def fake(self, rows: dict[str, Any], like: Tensor) -> list[Tensor]:
@@ -145,7 +148,7 @@ class Fused:
         return [
             like.new_empty(
                 (rows[output.kind], self.unit.width(output.axes)),
-                dtype=self.unit.dtype,
+                dtype=output.memory,
             )
             for output in self.unit.outputs
         ]
@@ -206,21 +209,22 @@ def training(unit: Unit, wanted: Sequence[int]) -> Fused:
         unit (Unit): The unit.
         wanted (Sequence[int]): The operands that want gradients.
     """
-    plan = differentiate(unit, wanted)
+    plan = with_half(unit, differentiate(unit, wanted))
     first = len(unit.leaves)
     outputs = list(unit.outputs)
-    roots: list[Expression] = [output.root for output in outputs]
     used = _used(plan)
     saved: list[int | None] = []
     for i, node in enumerate(plan.saved):
         if first + i not in used:
             saved.append(None)  # is not read
             continue
-        if node not in roots:
-            roots.append(node)
-            axes = plan.leaves[first + i].axes
-            outputs.append(Output(node, DESTINATION, axes))
-        saved.append(roots.index(node))
+        leaf = plan.leaves[first + i]
+        known = [(output.root, output.half) for output in outputs]
+        if (node, leaf.half) not in known:
+            known.append((node, leaf.half))
+            output = Output(node, DESTINATION, leaf.axes, leaf.half)
+            outputs.append(output)
+        saved.append(known.index((node, leaf.half)))
     sides = zip((DESTINATION, 'S'), plan.outputs, strict=True)
     parts: list[tuple[Fused | None, list[int]]] = []
     for center, results in sides:

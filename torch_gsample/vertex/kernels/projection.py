@@ -24,6 +24,7 @@ from torch_gsample.codegen.cpp_relations import (
 from torch_gsample.codegen.loaded import Loaded, load
 from torch_gsample.ops._gradient import register_gradient
 from torch_gsample.ops.kernels import DTYPES, ROWS
+from torch_gsample.vertex.frontend.precision import cast, kernel_dtype
 from torch_gsample.vertex.kernels.layouts import Loops
 from torch_gsample.vertex.kernels.products import run_outer, run_product
 from torch_gsample.vertex.kernels.relations import tiles_at
@@ -34,6 +35,9 @@ _MOST, _WIDEST = 1 << 16, 1024
 _CENTER, _NEIGHBOR, _ANY = (
     ROWS.index(name) for name in ('center', 'neighbor', 'any')
 )
+
+#: What rows are of, values a row, and the dtype in memory.
+_Rows = tuple[int, int, torch.dtype]
 
 
 def is_projectable(weight: Sequence[int]) -> bool:
@@ -72,6 +76,7 @@ def run_project(
     _check_rows('x', x, given)
     _, left, right = weight.shape
     kernel = _projecting(left, right, x.dtype, part.indptr.dtype, mean)
+    weight = cast(weight, kernel_dtype(x.dtype))
     if kernel is None:
         return _projected(part, mean, x, weight, count)
     out = _run(kernel, part, mean, x, weight)
@@ -117,14 +122,15 @@ def run_outer_edges(
     if kernel is None:
         return _outer(part, of_sources, mean, many, one, num_types)
     found = _run(kernel, part, mean, many, one)
-    out = x.new_zeros((num_types, left * right))
-    return out.index_add_(0, part.type, found).view(-1, left, right)
+    out = found.new_zeros((num_types, left * right))
+    out = out.index_add_(0, part.type, found).view(-1, left, right)
+    return cast(out, x.dtype)
 
 
 def _run(
     kernel: Loaded, part: EdgeGroups, mean: bool, x: Tensor, y: Tensor
 ) -> Tensor:
-    scale = [part.scale(x.dtype)] if mean else []
+    scale = [part.scale(kernel_dtype(x.dtype))] if mean else []
     [out] = ops.kernels.run_kernel(
         kernel.number,
         [x.contiguous(), y.contiguous(), *scale],
@@ -157,8 +163,10 @@ def _projecting(
     left: int, right: int, dtype: torch.dtype, index: torch.dtype, mean: bool
 ) -> Loaded | None:
     source = project_source(left, right, dtype, index, mean)
-    widths = left, left * right, TILE * right
-    return _loaded(source, widths, dtype, index, mean)
+    wide = kernel_dtype(dtype)
+    rows = [(_NEIGHBOR, left, dtype), (_ANY, left * right, wide)]
+    out = _CENTER, TILE * right, dtype
+    return _loaded(source, rows, out, index, mean)
 
 
 @lru_cache(maxsize=32)
@@ -172,21 +180,22 @@ def _adding(
 ) -> Loaded | None:
     source = outer_source(left, right, dtype, index, mean, turned)
     many, one = (right, left) if turned else (left, right)
-    return _loaded(source, (many, one, left * right), dtype, index, mean)
+    rows = [(_NEIGHBOR, many, dtype), (_ANY, one, dtype)]
+    out = _CENTER, left * right, kernel_dtype(dtype)
+    return _loaded(source, rows, out, index, mean)
 
 
 def _loaded(
     source: str,
-    widths: tuple[int, int, int],
-    dtype: torch.dtype,
+    rows: list[_Rows],
+    out: _Rows,
     index: torch.dtype,
     mean: bool,
 ) -> Loaded | None:
     """Compiles and loads a kernel; nothing if it cannot be."""
-    rows = [(_NEIGHBOR, widths[0]), (_ANY, widths[1])]
-    rows += [(_ANY, 1)] * mean
+    rows = [*rows, *[(_ANY, 1, kernel_dtype(rows[0][2]))] * mean]
     layout = [1 + int(index == torch.int64), -1, len(rows)]
-    for kind, width in [*rows, (_CENTER, widths[2])]:
+    for kind, width, dtype in [*rows, out]:
         layout += [kind, DTYPES.index(dtype), width]
     return load(source, layout, FLAGS)
 
@@ -201,7 +210,8 @@ def _projected(
     values = _scaled(part, mean, x)[order]
     values = run_product(values, weight, code // TILE)
     out = values.new_zeros((count, values.shape[1]))
-    return out.index_add_(0, tile[order] * TILE + code % TILE, values)
+    out.index_add_(0, tile[order] * TILE + code % TILE, values)
+    return cast(out, x.dtype)
 
 
 def _outer(
@@ -214,15 +224,16 @@ def _outer(
 ) -> Tensor:
     """Adds up outer products with operators of torch."""
     left, right = _scaled(part, mean, many), one[part.code]
+    right = cast(right, left.dtype)
     if of_sources:
         left, right = right, left
     type_ = part.type.repeat_interleave(part.indptr.diff())
-    return run_outer(left, right, type_, num_types)
+    return cast(run_outer(left, right, type_, num_types), many.dtype)
 
 
 def _scaled(part: EdgeGroups, mean: bool, x: Tensor) -> Tensor:
-    values = x[part.indices]
-    return values * part.scale(x.dtype)[:, None] if mean else values
+    values = cast(x[part.indices], kernel_dtype(x.dtype))
+    return values * part.scale(values.dtype)[:, None] if mean else values
 
 
 torch.library.impl('gsample::project_edges', 'cpu')(run_project)

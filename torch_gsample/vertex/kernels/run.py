@@ -74,10 +74,10 @@ class Run:
         """Returns what the program returns."""
         plan = self._plan
         found = []
-        for step, dims in zip(
-            plan.result_steps, plan.result_dims, strict=True
+        for step, dims, dtype in zip(
+            *(plan.result_steps, plan.result_dims, plan.dtypes), strict=True
         ):
-            value = self._done(step, DESTINATION)
+            value = cast(self._done(step, DESTINATION), dtype)
             found.append(value.reshape(-1, *shape_of(dims)))
         return found[0] if len(found) == 1 else tuple(found)
 
@@ -167,9 +167,10 @@ class Run:
             weight = self._operand(int(origin.weight.expr.value or 0))
             return weight.index_select(0, self._of_types()[0])
         left, right = self._plan.inputs[number]
-        x = self._done(left, origin.x.kind)
+        dtype = self._plan.leaves[number].memory
+        x = self._factor(left, origin.x.kind, dtype)
         x = x.reshape(x.shape[0], *shape_of(origin.x.dims))
-        weight = self._done(right, PARAMETER)
+        weight = self._factor(right, PARAMETER, dtype)
         weight = weight.reshape(shape_of(origin.weight.dims))
         if origin.transposed:
             weight = weight.transpose(-1, -2)
@@ -177,6 +178,12 @@ class Run:
             type_, _ = self._of_types()
             return product_by_type(x, weight, type_)
         return x @ weight
+
+    def _factor(self, step: Step, kind: str, dtype: torch.dtype) -> Tensor:
+        """Returns a factor of a product; an operand as it is in memory."""
+        if step.root.op == 'operand':
+            return cast(self._operand(int(step.root.value or 0)), dtype)
+        return cast(self._done(step, kind), dtype)
 
     @property
     def _types(self) -> Tensor:
@@ -222,9 +229,12 @@ class Run:
         weight = self._operand(what.weight)
         if what.transposed:
             weight = weight.transpose(-1, -2)
+        x = self._operand(what.x)
+        dtype = torch.promote_types(x.dtype, weight.dtype)
+        x, weight = cast(x, dtype), cast(weight, dtype)
         return torch.ops.gsample.project_edges(
             *(self._graph, self._types, self._sizes, int(self._loops)),
-            *(what.mean, False, self._operand(what.x), weight),
+            *(what.mean, False, x, weight),
         )
 
 

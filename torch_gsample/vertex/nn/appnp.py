@@ -62,7 +62,7 @@ class APPNP(nn.APPNP):
             return left_to_pyg(self, nn.APPNP, x, edge_index, edge_weight)
         loop = float(self.add_self_loops and self.normalize)
         propagate = Propagation(
-            edge_index, edge_weight, x, self.normalize, loop
+            edge_index, edge_weight, x, x.dtype, self.normalize, loop
         )
         out = x
         for _ in range(self.K):

@@ -11,12 +11,15 @@ from torch_geometric.nn.conv import MessagePassing
 from torch_gsample.block import Block
 from torch_gsample.sparse_sample import SparseSample
 from torch_gsample.torch_private import has_hooks, is_transformed
+from torch_gsample.vertex.frontend.precision import HALF, is_autocast
 from torch_gsample.vertex.program import VertexProgram
 
 _PYG = 'torch_geometric.'
 #: Elements from which a slice's gradient takes longer than Python.
 _SHARED = 1 << 16
 _LINEAR = Linear, torch.nn.Linear
+#: What kernels compute in float32; promoted as by torch.
+_SINGLE = frozenset({torch.float32, *HALF})
 #: Methods by which a class that derives from a layer changes what it computes.
 _METHODS = (
     *('message', 'aggregate', 'update', 'message_and_aggregate'),
@@ -35,7 +38,8 @@ def is_fusible(
     """Whether the vertex program of a layer computes a call.
 
     PyG has features of more than two dimensions (one graph for a batch of
-    them), half precision, autocast, and derivatives that kernels lack.
+    them), dtypes that are promoted to float64, autocast of layers that have
+    half precision themselves, and derivatives that kernels lack.
 
     Args:
         layer (MessagePassing): The layer.
@@ -60,6 +64,7 @@ def is_fusible(
         and _has_methods_of_pyg(layer)
         and not is_transformed()
         and _are_fusible([x for x in features if x is not None])
+        and _is_plain_autocast(layer, features)
     )
 
 
@@ -79,10 +84,28 @@ def _are_fusible(features: list[Any]) -> bool:
         isinstance(x, Tensor)
         and features[0].dim() == 2 >= x.dim()
         and x.device.type in ('cpu', 'cuda')
-        and x.dtype in (torch.float32, torch.float64)
-        and x.dtype == features[0].dtype
-        and not torch.is_autocast_enabled(x.device.type)
+        and (x.dtype in _SINGLE or x.dtype == torch.float64)
+        and (x.dtype in _SINGLE) == (features[0].dtype in _SINGLE)
         for x in features
+    )
+
+
+def _is_plain_autocast(
+    layer: MessagePassing, features: tuple[Tensor | None, ...]
+) -> bool:
+    """Whether autocast is off, or the parameters of a layer are float32.
+
+    CUDA's rules make float32 of what a layer of half precision computes. While
+    Dynamo captures, autocast is PyG's.
+    """
+    device = next((x.device for x in features if x is not None), None)
+    if device is None or not is_autocast(device):
+        return True
+    if torch.compiler.is_compiling():
+        return False  # Dynamo does not follow it
+    floats = {p.dtype for p in layer.parameters() if p.is_floating_point()}
+    return floats <= {torch.float32} and all(
+        x is None or x.dtype in _SINGLE for x in features
     )
 
 
@@ -154,7 +177,8 @@ def add_product(out: Tensor, x: Tensor, first: Any, second: Any) -> Tensor:
         type(module) in _LINEAR and not has_hooks(module)
         for module in (first, second)
     )
-    if plain and second.bias is None and x.dtype == second.weight.dtype:
+    dtypes = {out.dtype, x.dtype, second.weight.dtype}
+    if plain and second.bias is None and len(dtypes) == 1:
         # In place: products are what no gradient reads.
         return out.addmm_(x, second.weight.t())
     return out + second(x)

@@ -8,6 +8,7 @@ from torch import Tensor
 from torch_geometric import nn
 from torch_geometric.typing import OptPairTensor, OptTensor
 
+from torch_gsample.vertex.frontend.precision import cast, without_autocast
 from torch_gsample.vertex.kernels.layouts import Loops
 from torch_gsample.vertex.nn.fusible import (
     is_fusible,
@@ -122,7 +123,8 @@ class GATConv(nn.GATConv):
                 return_attention_weights=return_attention_weights,
             )
         source, target = self._projected(x, pair)
-        first, second = self._scores(source, target)
+        with without_autocast(source.device):
+            first, second = self._scores(source, target)
         loops = min(pair[0].shape[0], pair[1].shape[0]) * self.add_self_loops
         shape = -1, self.heads, self.out_channels
         features: dict[str, Any] = {
@@ -156,12 +158,17 @@ class GATConv(nn.GATConv):
         features is taken forward. Backward, features are no view of anything
         here, so that autograd adds their gradients in place.
         """
-        one = torch.eye(self.heads, dtype=source.dtype, device=source.device)
+        one = torch.eye(self.heads, device=source.device)
+        one = one.to(self.att_src.dtype)
         matrices = [
             (att[0].unsqueeze(-1) * one.unsqueeze(1)).flatten(0, 1)
             for att in (self.att_src, self.att_dst)
         ]
-        if source is target:
+        # Under autocast, features are products in half precision.
+        dtype = torch.promote_types(source.dtype, one.dtype)
+        is_shared = source is target
+        source, target = cast(source, dtype), cast(target, dtype)
+        if is_shared:
             both = source @ torch.cat(matrices, dim=1)
             first, second = both.split(self.heads, dim=1)
             return first, second

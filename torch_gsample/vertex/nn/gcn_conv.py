@@ -9,6 +9,7 @@ from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.typing import OptTensor
 
 from torch_gsample.block import Block
+from torch_gsample.vertex.frontend.precision import cast, kernel_dtype
 from torch_gsample.vertex.kernels.layouts import Loops
 from torch_gsample.vertex.nn.fusible import (
     ends_of,
@@ -85,7 +86,8 @@ class Propagation:
     Args:
         graph (Any): The graph.
         weight (torch.Tensor, optional): ``[num_edges]``.
-        x (torch.Tensor): Features, for their number and dtype.
+        x (torch.Tensor): Features, for their number.
+        dtype (torch.dtype): Of factors of vertices, without weights.
         normalize (bool): Whether it is normalised.
         loop (float): The weight of the loops that vertices get; 0 for none, 1
             where edges have none.
@@ -96,9 +98,12 @@ class Propagation:
         graph: Any,
         weight: Tensor | None,
         x: Tensor,
+        dtype: torch.dtype,
         normalize: bool,
         loop: float,
     ):
+        # Factors have the dtype of weights, but are rounded to it once.
+        self._dtype = dtype if weight is None else weight.dtype
         self._graph = graph
         self._norm: Any = None
         self._size = x.shape[0], x.shape[0]
@@ -108,14 +113,14 @@ class Propagation:
         if loop and (normalize or weight is not None):
             self._loops = Loops.REPLACE
         if normalize and isinstance(graph, Block):
-            total = graph.in_degree(weight, loop or None).to(x.dtype)
-            norm = _inverse_root(total)
+            wide = None if weight is None else self._widened(weight)
+            total = graph.in_degree(wide, loop or None)
+            norm = self._inverse_root(total)
             self._norm = norm, norm[: graph.num_dst]
         if weight is not None:
             weight = read_edges(weight, graph)
             if loop:
                 weight = _with_loops(graph, weight, loop, self._size[1])
-            weight = weight.to(x.dtype)
         self._weight = weight
         if normalize and self._norm is None:
             self._norm = self._factors(x)
@@ -127,10 +132,22 @@ class Propagation:
 
     def _factors(self, x: Tensor) -> Tensor:
         if self._weight is None:
-            total = self._run(degree, one=x.new_ones(x.shape[0]))
+            dtype = kernel_dtype(self._dtype)
+            one = x.new_ones(x.shape[0], dtype=dtype)
+            total = self._run(degree, one=one)
         else:
-            total = self._run(weighted_degree, w=self._weight)
-        return _inverse_root(total)
+            weight = self._widened(self._weight)
+            total = self._run(weighted_degree, w=weight)
+        return self._inverse_root(total)
+
+    def _widened(self, weight: Tensor) -> Tensor:
+        return cast(weight, kernel_dtype(weight.dtype))
+
+    def _inverse_root(self, total: Tensor) -> Tensor:
+        total = cast(total, kernel_dtype(self._dtype))
+        factor = total.pow(-0.5)
+        factor = factor.masked_fill(factor == torch.inf, 0.0)
+        return cast(factor, self._dtype)
 
     def __call__(
         self, x: Tensor, restart: Tensor | None = None, alpha: float = 0.0
@@ -153,11 +170,6 @@ class Propagation:
             self._weight is not None, self._norm is not None, alpha
         )
         return self._run(program, **features)
-
-
-def _inverse_root(total: Tensor) -> Tensor:
-    factor = total.pow(-0.5)
-    return factor.masked_fill(factor == torch.inf, 0.0)
 
 
 def _with_loops(graph: Any, weight: Tensor, fill: float, size: int) -> Tensor:
@@ -216,8 +228,12 @@ class GCNConv(nn.GCNConv):
         # PyG's loops count twice only if edges have weights.
         twice = self.improved and edge_weight is not None
         loop = (2.0 if twice else 1.0) * self.add_self_loops
+        dtype = x.dtype  # under autocast, not that of the product
         x = self.lin(x)
-        out = Propagation(edge_index, edge_weight, x, self.normalize, loop)(x)
+        propagate = Propagation(
+            edge_index, edge_weight, x, dtype, self.normalize, loop
+        )
+        out = propagate(x)
         return out if self.bias is None else out + self.bias
 
     def _left_to_pyg(

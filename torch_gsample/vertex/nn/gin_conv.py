@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch_geometric import nn
 from torch_geometric.typing import OptPairTensor
@@ -57,6 +58,7 @@ class GINConv(nn.GINConv):
         if pair[1] is None:
             out = neighbor_sum(edge_index, size=size, x=pair)
         else:
-            eps = self.eps.to(pair[1].dtype)
+            eps = self.eps
+            eps = eps.to(torch.promote_types(eps.dtype, pair[1].dtype))
             out = gin(edge_index, size=size, x=pair, eps=eps)
         return self.nn(out)

@@ -8,6 +8,7 @@ from torch_geometric import nn
 from torch_geometric.typing import OptTensor
 
 from torch_gsample.block import Block
+from torch_gsample.vertex.frontend.precision import cast
 from torch_gsample.vertex.nn.fusible import (
     is_fusible,
     layer_program,
@@ -100,9 +101,14 @@ class RGCNConv(nn.RGCNConv):
             weight=weight,
             type=edge_type,
         )
+        # PyG adds to zeros of the default dtype.
+        zero = torch.get_default_dtype()
+        out = cast(out, torch.promote_types(out.dtype, zero))
         if self.root is not None and self.bias is not None:
             # In place: products are what no gradient reads.
-            return torch.addmm(self.bias, pair[1], self.root).add_(out)
+            root = torch.addmm(self.bias, pair[1], self.root)
+            return root.add_(out) if root.dtype == out.dtype else root + out
         if self.root is not None:
-            return (pair[1] @ self.root).add_(out)
+            root = pair[1] @ self.root
+            return root.add_(out) if root.dtype == out.dtype else root + out
         return out if self.bias is None else out + self.bias

@@ -4,9 +4,11 @@ Gradients are no step: a call says which operands want them
 (``differentiate.py``).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import torch
 
 from torch_gsample.vertex.frontend.trace import Signature
 from torch_gsample.vertex.frontend.values import Unsupported
@@ -73,6 +75,7 @@ def make_plan(
     signature: Signature,
     parameters: list[str],
     name: str,
+    dtypes: Sequence[torch.dtype] | None = None,
 ) -> Plan:
     """Returns the plan of a program for some features.
 
@@ -81,11 +84,12 @@ def make_plan(
         signature (Mapping): The features of the call.
         parameters (List[str]): The parameters that it takes.
         name (str): The name of the program.
+        dtypes (Sequence[torch.dtype], optional): Of its results.
 
     Raises:
         ValueError: If it does what none can.
     """
-    plan = Plan(function, signature, parameters, name)
+    plan = Plan(function, signature, parameters, name, dtypes)
     for step in STEPS:
         try:
             step.run(plan)

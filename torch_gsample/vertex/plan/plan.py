@@ -10,6 +10,7 @@ edges of the vertex once more. Only a dense product ends a unit.
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from math import prod
 from typing import Any
 from weakref import WeakValueDictionary
@@ -29,6 +30,7 @@ from torch_gsample.codegen.expression import (
 from torch_gsample.codegen.unit import (
     AGGREGATES,
     DESTINATION,
+    PARAMETER,
     SOURCE,
     Leaf,
     Output,
@@ -38,6 +40,7 @@ from torch_gsample.codegen.unit import (
     ordered,
     unit_of,
 )
+from torch_gsample.vertex.frontend.precision import half_dtype, promoted
 from torch_gsample.vertex.frontend.symbols import trace
 from torch_gsample.vertex.frontend.trace import (
     DEGREE,
@@ -48,10 +51,10 @@ from torch_gsample.vertex.frontend.trace import (
     Origin,
     Product,
     Signature,
-    Tracer,
 )
-from torch_gsample.vertex.frontend.values import Axis, Unsupported, Value
+from torch_gsample.vertex.frontend.values import Axis, Unsupported
 from torch_gsample.vertex.kernels.operator import Fused, fused
+from torch_gsample.vertex.plan.axes import numbered, sizes_of
 from torch_gsample.vertex.plan.projections import projection_of
 
 
@@ -91,6 +94,7 @@ class Plan:
         signature (Mapping): The features of the call.
         parameters (List[str]): The parameters that it takes.
         name (str): The name of the program.
+        dtypes (Sequence[torch.dtype], optional): Of its results.
     """
 
     def __init__(
@@ -99,11 +103,12 @@ class Plan:
         signature: Signature,
         parameters: list[str],
         name: str,
+        dtypes: Sequence[torch.dtype] | None = None,
     ):
         self.number = next(_numbers)
         _plans[self.number] = self
         self._program = function, signature, parameters
-        self._name = name
+        self._name, self._dtypes = name, dtypes
 
     def trace(self) -> None:
         """Records the operations of the program."""
@@ -112,8 +117,8 @@ class Plan:
 
     def number_axes(self) -> None:
         """Numbers the dimensions of features."""
-        self._number = _numbered(self._tracer, self._values)
-        self.sizes = _sizes(self._number)
+        self._number = numbered(self._tracer, self._values)
+        self.sizes = sizes_of(self._number)
         self.result_dims = [value.dims for value in self._values]
 
     def read_operands(self) -> None:
@@ -122,14 +127,12 @@ class Plan:
         self.origins: list[Origin | Computed] = [
             item.origin for item in self.operands
         ]
-        #: The dtypes of parameters that the function holds.
-        self.captured = {
-            item.origin.tensor.dtype
-            for item in self.operands
-            if isinstance(item.origin, Given)
-            and item.origin.tensor is not None
-            and item.origin.tensor.dim()
-        }
+        promotion = self._promotion()
+        #: In which products are computed, if in half precision.
+        self.half = half_dtype(promotion)
+        own = promotion or self.dtype
+        #: The dtype of each result.
+        self.dtypes = self._dtypes or [own] * len(self._values)
         self.leaves = [self._leaf(item) for item in self.operands]
         self.results = [self.resolved(x.expr) for x in self._values]
 
@@ -189,6 +192,25 @@ class Plan:
 
     # Types.
 
+    def _promotion(self) -> torch.dtype | None:
+        """The dtype of torch's promotion, if one is of half precision.
+
+        Tensors without dimensions promote no others.
+        """
+        dtype = promoted(
+            x.dtype
+            for (_, kind), x in self._program[1].items()
+            if x.dtype.is_floating_point and (kind != PARAMETER or x.shape)
+        )
+        held = [
+            item.origin.tensor.dtype
+            for item in self.operands
+            if isinstance(item.origin, Given)
+            and item.origin.tensor is not None
+            and item.origin.tensor.dim()
+        ]
+        return dtype and reduce(torch.promote_types, held, dtype)
+
     def _leaf(self, item: Operand) -> Leaf:
         axes = [self._axis(a) for a in item.dims if a is not None]
         if sorted(set(axes)) != axes:
@@ -196,7 +218,10 @@ class Plan:
                 f'the dimensions of {item.name!r} are in another order than '
                 f'in other features, or occur twice'
             )
-        return Leaf(item.name, item.kind, item.dtype, tuple(axes))
+        half = item.half
+        if isinstance(item.origin, Product) and half is None:
+            half = self.half
+        return Leaf(item.name, item.kind, item.dtype, tuple(axes), half=half)
 
     def _axis(self, axis: Axis) -> int:
         return self._number[axis.root()]
@@ -298,12 +323,28 @@ class Plan:
         return self._computed[node]
 
     def _unit(self, roots: list[Expression]) -> tuple[Unit, list[int]]:
-        types = self.types
+        types, half = self.types, self._rounded()
         outputs = [
-            Output(root, DESTINATION, tuple(sorted(types.axes(root))))
+            Output(
+                *(root, DESTINATION, tuple(sorted(types.axes(root)))),
+                half.get(root),
+            )
             for root in roots
         ]
         return unit_of(DESTINATION, self.leaves, self.sizes, outputs)
+
+    def _rounded(self) -> dict[Expression, torch.dtype | None]:
+        """Returns results that units write in half precision.
+
+        Not what a later unit reads, or what is a result in two dtypes.
+        """
+        found: dict[Expression, torch.dtype | None] = {}
+        for root, dtype in zip(self.results, self.dtypes, strict=True):
+            rest, half = self.step(root).root, half_dtype(dtype)
+            found[rest] = half if found.get(rest, half) == half else None
+        for node in self._computed:
+            found.pop(self.step(node).root, None)
+        return found
 
     def _operator(self, unit: Unit, kept: list[int]) -> tuple[int, list[int]]:
         made = fused(unit)
@@ -357,39 +398,3 @@ def evaluate_step(plan: int, step: int, tensors: list[Tensor]) -> Tensor:
 
 def _aggregates(root: Expression) -> bool:
     return any(node.op in AGGREGATES for node in ordered([root]))
-
-
-def _numbered(tracer: Tracer, results: Sequence[Value]) -> dict[Axis, int]:
-    """Numbers axes so that those of features ascend."""
-    before: dict[Axis, set[Axis]] = {a.root(): set() for a in tracer.axes}
-    for dims in [
-        *(item.dims for item in tracer.operands),
-        *(value.dims for value in results),
-    ]:
-        known = [a.root() for a in dims if a is not None]
-        for i, axis in enumerate(known):
-            before[axis] |= set(known[:i])
-    for dims in tracer.shapes:
-        known = [a.root() for a in dims if a is not None]
-        if len(set(known)) < len(known):
-            raise Unsupported(
-                'a dimension of features meets itself, as in x[:, None] * '
-                'x[None, :]: give the program both as features'
-            )
-    number: dict[Axis, int] = {}
-    while len(number) < len(before):
-        ready = [
-            axis
-            for axis, earlier in before.items()
-            if axis not in number and earlier <= set(number)
-        ]
-        if not ready:
-            raise Unsupported(
-                'the dimensions of features are in different orders'
-            )
-        number[ready[0]] = len(number)
-    return number
-
-
-def _sizes(number: dict[Axis, int]) -> tuple[int, ...]:
-    return tuple(axis.size for axis in number)

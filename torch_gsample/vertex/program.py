@@ -17,8 +17,7 @@ from torch_gsample.codegen.unit import (
     PARAMETER,
     SOURCE,
 )
-from torch_gsample.ops._gradient import refuse_transforms
-from torch_gsample.torch_private import is_transformed
+from torch_gsample.torch_private import is_transformed, without_transforms
 from torch_gsample.vertex.frontend.precision import (
     is_autocast,
     rounded,
@@ -28,6 +27,7 @@ from torch_gsample.vertex.frontend.trace import (
     Given,
     Shape,
 )
+from torch_gsample.vertex.kernels.derivatives import refuse_mapped
 from torch_gsample.vertex.kernels.layouts import Loops, read_graph
 from torch_gsample.vertex.kernels.run import Feature, Run, end_of, ends
 from torch_gsample.vertex.plan.pipeline import make_plan
@@ -99,7 +99,7 @@ class VertexProgram:
         """
         name = self.name
         if is_transformed():
-            refuse_transforms(name, (graph, features))
+            graph, features = _without_transforms(name, graph, features)
         _check_features(name, features, self.parameters)
         features, dtypes = without_half(features)
         plan = self.plan(**features)
@@ -209,6 +209,19 @@ def mean(values: Any) -> Any:
         RuntimeError: Outside of a program.
     """
     raise RuntimeError('mean: is for vertex programs only')
+
+
+def _without_transforms(
+    name: str, graph: Any, features: dict[str, Feature]
+) -> tuple[Any, dict[str, Feature]]:
+    """Returns the graph, and types of edges, as kernels read them."""
+    types = features.get('type')
+    refuse_mapped(name, graph, types if isinstance(types, Tensor) else None)
+    if isinstance(graph, Tensor):
+        graph = without_transforms(graph)
+    if isinstance(types, Tensor):
+        features = {**features, 'type': without_transforms(types)}
+    return graph, features
 
 
 def _check_features(

@@ -11,6 +11,12 @@ import torch
 from torch import Tensor
 
 from torch_gsample.ops._gradient import register_gradient
+from torch_gsample.torch_private import has_dispatch_modes, is_transformed
+from torch_gsample.vertex.kernels.derivatives import (
+    gradients_again,
+    mapped,
+    tangents_of,
+)
 from torch_gsample.vertex.kernels.operator import (
     differentiable,
     fused_units,
@@ -31,6 +37,9 @@ def _save(ctx: Any, inputs: Any, output: Any) -> None:
         next(j for j, y in enumerate(operands) if y is x) for x in operands
     ]
     ctx.set_materialize_grads(False)  # of what gradients need, there is none
+    if is_transformed():  # forward mode calls its rule at once
+        ctx.graph = graph, types
+        ctx.save_for_forward(*operands)
     backward = ctx.fused.backward
     kept: list[Tensor | None] = []
     if backward is not None:
@@ -50,8 +59,15 @@ def _backward(ctx: Any, grads: Sequence[Tensor | None]) -> Any:
             f'differentiate once, without create_graph=True'
         )
     graphs, count = ctx.count
+    nothing = None, [None] * graphs, None, None, None, None
+    # What was saved has gradients where gradients are differentiated.
+    again = any(grad is not None for grad in grads[backward.num_results :])
+    again = again or torch.is_grad_enabled() or is_transformed()
+    if again and any(grad is not None for grad in grads):
+        plan, outputs = gradients_again(ctx, ctx.saved_tensors, grads)
+        return *nothing, _gradients(ctx, plan, outputs, again)
     if all(grad is None for grad in grads[: backward.num_results]):
-        return None, [None] * graphs, None, None, None, None, [None] * count
+        return *nothing, [None] * count
     types, *saved = ctx.saved_tensors
     if hasattr(ctx, 'maybe_clear_saved_tensors'):
         ctx.maybe_clear_saved_tensors()  # the last user frees their memory
@@ -59,14 +75,13 @@ def _backward(ctx: Any, grads: Sequence[Tensor | None]) -> Any:
     del saved
     known = _known(ctx, kept, grads)
     del kept, grads
-    outputs: list[list[Tensor]] = []
+    outputs = []
     for i, (part, numbers) in enumerate(backward.parts):
         found: list[Tensor] = []
         if part is not None:
             operands = [known[numbers[j]] for j in part.given]
             run: Any = run_fused
-            # With a graph of gradients, the operator refuses theirs.
-            if torch.is_grad_enabled() or not is_direct(operands):
+            if not is_direct(operands):
                 run = torch.ops.gsample.vertex_unit
             found = run(part.number, graph, types, *ctx.edges, operands)
             del operands
@@ -79,8 +94,7 @@ def _backward(ctx: Any, grads: Sequence[Tensor | None]) -> Any:
             del found[backward.plan.given :]
         outputs.append(found)
     del known
-    total = _gradients(ctx, backward.plan, outputs)
-    return None, [None] * graphs, None, None, None, None, total
+    return *nothing, _gradients(ctx, backward.plan, outputs, again)
 
 
 def _known(
@@ -106,7 +120,7 @@ def _known(
 
 
 def _gradients(
-    ctx: Any, plan: Backward, outputs: list[list[Tensor]]
+    ctx: Any, plan: Backward, outputs: list[list[Tensor]], again: bool
 ) -> list[Tensor | None]:
     """Puts the gradients of operands together."""
     place = {number: i for i, number in enumerate(ctx.fused.given)}
@@ -119,25 +133,45 @@ def _gradients(
         if value.shape != ctx.shapes[i]:  # autograd adds in place to no view
             value = value.reshape(ctx.shapes[i])
         known = found[i]
-        found[i] = value if known is None else known.add_(value)
+        if known is not None:
+            value = known + value if again else known.add_(value)
+        found[i] = value
     return found
 
 
 class _Unit(torch.autograd.Function):
-    """A unit, called without the dispatcher."""
+    """A unit, called without the dispatcher, or by a transform."""
 
     @staticmethod
-    def forward(ctx: Any, *args: Any) -> tuple[Tensor, ...]:
+    def forward(*args: Any) -> tuple[Tensor, ...]:
         unit, graph, types, sizes, loops, level, *operands = args
-        call = unit, graph, types, sizes, loops, level, operands
-        out = run_fused(*call)
-        _save(ctx, call, out)
-        return tuple(out)
+        run: Any = run_fused
+        if has_dispatch_modes():
+            run = torch.ops.gsample.vertex_unit
+        return tuple(run(unit, graph, types, sizes, loops, level, operands))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        _save(ctx, (*inputs[:6], inputs[6:]), output)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> Any:
         *_, found = _backward(ctx, grads)
         return *(None,) * 6, *found
+
+    @staticmethod
+    def jvp(ctx: Any, *given: Tensor | None) -> Any:
+        return tangents_of(ctx, given[6:])
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
+        unit, graph, _, sizes, _, level, *_ = args
+        made = fused_units[unit]
+        return mapped(
+            *(' or '.join(sorted(made.names)), _Unit.apply),
+            *(info, in_dims, args),
+            lambda: made.fake(rows_of(sizes, level), graph[0]),
+        )
 
 
 register_gradient('vertex_unit', _backward, _save)

@@ -11,7 +11,11 @@ import torch
 from torch import Tensor
 
 from torch_gsample.ops._gradient import register_gradient
-from torch_gsample.torch_private import has_dispatch_modes, is_transformed
+from torch_gsample.torch_private import (
+    has_dispatch_modes,
+    is_transformed,
+    is_view,
+)
 from torch_gsample.vertex.kernels.derivatives import (
     gradients_again,
     mapped,
@@ -148,7 +152,10 @@ class _Unit(torch.autograd.Function):
         run: Any = run_fused
         if has_dispatch_modes():
             run = torch.ops.gsample.vertex_unit
-        return tuple(run(unit, graph, types, sizes, loops, level, operands))
+        out = run(unit, graph, types, sizes, loops, level, operands)
+        if is_transformed():  # a view has no tangent
+            out = [x.clone() if is_view(x) else x for x in out]
+        return tuple(out)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -165,13 +172,8 @@ class _Unit(torch.autograd.Function):
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
-        unit, graph, _, sizes, _, level, *_ = args
-        made = fused_units[unit]
-        return mapped(
-            *(' or '.join(sorted(made.names)), _Unit.apply),
-            *(info, in_dims, args),
-            lambda: made.fake(rows_of(sizes, level), graph[0]),
-        )
+        names = ' or '.join(sorted(fused_units[args[0]].names))
+        return mapped(names, _Unit.apply, info, in_dims, args)
 
 
 register_gradient('vertex_unit', _backward, _save)

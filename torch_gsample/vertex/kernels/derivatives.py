@@ -149,7 +149,6 @@ def mapped(
     info: Any,
     in_dims: Sequence[Any],
     args: Sequence[Any],
-    empty: Callable[[], Sequence[Tensor]],
 ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
     """Is the rule of ``torch.vmap``: one call after the other.
 
@@ -159,37 +158,24 @@ def mapped(
         info (Any): Of ``torch.vmap``: how many calls there are.
         in_dims (Sequence): The mapped dimension of each argument.
         args (Sequence): The arguments.
-        empty (Callable): Returns results like those of a call.
 
     Raises:
-        NotImplementedError: If the graph is mapped.
+        ValueError: If there is no call.
     """
-    for x, dim in zip(args, in_dims, strict=True):
-        listed = isinstance(x, (list, tuple))
-        if (listed and any(d is not None for d in dim or ())) or (
-            dim is not None
-            and isinstance(x, Tensor)
-            and not x.is_floating_point()
-            and x.numel() // max(1, x.shape[dim]) > 1
-        ):
-            raise graph_is_mapped(name)
-    found = []
-    for i in range(info.batch_size):
-        found.append(
-            call(
-                *(
-                    x.select(dim, i)
-                    if isinstance(x, Tensor) and dim is not None
-                    else x
-                    for x, dim in zip(args, in_dims, strict=True)
-                )
+    if info.batch_size == 0:
+        raise ValueError(f'{name}: torch.vmap over nothing has no results')
+    found = [
+        call(
+            *(
+                x.select(dim, i) if isinstance(x, Tensor) and dim is not None
+                else x
+                for x, dim in zip(args, in_dims, strict=True)
             )
         )
-    if not found:
-        out = [x.new_empty((0, *x.shape)) for x in empty()]
-    else:
-        out = [torch.stack(parts) for parts in zip(*found, strict=True)]
-    return tuple(out), (0,) * len(out)
+        for i in range(info.batch_size)
+    ]
+    out = tuple(torch.stack(parts) for parts in zip(*found, strict=True))
+    return out, (0,) * len(out)
 
 
 def graph_is_mapped(name: str) -> NotImplementedError:

@@ -22,6 +22,7 @@ from torch_gsample.vertex.frontend.trace import (
     Product,
 )
 from torch_gsample.vertex.frontend.values import shape_of
+from torch_gsample.vertex.kernels.bilinear import call
 from torch_gsample.vertex.kernels.layouts import Loops, layouts_of
 from torch_gsample.vertex.kernels.operator import run_unit
 from torch_gsample.vertex.kernels.products import product_by_type
@@ -222,8 +223,8 @@ class Run:
         weight = self._operand(what.weight)
         if what.transposed:
             weight = weight.transpose(-1, -2)
-        return torch.ops.gsample.project_edges(
-            *(self._graph, self._types, self._sizes, int(self._loops)),
+        return call(
+            *('project_edges', self._graph, self._types, self._sizes, int(self._loops)),
             *(what.mean, False, self._operand(what.x), weight),
         )
 

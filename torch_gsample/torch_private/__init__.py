@@ -152,6 +152,9 @@ def without_transforms(x: torch.Tensor) -> torch.Tensor:
     return x
 
 
+#: Unwraps what a transform that has ended left, as ``torch.func.vjp`` does.
+without_ended = torch._C._functorch.unwrap_if_dead
+
 #: In a rule of forward mode, the tangents of outer levels go on.
 set_forward_mode = forward_ad._set_fwd_grad_enabled
 

@@ -14,7 +14,11 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from torch_gsample.codegen.unit import unit_of
-from torch_gsample.torch_private import is_mapped, set_forward_mode
+from torch_gsample.torch_private import (
+    is_mapped,
+    set_forward_mode,
+    without_ended,
+)
 from torch_gsample.vertex.kernels.operator import (
     Fused,
     Parts,
@@ -93,6 +97,7 @@ def gradients_again(
                     f'{names}: this gradient of a gradient is not supported, '
                     f'as an operand was not kept'
                 )
+            operands = [without_ended(x) for x in operands]
             out = run_unit(part.number, graph, types, *ctx.edges, operands)
         place = len(unit.unit.leaves) + len(rest)
         known.update(enumerate(out[plan.given :], place))

@@ -10,7 +10,7 @@ from torch_geometric.nn.conv import MessagePassing
 
 from torch_gsample.block import Block
 from torch_gsample.sparse_sample import SparseSample
-from torch_gsample.torch_private import has_hooks, is_transformed
+from torch_gsample.torch_private import has_hooks, is_mapped, is_transformed
 from torch_gsample.vertex.program import VertexProgram
 
 _PYG = 'torch_geometric.'
@@ -35,7 +35,7 @@ def is_fusible(
     """Whether the vertex program of a layer computes a call.
 
     PyG has features of more than two dimensions (one graph for a batch of
-    them), half precision, autocast, and derivatives that kernels lack.
+    them), half precision and autocast.
 
     Args:
         layer (MessagePassing): The layer.
@@ -58,7 +58,7 @@ def is_fusible(
         and not layer.explain
         and not any(hooks)
         and _has_methods_of_pyg(layer)
-        and not is_transformed()
+        and not (is_transformed() and plain and is_mapped(graph))
         and _are_fusible([x for x in features if x is not None])
     )
 
@@ -136,6 +136,7 @@ def share_rows(pair: tuple[Any, Any], x: Any, graph: Any) -> tuple[Any, Any]:
         and x.numel() >= _SHARED
         and torch.is_grad_enabled()
         and not torch.compiler.is_compiling()
+        and not is_transformed()
     ):
         return _SharedRows.apply(pair[0], graph.num_dst)
     return pair
@@ -154,6 +155,7 @@ def add_product(out: Tensor, x: Tensor, first: Any, second: Any) -> Tensor:
         type(module) in _LINEAR and not has_hooks(module)
         for module in (first, second)
     )
+    plain = plain and not is_transformed()  # vmap may map one of the two
     if plain and second.bias is None and x.dtype == second.weight.dtype:
         # In place: products are what no gradient reads.
         return out.addmm_(x, second.weight.t())

@@ -8,6 +8,7 @@ from torch_geometric import nn
 from torch_geometric.typing import OptTensor
 
 from torch_gsample.block import Block
+from torch_gsample.torch_private import is_mapped, is_transformed
 from torch_gsample.vertex.nn.fusible import (
     is_fusible,
     layer_program,
@@ -82,6 +83,7 @@ class RGCNConv(nn.RGCNConv):
             or edge_type is None
             or None in [y if y is None else 0 for y in pair]
             or self.num_blocks is not None
+            or (is_transformed() and is_mapped(edge_type))
             or not is_fusible(self, edge_index, *pair, aggr=aggr)
         ):
             return left_to_pyg(self, nn.RGCNConv, x, edge_index, edge_type)
@@ -100,9 +102,11 @@ class RGCNConv(nn.RGCNConv):
             weight=weight,
             type=edge_type,
         )
-        if self.root is not None and self.bias is not None:
-            # In place: products are what no gradient reads.
-            return torch.addmm(self.bias, pair[1], self.root).add_(out)
-        if self.root is not None:
-            return (pair[1] @ self.root).add_(out)
-        return out if self.bias is None else out + self.bias
+        if self.root is None:
+            return out if self.bias is None else out + self.bias
+        if self.bias is None:
+            root = pair[1] @ self.root
+        else:
+            root = torch.addmm(self.bias, pair[1], self.root)
+        # In place: products are what no gradient reads. vmap may map one.
+        return root + out if is_transformed() else root.add_(out)

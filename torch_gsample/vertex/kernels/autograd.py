@@ -42,7 +42,7 @@ def _save(ctx: Any, inputs: Any, output: Any) -> None:
     ]
     ctx.set_materialize_grads(False)  # of what gradients need, there is none
     if is_transformed():  # forward mode calls its rule at once
-        ctx.graph = graph, types
+        ctx.graph = types, *graph
         ctx.save_for_forward(*operands)
     backward = ctx.fused.backward
     kept: list[Tensor | None] = []

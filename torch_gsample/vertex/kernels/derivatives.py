@@ -18,6 +18,7 @@ from torch_gsample.torch_private import (
     is_mapped,
     set_forward_mode,
     without_ended,
+    without_transforms,
 )
 from torch_gsample.vertex.kernels.operator import (
     Fused,
@@ -77,8 +78,8 @@ def gradients_again(
         NotImplementedError: If an operand is read that was not kept.
     """
     unit, (graphs, count) = ctx.fused, ctx.count
-    types, *tensors = saved
-    graph, kept = tensors[:graphs], tensors[graphs:]
+    types, *graph = map(_plain, saved[: 1 + graphs])
+    kept = saved[1 + graphs :]
     outputs = tuple(i for i, grad in enumerate(grads) if grad is not None)
     plan, parts = _units_again(unit, outputs)
     known = dict(zip(unit.given, kept[:count], strict=True))
@@ -105,6 +106,11 @@ def gradients_again(
     return plan, found
 
 
+def _plain(x: Tensor | None) -> Any:
+    """Returns a tensor of the graph as kernels know it."""
+    return None if x is None else without_transforms(x)
+
+
 def tangents_of(ctx: Any, given: Sequence[Tensor | None]) -> tuple:
     """Returns the tangents of the outputs of a unit.
 
@@ -124,7 +130,7 @@ def tangents_of(ctx: Any, given: Sequence[Tensor | None]) -> tuple:
             part.names |= unit.names
         unit.tangents[wanted] = part, kept, [x is not None for x in outputs]
     part, kept, has_tangent = unit.tangents[wanted]
-    graph, types = ctx.graph
+    types, *graph = map(_plain, ctx.graph)
     found: list[Tensor] = []
     # Inner levels of forward mode are differentiated by outer ones.
     with set_forward_mode(True):

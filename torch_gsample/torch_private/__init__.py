@@ -155,6 +155,9 @@ def without_transforms(x: torch.Tensor) -> torch.Tensor:
 #: Unwraps what a transform that has ended left, as ``torch.func.vjp`` does.
 without_ended = torch._C._functorch.unwrap_if_dead
 
+#: Within it, transforms of ``torch.func`` do not see operators.
+without_functorch = torch._C._DisableFuncTorch
+
 #: In a rule of forward mode, the tangents of outer levels go on.
 set_forward_mode = forward_ad._set_fwd_grad_enabled
 

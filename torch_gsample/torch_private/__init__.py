@@ -155,6 +155,10 @@ def without_transforms(x: torch.Tensor) -> torch.Tensor:
 #: Unwraps what a transform that has ended left, as ``torch.func.vjp`` does.
 without_ended = torch._C._functorch.unwrap_if_dead
 
+#: Whether ``is_grads_batched`` or ``vectorize`` maps a tensor: no transform
+#: of ``torch.func`` is active then.
+is_vectorized = torch._C._functorch.is_legacy_batchedtensor
+
 #: Within it, transforms of ``torch.func`` do not see operators.
 without_functorch = torch._C._DisableFuncTorch
 

@@ -19,6 +19,7 @@ from torch_gsample.torch_private import (
 from torch_gsample.vertex.kernels.derivatives import (
     gradients_again,
     mapped,
+    refuse_vectorized,
     tangents_of,
 )
 from torch_gsample.vertex.kernels.operator import (
@@ -62,6 +63,7 @@ def _backward(ctx: Any, grads: Sequence[Tensor | None]) -> Any:
             f'{names}: gradients of gradients are not supported; '
             f'differentiate once, without create_graph=True'
         )
+    refuse_vectorized(ctx.fused, grads)
     graphs, count = ctx.count
     nothing = None, [None] * graphs, None, None, None, None
     # What was saved has gradients where gradients are differentiated.

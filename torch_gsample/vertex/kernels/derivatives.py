@@ -16,6 +16,7 @@ from torch.autograd import forward_ad
 from torch_gsample.codegen.unit import unit_of
 from torch_gsample.torch_private import (
     is_mapped,
+    is_vectorized,
     set_forward_mode,
     without_ended,
     without_transforms,
@@ -106,6 +107,25 @@ def gradients_again(
     return plan, found
 
 
+def refuse_vectorized(unit: Fused, given: Sequence[Tensor | None]) -> None:
+    """Raises if gradients or tangents are mapped outside of ``torch.func``.
+
+    Args:
+        unit (Fused): The unit.
+        given (Sequence[torch.Tensor, optional]): The gradients or tangents.
+
+    Raises:
+        NotImplementedError: If one is mapped.
+    """
+    if any(x is not None and is_vectorized(x) for x in given):
+        names = ' or '.join(sorted(unit.names)) or 'vertex_unit'
+        raise NotImplementedError(
+            f"{names}: 'is_grads_batched' and 'vectorize' of torch.autograd "
+            f'are not supported; use jacrev, jacfwd, hessian or vmap of '
+            f'torch.func'
+        )
+
+
 def _plain(x: Tensor | None) -> Any:
     """Returns a tensor of the graph as kernels know it."""
     return None if x is None else without_transforms(x)
@@ -119,6 +139,7 @@ def tangents_of(ctx: Any, given: Sequence[Tensor | None]) -> tuple:
         given (Sequence[torch.Tensor, optional]): The tangents of these.
     """
     unit: Fused = ctx.fused
+    refuse_vectorized(unit, given)
     wanted = tuple(i for i, x in enumerate(given) if x is not None)
     if wanted not in unit.tangents:
         numbers = [unit.given[i] for i in wanted]

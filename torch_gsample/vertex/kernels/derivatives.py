@@ -199,7 +199,8 @@ def mapped(
     found = [
         call(
             *(
-                x.select(dim, i) if isinstance(x, Tensor) and dim is not None
+                x.select(dim, i)
+                if isinstance(x, Tensor) and dim is not None
                 else x
                 for x, dim in zip(args, in_dims, strict=True)
             )

@@ -250,7 +250,10 @@ def parts_of(unit: Unit, plan: Backward) -> Parts:
         unit (Unit): The unit that is differentiated.
         plan (Backward): Its gradients.
     """
-    sides = [unit.center, SOURCE if unit.center == DESTINATION else DESTINATION]
+    sides = [
+        unit.center,
+        SOURCE if unit.center == DESTINATION else DESTINATION,
+    ]
     parts: list[tuple[Fused | None, list[int]]] = []
     for center, results in zip(sides, plan.outputs, strict=True):
         if not results:

@@ -224,7 +224,13 @@ class Run:
         if what.transposed:
             weight = weight.transpose(-1, -2)
         return call(
-            *('project_edges', self._graph, self._types, self._sizes, int(self._loops)),
+            *(
+                'project_edges',
+                self._graph,
+                self._types,
+                self._sizes,
+                int(self._loops),
+            ),
             *(what.mean, False, self._operand(what.x), weight),
         )
 

@@ -1,7 +1,6 @@
-import tests.vertex.first_layers  # noqa: F401  (before any other)
-
 import pytest
 
+import tests.vertex.first_layers  # noqa: F401  (before any other)
 from torch_gsample.vertex.kernels.operator import Fused
 
 

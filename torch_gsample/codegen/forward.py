@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-import torch
-
 from torch_gsample.codegen.expression import (
     ALONG,
     Expression,

@@ -17,7 +17,11 @@ from torch_gsample.codegen.unit import (
     PARAMETER,
     SOURCE,
 )
-from torch_gsample.torch_private import is_transformed, without_transforms
+from torch_gsample.torch_private import (
+    is_transformed,
+    without_functorch,
+    without_transforms,
+)
 from torch_gsample.vertex.frontend.precision import (
     is_autocast,
     rounded,
@@ -219,6 +223,8 @@ def _without_transforms(
     refuse_mapped(name, graph, types if isinstance(types, Tensor) else None)
     if isinstance(graph, Tensor):
         graph = without_transforms(graph)
+    with without_functorch():
+        read_graph(graph)  # which keeps its columns
     if isinstance(types, Tensor):
         features = {**features, 'type': without_transforms(types)}
     return graph, features

@@ -72,7 +72,8 @@ class _Captured:
             for (node, lost), name in self.program.leaves.items()
         }
         if target == 0:
-            graph = flipped(graph)
+            with without_functorch():  # kept with the graph
+                graph = flipped(graph)
         out = self.vertex(graph, size=rows[:2], **features)  # type: ignore[arg-type]
         found = out if isinstance(out, tuple) else (out,)
         for node, x in zip(self.program.outputs, found, strict=True):

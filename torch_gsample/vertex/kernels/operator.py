@@ -141,6 +141,7 @@ class Fused:
             ]
             count = rows.get(output.kind, graph.num_sources)
             if output.kind == EDGE:
+                value = ends.moved(value, types.kind(output.root), EDGE)
                 value = value.expand(graph.incoming.indices.numel(), *shape)
                 value = graph.incoming.scatter(value, count)
             value = value.expand(count, *shape)

@@ -12,6 +12,7 @@ from torch_gsample.codegen.unit import (
     PARAMETER,
     SOURCE,
 )
+from torch_gsample.torch_private import is_transformed, without_functorch
 from torch_gsample.vertex.frontend.precision import cast
 from torch_gsample.vertex.frontend.trace import (
     RELATION,
@@ -159,8 +160,14 @@ class Run:
             device = self._graph[0].device
             return torch.randint(_MOST, (1,), device=device)
         assert isinstance(origin, Degree)
+        if is_transformed():
+            with without_functorch():  # it is kept with the graph
+                return self._degree(leaf.dtype)
+        return self._degree(leaf.dtype)
+
+    def _degree(self, dtype: torch.dtype) -> Tensor:
         graph = layouts_of(self._graph, *self._sizes, self._loops)
-        return graph.incoming.degree(leaf.dtype)
+        return graph.incoming.degree(dtype)
 
     def _product(self, number: int, origin: Product) -> Tensor:
         """Projects features where they live, with torch."""

@@ -10,7 +10,13 @@ from torch_geometric.nn.conv import MessagePassing
 
 from torch_gsample.block import Block
 from torch_gsample.sparse_sample import SparseSample
-from torch_gsample.torch_private import has_hooks, is_mapped, is_transformed
+from torch_gsample.torch_private import (
+    has_hooks,
+    is_mapped,
+    is_transformed,
+    without_functorch,
+)
+from torch_gsample.vertex.kernels.layouts import read_graph
 from torch_gsample.vertex.program import VertexProgram
 
 _PYG = 'torch_geometric.'
@@ -58,9 +64,24 @@ def is_fusible(
         and not layer.explain
         and not any(hooks)
         and _has_methods_of_pyg(layer)
-        and not (is_transformed() and plain and is_mapped(graph))
+        and not (is_transformed() and _is_mapped(graph))
         and _are_fusible([x for x in features if x is not None])
     )
+
+
+def _is_mapped(graph: Any) -> bool:
+    """Whether ``torch.vmap`` maps a graph, which is plain from here on.
+
+    What is kept with a graph must be no tensor of a transform, which ends.
+    """
+    if isinstance(graph, Tensor):
+        return is_mapped(graph)
+    with without_functorch():
+        read_graph(graph)
+        ends_of(graph)
+        if isinstance(graph, Block):
+            ends_of(Block(graph.edges, len(graph.edges.num_edges)))
+    return False
 
 
 def _has_methods_of_pyg(layer: MessagePassing) -> bool:

@@ -104,6 +104,7 @@ FORMULAS = {
     'project_edges': project,
     'sum_outer_edges': outer,
     '_Unit': unit,
+    '_TransformedUnit': unit,
     '_Bilinear': lambda x: call(
         *('project_edges', [GRAPH], TYPES, [N, N], 0, True, False, x, WEIGHT)
     ),
@@ -253,6 +254,7 @@ CALLED = {
     '_EdgeFunction': 'edge_map',
     '_SharedRows': 'SAGEConv',
     '_Unit': 'vertex_unit|pna',
+    '_TransformedUnit': 'vertex_unit|pna',
     'vertex_unit': 'vertex_unit|pna',
 }
 
@@ -269,7 +271,7 @@ def test_a_derivative_of_an_operator_is_right_or_refused(
 
 
 #: What transforms call, and layers that they reach.
-OF_TRANSFORMS = '_Unit', '_Bilinear', '_SharedRows'
+OF_TRANSFORMS = '_Unit', '_TransformedUnit', '_Bilinear', '_SharedRows'
 
 
 @pytest.mark.parametrize('mode', MODES)

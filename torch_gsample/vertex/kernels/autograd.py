@@ -42,9 +42,6 @@ def _save(ctx: Any, inputs: Any, output: Any) -> None:
         next(j for j, y in enumerate(operands) if y is x) for x in operands
     ]
     ctx.set_materialize_grads(False)  # of what gradients need, there is none
-    if is_transformed():  # forward mode calls its rule at once
-        ctx.graph = types, *graph
-        ctx.save_for_forward(*operands)
     backward = ctx.fused.backward
     kept: list[Tensor | None] = []
     if backward is not None:
@@ -146,27 +143,43 @@ def _gradients(
 
 
 class _Unit(torch.autograd.Function):
-    """A unit, called without the dispatcher, or by a transform."""
+    """A unit, called without the dispatcher."""
 
     @staticmethod
-    def forward(*args: Any) -> tuple[Tensor, ...]:
-        unit, graph, types, sizes, loops, level, *operands = args
-        run: Any = run_fused
-        if has_dispatch_modes():
-            run = torch.ops.gsample.vertex_unit
-        out = run(unit, graph, types, sizes, loops, level, operands)
-        if is_transformed():  # a view has no tangent
-            out = [x.clone() if is_view(x) else x for x in out]
+    def forward(ctx: Any, *args: Any) -> tuple[Tensor, ...]:
+        call = *args[:6], args[6:]
+        out = run_fused(*call)
+        _save(ctx, call, out)
         return tuple(out)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        _save(ctx, (*inputs[:6], inputs[6:]), output)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> Any:
         *_, found = _backward(ctx, grads)
         return *(None,) * 6, *found
+
+
+class _TransformedUnit(torch.autograd.Function):
+    """A unit, called by forward mode or ``torch.func``: that takes longer."""
+
+    @staticmethod
+    def forward(*args: Any) -> tuple[Tensor, ...]:
+        run: Any = run_fused
+        if has_dispatch_modes():
+            run = torch.ops.gsample.vertex_unit
+        out = run(*args[:6], args[6:])
+        # A view has no tangent.
+        return tuple(x.clone() if is_view(x) else x for x in out)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        _save(ctx, (*inputs[:6], inputs[6:]), output)
+        types, graph = inputs[2], inputs[1]
+        ctx.graph = types, *graph
+        ctx.save_for_forward(*inputs[6:])
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor | None) -> Any:
+        return _Unit.backward(ctx, *grads)
 
     @staticmethod
     def jvp(ctx: Any, *given: Tensor | None) -> Any:
@@ -175,8 +188,8 @@ class _Unit(torch.autograd.Function):
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
         names = ' or '.join(sorted(fused_units[args[0]].names))
-        return mapped(names, _Unit.apply, info, in_dims, args)
+        return mapped(names, _TransformedUnit.apply, info, in_dims, args)
 
 
 register_gradient('vertex_unit', _backward, _save)
-differentiable.append(_Unit)
+differentiable += [_Unit, _TransformedUnit]

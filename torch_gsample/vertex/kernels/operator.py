@@ -320,7 +320,7 @@ def run_unit(
         number = _variant(number, wanted)
     call = number, list(graph), types, list(sizes), int(loops), int(level)
     if transformed:
-        return list(differentiable[0].apply(*call, *operands))
+        return list(differentiable[1].apply(*call, *operands))
     if not is_direct(operands):
         return torch.ops.gsample.vertex_unit(*call, list(operands))
     if wanted:
@@ -341,7 +341,8 @@ def is_direct(operands: Sequence[Tensor]) -> bool:
 
 #: Other classes may see operators themselves, or have no memory.
 _PLAIN = {Tensor, torch.nn.Parameter}
-#: The derivatives of units without the dispatcher, once they are defined.
+#: Units without the dispatcher, once they are defined: as autograd calls them,
+#: and as transforms do.
 differentiable: list[Any] = []
 
 

@@ -53,11 +53,14 @@ def test_derivatives_of_a_captured_layer_are_those_of_pyg(name):
         def total(y, run=run):
             return run(y, *rest).sin().sum()
 
+        # The first call, which is captured, is inside of transforms.
+        mapped = func.vmap(func.grad(total))(torch.stack([x, 1.1 * x]))
         found.append(
             (
                 *second_by(x, direction)(total),
                 func.jvp(lambda y, r=run: r(y, *rest), (x,), (direction,)),
-                func.vmap(func.grad(total))(torch.stack([x, 1.1 * x])),
+                func.grad(lambda y, *z, r=run: r(y, *z).sin().sum())(x, *rest),
+                mapped,
             )
         )
     assert capture.is_fused, capture.reason

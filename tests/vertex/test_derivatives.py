@@ -60,7 +60,25 @@ def reduced(v, weight):
     return F.softmax(spread @ weight, dim=-1) * v.y
 
 
+@vertex_program
+def levels(v, weight):
+    """Sums of edges of a type, then of types, that no operator joins."""
+    return v.y * sum(
+        torch.tanh(sum(torch.exp(e.src.x) for e in es) @ weight[es.type])
+        for es in v.inedges.by_type
+    )
+
+
+@vertex_program
+def narrow(v):
+    """The gradient of a feature does not depend on which one it is."""
+    total = sum(u.x.sum(-1, keepdim=True) for u in v.innbs)
+    return total * total * v.y
+
+
 OWN = {
+    'levels': (levels, {'x': (N, 2), 'y': (N, 2), 'weight': (3, 2, 2)}),
+    'narrow': (narrow, {'x': (N, 2), 'y': (N, 2)}),
     'mixed': (
         mixed,
         {'x': (N, 2), 'y': (N, 2), 'w': (E, 2), 'scale': (2,)},
@@ -73,7 +91,8 @@ def program_of(name):
     """A program, and what it takes."""
     if name in OWN:
         program, shapes = OWN[name]
-        return program, {key: normal(*shape) for key, shape in shapes.items()}
+        given = {key: normal(*shape) for key, shape in shapes.items()}
+        return program, given | ({'type': TYPES} if name == 'levels' else {})
     program = {**PROGRAMS, **EXTRA}[name]
     return program, features(name, n=N, e=E, h=1, c=2)
 
@@ -195,6 +214,46 @@ def test_hessians_on_a_block_are_those_on_its_edges(name):
 
 
 @check
+def test_derivatives_of_weights_on_a_block():
+    """Degrees are those of the whole batch."""
+    theirs, ours, _, _ = layer_inputs('gcn-weights')
+    edges = torch.tensor([[0, 1, 2, 4, 3, 0], [0, 0, 0, 1, 1, 1]])
+    block = Block(BatchEdges(edges, [2, N - 2], [2, N - 2], [6]), 0)
+    x, weight = normal(N, 4), torch.rand(6, dtype=torch.float64) + 0.5
+    found = []
+    for total in (
+        lambda w: theirs(x, edges, w)[:2].sin().sum(),
+        lambda w: ours(x, block, w).sin().sum(),
+    ):
+        found.append(
+            (
+                func.hessian(total)(weight),
+                torch.autograd.functional.hessian(total, weight),
+                func.vmap(total)(torch.stack([weight, 2 * weight])),
+            )
+        )
+    torch.testing.assert_close(found[1], found[0])
+
+
+@check
+def test_an_outer_transform_may_want_what_an_inner_one_does_not():
+    h, w = normal(N, 2), normal(E)
+    weighted = PROGRAMS['weighted']
+
+    def inner(y, v):
+        return weighted(GRAPH, h=y, w=2 * v).sin().sum()
+
+    def outer(v):
+        return func.grad(lambda y: inner(y, v))(h).square().sum()
+
+    y, v = h.clone().requires_grad_(), w.clone().requires_grad_()
+    [first] = torch.autograd.grad(inner(y, v), y, create_graph=True)
+    [want] = torch.autograd.grad(first.square().sum(), v)
+    assert want.norm() > 0.1
+    torch.testing.assert_close(func.grad(outer)(w), want)
+
+
+@check
 @pytest.mark.parametrize('name', ['gat-mean', 'rgcn'])
 def test_transforms_of_parameters_are_those_of_pyg(name):
     theirs, ours, state, rest = layer_inputs(name)
@@ -218,14 +277,15 @@ def test_transforms_of_parameters_are_those_of_pyg(name):
 
 
 @check
-def test_three_derivatives_are_those_of_pyg():
-    theirs, ours, _, _ = layer_inputs('gat')
+@pytest.mark.parametrize('name', ['gat', 'rgcn'])
+def test_three_derivatives_are_those_of_pyg(name):
+    theirs, ours, _, rest = layer_inputs(name)
     x, ones = normal(N, 4), torch.ones(N, 4, dtype=torch.float64)
     found = []
     for layer in (theirs, ours):
 
         def total(y, layer=layer):
-            return layer(y, GRAPH).sin().sum()
+            return layer(y, GRAPH, **rest).sin().sum()
 
         def second(y, total=total):
             return func.jvp(func.grad(total), (y,), (ones,))[1]

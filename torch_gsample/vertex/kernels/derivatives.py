@@ -21,6 +21,7 @@ from torch_gsample.torch_private import (
     without_ended,
     without_transforms,
 )
+from torch_gsample.vertex.kernels.layouts import Loops
 from torch_gsample.vertex.kernels.operator import (
     Fused,
     Parts,
@@ -29,6 +30,7 @@ from torch_gsample.vertex.kernels.operator import (
     rows_of,
     run_unit,
 )
+from torch_gsample.vertex.kernels.relations import Level
 from torch_gsample.vertex.plan.differentiate import (
     Backward,
     differentiate,
@@ -100,7 +102,7 @@ def gradients_again(
                     f'as an operand was not kept'
                 )
             operands = [without_ended(x) for x in operands]
-            out = run_unit(part.number, graph, types, *ctx.edges, operands)
+            out = _run(ctx, part, graph, types, operands)
         place = len(unit.unit.leaves) + len(rest)
         known.update(enumerate(out[plan.given :], place))
         found.append(out)
@@ -124,6 +126,17 @@ def refuse_vectorized(unit: Fused, given: Sequence[Tensor | None]) -> None:
             f'are not supported; use jacrev, jacfwd, hessian or vmap of '
             f'torch.func'
         )
+
+
+def _run(
+    ctx: Any, part: Fused, graph: Any, types: Any, operands: list[Tensor]
+) -> list[Tensor]:
+    """Runs a unit over the edges of another one."""
+    sizes, loops, level = ctx.edges
+    return run_unit(
+        *(part.number, graph, types, sizes, Loops(loops)),
+        *(Level(level), operands),
+    )
 
 
 def _plain(x: Tensor | None) -> Any:
@@ -164,7 +177,7 @@ def tangents_of(ctx: Any, given: Sequence[Tensor | None]) -> tuple:
         )
         if part is not None:
             operands = [known[kept[i]] for i in part.given]
-            found = run_unit(part.number, graph, types, *ctx.edges, operands)
+            found = _run(ctx, part, graph, types, operands)
     rest = iter(found)
     sizes, _, level = ctx.edges
     like = next(x for x in given if x is not None)

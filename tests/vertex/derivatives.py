@@ -54,7 +54,8 @@ def levels(v, weight):
 @vertex_program
 def narrow(v):
     """The gradient of a feature does not depend on which one it is."""
-    total = sum(u.x.sum(-1, keepdim=True) for u in v.innbs)
+    shift = v.y.sum(-1, keepdim=True)
+    total = sum((u.x + shift).sum(-1, keepdim=True) for u in v.innbs)
     return total * total * v.y
 
 

@@ -52,6 +52,26 @@ NAMES = {
         None,
         'calls of kinds that are not compiled take longer than eager ones',
     ),
+    'torch._C._functorch': (
+        None,
+        'gradients of an outer transform are not found: they would be 0',
+    ),
+    'torch._C._functorch.unwrap_if_dead': (
+        None,
+        'the function that torch.func.vjp returns fails',
+    ),
+    'torch._C._functorch.is_legacy_batchedtensor': (
+        None,
+        'is_grads_batched fails without saying what to use',
+    ),
+    'torch._C._DisableFuncTorch': (
+        None,
+        'what is kept with a graph is of a transform that has ended',
+    ),
+    'torch.autograd.forward_ad._set_fwd_grad_enabled': (
+        None,
+        'forward mode over forward mode would be 0',
+    ),
     'torch._C._functorch.is_batchedtensor': (
         None,
         'torch.vmap of our operators fails somewhere else',

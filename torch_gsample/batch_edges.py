@@ -14,6 +14,7 @@ from torch import Tensor
 from torch_geometric.utils.sparse import index2ptr
 
 from torch_gsample.csc import CSC
+from torch_gsample.torch_private import is_transformed
 
 _INT32_MAX = torch.iinfo(torch.int32).max
 
@@ -130,6 +131,10 @@ class BatchEdges:
 
     def _sum(self, weight: Tensor) -> Tensor:
         """Returns the sum of a value of each edge, by column."""
+        if weight.requires_grad or is_transformed():
+            # Whose derivatives torch can differentiate again.
+            zeros = weight.new_zeros(self.num_dst[-1])
+            return zeros.index_add(0, self.edge_index[1], weight)
         offsets = self.csc.indptr.long()
         value = self.csc.in_columns(weight)
         return torch.segment_reduce(value, 'sum', offsets=offsets)

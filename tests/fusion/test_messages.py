@@ -323,16 +323,6 @@ def test_other_graphs_are_those_of_pyg():
         ours(x, wrong)
 
 
-def test_transforms_are_left_to_pyg():
-    theirs = pyg.GraphConv(WIDTH, 4)
-    ours, _, _ = fused(theirs)
-    x, edges = given()
-    x = x.detach().float()
-    _, out = torch.func.jvp(lambda x: ours(x, edges), (x,), (x,))
-    _, want = torch.func.jvp(lambda x: theirs(x, edges), (x,), (x,))
-    assert torch.equal(out, want)
-
-
 def test_gradients_after_a_call_without_them():
     theirs = Attention()
     ours, _, _ = fused(theirs)

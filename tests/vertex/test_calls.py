@@ -142,14 +142,6 @@ def test_a_graph_without_edges_and_one_without_vertices():
     assert sums(none, h=f['h'][:0], eps=f['eps']).shape == (0, 3)
 
 
-def test_gradients_of_gradients_are_refused():
-    f = features('gat')
-    out = PROGRAMS['gat'](graph(), **f)
-    [grad] = torch.autograd.grad(out.sum(), f['h'], create_graph=True)
-    with pytest.raises(RuntimeError, match='gradients of gradients are not'):
-        grad.sum().backward()
-
-
 def test_what_is_not_fused_is_left_to_pyg():
     x = torch.randn(N, 3)
     for name, kwargs, call in (

@@ -202,3 +202,30 @@ def test_autocast_of_a_layer_of_half_precision_is_that_of_pyg():
     with torch.autocast('cpu', BF16):
         out, want = ours(x, graph()), copy.deepcopy(theirs)(x, graph())
     assert torch.equal(out, want)
+
+
+def derivatives(layer, x, edge_index):
+    """A second gradient and a tangent, in float64."""
+    x = x.detach().requires_grad_()
+    total = layer(x, edge_index).double().square().sum()
+    [grad] = torch.autograd.grad(total, x, create_graph=True)
+    second = torch.autograd.grad(grad.double().square().sum(), x)
+    x = x.detach()
+    tangent = torch.func.jvp(
+        lambda x: layer(x, edge_index), (x,), (torch.ones_like(x),)
+    )[1]
+    return [out.double() for out in (*second, tangent)]
+
+
+@pytest.mark.parametrize('kind', [pyg.SAGEConv, pyg.GATConv, pyg.GATv2Conv])
+def test_other_derivatives_are_as_exact_as_their_dtype(kind, monkeypatch):
+    """What only they read is in the precision of kernels."""
+    without_kernels(monkeypatch)
+    theirs = kind(WIDTH, 4).double()
+    ours = getattr(nn, kind.__name__)(WIDTH, 4)
+    ours.load_state_dict(theirs.state_dict())
+    x, edge_index = torch.randn(30, WIDTH).to(BF16), edges(30, 150)
+    wanted = derivatives(theirs, x.double(), edge_index)
+    found = derivatives(ours.to(BF16), x, edge_index)
+    for out, want in zip(found, wanted, strict=True):
+        assert (out - want).abs().max() < 0.02 * want.abs().max()

@@ -31,10 +31,18 @@ class Reverse:
     Args:
         types (Types): What operands are.
         sizes (Sequence[int]): The size of each axis.
+        center (str, optional): The graph type of the vertices that aggregate.
     """
 
-    def __init__(self, types: Types, sizes: Sequence[int]):
+    def __init__(
+        self,
+        types: Types,
+        sizes: Sequence[int],
+        center: str = DESTINATION,
+    ):
         self._types, self._sizes = types, sizes
+        #: Gradients of parameters are of both sides; edges count for one.
+        self._sides = center, SOURCE if center == DESTINATION else DESTINATION
         self._parts: dict[Expression, dict[str, Expression]]
         self._parts = defaultdict(dict)
 
@@ -63,7 +71,7 @@ class Reverse:
                 continue
             kinds: tuple[str, ...] = (self._types.kind(node),)
             if kinds == (PARAMETER,):  # used by vertices of both sides
-                kinds = DESTINATION, SOURCE
+                kinds = self._sides
             for kind in kinds:
                 adjoint = self._total(node, kind)
                 if adjoint is None:
@@ -114,7 +122,8 @@ class Reverse:
     def _total(self, node: Expression, kind: str) -> Expression | None:
         """Returns the adjoint of a value as one of its graph type."""
         parts = dict(self._parts[node])
-        if kind != SOURCE or self._types.kind(node) == SOURCE:
+        of_program = self._types.kind(node) == PARAMETER
+        if not (of_program and kind == self._sides[1]):
             edges = parts.pop(EDGE, None)
             if edges is not None and kind != EDGE:
                 op = 'sum_out' if kind == SOURCE else 'sum_in'
@@ -131,28 +140,37 @@ class Reverse:
 def _derivatives(
     node: Expression, grad: Expression
 ) -> Sequence[Expression | None]:
-    if node.op in ('sum_axis', 'sum_in'):
+    if node.op in ('sum_axis', 'sum_in', 'sum_out'):
         return [grad]
-    if node.op == 'max_axis':
-        [body] = node.args
-        one, zero = constant(1, grad.dtype), constant(0, grad.dtype)
-        wins = apply('eq', body, node, dtype=torch.bool)
-        count = apply('where', wins, one, zero)
-        count = Expression('sum_axis', grad.dtype, (count,), node.value)
+    if node.op == 'max_axis' or node.op in AGGREGATES:
+        wins, count = shared(node)
+        zero = constant(0, grad.dtype)
         return [apply('where', wins, apply('div', grad, count), zero)]
-    if node.op in AGGREGATES:
-        # Edges that attain the extreme share the gradient.
-        [body] = node.args
-        one, zero = constant(1, grad.dtype), constant(0, grad.dtype)
-        wins = apply('eq', body, node, dtype=torch.bool)
-        count = apply('sum_in', apply('where', wins, one, zero))
-        share = apply('div', grad, apply('clamp_min', count, one))
-        return [apply('where', wins, share, zero)]
     derivative = OPERATIONS[node.op].derivative
     if derivative is None or (
         node.op == 'pow' and node.args[1].op != 'constant'
     ):
-        raise NotImplementedError(
-            f'vertex_program: {node.op} has no derivative'
-        )
+        raise without_derivative(node)
     return derivative(node, grad)
+
+
+def shared(node: Expression) -> tuple[Expression, Expression]:
+    """Returns which values attain an extreme, and how many of them do.
+
+    They share its derivative.
+    """
+    [body] = node.args
+    if node.op not in ('max_axis', 'max_in', 'min_in'):
+        raise without_derivative(node)
+    one, zero = constant(1, node.dtype), constant(0, node.dtype)
+    wins = apply('eq', body, node, dtype=torch.bool)
+    found = apply('where', wins, one, zero)
+    if node.op == 'max_axis':
+        return wins, Expression('sum_axis', node.dtype, (found,), node.value)
+    # A vertex without edges has none.
+    return wins, apply('clamp_min', apply('sum_in', found), one)
+
+
+def without_derivative(node: Expression) -> NotImplementedError:
+    """Returns the error of an operation that has no derivative."""
+    return NotImplementedError(f'vertex_program: {node.op} has no derivative')

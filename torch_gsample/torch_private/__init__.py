@@ -124,6 +124,48 @@ def is_reached_by_transform(x: torch.Tensor) -> bool:
     )
 
 
+def may_require_grad(x: torch.Tensor) -> bool:
+    """Whether autograd, or a transform at any level, wants a gradient."""
+    functorch = torch._C._functorch
+    while not x.requires_grad:
+        if not functorch.is_functorch_wrapped_tensor(x):
+            return False
+        x = functorch.get_unwrapped(x)
+    return True
+
+
+def is_mapped(x: torch.Tensor) -> bool:
+    """Whether ``torch.vmap`` maps a tensor at any level."""
+    functorch = torch._C._functorch
+    while functorch.is_functorch_wrapped_tensor(x):
+        if functorch.is_batchedtensor(x):
+            return True
+        x = functorch.get_unwrapped(x)
+    return False
+
+
+def without_transforms(x: torch.Tensor) -> torch.Tensor:
+    """Returns the tensor that transforms wrap, which none of them maps."""
+    functorch = torch._C._functorch
+    while functorch.is_functorch_wrapped_tensor(x):
+        x = functorch.get_unwrapped(x)
+    return x
+
+
+#: Unwraps what a transform that has ended left, as ``torch.func.vjp`` does.
+without_ended = torch._C._functorch.unwrap_if_dead
+
+#: Whether ``is_grads_batched`` or ``vectorize`` maps a tensor: no transform
+#: of ``torch.func`` is active then.
+is_vectorized = torch._C._functorch.is_legacy_batchedtensor
+
+#: Within it, transforms of ``torch.func`` do not see operators.
+without_functorch = torch._C._DisableFuncTorch
+
+#: In a rule of forward mode, the tangents of outer levels go on.
+set_forward_mode = forward_ad._set_fwd_grad_enabled
+
+
 #: Calls operators without their gradients, which torch.library runs in Python:
 #: that takes longer than a small sample's features.
 below_autograd = torch._C._AutoDispatchBelowAutograd

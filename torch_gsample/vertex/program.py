@@ -17,8 +17,11 @@ from torch_gsample.codegen.unit import (
     PARAMETER,
     SOURCE,
 )
-from torch_gsample.ops._gradient import refuse_transforms
-from torch_gsample.torch_private import is_transformed
+from torch_gsample.torch_private import (
+    is_transformed,
+    without_functorch,
+    without_transforms,
+)
 from torch_gsample.vertex.frontend.precision import (
     is_autocast,
     without_autocast,
@@ -27,6 +30,7 @@ from torch_gsample.vertex.frontend.trace import (
     Given,
     Shape,
 )
+from torch_gsample.vertex.kernels.derivatives import refuse_mapped
 from torch_gsample.vertex.kernels.layouts import Loops, read_graph
 from torch_gsample.vertex.kernels.run import Feature, Run, end_of, ends
 from torch_gsample.vertex.plan.pipeline import make_plan
@@ -106,7 +110,7 @@ class VertexProgram:
         """
         name = self.name
         if is_transformed():
-            refuse_transforms(name, (graph, features))
+            graph, features = _without_transforms(name, graph, features)
         _check_features(name, features, self.parameters)
         plan = self.plan(**features)
         tensors, known = read_graph(graph)
@@ -214,6 +218,21 @@ def mean(values: Any) -> Any:
         RuntimeError: Outside of a program.
     """
     raise RuntimeError('mean: is for vertex programs only')
+
+
+def _without_transforms(
+    name: str, graph: Any, features: dict[str, Feature]
+) -> tuple[Any, dict[str, Feature]]:
+    """Returns the graph, and types of edges, as kernels read them."""
+    types = features.get('type')
+    refuse_mapped(name, graph, types if isinstance(types, Tensor) else None)
+    if isinstance(graph, Tensor):
+        graph = without_transforms(graph)
+    with without_functorch():
+        read_graph(graph)  # which keeps its columns
+    if isinstance(types, Tensor):
+        features = {**features, 'type': without_transforms(types)}
+    return graph, features
 
 
 def _check_features(

@@ -10,7 +10,14 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
-from torch_gsample.torch_private import has_hooks, is_transformed, tree_leaves
+from torch_gsample.torch_private import (
+    has_hooks,
+    is_mapped,
+    is_transformed,
+    tree_leaves,
+    without_functorch,
+    without_transforms,
+)
 from torch_gsample.vertex.capture.arguments import Reading
 from torch_gsample.vertex.capture.lower import Program
 from torch_gsample.vertex.capture.nodes import Node, NotCaptured
@@ -77,7 +84,8 @@ class _Captured:
             for (node, lost), name in self.program.leaves.items()
         }
         if target == 0:
-            graph = flipped(graph)
+            with without_functorch():  # kept with the graph
+                graph = flipped(graph)
         out = self.vertex(graph, size=rows[:2], **features)  # type: ignore[arg-type]
         found = out if isinstance(out, tuple) else (out,)
         for node, x in zip(self.program.outputs, found, strict=True):
@@ -127,6 +135,8 @@ class Capture:
             self.reason = reason
             return own(edge_index, size=size, **kwargs)
         graph = getattr(edge_index, 'as_tensor', lambda: edge_index)()
+        if is_transformed():
+            graph = without_transforms(graph)
         given = layer._check_input(edge_index, size)
         try:
             reading = Reading(layer, graph, given, kwargs)
@@ -167,7 +177,8 @@ class Capture:
             except Exception as error:
                 if is_known:
                     raise
-                self._known[key] = None
+                if not is_transformed():  # else, it may be the transform's
+                    self._known[key] = None
                 self.reason = _said(error)
         return own(edge_index, size=size, **kwargs)
 
@@ -260,10 +271,12 @@ def _why_not(layer: Any, graph: Any, kwargs: Any) -> str:
         return 'hooks see its messages'
     if layer.explain or layer.decomposed_layers != 1:
         return 'it explains its messages, or decomposes them'
-    if torch.jit.is_tracing() or is_transformed():
-        return 'it is traced or transformed'
+    if torch.jit.is_tracing():
+        return 'it is traced'
     if not isinstance(graph, Tensor) or graph.layout != torch.strided:
         return 'a sparse matrix is multiplied by PyG'
+    if is_transformed() and is_mapped(graph):
+        return 'torch.vmap maps its graph'
     is_sorted = getattr(graph, 'is_sorted_by_col', False)
     if layer.fuse and layer.SUPPORTS_FUSED_EDGE_INDEX and is_sorted:
         return 'an EdgeIndex is multiplied by PyG'
@@ -323,7 +336,7 @@ def _captured(
 ) -> _Captured:
     """Captures a call twice, and makes its program."""
     # In inference mode, operators come in other pieces.
-    with torch.inference_mode(False):
+    with torch.inference_mode(False), without_functorch():
         found = [
             traced_call(layer, reading.key, device, target, sizes)
             for sizes in SIZES

@@ -11,7 +11,18 @@ import torch
 from torch import Tensor
 
 from torch_gsample.ops._gradient import register_gradient
+from torch_gsample.torch_private import (
+    has_dispatch_modes,
+    is_transformed,
+    is_view,
+)
 from torch_gsample.vertex.frontend.precision import cast
+from torch_gsample.vertex.kernels.derivatives import (
+    gradients_again,
+    mapped,
+    refuse_vectorized,
+    tangents_of,
+)
 from torch_gsample.vertex.kernels.operator import (
     differentiable,
     fused_units,
@@ -51,9 +62,17 @@ def _backward(ctx: Any, grads: Sequence[Tensor | None]) -> Any:
             f'{names}: gradients of gradients are not supported; '
             f'differentiate once, without create_graph=True'
         )
+    refuse_vectorized(ctx.fused, grads)
     graphs, count = ctx.count
+    nothing = None, [None] * graphs, None, None, None, None
+    # What was saved has gradients where gradients are differentiated.
+    again = any(grad is not None for grad in grads[backward.num_results :])
+    again = again or torch.is_grad_enabled() or is_transformed()
+    if again and any(grad is not None for grad in grads):
+        plan, outputs = gradients_again(ctx, ctx.saved_tensors, grads)
+        return *nothing, _gradients(ctx, plan, outputs, again)
     if all(grad is None for grad in grads[: backward.num_results]):
-        return None, [None] * graphs, None, None, None, None, [None] * count
+        return *nothing, [None] * count
     types, *saved = ctx.saved_tensors
     if hasattr(ctx, 'maybe_clear_saved_tensors'):
         ctx.maybe_clear_saved_tensors()  # the last user frees their memory
@@ -61,14 +80,13 @@ def _backward(ctx: Any, grads: Sequence[Tensor | None]) -> Any:
     del saved
     known = _known(ctx, kept, grads)
     del kept, grads
-    outputs: list[list[Tensor]] = []
+    outputs = []
     for i, (part, numbers) in enumerate(backward.parts):
         found: list[Tensor] = []
         if part is not None:
             operands = [known[numbers[j]] for j in part.given]
             run: Any = run_fused
-            # With a graph of gradients, the operator refuses theirs.
-            if torch.is_grad_enabled() or not is_direct(operands):
+            if not is_direct(operands):
                 run = torch.ops.gsample.vertex_unit
             found = run(part.number, graph, types, *ctx.edges, operands)
             del operands
@@ -81,8 +99,7 @@ def _backward(ctx: Any, grads: Sequence[Tensor | None]) -> Any:
             del found[backward.plan.given :]
         outputs.append(found)
     del known
-    total = _gradients(ctx, backward.plan, outputs)
-    return None, [None] * graphs, None, None, None, None, total
+    return *nothing, _gradients(ctx, backward.plan, outputs, again)
 
 
 def _known(
@@ -108,7 +125,7 @@ def _known(
 
 
 def _gradients(
-    ctx: Any, plan: Backward, outputs: list[list[Tensor]]
+    ctx: Any, plan: Backward, outputs: list[list[Tensor]], again: bool
 ) -> list[Tensor | None]:
     """Puts the gradients of operands together."""
     place = {number: i for i, number in enumerate(ctx.fused.given)}
@@ -121,7 +138,9 @@ def _gradients(
         if value.shape != ctx.shapes[i]:  # autograd adds in place to no view
             value = value.reshape(ctx.shapes[i])
         known = found[i]
-        found[i] = value if known is None else known.add_(value)
+        if known is not None:
+            value = known + value if again else known.add_(value)
+        found[i] = value
     # What was added up in float32 is rounded once.
     return [
         None if x is None else cast(x, dtype)
@@ -134,8 +153,7 @@ class _Unit(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *args: Any) -> tuple[Tensor, ...]:
-        unit, graph, types, sizes, loops, level, *operands = args
-        call = unit, graph, types, sizes, loops, level, operands
+        call = *args[:6], args[6:]
         out = run_fused(*call)
         _save(ctx, call, out)
         return tuple(out)
@@ -146,5 +164,38 @@ class _Unit(torch.autograd.Function):
         return *(None,) * 6, *found
 
 
+class _TransformedUnit(torch.autograd.Function):
+    """A unit, called by forward mode or ``torch.func``: that takes longer."""
+
+    @staticmethod
+    def forward(*args: Any) -> tuple[Tensor, ...]:
+        run: Any = run_fused
+        if has_dispatch_modes():
+            run = torch.ops.gsample.vertex_unit
+        out = run(*args[:6], args[6:])
+        # A view has no tangent.
+        return tuple(x.clone() if is_view(x) else x for x in out)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        _save(ctx, (*inputs[:6], inputs[6:]), output)
+        types, graph = inputs[2], inputs[1]
+        ctx.graph = types, *graph
+        ctx.save_for_forward(*inputs[6:])
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor | None) -> Any:
+        return _Unit.backward(ctx, *grads)
+
+    @staticmethod
+    def jvp(ctx: Any, *given: Tensor | None) -> Any:
+        return tangents_of(ctx, given[6:])
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
+        names = ' or '.join(sorted(fused_units[args[0]].names))
+        return mapped(names, _TransformedUnit.apply, info, in_dims, args)
+
+
 register_gradient('vertex_unit', _backward, _save)
-differentiable.append(_Unit)
+differentiable += [_Unit, _TransformedUnit]

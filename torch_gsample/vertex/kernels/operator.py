@@ -1,7 +1,7 @@
 """Fused units as one operator, with a fake kernel and a gradient."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -19,13 +19,18 @@ from torch_gsample.codegen.run_cuda import run_vertex_unit
 from torch_gsample.codegen.unit import (
     DESTINATION,
     EDGE,
+    SOURCE,
     Output,
     Types,
     Unit,
     ordered,
     unit_of,
 )
-from torch_gsample.torch_private import has_dispatch_modes, is_transformed
+from torch_gsample.torch_private import (
+    has_dispatch_modes,
+    is_transformed,
+    may_require_grad,
+)
 from torch_gsample.vertex.frontend.trace import DEGREE
 from torch_gsample.vertex.kernels.ends import GraphEnds
 from torch_gsample.vertex.kernels.layouts import Layout, Layouts, Loops
@@ -58,6 +63,8 @@ class Fused:
         self.number = unit_number(unit, wanted)
         #: What gives some gradients, by the operands that want them.
         self.variants: dict[tuple[int, ...], Fused] = {}
+        #: What gives the tangents of outputs, by the operands that have one.
+        self.tangents: dict[tuple[int, ...], Any] = {}
         self._units: dict[torch.dtype, Unit] = {}
         self._kernels: dict[torch.dtype, Loaded | None] = {}
 
@@ -169,6 +176,10 @@ def fused(unit: Unit, backward: 'Gradients | None' = None) -> Fused:
     return fused_units.setdefault(made.number, made)
 
 
+#: Of the units at both ends: the operator, and which operands it reads.
+Parts = tuple[tuple[Fused | None, list[int]], ...]
+
+
 @dataclass(frozen=True)
 class Gradients:
     """The operators of the gradients of a unit.
@@ -181,13 +192,19 @@ class Gradients:
         num_results (int): Outputs of the unit that have gradients.
         parts (Tuple): Of each of the two units, the operator, if there is
             one, and which of all operands it reads.
+        again (Dict[Tuple[int, ...], Tuple[Backward, Tuple]]): What is in their
+            place if gradients are differentiated, by the outputs that have
+            gradients (``derivatives.py``).
     """
 
     wanted: tuple[int, ...]
     plan: Backward
     saved: tuple[int | None, ...]
     num_results: int
-    parts: tuple[tuple[Fused | None, list[int]], ...]
+    parts: Parts
+    again: dict[tuple[int, ...], tuple[Backward, Parts]] = field(
+        default_factory=dict
+    )
 
     @property
     def read(self) -> set[int]:
@@ -222,22 +239,33 @@ def training(unit: Unit, wanted: Sequence[int]) -> Fused:
         known = [(output.root, output.half) for output in outputs]
         if (node, leaf.half) not in known:
             known.append((node, leaf.half))
-            output = Output(node, DESTINATION, leaf.axes, leaf.half)
+            output = Output(node, leaf.kind, leaf.axes, leaf.half)
             outputs.append(output)
         saved.append(known.index((node, leaf.half)))
-    sides = zip((DESTINATION, 'S'), plan.outputs, strict=True)
+    count, parts = len(unit.outputs), parts_of(unit, plan)
+    gradients = Gradients(tuple(wanted), plan, tuple(saved), count, parts)
+    return fused(replace(unit, outputs=tuple(outputs)), gradients)
+
+
+def parts_of(unit: Unit, plan: Backward) -> Parts:
+    """Returns the operators of gradients.
+
+    Args:
+        unit (Unit): The unit that is differentiated.
+        plan (Backward): Its gradients.
+    """
+    sides = [
+        unit.center,
+        SOURCE if unit.center == DESTINATION else DESTINATION,
+    ]
     parts: list[tuple[Fused | None, list[int]]] = []
-    for center, results in sides:
+    for center, results in zip(sides, plan.outputs, strict=True):
         if not results:
             parts.append((None, []))
             continue
         part, kept = unit_of(center, plan.leaves, unit.sizes, results)
         parts.append((fused(part), kept))
-    count = len(unit.outputs)
-    gradients = Gradients(
-        tuple(wanted), plan, tuple(saved), count, tuple(parts)
-    )
-    return fused(replace(unit, outputs=tuple(outputs)), gradients)
+    return tuple(parts)
 
 
 def _used(plan: Backward) -> set[int]:
@@ -284,11 +312,18 @@ def run_unit(
         List[torch.Tensor]: ``[rows, width]`` each, and what gradients need.
     """
     wanted: tuple[int, ...] = ()
-    if torch.is_grad_enabled():
+    transformed = is_transformed()
+    if transformed:  # which may differentiate at several levels
+        wanted = tuple(
+            i for i, x in enumerate(operands) if may_require_grad(x)
+        )
+    elif torch.is_grad_enabled():
         wanted = tuple(i for i, x in enumerate(operands) if x.requires_grad)
     if wanted:
         number = _variant(number, wanted)
     call = number, list(graph), types, list(sizes), int(loops), int(level)
+    if transformed:
+        return list(differentiable[1].apply(*call, *operands))
     if not is_direct(operands):
         return torch.ops.gsample.vertex_unit(*call, list(operands))
     if wanted:
@@ -309,7 +344,8 @@ def is_direct(operands: Sequence[Tensor]) -> bool:
 
 #: Other classes may see operators themselves, or have no memory.
 _PLAIN = {Tensor, torch.nn.Parameter}
-#: The gradient of units without the dispatcher, once it is defined.
+#: Units without the dispatcher, once they are defined: as autograd calls them,
+#: and as transforms do.
 differentiable: list[Any] = []
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torch_gsample.ops._gradient import register_gradient
+from torch_gsample.vertex.kernels.bilinear import call, register_bilinear
 
 
 def product_by_type(x: Tensor, weight: Tensor, type: Tensor) -> Tensor:
@@ -20,7 +20,7 @@ def product_by_type(x: Tensor, weight: Tensor, type: Tensor) -> Tensor:
     Raises:
         ValueError: If types are out of range, or do not ascend.
     """
-    return torch.ops.gsample.product_by_type(x, weight, type)
+    return call('product_by_type', x, weight, type)
 
 
 def run_product(x: Tensor, weight: Tensor, type: Tensor) -> Tensor:
@@ -104,10 +104,10 @@ def _weight_gradient(
     x: Tensor, grad: Tensor, type: Tensor, weight: Tensor
 ) -> Tensor:
     """Returns the gradient of matrices, in the layout that they have."""
-    outer = torch.ops.gsample.sum_outer_by_type
+    outer, types = 'sum_outer_by_type', (type, weight.shape[0])
     if weight.stride(-2) == 1 and weight.stride(-1) == weight.shape[-2]:
-        return outer(grad, x, type, weight.shape[0]).transpose(-1, -2)
-    return outer(x, grad, type, weight.shape[0])
+        return call(outer, grad, x, *types).transpose(-1, -2)
+    return call(outer, x, grad, *types)
 
 
 def _outer_backward(ctx: Any, grad: Tensor) -> Any:
@@ -120,5 +120,5 @@ def _outer_backward(ctx: Any, grad: Tensor) -> Any:
     return dx, dy, None, None
 
 
-register_gradient('product_by_type', _product_backward, _save)
-register_gradient('sum_outer_by_type', _outer_backward, _save)
+register_bilinear('product_by_type', _product_backward, _save, 0)
+register_bilinear('sum_outer_by_type', _outer_backward, _save, 0)

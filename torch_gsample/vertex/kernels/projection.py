@@ -22,9 +22,9 @@ from torch_gsample.codegen.cpp_relations import (
     project_source,
 )
 from torch_gsample.codegen.loaded import Loaded, load
-from torch_gsample.ops._gradient import register_gradient
 from torch_gsample.ops.kernels import DTYPES, ROWS
 from torch_gsample.vertex.frontend.precision import cast, kernel_dtype
+from torch_gsample.vertex.kernels.bilinear import call, register_bilinear
 from torch_gsample.vertex.kernels.layouts import Loops
 from torch_gsample.vertex.kernels.products import run_outer, run_product
 from torch_gsample.vertex.kernels.relations import tiles_at
@@ -279,12 +279,11 @@ def _project_backward(ctx: Any, grad: Tensor) -> Any:
     edges = graph, types, sizes, loops, mean
     dx = dw = None
     if ctx.needs_input_grad[6]:
-        dx = torch.ops.gsample.project_edges(
-            *edges, not reverse, grad, weight.transpose(-1, -2)
-        )
+        turned = weight.transpose(-1, -2)
+        dx = call('project_edges', *edges, not reverse, grad, turned)
     if ctx.needs_input_grad[7]:
         ends = (grad, x) if reverse else (x, grad)
-        dw = torch.ops.gsample.sum_outer_edges(*edges, *ends, weight.shape[0])
+        dw = call('sum_outer_edges', *edges, *ends, weight.shape[0])
         dw = dw.transpose(-1, -2) if reverse else dw
     return [None] * len(graph), *[None] * 5, dx, dw
 
@@ -296,14 +295,14 @@ def _save_outer(ctx: Any, inputs: Sequence[Any], output: Tensor) -> None:
 def _outer_backward(ctx: Any, grad: Tensor) -> Any:
     types, *graph, x, y = ctx.saved_tensors
     edges = graph, types, *ctx.rest
-    project = torch.ops.gsample.project_edges
     dx = dy = None
     if ctx.needs_input_grad[5]:
-        dx = project(*edges, True, y, grad.transpose(-1, -2))
+        turned = grad.transpose(-1, -2)
+        dx = call('project_edges', *edges, True, y, turned)
     if ctx.needs_input_grad[6]:
-        dy = project(*edges, False, x, grad)
+        dy = call('project_edges', *edges, False, x, grad)
     return [None] * len(graph), *[None] * 4, dx, dy, None
 
 
-register_gradient('project_edges', _project_backward, _save)
-register_gradient('sum_outer_edges', _outer_backward, _save_outer)
+register_bilinear('project_edges', _project_backward, _save, 6)
+register_bilinear('sum_outer_edges', _outer_backward, _save_outer, 5)

@@ -12,6 +12,7 @@ from torch_gsample.codegen.unit import (
     PARAMETER,
     SOURCE,
 )
+from torch_gsample.torch_private import is_transformed, without_functorch
 from torch_gsample.vertex.frontend.precision import cast
 from torch_gsample.vertex.frontend.trace import (
     RELATION,
@@ -22,6 +23,7 @@ from torch_gsample.vertex.frontend.trace import (
     Product,
 )
 from torch_gsample.vertex.frontend.values import shape_of
+from torch_gsample.vertex.kernels.bilinear import call
 from torch_gsample.vertex.kernels.layouts import Loops, layouts_of
 from torch_gsample.vertex.kernels.operator import run_unit
 from torch_gsample.vertex.kernels.products import product_by_type
@@ -158,8 +160,14 @@ class Run:
             device = self._graph[0].device
             return torch.randint(_MOST, (1,), device=device)
         assert isinstance(origin, Degree)
+        if is_transformed():
+            with without_functorch():  # it is kept with the graph
+                return self._degree(leaf.dtype)
+        return self._degree(leaf.dtype)
+
+    def _degree(self, dtype: torch.dtype) -> Tensor:
         graph = layouts_of(self._graph, *self._sizes, self._loops)
-        return graph.incoming.degree(leaf.dtype)
+        return graph.incoming.degree(dtype)
 
     def _product(self, number: int, origin: Product) -> Tensor:
         """Projects features where they live, with torch."""
@@ -231,10 +239,10 @@ class Run:
             weight = weight.transpose(-1, -2)
         x = self._operand(what.x)
         dtype = torch.promote_types(x.dtype, weight.dtype)
-        x, weight = cast(x, dtype), cast(weight, dtype)
-        return torch.ops.gsample.project_edges(
-            *(self._graph, self._types, self._sizes, int(self._loops)),
-            *(what.mean, False, x, weight),
+        return call(
+            *('project_edges', self._graph, self._types),
+            *(self._sizes, int(self._loops), what.mean, False),
+            *(cast(x, dtype), cast(weight, dtype)),
         )
 
 

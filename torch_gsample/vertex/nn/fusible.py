@@ -10,8 +10,14 @@ from torch_geometric.nn.conv import MessagePassing
 
 from torch_gsample.block import Block
 from torch_gsample.sparse_sample import SparseSample
-from torch_gsample.torch_private import has_hooks, is_transformed
+from torch_gsample.torch_private import (
+    has_hooks,
+    is_mapped,
+    is_transformed,
+    without_functorch,
+)
 from torch_gsample.vertex.frontend.precision import HALF, is_autocast
+from torch_gsample.vertex.kernels.layouts import read_graph
 from torch_gsample.vertex.program import VertexProgram
 
 _PYG = 'torch_geometric.'
@@ -38,8 +44,8 @@ def is_fusible(
     """Whether the vertex program of a layer computes a call.
 
     PyG has features of more than two dimensions (one graph for a batch of
-    them), dtypes that are promoted to float64, autocast of layers that have
-    half precision themselves, and derivatives that kernels lack.
+    them), dtypes that are promoted to float64, and autocast of layers that
+    have half precision themselves.
 
     Args:
         layer (MessagePassing): The layer.
@@ -62,10 +68,25 @@ def is_fusible(
         and not layer.explain
         and not any(hooks)
         and _has_methods_of_pyg(layer)
-        and not is_transformed()
+        and not (is_transformed() and _is_mapped(graph))
         and _are_fusible([x for x in features if x is not None])
         and _is_plain_autocast(layer, features)
     )
+
+
+def _is_mapped(graph: Any) -> bool:
+    """Whether ``torch.vmap`` maps a graph, which is plain from here on.
+
+    What is kept with a graph must be no tensor of a transform, which ends.
+    """
+    if isinstance(graph, Tensor):
+        return is_mapped(graph)
+    with without_functorch():
+        read_graph(graph)
+        ends_of(graph)
+        if isinstance(graph, Block):
+            ends_of(Block(graph.edges, len(graph.edges.num_edges)))
+    return False
 
 
 def _has_methods_of_pyg(layer: MessagePassing) -> bool:
@@ -159,6 +180,7 @@ def share_rows(pair: tuple[Any, Any], x: Any, graph: Any) -> tuple[Any, Any]:
         and x.numel() >= _SHARED
         and torch.is_grad_enabled()
         and not torch.compiler.is_compiling()
+        and not is_transformed()
     ):
         return _SharedRows.apply(pair[0], graph.num_dst)
     return pair
@@ -177,6 +199,7 @@ def add_product(out: Tensor, x: Tensor, first: Any, second: Any) -> Tensor:
         type(module) in _LINEAR and not has_hooks(module)
         for module in (first, second)
     )
+    plain = plain and not is_transformed()  # vmap may map one of the two
     dtypes = {out.dtype, x.dtype, second.weight.dtype}
     if plain and second.bias is None and len(dtypes) == 1:
         # In place: products are what no gradient reads.

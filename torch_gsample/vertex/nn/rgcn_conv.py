@@ -8,6 +8,7 @@ from torch_geometric import nn
 from torch_geometric.typing import OptTensor
 
 from torch_gsample.block import Block
+from torch_gsample.torch_private import is_mapped, is_transformed
 from torch_gsample.vertex.frontend.precision import cast
 from torch_gsample.vertex.nn.fusible import (
     is_fusible,
@@ -83,6 +84,7 @@ class RGCNConv(nn.RGCNConv):
             or edge_type is None
             or None in [y if y is None else 0 for y in pair]
             or self.num_blocks is not None
+            or (is_transformed() and is_mapped(edge_type))
             or not is_fusible(self, edge_index, *pair, aggr=aggr)
         ):
             return left_to_pyg(self, nn.RGCNConv, x, edge_index, edge_type)
@@ -104,11 +106,12 @@ class RGCNConv(nn.RGCNConv):
         # PyG adds to zeros of the default dtype.
         zero = torch.get_default_dtype()
         out = cast(out, torch.promote_types(out.dtype, zero))
-        if self.root is not None and self.bias is not None:
-            # In place: products are what no gradient reads.
-            root = torch.addmm(self.bias, pair[1], self.root)
-            return root.add_(out) if root.dtype == out.dtype else root + out
-        if self.root is not None:
+        if self.root is None:
+            return out if self.bias is None else out + self.bias
+        if self.bias is None:
             root = pair[1] @ self.root
-            return root.add_(out) if root.dtype == out.dtype else root + out
-        return out if self.bias is None else out + self.bias
+        else:
+            root = torch.addmm(self.bias, pair[1], self.root)
+        # In place: products are what no gradient reads. vmap may map one.
+        in_place = root.dtype == out.dtype and not is_transformed()
+        return root.add_(out) if in_place else root + out

@@ -1,22 +1,26 @@
-"""Differentiates a unit: the units of its gradients.
+"""Differentiates a unit: the units of its gradients, and of its tangents.
 
 The adjoint of a value has its graph type. Where a value of a source goes into
 one of an edge, the adjoint of the source is the sum over its out-edges; where
 one of a destination does, it is the sum over its in-edges. So a gradient is a
 vertex program again: a unit over destinations gives the gradients of
 destinations and edges, and what the unit over sources needs of destinations.
+A unit over sources is differentiated in the same way, its ends exchanged: so
+a unit of gradients has gradients, and so on.
+
+Tangents need one unit, over the same vertices.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from torch_gsample.codegen.expression import Expression, operand
+from torch_gsample.codegen.forward import Forward
 from torch_gsample.codegen.reverse import Reverse
 from torch_gsample.codegen.unit import (
     AGGREGATES,
-    DESTINATION,
+    EDGE,
     PARAMETER,
-    SOURCE,
     Leaf,
     Output,
     Types,
@@ -26,7 +30,7 @@ from torch_gsample.codegen.unit import (
 from torch_gsample.vertex.plan.factors import Factors
 
 #: Of an element-wise operation: work that an edge may do again.
-CHEAP = frozenset({'add', 'sub', 'mul', 'neg'})
+CHEAP = frozenset({'add', 'sub', 'mul', 'neg', 'detach'})
 
 
 @dataclass(frozen=True)
@@ -35,8 +39,8 @@ class Gradient:
 
     Args:
         operand (int): The operand.
-        unit (int): The unit that computes it: 0 over destinations, 1 over
-            sources.
+        unit (int): The unit that computes it: 0 over the vertices of the
+            unit that is differentiated, 1 over those at the other end.
         output (int): Which of its outputs it is.
         is_total (bool): Whether the rows of the output are added up: the
             gradient of a parameter.
@@ -71,12 +75,19 @@ class Backward:
     gradients: tuple[Gradient, ...]
 
 
-def differentiate(unit: Unit, wanted: Sequence[int]) -> Backward:
+def differentiate(
+    unit: Unit,
+    wanted: Sequence[int],
+    saved: Sequence[Expression] | None = None,
+) -> Backward:
     """Returns the units of the gradients of some operands.
 
     Args:
-        unit (Unit): A unit over destinations.
+        unit (Unit): A unit over destinations or sources.
         wanted (Sequence[int]): The operands.
+        saved (Sequence[Expression], optional): The values of the unit that
+            are known, if gradients are to be differentiated again: they keep
+            what is detached.
 
     Raises:
         NotImplementedError: If an operation has no derivative.
@@ -84,31 +95,76 @@ def differentiate(unit: Unit, wanted: Sequence[int]) -> Backward:
     leaves = [*unit.leaves]
     for i, output in enumerate(unit.outputs):
         dtype = output.root.dtype
-        leaves.append(Leaf(f'g{i}', DESTINATION, dtype, output.axes))
+        leaves.append(Leaf(f'g{i}', output.kind, dtype, output.axes))
     types = Types(leaves)
     roots = [output.root for output in unit.outputs]
     seeds = [
-        (root, operand(number, root.dtype), DESTINATION)
-        for number, root in enumerate(roots, len(unit.leaves))
+        (output.root, _seed(number, output, types), output.kind)
+        for number, output in enumerate(unit.outputs, len(unit.leaves))
     ]
     finish = Factors(roots, types).first
-    found = Reverse(types, unit.sizes).run(
+    found = Reverse(types, unit.sizes, unit.center).run(
         seeds, set(wanted), ordered(roots), finish
     )
-    saved = _saved(roots, types)
+    again = saved is not None
+    saved = _saved(roots, types) if saved is None else list(saved)
     leaves = [*unit.leaves]
     places: dict[Expression, Expression] = {}
     for i, node in enumerate(saved):
         axes = tuple(sorted(types.axes(node)))
-        leaves.append(Leaf(f'{node.op}{i}', DESTINATION, node.dtype, axes))
+        kind = types.kind(node)
+        leaves.append(Leaf(f'{node.op}{i}', kind, node.dtype, axes))
         places[node] = operand(len(leaves) - 1, node.dtype)
     for i, output in enumerate(unit.outputs):
         number = len(unit.leaves) + i
         given = operand(number, output.root.dtype)
-        leaves.append(Leaf(f'grad{i}', DESTINATION, given.dtype, output.axes))
+        leaves.append(Leaf(f'grad{i}', output.kind, given.dtype, output.axes))
         # After all that is saved: numbers move.
         places[given] = operand(len(leaves) - 1, given.dtype)
-    return _split(unit, found, leaves, places, saved)
+    for key, root in found.items():
+        root = _replaced(root, places.get)
+        found[key] = root if again else _without_detach(root)
+    return _split(unit, found, leaves, saved)
+
+
+def tangents(
+    unit: Unit, given: Sequence[int]
+) -> tuple[list[Leaf], list[Output | None]]:
+    """Returns what the tangents of a unit read, and what they are.
+
+    Args:
+        unit (Unit): A unit over destinations or sources.
+        given (Sequence[int]): The operands that have tangents: these are
+            leaves behind those of the unit.
+
+    Returns:
+        Tuple[List[Leaf], List[Output, optional]]: The leaves, and the tangent
+        of each output; none where it is zero.
+
+    Raises:
+        NotImplementedError: If an operation has no derivative.
+    """
+    leaves = [*unit.leaves]
+    known = {}
+    for number in given:
+        leaf = unit.leaves[number]
+        known[number] = operand(len(leaves), leaf.dtype)
+        leaves.append(replace(leaf, name=f't{number}'))
+    roots = [output.root for output in unit.outputs]
+    found = Forward(Types(leaves), unit.sizes).run(roots, known)
+    outputs = [
+        None if root is None else replace(output, root=root)
+        for root, output in zip(found, unit.outputs, strict=True)
+    ]
+    return leaves, outputs
+
+
+def _seed(number: int, output: Output, types: Types) -> Expression:
+    """Returns the adjoint of a root, which an output may repeat."""
+    adjoint = operand(number, output.root.dtype)
+    for axis in sorted({*output.axes} - types.axes(output.root), reverse=True):
+        adjoint = Expression('sum_axis', adjoint.dtype, (adjoint,), axis)
+    return adjoint
 
 
 def _saved(roots: list[Expression], types: Types) -> list[Expression]:
@@ -126,16 +182,14 @@ def _split(
     unit: Unit,
     found: dict[tuple[int, str], Expression],
     leaves: list[Leaf],
-    places: dict[Expression, Expression],
-    saved: list[Expression],
+    saved: Sequence[Expression],
 ) -> Backward:
-    """Divides gradients between the units of destinations and sources."""
+    """Divides gradients between the units of both ends."""
     outputs: tuple[list[Output], list[Output]] = ([], [])
     gradients = []
     for (number, kind), root in found.items():
         leaf = unit.leaves[number]
-        root = _without_detach(_replaced(root, places.get))
-        side = int(kind == SOURCE)
+        side = int(kind not in (unit.center, EDGE))
         gradients.append(
             Gradient(number, side, len(outputs[side]), leaf.kind == PARAMETER)
         )
@@ -144,8 +198,8 @@ def _split(
     types = Types(leaves)
     known: dict[Expression, Expression] = {}
 
-    def of_destination(node: Expression) -> Expression | None:
-        if types.kind(node) != DESTINATION or not node.args:
+    def of_center(node: Expression) -> Expression | None:
+        if types.kind(node) != unit.center or not node.args:
             return None
         if not node.dtype.is_floating_point:
             return None  # outputs have one dtype
@@ -154,13 +208,13 @@ def _split(
         if node not in known:
             axes = tuple(sorted(types.axes(node)))
             number = len(leaves)
-            leaves.append(Leaf(f'd{number}', DESTINATION, node.dtype, axes))
+            leaves.append(Leaf(f'd{number}', unit.center, node.dtype, axes))
             known[node] = operand(number, node.dtype)
-            outputs[0].append(Output(node, DESTINATION, axes))
+            outputs[0].append(Output(node, unit.center, axes))
         return known[node]
 
     outputs[1][:] = [
-        replace(output, root=_replaced(output.root, of_destination))
+        replace(output, root=_replaced(output.root, of_center))
         for output in outputs[1]
     ]
     return Backward(

@@ -36,12 +36,12 @@ RoleOperand read_operand(const KernelTensor& wanted,
   STD_TORCH_CHECK(number >= 0 && number < kRoles, kOp, ": 'roles' has no role ",
                   number);
   const Role role = static_cast<Role>(number);
-  STD_TORCH_CHECK(tensor.is_cpu(), kOp, ": 'operands' must be on the CPU");
   const bool is_read =
       role == Role::kWhole || role == Role::kColumn || role == Role::kEdge;
   const ScalarType type = type_of(wanted);
-  STD_TORCH_CHECK(!is_read || tensor.scalar_type() == type, kOp,
-                  ": 'operands' must have the dtypes of the kernel");
+  STD_TORCH_CHECK(
+      tensor.is_cpu() && (!is_read || tensor.scalar_type() == type), kOp,
+      ": 'operands' must be on the CPU, of the dtypes of the kernel");
   const int64_t rows = tensor.numel() / wanted.width;
   STD_TORCH_CHECK(!is_read || rows * wanted.width == tensor.numel(), kOp,
                   ": 'operands' must have whole rows");

@@ -68,9 +68,7 @@ def test_values_may_be_integers(name):
     found = []
     for value in (counts, counts.double()):
         with program_scope(make_key(3)):
-            found.append(
-                programs()[name](A.with_value(value), SEEDS, [4, 5])
-            )
+            found.append(programs()[name](A.with_value(value), SEEDS, [4, 5]))
     for S, want in zip(*found, strict=True):
         assert all(map(torch.equal, S.edges(), want.edges()))
         torch.testing.assert_close(

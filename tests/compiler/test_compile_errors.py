@@ -186,7 +186,9 @@ def test_errors_of_the_program_are_its_own():
     with pytest.raises(ValueError, match="'k' must be -1"):
         gsample.compile(program)(A, torch.arange(5))
     for make in (gsample.compile, plain):
-        with pytest.raises(IndexError, match=r"^sample_layers: 'seeds' must b"):
+        with pytest.raises(
+            IndexError, match=r"^sample_layers: 'seeds' must b"
+        ):
             make(two_hops)(A, torch.tensor([3, 99]))
 
 

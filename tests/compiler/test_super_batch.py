@@ -347,7 +347,9 @@ def test_what_fails_together_runs_one_by_one():
 def test_seeds_outside_the_graph_fail_as_alone():
     function, A = together('graphsage'), graph()
     function(A, batches([3, 4]))
-    with pytest.raises(IndexError, match=r"'seeds' must be in \[0, 40\) \(got"):
+    with pytest.raises(
+        IndexError, match=r"'seeds' must be in \[0, 40\) \(got"
+    ):
         function(A, [torch.tensor([1]), torch.tensor([40])])
 
 

@@ -81,7 +81,7 @@ SAMPLES_BY_KERNEL = {
         lambda: sample(kernel=(SCALAR.loaded.number, [], [0]))
     ),
     "sample_by_kernel: 'roles' has no role 5": lambda: sample(role={0: 5}),
-    "sample_by_kernel: 'operands' must have the dtypes of the kernel": (
+    "sample_by_kernel: 'operands' must be on the CPU, of the dtypes of the ": (
         lambda: sample({0: X.double()})
     ),
     f'{_ROLE}0 must be what': lambda: sample({4: torch.ones(2)}),
@@ -91,6 +91,9 @@ SAMPLES_BY_KERNEL = {
     f'{_ROLE}4 must be what': lambda: sample(role={0: 4}),
     _RANGE: lambda: sample(cols=torch.tensor([0, 1, 3, 0])),
     f'{_RANGE}in [0, 9223': lambda: sample(before=torch.tensor([0, 1, 3, 0])),
+    "sample_by_kernel: 'weight' must be finite and not negative": (
+        lambda: sample({0: -X.abs() - 1})
+    ),
     '), indices of the kernel in range, and': lambda: sample({1: X[:2]}),
     "sample_by_kernel: 'cols' has the wrong dtype": lambda: sample(
         cols=COLS.int()

@@ -102,6 +102,9 @@ FORMATS = {
     "cumulate_weights: 'indptr' must not be empty": lambda: (
         GSAMPLE.cumulate_weights(NONE, TIME[:2].float())
     ),
+    "cumulate_weights: 'weight' must be finite and not negative": lambda: (
+        GSAMPLE.cumulate_weights(INDPTR, -1 - TIME.abs().float())
+    ),
     "cumulate_weights: 'weight' has the wrong dtype": lambda: (
         GSAMPLE.cumulate_weights(INDPTR, TIME)
     ),

@@ -217,15 +217,15 @@ def derivatives(layer, x, edge_index):
     return [out.double() for out in (*second, tangent)]
 
 
-@pytest.mark.parametrize('kind', [pyg.SAGEConv, pyg.GATConv, pyg.GATv2Conv])
-def test_other_derivatives_are_as_exact_as_their_dtype(kind, monkeypatch):
-    """What only they read is in the precision of kernels."""
-    without_kernels(monkeypatch)
-    theirs = kind(WIDTH, 4).double()
-    ours = getattr(nn, kind.__name__)(WIDTH, 4)
-    ours.load_state_dict(theirs.state_dict())
-    x, edge_index = torch.randn(30, WIDTH).to(BF16), edges(30, 150)
-    wanted = derivatives(theirs, x.double(), edge_index)
-    found = derivatives(ours.to(BF16), x, edge_index)
-    for out, want in zip(found, wanted, strict=True):
-        assert (out - want).abs().max() < 0.02 * want.abs().max()
+@pytest.mark.parametrize('kind', [pyg.SAGEConv, pyg.GATConv])
+def test_other_derivatives_are_as_exact_as_those_of_pyg(kind):
+    """What only they read is in the precision of kernels, and compiled."""
+    theirs, ours = kind(WIDTH, 4), getattr(nn, kind.__name__)(WIDTH, 4)
+    ours.load_state_dict(theirs.to(BF16).state_dict())
+    args = torch.randn(30, WIDTH).to(BF16), edges(30, 150)
+    found = derivatives(ours.to(BF16), *args)
+    others = derivatives(theirs, *args)
+    wanted = derivatives(theirs.double(), args[0].double(), args[1])
+    for out, other, want in zip(found, others, wanted, strict=True):
+        error, of_pyg = (out - want).abs().max(), (other - want).abs().max()
+        assert error < 2 * of_pyg + 0.02 * want.abs().max()

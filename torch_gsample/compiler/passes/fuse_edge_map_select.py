@@ -32,7 +32,7 @@ run without one; the matrix is on a GPU; PyTorch may round an operation
 otherwise (see ``fuse_edge_map``); or anything is changed in place.
 """
 
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.fx import Graph, Node
@@ -250,7 +250,8 @@ class WeightReader(Reader):
     def __init__(self, work: EdgeWork, extract: Node):
         super().__init__(work, set())
         self._extract = extract
-        self._indptr, self._indices = extract.args[:2]
+        args: Any = extract.args
+        self._indptr, self._indices = args[:2]
         #: What is computed of the extract.
         self.seen: set[Node] = set()
         #: The columns that are searched, and the bound of their rows.
@@ -322,7 +323,7 @@ class WeightReader(Reader):
         """Adds the index of a gather: rows, or what the graph has of edges."""
         wide = index.target is aten.to.dtype and len(index.args) == 2
         if wide and index.args[1] is torch.int64:
-            index = index.args[0]  # type: ignore[assignment]
+            index = cast(Node, index.args[0])
         if self._is_part(index, 1):
             return self.rows(wraps)
         found = gathered(index)

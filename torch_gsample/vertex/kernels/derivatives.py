@@ -139,8 +139,7 @@ def _run(
     sizes, loops, level = ctx.edges
     leaves = [part.unit.leaves[i] for i in part.given]
     operands = [
-        cast(x, leaf.memory)
-        for x, leaf in zip(operands, leaves, strict=True)
+        cast(x, leaf.memory) for x, leaf in zip(operands, leaves, strict=True)
     ]
     return run_unit(
         *(part.number, graph, types, sizes, Loops(loops)),

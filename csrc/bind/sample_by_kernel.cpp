@@ -43,8 +43,7 @@ RoleOperand read_operand(const KernelTensor& wanted,
       tensor.is_cpu() && (!is_read || tensor.scalar_type() == type), kOp,
       ": 'operands' must be on the CPU, of the dtypes of the kernel");
   const int64_t rows = tensor.numel() / wanted.width;
-  STD_TORCH_CHECK(!is_read || rows * wanted.width == tensor.numel(), kOp,
-                  ": 'operands' must have whole rows");
+  const bool is_whole = !is_read || rows * wanted.width == tensor.numel();
   const bool of_edges = wanted.rows == Rows::kEdge;
   bool fits = false;
   switch (role) {
@@ -66,7 +65,7 @@ RoleOperand read_operand(const KernelTensor& wanted,
       fits = wanted.rows == Rows::kPointers && type == sizes.indptr;
       break;
   }
-  STD_TORCH_CHECK(fits, kOp, ": operand of role ", number,
+  STD_TORCH_CHECK(fits && is_whole, kOp, ": operand of role ", number,
                   " must be what the kernel reads");
   return {role, static_cast<const char*>(tensor.const_data_ptr()), rows,
           wanted.width * item_size(wanted)};

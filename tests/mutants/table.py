@@ -205,8 +205,8 @@ ALGORITHMS = [
     Mutant(
         'LABOR divides by nothing',
         'torch_gsample/algorithms/labor.py',
-        'sub.values() / p.to(sub.dtype)',
-        'sub.values() * 1',
+        'values / p.to(values.dtype)',
+        'values * 1',
         'the estimate is too small',
         'tests/algorithms/test_labor.py',
     ),

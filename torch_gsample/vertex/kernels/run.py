@@ -175,7 +175,8 @@ class Run:
             weight = self._operand(int(origin.weight.expr.value or 0))
             return weight.index_select(0, self._of_types()[0])
         left, right = self._plan.inputs[number]
-        dtype = self._plan.leaves[number].memory
+        leaf = self._plan.leaves[number]
+        dtype = leaf.half or leaf.dtype  # Dynamo reads no property of it
         x = self._factor(left, origin.x.kind, dtype)
         x = x.reshape(x.shape[0], *shape_of(origin.x.dims))
         weight = self._factor(right, PARAMETER, dtype)

@@ -43,7 +43,7 @@ def test_layers_have_the_dtypes_of_pyg_and_are_as_exact(name, mode):
         layer, args = layer.to(dtype), converted(args, dtype)
     if (name, mode) in FAILS:
         autocast = torch.autocast('cpu', dtype, enabled=mode == 'autocast')
-        with autocast, pytest.raises(RuntimeError, match='dtype|scalar type'):
+        with autocast, pytest.raises(RuntimeError, match=r'dtype|scalar type'):
             Model(layer)(*args)
         return
     ours, capture, _ = fused(layer)

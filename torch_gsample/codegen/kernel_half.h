@@ -51,8 +51,7 @@ GSAMPLE_INLINE half_t narrow<half_t>(float x) {
   const uint32_t bits = bits_of(x), rest = bits & 0x7fffffffu;
   // Below 2^-14, an addition of 0.5 rounds to multiples of 2^-24.
   const uint32_t small = bits_of(float_of(rest) + 0.5f) - 0x3f000000u;
-  const uint32_t near =
-      (rest - 0x38000000u + 0xfffu + (rest >> 13 & 1u)) >> 13;
+  const uint32_t near = (rest - 0x38000000u + 0xfffu + (rest >> 13 & 1u)) >> 13;
   const uint32_t most = rest > 0x7f800000u ? 0x7e00u : 0x7c00u;
   const uint32_t out = rest < 0x38800000u   ? small
                        : rest < 0x47800000u ? near

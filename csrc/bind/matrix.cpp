@@ -151,6 +151,10 @@ std::tuple<Tensor, Tensor, Tensor> slice_rows_op(Tensor indptr,
                            : whole ? multiply_sizes(all_cols, batches)
                                    : all_cols;
   const int64_t* wanted = int64_vector(op, "rows", rows, n);
+  for (int64_t i = 0; i < n; ++i)
+    STD_TORCH_CHECK(wanted[i] >= 0 && wanted[i] < num_rows, op,
+                    ": 'rows' must be in [0, ", num_rows, ") (got ", wanted[i],
+                    " at position ", i, ")");
   const Batches rows_of(op, "row_ptr", row_ptr, n);
   const Batches cols_of(op, "col_ptr", col_ptr, num_cols);
   const int64_t* wanted_cols = int64_vector(op, "cols", cols, num_cols);

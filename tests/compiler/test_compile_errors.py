@@ -190,6 +190,9 @@ def test_errors_of_the_program_are_its_own():
             IndexError, match=r"^sample_layers: 'seeds' must b"
         ):
             make(two_hops)(A, torch.tensor([3, 99]))
+    for wrong in ([3, 99], [-1]):
+        with pytest.raises(IndexError, match=r"^slice_rows: 'rows' must"):
+            gsample.compile(lambda A, rows: A[rows, :])(A, torch.tensor(wrong))
 
 
 def plain(program):

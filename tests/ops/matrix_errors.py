@@ -86,6 +86,9 @@ MATRICES = {
     "slice_rows: 'cols' has the wrong dtype": lambda: slice_rows(
         cols=SEEDS.int()
     ),
+    "slice_rows: 'rows' must be in [0, 3) (got -1 at position 0)": (
+        lambda: slice_rows(SEEDS - SEEDS[0] - 1)
+    ),
     "slice_rows: 'rows' must be a contiguous vector": lambda: slice_rows(
         torch.arange(4)[::2]
     ),

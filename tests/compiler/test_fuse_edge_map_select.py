@@ -48,7 +48,9 @@ def drawn(weight, k=1, also=None, value=VALUE, returned=None):
             columns, counts, output_size=size
         )
         w = weight(p, i, value, x, seeds, ptr, rows, edges, col)
-        cum = gsample.cumulate_weights.default(ptr, w)
+        cum = None
+        if w is not None:
+            cum = gsample.cumulate_weights.default(ptr, w)
         out = gsample.sample_columns.default(ptr, k, KEY, cum_weight=cum)
         more = () if also is None else (also(w, out[1]),)
         return (out[0], aten.index_select.default(rows, 0, out[1]), *more)
@@ -106,6 +108,7 @@ LEFT = {
     'bits of integers': {
         'weight': lambda p, i, v, x, s, ptr, r, e, c: (~r).float() + 9
     },
+    'no weight': {'weight': lambda *_: None},
     'a sum': {'weight': lambda p, i, v, x, s, ptr, r, e, c: v[e].cumsum(0)},
     'a broadcast value': {
         'weight': lambda p, i, v, x, s, ptr, r, e, c: v[e] * v[:1]

@@ -112,7 +112,7 @@ def _fuse(graph: Graph, sample: Node, work: EdgeWork) -> bool:
     extract = part_of(sample.args[0], 'slice_cols', 0)
     if extract is None or len(extract.args) != 3 or extract.kwargs:
         return False
-    if not is_operator(cumulated, 'cumulate_weights'):
+    if cumulated is None or not is_operator(cumulated, 'cumulate_weights'):
         return False
     if cumulated.args[0] is not sample.args[0] or len(cumulated.users) > 1:
         return False

@@ -5,25 +5,23 @@
 #include <optional>
 #include <utility>
 
-#include "check.h"
-#include "device_memory_cuda.h"
+#include "device_cuda.h"
 
 namespace gsample {
 
+// How many numbers torch sorts at once.
+#if defined(GSAMPLE_EMULATE)
+int64_t max_sorted();  // tests say it
+#else
+inline int64_t max_sorted() {
+  return INT32_MAX;
+}
+#endif
+
 // The numbers in ascending order, and where each was; equal ones keep their
 // order.
-inline std::pair<Tensor, Tensor> stable_sort(const Tensor& vector) {
-  using torch::stable::detail::from;
-  using torch::stable::detail::to;
-  std::array<StableIValue, 4> stack{from(vector),
-                                    from(std::optional<bool>(true)),
-                                    from(int64_t{0}), from(false)};
-  return allocate("sort", vector.numel(), 2 * int64_t{sizeof(int64_t)}, [&] {
-    TORCH_ERROR_CODE_CHECK(torch_call_dispatcher(
-        "aten::sort", "stable", stack.data(), TORCH_ABI_VERSION));
-    return std::pair{to<Tensor>(stack[0]), to<Tensor>(stack[1])};
-  });
-}
+std::pair<Tensor, Tensor> stable_sort(const Tensor& vector,
+                                      const DeviceScope& scope);
 
 // vector[index].
 inline Tensor index_select(const Tensor& vector, const Tensor& index) {

@@ -36,7 +36,7 @@ std::tuple<Tensor, Tensor, Tensor> coo_to_csc_cuda(
                   ": 'wide_indptr' is needed for ", row.numel(), " edges");
   check_rows_fit(op, "num_cols", num_cols, sizeof(int64_t));
   const DeviceScope scope(op, row);
-  const std::pair<Tensor, Tensor> sorted = stable_sort(col);
+  const std::pair<Tensor, Tensor> sorted = stable_sort(col, scope);
   const Tensor& perm = sorted.second;
   Tensor indptr =
       device_vector("indptr", row, num_cols + 1, index_type(wide_indptr));

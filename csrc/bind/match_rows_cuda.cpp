@@ -69,7 +69,7 @@ std::pair<Tensor, Tensor> sort_rows(const RowList& list,
             list.of.ptr, list.of.batches, key.mutable_data_ptr<int64_t>(),
             report.get()},
            scope.stream());
-  return stable_sort(key);
+  return stable_sort(key, scope);
 }
 
 // Calls write(args, size) for what is found, with args that lack outputs.

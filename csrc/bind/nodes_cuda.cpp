@@ -94,10 +94,10 @@ Unique number_sorted(const char* op,
                      const Tensor& id,
                      int64_t num_nodes,
                      const DeviceScope& scope) {
-  const auto [ascending, from] = stable_sort(id);
+  const auto [ascending, from] = stable_sort(id, scope);
   Unique out =
       number_nodes(op, ascending, std::nullopt, num_nodes, false, scope);
-  out.local = index_select(out.local, stable_sort(from).second);
+  out.local = index_select(out.local, stable_sort(from, scope).second);
   return out;
 }
 

@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "entries.h"
+#include "prefetch.h"
 
 namespace gsample {
 
@@ -24,8 +25,8 @@ Status has_edges(const HasEdgesArgs<indptr_t, index_t>& args, bool* found) {
   parallel_ranges(args.n, kGrain, args.threads, [&](int64_t i, int64_t last) {
     Entries<index_t> entries(args.num_queries);
     for (; i < last && valid && !interrupt.stopped(); ++i) {
-      if (i + 2 * kAhead < last)  // whatever it is: nothing is read there
-        __builtin_prefetch(matrix.indptr + column(i + 2 * kAhead));
+      if (i + 2 * kAhead < last)
+        prefetch_item(matrix.indptr, column(i + 2 * kAhead));
       if (i + kAhead < last && is_column(matrix, column(i + kAhead)))
         __builtin_prefetch(matrix.indices + matrix.indptr[column(i + kAhead)]);
       const int64_t v = column(i), from = args.ptr[i], to = args.ptr[i + 1];

@@ -5,6 +5,7 @@
 
 #include "pair_filter.h"
 #include "parallel.h"
+#include "prefetch.h"
 #include "tables.h"
 
 namespace gsample {
@@ -56,7 +57,7 @@ Status induce_subgraph(const InduceArgs<indptr_t, index_t>& args,
   };
   const auto prefetch = [&](int64_t j) {
     if (j + kPrefetched < n)
-      __builtin_prefetch(args.indptr + args.col_nodes[j + kPrefetched]);
+      prefetch_item(args.indptr, args.col_nodes[j + kPrefetched]);
     if (j < n && is_column(j))
       __builtin_prefetch(args.indices + args.indptr[args.col_nodes[j]]);
   };

@@ -5,6 +5,7 @@
 
 #include "entries.h"
 #include "fix_weights.h"
+#include "prefetch.h"
 
 namespace gsample {
 
@@ -106,8 +107,8 @@ class KernelSampler {
     int lanes = 0;
     ptr_[0] = 0;
     for (; lanes < kLanes && i + lanes < last; ++lanes) {
-      if (i + lanes + kLanes < a_.n)  // whatever it is: nothing is read there
-        __builtin_prefetch(a_.matrix.indptr + a_.cols[i + lanes + kLanes]);
+      if (i + lanes + kLanes < a_.n)
+        prefetch_item(a_.matrix.indptr, a_.cols[i + lanes + kLanes]);
       const int64_t v = a_.cols[i + lanes];
       if (!is_column(a_.matrix, v))
         return 0;
@@ -125,8 +126,8 @@ class KernelSampler {
   void prefetch(const int64_t* cols, int64_t i) const {
     const Matrix<indptr_t, index_t>& m = a_.matrix;
     if (i < a_.n && is_column(m, cols[i])) {
-      __builtin_prefetch(m.indices + m.indptr[cols[i]]);
-      __builtin_prefetch(m.indices + m.indptr[cols[i] + 1] - 1);
+      prefetch_item(m.indices, m.indptr[cols[i]]);
+      prefetch_item(m.indices, int64_t{m.indptr[cols[i] + 1]} - 1);
     }
   }
 
@@ -192,7 +193,7 @@ class KernelSampler {
                rows_));
     for (int lane = 0; lane < lanes; ++lane) {
       if (i + lane + 2 * kAhead < a_.n)
-        __builtin_prefetch(m.indptr + a_.before[i + lane + 2 * kAhead]);
+        prefetch_item(m.indptr, a_.before[i + lane + 2 * kAhead]);
       prefetch(a_.before, i + lane + kAhead);
       const int64_t v = a_.before[i + lane];
       if (!is_column(m, v))

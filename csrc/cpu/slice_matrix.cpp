@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "pair_filter.h"
+#include "prefetch.h"
 #include "tables.h"
 
 namespace gsample {
@@ -106,8 +107,8 @@ Status slice_cols_indptr(const Matrix<indptr_t, index_t>& matrix,
   parallel_ranges(n, kGrain, threads, [&](int64_t begin, int64_t end) {
     bool all = true;
     for (int64_t i = begin; i < end; ++i) {
-      if (i + kPrefetch < end)  // whatever it is: nothing is read there
-        __builtin_prefetch(matrix.indptr + cols[i + kPrefetch]);
+      if (i + kPrefetch < end)
+        prefetch_item(matrix.indptr, cols[i + kPrefetch]);
       const bool ok = is_column(matrix, cols[i]);
       indptr[i + 1] =
           ok ? matrix.indptr[cols[i] + 1] - matrix.indptr[cols[i]] : 0;

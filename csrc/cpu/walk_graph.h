@@ -10,17 +10,9 @@
 #include "../args.h"
 #include "../core/walk.h"
 #include "parallel.h"
+#include "prefetch.h"
 
 namespace gsample {
-
-// Prefetches data[i], where i may be anything: what a malformed graph holds is
-// checked when it is used.
-template <typename item_t>
-inline void prefetch_item(const item_t* data, int64_t i) {
-  const uintptr_t offset = static_cast<uintptr_t>(i) * sizeof(item_t);
-  __builtin_prefetch(reinterpret_cast<const void*>(
-      reinterpret_cast<uintptr_t>(data) + offset));
-}
 
 // `v` has not been checked yet: the sum must wrap around.
 template <typename graph_t>

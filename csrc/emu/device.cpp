@@ -75,6 +75,15 @@ DeviceState device_state() {
   return state_at_fault().value_or(DeviceState{"", 0});
 }
 
+int64_t& max_sorted_by_torch() {
+  static int64_t numbers = INT32_MAX;
+  return numbers;
+}
+
+int64_t max_sorted() {
+  return max_sorted_by_torch();
+}
+
 DeviceScope::DeviceScope(const char* op, const Tensor&)
     : memory_(op), stream_(nullptr) {}
 
@@ -97,6 +106,12 @@ extern "C" __attribute__((visibility("default"))) void gsample_emulator(
 extern "C" __attribute__((visibility("default"))) void gsample_emulator_memory(
     int64_t allocations) {
   gsample::allocations_left() = allocations;
+}
+
+// Lets torch sort at most so many numbers at once.
+extern "C" __attribute__((visibility("default"))) void gsample_emulator_sort(
+    int64_t numbers) {
+  gsample::max_sorted_by_torch() = numbers;
 }
 
 // Lets that allocation fail for another reason: a fault of the device, or one

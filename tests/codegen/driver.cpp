@@ -7,12 +7,17 @@
 
 namespace {
 
-int device = -1;
+int device = -1;  // of the thread: the caller's has no number
 char context, module_, function_;
 
 }  // namespace
 
 extern "C" {
+
+// Whether the context of the caller is current.
+int left_alone() {
+  return device == -1;
+}
 
 int last_blocks, last_threads;
 void* last_stream;
@@ -31,8 +36,14 @@ int cuDevicePrimaryCtxRetain(void** to, int handle) {
   return handle == 7 ? 0 : 101;  // CUDA_ERROR_INVALID_DEVICE
 }
 
-int cuCtxSetCurrent(void* given) {
+int cuCtxPushCurrent_v2(void* given) {
   device = given == &context ? 0 : -1;
+  return 0;
+}
+
+int cuCtxPopCurrent_v2(void** to) {
+  *to = device == 0 ? &context : nullptr;
+  device = -1;
   return 0;
 }
 
@@ -60,6 +71,8 @@ int cuLaunchKernel(void* function,
                    void* stream,
                    void** arguments,
                    void**) {
+  if (device != 0)
+    return 201;
   if (function != &function_)
     return 400;
   last_blocks = blocks, last_threads = threads, last_stream = stream;

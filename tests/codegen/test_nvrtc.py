@@ -138,9 +138,10 @@ def test_a_kernel_is_started_through_the_driver(folder, gpu, library):
     assert shape == [1, 256]
     assert ctypes.c_void_p.in_dll(known, 'last_stream').value == 77
     assert run_edge_map(PROGRAM, [X[:0]], 0).tolist() == []
+    assert known.left_alone()
 
 
-def test_errors_of_the_driver_are_named(gpu):
+def test_errors_of_the_driver_are_named(gpu, library):
     with pytest.raises(BuildError, match=r'cuModuleLoadData .* \(200\)'):
         gpu.load(0, b'no code', 'gsample_kernel')
     with pytest.raises(BuildError, match='cuModuleGetFunction failed: an'):
@@ -149,6 +150,7 @@ def test_errors_of_the_driver_are_named(gpu):
         gpu.load(1, b'\x7fELF', 'gsample_kernel')
     with pytest.raises(BuildError, match='cuLaunchKernel failed'):
         gpu.launch(0, 1, (1, 1), [], 0)
+    assert ctypes.CDLL(library).left_alone()
     with pytest.raises(BuildError, match='CUDA driver does not load'):
         Driver('no-such-library.so')
 

@@ -138,6 +138,10 @@ class Emulator:
             ctypes.c_int64(free_bytes),
         )
 
+    def sort_at_once(self, numbers):
+        """Says how many numbers torch sorts at once."""
+        self._library.gsample_emulator_sort(ctypes.c_int64(numbers))
+
     def on_host(self, tensor, pinned=True, hidden=True):
         """A copy of a tensor in memory of the host.
 

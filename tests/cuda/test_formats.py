@@ -24,6 +24,24 @@ def test_sorted_edges(cuda, widths, dtype):
     assert_same(cuda, 'coo_to_csc', empty, empty, 0, *widths)
 
 
+@pytest.fixture
+def few_at_once(cuda):
+    """Lets torch sort at most 40 numbers, as it sorts 2**31 - 1 of a GPU."""
+    cuda.sort_at_once(40)
+    yield cuda
+    cuda.sort_at_once(2**31 - 1)
+
+
+@pytest.mark.parametrize('dtype', [torch.int32, torch.int64])
+def test_more_edges_than_torch_sorts(few_at_once, dtype):
+    generator = torch.Generator().manual_seed(1)
+    for seed, (size, num_cols) in enumerate([(333, 7), (41, 90), (81, 1)]):
+        few_at_once.configure(seed, *SHAPES[seed % len(SHAPES)])
+        row, col = torch.randint(num_cols, (2, size), generator=generator)
+        edges = row.to(dtype), col.to(dtype)
+        assert_same(few_at_once, 'coo_to_csc', *edges, num_cols, True, True)
+
+
 @pytest.mark.parametrize('bad', [-1, 3, 2**40])
 def test_columns_beyond_the_matrix_end_in_an_error(cuda, bad):
     col = torch.tensor([0, bad, 2])

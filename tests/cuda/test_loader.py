@@ -6,6 +6,7 @@ one, the same tests run there.
 """
 
 from contextlib import nullcontext
+from functools import cache
 from types import SimpleNamespace
 
 import pytest
@@ -31,11 +32,13 @@ class FakeCuda:
 
     def __init__(self):
         self.log = []
+        self.made = 0  # streams
 
     def device(self, device):
         return nullcontext()
 
     def Stream(self, device):
+        self.made += 1
         return self.stream_named('side')
 
     def stream(self, stream):
@@ -73,6 +76,9 @@ def in_place(monkeypatch, driver):
     monkeypatch.setattr(Neighborhood, 'on', on)
     fake = FakeCuda()
     monkeypatch.setattr(gpu_batches, 'cuda', fake)
+    monkeypatch.setattr(
+        gpu_batches, '_stream', cache(gpu_batches._stream.__wrapped__)
+    )
     monkeypatch.setattr(Data, 'record_stream', lambda *_: None)
     monkeypatch.setattr(HeteroData, 'record_stream', lambda *_: None)
     return fake
@@ -235,6 +241,14 @@ def test_streams_wait_for_each_other(in_place):
     rest = in_place.log[3:]
     assert rest.count('side records') == rest.count('main after side') == 2
     assert rest.index('side records') < rest.index('main after side')
+
+
+def test_loaders_share_one_stream(in_place):
+    for _ in range(2):
+        loader = NeighborLoader(some_data(), [2], batch_size=25, device='cuda')
+        for _ in range(2):
+            assert len(list(loader)) == 2
+    assert in_place.made == 1
 
 
 # Errors ######################################################################

@@ -6,7 +6,8 @@ have calls of it to run.
 """
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 
 from torch import Tensor
@@ -49,15 +50,15 @@ class Driver:
         Raises:
             BuildError: If it does not load.
         """
-        self._enter(device)
         module, function = ctypes.c_void_p(), ctypes.c_void_p()
-        self._call('cuModuleLoadData', ctypes.byref(module), image)
-        self._call(
-            'cuModuleGetFunction',
-            ctypes.byref(function),
-            module,
-            name.encode(),
-        )
+        with self._current(device):
+            self._call('cuModuleLoadData', ctypes.byref(module), image)
+            self._call(
+                'cuModuleGetFunction',
+                ctypes.byref(function),
+                module,
+                name.encode(),
+            )
         assert function.value is not None
         return function.value
 
@@ -81,7 +82,6 @@ class Driver:
         Raises:
             BuildError: If it does not start.
         """
-        self._enter(device)
         values = [
             ctypes.c_void_p(x.data_ptr())
             if isinstance(x, Tensor)
@@ -94,15 +94,21 @@ class Driver:
             *(ctypes.addressof(value) for value in values)
         )
         blocks, threads = shape
-        self._call(
-            'cuLaunchKernel',
-            ctypes.c_void_p(function),
-            *(blocks, 1, 1, threads, 1, 1, 0),
-            *(ctypes.c_void_p(stream), pointers, None),
-        )
+        with self._current(device):
+            self._call(
+                'cuLaunchKernel',
+                ctypes.c_void_p(function),
+                *(blocks, 1, 1, threads, 1, 1, 0),
+                *(ctypes.c_void_p(stream), pointers, None),
+            )
 
-    def _enter(self, device: int) -> None:
-        """Makes the primary context of a device that of this thread."""
+    @contextmanager
+    def _current(self, device: int) -> Iterator[None]:
+        """Makes the primary context of a device that of this thread.
+
+        The device of the caller is that of torch's current stream, and may be
+        another one: its context is current again afterwards.
+        """
         if device not in self._contexts:
             handle, context = ctypes.c_int(), ctypes.c_void_p()
             self._call('cuDeviceGet', ctypes.byref(handle), device)
@@ -110,7 +116,11 @@ class Driver:
                 'cuDevicePrimaryCtxRetain', ctypes.byref(context), handle
             )
             self._contexts[device] = context
-        self._call('cuCtxSetCurrent', self._contexts[device])
+        self._call('cuCtxPushCurrent_v2', self._contexts[device])
+        try:
+            yield
+        finally:
+            self._call('cuCtxPopCurrent_v2', ctypes.byref(ctypes.c_void_p()))
 
     def _call(self, name: str, *args: object) -> None:
         status = getattr(self._library, name)(*args)

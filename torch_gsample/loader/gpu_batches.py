@@ -6,6 +6,7 @@ Attributes of the host are pinned, and the GPU collects them itself.
 
 import copy
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from typing import Any
 
 import torch
@@ -42,6 +43,16 @@ def check_loader(name: str, data: Any, kwargs: dict[str, Any]) -> None:
             f"{name}: a sampler on a GPU needs 'data' as Data or HeteroData "
             f'(got {type(data).__name__})'
         )
+
+
+@cache
+def _stream(device: torch.device) -> Any:
+    """The stream of all loaders on a device.
+
+    torch keeps the memory of each stream apart: a stream for each pass over a
+    loader would keep up to 32 pools.
+    """
+    return cuda.Stream(device)
 
 
 class GpuBatches:
@@ -150,7 +161,7 @@ class GpuBatches:
 
         def make_batches() -> Iterator[tuple[Any, Any]]:
             with cuda.device(self.device):
-                stream = cuda.Stream(self.device)
+                stream = _stream(self.device)
                 stream.wait_event(begin)
                 with cuda.stream(stream):
                     for batch in batches():

@@ -1,13 +1,18 @@
-"""Trains a GNN on a graph that stays on disk, to tell a package's section.
+"""Trains a GNN on a graph and features that stay on disk, within a hard limit
+of memory, to tell a package's section.
 
 .. code-block:: sh
 
     python examples/train_from_disk.py                  # offline
-    python examples/train_from_disk.py --dataset contents --folder PATH
+    python examples/train_from_disk.py --memory 1024
+    python examples/train_from_disk.py --contents PATH
 
-Edges are read by a :class:`StreamingSampler` in training and by a
-:class:`RandomReadSampler` in the test, features by PyG's ``FeatureStore``.
-Beside it is printed what features alone reach.
+The graph is written in chunks and the features as a :class:`FeatureFile`, and
+both are forgotten. From then on the system refuses the process more memory
+than ``--memory`` (``RLIMIT_DATA``). Edges are read by a
+:class:`StreamingSampler` in training and by a :class:`RandomReadSampler` in
+the test, features by a :class:`DiskFeatureStore`, which plans its reads by the
+samples of coming batches. Beside it is printed what features alone reach.
 
 The second graph is the file index of Debian: directories, names of files and
 packages, 28 M edges. ``PATH/graph.npz`` holds ``edge/<src>__<rel>__<dst>``,
@@ -17,6 +22,7 @@ and all else zeros.
 """
 
 import argparse
+import resource
 import tempfile
 from itertools import accumulate
 from pathlib import Path
@@ -27,7 +33,7 @@ import torch.nn.functional as F
 import torch_geometric.transforms as T
 from torch import Tensor, nn
 from torch_geometric import seed_everything
-from torch_geometric.data import Data, FeatureStore, TensorAttr
+from torch_geometric.data import Data
 from torch_geometric.nn import MLP, GraphSAGE
 
 from torch_gsample import storage
@@ -61,26 +67,18 @@ def debian_contents(folder: Path) -> tuple[Data, int]:
     return data, int(y.max()) + 1
 
 
-class MappedFeatures(FeatureStore):
-    """Features and labels in files, of which only rows are read."""
-
-    def __init__(self, folder: Path, data: Data):
-        super().__init__()
-        self.maps = {}
-        for name in ('x', 'y'):
-            np.save(folder / name, data[name].numpy())
-            self.maps[name] = np.load(folder / f'{name}.npy', mmap_mode='r')
-
-    def _get_tensor(self, attr: TensorAttr) -> Tensor:
-        return torch.from_numpy(self.maps[attr.attr_name][attr.index])
-
-    def _get_tensor_size(self, attr: TensorAttr) -> tuple[int, ...]:
-        return self.maps[attr.attr_name].shape
-
-    def get_all_tensor_attrs(self) -> list[TensorAttr]:
-        return [TensorAttr(None, name) for name in self.maps]
-
-    _put_tensor = _remove_tensor = None  # type: ignore[assignment]
+def prepare(folder: Path, contents: Path | None) -> None:
+    """Writes graph, features, and what is known of nodes."""
+    if contents is not None:
+        data, num_classes = debian_contents(contents)
+    else:
+        undirected = T.ToUndirected()
+        dataset = DebianPackages(homogeneous=True, pre_transform=undirected)
+        data, num_classes = dataset[0], dataset.num_classes
+    storage.ChunkedGraph.write(folder / 'graph', data, chunk_bytes=1 << 20)
+    storage.FeatureFile.write(folder / 'x.gsf', data.x)
+    nodes = data.y, data.train_mask, data.test_mask, num_classes
+    torch.save(nodes, folder / 'nodes.pt')
 
 
 def predict(model: nn.Module, batch: Data) -> tuple[Tensor, Tensor]:
@@ -89,44 +87,35 @@ def predict(model: nn.Module, batch: Data) -> tuple[Tensor, Tensor]:
     return out[:size], batch.y[:size]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    add = parser.add_argument
-    add('--dataset', choices=['packages', 'contents'], default='packages')
-    add('--folder', type=Path, help="of 'contents': where graph.npz is")
-    add('--epochs', type=int, default=3)
-    add('--batch-size', type=int, default=512)
-    add('--hidden', type=int, default=128)
-    add('--max-batches', type=int, default=100, help='per epoch')
-    add('--seed', type=int, default=0)
-    args = parser.parse_args()
-    seed_everything(args.seed)
-    if args.dataset == 'contents':
-        if args.folder is None:
-            parser.error('--dataset contents needs --folder')
-        data, num_classes = debian_contents(args.folder)
-    else:
-        undirected = T.ToUndirected()
-        dataset = DebianPackages(homogeneous=True, pre_transform=undirected)
-        data, num_classes = dataset[0], dataset.num_classes
-    folder = tempfile.TemporaryDirectory()
-    path = Path(folder.name)
-    graph = storage.ChunkedGraph.write(path / 'g', data, chunk_bytes=1 << 20)
-    stores = MappedFeatures(path, data), graph
-    kinds = storage.StreamingSampler, storage.RandomReadSampler
-    masks = data.train_mask, data.test_mask
+def train(folder: Path, args: argparse.Namespace) -> None:
+    """Trains two models, and prints how many test nodes they tell."""
+    memory = args.memory << 20
+    resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+    y, *masks, num_classes = torch.load(folder / 'nodes.pt')
+    graph = storage.ChunkedGraph(folder / 'graph')
+    x = storage.FeatureFile(folder / 'x.gsf')
+    features = storage.DiskFeatureStore({'x': x, 'y': y})
+    features.plan_reads(memory // 8)
     most = args.max_batches * args.batch_size
+    samplers = (
+        storage.StreamingSampler(
+            graph, [10, 5], seed=args.seed, memory_limit=memory // 8
+        ),
+        storage.RandomReadSampler(
+            graph, [10, 5], seed=args.seed, cache_bytes=memory // 8
+        ),
+    )
     loader, tests = (
         NeighborLoader(
-            stores,
+            (features, graph),
             input_nodes=mask.nonzero().view(-1)[:most],
-            sampler=kind(graph, [10, 5], seed=args.seed),
+            sampler=sampler,
             batch_size=args.batch_size,
-            shuffle=kind is storage.StreamingSampler,
+            shuffle=sampler is samplers[0],
         )
-        for kind, mask in zip(kinds, masks, strict=True)
+        for sampler, mask in zip(samplers, masks, strict=True)
     )
-    sizes = data.num_features, args.hidden, 2, num_classes
+    sizes = x.shape[1], args.hidden, 2, num_classes
     for model in (MLP([sizes[0], args.hidden, sizes[3]]), GraphSAGE(*sizes)):
         name = type(model).__name__
         optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
@@ -137,9 +126,27 @@ def main() -> None:
                 loss.backward()
                 optimizer.step()
             print(f'{name}, epoch {epoch}: loss {loss.item():.4f}')
-        outs = [predict(model, batch) for batch in tests]
+        with torch.no_grad():
+            outs = [predict(model, batch) for batch in tests]
         correct = torch.cat([out.argmax(1) == y for out, y in outs])
         print(f'{name}: test accuracy {correct.double().mean():.4f}')
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    add = parser.add_argument
+    add('--contents', type=Path, help='a folder with graph.npz')
+    add('--memory', type=int, default=2048, help='MiB for the training')
+    add('--epochs', type=int, default=3)
+    add('--batch-size', type=int, default=512)
+    add('--hidden', type=int, default=128)
+    add('--max-batches', type=int, default=100, help='per epoch')
+    add('--seed', type=int, default=0)
+    args = parser.parse_args()
+    seed_everything(args.seed)
+    with tempfile.TemporaryDirectory() as folder:
+        prepare(Path(folder), args.contents)
+        train(Path(folder), args)
 
 
 if __name__ == '__main__':

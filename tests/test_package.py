@@ -122,6 +122,7 @@ sys.addaudithook(hook)
 print('|')
 start = time.process_time()
 import torch_gsample
+torch_gsample.loader, torch_gsample.SparseSample, torch_gsample.algorithms
 part = (time.process_time() - start) / needed
 print('|')
 print(json.dumps([part, started, sorted(sys.modules)]))
@@ -265,6 +266,19 @@ def test_import_loads_nothing_heavy(imports):
     assert not heavy & imports[0]['modules']
     own = {m for m in imports[0]['modules'] if m.startswith('torch_gsample.')}
     assert not {m for m in own if '.datasets' in m or '.testing' in m}
+
+
+def test_names_are_imported_when_they_are_used():
+    """Help and versions of the command need no torch."""
+    text = (
+        'import sys, torch_gsample as gs\n'
+        'assert gs.__version__ and {*gs.__all__} <= {*dir(gs)}\n'
+        'assert "torch" not in sys.modules'
+    )
+    subprocess.run([sys.executable, '-c', text], cwd=TOP, check=True)
+    assert all(hasattr(torch_gsample, n) for n in torch_gsample.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'sampels'"):
+        torch_gsample.sampels  # noqa: B018
 
 
 def test_import_starts_no_program(imports):

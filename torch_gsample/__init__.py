@@ -12,45 +12,88 @@ num_sampled_nodes=[3], num_sampled_edges=[2], input_id=[3], batch_size=3, \
 blocks=Blocks(2))
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from torch_gsample import algorithms, loader, nn, ops, rng
-from torch_gsample.block import Block, Blocks
-from torch_gsample.compiler import (
-    compile,
-    explain,
-    export,
-    load_program,
-)
-from torch_gsample.csc import CSC
-from torch_gsample.graph import Graph
-from torch_gsample.graph_input import as_graph
-from torch_gsample.huge_pages import use_huge_pages
-from torch_gsample.memory import keep_memory
-from torch_gsample.patch import patch_pyg
-from torch_gsample.quantize import quantize_rows
-from torch_gsample.samplers import (
-    FastGCNSampler,
-    HGTSampler,
-    KeyedSampler,
-    LaborSampler,
-    LadiesSampler,
-    NegativeSampling,
-    NeighborSampler,
-    PinSAGESampler,
-    ProgramSampler,
-    SaintSampler,
-    ShaDowSampler,
-)
-from torch_gsample.snapshot import forget
-from torch_gsample.sparse_sample import SparseSample
-
 if TYPE_CHECKING:
+    from torch_gsample import (
+        algorithms,
+        datasets,
+        loader,
+        nn,
+        ops,
+        rng,
+        storage,
+        vertex,
+        viz,
+    )
+    from torch_gsample.block import Block, Blocks
+    from torch_gsample.compiler import compile, export, load_program
+    from torch_gsample.compiler.explain import explain
     from torch_gsample.compiler.super_batch.run import super_batch
+    from torch_gsample.csc import CSC
     from torch_gsample.fusion import fuse, unfuse
+    from torch_gsample.graph import Graph
+    from torch_gsample.graph_input import as_graph
+    from torch_gsample.huge_pages import use_huge_pages
+    from torch_gsample.memory import keep_memory
+    from torch_gsample.patch import patch_pyg
+    from torch_gsample.quantize import quantize_rows
+    from torch_gsample.samplers import (
+        FastGCNSampler,
+        HGTSampler,
+        KeyedSampler,
+        LaborSampler,
+        LadiesSampler,
+        NegativeSampling,
+        NeighborSampler,
+        PinSAGESampler,
+        ProgramSampler,
+        SaintSampler,
+        ShaDowSampler,
+    )
+    from torch_gsample.snapshot import forget
+    from torch_gsample.sparse_sample import SparseSample
     from torch_gsample.vertex import vertex_program
 
 __version__ = '0.1.0'
+
+#: The module of each name: none is imported before a name of it is used.
+_MODULES = {
+    'block': ('Block', 'Blocks'),
+    'compiler': ('compile', 'export', 'load_program'),
+    'compiler.explain': ('explain',),
+    'compiler.super_batch.run': ('super_batch',),
+    'csc': ('CSC',),
+    'fusion': ('fuse', 'unfuse'),
+    'graph': ('Graph',),
+    'graph_input': ('as_graph',),
+    'huge_pages': ('use_huge_pages',),
+    'memory': ('keep_memory',),
+    'patch': ('patch_pyg',),
+    'quantize': ('quantize_rows',),
+    'samplers': (
+        'FastGCNSampler',
+        'HGTSampler',
+        'KeyedSampler',
+        'LaborSampler',
+        'LadiesSampler',
+        'NegativeSampling',
+        'NeighborSampler',
+        'PinSAGESampler',
+        'ProgramSampler',
+        'SaintSampler',
+        'ShaDowSampler',
+    ),
+    'snapshot': ('forget',),
+    'sparse_sample': ('SparseSample',),
+    'vertex': ('vertex_program',),
+}
+_MODULE_OF = {name: m for m, names in _MODULES.items() for name in names}
+_PARTS = (
+    *('algorithms', 'datasets', 'loader', 'nn', 'ops', 'rng', 'storage'),
+    *('vertex', 'viz'),
+)
 
 __all__ = [
     'CSC',
@@ -73,6 +116,7 @@ __all__ = [
     'algorithms',
     'as_graph',
     'compile',
+    'datasets',
     'explain',
     'export',
     'forget',
@@ -85,25 +129,25 @@ __all__ = [
     'patch_pyg',
     'quantize_rows',
     'rng',
+    'storage',
     'super_batch',
     'unfuse',
     'use_huge_pages',
+    'vertex',
     'vertex_program',
+    'viz',
 ]
 
 
 def __getattr__(name: str) -> Any:
-    # What compiles is imported when it is used: it takes a while.
-    if name == 'super_batch':
-        from torch_gsample.compiler.super_batch.run import super_batch
+    if name in _PARTS:
+        return import_module(f'{__name__}.{name}')
+    if name not in _MODULE_OF:
+        raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+    value = getattr(import_module(f'{__name__}.{_MODULE_OF[name]}'), name)
+    globals()[name] = value
+    return value
 
-        return super_batch
-    if name in ('fuse', 'unfuse'):
-        from torch_gsample import fusion
 
-        return getattr(fusion, name)
-    if name == 'vertex_program':
-        from torch_gsample.vertex import vertex_program
-
-        return vertex_program
-    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -54,6 +54,21 @@ def test_rows_are_printed_written_and_drawn(a_peer, tmp_path, capsys):
     assert (folder / 'bench.png').read_bytes()[1:4] == b'PNG'
 
 
+def test_what_was_measured_is_kept_when_it_is_stopped(
+    monkeypatch, tmp_path, capsys
+):
+    def stop(*args):
+        raise KeyboardInterrupt
+
+    made = {'walks': tasks._walks, 'loader': stop}
+    monkeypatch.setattr(tasks, 'TASKS', made)
+    args = ['bench', '--quick', '--threads', '1', '--output', str(tmp_path)]
+    assert cli.main([*args, '--json']) == 130
+    found = json.loads(capsys.readouterr().out)
+    assert [row['task'] for row in found['rows']] == ['walks']
+    assert json.loads((tmp_path / 'bench.json').read_text()) == found
+
+
 def test_without_peers_it_says_so(monkeypatch, capsys):
     monkeypatch.setattr(tasks, 'TASKS', {'walks': tasks._walks})
     monkeypatch.setattr(tasks.peers, 'walkers', lambda *_: {})

@@ -15,6 +15,8 @@ from torch_gsample.cli import output
 
 TOP = Path(__file__).resolve().parents[2]
 PAGE = (TOP / 'docs/command_line.md').read_text()
+#: Options of all commands but `run`.
+COMMON = '--help', '--json', '--traceback'
 COMMANDS = list(commands._COMMANDS)
 EXAMPLES = [
     line.strip()
@@ -50,7 +52,7 @@ def test_the_page_names_every_option(name, capsys):
         cli.main([name, '--help'])
     section = PAGE.split(f'## gsample {name}\n')[1].split('\n## ')[0]
     for option in re.findall(r'--[a-z-]+', capsys.readouterr().out):
-        assert option in section or option in ('--help', '--json'), option
+        assert option in section or option in COMMON, option
 
 
 @pytest.mark.parametrize(('command', 'shown'), SHOWN)
@@ -73,11 +75,44 @@ def test_the_version_is_printed(capsys):
     assert capsys.readouterr().out == f'torch_gsample {__version__}\n'
 
 
+def test_help_and_version_are_quick():
+    """Neither needs torch."""
+    text = (
+        'import sys; from torch_gsample.cli import main\n'
+        'try: main(["--help"])\n'
+        'except SystemExit: pass\n'
+        'main(["--version"])\n'
+        'assert not {"torch", "numpy"} & {*sys.modules}'
+    )
+    subprocess.run([sys.executable, '-c', text], cwd=TOP, check=True)
+
+
+def stopped(*args, **kwargs):
+    raise KeyboardInterrupt
+
+
+def test_stopped_commands_say_so_in_a_line(monkeypatch, capsys):
+    monkeypatch.setattr('torch_gsample.cli.doctor.doctor', stopped)
+    assert cli.main(['doctor']) == 130
+    assert capsys.readouterr().err == 'gsample: stopped\n'
+    monkeypatch.setattr('torch_gsample.cli.run.run_script', stopped)
+    with pytest.raises(KeyboardInterrupt):
+        cli.main(['run', 'script.py'])
+
+
+def test_tracebacks_are_shown_on_request(tmp_path, capsys):
+    missing = str(tmp_path / 'missing')
+    assert cli.main(['info', missing]) == 2
+    with pytest.raises(OSError, match='missing'):
+        cli.main(['info', missing, '--traceback'])
+
+
 @pytest.mark.parametrize(
     ('argv', 'message'),
     [
         ([], 'a command is missing'),
-        (['dance'], "invalid choice: 'dance'"),
+        (['dance'], "there is no command 'dance' ("),
+        (['exlain', 'x'], "command 'exlain': did you mean 'explain'? ("),
         (['sample', 'g', '--fanouts', '3,x'], 'must be integers'),
         (['sample', 'g', '--num-seeds', '0'], 'must be a positive integer'),
         (['explain', 'labor', '--arg', 'k'], 'must be a name and a value'),

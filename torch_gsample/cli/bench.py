@@ -24,6 +24,10 @@ def bench(args: argparse.Namespace) -> None:
     Args:
         args (argparse.Namespace): How long to measure what, and where to
             write it.
+
+    Raises:
+        KeyboardInterrupt: If it was stopped, after what was measured until
+            then is printed and written.
     """
     if args.seconds <= 0:
         raise ValueError(
@@ -35,15 +39,19 @@ def bench(args: argparse.Namespace) -> None:
         output.check_folder(folder)
     threads = args.threads or sorted({1, torch.get_num_threads()})
     seconds = min(args.seconds, _QUICK_SECONDS) if args.quick else args.seconds
-    rows = list(
-        tqdm(
+    rows: list[Row] = []
+    stopped = None
+    try:
+        for row in tqdm(
             run_tasks(threads, seconds, args.quick),
             'measuring',
             len(TASKS) * len(threads),
             disable=None,  # where there is no terminal
             leave=False,
-        )
-    )
+        ):
+            rows.append(row)
+    except KeyboardInterrupt as error:
+        stopped = error  # what was measured is shown
     title = machine()
     if args.json:
         output.print_json(_facts(title, rows))
@@ -52,10 +60,12 @@ def bench(args: argparse.Namespace) -> None:
         output.table(
             _COLUMNS, _cells(rows), ('threads', 'ours', *_COLUMNS[4:])
         )
-        if not any(_peers(row) for row in rows):
+        if rows and not any(_peers(row) for row in rows):
             print('No peer is installed; see `gsample bench --help`.')
     if folder is not None:
         _write(folder, title, rows)
+    if stopped is not None:
+        raise stopped
 
 
 def _peers(row: Row) -> list[str]:

@@ -1,12 +1,15 @@
 """The command ``gsample``: reads arguments, then imports what they need."""
 
 import argparse
+import difflib
 import os
 import re
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, NoReturn
+
+from torch_gsample import __version__
 
 _UNITS = {'': 1, 'K': 1 << 10, 'M': 1 << 20, 'G': 1 << 30, 'T': 1 << 40}
 _GRAPH = (
@@ -29,7 +32,7 @@ examples:
 
 EPILOG = """\
 exit status: 0 all is well; 1 problems were found, or a script failed;
-2 wrong arguments, or files that cannot be read or written."""
+2 wrong arguments, or files that cannot be read or written; 130 Ctrl-C."""
 
 _EXAMPLES = {
     'convert': """\
@@ -67,6 +70,11 @@ class _Parser(argparse.ArgumentParser):
     """Says what is wrong in one line."""
 
     def error(self, message: str) -> NoReturn:
+        wrong = re.search(r"COMMAND: invalid choice: '(.*)' \(", message)
+        if wrong is not None:
+            names = difflib.get_close_matches(wrong[1], _COMMANDS, 1)
+            message = f"there is no command '{wrong[1]}'"
+            message += f": did you mean '{names[0]}'?" if names else ''
         self.exit(2, f'{self.prog}: {message} (see {self.prog} --help)\n')
 
 
@@ -266,13 +274,12 @@ def make_parser() -> argparse.ArgumentParser:
         add_arguments(command.add_argument)
         if name != 'run':  # whose output is the script's
             command.add_argument('--json', action='store_true', help='as JSON')
+            command.add_argument(
+                '--traceback',
+                action='store_true',
+                help='show where an error was raised',
+            )
     return parser
-
-
-def _version() -> str:
-    from importlib.metadata import version
-
-    return version('torch_gsample')
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -284,12 +291,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Returns:
         int: The exit status: 0; 1 if problems were found, or a script failed;
-        2 after wrong arguments, whose error is printed in a line.
+        2 after wrong arguments, whose error is printed in a line; 130 after
+        Ctrl-C.
     """
     parser = make_parser()
     args = parser.parse_args(argv)
     if args.version:
-        print(f'torch_gsample {_version()}')
+        print(f'torch_gsample {__version__}')
         return 0
     if 'place' not in args:
         parser.error('a command is missing')
@@ -302,7 +310,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # as under `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except KeyboardInterrupt:
+        if args.place == 'run:run':  # the script's
+            raise
+        print('gsample: stopped', file=sys.stderr)
+        return 130
     except (OSError, ValueError, TypeError, IndexError, ImportError) as error:
+        if getattr(args, 'traceback', False):
+            raise
         message = ' '.join(str(error).split())
         print(f'gsample: {message}', file=sys.stderr)
         return 2

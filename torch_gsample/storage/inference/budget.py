@@ -15,6 +15,8 @@ from torch_gsample.storage.inference.tiles import COPIES, Tiles
 
 #: What is left of the limit for rows may be all rows of a layer.
 _RESIDENT = 0.7
+#: What is planned with: allocators have up to a quarter more than is in use.
+_USED = 0.8
 #: Bytes of a chunk after which its rows are put on disk, at the latest.
 _COMMIT = 64 << 20
 
@@ -55,7 +57,7 @@ class Budget:
         usual = min(
             self._work(self.tiles.max_edges, self.tiles.max_nodes), most
         )
-        left = self.limit - sum(self.fixed.values())
+        left = int(_USED * self.limit) - sum(self.fixed.values())
         # Tiles that are computed at a time take half of it at most.
         self.threads = max(min(self.threads, left // 2 // max(usual, 1)), 1)
         self.workspace = max(self.threads * usual, most)
@@ -69,7 +71,7 @@ class Budget:
         self.chunk = left // 2
         size = self._size(edges, end - begin)
         if size > self.chunk:
-            need = self.limit - 2 * self.chunk + 2 * size
+            need = self.limit + int(2 * (size - self.chunk) / _USED) + 1
             self._refuse(edges, begin, end, size + most, need)
         if self.resident:
             self.chunk = max(min(self.chunk, _COMMIT), size)

@@ -46,6 +46,7 @@ def infer(
     dtype: torch.dtype = torch.float32,
     num_threads: int | None = None,
     disk: DiskModel | None = None,
+    direct: bool = False,
     progress: bool = False,
     restart: bool = False,
 ) -> FeatureFile | dict[str, FeatureFile]:
@@ -92,6 +93,8 @@ def infer(
         num_threads (int, optional): Tiles that are computed at a time; fewer
             if ``memory`` is short. As many as torch has threads by default.
         disk (DiskModel, optional): What reads cost; measured if not given.
+        direct (bool, optional): Whether to read the files of layers past the
+            page cache, as ``FeatureFile(direct=True)`` does.
         progress (bool, optional): Whether to show a progress bar.
         restart (bool, optional): Whether to remove what a call with other
             arguments left, and to begin again.
@@ -139,7 +142,7 @@ def infer(
         if not folder.done:
             with tqdm(desc='infer', unit='row', disable=not progress) as bar:
                 files = _Inference(
-                    problem, folder, dtype, limit, threads, disk, bar
+                    problem, folder, dtype, limit, threads, disk, direct, bar
                 ).run()
             folder.publish(files)
         folder.remove()
@@ -240,6 +243,7 @@ class _Inference:
         limit (int): The memory.
         threads (int): The most threads.
         disk (DiskModel, optional): What reads cost.
+        direct (bool): Whether to read past the page cache.
         bar (tqdm): Is told how many rows are complete.
     """
 
@@ -251,12 +255,13 @@ class _Inference:
         limit: int,
         threads: int,
         disk: DiskModel | None,
+        direct: bool,
         bar: Any,
     ):
         self._problem, self._folder = problem, folder
         self._dtype, self._limit, self._threads = dtype, limit, threads
-        self._disk, self._bar = disk, bar
-        self._degree: dict[bool, Tensor] = {}
+        self._disk, self._direct, self._bar = disk, direct, bar
+        self._degree: dict[tuple[Any, bool], Tensor] = {}
 
     def run(self) -> dict[Any, Path]:
         """Computes all layers; returns the files of the last one."""
@@ -304,7 +309,7 @@ class _Inference:
         into = [r for r in problem.relations if r[2] == target]
         known = [(t, src, c) for t, src, _, c in into if src in rows]
         kinds = {target, *(src for _, src, _ in known)}
-        read = {k: _opened(rows[k]) for k in rows if k in kinds}
+        read = {k: self._opened(rows[k]) for k in rows if k in kinds}
         count = problem.num_nodes[target]
         widths = {k: r.numel * self._itemsize(r) for k, r in read.items()}
         run = LayerRun(
@@ -312,9 +317,15 @@ class _Inference:
             target,
             Tiles(known, target, count, max(widths.values())),
             read,
-            [b[target].open() for b in before] if layer.reads_all else [],
+            [self._opened(b[target]) for b in before]
+            if layer.reads_all
+            else [],
             {t: src for t, src, _, _ in into if src not in rows},
-            {k: self._degrees(k) for k in layer.degrees},
+            {
+                key: self._degrees(key)
+                for key in layer.degrees
+                if any(key[0] == relation for relation, _, _ in known)
+            },
             problem.dtype,
         )
         first = run.probe()
@@ -345,16 +356,21 @@ class _Inference:
             run.gap = self._gap(read)
         run.compute_all(file, budget, self._bar.update)
 
+    def _opened(self, rows: Rows | LayerFile) -> Rows:
+        return rows.open(self._direct) if isinstance(rows, LayerFile) else rows
+
     def _itemsize(self, rows: Rows) -> int:
         dtype = self._problem.dtype
         return 4 if dtype is None else dtype.itemsize
 
-    def _degrees(self, loops: bool) -> Tensor:
-        """Returns the in-degrees of all nodes, counted once."""
-        if loops not in self._degree:
-            ((_, _, _, columns),) = self._problem.relations
-            self._degree[loops] = in_degrees(columns, loops)
-        return self._degree[loops]
+    def _degrees(self, key: tuple[Any, bool]) -> Tensor:
+        """Returns the in-degrees by a relation, counted once."""
+        if key not in self._degree:
+            found = {
+                t: columns for t, _, _, columns in self._problem.relations
+            }
+            self._degree[key] = in_degrees(found[key[0]], key[1])
+        return self._degree[key]
 
     def _gap(self, rows: dict[Any, Rows]) -> int:
         """Returns over how many blocks requests are joined.
@@ -369,7 +385,3 @@ class _Inference:
             largest = max(files, key=lambda f: len(f) * f.row_bytes)
             self._disk = DiskModel.calibrate(largest)
         return self._disk.gap
-
-
-def _opened(rows: Rows | LayerFile) -> Rows:
-    return rows.open() if isinstance(rows, LayerFile) else rows

@@ -4,7 +4,6 @@ Rows come in, in order; a feature file goes out. Every commit says in a journal
 how many rows are on disk, so that another process goes on after them.
 """
 
-import errno
 import json
 import os
 from collections.abc import Iterator
@@ -102,8 +101,9 @@ class _Writer(FeatureWriter):
         self._file.flush()
         at = BLOCK * (1 + self._blocks)
         rest = self._rest.tobytes()
-        if os.pwrite(self._file.fileno(), rest, at) < len(rest):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        while rest:  # a full disk takes a part, and then raises
+            count = os.pwrite(self._file.fileno(), rest, at)
+            at, rest = at + count, rest[count:]
         os.fdatasync(self._file.fileno())
 
     def replay(
@@ -246,11 +246,11 @@ class LayerFile:
         self._journal.add(self._name, absent=True, whole=True)
         self.absent = self.whole = True
 
-    def open(self) -> FileRows:
+    def open(self, direct: bool = False) -> FileRows:
         """Opens the rows of a complete file."""
         dtype = _NAMES[self._journal.facts[self._name]['dtype']]
         wide = dtype if dtype == torch.float64 else None
-        return FileRows(FeatureFile(self.path), wide)
+        return FileRows(FeatureFile(self.path, direct=direct), wide)
 
     def close(self) -> None:
         """Closes the file, as it is."""

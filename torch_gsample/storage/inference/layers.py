@@ -120,13 +120,14 @@ class Layer:
             type of destinations, their rows, and their rows after earlier
             layers, where ``reads_all``; returns rows, or None for a type that
             the layer does not compute.
-        degrees (Set[bool]): Which in-degrees it needs.
+        degrees (Set[Tuple]): Which in-degrees it needs: a relation, and
+            whether each node has one loop instead of its own ones.
         reads_all (bool): Whether it reads rows after all layers before it.
     """
 
     name: str
     run: Callable[[Any, Any, Tensor, list[Tensor]], Tensor | None]
-    degrees: set[bool] = field(default_factory=set)
+    degrees: set[tuple[Any, bool]] = field(default_factory=set)
     reads_all: bool = False
 
 
@@ -261,12 +262,14 @@ def _check_conv(conv: Any, name: str) -> None:
         )
 
 
-def _degrees(conv: Any) -> set[bool]:
-    """Which in-degrees a layer reads."""
-    convs = conv.convs.values() if isinstance(conv, pyg.HeteroConv) else [conv]
+def _degrees(conv: Any) -> set[tuple[Any, bool]]:
+    """Which in-degrees a layer reads: relations, and whether with loops."""
+    convs = {None: conv}
+    if isinstance(conv, pyg.HeteroConv):
+        convs = dict(conv.convs.items())
     return {
-        bool(c.add_self_loops)
-        for c in convs
+        (relation, bool(c.add_self_loops))
+        for relation, c in convs.items()
         if isinstance(c, pyg.GCNConv) and c.normalize
     }
 

@@ -48,7 +48,8 @@ class LayerRun:
             layer, where it reads these.
         missing (Dict[Any, str]): Relations into the type without rows of
             their sources, and the type of these.
-        degree (Dict[bool, torch.Tensor]): In-degrees of all nodes.
+        degree (Dict[Tuple, torch.Tensor]): In-degrees of all nodes, by
+            relation and whether each has a loop.
         dtype (torch.dtype, optional): What rows are converted to.
         gap (int): See :meth:`FeatureFile.read`.
     """
@@ -59,7 +60,7 @@ class LayerRun:
     rows: dict[Any, Rows]
     before: list[Rows]
     missing: dict[Any, str]
-    degree: dict[bool, Tensor]
+    degree: dict[tuple[Any, bool], Tensor]
     dtype: torch.dtype | None
     gap: int = 0
 
@@ -186,7 +187,11 @@ class LayerRun:
             ends: dict[Any, Ends] = {}
             for part, x in zip(tile.parts, sources, strict=True):
                 shared = part.source == self.target
-                degree = {k: v[part.nodes] for k, v in self.degree.items()}
+                degree = {
+                    loops: count[part.nodes]
+                    for (relation, loops), count in self.degree.items()
+                    if relation == part.relation
+                }
                 pair = (x, x[: len(own)]) if shared else (x, own)
                 ends[part.relation] = Ends(
                     pair, part.edge_index, shared, degree

@@ -21,9 +21,9 @@ from torch_gsample.storage.inference.rows import Rows
 #: The most destinations of a tile.
 TILE = 1 << 13
 #: About the most bytes of a tile's messages: one row for each edge.
-MESSAGES = 16 << 20
+MESSAGES = 4 << 20
 #: A layer in PyG has about as many copies of its messages at a time.
-COPIES = 4
+COPIES = 3
 
 
 @dataclass

@@ -50,7 +50,7 @@ def make_edges():
     out[1, :30] = out[0, :30]
     out[:, 30:33] = 7
     out[1, 100:400] = 11
-    return out[:, out[1].argsort(stable=True)]  # for aggregation by LSTM
+    return out
 
 
 EDGES = make_edges()
@@ -92,7 +92,6 @@ def basic(kind, dtype=torch.float64, seed=0, **options):
 
 BASIC = {
     'sage': (pyg.GraphSAGE, {'norm': 'batch_norm', 'dropout': 0.5}),
-    'sage, sorted': (pyg.GraphSAGE, {'aggr': 'lstm'}),
     'sage, jk': (pyg.GraphSAGE, {'jk': 'cat', 'act_first': True}),
     'sage, lstm': (pyg.GraphSAGE, {'jk': 'lstm'}),
     'gcn': (pyg.GCN, {'act': 'elu'}),

@@ -327,6 +327,7 @@ class _Inference:
                 if any(key[0] == relation for relation, _, _ in known)
             },
             problem.dtype,
+            self._direct,
         )
         first = run.probe()
         if first is None:
@@ -353,7 +354,7 @@ class _Inference:
             layer.name,
         )
         if not budget.resident:
-            run.gap = self._gap(read)
+            run.disk = self._model(read)
         run.compute_all(file, budget, self._bar.update)
 
     def _opened(self, rows: Rows | LayerFile) -> Rows:
@@ -372,16 +373,10 @@ class _Inference:
             self._degree[key] = in_degrees(found[key[0]], key[1])
         return self._degree[key]
 
-    def _gap(self, rows: dict[Any, Rows]) -> int:
-        """Returns over how many blocks requests are joined.
-
-        Each gap is read where this takes less time than one more request, up
-        to the whole file in its order, if most of it is needed.
-        """
+    def _model(self, rows: dict[Any, Rows]) -> DiskModel:
+        """Returns what reads cost, measured once."""
         files = [r.file for r in rows.values() if isinstance(r, FileRows)]
-        if not files:
-            return 0
-        if self._disk is None:
+        if self._disk is None and files:
             largest = max(files, key=lambda f: len(f) * f.row_bytes)
             self._disk = DiskModel.calibrate(largest)
-        return self._disk.gap
+        return self._disk or DiskModel(1e-5, 2e9)

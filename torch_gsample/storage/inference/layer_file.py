@@ -153,6 +153,8 @@ class LayerFile:
         facts = journal.facts.get(name, {})
         #: Rows that are on disk, and whether these are all.
         self.rows, self.whole = facts.get('rows', 0), 'whole' in facts
+        #: The first row that this process adds.
+        self.begun_at = self.rows
         #: Whether the layer returns no rows of the type.
         self.absent = facts.get('absent', False)
         if self.rows and not self.whole:

@@ -18,8 +18,10 @@ from torch import Tensor
 from torch_gsample.storage.inference.budget import Budget, Gate
 from torch_gsample.storage.inference.layer_file import LayerFile
 from torch_gsample.storage.inference.layers import Ends, Layer, Relations
+from torch_gsample.storage.inference.packing import Packing
 from torch_gsample.storage.inference.rows import Rows
 from torch_gsample.storage.inference.tiles import Chunk, Tile, Tiles
+from torch_gsample.storage.read_model import DiskModel
 
 
 @contextmanager
@@ -51,7 +53,9 @@ class LayerRun:
         degree (Dict[Tuple, torch.Tensor]): In-degrees of all nodes, by
             relation and whether each has a loop.
         dtype (torch.dtype, optional): What rows are converted to.
-        gap (int): See :meth:`FeatureFile.read`.
+        direct (bool): Whether to read past the page cache.
+        disk (DiskModel, optional): What reads cost; needed where rows are
+            read chunk by chunk.
     """
 
     layer: Layer
@@ -62,7 +66,8 @@ class LayerRun:
     missing: dict[Any, str]
     degree: dict[tuple[Any, bool], Tensor]
     dtype: torch.dtype | None
-    gap: int = 0
+    direct: bool = False
+    disk: DiskModel | None = None
 
     def __post_init__(self) -> None:
         self._resident: dict[Any, Tensor] = {
@@ -84,7 +89,7 @@ class LayerRun:
             return pool.submit(self._read_and_compute, chunk).result()
 
     def _read_and_compute(self, chunk: Chunk) -> Tensor | None:
-        self._close(chunk)
+        self._close(chunk, lambda kind, rows: self.rows[kind].read(rows))
         return self._compute(chunk, chunk.tiles[0])
 
     def _new_marks(self) -> dict[Any, Tensor]:
@@ -94,9 +99,11 @@ class LayerRun:
             if kind not in self._resident
         }
 
-    def _close(self, chunk: Chunk) -> None:
+    def _close(
+        self, chunk: Chunk, read: Callable[[Any, np.ndarray], Tensor]
+    ) -> None:
         """Reads what the tiles of a chunk need."""
-        chunk.close(self.gap)
+        chunk.read(read)
         begin, end = chunk.tiles[0].begin, chunk.tiles[-1].end
         for i, rows in enumerate(self.before):
             chunk.data['before', i] = rows.read(np.arange(begin, end))
@@ -133,23 +140,51 @@ class LayerRun:
                 advance(chunk.tiles[-1].end - chunk.tiles[0].begin)
         out.finish()
 
-    def _chunks(self, out: LayerFile, budget: Budget) -> Iterator[Chunk]:
-        """Yields chunks whose rows are in memory."""
-        marks, begin = self._new_marks(), out.rows
+    def _cut(self, begin: int, budget: Budget) -> Iterator[Chunk]:
+        """Yields chunks, whose rows are not read yet."""
         if begin == self.tiles.num_nodes and begin:
             return
+        marks = self._new_marks()
         chunk = Chunk(self.rows, self.target, marks)
         for tile in self.tiles.read(begin):
             cost = chunk.cost(tile, budget.extra)
             if chunk.tiles and chunk.nbytes + cost > budget.chunk:
-                self._close(chunk)
                 yield chunk
                 chunk = Chunk(self.rows, self.target, marks)
                 cost = chunk.cost(tile, budget.extra)
             chunk.tiles.append(tile)
             chunk.nbytes += cost
-        self._close(chunk)
         yield chunk
+
+    def _chunks(self, out: LayerFile, budget: Budget) -> Iterator[Chunk]:
+        """Yields chunks whose rows are in memory."""
+        packed: dict[Any, Packing] = {}
+        try:
+            if not budget.resident:
+                self._pack(packed, out, budget)
+            for i, chunk in enumerate(self._cut(out.begun_at, budget)):
+                self._close(chunk, lambda k, rows: packed[k].read(i, rows))  # noqa: B023
+                yield chunk
+        finally:
+            for packing in packed.values():
+                packing.close()
+
+    def _pack(
+        self, packed: dict[Any, Packing], out: LayerFile, budget: Budget
+    ) -> None:
+        """Copies rows to the order of chunks, where this saves time."""
+        assert self.disk is not None
+        for kind, rows in self.rows.items():
+            if kind not in self._resident:
+                packed[kind] = Packing(out.path.parent, rows, self.disk)
+        for chunk in self._cut(out.begun_at, budget):
+            for kind, needed in chunk.needed().items():
+                packed[kind].add(needed)
+            chunk.forget()
+        reserved = self.tiles.num_nodes * budget.extra
+        for packing in packed.values():
+            if packing.pays(budget.chunk, reserved):
+                packing.pack(budget.chunk, self.direct)
 
     def _put(
         self,

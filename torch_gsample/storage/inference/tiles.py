@@ -6,7 +6,7 @@ does not depend on the memory. A chunk is some tiles, and the distinct rows
 that they read.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -217,22 +217,40 @@ class Chunk:
                 size += len(added) * (self._rows[kind].row_bytes + 8)
         return size
 
-    def close(self, gap: int) -> None:
-        """Reads the rows, each of them once and in ascending order."""
+    def needed(self) -> dict[Any, np.ndarray]:
+        """Returns the rows of its tiles by type, each once and ascending.
+
+        Marks are left as the places of these rows.
+        """
+        out = {}
         for kind, mark in self._marks.items():
-            needed = [
+            nodes = [
                 n for t in self.tiles for k, n in self.needs(t) if k == kind
             ]
             mark.fill_(-1)
-            for nodes in needed:
-                mark[nodes] = 0
+            for part in nodes:
+                mark[part] = 0
             found = (mark == 0).nonzero().view(-1)
             mark[found] = torch.arange(len(found), dtype=torch.int32)
-            self.data[kind] = self._rows[kind].read(found.numpy(), gap)
+            out[kind] = found.numpy()
+        return out
+
+    def forget(self) -> None:
+        """Resets the marks, for another chunk."""
+        for mark in self._marks.values():
+            mark.fill_(-1)
+
+    def read(self, read: Callable[[Any, np.ndarray], Tensor]) -> None:
+        """Reads the rows.
+
+        Args:
+            read (Callable): Returns rows of a type as they are stored.
+        """
+        for kind, found in self.needed().items():
+            self.data[kind] = read(kind, found)
         for tile in self.tiles:
             for kind, nodes in self.needs(tile):
                 mark = self._marks.get(kind)
                 place = nodes if mark is None else mark[nodes].long()
                 tile.places.append(place)
-        for mark in self._marks.values():
-            mark.fill_(-1)
+        self.forget()

@@ -22,11 +22,13 @@ from torch_gsample.storage import (
     FeatureFile,
     infer,
 )
-from torch_gsample.storage.inference import budget, tiles
+from torch_gsample.storage.inference import budget, packing, tiles
 from torch_gsample.vertex import nn as fused
 
 NODES, WIDTH = 300, 16
 DISK = DiskModel(1e-5, 1e9)
+#: Disks on which few requests count, or few bytes.
+GATHERS, PACKS = DiskModel(1.0, 1e12), DiskModel(1e-9, 1e6)
 
 
 def random(*shape, seed=0, dtype=torch.float32):
@@ -174,14 +176,23 @@ def test_bits_are_those_of_any_memory_and_threads(
     monkeypatch.setattr(budget.Budget, '__post_init__', note)
     outs, calls = [], iter(range(100))
 
-    def call(memory, threads=1):
+    packed = []
+    pack = packing.Packing.pack
+
+    def note_pack(self, *args):
+        packed.append(self)
+        pack(self, *args)
+
+    monkeypatch.setattr(packing.Packing, 'pack', note_pack)
+
+    def call(memory, threads=1, disk=GATHERS):
         path = tmp_path / f'out-{next(calls)}'
         out = infer(
             *(model, graph, x),
             out=path,
             memory=memory,
             num_threads=threads,
-            disk=DISK,
+            disk=disk,
         )
         outs.append(path.read_bytes()[4096 : 4096 + NODES * 20])
         return out
@@ -202,6 +213,35 @@ def test_bits_are_those_of_any_memory_and_threads(
     out = call('1GiB', 2)
     assert torch.get_num_threads() == before
     assert torch.allclose(out[:], model(X, EDGES), atol=1e-5)
+
+
+def test_a_copy_that_does_not_fit_or_is_damaged(graph, tmp_path, monkeypatch):
+    model = basic(pyg.GraphSAGE, torch.float32)
+    x = FeatureFile.write(tmp_path / 'x', X)
+    write, fail = packing._write, errno.ENOSPC
+
+    def failing(fd, data, offset):
+        if data.dtype == np.uint8:
+            if fail:
+                raise OSError(fail, 'full')
+            data = data ^ 1
+        write(fd, data, offset)
+
+    def call(memory):
+        return infer(
+            model, graph, x, out=tmp_path / 'out', memory=memory, disk=PACKS
+        )
+
+    monkeypatch.setattr(packing, '_write', failing)
+    monkeypatch.setattr(packing.Packing, 'pays', lambda *_: True)
+    monkeypatch.setattr(budget, '_RESIDENT', 0)
+    out = call('1MiB')
+    assert torch.allclose(out[:], model(X, EDGES), atol=1e-5)
+    os.remove(tmp_path / 'out')
+    fail = 0
+    with pytest.raises(ValueError, match='checksum of copied rows is wrong'):
+        call('1MiB')
+    assert os.listdir(tmp_path) == ['x']
 
 
 def test_features_in_any_form_give_one_result(graph, tmp_path):

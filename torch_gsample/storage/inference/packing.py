@@ -5,6 +5,7 @@ the file is read once, in its order, and each row is written to the region of
 each chunk that needs it: what chunks need is known before they are computed.
 """
 
+import errno
 import os
 import tempfile
 from collections.abc import Iterator
@@ -23,6 +24,8 @@ from torch_gsample.storage.row_reads import crc32c
 
 #: Space of the disk that is left free.
 _SPARE = 64 << 20
+#: Errors of a disk, a user or a file that has no more room.
+_FULL = errno.ENOSPC, errno.EDQUOT, errno.EFBIG
 
 
 class Packing:
@@ -78,37 +81,44 @@ class Packing:
         return cheaper and count * row <= free
 
     def pack(self, memory: int, drop: bool) -> None:
-        """Makes the copy.
+        """Makes the copy; on a disk that is full, rows are gathered.
 
         Args:
             memory (int): Bytes of rows that are copied at a time.
             drop (bool): Whether to drop the copy from the page cache.
 
         Raises:
-            OSError: If the disk is full, or the file cannot be read.
+            OSError: If the file cannot be read or the copy not be written.
             ValueError: If a block of the file is damaged.
         """
+        data = self._file()
+        try:
+            self._copy(data.fileno(), memory)
+            if drop:
+                os.fdatasync(data.fileno())
+                os.posix_fadvise(data.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        except OSError as error:
+            if error.errno not in _FULL:
+                raise
+            data.close()
+            return
+        self._data = data
+
+    def _copy(self, fd: int, memory: int) -> None:
         row, ends = self._rows.row_bytes, self._ends
         size = max(memory // (2 * row), 1)  # and what is written of them
-        data, at = self._file(), ends[:-1].copy()
-        self._sums = [0] * len(at)
-        lists = np.memmap(self._lists, np.int64, 'r') if ends[-1] else None
+        at, self._sums = ends[:-1].copy(), [0] * (len(ends) - 1)
+        lists = np.memmap(self._lists, np.int64, 'r')
         for first in range(0, len(self._rows), size):
             last = min(first + size, len(self._rows))
             rows = self._rows.read(np.arange(first, last))
             for i, begin in enumerate(at):
-                if lists is None or begin == ends[i + 1]:
-                    continue
                 part = lists[begin : ends[i + 1]]
                 ids = np.array(part[: np.searchsorted(part, last)]) - first
                 piece = rows.index_select(0, torch.from_numpy(ids)).numpy()
-                _write(data.fileno(), piece, begin * row)
+                _write(fd, piece, begin * row)
                 self._sums[i] = crc32c(piece.reshape(-1), self._sums[i])
                 at[i] += len(ids)
-        if drop:
-            os.fdatasync(data.fileno())
-            os.posix_fadvise(data.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-        self._data = data
 
     def read(self, chunk: int, needed: np.ndarray) -> Tensor:
         """Returns the rows of a chunk, as they are stored.
@@ -151,5 +161,5 @@ def _read(fd: int, out: np.ndarray, offset: int) -> None:
         while len(piece):
             count = os.preadv(fd, [piece], offset + at)
             if count == 0:
-                raise OSError(5, 'a copy of rows ends too early')
+                raise OSError(errno.EIO, 'a copy of rows ends too early')
             at, piece = at + count, piece[count:]

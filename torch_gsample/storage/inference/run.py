@@ -130,7 +130,7 @@ class LayerRun:
         gate = Gate(budget.workspace)
         with (
             one_thread_each(budget.threads) as pool,
-            ThreadPoolExecutor(1, 'infer-read') as reader,
+            one_thread_each(1) as reader,
         ):
             chunks = self._chunks(out, budget)
             coming = reader.submit(next, chunks, None)

@@ -1,9 +1,9 @@
-"""How long does a model take for all nodes of a graph, from disk and in memory?
+r"""How long does inference for all nodes take, from disk and in memory?
 
 .. code-block:: sh
 
     python benchmark/inference.py                       # 12 M edges
-    python benchmark/inference.py --nodes 10_000_000 --edges 124_000_000 \\
+    python benchmark/inference.py --nodes 10_000_000 --edges 124_000_000 \
         --channels 256 --memory 2GiB
 
 Rows are: ``infer`` with graph, features and result on disk; PyG's

@@ -149,7 +149,9 @@ class FeatureWriter:
     ):
         self._file, self._dtype = file, dtype
         fresh = generation is None
-        self.generation = secrets.randbits(64) if fresh else generation
+        if generation is None:
+            generation = secrets.randbits(64)
+        self.generation = generation
         self._shape: tuple[int, ...] | None = None
         self._rows = self._blocks = 0
         self._rest = np.empty(0, np.uint8)  # of the last block

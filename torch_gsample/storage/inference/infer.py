@@ -203,6 +203,7 @@ def _read_features(features: Any, counts: dict[Any, int]) -> dict[Any, Rows]:
     Raises:
         ValueError: If there is not a row for each node.
     """
+    found: Mapping[Any, Any]
     if isinstance(features, DiskFeatureStore):
         found = {
             attr.group_name: features.files.get((attr.group_name, 'x'))

@@ -150,6 +150,7 @@ class LayerFile:
         self.path, self._name, self._journal = folder / name, name, journal
         self._dtype = dtype
         self._writer: _Writer | None = None
+        self._file: Any = None
         facts = journal.facts.get(name, {})
         #: Rows that are on disk, and whether these are all.
         self.rows, self.whole = facts.get('rows', 0), 'whole' in facts

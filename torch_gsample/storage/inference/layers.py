@@ -21,15 +21,21 @@ from torch_gsample.vertex import nn as fused
 
 #: Fused layers that compute one hop of a block.
 _FUSED = (
-    *(fused.GATConv, fused.GATv2Conv, fused.GCNConv, fused.GINConv),
+    fused.GATConv,
+    fused.GATv2Conv,
+    fused.GCNConv,
+    fused.GINConv,
     fused.SAGEConv,
 )
 #: Layers that take no pair, and compute a node from its in-edges alone.
 _SQUARE = pyg.PNAConv, pyg.AGNNConv
 #: What takes statistics over rows, unless they are known.
 _MIXING = (
-    *(pyg.GraphNorm, pyg.GraphSizeNorm, pyg.PairNorm, pyg.MeanSubtractionNorm),
+    pyg.GraphNorm,
+    pyg.GraphSizeNorm,
     pyg.InstanceNorm,
+    pyg.MeanSubtractionNorm,
+    pyg.PairNorm,
 )
 
 
@@ -197,7 +203,7 @@ def layers_of(
     kind = getattr(type(model), 'base', type(model))  # of a fused model
     known = isinstance(model, BasicGNN) and kind.forward is BasicGNN.forward
     if layers is None and known and not hetero:
-        return [_basic_layer(model, i) for i in range(model.num_layers)]
+        return [_basic_layer(model, i) for i in range(len(model.convs))]
     if layers is None and isinstance(model, (nn.ModuleList, nn.Sequential)):
         layers = model
     if layers is None:

@@ -144,7 +144,7 @@ class Packing:
 
 
 def _pieces(data: np.ndarray) -> Iterator[tuple[int, memoryview]]:
-    view = memoryview(data.reshape(-1).view(np.uint8))
+    view = data.reshape(-1).view(np.uint8).data
     for at in range(0, len(view), 8 << 20):
         yield at, view[at : at + (8 << 20)]
 

@@ -65,7 +65,7 @@ class MemoryRows:
             last = min(first + _PIECE, len(self))
             rows = self.read(np.arange(first, last)).contiguous()
             if rows.numel():
-                out.update(rows.view(-1).view(torch.uint8).numpy())
+                out.update(rows.view(-1).view(torch.uint8).numpy().data)
         return out.hexdigest()
 
 

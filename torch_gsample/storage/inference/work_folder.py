@@ -45,7 +45,7 @@ def fingerprint_of_model(model: nn.Module) -> str:
         out.update(repr((name, value.dtype, value.shape)).encode())
         data = value.detach().contiguous().reshape(-1)
         if data.numel():
-            out.update(data.view(torch.uint8).numpy())
+            out.update(data.view(torch.uint8).numpy().data)
     return out.hexdigest()
 
 
@@ -58,8 +58,8 @@ def fingerprint_of_graph(graph: Any) -> str:
         out.update(repr((graph.node_types, graph.edge_types)).encode())
         out.update(repr(graph.num_nodes).encode())
         for csc in graph.columns:
-            out.update(csc.indptr.long().numpy())
-            out.update(csc.indices.contiguous().numpy())
+            out.update(csc.indptr.long().numpy().data)
+            out.update(csc.indices.contiguous().numpy().data)
     return out.hexdigest()
 
 

@@ -203,7 +203,7 @@ def layers_of(
     kind = getattr(type(model), 'base', type(model))  # of a fused model
     known = isinstance(model, BasicGNN) and kind.forward is BasicGNN.forward
     if layers is None and known and not hetero:
-        return [_basic_layer(model, i) for i in range(len(model.convs))]
+        return [_basic_layer(model, i) for i in range(int(model.num_layers))]
     if layers is None and isinstance(model, (nn.ModuleList, nn.Sequential)):
         layers = model
     if layers is None:

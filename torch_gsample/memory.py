@@ -96,6 +96,12 @@ def keep_memory(keep: bool = True) -> bool:
     return keep
 
 
+def give_back() -> None:
+    """Gives free memory back to the system, unless it is kept."""
+    if _library() is not None and _watch.thread is None:
+        _library().malloc_trim(0)
+
+
 @lru_cache
 def _library() -> Any:
     """The C library, if it is glibc."""

@@ -203,7 +203,8 @@ def layers_of(
     kind = getattr(type(model), 'base', type(model))  # of a fused model
     known = isinstance(model, BasicGNN) and kind.forward is BasicGNN.forward
     if layers is None and known and not hetero:
-        return [_basic_layer(model, i) for i in range(int(model.num_layers))]
+        convs: Any = model.convs
+        return [_basic_layer(model, i) for i in range(len(convs))]
     if layers is None and isinstance(model, (nn.ModuleList, nn.Sequential)):
         layers = model
     if layers is None:
@@ -323,7 +324,7 @@ def _listed_layer(item: Any, i: int) -> Layer:
         ends: Any, target: Any, x: Tensor, before: list[Tensor]
     ) -> Tensor | None:
         if isinstance(first, pyg.HeteroConv):
-            out = _call_hetero(first, ends, target)
+            out = _call_hetero(first, ends)
         elif target is None:
             (own,) = ends.values()
             graph_layer = isinstance(first, MessagePassing)
@@ -352,13 +353,11 @@ def _mapped(ends: Relations, function: Callable[[Ends], Any]) -> Relations:
     return Relations({k: function(e) for k, e in ends.items()}, ends._missing)
 
 
-def _call_hetero(
-    conv: pyg.HeteroConv, ends: Any, target: Any
-) -> Tensor | None:
+def _call_hetero(conv: pyg.HeteroConv, ends: Any) -> Tensor | None:
     """Computes one type of destinations, as ``HeteroConv.forward`` does."""
     outs = [
         call_conv(layer, ends[key])
         for key, layer in conv.convs.items()
-        if key[-1] == target and key in ends
+        if key in ends
     ]
     return group(outs, conv.aggr) if outs else None

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from torch_gsample.memory import give_back
 from torch_gsample.storage.inference.budget import Budget, Gate
 from torch_gsample.storage.inference.layer_file import LayerFile
 from torch_gsample.storage.inference.layers import Ends, Layer, Relations
@@ -138,6 +139,7 @@ class LayerRun:
                 coming = reader.submit(next, chunks, None)
                 self._put(chunk, out, pool, gate, budget.width)
                 advance(chunk.tiles[-1].end - chunk.tiles[0].begin)
+                give_back()  # what tiles of several threads left in pieces
         out.finish()
 
     def _cut(self, begin: int, budget: Budget) -> Iterator[Chunk]:

@@ -184,11 +184,19 @@ def measure(name: str, folder: Path, args: argparse.Namespace) -> None:
             limit += 40 * args.edges
         resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     started, peak = time.perf_counter(), Peak()
+    busy = time.process_time()
     read = ROWS[name](folder, args)
     seconds = time.perf_counter() - started
+    busy = time.process_time() - busy
     if name == 'memmap' and args.batches:
-        seconds *= max(args.nodes / (args.batches * BATCH), 1)
-    facts = {'seconds': seconds, 'grown': peak.grown(), 'read': read}
+        whole = max(args.nodes / (args.batches * BATCH), 1)
+        seconds, busy = seconds * whole, busy * whole
+    facts = {
+        'seconds': seconds,
+        'busy': busy,
+        'grown': peak.grown(),
+        'read': read,
+    }
     print(json.dumps(facts))
 
 
@@ -218,7 +226,7 @@ def main() -> None:
             prepare(folder, args)
         command = [sys.executable, __file__, *sys.argv[1:]]
         command += ['--folder', str(folder), '--row']
-        print('row      seconds grown MiB  GB of features read')
+        print('row      seconds  CPU sec. grown MiB  GB of features read')
         for _ in range(args.rounds):
             for row in args.rows.split(','):
                 done = subprocess.run(
@@ -226,7 +234,7 @@ def main() -> None:
                 )
                 facts = json.loads(done.stdout.splitlines()[-1])
                 print(
-                    f'{row:8}{facts["seconds"]:8.1f}'
+                    f'{row:8}{facts["seconds"]:8.1f}{facts["busy"]:10.1f}'
                     f'{facts["grown"] / 2**20:10.0f}'
                     f'{facts["read"] / 1e9:21.1f}',
                     flush=True,

@@ -89,9 +89,9 @@ LAYERS = {
     },
     'datasets': {'csc', 'datasets', 'ops'},
     'storage': {
-        *('_library', 'adjacency', 'csc', 'graph', 'graph_input'),
-        *('graph_types', 'ops', 'options', 'owned_folder', 'quantize'),
-        *('rng', 'samplers', 'storage'),
+        *('_library', 'adjacency', 'batch_edges', 'block', 'csc', 'graph'),
+        *('graph_input', 'graph_types', 'memory', 'ops', 'options'),
+        *('owned_folder', 'quantize', 'rng', 'samplers', 'storage', 'vertex'),
     },
     'graph_sampling': {'graph_sampling', 'ops', 'rng'},
     'spark': {'graph_sampling', 'loader', 'ops', 'options', 'rng', 'spark'},

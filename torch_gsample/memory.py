@@ -8,6 +8,7 @@ fill each page with zeros before: up to a half of the step.
 import ctypes
 import os
 import platform
+import re
 import threading
 from functools import lru_cache
 from pathlib import Path
@@ -20,6 +21,31 @@ _KEEPING = {_TRIM_THRESHOLD: (1 << 31) - 1, _MMAP_MAX: 0}
 _USUAL = {_TRIM_THRESHOLD: 64 << 20, _MMAP_MAX: 1 << 16}
 #: How often the system is asked for what is available, and when it is scarce.
 _SECONDS, _SCARCE = 1.0, 0.1
+_UNITS = {'': 1, 'K': 1 << 10, 'M': 1 << 20, 'G': 1 << 30, 'T': 1 << 40}
+
+
+def bytes_of(value: int | str, name: str) -> int:
+    """Returns a number of bytes.
+
+    Args:
+        value (int or str): The number, or a text of a number and a unit:
+            nothing, ``KiB``, ``MiB``, ``GiB`` or ``TiB`` (or their first
+            letter).
+        name (str): The argument, for the error.
+
+    Raises:
+        ValueError: If it is something else.
+
+    Example:
+        >>> bytes_of('1.5MiB', 'memory'), bytes_of(512, 'memory')
+        (1572864, 512)
+    """
+    match = re.fullmatch(r'(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?', str(value))
+    if match is None:
+        raise ValueError(
+            f"{name} must be a number of bytes, as '512MiB' (got {value!r})"
+        )
+    return int(float(match[1]) * _UNITS[match[2]])
 
 
 def keep_memory(keep: bool = True) -> bool:
@@ -68,6 +94,12 @@ def keep_memory(keep: bool = True) -> bool:
             _set(_KEEPING)
             _watch.start()
     return keep
+
+
+def give_back() -> None:
+    """Gives free memory back to the system, unless it is kept."""
+    if _library() is not None and _watch.thread is None:
+        _library().malloc_trim(0)
 
 
 @lru_cache

@@ -25,6 +25,7 @@ EXAMPLES = {
     'train_debian_hetero': ['--hidden', '8'],
     'link_prediction_gcc': ['--hidden', '8', '--eval-events', '100'],
     'train_from_disk': ['--hidden', '8'],
+    'infer_from_disk': ['--hidden', '8'],
     'train_ladies': ['--hidden', '8', '--num-sampled', '64'],
     'train_graph_saint': ['--batch-size', '4000', '--coverage', '1'],
     'train_shadow': ['--hidden', '8'],
@@ -35,7 +36,7 @@ EXAMPLES = {
     'spark_to_pyg': [],
 }
 #: Those that show one sampler each.
-SHORT = list(EXAMPLES)[4:]
+SHORT = list(EXAMPLES)[5:]
 #: Those that take long on the whole graph.
 ON_PART = (
     'train_graph_saint train_node2vec train_pass train_pinsage train_seal'

@@ -10,8 +10,8 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from torch_gsample import __version__
+from torch_gsample.memory import bytes_of
 
-_UNITS = {'': 1, 'K': 1 << 10, 'M': 1 << 20, 'G': 1 << 30, 'T': 1 << 40}
 _GRAPH = (
     'a directory of chunks, a .pt file of Data or HeteroData, edges as '
     '.parquet, .csv or .npy, or a bundled graph: debian, gcc'
@@ -92,12 +92,10 @@ def parse_bytes(text: str) -> int:
         >>> parse_bytes('2GiB'), parse_bytes('1.5M'), parse_bytes('512')
         (2147483648, 1572864, 512)
     """
-    match = re.fullmatch(r'(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?', text)
-    if match is None:
-        raise argparse.ArgumentTypeError(
-            f"must be a number of bytes, as '512MiB' (got {text!r})"
-        )
-    return int(float(match[1]) * _UNITS[match[2]])
+    try:
+        return bytes_of(text, '')
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error).lstrip()) from None
 
 
 def _pair(text: str) -> tuple[str, str]:

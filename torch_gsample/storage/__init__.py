@@ -1,12 +1,13 @@
 """Graphs and features larger than memory, and samplers that read them.
 
 Graphs, edge files and features come in; samples of a graph on disk and rows of
-its features go out.
+its features go out, and what a model returns for all its nodes.
 """
 
 from torch_gsample.storage.feature_file import FeatureFile
 from torch_gsample.storage.feature_store import DiskFeatureStore
 from torch_gsample.storage.graph import ChunkedGraph
+from torch_gsample.storage.inference import infer
 from torch_gsample.storage.random_read import RandomReadSampler
 from torch_gsample.storage.read_model import DiskModel
 from torch_gsample.storage.streaming import StreamingSampler
@@ -18,4 +19,5 @@ __all__ = [
     'FeatureFile',
     'RandomReadSampler',
     'StreamingSampler',
+    'infer',
 ]

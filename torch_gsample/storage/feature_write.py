@@ -79,7 +79,7 @@ def write_features(
         )
     pieces = feature_pieces(data, columns, memory_limit // _COPIES)
     with _new_file(path) as file:
-        writer = _Writer(file, dtype)
+        writer = FeatureWriter(file, dtype)
         for piece in pieces:
             writer.add(piece)
         writer.finish()
@@ -104,16 +104,25 @@ def _new_file(path: Path) -> Iterator[IO[bytes]]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        try:
-            os.link(made, path)  # unlike a rename, it replaces nothing
-        except FileExistsError:
-            _check_free(path)
-        except OSError as error:
-            if error.errno not in (errno.EPERM, errno.EOPNOTSUPP):
-                raise
-            _check_free(path)  # the file system has no links
-            os.rename(made, path)
-        sync(path.parent)
+        give_name(made, path)
+
+
+def give_name(made: Path, path: Path) -> None:
+    """Gives a complete file its name.
+
+    Raises:
+        FileExistsError: If ``path`` exists.
+    """
+    try:
+        os.link(made, path)  # unlike a rename, it replaces nothing
+    except FileExistsError:
+        _check_free(path)
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.EOPNOTSUPP):
+            raise
+        _check_free(path)  # the file system has no links
+        os.rename(made, path)
+    sync(path.parent)
 
 
 def _check_free(path: Path) -> None:
@@ -123,17 +132,37 @@ def _check_free(path: Path) -> None:
         )
 
 
-class _Writer:
-    """Writes rows in blocks, then their checksums, and the header last."""
+class FeatureWriter:
+    """Writes rows in blocks, then their checksums, and the header last.
 
-    def __init__(self, file: IO[bytes], dtype: torch.dtype | None):
+    Args:
+        file (IO[bytes]): The file, which is empty or goes on as it is.
+        dtype (torch.dtype, optional): That of rows on disk.
+        generation (int, optional): That of a file that goes on.
+    """
+
+    def __init__(
+        self,
+        file: IO[bytes],
+        dtype: torch.dtype | None,
+        generation: int | None = None,
+    ):
         self._file, self._dtype = file, dtype
-        self._generation = secrets.randbits(64)
+        fresh = generation is None
+        if generation is None:
+            generation = secrets.randbits(64)
+        self.generation = generation
         self._shape: tuple[int, ...] | None = None
         self._rows = self._blocks = 0
         self._rest = np.empty(0, np.uint8)  # of the last block
         self._checksums: list[np.ndarray] = []
-        file.write(bytes(BLOCK))
+        if fresh:
+            file.write(bytes(BLOCK))
+
+    @property
+    def size(self) -> int:
+        """Bytes of rows so far."""
+        return self._blocks * BLOCK + len(self._rest)
 
     def add(self, piece: Piece) -> None:
         """Adds rows.
@@ -200,7 +229,7 @@ class _Writer:
 
     def _write(self, blocks: np.ndarray) -> None:
         blocks = np.ascontiguousarray(blocks)
-        found = block_checksums(blocks, self._blocks, self._generation)
+        found = block_checksums(blocks, self._blocks, self.generation)
         self._checksums.append(found)
         self._blocks += len(found)
         self._file.write(blocks.data)
@@ -219,7 +248,7 @@ class _Writer:
         if len(self._rest):
             self._write(np.pad(self._rest, (0, BLOCK - len(self._rest))))
         meta = FeatureMeta(
-            self._dtype, self._rows, self._shape, self._generation
+            self._dtype, self._rows, self._shape, self.generation
         )
         assert meta.num_blocks == self._blocks
         table = np.zeros(meta.table_bytes // 4, '<u4')

@@ -1,0 +1,383 @@
+"""Full-graph inference: each layer for all nodes, before the next one."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from tqdm import tqdm
+
+from torch_gsample.graph_input import as_graph
+from torch_gsample.memory import bytes_of
+from torch_gsample.storage.feature_file import FeatureFile
+from torch_gsample.storage.feature_format import DTYPES
+from torch_gsample.storage.feature_store import DiskFeatureStore
+from torch_gsample.storage.graph import ChunkedGraph
+from torch_gsample.storage.inference.budget import Budget
+from torch_gsample.storage.inference.columns import (
+    Columns,
+    DiskColumns,
+    MemoryColumns,
+    in_degrees,
+)
+from torch_gsample.storage.inference.layer_file import LayerFile
+from torch_gsample.storage.inference.layers import Layer, layers_of
+from torch_gsample.storage.inference.rows import FileRows, Rows, as_rows
+from torch_gsample.storage.inference.run import LayerRun
+from torch_gsample.storage.inference.tiles import Tiles
+from torch_gsample.storage.inference.work_folder import (
+    WorkFolder,
+    fingerprint_of_graph,
+    fingerprint_of_model,
+)
+from torch_gsample.storage.read_model import DiskModel
+
+
+def infer(
+    model: nn.Module,
+    graph: Any,
+    features: Any,
+    *,
+    out: str | Path,
+    layers: Iterable[Any] | None = None,
+    memory: int | str = '2GiB',
+    dtype: torch.dtype = torch.float32,
+    num_threads: int | None = None,
+    disk: DiskModel | None = None,
+    direct: bool = False,
+    progress: bool = False,
+    restart: bool = False,
+) -> FeatureFile | dict[str, FeatureFile]:
+    r"""Computes a model for all nodes of a graph, in bounded memory.
+
+    Each layer is computed for all nodes before the next one, with all
+    in-edges, as PyG's ``BasicGNN.inference`` does it in memory. What a layer
+    returns is in a file next to the result. A process that is killed leaves
+    these files; a call with the same arguments goes on after the last chunk
+    that is on disk.
+
+    Layers see tiles: some thousands of destinations, and the distinct sources
+    of their in-edges. Tiles depend on the graph and on the widths of rows
+    alone, and each is computed by one thread. So the result has the same bits
+    for any ``memory`` and ``num_threads``, where a layer itself is a function
+    of its arguments.
+
+    Args:
+        model (torch.nn.Module): The model, in evaluation mode and on the CPU:
+            a :class:`~torch_geometric.nn.models.basic_gnn.BasicGNN`, whose
+            layers are known, a ``ModuleList`` or ``Sequential`` of layers, or
+            any module if ``layers`` are given.
+        graph (ChunkedGraph or Any): The graph, on disk or in memory, as
+            :func:`as_graph` takes it. Weights and features of edges are not
+            read.
+        features (Any): A row for each node: a :class:`FeatureFile`, tensor,
+            array or ``np.memmap``; a dictionary of these by type of nodes; or
+            a :class:`DiskFeatureStore` that has them as ``'x'``. They are
+            converted to the dtype of the parameters.
+        out (str or Path): The file of the result, which must not exist; in a
+            graph with types a folder, with a file for each type.
+        layers (Iterable[Callable], optional): The layers of a model, one for
+            each hop: PyG's layers, ``HeteroConv``, or functions ``layer((
+            x_src, x_dst), edge_index)`` that return a row for each
+            destination. In a graph with types, functions take dictionaries of
+            both by edge type, and return one by type of nodes; they are called
+            for one type of destinations at a time. Destinations are the first
+            rows of sources of their type. A tuple is a layer and functions
+            of its rows: ``(conv, F.relu)``.
+        memory (int or str, optional): The most bytes to use besides arguments
+            that are in memory, in numbers or as ``'512MiB'``.
+        dtype (torch.dtype, optional): Of the result: float32, float16,
+            bfloat16, or int8 with a scale for each row.
+        num_threads (int, optional): Tiles that are computed at a time; fewer
+            if ``memory`` is short. As many as torch has threads by default.
+        disk (DiskModel, optional): What reads cost; measured if not given.
+        direct (bool, optional): Whether to read the files of layers past the
+            page cache, as ``FeatureFile(direct=True)`` does.
+        progress (bool, optional): Whether to show a progress bar.
+        restart (bool, optional): Whether to remove what a call with other
+            arguments left, and to begin again.
+
+    Returns:
+        FeatureFile or Dict[str, FeatureFile]: The result.
+
+    Raises:
+        FileExistsError: If ``out`` exists.
+        OSError: If a file cannot be read or written; it names the file.
+        TypeError: If an argument is of another type.
+        ValueError: If an argument breaks a rule that is named, a file is
+            damaged, a node does not fit in memory, or another call left its
+            files.
+
+    Example:
+        >>> import tempfile
+        >>> from torch_geometric.nn import GraphSAGE
+        >>> edges = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])
+        >>> model = GraphSAGE(8, 16, num_layers=2, out_channels=3).eval()
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     x = FeatureFile.write(f'{folder}/x.gsf', torch.rand(4, 8))
+        ...     infer(model, edges, x, out=f'{folder}/y.gsf').shape
+        torch.Size([4, 3])
+    """
+    if dtype not in DTYPES.values():
+        raise ValueError(
+            f"infer: 'dtype' must be one of {[*DTYPES.values()]} (got {dtype})"
+        )
+    limit = _positive('memory', bytes_of(memory, "infer: 'memory'"))
+    threads = _positive('num_threads', num_threads or torch.get_num_threads())
+    problem = _Problem.read(model, graph, features, layers)
+    facts = {
+        'model': fingerprint_of_model(model),
+        'layers': [layer.name for layer in problem.layers],
+        'graph': fingerprint_of_graph(problem.graph),
+        'features': {
+            str(kind): rows.fingerprint()
+            for kind, rows in problem.features.items()
+        },
+        'dtype': str(dtype),
+    }
+    folder = WorkFolder(Path(out), facts, restart)
+    try:
+        if not folder.done:
+            with tqdm(desc='infer', unit='row', disable=not progress) as bar:
+                files = _Inference(
+                    problem, folder, dtype, limit, threads, disk, direct, bar
+                ).run()
+            folder.publish(files)
+        folder.remove()
+        return folder.result([*problem.num_nodes])
+    except BaseException:
+        folder.remove_if_unused()
+        raise
+    finally:
+        folder.close()
+
+
+def _positive(name: str, value: int) -> int:
+    if value < 1:
+        raise ValueError(f'infer: {name!r} must be positive (got {value})')
+    return value
+
+
+@dataclass
+class _Problem:
+    """What is computed: checked arguments."""
+
+    layers: list[Layer]
+    graph: Any
+    features: dict[Any, Rows]
+    #: Edge type, types of its ends, columns.
+    relations: list[tuple[Any, Any, Any, Columns]]
+    num_nodes: dict[Any, int]
+    #: What rows are converted to.
+    dtype: torch.dtype | None
+
+    @classmethod
+    def read(
+        cls, model: Any, graph: Any, features: Any, layers: Any
+    ) -> '_Problem':
+        if isinstance(graph, ChunkedGraph):
+            types = graph.sampler_graph()
+            columns: list[Columns] = [
+                DiskColumns(graph, i) for i in range(len(types.edge_types))
+            ]
+        else:
+            graph = types = as_graph(graph)
+            columns = [MemoryColumns(csc) for csc in graph.columns]
+        relations = [
+            (t, *types.end_types(t), c)
+            for t, c in zip(types.edge_types, columns, strict=True)
+        ]
+        counts = dict(zip(types.node_types, types.num_nodes, strict=True))
+        rows = _read_features(features, counts)
+        made = layers_of(model, layers, types.is_hetero)
+        floats = [p.dtype for p in model.parameters() if p.is_floating_point()]
+        dtype = floats[0] if floats else None
+        return cls(made, graph, rows, relations, counts, dtype)
+
+
+def _read_features(features: Any, counts: dict[Any, int]) -> dict[Any, Rows]:
+    """Returns the rows of each type of nodes.
+
+    Raises:
+        ValueError: If there is not a row for each node.
+    """
+    found: Mapping[Any, Any]
+    if isinstance(features, DiskFeatureStore):
+        found = {
+            attr.group_name: features.files.get((attr.group_name, 'x'))
+            or features.get_tensor(attr.group_name, 'x', None)
+            for attr in features.get_all_tensor_attrs()
+            if attr.attr_name == 'x'
+        }
+    else:
+        found = features if isinstance(features, Mapping) else {None: features}
+    out = {}
+    for kind, value in found.items():
+        if kind not in counts:
+            raise ValueError(
+                f"infer: 'features' must be of the node types {[*counts]} "
+                f'(got {kind!r})'
+            )
+        out[kind] = as_rows(value, repr(kind))
+        if len(out[kind]) != counts[kind]:
+            raise ValueError(
+                f"infer: 'features' of {kind!r} must have a row for each of "
+                f'{counts[kind]} nodes (got {len(out[kind])})'
+            )
+    if out.keys() != counts.keys():
+        raise ValueError(
+            f"infer: 'features' must have rows of each node type {[*counts]} "
+            f'(got {[*out]})'
+        )
+    return out
+
+
+class _Inference:
+    """Computes the layers of a problem one by one.
+
+    Args:
+        problem (_Problem): What is computed.
+        folder (WorkFolder): The files of layers.
+        dtype (torch.dtype): Of the result.
+        limit (int): The memory.
+        threads (int): The most threads.
+        disk (DiskModel, optional): What reads cost.
+        direct (bool): Whether to read past the page cache.
+        bar (tqdm): Is told how many rows are complete.
+    """
+
+    def __init__(
+        self,
+        problem: _Problem,
+        folder: WorkFolder,
+        dtype: torch.dtype,
+        limit: int,
+        threads: int,
+        disk: DiskModel | None,
+        direct: bool,
+        bar: Any,
+    ):
+        self._problem, self._folder = problem, folder
+        self._dtype, self._limit, self._threads = dtype, limit, threads
+        self._disk, self._direct, self._bar = disk, direct, bar
+        self._degree: dict[tuple[Any, bool], Tensor] = {}
+
+    def run(self) -> dict[Any, Path]:
+        """Computes all layers; returns the files of the last one."""
+        problem, layers = self._problem, self._problem.layers
+        kept = any(layer.reads_all for layer in layers)
+        rows: dict[Any, Rows | LayerFile] = {**problem.features}
+        before: list[dict[Any, LayerFile]] = []
+        files: dict[Any, LayerFile] = {}
+        self._bar.total = len(layers) * sum(problem.num_nodes.values())
+        for i in range(len(layers)):
+            last, old = i == len(layers) - 1, files
+            files = {kind: self._file(i, kind, last) for kind in rows}
+            for kind, file in files.items():
+                self._bar.update(file.rows)
+                if not file.whole:
+                    self._compute(i, kind, rows, before, file)
+            files = {k: file for k, file in files.items() if not file.absent}
+            if not files:
+                raise ValueError(
+                    f'infer: layer {layers[i].name} returned no rows of any '
+                    'type'
+                )
+            if not kept:
+                for file in old.values():
+                    file.path.unlink(missing_ok=True)
+            rows = {**files}
+            before.append(files)
+        return {kind: file.path for kind, file in files.items()}
+
+    def _file(self, i: int, kind: Any, last: bool) -> LayerFile:
+        name = f'layer-{i}-{[*self._problem.num_nodes].index(kind)}.gsf'
+        dtype = self._dtype if last else None
+        return LayerFile(self._folder.path, name, self._folder.journal, dtype)
+
+    def _compute(
+        self,
+        i: int,
+        target: Any,
+        rows: dict[Any, Rows | LayerFile],
+        before: list[dict[Any, LayerFile]],
+        file: LayerFile,
+    ) -> None:
+        """Computes what is missing of a layer for one type of nodes."""
+        problem, layer = self._problem, self._problem.layers[i]
+        into = [r for r in problem.relations if r[2] == target]
+        known = [(t, src, c) for t, src, _, c in into if src in rows]
+        kinds = {target, *(src for _, src, _ in known)}
+        read = {k: self._opened(rows[k]) for k in rows if k in kinds}
+        count = problem.num_nodes[target]
+        widths = {k: r.numel * self._itemsize(r) for k, r in read.items()}
+        run = LayerRun(
+            layer,
+            target,
+            Tiles(known, target, count, max(widths.values())),
+            read,
+            [self._opened(b[target]) for b in before]
+            if layer.reads_all
+            else [],
+            {t: src for t, src, _, _ in into if src not in rows},
+            {
+                key: self._degrees(key)
+                for key in layer.degrees
+                if any(key[0] == relation for relation, _, _ in known)
+            },
+            problem.dtype,
+            self._direct,
+        )
+        first = run.probe()
+        if first is None:
+            file.leave_out()
+            return
+        size = first[:1].numel() * first.element_size()
+        extra = size + sum(r.row_bytes for r in run.before)
+        read_rows = *read.values(), *run.before
+        fixed = {
+            'checksums and blocks that are read': sum(
+                r.memory for r in read_rows
+            ),
+            'checksums of the result': count * size // 1024,
+            'degrees': sum(d.nbytes for d in self._degree.values()),
+        }
+        budget = Budget(
+            self._limit,
+            fixed,
+            run.tiles,
+            read,
+            max(size, *widths.values()),
+            extra,
+            self._threads,
+            layer.name,
+        )
+        if not budget.resident:
+            run.disk = self._model(read)
+        run.compute_all(file, budget, self._bar.update)
+
+    def _opened(self, rows: Rows | LayerFile) -> Rows:
+        return rows.open(self._direct) if isinstance(rows, LayerFile) else rows
+
+    def _itemsize(self, rows: Rows) -> int:
+        dtype = self._problem.dtype
+        return 4 if dtype is None else dtype.itemsize
+
+    def _degrees(self, key: tuple[Any, bool]) -> Tensor:
+        """Returns the in-degrees by a relation, counted once."""
+        if key not in self._degree:
+            found = {
+                t: columns for t, _, _, columns in self._problem.relations
+            }
+            self._degree[key] = in_degrees(found[key[0]], key[1])
+        return self._degree[key]
+
+    def _model(self, rows: dict[Any, Rows]) -> DiskModel:
+        """Returns what reads cost, measured once."""
+        files = [r.file for r in rows.values() if isinstance(r, FileRows)]
+        if self._disk is None and files:
+            largest = max(files, key=lambda f: len(f) * f.row_bytes)
+            self._disk = DiskModel.calibrate(largest)
+        return self._disk or DiskModel(1e-5, 2e9)

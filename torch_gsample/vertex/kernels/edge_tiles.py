@@ -77,7 +77,9 @@ class Tile:
             return x[self.first : self.last].detach()
         if kind == PARAMETER:
             return x.detach()
-        return x.index_select(0, self.sources if kind == SOURCE else self.edges)
+        return x.index_select(
+            0, self.sources if kind == SOURCE else self.edges
+        )
 
 
 def tiles_of(graph: Layouts, size: int) -> list[Tile]:

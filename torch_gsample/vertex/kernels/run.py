@@ -1,7 +1,5 @@
 """One call of a vertex program: its steps, one after the other."""
 
-from typing import Any
-
 import torch
 from torch import Tensor
 

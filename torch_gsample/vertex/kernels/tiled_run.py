@@ -12,7 +12,7 @@ from math import prod
 import torch
 from torch import Tensor
 
-from torch_gsample.codegen.unit import EDGE
+from torch_gsample.codegen.unit import DESTINATION, EDGE, PARAMETER
 from torch_gsample.torch_private import has_dispatch_modes, is_transformed
 from torch_gsample.vertex.frontend.trace import (
     Degree,
@@ -73,17 +73,23 @@ def run_tiled(run: Run) -> list[Tensor] | None:
 
     function = TileFunction(
         tuple(leaf.kind for leaf in leaves),
-        ('D',) * len(plan.result_steps),
+        (DESTINATION,) * len(plan.result_steps),
         one,
     )
     tiles = tiles_of(graph, _edges(plan))
-    found = over_tiles(function, tiles, graph, [run.operand(i) for i in numbers])
+    found = over_tiles(
+        function, tiles, graph, [run.operand(i) for i in numbers]
+    )
     return [x for x in found if x is not None]
 
 
 def _edges(plan: Plan) -> int:
     """Returns how many edges a tile has."""
-    widths = [prod(plan.sizes[a] for a in x.axes) for x in plan.leaves if x.kind != 'P']
+    widths = [
+        prod(plan.sizes[axis] for axis in leaf.axes)
+        for leaf in plan.leaves
+        if leaf.kind != PARAMETER
+    ]
     return tile_size(max(widths))
 
 

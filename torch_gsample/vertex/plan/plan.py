@@ -139,14 +139,13 @@ class Plan:
 
     def divide(self) -> None:
         """Divides the program between units and operators of torch."""
-        #: How many units run before each operand is known.
-        self.depths: list[int] = []
+        self.depths: list[int] = []  # units that run before each operand
         self._roots: dict[int, list[Expression]] = {}
         self._computed: dict[Expression, Expression] = {}
         self._steps: dict[Expression, Step] = {}
         self.steps: list[Step] = []
-        for item in self.operands:
-            self.depths.append(self._origin_depth(item.origin))
+        for x in self.operands:
+            self.depths.append(self._origin_depth(x.origin))
         for root in self.results:
             self.step(root)
         for origin in list(self.origins):
@@ -281,9 +280,8 @@ class Plan:
 
     def _has_unit(self, root: Expression) -> bool:
         """Whether a unit computes a value: one of edges, or an aggregate."""
-        if self.types.kind(root) == EDGE and root.op != 'operand':
-            return True
-        return any(node.op in AGGREGATES for node in ordered([root]))
+        of_edges = self.types.kind(root) == EDGE and root.op != 'operand'
+        return of_edges or any(n.op in AGGREGATES for n in ordered([root]))
 
     def evaluate(self, step: Step, tensors: Sequence[Tensor]) -> Tensor:
         """Computes a step with operators of torch, ``[rows, width]``."""
@@ -291,11 +289,8 @@ class Plan:
         known = dict(zip(step.operands, tensors, strict=True))
         [value] = evaluate([step.root], types, self.sizes, known)
         axes = types.axes(step.root)
-        shape = [
-            size if axis in axes else 1 for axis, size in enumerate(self.sizes)
-        ]
-        rows = value.shape[0]
-        return value.expand(rows, *shape).reshape(rows, prod(shape))
+        shape = [n if i in axes else 1 for i, n in enumerate(self.sizes)]
+        return value.expand(-1, *shape).reshape(len(value), prod(shape))
 
     def _inputs(self, origin: Computed | Product) -> list[Step]:
         if isinstance(origin, Computed):

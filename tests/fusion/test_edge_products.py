@@ -182,6 +182,33 @@ def test_bits_do_not_depend_on_the_number_of_threads():
     assert all(map(torch.equal, *found))
 
 
+def test_tiles_that_inference_made_serve_training():
+    theirs, (x, edge_index) = called('EdgeConv')
+    ours, _, _ = fused(theirs)
+    with torch.inference_mode():
+        ours(x, edge_index)
+    assert_same(ours, theirs, [x, edge_index])
+
+
+def test_gradients_of_gradients_in_half_precision():
+    edge_index, x, _, (weight, _) = random_graph()
+
+    @gsample.vertex_program
+    def hidden(v, weight):
+        return sum(torch.tanh(u.x + v.x) @ weight for u in v.innbs)
+
+    def squares(x, weight):
+        out = hidden(edge_index, x=x, weight=weight).tanh().float().sum()
+        [grad] = torch.autograd.grad(out, x, create_graph=True)
+        return torch.autograd.grad(grad.float().square().sum(), (x, weight))
+
+    half = [y.detach().bfloat16().requires_grad_() for y in (x, weight)]
+    for found, want in zip(squares(*half), squares(x, weight), strict=True):
+        assert found.dtype == torch.bfloat16
+        error = (found.float() - want).norm() / want.norm()
+        assert error < 0.1
+
+
 @gsample.vertex_program
 def noisy(v, weight):
     hidden = [torch.relu(u.x + v.x) for u in v.innbs]

@@ -92,12 +92,15 @@ def tiles_of(graph: Layouts, size: int) -> list[Tile]:
         size (int): Most edges and destinations of a tile.
     """
     if size not in graph.tiles:
-        graph.tiles[size] = _tiles(graph, size)
+        # Tensors of inference mode could not be saved for gradients later.
+        with torch.inference_mode(False):
+            graph.tiles[size] = _tiles(graph, size)
     return graph.tiles[size]
 
 
 def _tiles(graph: Layouts, size: int) -> list[Tile]:
-    layout, found = graph.incoming, []
+    layout = graph.incoming
+    found: list[Tile] = []
     rows = torch.arange(layout.num_cols + 1, device=layout.indptr.device)
     work = layout.indptr + rows
     first = 0
@@ -250,12 +253,13 @@ class _Sum:
     """
 
     def __init__(self, kind: str, graph: Layouts):
-        self._kind, self._total = kind, None
+        self._kind = kind
+        self._total: Tensor | None = None
         self._rows = {
             SOURCE: graph.num_sources,
             DESTINATION: graph.num_destinations,
             EDGE: graph.num_edges,
-        }.get(kind)
+        }
 
     def put(self, tile: Tile, part: Tensor) -> None:
         """Takes the result of a tile."""
@@ -266,19 +270,18 @@ class _Sum:
         elif self._kind == EDGE:
             self._total.index_copy_(0, tile.edges, part)
         elif self._kind == SOURCE:
-            # Rows of a tile are different: their order is that of tiles.
+            # Each source is once in a tile: sums have the order of tiles.
             part = cast(part, self._total.dtype)
             self._total.index_add_(0, tile.sources, part)
         else:
             self._total += part
 
     def _blank(self, part: Tensor) -> Tensor:
-        if self._kind == DESTINATION:
-            return part.new_empty((self._rows, *part.shape[1:]))
-        shape = part.shape
-        if self._rows is not None:
-            shape = (self._rows, *part.shape[1:])
-        dtype = part.dtype if self._kind == EDGE else kernel_dtype(part.dtype)
+        shape = list(part.shape)
+        if self._kind != PARAMETER:
+            shape[0] = self._rows[self._kind]
+        adds = self._kind in (SOURCE, PARAMETER)
+        dtype = kernel_dtype(part.dtype) if adds else part.dtype
         return part.new_zeros(shape, dtype=dtype)
 
     def value(self) -> Tensor | None:

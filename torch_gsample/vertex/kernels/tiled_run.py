@@ -105,7 +105,7 @@ def tile_inputs(plan: Plan) -> list[int]:
     def visit(step: Step) -> None:
         numbers = step.operands
         if step.unit is not None:
-            numbers = plan.operators[step.unit][1]
+            numbers = tuple(plan.operators[step.unit][1])
         for number in numbers:
             if number in seen:
                 continue

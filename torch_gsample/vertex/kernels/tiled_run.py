@@ -52,8 +52,8 @@ def run_tiled(run: Run) -> list[Tensor] | None:
     """
     plan = run.plan
     if (
-        not has_edge_products(plan)
-        or torch.compiler.is_compiling()
+        torch.compiler.is_compiling()  # Dynamo does not read the plan
+        or not has_edge_products(plan)
         or is_transformed()
         or has_dispatch_modes()
         or run.num_edges <= _edges(plan)

@@ -290,7 +290,8 @@ class Plan:
         [value] = evaluate([step.root], types, self.sizes, known)
         axes = types.axes(step.root)
         shape = [n if i in axes else 1 for i, n in enumerate(self.sizes)]
-        return value.expand(-1, *shape).reshape(len(value), prod(shape))
+        rows = value.shape[0]
+        return value.expand(rows, *shape).reshape(rows, prod(shape))
 
     def _inputs(self, origin: Computed | Product) -> list[Step]:
         if isinstance(origin, Computed):

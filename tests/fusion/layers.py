@@ -66,7 +66,6 @@ W = WIDTH
 #: Layers with programs of their own, in torch_gsample.vertex.nn.
 OWN = ('GCNConv', 'GATConv', 'GATv2Conv', 'APPNP', 'RGCNConv')
 OWN += ('SAGEConv', 'GINConv')
-WIDE = 'a second product at edges has at most 8 columns'
 CASES = {
     'SimpleConv': Case(pyg.SimpleConv, 'x edge_index edge_weight'),
     'ChebConv': Case(lambda: pyg.ChebConv(W, W, 3)),
@@ -104,7 +103,6 @@ CASES = {
     'PointNetConv': Case(
         lambda: pyg.PointNetConv(mlp(W + 3, 16, W)),
         'x pos edge_index',
-        WIDE,
     ),
     'GMMConv': Case(lambda: pyg.GMMConv(W, W, 4, 3), 'x edge_index edge_attr'),
     'NNConv': Case(
@@ -113,13 +111,11 @@ CASES = {
         'the matrices of edges are stored',
     ),
     'CGConv': Case(lambda: pyg.CGConv(W, 4), 'x edge_index edge_attr'),
-    'EdgeConv': Case(
-        lambda: pyg.EdgeConv(mlp(2 * W, 16, W)), 'x edge_index', WIDE
-    ),
+    'EdgeConv': Case(lambda: pyg.EdgeConv(mlp(2 * W, 16, W)), 'x edge_index'),
     'PPFConv': Case(pyg.PPFConv, 'x pos pos edge_index'),
     'FeaStConv': Case(lambda: pyg.FeaStConv(W, W, heads=2), 'x edge_index'),
     'PointTransformerConv': Case(
-        lambda: pyg.PointTransformerConv(W, W), 'x pos edge_index', WIDE
+        lambda: pyg.PointTransformerConv(W, W), 'x pos edge_index'
     ),
     'HypergraphConv': Case(lambda: pyg.HypergraphConv(W, W)),
     'LEConv': Case(lambda: pyg.LEConv(W, W), 'x edge_index edge_weight'),
@@ -169,7 +165,6 @@ CASES = {
     'PointGNNConv': Case(
         lambda: pyg.PointGNNConv(mlp(W, 8, 3), mlp(W + 3, 8, W), mlp(W, 8, W)),
         'x pos edge_index',
-        WIDE,
     ),
     'MixHopConv': Case(lambda: pyg.MixHopConv(W, W)),
     'MeshCNNConv': Case(lambda: pyg.MeshCNNConv(W, W), 'x edge_index'),

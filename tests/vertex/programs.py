@@ -4,6 +4,7 @@ import torch
 import torch.nn.functional as F
 
 from torch_gsample.vertex import mean, vertex_program
+from torch_gsample.vertex.kernels import edge_tiles
 
 N, E, H, C = 7, 24, 2, 3
 
@@ -221,3 +222,18 @@ def expected(name, edge_index, f):
         *(average, extreme(h, col, 'amax'), extreme(h, col, 'amin')),
         torch.sqrt(torch.relu(spread) + 1e-3),
     )
+
+
+@vertex_program
+def deep(v, weight):
+    return sum(torch.tanh(u.x + v.x) @ weight for u in v.innbs)
+
+
+def in_tiles(graph, **features):
+    """Runs a product of values of edges on tiles of four."""
+    before = edge_tiles._LEAST, edge_tiles._MOST
+    edge_tiles._LEAST = edge_tiles._MOST = 4
+    try:
+        return deep(graph, **features)
+    finally:
+        edge_tiles._LEAST, edge_tiles._MOST = before

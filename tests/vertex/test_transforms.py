@@ -10,7 +10,7 @@ from torch import func
 from torch.autograd import forward_ad
 
 import torch_gsample as gsample
-from tests.vertex.programs import PROGRAMS, E, N, features, graph
+from tests.vertex.programs import PROGRAMS, E, N, features, graph, in_tiles
 from tests.vertex.test_nn import LAYERS, layers
 from torch_gsample import SparseSample, ops
 from torch_gsample.batch_edges import BatchEdges
@@ -109,6 +109,7 @@ FORMULAS = {
         *('project_edges', [GRAPH], TYPES, [N, N], 0, True, False, x, WEIGHT)
     ),
     '_SharedRows': on_block,
+    '_OverTiles': lambda x: in_tiles(GRAPH, x=x, weight=WEIGHT[0]),
     '_EdgeFunction': lambda x: PRODUCT(x[:, 0], x[:, 1]),
 }
 

@@ -33,6 +33,7 @@ from torch_gsample.vertex.frontend.trace import (
 from torch_gsample.vertex.kernels.derivatives import refuse_mapped
 from torch_gsample.vertex.kernels.layouts import Loops, read_graph
 from torch_gsample.vertex.kernels.run import Feature, Run, end_of, ends
+from torch_gsample.vertex.kernels.tiled_run import run_tiled
 from torch_gsample.vertex.plan.pipeline import make_plan
 from torch_gsample.vertex.plan.plan import Plan
 
@@ -119,8 +120,10 @@ class VertexProgram:
         run = Run(plan, tensors, sizes, loops, features)
         if is_autocast(tensors[0].device):  # else, no context is entered
             with without_autocast(tensors[0].device):
-                return run.results()
-        return run.results()
+                found = run_tiled(run) or run.results()
+        else:
+            found = run_tiled(run) or run.results()
+        return found[0] if len(found) == 1 else tuple(found)
 
     def plan(self, **features: Feature) -> Plan:
         """Returns the steps for some features, traced once for each shape."""

@@ -5,6 +5,7 @@ from typing import Any
 
 from torch_gsample.vertex.capture.dropout import mask_of
 from torch_gsample.vertex.capture.nodes import Node, is_number
+from torch_gsample.vertex.capture.products import COLUMNS
 from torch_gsample.vertex.frontend.precision import kernel_dtype
 from torch_gsample.vertex.frontend.values import Value, call
 
@@ -158,6 +159,8 @@ def _softmax(name: str) -> Rule:
 
 def _mm(low: Any, node: Node) -> Value:
     x, weight = low.whole(node, 0), low.whole(node, 1)
+    if node.shape[-1] > COLUMNS:
+        return low.tracer.product(x, weight)
     return (x.unsqueeze(-1) * weight).sum(-2)
 
 

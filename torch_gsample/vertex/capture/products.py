@@ -3,8 +3,8 @@
     [x_i, x_j - x_i] @ [[A], [B]]   ->   (x_i @ A - x_i @ B) + x_j @ B
 
 Each product has a row for each vertex then, not for each edge. What is no sum
-of values of the ends has a product in the kernel if the matrix has few
-columns.
+of values of the ends is multiplied at edges: in the kernel if the matrix has
+few columns, else by torch, a tile of edges at a time.
 """
 
 from typing import Any
@@ -21,8 +21,8 @@ from torch_gsample.vertex.capture.nodes import (
 from torch_gsample.vertex.frontend.precision import HALF, kernel_dtype
 
 aten = torch.ops.aten
-#: Columns up to which a kernel multiplies: beyond, torch's products are faster
-#: even though they read values of all edges.
+#: Columns up to which a kernel multiplies each edge by itself: beyond, torch
+#: multiplies tiles of edges.
 COLUMNS = 8
 
 #: A term of a sum: its factor, and its first column in the whole.
@@ -78,12 +78,6 @@ def _product(call: Any, node: Node, weight: Node, start: int) -> Node:
     func = aten.mv.default if weight.rank == 1 else aten.mm.default
     if node.kind in PURE:
         return call.call(func, node, weight)
-    columns = 1 if weight.rank == 1 else weight.shape[1]
-    if columns > COLUMNS:
-        raise call.fail(
-            f'a product of values of both ends with a matrix of {columns} '
-            f'columns (at most {COLUMNS} are fused)'
-        )
     shape = node.shape[0], *weight.shape[1:]
     name = func.overloadpacket.__name__
     return Node(

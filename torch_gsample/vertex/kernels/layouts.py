@@ -90,6 +90,8 @@ class Layouts:
         self.incoming, self.num_edges = incoming, num_edges
         #: What was made of the last types of edges, by what makes it.
         self.by_type: dict[Any, Any] = {}
+        #: Tiles of edges, by their size.
+        self.tiles: dict[int, Any] = {}
 
     @property
     def num_sources(self) -> int:

@@ -1,7 +1,5 @@
 """One call of a vertex program: its steps, one after the other."""
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
@@ -32,7 +30,7 @@ from torch_gsample.vertex.plan.plan import Computed, Plan, Step, evaluate_step
 from torch_gsample.vertex.plan.projections import Projection
 
 #: Keys of random numbers are below it.
-_MOST = (1 << 63) - 1
+MOST_KEY = (1 << 63) - 1
 
 Feature = Tensor | tuple[Tensor | None, Tensor | None]
 
@@ -65,32 +63,32 @@ class Run:
         loops: Loops,
         features: dict[str, Feature],
     ):
-        self._plan, self._graph = plan, graph
-        self._sizes, self._loops = sizes, loops
+        self.plan, self.graph = plan, graph
+        self.sizes, self.loops = sizes, loops
         self._features = features
-        self._operands: dict[int, Tensor] = {}
+        self.operands: dict[int, Tensor] = {}
         self._units: dict[int, list[Tensor]] = {}
         self._pairs: tuple[Tensor, Tensor] | None = None
 
-    def results(self) -> Any:
-        """Returns what the program returns."""
-        plan = self._plan
+    def results(self) -> list[Tensor]:
+        """Returns what the program returns, ``[rows, ...]`` each."""
+        plan = self.plan
         found = []
         for step, dims, dtype in zip(
             *(plan.result_steps, plan.result_dims, plan.dtypes), strict=True
         ):
             value = cast(self._done(step, DESTINATION), dtype)
             found.append(value.reshape(-1, *shape_of(dims)))
-        return found[0] if len(found) == 1 else tuple(found)
+        return found
 
     @property
-    def _num_edges(self) -> int:
+    def num_edges(self) -> int:
         """Rows of features of edges."""
-        if len(self._graph) > 1:
-            count = self._graph[1].shape[0]
+        if len(self.graph) > 1:
+            count = self.graph[1].shape[0]
         else:
-            count = self._graph[0].shape[1]
-        loops = min(self._sizes) if self._loops == Loops.REPLACE else 0
+            count = self.graph[0].shape[1]
+        loops = min(self.sizes) if self.loops == Loops.REPLACE else 0
         return count + loops
 
     def _done(self, step: Step, kind: str) -> Tensor:
@@ -103,37 +101,38 @@ class Run:
 
     def _evaluated(self, step: Step, kind: str) -> Tensor:
         """Computes a value of vertices, types or parameters with torch."""
-        leaves = self._plan.leaves
+        leaves = self.plan.leaves
         kinds = [leaves[number].kind for number in step.operands]
         tensors = []
         for number, of in zip(step.operands, kinds, strict=True):
-            x = self._operand(number)
+            x = self.operand(number)
             if of == DESTINATION and RELATION in kinds:
                 x = x.index_select(0, self._of_types()[1])
             tensors.append(x)
-        value = evaluate_step(self._plan.number, step.number, tensors)
+        value = evaluate_step(self.plan.number, step.number, tensors)
         if step.kind == PARAMETER and kind == DESTINATION:
-            return value.expand(self._sizes[1], -1)
+            return value.expand(self.sizes[1], -1)
         return value
 
     def _fused(self, unit: int) -> list[Tensor]:
-        number, given = self._plan.operators[unit]
-        operands = [self._operand(i) for i in given]
-        sizes = *self._sizes, self._num_edges, 0
+        number, given = self.plan.operators[unit]
+        operands = [self.operand(i) for i in given]
+        sizes = *self.sizes, self.num_edges, 0
         return run_unit(
-            *(number, self._graph, None, sizes, self._loops),
+            *(number, self.graph, None, sizes, self.loops),
             *(Level.EDGES, operands),
         )
 
-    def _operand(self, number: int) -> Tensor:
-        if number not in self._operands:
-            self._operands[number] = self._made(number)
-        return self._operands[number]
+    def operand(self, number: int) -> Tensor:
+        """Returns an operand, ``[rows, ...]``, computed once."""
+        if number not in self.operands:
+            self.operands[number] = self._made(number)
+        return self.operands[number]
 
     def _made(self, number: int) -> Tensor:
         """Computes an operand."""
-        origin = self._plan.origins[number]
-        leaf = self._plan.leaves[number]
+        origin = self.plan.origins[number]
+        leaf = self.plan.leaves[number]
         if isinstance(origin, Given):
             if origin.tensor is not None:
                 return cast(origin.tensor, leaf.dtype)
@@ -142,23 +141,23 @@ class Run:
                 assert isinstance(feature, Tensor)
                 return feature
             x = end_of(feature, leaf.kind)
-            if leaf.kind == EDGE and x.shape[0] != self._num_edges:
+            if leaf.kind == EDGE and x.shape[0] != self.num_edges:
                 raise ValueError(
                     f'vertex_program: {origin.name!r} must have '
-                    f'{self._num_edges} rows, one for each edge (got '
+                    f'{self.num_edges} rows, one for each edge (got '
                     f'{x.shape[0]})'
                 )
             return x
         if isinstance(origin, Computed):
-            [step] = self._plan.inputs[number]
+            [step] = self.plan.inputs[number]
             return self._done(step, DESTINATION)
         if isinstance(origin, Product):
             return self._product(number, origin)
         if isinstance(origin, Nested):
             return self._nested(number, origin)
         if isinstance(origin, Drawn):
-            device = self._graph[0].device
-            return torch.randint(_MOST, (1,), device=device)
+            device = self.graph[0].device
+            return torch.randint(MOST_KEY, (1,), device=device)
         assert isinstance(origin, Degree)
         if is_transformed():
             with without_functorch():  # it is kept with the graph
@@ -166,16 +165,16 @@ class Run:
         return self._degree(leaf.dtype)
 
     def _degree(self, dtype: torch.dtype) -> Tensor:
-        graph = layouts_of(self._graph, *self._sizes, self._loops)
+        graph = layouts_of(self.graph, *self.sizes, self.loops)
         return graph.incoming.degree(dtype)
 
     def _product(self, number: int, origin: Product) -> Tensor:
         """Projects features where they live, with torch."""
         if origin.x.kind == RELATION and origin.x.expr.dtype == torch.int64:
-            weight = self._operand(int(origin.weight.expr.value or 0))
+            weight = self.operand(int(origin.weight.expr.value or 0))
             return weight.index_select(0, self._of_types()[0])
-        left, right = self._plan.inputs[number]
-        leaf = self._plan.leaves[number]
+        left, right = self.plan.inputs[number]
+        leaf = self.plan.leaves[number]
         dtype = leaf.half or leaf.dtype  # Dynamo reads no property of it
         x = self._factor(left, origin.x.kind, dtype)
         x = x.reshape(x.shape[0], *shape_of(origin.x.dims))
@@ -191,7 +190,7 @@ class Run:
     def _factor(self, step: Step, kind: str, dtype: torch.dtype) -> Tensor:
         """Returns a factor of a product; an operand as it is in memory."""
         if step.root.op == 'operand':
-            return cast(self._operand(int(step.root.value or 0)), dtype)
+            return cast(self.operand(int(step.root.value or 0)), dtype)
         return cast(self._done(step, kind), dtype)
 
     @property
@@ -209,40 +208,40 @@ class Run:
         """Returns type and vertex of each pair of them."""
         if self._pairs is None:
             self._pairs = torch.ops.gsample.vertex_relations(
-                self._graph, self._types, *self._sizes, int(self._loops)
+                self.graph, self._types, *self.sizes, int(self.loops)
             )
         return self._pairs
 
     def _nested(self, number: int, origin: Nested) -> Tensor:
         """Aggregates the edges of each type, or the types."""
-        known = self._plan.projections[number]
-        if known is not None and _joins_levels(self._graph[0].device):
+        known = self.plan.projections[number]
+        if known is not None and _joins_levels(self.graph[0].device):
             return self._projected(known)
-        unit, given = self._plan.levels[number]
+        unit, given = self.plan.levels[number]
         _, vertex = self._of_types()
         outer = origin.body.kind == RELATION
         operands = []
         for i in given:
-            x = self._operand(i)
-            if self._plan.leaves[i].kind == DESTINATION and not outer:
+            x = self.operand(i)
+            if self.plan.leaves[i].kind == DESTINATION and not outer:
                 x = x.index_select(0, vertex)
             operands.append(x)
-        sizes = *self._sizes, self._num_edges, vertex.shape[0]
+        sizes = *self.sizes, self.num_edges, vertex.shape[0]
         return run_unit(
-            *(unit, self._graph, self._types, sizes, self._loops),
+            *(unit, self.graph, self._types, sizes, self.loops),
             *(Level.OUTER if outer else Level.INNER, operands),
         )[0]
 
     def _projected(self, what: Projection) -> Tensor:
         """Aggregates and multiplies at once."""
-        weight = self._operand(what.weight)
+        weight = self.operand(what.weight)
         if what.transposed:
             weight = weight.transpose(-1, -2)
-        x = self._operand(what.x)
+        x = self.operand(what.x)
         dtype = torch.promote_types(x.dtype, weight.dtype)
         return call(
-            *('project_edges', self._graph, self._types),
-            *(self._sizes, int(self._loops), what.mean, False),
+            *('project_edges', self.graph, self._types),
+            *(self.sizes, int(self.loops), what.mean, False),
             *(cast(x, dtype), cast(weight, dtype)),
         )
 

@@ -30,6 +30,7 @@ from torch_gsample.codegen.expression import (
 from torch_gsample.codegen.unit import (
     AGGREGATES,
     DESTINATION,
+    EDGE,
     PARAMETER,
     SOURCE,
     Leaf,
@@ -138,13 +139,13 @@ class Plan:
 
     def divide(self) -> None:
         """Divides the program between units and operators of torch."""
-        self._depths: list[int] = []
+        self.depths: list[int] = []  # units that run before each operand
         self._roots: dict[int, list[Expression]] = {}
         self._computed: dict[Expression, Expression] = {}
         self._steps: dict[Expression, Step] = {}
         self.steps: list[Step] = []
-        for item in self.operands:
-            self._depths.append(self._origin_depth(item.origin))
+        for x in self.operands:
+            self.depths.append(self._origin_depth(x.origin))
         for root in self.results:
             self.step(root)
         for origin in list(self.origins):
@@ -249,7 +250,7 @@ class Plan:
     def _origin_depth(self, origin: Origin) -> int:
         if isinstance(origin, Product):
             root = self.resolved(origin.x.expr)
-            return self._depth(root) + _aggregates(root)
+            return self._depth(root) + self._has_unit(root)
         if isinstance(origin, Nested):
             return self._depth(self.resolved(origin.body.expr)) + 1
         return 0
@@ -257,7 +258,7 @@ class Plan:
     def _depth(self, root: Expression) -> int:
         """Returns how many units run before the one that computes a value."""
         numbers = operands_of([root])
-        return max((self._depths[number] for number in numbers), default=0)
+        return max((self.depths[number] for number in numbers), default=0)
 
     def step(self, root: Expression) -> Step:
         """Returns how a value is computed."""
@@ -267,7 +268,7 @@ class Plan:
                 *(rest, len(self.steps), tuple(operands_of([rest]))),
                 self.types.kind(rest),
             )
-            if _aggregates(rest):
+            if self._has_unit(rest):
                 number = self._depth(rest)
                 roots = self._roots.setdefault(number, [])
                 if rest not in roots:
@@ -277,15 +278,18 @@ class Plan:
             self.steps.append(step)
         return self._steps[root]
 
+    def _has_unit(self, root: Expression) -> bool:
+        """Whether a unit computes a value: one of edges, or an aggregate."""
+        of_edges = self.types.kind(root) == EDGE and root.op != 'operand'
+        return of_edges or any(n.op in AGGREGATES for n in ordered([root]))
+
     def evaluate(self, step: Step, tensors: Sequence[Tensor]) -> Tensor:
         """Computes a step with operators of torch, ``[rows, width]``."""
         types = self.types
         known = dict(zip(step.operands, tensors, strict=True))
         [value] = evaluate([step.root], types, self.sizes, known)
         axes = types.axes(step.root)
-        shape = [
-            size if axis in axes else 1 for axis, size in enumerate(self.sizes)
-        ]
+        shape = [n if i in axes else 1 for i, n in enumerate(self.sizes)]
         rows = value.shape[0]
         return value.expand(rows, *shape).reshape(rows, prod(shape))
 
@@ -314,7 +318,7 @@ class Plan:
     def _earlier(self, node: Expression) -> Expression:
         if node not in self._computed:
             axes = tuple(sorted(self.types.axes(node)))
-            self._depths.append(self._depth(node) + 1)
+            self.depths.append(self._depth(node) + 1)
             self.leaves.append(Leaf(node.op, DESTINATION, node.dtype, axes))
             self.origins.append(Computed(node))
             number = len(self.leaves) - 1
@@ -326,7 +330,7 @@ class Plan:
         types, half = self.types, self._rounded()
         outputs = [
             Output(
-                *(root, DESTINATION, tuple(sorted(types.axes(root)))),
+                *(root, types.kind(root), tuple(sorted(types.axes(root)))),
                 half.get(root),
             )
             for root in roots
@@ -394,7 +398,3 @@ def evaluate_step(plan: int, step: int, tensors: list[Tensor]) -> Tensor:
     """
     made = _plans[plan]
     return made.evaluate(made.steps[step], tensors)
-
-
-def _aggregates(root: Expression) -> bool:
-    return any(node.op in AGGREGATES for node in ordered([root]))

@@ -57,7 +57,7 @@ def pytest_collection_modifyitems(items):
 def pytest_collection_finish():
     """Makes collections rarer: they were a tenth of each compilation."""
     _leave_out_of_collections()
-    gc.set_threshold(5_000, 10, 10)
+    gc.set_threshold(50_000, 10, 10)
 
 
 def _leave_out_of_collections():

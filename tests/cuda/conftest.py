@@ -1,19 +1,16 @@
 """What the tests of CUDA kernels share."""
 
 import os
-import time
 
 import pytest
 import torch
 
-from tests.cuda.emulated import CSRC, Builder, Emulator
+from tests.cuda.emulated import Builder, Emulator
 from tests.cuda.fake_driver import FakeDriver
 from tests.cuda.gpu import Gpu, GpuKernels, OnGpu
 from tests.cuda.simulated import OnSimulated
 from torch_gsample import placement
 
-#: Of the emulator, beside those of the extension.
-OBJECTS = CSRC.parent / 'build' / 'emulator'
 #: `GSAMPLE_TEST_GPU=1` insists on a GPU.
 HAS_GPU = torch.cuda.is_available() or 'GSAMPLE_TEST_GPU' in os.environ
 #: Parameters of tests that run on a GPU, as a name and as a device.
@@ -23,12 +20,7 @@ ON_CUDA = [pytest.param('cuda', marks=pytest.mark.gpu)] * HAS_GPU
 
 @pytest.fixture(scope='session')
 def builder(tmp_path_factory):
-    OBJECTS.mkdir(parents=True, exist_ok=True)
-    week_ago = time.time() - 7 * 86_400
-    for path in OBJECTS.glob('*.o'):
-        if path.stat().st_atime < week_ago:  # of texts that have changed
-            path.unlink(missing_ok=True)
-    return Builder(tmp_path_factory.mktemp('cuda'), OBJECTS)
+    return Builder(tmp_path_factory.mktemp('cuda'))
 
 
 @pytest.fixture(scope='session')

@@ -5,10 +5,7 @@ schemas of `torch.ops.gsample`, and take CPU tensors.
 """
 
 import ctypes
-import functools
-import hashlib
 import os
-import shutil
 import subprocess
 import weakref
 from concurrent.futures import ThreadPoolExecutor
@@ -18,8 +15,8 @@ import torch
 from filelock import FileLock
 
 import torch_gsample.ops  # noqa: F401  (the schemas)
+from tests.built import CSRC, FOLDER, make, path_of
 
-CSRC = Path(__file__).resolve().parents[2] / 'csrc'
 TORCH = Path(torch.__file__).parent
 GXX = os.environ.get('CXX', 'g++')
 SANITIZERS = {
@@ -47,32 +44,23 @@ class Builder:
 
     Args:
         folder (Path): Of what is linked.
-        objects (Path): Of objects, which stay for the next run.
     """
 
-    def __init__(self, folder, objects):
+    def __init__(self, folder):
         self.folder = folder
-        self.objects = objects
 
     def compile(self, sources, flags=(), sanitizer='none'):
         """Object files of sources, made in parallel."""
-        commands = [
-            [*compiler(source, sanitizer), *flags, '-c', source]
-            for source in sources
-        ]
-        outputs = [
-            self.objects / f'{source.stem}-{made_of(command)}.o'
-            for source, command in zip(sources, commands, strict=True)
-        ]
+        jobs = []
+        for source in sources:
+            command = [*compiler(source, sanitizer), *flags, '-c']
+            jobs.append((command, path_of(command, source), source))
+        outputs = [output for _, output, _ in jobs]
         # The one that waits leaves its processor to the other's compilers.
-        with FileLock(self.objects / 'lock'):
-            needed = [
-                (command, output)
-                for command, output in zip(commands, outputs, strict=True)
-                if not output.exists()
-            ]
+        with FileLock(FOLDER / 'lock'):
+            needed = [job for job in jobs if not job[1].exists()]
             with ThreadPoolExecutor(os.cpu_count()) as executor:
-                list(executor.map(lambda item: run(*item), needed))
+                list(executor.map(lambda job: make(*job), needed))
         return outputs
 
     def link(self, objects, name, sanitizer='none', flags=()):
@@ -111,40 +99,6 @@ def compiler(source, sanitizer):
     if sanitizer == 'thread' and source.parent == CSRC / 'emu':
         return [GXX, *FLAGS, '-DGSAMPLE_TSAN', '-x', 'c++']
     return [GXX, *FLAGS, *SANITIZERS[sanitizer], '-x', 'c++']
-
-
-def made_of(command):
-    """A hash of a compiler, its flags, and all that its source includes.
-
-    Paths are left out: of a folder of headers only what it holds matters.
-    """
-    *flags, source = command
-    folders = [CSRC]
-    folders += [Path(f[2:]) for f in flags if f.startswith('-I')]
-    flags = [flag for flag in flags if not flag.startswith('-I')]
-    state = os.stat(shutil.which(GXX))
-    parts = [
-        torch.__version__,
-        repr((flags, state.st_size, state.st_mtime_ns)),
-        source.read_text(),
-        *map(headers, folders),
-    ]
-    return hashlib.sha256('\0'.join(parts).encode()).hexdigest()[:16]
-
-
-@functools.cache
-def headers(folder):
-    """A hash of the headers in a folder of sources."""
-    paths = (p for p in folder.rglob('*') if p.suffix in ('.h', '.cuh'))
-    texts = [(str(p.relative_to(folder)), p.read_text()) for p in paths]
-    return hashlib.sha256(repr(sorted(texts)).encode()).hexdigest()
-
-
-def run(command, output):
-    """Runs a compiler; its output is there once it is whole."""
-    part = output.with_suffix('.part')
-    subprocess.check_call([*command, '-o', part])
-    part.replace(output)
 
 
 class Emulator:

@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.cuda.emulated import CSRC, made_of
-
 SOURCE = Path(__file__).with_name('emulator_test.cpp')
 
 #: What the emulator says about a kernel with a mistake.
@@ -137,17 +135,3 @@ def test_address_sanitizer_watches_shared_memory(builder):
     assert 'heap-buffer-overflow' in run(program, 'beyond_shared', 1).stderr
     done = run(program, 'right', 1)
     assert (done.returncode, done.stderr) == (0, '')
-
-
-@pytest.mark.parametrize('what', ['header', 'source', 'flag'])
-def test_objects_are_kept_for_equal_texts_and_flags_only(tmp_path, what):
-    made = []
-    for name, text in (('a', '1'), ('b', '1'), ('c', '2')):
-        folder = tmp_path / name
-        folder.mkdir()
-        source, header = folder / 'x.cpp', folder / 'x.h'
-        source.write_text(text if what == 'source' else '')
-        header.write_text(text if what == 'header' else '')
-        flags = [f'-O{text if what == "flag" else 0}', f'-I{folder}']
-        made.append(made_of(['g++', *flags, f'-I{CSRC}', '-c', source]))
-    assert made[0] == made[1] != made[2]

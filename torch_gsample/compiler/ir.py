@@ -114,42 +114,46 @@ def is_pure(node: Node) -> bool:
     target: Any = node.target
     if node.op != 'call_function':
         return node.op == 'call_method' and target == _UNIQUE
+    if isinstance(target, OpOverload):
+        is_function, changed = _effects(target)
+        return is_function and not (changed and _writes(node))
     if target in SIZE_OPERATORS or target is choose or is_part(node):
         return True
-    if not isinstance(target, OpOverload):
-        return getattr(target, 'is_pure', False)  # generated kernels
-    return _is_function(target) and not _writes(node)
+    return getattr(target, 'is_pure', False)  # generated kernels
 
 
 @functools.cache
-def _is_function(operator: OpOverload) -> bool:
-    """Whether calls that write to no argument have no other effect."""
-    return bool(
+def _effects(operator: OpOverload) -> tuple[bool, tuple[tuple[int, str], ...]]:
+    """What an operator does but to give results, by its schema.
+
+    Returns:
+        bool: Whether calls that change no argument have no other effect.
+        Tuple[Tuple[int, str], ...]: Indices and names of the arguments that
+            calls may change.
+    """
+    schema = schema_of(operator)
+    is_function = bool(
         operator.namespace in ('aten', 'gsample')
-        and schema_of(operator).returns
+        and schema.returns
         and torch.Tag.nondeterministic_seeded not in operator.tags
     )
-
-
-def _writes(node: Node) -> list[Any]:
-    """The arguments that a call of an operator changes, by its schema."""
-    found = [
-        node.args[at] if at < len(node.args) else node.kwargs.get(name)
-        for at, name in _changed_arguments(node.target)
-    ]
-    return [value for value in found if value is not None]
-
-
-@functools.cache
-def _changed_arguments(operator: OpOverload) -> tuple[tuple[int, str], ...]:
-    """Indices and names of the arguments that an operator may change."""
-    return tuple(
+    return is_function, tuple(
         (at, argument.name)
-        for at, argument in enumerate(schema_of(operator).arguments)
+        for at, argument in enumerate(schema.arguments)
         if (argument.alias_info is not None and argument.alias_info.is_write)
         # Schemas of normalisations do not say that these are updated.
         or argument.name in ('running_mean', 'running_var')
     )
+
+
+def _writes(node: Node) -> list[Any]:
+    """The arguments that a call of an operator changes."""
+    _, changed = _effects(node.target)
+    found = [
+        node.args[at] if at < len(node.args) else node.kwargs.get(name)
+        for at, name in changed
+    ]
+    return [value for value in found if value is not None]
 
 
 @functools.cache

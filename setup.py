@@ -179,7 +179,7 @@ class BuildExtension(build_ext):
         objects, needed = [], []
         for job in jobs:
             source = ROOT / job[-1]
-            target = OBJECTS / f'{source.relative_to(CSRC)}.o'
+            target = folder_of(source) / f'{source.relative_to(CSRC)}.o'
             job += ['-o', from_root(target)]
             made_of = fingerprint(source, job)
             note = target.with_suffix('.sha256')
@@ -217,6 +217,14 @@ def more_of_nvcc() -> list[str]:
     """Flags that nvcc takes from the environment, too."""
     names = 'NVCC_PREPEND_FLAGS', 'NVCC_APPEND_FLAGS'
     return [os.environ[name] for name in names if os.environ.get(name)]
+
+
+def folder_of(source: Path) -> Path:
+    """Where objects are kept; those of nvcc's own flags replace no others."""
+    if source.suffix != '.cu' or not more_of_nvcc():
+        return OBJECTS
+    digest = hashlib.sha256(repr(more_of_nvcc()).encode()).hexdigest()
+    return OBJECTS / f'nvcc-{digest[:8]}'
 
 
 def fingerprint(source: Path, job: list[str]) -> str:

@@ -17,6 +17,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 settings.register_profile('tests', derandomize=True, database=None)
 settings.load_profile('tests')
 
+# Each compilation ends with a collection: files end with one, too.
+torch._dynamo.config.run_gc_after_compile = False
 # To log how long guards take, Dynamo empties the processor's caches after each
 # compilation.
 torch._dynamo.guards.profile_guard_manager = lambda *_: 0.0
@@ -57,7 +59,7 @@ def pytest_collection_modifyitems(items):
 def pytest_collection_finish():
     """Makes collections rarer: they were a tenth of each compilation."""
     _leave_out_of_collections()
-    gc.set_threshold(5_000, 10, 10)
+    gc.set_threshold(50_000, 10, 10)
 
 
 def _leave_out_of_collections():

@@ -5,7 +5,7 @@ import textwrap
 import torch
 from torch import fx
 
-from torch_gsample.compiler.ir import ir_text
+from torch_gsample.compiler.ir_text import ir_text
 from torch_gsample.compiler.verify import verify
 from torch_gsample.rng import make_key
 

@@ -10,7 +10,7 @@ from tests.compiler.golden import text
 from tests.compiler.programs import A, seeds, tensors
 from torch_gsample.compiler import pipeline
 from torch_gsample.compiler.bodies import bodies
-from torch_gsample.compiler.ir import ir_text
+from torch_gsample.compiler.ir_text import ir_text
 from torch_gsample.compiler.pipeline import PassError, run_pipeline
 from torch_gsample.rng import make_key, program_scope
 

@@ -5,7 +5,8 @@ import threading
 import torch
 
 from torch_gsample.compiler import cost
-from torch_gsample.compiler.ir import aten, choose, ir_text
+from torch_gsample.compiler.ir import aten, choose
+from torch_gsample.compiler.ir_text import ir_text
 from torch_gsample.compiler.lowering import lower
 
 

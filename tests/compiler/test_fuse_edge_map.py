@@ -13,7 +13,7 @@ from tests.compiler.golden import (
     text,
 )
 from tests.compiler.programs import PROGRAMS, compiled, graph, seeds, trace
-from torch_gsample.compiler.ir import ir_text
+from torch_gsample.compiler.ir_text import ir_text
 from torch_gsample.compiler.passes.canonicalize import canonicalize
 from torch_gsample.compiler.passes.fuse_edge_map import fuse_edge_map
 from torch_gsample.compiler.passes.hoist_invariant import hoist_invariant

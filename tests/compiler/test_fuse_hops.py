@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from tests.compiler.captured import Captured
 from tests.compiler.golden import (
     INDICES,
     INDPTR,
@@ -315,13 +316,13 @@ def assert_equal(first, second):
 def test_loops_draw_what_eager_ones_draw(name):
     program = LOOPS[name]
     A = GRAPHS.get(name, graph())
-    out = trace(program, A, seeds(4)).text
+    fast = Captured(program)
+    fast(A, seeds(4))
+    out = fast.rewrite().text
     assert out.count('gsample.sample_layers') == 1
     assert 'sample_columns' not in out
     assert 'unique' not in out
     assert 'index_put' not in out
-    fast = compiled(program)
-    fast(A, seeds(4))
     with torch.compiler.set_stance('fail_on_recompile'):
         for batch in (seeds(5), seeds(0), seeds(23, 3), seeds(9) % 4):
             for scope in (False, True):
@@ -340,11 +341,11 @@ def test_all_nodes_may_be_asked_for_at_last():
         layers = PROGRAMS['graphsage'](A, seeds)
         return layers, layers[-1].nodes()
 
-    out = trace(program, A, seeds(4)).text
+    fast, args = Captured(program), (A, seeds(9))
+    assert_equal(run(fast, args, True), run(program, args, True))
+    out = fast.rewrite().text
     assert 'return_frontier=True' in out
     assert 'unique' not in out
-    args = A, seeds(9)
-    assert_equal(run(compiled(program), args, True), run(program, args, True))
 
 
 def test_draws_between_hops_keep_their_numbers():
@@ -354,10 +355,10 @@ def test_draws_between_hops_keep_their_numbers():
         second = A[:, first.nodes()].individual_sample(2)
         return first, other, second
 
-    assert 'sample_layers' in trace(program, A, seeds(4)).text
-    fast, args = compiled(program), (A, seeds(9))
+    fast, args = Captured(program), (A, seeds(9))
     for scope in (False, True):
         assert_equal(run(fast, args, scope), run(program, args, scope))
+    assert 'sample_layers' in fast.rewrite().text
 
 
 def test_noise_of_the_size_of_a_hop_is_drawn_in_its_place():
@@ -366,10 +367,10 @@ def test_noise_of_the_size_of_a_hop_is_drawn_in_its_place():
         noise = torch.rand(first.num_edges)
         return first, noise, A[:, first.nodes()].individual_sample(2)
 
-    assert 'sample_layers' not in trace(program, A, seeds(4)).text
-    fast, args = compiled(program), (A, seeds(9))
+    fast, args = Captured(program), (A, seeds(9))
     for scope in (False, True):
         assert_equal(run(fast, args, scope), run(program, args, scope))
+    assert 'sample_layers' not in fast.rewrite().text
 
 
 def test_hops_on_two_graphs_are_left():

@@ -8,7 +8,8 @@ import torch
 
 from tests.compiler.idioms import IDIOMS
 from tests.compiler.programs import compiled
-from torch_gsample.compiler.ir import ir_text, is_pure
+from torch_gsample.compiler.ir import is_pure
+from torch_gsample.compiler.ir_text import ir_text
 from torch_gsample.torch_private import SET_GRAD_ENABLED
 
 # The package has a function of the module's name.

@@ -15,7 +15,7 @@ from tests.compiler.golden import (
     program,
     text,
 )
-from torch_gsample.compiler.ir import ir_text
+from torch_gsample.compiler.ir_text import ir_text
 from torch_gsample.compiler.passes.canonicalize import canonicalize
 from torch_gsample.compiler.passes.eliminate_common import eliminate_common
 from torch_gsample.compiler.passes.eliminate_dead import eliminate_dead

@@ -5,7 +5,7 @@ import torch
 
 from tests.compiler.golden import INDICES, program, text
 from tests.compiler.programs import compiled, graph, seeds, tensors, trace
-from torch_gsample.compiler.ir import ir_text
+from torch_gsample.compiler.ir_text import ir_text
 from torch_gsample.compiler.passes.canonicalize import canonicalize
 from torch_gsample.compiler.passes.rewrite_sddmm import rewrite_sddmm
 from torch_gsample.compiler.verify import verify

@@ -16,7 +16,7 @@ from tests.compiler.golden import (
 )
 from tests.compiler.programs import PROGRAMS, graph, seeds, trace
 from torch_gsample.compiler.errors import OptionError
-from torch_gsample.compiler.ir import ir_text
+from torch_gsample.compiler.ir_text import ir_text
 from torch_gsample.compiler.options import Options
 from torch_gsample.compiler.passes.canonicalize import canonicalize
 from torch_gsample.compiler.passes.eliminate_dead import eliminate_dead

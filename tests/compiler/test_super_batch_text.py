@@ -18,7 +18,7 @@ from tests.compiler.golden import (
 )
 from torch_gsample import algorithms
 from torch_gsample.compiler.backend import note_sources
-from torch_gsample.compiler.ir import ir_text
+from torch_gsample.compiler.ir_text import ir_text
 from torch_gsample.compiler.passes.super_batch import super_batch
 from torch_gsample.compiler.pipeline import run_passes
 from torch_gsample.rng import make_key, program_scope

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests import reference_core as reference
+from tests.built import program
 from tests.reference import negative as pick_negative
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,20 +47,15 @@ def find_nvcc():
 
 
 @pytest.fixture(scope='session')
-def core_table(tmp_path_factory):
+def core_table():
     """A function that builds the program and returns what it prints."""
-    folder = tmp_path_factory.mktemp('core')
     tables = {}
 
     def table(name, command):
         if name not in tables:
-            program = folder / name
-            subprocess.run(
-                [*command, f'-I{CORE.parent}', SOURCE, '-o', program],
-                check=True,
-            )
+            built = program([*command, f'-I{CORE.parent}'], SOURCE)
             tables[name] = subprocess.run(
-                [program], check=True, capture_output=True, text=True
+                [built], check=True, capture_output=True, text=True
             ).stdout
         return tables[name]
 

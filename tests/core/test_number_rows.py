@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.built import CSRC, program
+
 SOURCE = Path(__file__).with_name('number_rows_test.cpp')
 THREADS = ['-DGSAMPLE_STD_THREADS', '-pthread']
 
@@ -20,16 +21,14 @@ THREADS = ['-DGSAMPLE_STD_THREADS', '-pthread']
     ],
     ids=['fast', 'address', 'thread'],
 )
-def test_threads_number_rows_as_one_does(tmp_path, calls, flags):
-    program = tmp_path / 'number_rows'
-    subprocess.run(
-        [os.environ.get('CXX', 'g++'), '-std=c++17', '-Wall', *flags, *THREADS]
-        + [f'-I{ROOT / "csrc"}', SOURCE, ROOT / 'csrc/cpu/parallel.cpp']
-        + ['-ldl', '-o', program],
-        check=True,
+def test_threads_number_rows_as_one_does(calls, flags):
+    compiler = [os.environ.get('CXX', 'g++'), '-std=c++17', '-Wall', *flags]
+    built = program(
+        [*compiler, *THREADS, f'-I{CSRC}', '-ldl'],
+        *(SOURCE, CSRC / 'cpu' / 'parallel.cpp'),
     )
     # setarch -R: ThreadSanitizer needs a fixed memory layout.
     run = subprocess.run(
-        ['setarch', '-R', program, str(calls)], capture_output=True, text=True
+        ['setarch', '-R', built, str(calls)], capture_output=True, text=True
     )
     assert run.returncode == 0, run.stderr

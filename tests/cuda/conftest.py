@@ -20,12 +20,7 @@ ON_CUDA = [pytest.param('cuda', marks=pytest.mark.gpu)] * HAS_GPU
 
 @pytest.fixture(scope='session')
 def builder(tmp_path_factory):
-    run = tmp_path_factory.getbasetemp()
-    if 'PYTEST_XDIST_WORKER' in os.environ:
-        run = run.parent
-    objects = run / 'objects'
-    objects.mkdir(exist_ok=True)
-    return Builder(tmp_path_factory.mktemp('cuda'), objects)
+    return Builder(tmp_path_factory.mktemp('cuda'))
 
 
 @pytest.fixture(scope='session')

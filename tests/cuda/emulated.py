@@ -5,7 +5,6 @@ schemas of `torch.ops.gsample`, and take CPU tensors.
 """
 
 import ctypes
-import hashlib
 import os
 import subprocess
 import weakref
@@ -16,8 +15,8 @@ import torch
 from filelock import FileLock
 
 import torch_gsample.ops  # noqa: F401  (the schemas)
+from tests.built import CSRC, FOLDER, make, path_of
 
-CSRC = Path(__file__).resolve().parents[2] / 'csrc'
 TORCH = Path(torch.__file__).parent
 GXX = os.environ.get('CXX', 'g++')
 SANITIZERS = {
@@ -41,29 +40,28 @@ EMULATOR = [
 
 
 class Builder:
-    """Compiles every file once, for all processes that share its objects."""
+    """Compiles every text once, for all processes and runs of a checkout.
 
-    def __init__(self, folder, objects):
+    Args:
+        folder (Path): Of what is linked.
+    """
+
+    def __init__(self, folder):
         self.folder = folder
-        self.objects = objects
 
     def compile(self, sources, flags=(), sanitizer='none'):
         """Object files of sources, made in parallel."""
-        outputs = [self.object(source, sanitizer) for source in sources]
+        jobs = []
+        for source in sources:
+            command = [*compiler(source, sanitizer), *flags, '-c']
+            jobs.append((command, path_of(command, source), source))
+        outputs = [output for _, output, _ in jobs]
         # The one that waits leaves its processor to the other's compilers.
-        with FileLock(self.objects / 'lock'):
-            commands = [
-                [*compiler(source, sanitizer), *flags, '-c', source, '-o', out]
-                for source, out in zip(sources, outputs, strict=True)
-                if not out.exists()
-            ]
+        with FileLock(FOLDER / 'lock'):
+            needed = [job for job in jobs if not job[1].exists()]
             with ThreadPoolExecutor(os.cpu_count()) as executor:
-                list(executor.map(subprocess.check_call, commands))
+                list(executor.map(lambda job: make(*job), needed))
         return outputs
-
-    def object(self, source, sanitizer):
-        name = hashlib.sha256(f'{source}'.encode()).hexdigest()[:16]
-        return self.objects / f'{name}-{sanitizer}.o'
 
     def link(self, objects, name, sanitizer='none', flags=()):
         output = self.folder / f'{name}-{sanitizer}'

@@ -131,10 +131,15 @@ def test_objects_are_made_again_for_flags_that_only_nvcc_reads(
     build = runpy.run_path(str(ROOT / 'setup.py'))
     sources = ROOT / 'csrc/cuda/weights.cu', ROOT / 'csrc/cpu/draws.cpp'
 
+    def made(path):
+        name = build['fingerprint'](path, ['compiler'])
+        return name, build['folder_of'](path)
+
     def prints():
-        return [build['fingerprint'](path, ['compiler']) for path in sources]
+        return [*map(made, sources)]
 
     kernel, host = prints()
     monkeypatch.setenv(name, FAST)
-    assert prints()[0] != kernel
+    assert prints()[0][0] != kernel[0]
+    assert prints()[0][1] != kernel[1]  # objects of both are kept
     assert prints()[1] == host

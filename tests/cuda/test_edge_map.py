@@ -20,7 +20,7 @@ from tests.cuda.generated import (
 from torch_gsample.codegen.cuda import cuda_kernel
 from torch_gsample.codegen.kernel import EdgeKernel
 from torch_gsample.codegen.run_cuda import run_edge_map
-from torch_gsample.compiler.ir import ir_text
+from torch_gsample.compiler.ir_text import ir_text
 from torch_gsample.compiler.lowering import lower
 
 

@@ -17,11 +17,11 @@ from torch_gsample.compiler.cost import predict_operator
 from torch_gsample.compiler.explanation import Explanation, OperatorTime
 from torch_gsample.compiler.ir import (
     SIZE_OPERATORS,
-    ir_text,
     is_operator,
     may_change,
     placeholders,
 )
+from torch_gsample.compiler.ir_text import ir_text
 from torch_gsample.compiler.lowering import lower, split_invariant, take_keys
 from torch_gsample.compiler.options import Options
 from torch_gsample.torch_private import tree_leaves

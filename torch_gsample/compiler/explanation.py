@@ -7,7 +7,8 @@ from typing import Any
 
 from torch.fx import Graph, Node
 
-from torch_gsample.compiler.ir import ir_text, is_pure
+from torch_gsample.compiler.ir import is_pure
+from torch_gsample.compiler.ir_text import ir_text
 from torch_gsample.compiler.opaque import describe_opaque
 from torch_gsample.compiler.pipeline import PASSES, Step, Trace
 

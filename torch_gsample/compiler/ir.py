@@ -24,6 +24,7 @@ their order. What has no schema may change all that it takes.
 """
 
 import contextlib
+import functools
 import operator
 from collections.abc import Iterator
 from typing import Any
@@ -33,7 +34,6 @@ from torch import Tensor
 from torch.fx import Graph, Node
 from torch.fx.node import map_arg
 
-from torch_gsample.ops.sample_layers import FRONTIERS
 from torch_gsample.torch_private import (
     ENTERS,
     EXITS,
@@ -114,32 +114,53 @@ def is_pure(node: Node) -> bool:
     target: Any = node.target
     if node.op != 'call_function':
         return node.op == 'call_method' and target == _UNIQUE
+    if isinstance(target, OpOverload):
+        is_function, changed = _effects(target)
+        return is_function and not (changed and _writes(node))
     if target in SIZE_OPERATORS or target is choose or is_part(node):
         return True
-    if not isinstance(target, OpOverload):
-        return getattr(target, 'is_pure', False)  # generated kernels
-    schema = schema_of(target)
-    return bool(
-        target.namespace in ('aten', 'gsample')
-        and not _writes(node)
+    return getattr(target, 'is_pure', False)  # generated kernels
+
+
+@functools.cache
+def _effects(operator: OpOverload) -> tuple[bool, tuple[tuple[int, str], ...]]:
+    """What an operator does but to give results, by its schema.
+
+    Returns:
+        bool: Whether calls that change no argument have no other effect.
+        Tuple[Tuple[int, str], ...]: Indices and names of the arguments that
+            calls may change.
+    """
+    schema = schema_of(operator)
+    is_function = bool(
+        operator.namespace in ('aten', 'gsample')
         and schema.returns
-        and torch.Tag.nondeterministic_seeded not in target.tags
+        and torch.Tag.nondeterministic_seeded not in operator.tags
+    )
+    return is_function, tuple(
+        (at, argument.name)
+        for at, argument in enumerate(schema.arguments)
+        if (argument.alias_info is not None and argument.alias_info.is_write)
+        # Schemas of normalisations do not say that these are updated.
+        or argument.name in ('running_mean', 'running_var')
     )
 
 
 def _writes(node: Node) -> list[Any]:
-    """The arguments that a call of an operator changes, by its schema."""
-    arguments = schema_of(node.target).arguments
-    names = [argument.name for argument in arguments]
-    given = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
+    """The arguments that a call of an operator changes."""
+    _, changed = _effects(node.target)
     found = [
-        given.get(argument.name)
-        for argument in arguments
-        if (argument.alias_info is not None and argument.alias_info.is_write)
-        # Schemas of normalisations do not say that these are updated.
-        or argument.name in ('running_mean', 'running_var')
+        node.args[at] if at < len(node.args) else node.kwargs.get(name)
+        for at, name in changed
     ]
     return [value for value in found if value is not None]
+
+
+@functools.cache
+def _returns_views(operator: OpOverload) -> bool:
+    """Whether an operator returns what shares memory, by its schema."""
+    returns = schema_of(operator).returns
+    return any(item.alias_info is not None for item in returns)
 
 
 def live_nodes(graph: Graph) -> set[Node]:
@@ -184,9 +205,10 @@ def is_view(node: Node) -> bool:
     """
     if not isinstance(node.target, OpOverload):
         return not getattr(node.target, 'is_pure', False)
-    returns = schema_of(node.target).returns
-    if any(item.alias_info is not None for item in returns):
+    if _returns_views(node.target):
         return True
+    if node.target.namespace == 'gsample':
+        return False  # opcheck has compared these schemas
     taken = {memory_of(t) for n in node.all_input_nodes for t in tensors_of(n)}
     return any(memory_of(tensor) in taken for tensor in tensors_of(node))
 
@@ -321,79 +343,3 @@ def erase_unused(graph: Graph, node: Node) -> None:
         waiting += node.all_input_nodes
         graph.erase_node(node)
         erased.add(node)
-
-
-# Text ########################################################################
-
-
-def ir_text(graph: Graph) -> str:
-    """Prints a program: one line a node, the same for the same program.
-
-    Values are numbered in order (``%0``), inputs keep their names.
-    """
-    names: dict[Node, str] = {}
-    lines = []
-    for node in graph.nodes:
-        if node.op == 'placeholder':
-            names[node] = node.name
-            lines.append(f'{node.name}: {_type(node)}')
-        elif node.op == 'output':
-            lines.append(f'return {_operand(node.args[0], names)}')
-        else:
-            names[node] = f'%{len(names)}'
-            mark = '^' if node.meta.get('invariant') else ''
-            operands = [_operand(arg, names) for arg in node.args]
-            operands += [
-                f'{key}={_option(key, value, names)}'
-                for key, value in node.kwargs.items()
-            ]
-            lines.append(
-                f'{mark}{names[node]} = {_name(node)}({", ".join(operands)})'
-                f': {_type(node)}'
-            )
-    return '\n'.join(lines) + '\n'
-
-
-def _name(node: Node) -> str:
-    target = node.target
-    if isinstance(target, OpOverload):
-        name = str(target).removesuffix('.default')
-        return name if is_pure(node) else f'!{name}'
-    if node.op == 'call_method':
-        return f'!.{target}'
-    name = getattr(target, '__name__', str(target))
-    return name if is_pure(node) else f'!{name}'
-
-
-def _type(node: Node) -> str:
-    value = example(node)
-    if isinstance(value, torch.Tensor):
-        dtype = str(value.dtype).removeprefix('torch.')
-        return f'{dtype}{[_size(s) for s in value.shape]}'.replace("'", '')
-    if isinstance(value, (tuple, list)):
-        return f'{len(value)} parts'
-    return 'size' if is_size(node) else type(value).__name__
-
-
-def _size(size: Any) -> str:
-    return str(size) if isinstance(size, int) else '?'
-
-
-def _option(key: str, value: Any, names: dict[Node, str]) -> str:
-    if key == 'frontier' and isinstance(value, int):
-        return FRONTIERS[value]
-    return _operand(value, names)
-
-
-def _operand(value: Any, names: dict[Node, str]) -> str:
-    if isinstance(value, Node):
-        return names[value]
-    if isinstance(value, (tuple, list)):
-        items = ', '.join(_operand(item, names) for item in value)
-        return f'({items})' if isinstance(value, tuple) else f'[{items}]'
-    if isinstance(value, dict):
-        items = ', '.join(
-            f'{key}: {_operand(item, names)}' for key, item in value.items()
-        )
-        return f'{{{items}}}'
-    return str(value)

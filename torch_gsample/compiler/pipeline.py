@@ -15,7 +15,7 @@ from torch_gsample.compiler.bodies import (
     may_rewrite,
 )
 from torch_gsample.compiler.errors import OptionError
-from torch_gsample.compiler.ir import ir_text
+from torch_gsample.compiler.ir_text import ir_text
 from torch_gsample.compiler.passes.canonicalize import (
     canonicalize,
     name_own_operators,
@@ -287,8 +287,7 @@ def run_passes(
         try:
             given = (graph, layout) if item.takes_layout else (graph,)
             notes = tuple(item.run(*given) or ())
-            verify(graph, None if item.changes_results else before)
-            before = kinds(graph)
+            before = verify(graph, None if item.changes_results else before)
         except OptionError:
             raise
         except Exception as error:

@@ -37,8 +37,10 @@ def _kind(value: Any) -> Any:
     return 'size' if isinstance(value, SIZES) else type(value).__name__
 
 
-def verify(graph: Graph, before: dict[Node, Any] | None = None) -> None:
-    """Checks a graph.
+def verify(
+    graph: Graph, before: dict[Node, Any] | None = None
+) -> dict[Node, Any]:
+    """Checks a graph, and returns its :func:`kinds`.
 
     Args:
         graph (torch.fx.Graph): The graph after a pass.
@@ -70,8 +72,9 @@ def verify(graph: Graph, before: dict[Node, Any] | None = None) -> None:
     if outputs != 1:
         raise InvalidGraph(f'the program has {outputs} outputs')
     graph.lint()
-    now = kinds(graph) if before else {}
+    now = kinds(graph)
     for node, kind in (before or {}).items():
         if now.get(node, kind) != kind:
             what = 'what is returned' if node.op == 'output' else node
             raise InvalidGraph(f'{what} was {kind} and is {now[node]}')
+    return now

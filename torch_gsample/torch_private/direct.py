@@ -1,8 +1,8 @@
 """Calls of what Dynamo compiled, without its hooks of frames."""
 
 import inspect
-import threading
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -53,8 +53,8 @@ class Direct:
         self._cells = tuple(
             zip(code.co_freevars, program.__closure__ or (), strict=True)
         )
-        self._made: tuple[tuple[Any, Callable[..., Any]], ...] = ()
-        self._lock = threading.Lock()
+        #: Guards and codes, which go where Dynamo drops them.
+        self._made: tuple[tuple[weakref.ref[Any], weakref.ref[Any]], ...] = ()
 
     def find(self, args: Any, kwargs: Any) -> Callable[..., Any] | None:
         """Returns what was compiled for these arguments, if it may be called.
@@ -67,9 +67,14 @@ class Direct:
             return None
         values = self._locals(args, kwargs)
         if values is not None:
-            for guards, function in self._made:
-                if guards.cache_entry is not None and guards.root.check(values):
-                    return function
+            for references in self._made:
+                guards, code = references[0](), references[1]()
+                if guards is None or code is None:
+                    continue
+                if guards.cache_entry is None:  # dropped
+                    continue
+                if guards.root.check(values):
+                    return self._function(code)
         return None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -80,25 +85,25 @@ class Direct:
         return out
 
     def _note(self) -> None:
+        made, cells = [], self._program.__code__.co_freevars
+        for entry in _debug_get_cache_entry_list(self._program.__code__):
+            if entry.code is not None and entry.code.co_freevars == cells:
+                both = entry.guard_manager, entry.code
+                made.append(tuple(map(weakref.ref, both)))
+        self._made = tuple(made)
+
+    def _function(self, code: types.CodeType) -> Callable[..., Any]:
+        """The program with the code that was made of it."""
         program = self._program
-        with self._lock:
-            made = []
-            for entry in _debug_get_cache_entry_list(program.__code__):
-                guards, code = entry.guard_manager, entry.code
-                if code is None:  # dropped
-                    continue
-                if code.co_freevars != program.__code__.co_freevars:
-                    return  # not by the cells of the program
-                function = types.FunctionType(
-                    code,
-                    program.__globals__,
-                    program.__name__,
-                    program.__defaults__,
-                    program.__closure__,
-                )
-                function.__kwdefaults__ = program.__kwdefaults__
-                made.append((guards, function))
-            self._made = tuple(made)
+        function = types.FunctionType(
+            code,
+            program.__globals__,
+            program.__name__,
+            program.__defaults__,
+            program.__closure__,
+        )
+        function.__kwdefaults__ = program.__kwdefaults__
+        return function
 
     def _locals(self, args: Any, kwargs: Any) -> dict[str, Any] | None:
         """The local variables of a frame that begins, by name."""
@@ -106,9 +111,8 @@ class Direct:
             values = dict(zip(self._names, (args, kwargs), strict=True))
         else:
             named = zip(self._names, args, strict=False)
+            # What is missing or has another name is an error of the call.
             values = {**self._defaults, **dict(named), **kwargs}
-            if len(values) != len(self._names):
-                return None  # an error of the call
         try:
             for name, cell in self._cells:
                 values[name] = cell.cell_contents

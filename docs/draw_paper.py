@@ -8,6 +8,7 @@ from typing import Any
 import matplotlib as mpl
 import torch
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 RESULTS = Path(__file__).resolve().parent.parent / 'benchmark' / 'results'
 EAGER, COMPILED = '#999999', '#2a788e'
@@ -52,7 +53,9 @@ def draw_sizes(rows: Rows) -> Figure:
         ax.set_xscale('log', base=4)
         ax.set_yscale('log')
         ax.set_title(name, fontsize=9)
-        ax.tick_params(labelsize=7)
+        ax.tick_params(labelsize=7, which='both')
+        ax.yaxis.set_minor_formatter(NullFormatter())
+        ax.yaxis.set_major_formatter('{x:g}')
         ax.xaxis.set_major_formatter('{x:g}')
     for ax in panels.flat[len(names) :]:
         ax.remove()
@@ -181,7 +184,7 @@ def _bars(
     ax.set_ylabel(unit)
     middle = width * (len(labels) - 1) / 2
     ax.set_xticks([x + middle for x in range(len(groups))], list(groups))
-    ax.tick_params(labelsize=8)
+    ax.tick_params(labelsize=7)
     ax.legend(
         frameon=False,
         ncols=len(labels),

@@ -8,7 +8,7 @@ import torch
 from torch_gsample.compiler.ir import aten
 from torch_gsample.compiler.native_calls import call_natively
 
-X, I, N = torch.rand(6) + 0.5, torch.tensor([3, 0, 5, 1]), torch.arange(6)
+X, IDS, N = torch.rand(6) + 0.5, torch.tensor([3, 0, 5, 1]), torch.arange(6)
 M = X > 0.9
 CPU = {'device': torch.device('cpu')}
 #: Overloads that programs have, and arguments in their canonical form.
@@ -34,19 +34,19 @@ CALLS = [
     (aten.cumsum.default, (M, 0), {}),
     (aten.nonzero.default, (M,), {}),
     (aten.any.default, (M,), {}),
-    (aten.cat.default, ([N, I],), {}),
+    (aten.cat.default, ([N, IDS],), {}),
     (aten.stack.default, ([X, X], 1), {}),
-    (aten.index_select.default, (X, 0, I), {}),
-    (aten.index_add.default, (X, 0, I, X[:4]), {}),
-    (aten.index_put.default, (X, [I], X[:4]), {}),
+    (aten.index_select.default, (X, 0, IDS), {}),
+    (aten.index_add.default, (X, 0, IDS, X[:4]), {}),
+    (aten.index_put.default, (X, [IDS], X[:4]), {}),
     (aten.index.Tensor, (X, [M]), {}),
     (aten.index.Tensor, (X.view(2, 3), [torch.tensor([True, False])]), {}),
-    (aten.scatter_reduce.two, (X, 0, I, X[:4], 'amax'), {}),
-    (aten.searchsorted.Tensor, (N, I), {'right': True}),
+    (aten.scatter_reduce.two, (X, 0, IDS, X[:4], 'amax'), {}),
+    (aten.searchsorted.Tensor, (N, IDS), {'right': True}),
     (aten.argsort.stable, (X,), {'stable': True, 'descending': True}),
-    (aten.repeat_interleave.self_Tensor, (I, I), {'output_size': 9}),
-    (aten.diff.default, (I,), {}),
-    (aten.bincount.default, (I,), {}),
+    (aten.repeat_interleave.self_Tensor, (IDS, IDS), {'output_size': 9}),
+    (aten.diff.default, (IDS,), {}),
+    (aten.bincount.default, (IDS,), {}),
     (aten.arange.default, (5,), CPU),
     (aten.arange.start, (2, 5), CPU),
     (aten.zeros.default, ([2],), {'dtype': torch.int64, **CPU}),
@@ -54,16 +54,18 @@ CALLS = [
     (aten.to.dtype, (X, torch.int64), {}),
     (aten.view.default, (X, (2, -1)), {}),
     (aten.new_full.default, (X, (3,), 0.0), {}),
-    (aten.repeat.default, (I, [2]), {}),
+    (aten.repeat.default, (IDS, [2]), {}),
     (aten.unsqueeze.default, (X, 1), {}),
     (aten.matmul.default, (X.view(2, 3), X.view(3, 2)), {}),
-    (aten.isin.Tensor_Tensor, (N, I), {}),
+    (aten.isin.Tensor_Tensor, (N, IDS), {}),
     (aten.sym_size.int, (X, 0), {}),
 ]
 
 
 @pytest.mark.parametrize(
-    'target, args, kwargs', CALLS, ids=lambda c: str(c) if callable(c) else ''
+    ('target', 'args', 'kwargs'),
+    CALLS,
+    ids=lambda c: str(c) if callable(c) else '',
 )
 def test_the_function_of_torch_does_the_same(target, args, kwargs):
     graph, inputs = torch.fx.Graph(), []
@@ -95,7 +97,7 @@ def _module(graph):
 def test_indices_that_are_no_mask_keep_their_operator():
     graph = torch.fx.Graph()
     x, i = graph.placeholder('x'), graph.placeholder('i')
-    i.meta['example_value'] = I
+    i.meta['example_value'] = IDS
     nodes = [
         graph.call_function(aten.index.Tensor, (x, index))
         for index in ([i], [None, i], [i, i])

@@ -88,8 +88,8 @@ class Direct:
         made, cells = [], self._program.__code__.co_freevars
         for entry in _debug_get_cache_entry_list(self._program.__code__):
             if entry.code is not None and entry.code.co_freevars == cells:
-                both = entry.guard_manager, entry.code
-                made.append(tuple(map(weakref.ref, both)))
+                guards = weakref.ref(entry.guard_manager)
+                made.append((guards, weakref.ref(entry.code)))
         self._made = tuple(made)
 
     def _function(self, code: types.CodeType) -> Callable[..., Any]:

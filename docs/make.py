@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from draw_ablation import draw_ablation
+from draw_paper import draw_paper
 from draw_samples import draw_samples
 from draw_storage import draw_storage
 from make_pages import explain_ladies, public_modules, public_names
@@ -28,6 +29,7 @@ def draw_pictures() -> None:
     draw_samples(folder)
     draw_ablation(folder / 'ablation.png')
     draw_storage(folder / 'storage.png')
+    draw_paper(folder)
 
 
 def write_explanation() -> None:

@@ -48,6 +48,23 @@ NAMES = {
         None,
         'calls of kinds that are not compiled take longer than eager ones',
     ),
+    'torch._C._dynamo.eval_frame._debug_get_cache_entry_list': (
+        None,
+        'calls of one operator take longer compiled than eager',
+    ),
+    'torch._C._dynamo.eval_frame.get_eval_frame_callback': (
+        None,
+        'calls of one operator take longer compiled than eager',
+    ),
+    'torch._dynamo.eval_frame': (
+        None,
+        'a stance of torch does not hold for later calls',
+    ),
+    'torch.fx._symbolic_trace.is_fx_symbolic_tracing': (
+        None,
+        'what FX traces is a constant',
+    ),
+    'torch._C._is_tracing': (None, 'what torch.jit traces is a constant'),
     'torch._C._dynamo.eval_frame.set_code_exec_strategy': (
         None,
         'calls of kinds that are not compiled take longer than eager ones',

@@ -1,6 +1,7 @@
 #include "unique_nodes.h"
 
 #include <algorithm>
+#include <memory>
 #include <vector>
 
 #include "radix_sort.h"
@@ -42,32 +43,45 @@ int64_t number(table_t& table,
 // A set of nodes, one bit each, that tells how many are below one.
 class NodeBits {
  public:
-  explicit NodeBits(int64_t num_nodes) : words_(num_nodes / 64 + 1) {}
+  explicit NodeBits(int64_t num_nodes)
+      : bits_(num_nodes / 64 + 1), before_(new uint32_t[bits_.size()]) {}
 
-  void insert(uint64_t id) { words_[id / 64].bits |= uint64_t{1} << id % 64; }
+  void insert(uint64_t id) { bits_[id / 64] |= uint64_t{1} << id % 64; }
 
-  // Writes the nodes in ascending order, and counts them.
-  int64_t number(int64_t* node) {
+  // Writes the nodes in ascending order, and counts them; `node` has room for
+  // `room`. Where most words have some, a processor cannot predict how many:
+  // four are written whether they are there or not.
+  int64_t number(int64_t* node, int64_t room) {
+    constexpr int kAtOnce = 4;
+    const bool guesses = 2 * room >= 3 * static_cast<int64_t>(bits_.size());
+    const int64_t* end = node + (guesses ? room : 0);
     int64_t size = 0;
-    for (size_t i = 0; i < words_.size(); ++i) {
-      words_[i].before = static_cast<uint32_t>(size);
-      for (uint64_t left = words_[i].bits; left != 0; left &= left - 1)
-        node[size++] = static_cast<int64_t>(64 * i) + __builtin_ctzll(left);
+    for (size_t i = 0; i < bits_.size(); ++i) {
+      uint64_t left = bits_[i];
+      const int count = __builtin_popcountll(left);
+      const int64_t first = static_cast<int64_t>(64 * i);
+      int64_t* out = node + size;
+      before_[i] = static_cast<uint32_t>(size);
+      size += count;
+      if (out + kAtOnce <= end)
+        for (int k = 0; k < kAtOnce; ++k, left &= left - 1)
+          *out++ = first + __builtin_ctzll(left | kLast);
+      for (; left != 0; left &= left - 1)
+        *out++ = first + __builtin_ctzll(left);
     }
     return size;
   }
   uint32_t number_of(uint64_t id) const {
-    const Word& word = words_[id / 64];
-    const uint64_t below = word.bits & ((uint64_t{1} << id % 64) - 1);
-    return word.before + static_cast<uint32_t>(__builtin_popcountll(below));
+    const uint64_t below = bits_[id / 64] & ((uint64_t{1} << id % 64) - 1);
+    return before_[id / 64] +
+           static_cast<uint32_t>(__builtin_popcountll(below));
   }
 
  private:
-  struct Word {
-    uint64_t bits;
-    uint32_t before;
-  };
-  std::vector<Word> words_;
+  static constexpr uint64_t kLast = uint64_t{1} << 63;
+
+  std::vector<uint64_t> bits_;
+  std::unique_ptr<uint32_t[]> before_;
 };
 
 // Ids below 2^32 with their places, both in a number, that are sorted.
@@ -115,7 +129,7 @@ int64_t number_by_bits(const id_t* id,
   NodeBits bits(num_nodes);
   for (int64_t i = 0; i < n; ++i)
     bits.insert(id[i]);
-  const int64_t size = bits.number(node);
+  const int64_t size = bits.number(node, n);
   for (int64_t i = 0; i < n; ++i)
     local[i] = static_cast<id_t>(bits.number_of(id[i]));
   return size;

@@ -29,6 +29,7 @@ from torch_gsample.sparse_sample import SparseSample
 from torch_gsample.sparse_sample.repeat import unrolled
 from torch_gsample.torch_private import (
     BackendCompilerFailed,
+    Direct,
     TorchRuntimeError,
     is_transformed,
     may_change,
@@ -87,7 +88,7 @@ class Compiled:
         self._backend = backend
         functools.update_wrapper(self, program, updated=())
         #: What was compiled, for the state of the thread that calls.
-        self._functions: dict[tuple[Any, ...], Callable[..., Any]] = {}
+        self._functions: dict[tuple[Any, ...], Direct] = {}
         self._eager = self._is_limited = False
         #: The caches of what the backend returned.
         self._keeping: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -96,16 +97,20 @@ class Compiled:
         """Runs the program."""
         if self._eager or is_compiling() or is_transformed():
             return self.__wrapped__(*args, **kwargs)
-        args, kwargs = _mark_seeds(args, kwargs)
         state = _state_of_thread()
         function = self._functions.get(state)
+        if function is not None:
+            made = function.find(args, kwargs)
+            if made is not None:
+                return made(*args, **kwargs)
+        args, kwargs = _mark_seeds(args, kwargs)
         if function is not None:
             return self._run(function, args, kwargs)
         with _FIRST_CALLS:
             function = self._functions.get(state)
             if function is None:  # no other thread was first
-                function = self._new_function(
-                    self._backend or backend, self.options
+                function = Direct(
+                    self._new_function(self._backend or backend, self.options)
                 )
             out = self._run(function, args, kwargs)
             self._functions[state] = function
@@ -209,7 +214,9 @@ class Compiled:
         with _FIRST_CALLS:
             for state, found in self._functions.items():
                 if found is function:  # no other thread was first
-                    self._functions[state] = only_as_compiled(function)
+                    self._functions[state] = Direct(
+                        only_as_compiled(function.compiled)
+                    )
             warn, self._is_limited = not self._is_limited, True
         if warn:
             warnings.warn(describe_limit(self.name), stacklevel=4)

@@ -11,7 +11,7 @@ import functools
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -171,7 +171,7 @@ def _used(graph: Graph, site: str, label: str) -> set[Node]:
     return used
 
 
-def resolve(graph: Graph, picks: dict[str, str]) -> None:
+def resolve(graph: Graph, picks: Mapping[str, str]) -> None:
     """Keeps the chosen candidates, and drops what only others need."""
     for node in list(graph.nodes):
         if node.target is choose and node.args[0] in picks:
@@ -210,14 +210,16 @@ class Measured:
         module (GraphModule): A program with choices.
         lower (Callable): Makes a function of a program; its second argument
             is what to run the graph with.
+        settle (Callable): Keeps the candidates that were chosen.
     """
 
     def __init__(
         self,
         module: GraphModule,
         lower: Callable[..., Callable[..., Any]],
+        settle: Callable[[GraphModule, Mapping[str, str]], None],
     ):
-        self._module, self._lower = module, lower
+        self._module, self._lower, self._settle = module, lower, settle
         self._lock, self._calls = threading.Lock(), 0
         self._seconds: list[dict[tuple[str, str], float]] = []
         #: What was chosen, and the seconds of each candidate.
@@ -250,8 +252,9 @@ class Measured:
     @functools.cached_property
     def _written(self) -> Callable[..., Any]:
         """The function of the first candidates, for those who need it."""
-        graph = self._as_written.graph
-        resolve(graph, {k: labels[0] for k, labels in sites(graph).items()})
+        found = sites(self._as_written.graph)
+        picks = {site: labels[0] for site, labels in found.items()}
+        self._settle(self._as_written, picks)
         return self._lower(self._as_written)
 
     def _run(self, module: GraphModule, *args: Any) -> Any:
@@ -281,7 +284,7 @@ class Measured:
                 best = written
             picks[site] = best
             self.decisions[site] = best, seconds
-        resolve(self._module.graph, picks)
+        self._settle(self._module, picks)
         self._function = self._lower(self._module)
 
     def report(self) -> str:

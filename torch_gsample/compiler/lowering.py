@@ -26,7 +26,9 @@ from torch_gsample.compiler.ir import (
     is_operator,
     placeholders,
 )
+from torch_gsample.compiler.native_calls import call_natively
 from torch_gsample.compiler.passes.canonicalize import name_own_operators
+from torch_gsample.compiler.settle import settle
 from torch_gsample.ops._check import INDEX_DTYPES, raised_in_program
 from torch_gsample.ops._gradient import refuse_transforms
 from torch_gsample.ops.features import index_rows, select_rows
@@ -36,17 +38,18 @@ from torch_gsample.torch_private import is_transformed, schema_of
 
 def lower(module: GraphModule) -> Callable[..., Any]:
     """Returns the function of a module whose graph was rewritten."""
-    lower_kernels(module.graph)
     for body in bodies(module):
         lower_kernels(body.graph)
         lower_gathers(body.graph)
-    undecided = sites(module.graph)
-    return Measured(module, _function) if undecided else _function(module)
+    if sites(module.graph):
+        return Measured(module, _function, settle)
+    return _function(module)
 
 
 def _function(
     module: GraphModule, run: Callable[..., Any] | None = None
 ) -> 'Lowered':
+    lower_kernels(module.graph)
     lower_gathers(module.graph)
     kept = split_invariant(module)
     take_keys(module.graph)
@@ -54,6 +57,7 @@ def _function(
         name_own_operators(body.graph)
         take_keys(body.graph)
         body.recompile()
+    call_natively(module.graph)
     module.graph.lint()
     # Dynamo's own modules compile at their first call, and wrap each.
     module = GraphModule(module, module.graph)

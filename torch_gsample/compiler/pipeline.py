@@ -147,6 +147,10 @@ PASSES = (
     ),
 )
 
+#: Where a module notes which passes ran after layouts were chosen.
+AFTER_LAYOUTS = 'passes_after_layouts'
+_LATE = ('fuse_edge_map', 'fuse_edge_map_reduce', 'hoist_invariant')
+
 
 class PassError(RuntimeError):
     """A pass failed.
@@ -226,6 +230,11 @@ def run_pipeline(
                 stacklevel=2,
             )
         module.graph = copy.deepcopy(captured)
+    module.meta[AFTER_LAYOUTS] = tuple(
+        name
+        for name in _LATE
+        if name not in failed and (passes is None or name in passes)
+    )
     for body in filter(may_rewrite, bodies(module)):
         _rewrite_body(body, passes, strict)
     return trace
@@ -248,6 +257,22 @@ def _rewrite_body(
             stacklevel=3,
         )
         body.graph = captured
+
+
+def run_again(graph: Graph, names: Sequence[str]) -> None:
+    """Runs passes on a graph that all have seen, before a choice was made.
+
+    Raises:
+        PassError: If one fails.
+    """
+    before = kinds(graph)
+    for item in PASSES:
+        if item.name in names:
+            try:
+                item.run(graph)
+                verify(graph, before)
+            except Exception as error:
+                raise PassError(item.name, error) from error
 
 
 def run_passes(

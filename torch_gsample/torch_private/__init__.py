@@ -41,6 +41,7 @@ from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
 from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _SingleProcessDataLoaderIter
 
+from torch_gsample.torch_private.direct import Direct
 from torch_gsample.torch_private.dynamo import (
     ASSERT_SCALAR,
     ENTERS,

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.compiler import is_dynamo_compiling as is_compiling
 
 from torch_gsample.compiler.compiled import Compiled
-from torch_gsample.compiler.cost import Measured, resolve
+from torch_gsample.compiler.cost import Measured
 from torch_gsample.compiler.exported import file
 from torch_gsample.compiler.exported.arguments import (
     Arguments,
@@ -28,6 +28,7 @@ from torch_gsample.compiler.exported.structure import assemble, read_spec
 from torch_gsample.compiler.ir import placeholders
 from torch_gsample.compiler.lowering import lower
 from torch_gsample.compiler.options import Options
+from torch_gsample.compiler.settle import settle
 from torch_gsample.ops.matrix import _key_state
 from torch_gsample.rng import make_key, program_scope
 
@@ -280,7 +281,7 @@ def _choose_layouts(found: Capture) -> None:
             with program_scope(make_key(0)):
                 function(*found.values)
         picks = {site: pick for site, (pick, _) in function.decisions.items()}
-        resolve(found.module.graph, picks)
+        settle(found.module, picks)
 
 
 def _read_inputs(

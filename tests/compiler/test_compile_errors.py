@@ -132,7 +132,7 @@ KINDS = {
 }
 
 
-#: What compiles up to the limit takes long: it is smaller here than by default.
+#: To compile up to the limit takes long: it is smaller than by default.
 FEW = torch._dynamo.config.patch(recompile_limit=3)
 
 

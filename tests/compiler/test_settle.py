@@ -8,7 +8,7 @@ from torch_gsample import algorithms
 from torch_gsample.compiler import settle as settling
 from torch_gsample.compiler.backend import optimize
 from torch_gsample.compiler.cost import sites
-from torch_gsample.compiler.ir import ir_text
+from torch_gsample.compiler.ir_text import ir_text
 from torch_gsample.compiler.lowering import lower
 from torch_gsample.compiler.options import Options
 from torch_gsample.compiler.pipeline import PASSES

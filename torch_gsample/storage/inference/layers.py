@@ -29,6 +29,11 @@ _FUSED = (
 )
 #: Layers that take no pair, and compute a node from its in-edges alone.
 _SQUARE = pyg.PNAConv, pyg.AGNNConv
+#: Norms that take the mean of all rows if they do not have it.
+_BATCH_NORMS = (
+    *(nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d),
+    nn.SyncBatchNorm,
+)
 #: What takes statistics over rows, unless they are known.
 _MIXING = (
     pyg.GraphNorm,
@@ -226,7 +231,7 @@ def _check_model(model: nn.Module) -> None:
                 f'infer: {where} must be in evaluation mode (call '
                 'model.eval())'
             )
-        if isinstance(module, nn.modules.batchnorm._BatchNorm):
+        if isinstance(module, _BATCH_NORMS):
             mixes = module.running_mean is None
         elif isinstance(module, pyg.LayerNorm):
             mixes = module.mode != 'node'

@@ -1,7 +1,7 @@
 """How fast are fused layers that multiply values of edges, beside PyG's?
 
 The same layer with the same weights, forward and with its backward, in turns,
-on a random graph or the block of a mini-batch. Peaks are the growth of a
+on a random graph, or one with few targets. Peaks are the growth of a
 process of its own over three such calls.
 
     python benchmark/vertex_edge_products.py --layers EdgeConv --channels 64

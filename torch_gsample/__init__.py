@@ -90,10 +90,7 @@ _MODULES = {
     'vertex': ('vertex_program',),
 }
 _MODULE_OF = {name: m for m, names in _MODULES.items() for name in names}
-_PARTS = (
-    *('algorithms', 'datasets', 'loader', 'nn', 'ops', 'rng', 'storage'),
-    *('vertex', 'viz'),
-)
+_PARTS = 'algorithms datasets loader nn ops rng storage vertex viz'.split()
 
 __all__ = [
     'CSC',

@@ -13,9 +13,8 @@ from pathlib import Path
 import torch
 from torch_geometric.sampler import NodeSamplerInput
 
-import torch_gsample
 from tests.algorithms.graphs import skewed_graph
-from torch_gsample import SparseSample
+from torch_gsample import SparseSample, load_program, samplers
 from torch_gsample.rng import make_key, program_scope
 
 SIZES = 9, 0, 1, 2, 1000
@@ -64,11 +63,12 @@ def main(folder: Path) -> None:
     torch.compile = None  # nobody needs it
     for path in sorted(folder.glob('*.gsp')):
         start = time.process_time()  # not what other programs take
-        program = torch_gsample.load_program(path)
+        program = load_program(path)
         seconds[path.stem] = time.process_time() - start
         out[path.stem] = plain(runs(program, A, sizes_of(path.stem)))
     start = time.process_time()
     sampler = pickle.loads((folder / 'sampler.pkl').read_bytes())
+    assert isinstance(sampler, samplers.ProgramSampler)
     unpickled = time.process_time() - start
     batch = sampler.sample_from_nodes(NodeSamplerInput(None, ids(5)))
     out['sampler'] = [batch.node, batch.row, batch.col, batch.edge]

@@ -32,7 +32,6 @@ CALLS = [
     (aten.sum.default, (X,), {}),
     (aten.sum.dim_IntList, (X.view(2, 3), [0], True), {}),
     (aten.cumsum.default, (M, 0), {}),
-    (aten.nonzero.default, (M,), {}),
     (aten.any.default, (M,), {}),
     (aten.cat.default, ([N, IDS],), {}),
     (aten.stack.default, ([X, X], 1), {}),

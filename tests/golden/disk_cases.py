@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 from torch_geometric.data import Data
+from torch_geometric.nn import SimpleConv
 
 from tests.golden import loader_cases, sampler_cases
 from tests.golden.graphs import GRAPHS, data, mixed
@@ -20,6 +22,7 @@ from torch_gsample.storage import (
     FeatureFile,
     RandomReadSampler,
     StreamingSampler,
+    infer,
 )
 
 KINDS = {'random': RandomReadSampler, 'streaming': StreamingSampler}
@@ -132,6 +135,18 @@ def features(name: str, dtype: torch.dtype) -> list[Any]:
         )
 
 
+def inferred(name: str) -> Tensor:
+    """What two layers of sums make of features, all of them exact."""
+    graph = data(name)
+    x = (mixed(graph.num_nodes * 4, 44, 99) / 64).view(-1, 4)
+    layers = nn.ModuleList([SimpleConv('sum'), SimpleConv('mean')]).eval()
+    with tempfile.TemporaryDirectory() as folder:
+        out = infer(
+            layers, write(folder, name, 'plain'), x, out=Path(folder) / 'out'
+        )
+        return out[:]
+
+
 REDUCED = {
     'random_vertex': (0.5,),
     'random_edge': (0.25,),
@@ -188,6 +203,8 @@ def cases() -> dict[str, Callable[[], Any]]:
                 out[text] = partial(batches, name, kind, option)
         for dtype in () if name == 'typed' else (torch.bfloat16, torch.int8):
             out[f'features/{name}/{dtype}'] = partial(features, name, dtype)
+        if name != 'typed':
+            out[f'infer/{name}'] = partial(inferred, name)
         out[f'RandomReadSampler/{name}/links'] = partial(links, name)
         out[f'RandomReadSampler/{name}/no cache'] = partial(samples, name)
     for operator in REDUCED:

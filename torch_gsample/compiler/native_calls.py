@@ -21,7 +21,7 @@ _NAMES = """
     abs add all any arange argsort bincount bitwise_and bitwise_not bitwise_or
     cat ceil clamp cumsum diff div empty eq exp flatten floor floor_divide full
     ge gt index_add index_put isin le log logical_and logical_not
-    logical_or lt matmul maximum minimum mm mul ne neg nonzero ones
+    logical_or lt matmul maximum minimum mm mul ne neg ones
     ones_like pow relu remainder repeat_interleave rsub scatter_reduce
     searchsorted sqrt stack sub sum t unsqueeze where zeros zeros_like
 """.split()

@@ -31,7 +31,9 @@ _FUSED = (
 _SQUARE = pyg.PNAConv, pyg.AGNNConv
 #: Norms that take the mean of all rows if they do not have it.
 _BATCH_NORMS = (
-    *(nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d),
+    nn.BatchNorm1d,
+    nn.BatchNorm2d,
+    nn.BatchNorm3d,
     nn.SyncBatchNorm,
 )
 #: What takes statistics over rows, unless they are known.

@@ -1,4 +1,4 @@
-// Sorting on a GPU: torch's operator takes up to INT32_MAX numbers. More are
+// Sorting on a GPU: torch takes up to INT32_MAX numbers at once. More are
 // sorted in halves, which are then merged.
 #include "../cuda/merge_sorted.h"
 #include "aten_cuda.h"

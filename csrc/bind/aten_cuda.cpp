@@ -1,7 +1,7 @@
 // Sorting on a GPU: torch takes up to INT32_MAX numbers at once. More are
 // sorted in halves, which are then merged.
-#include "../cuda/merge_sorted.h"
 #include "aten_cuda.h"
+#include "../cuda/merge_sorted.h"
 
 namespace gsample {
 

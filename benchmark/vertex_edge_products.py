@@ -1,4 +1,4 @@
-"""How fast are fused layers that multiply values of edges, beside PyG's?
+"""How fast are fused layers that multiply values of edges, against PyG's?
 
 The same layer with the same weights, forward and with its backward, in turns,
 on a random graph, or one with few targets. Peaks are the growth of a

@@ -108,7 +108,7 @@ extern "C" __attribute__((visibility("default"))) void gsample_emulator_memory(
   gsample::allocations_left() = allocations;
 }
 
-// Lets torch sort at most so many numbers at once.
+// Sets how many numbers torch sorts at once.
 extern "C" __attribute__((visibility("default"))) void gsample_emulator_sort(
     int64_t numbers) {
   gsample::max_sorted_by_torch() = numbers;

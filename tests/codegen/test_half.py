@@ -64,7 +64,7 @@ def test_all_numbers_are_widened_as_by_torch(built, dtype):
 
 @pytest.mark.parametrize('dtype', KINDS)
 def test_numbers_are_rounded_as_by_torch(built, dtype):
-    # Ties, and the numbers beside them, of all exponents.
+    # Ties, and the numbers next to them, of all exponents.
     middle = torch.arange(0, 1 << 16) << 16 | 0x8000
     ties = (middle[:, None] + torch.tensor([-1, 0, 1])).flatten()
     fine = torch.arange(0, 1 << 32, 0x1000)

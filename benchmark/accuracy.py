@@ -41,6 +41,7 @@ import torch_gsample as gsample
 from torch_gsample import SparseSample, algorithms
 from torch_gsample.datasets import DebianPackages
 from torch_gsample.rng import make_key, program_scope
+from torch_gsample.sparse_sample import NodeProbs
 
 FANOUTS, NODES, CHANNELS = [10, 10], [3072, 3072], 64
 SAMPLERS = ('GraphSAGE', 'LADIES', 'FastGCN', 'AS-GCN', 'PASS')
@@ -112,7 +113,7 @@ def ours(name: str, way: str, A: SparseSample, parts: Tensor) -> Trained:
         def program(A: SparseSample, s: Tensor) -> list[SparseSample]:
             return algorithms.ladies(A, s, NODES)
     elif name == 'FastGCN':
-        probs = gsample.NodeProbs((A**2).sum(dim=1))
+        probs = NodeProbs((A**2).sum(dim=1))
 
         def program(A: SparseSample, s: Tensor) -> list[SparseSample]:
             return algorithms.fastgcn(A, s, NODES, probs)

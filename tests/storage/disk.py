@@ -1,6 +1,9 @@
 """Graphs on disk for the tests, and what equal samples are."""
 
+import json
 import os
+import zlib
+from pathlib import Path
 
 import torch
 from torch_geometric.data import HeteroData
@@ -8,6 +11,7 @@ from torch_geometric.data import HeteroData
 from tests.samplers import graphs
 from torch_gsample import NeighborSampler
 from torch_gsample.storage import ChunkedGraph
+from torch_gsample.storage.format import seal
 
 MEMORY = 64 << 20
 
@@ -45,6 +49,37 @@ def write(path, data, weighted=False, temporal=False, **options):
         time_attr=('time', 'edge_time') if temporal else None,
         **options,
     )
+
+
+def edit(path, change):
+    """Changes `meta.json`; its own checksum is right."""
+    meta = json.loads((path / 'meta.json').read_text())
+    second = meta.pop('checksum', None) is not None
+    change(meta)
+    text = seal(meta) if second else json.dumps(meta)
+    (path / 'meta.json').write_text(text)
+
+
+def make_first(path):
+    """Makes a graph one of version 1, as earlier releases wrote it."""
+    path = Path(path)
+    meta = json.loads((path / 'meta.json').read_text())
+    for name in ('checksum', 'generation', 'directories'):
+        del meta[name]
+    meta['version'] = 1
+    for i, name in enumerate(meta['node_times']):
+        if name is not None:
+            data = (path / name).read_bytes()
+            meta['time_checksums'][i] = zlib.crc32(data)
+    for relation in meta['relations']:
+        del relation['checksum']
+        data = (path / relation['file']).read_bytes()
+        for row in relation['chunks']:
+            row.append(zlib.crc32(data[row[4] : row[4] + row[5]]))
+    for file in path.glob('*.crc'):
+        file.unlink()
+    (path / 'meta.json').write_text(json.dumps(meta))
+    return ChunkedGraph(path)
 
 
 def in_memory(data, num_neighbors, weighted=False, temporal=False, **options):

@@ -5,15 +5,14 @@ read: sorted, neighbours joined to one read, all reads of a call at once.
 """
 
 import threading
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from torch_gsample.storage.checksums import CheckedChunks
-from torch_gsample.storage.reading import File, page_aligned
+from torch_gsample.storage.checksums import CheckedFile, merged
+from torch_gsample.storage.crc32c import BLOCK
+from torch_gsample.storage.reading import ReadableFile, page_aligned
 
-BLOCK = 4096
 #: Blocks that are read together: what a call needs beside the cache.
 GROUP = 8192
 
@@ -82,24 +81,22 @@ class BlockReader:
     """Reads items of one file.
 
     Args:
-        path (Path): The file.
+        file (ReadableFile): The file.
         size (int): Its size in bytes.
-        checked (CheckedChunks): Checks its chunks before blocks are read.
+        checked (CheckedFile): Checks what is read.
         cache_bytes (int): Memory of the cache.
         engine (str, optional): See :meth:`File.read_ranges`.
-        direct (bool, optional): Whether to pass by the page cache.
     """
 
     def __init__(
         self,
-        path: Path,
+        file: ReadableFile,
         size: int,
-        checked: CheckedChunks,
+        checked: CheckedFile,
         cache_bytes: int,
         engine: str = 'auto',
-        direct: bool = False,
     ):
-        self._file, self._size = File(path, direct), size
+        self._file, self._size = file, size
         self._checked = checked
         self._engine = engine
         blocks = -(-size // BLOCK)
@@ -115,8 +112,8 @@ class BlockReader:
         }
 
     @property
-    def path(self) -> Path:
-        """The file."""
+    def path(self) -> Any:
+        """The file, or what knows it by the offset."""
         return self._file.path
 
     def gather(self, offset: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -129,7 +126,7 @@ class BlockReader:
 
         Raises:
             OSError: If the file cannot be read.
-            ValueError: If a chunk that holds some is not whole.
+            ValueError: If a block or chunk that holds some is not whole.
         """
         out = np.empty(len(offset), dtype)
         with self._lock:
@@ -165,15 +162,11 @@ class BlockReader:
 
     def _read(self, block: np.ndarray) -> None:
         """Reads ascending blocks to the begin of the staging memory."""
-        begin = block * BLOCK
-        end = np.minimum(begin + BLOCK, self._size)
-        self._checked.read(self._file, begin, end)
-        first = np.flatnonzero(np.diff(block, prepend=-2) != 1)
-        offset = block[first] * BLOCK
-        size = np.diff(first, append=len(block)) * BLOCK
+        first, count = merged(block)
+        offset, size = first * BLOCK, count * BLOCK
         size[-1] = min(int(size[-1]), self._size - int(offset[-1]))
-        self.stats['engine'] = self._file.read_ranges(
-            offset, size, self._staging, self._engine
+        self.stats['engine'] = self._checked.read_ranges(
+            self._file, offset, size, self._staging, self._engine
         )
         self.stats['blocks_read'] += len(block)
         self.stats['requests'] += len(first)

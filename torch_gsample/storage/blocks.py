@@ -4,13 +4,14 @@ Positions of items come in, items go out. Only the blocks that hold them are
 read: sorted, neighbours joined to one read, all reads of a call at once.
 """
 
+import ctypes
 import threading
 from typing import Any
 
 import numpy as np
 
 from torch_gsample.storage.checksums import CheckedFile, merged
-from torch_gsample.storage.crc32c import BLOCK
+from torch_gsample.storage.crc32c import BLOCK, functions, pointer
 from torch_gsample.storage.reading import ReadableFile, page_aligned
 
 #: Blocks that are read together: what a call needs beside the cache.
@@ -38,11 +39,31 @@ class BlockCache:
         self._marked = np.zeros(self.capacity, bool)
         self._hand = 0
 
-    def find(self, block: np.ndarray) -> np.ndarray:
-        """Returns the slot of each block, -1 where it is not there."""
-        slot = self._slot[block].astype(np.int64) - 1
-        self._marked[slot[slot >= 0]] = True
-        return slot
+    def find(self, offset: np.ndarray, out: np.ndarray) -> np.ndarray:
+        """Copies items whose blocks are there, and marks these.
+
+        Args:
+            offset (numpy.ndarray): int64 ``[n]``, multiples of the size of an
+                item, in the file.
+            out (numpy.ndarray): ``[n]``, items of 4 or 8 bytes.
+
+        Returns:
+            numpy.ndarray: int64, the numbers of the items that are missing.
+        """
+        missing = np.empty(len(offset), np.int64)
+        offset = np.ascontiguousarray(offset, np.int64)
+        count = functions().gsample_find_items(
+            pointer(offset),
+            ctypes.c_int64(len(offset)),
+            ctypes.c_int64(out.itemsize),
+            pointer(self._slot),
+            ctypes.c_int64(len(self._slot)),
+            pointer(self.data),
+            pointer(self._marked),
+            pointer(out),
+            pointer(missing),
+        )
+        return missing[:count]
 
     def insert(self, block: np.ndarray, data: np.ndarray) -> None:
         """Adds different blocks that are not there; the last ones stay.
@@ -130,11 +151,7 @@ class BlockReader:
         """
         out = np.empty(len(offset), dtype)
         with self._lock:
-            slot = self._cache.find(offset // BLOCK)
-            hit = slot >= 0
-            at = slot[hit] * BLOCK + offset[hit] % BLOCK
-            out[hit] = self._cache.data.view(dtype)[at // dtype.itemsize]
-            missing = np.flatnonzero(~hit)
+            missing = self._cache.find(offset, out)
             self.stats['hits'] += len(offset) - len(missing)
             self.stats['misses'] += len(missing)
             order = missing[np.argsort(offset[missing], kind='stable')]

@@ -21,11 +21,13 @@ def functions() -> Any:
     out = ctypes.CDLL(str(_library.PATH))
     out.gsample_crc32c.restype = ctypes.c_uint32
     out.gsample_find_damage.restype = ctypes.c_int64
+    out.gsample_find_items.restype = ctypes.c_int64
     out.gsample_read_rows.restype = ctypes.c_int
     return out
 
 
-def _pointer(array: np.ndarray | None) -> ctypes.c_void_p:
+def pointer(array: np.ndarray | None) -> ctypes.c_void_p:
+    """Returns the address of an array, or null."""
     return ctypes.c_void_p(None if array is None else array.ctypes.data)
 
 
@@ -46,7 +48,7 @@ def crc32c(data: Any, crc: int = 0, tables: bool = False) -> int:
     return int(
         functions().gsample_crc32c(
             ctypes.c_uint32(crc),
-            _pointer(array),
+            pointer(array),
             ctypes.c_int64(array.size),
             ctypes.c_int(tables),
         )
@@ -68,12 +70,12 @@ def block_checksums(
     assert data.flags.c_contiguous
     out = np.empty(data.size // block_bytes, np.uint32)
     functions().gsample_block_checksums(
-        _pointer(data),
+        pointer(data),
         ctypes.c_int64(first),
         ctypes.c_int64(len(out)),
         ctypes.c_uint64(generation),
         ctypes.c_int64(block_bytes),
-        _pointer(out),
+        pointer(out),
     )
     return out
 
@@ -111,12 +113,12 @@ def find_damage(
         assert (first + count).max() <= len(checksums)
     return int(
         functions().gsample_find_damage(
-            _pointer(data),
-            _pointer(first),
-            _pointer(count),
+            pointer(data),
+            pointer(first),
+            pointer(count),
             ctypes.c_int64(len(first)),
-            _pointer(checksums),
-            _pointer(checked),
+            pointer(checksums),
+            pointer(checked),
             ctypes.c_int64(base),
             ctypes.c_uint64(generation),
             ctypes.c_int64(block_bytes),

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from torch_gsample.storage.checksums import CheckedFile, merged
+from torch_gsample.storage.checked_blocks import merged
+from torch_gsample.storage.checksums import CheckedFile
 from torch_gsample.storage.crc32c import BLOCK, functions, pointer
 from torch_gsample.storage.reading import ReadableFile, page_aligned
 

@@ -12,12 +12,8 @@ from torch_geometric.data import EdgeAttr, GraphStore
 from torch_geometric.data.graph_store import EdgeLayout
 
 from torch_gsample.graph_types import GraphTypes
-from torch_gsample.storage.checksums import (
-    VERIFY,
-    check_header,
-    checked_file,
-    read_times,
-)
+from torch_gsample.storage.checked_blocks import checked_file
+from torch_gsample.storage.checksums import VERIFY, check_header, read_times
 from torch_gsample.storage.format import (
     EDGES,
     HEADER,

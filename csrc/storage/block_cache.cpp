@@ -45,12 +45,12 @@ extern "C" __attribute__((visibility("default"))) int64_t gsample_find_items(
     int64_t item_bytes,   // 4 or 8
     const int32_t* slot,  // [num_blocks] the slot of each block + 1, or 0
     int64_t num_blocks,
-    const char* data,     // [num_slots * kBlockBytes]
-    uint8_t* marked,      // [num_slots] set where an item was found
-    char* out,            // [n * item_bytes]
-    int64_t* missing) {   // [n] the items whose blocks are not there
-  return item_bytes == 4 ? gsample::find_items<4>(offset, n, slot, num_blocks, data, marked,
-                                                  out, missing)
-                         : gsample::find_items<8>(offset, n, slot, num_blocks, data, marked,
-                                                  out, missing);
+    const char* data,    // [num_slots * kBlockBytes]
+    uint8_t* marked,     // [num_slots] set where an item was found
+    char* out,           // [n * item_bytes]
+    int64_t* missing) {  // [n] the items whose blocks are not there
+  return item_bytes == 4 ? gsample::find_items<4>(offset, n, slot, num_blocks,
+                                                  data, marked, out, missing)
+                         : gsample::find_items<8>(offset, n, slot, num_blocks,
+                                                  data, marked, out, missing);
 }

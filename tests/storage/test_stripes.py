@@ -223,18 +223,25 @@ def test_a_directory_is_never_overwritten(tmp_path):
         write(tmp_path)  # a whole directory, whose graph is gone
 
 
-def test_of_two_writers_the_second_one_fails(tmp_path):
+@pytest.mark.parametrize('first', ['a', 'b'])
+def test_of_two_writers_the_second_one_fails(tmp_path, first):
+    """By the name of the directory, or by that of the graph."""
     edges = torch.tensor([[0], [1]])
-    other = {'num_nodes': 5, 'directories': [tmp_path / 'a']}
+
+    def write(data, name):
+        directories = [tmp_path / name]
+        ChunkedGraph.write(
+            tmp_path / 'g', data, num_nodes=5, directories=directories
+        )
 
     def batches():
         yield edges[0], edges[1]
-        ChunkedGraph.write(tmp_path / 'g', edges, **other)  # meanwhile
+        write(edges, first)  # meanwhile
 
     with pytest.raises(OSError, match='not empty'):
-        ChunkedGraph.write(tmp_path / 'g', batches(), **other)
+        write(batches(), 'a')
     ChunkedGraph(tmp_path / 'g').verify()
-    assert sorted(os.listdir(tmp_path)) == ['a', 'g']
+    assert sorted(os.listdir(tmp_path)) == [first, 'g']
 
 
 def test_a_kill_leaves_nothing_that_the_next_writer_keeps(tmp_path):

@@ -93,10 +93,11 @@ def remove_leftovers(parent: str | Path) -> None:
             found = _NAME.search(name)
             # The host outlives a boot, the boot is that of all containers.
             if found and (set(found.groups()) & set(_machine())):
-                _remove_leftover(os.path.join(parent, name))
+                remove_leftover(os.path.join(parent, name))
 
 
-def _remove_leftover(path: str) -> None:
+def remove_leftover(path: str | Path) -> None:
+    """Removes a folder of this user, unless a process keeps it locked."""
     with suppress(OSError):
         state = os.lstat(path)
         if state.st_uid != os.getuid() or not stat.S_ISDIR(state.st_mode):

@@ -106,9 +106,12 @@ uint32_t crc32c(uint32_t crc, const void* data, size_t size) {
                 : by_tables(~crc, bytes, size));
 }
 
-uint32_t block_checksum(uint64_t generation, int64_t block, const char* data) {
+uint32_t block_checksum(uint64_t generation,
+                        int64_t block,
+                        const char* data,
+                        int64_t size) {
   const uint64_t place[2] = {generation, static_cast<uint64_t>(block)};
-  return crc32c(crc32c(0, place, sizeof(place)), data, kBlockBytes);
+  return crc32c(crc32c(0, place, sizeof(place)), data, size);
 }
 
 }  // namespace gsample
@@ -127,8 +130,35 @@ extern "C" __attribute__((visibility("default"))) void gsample_block_checksums(
     int64_t first,  // the number of the first block
     int64_t n,
     uint64_t generation,
+    int64_t block_bytes,
     uint32_t* out) {
   for (int64_t i = 0; i < n; ++i)
     out[i] = gsample::block_checksum(generation, first + i,
-                                     data + i * gsample::kBlockBytes);
+                                     data + i * block_bytes, block_bytes);
+}
+
+// Checks blocks that were read as ranges, which follow each other in `data`.
+// Returns the first block that is not what was written, or -1.
+extern "C" __attribute__((visibility("default"))) int64_t
+gsample_find_damage(const char* data,
+                    const int64_t* first,  // [n] the first block of each range
+                    const int64_t* count,  // [n] its number of blocks
+                    int64_t n,
+                    const uint32_t* checksums,  // of all blocks
+                    uint8_t* checked,  // of all blocks, or null: check each
+                    int64_t base,      // what is added to the number of a block
+                    uint64_t generation,
+                    int64_t block_bytes) {
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t block = first[i]; block < first[i] + count[i];
+         ++block, data += block_bytes) {
+      if (checked != nullptr && checked[block] != 0)
+        continue;
+      if (gsample::block_checksum(generation, base + block, data,
+                                  block_bytes) != checksums[block])
+        return block;
+      if (checked != nullptr)
+        checked[block] = 1;
+    }
+  return -1;
 }

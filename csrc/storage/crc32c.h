@@ -13,6 +13,9 @@ constexpr int64_t kBlockBytes = 4096;
 // Continues the checksum `crc` of what was before; 0 at the start.
 uint32_t crc32c(uint32_t crc, const void* data, size_t size);
 
-uint32_t block_checksum(uint64_t generation, int64_t block, const char* data);
+uint32_t block_checksum(uint64_t generation,
+                        int64_t block,
+                        const char* data,
+                        int64_t size = kBlockBytes);
 
 }  // namespace gsample

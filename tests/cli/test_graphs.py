@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from tests.storage import disk
 from torch_gsample import cli
 from torch_gsample.storage import ChunkedGraph
 
@@ -95,3 +96,30 @@ def test_wrong_arguments_are_named(argument, capsys):
         cli.main(['convert', 'e.csv', 'g', argument])
     name = argument.split('=')[0]
     assert f'argument {name}: must be ' in capsys.readouterr().err
+
+
+def test_an_old_graph_is_written_again_in_directories(edges, tmp_path, capsys):
+    old, graph = str(tmp_path / 'old'), str(tmp_path / 'g')
+    options = ['--memory', '64MiB', '--chunk', '300']
+    assert cli.main(['convert', str(edges), old, *options]) == 0
+    disk.make_first(old)
+    assert cli.main(['info', old]) == 0
+    assert 'format: version 1\n' in capsys.readouterr().out
+    stripes = [str(tmp_path / 'a'), str(tmp_path / 'b')]
+    directories = [f'--stripe={stripe}' for stripe in stripes]
+    assert cli.main(['convert', old, graph, *options, *directories]) == 0
+    assert cli.main(['info', graph]) == 0
+    out = capsys.readouterr().out
+    assert 'format: version 2\n' in out
+    assert ''.join(f'directory: {stripe}\n' for stripe in stripes) in out
+    assert ChunkedGraph(graph).num_edges == {None: 100}
+    assert cli.main(['verify', graph]) == 0
+
+
+def test_options_of_edge_files_are_not_those_of_a_graph(
+    edges, tmp_path, capsys
+):
+    old, graph = str(tmp_path / 'old'), str(tmp_path / 'g')
+    assert cli.main(['convert', str(edges), old]) == 0
+    assert cli.main(['convert', old, graph, '--num-nodes', '9']) == 2
+    assert '--num-nodes is for edge files' in capsys.readouterr().err

@@ -1,13 +1,19 @@
 """Graphs on disk for the tests, and what equal samples are."""
 
+import json
 import os
+import zlib
+from pathlib import Path
 
+import numpy as np
 import torch
 from torch_geometric.data import HeteroData
 
 from tests.samplers import graphs
 from torch_gsample import NeighborSampler
 from torch_gsample.storage import ChunkedGraph
+from torch_gsample.storage.crc32c import block_checksums
+from torch_gsample.storage.format import BLOCKS_OF_FILE, GraphMeta, seal
 
 MEMORY = 64 << 20
 
@@ -45,6 +51,63 @@ def write(path, data, weighted=False, temporal=False, **options):
         time_attr=('time', 'edge_time') if temporal else None,
         **options,
     )
+
+
+def edit(path, change):
+    """Changes `meta.json`; its own checksum is right."""
+    meta = json.loads((path / 'meta.json').read_text())
+    second = meta.pop('checksum', None) is not None
+    change(meta)
+    text = seal(meta) if second else json.dumps(meta)
+    (path / 'meta.json').write_text(text)
+
+
+def mend(path):
+    """Makes the checksums of edges and times right again."""
+    path = Path(path)
+
+    def change(fields):
+        generation = int(fields['generation'], 16)
+        meta = GraphMeta([], [], [], [], [], fields['alignment'])
+        meta.generation = generation
+        for i, name in enumerate(fields['node_times']):
+            if name is not None:
+                data = (path / name).read_bytes()
+                fields['time_checksums'][i] = meta.file_checksum(name, data)
+        for i, relation in enumerate(fields['relations']):
+            data = np.fromfile(path / relation['file'], np.uint8)
+            data = data[: len(data) // meta.block_bytes * meta.block_bytes]
+            table = block_checksums(
+                data, i * BLOCKS_OF_FILE, generation, meta.block_bytes
+            )
+            name = Path(relation['file']).stem + '.crc'
+            table.tofile(path / name)
+            data = table.view(np.uint8)
+            relation['checksum'] = meta.file_checksum(name, data)
+
+    edit(path, change)
+
+
+def make_first(path):
+    """Makes a graph one of version 1, as earlier releases wrote it."""
+    path = Path(path)
+    meta = json.loads((path / 'meta.json').read_text())
+    for name in ('checksum', 'generation', 'directories'):
+        del meta[name]
+    meta['version'] = 1
+    for i, name in enumerate(meta['node_times']):
+        if name is not None:
+            data = (path / name).read_bytes()
+            meta['time_checksums'][i] = zlib.crc32(data)
+    for relation in meta['relations']:
+        del relation['checksum']
+        data = (path / relation['file']).read_bytes()
+        for row in relation['chunks']:
+            row.append(zlib.crc32(data[row[4] : row[4] + row[5]]))
+    for file in path.glob('*.crc'):
+        file.unlink()
+    (path / 'meta.json').write_text(json.dumps(meta))
+    return ChunkedGraph(path)
 
 
 def in_memory(data, num_neighbors, weighted=False, temporal=False, **options):

@@ -9,6 +9,7 @@ reaches leads to the next one; ``--random SECONDS`` draws inputs instead, which
 an extension that is built with sanitizers needs.
 """
 
+import contextlib
 import copy
 import json
 import random
@@ -19,7 +20,9 @@ import time
 import zlib
 from functools import cache
 from pathlib import Path
+from unittest import mock
 
+import numpy as np
 import torch
 
 from tests.samplers import graphs
@@ -29,6 +32,8 @@ from torch_gsample.storage import (
     RandomReadSampler,
     StreamingSampler,
 )
+from torch_gsample.storage.crc32c import block_checksums
+from torch_gsample.storage.format import BLOCKS_OF_FILE, GraphMeta, seal
 
 NUMBERS = (0, 1, -1, 2, 7, 63, 255, 512, 4096, 2**31 - 1, 2**31, 2**32)
 NUMBERS += (2**47, 2**48 - 1, 2**48, 2**62, 2**63 - 1, -(2**63), -(2**31))
@@ -53,7 +58,7 @@ class Decisions:
 
 @cache
 def bases() -> list[dict[str, bytes]]:
-    """The files of small graphs."""
+    """The files of small graphs, in version 2 and 1 of the format."""
     small = graphs.homogeneous(12, 150)
     torch.manual_seed(0)
     kinds = [
@@ -63,9 +68,14 @@ def bases() -> list[dict[str, bytes]]:
     ]
     out = []
     for data, options in kinds:
-        with tempfile.TemporaryDirectory() as folder:
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            mock.patch('secrets.randbits', return_value=7),
+        ):
             path = Path(folder) / 'g'
             disk.write(path, data, **{'chunk_bytes': 512, **options})
+            out.append({p.name: p.read_bytes() for p in path.iterdir()})
+            disk.make_first(path)
             out.append({p.name: p.read_bytes() for p in path.iterdir()})
     return out
 
@@ -119,19 +129,37 @@ def damage_bytes(data: bytearray, decide: Decisions) -> None:
 
 def set_checksums(meta: dict, files: dict[str, bytearray]) -> None:
     """Makes checksums right, where there are any."""
-    try:
+    second = meta.get('version') == 2
+    graph = GraphMeta([], [], [], [], [])
+    with contextlib.suppress(TypeError, ValueError):
+        graph.generation = int(meta.get('generation', '0'), 16) % 2**64
+    with contextlib.suppress(LookupError, TypeError):
         for i, name in enumerate(meta['node_times']):
             if meta['time_checksums'][i] is not None:
-                meta['time_checksums'][i] = zlib.crc32(files[name])
-    except (LookupError, TypeError):
-        pass
-    for relation in meta.get('relations') or ():
-        try:
+                data = files[name]
+                meta['time_checksums'][i] = (
+                    graph.file_checksum(name, data)
+                    if second
+                    else zlib.crc32(data)
+                )
+    with contextlib.suppress(LookupError, TypeError):
+        for i, relation in enumerate(meta['relations']):
             data = files[relation['file']]
+            if second:
+                size = 512  # that of disk.write's alignment
+                data = data[: len(data) // size * size]
+                table = block_checksums(
+                    np.frombuffer(data, np.uint8),
+                    i * BLOCKS_OF_FILE,
+                    graph.generation,
+                    size,
+                ).tobytes()
+                name = f'edges-{i}.crc'
+                files[name] = bytearray(table)
+                relation['checksum'] = graph.file_checksum(name, table)
+                continue
             for row in relation['chunks']:
                 row[6] = zlib.crc32(data[row[4] : row[4] + row[5]])
-        except (LookupError, TypeError):
-            return
 
 
 def damaged(data: bytes) -> dict[str, bytes]:
@@ -149,7 +177,9 @@ def damaged(data: bytes) -> dict[str, bytes]:
         damage_bytes(files[names[decide.number(len(names), 1)]], decide)
     if decide.number(4, 1) > 0 and isinstance(meta.get('relations'), list):
         set_checksums(meta, files)
-    return {**files, 'meta.json': json.dumps(meta).encode()}
+    sealed = meta.pop('checksum', None) is not None
+    text = seal(meta) if sealed else json.dumps(meta)
+    return {**files, 'meta.json': text.encode()}
 
 
 def read(path: Path) -> str:

@@ -1,11 +1,9 @@
 """Broken files and arguments: one clear error, nothing that hangs."""
 
 import errno
-import json
 import os
 import re
 import threading
-import zlib
 
 import numpy as np
 import pytest
@@ -30,21 +28,15 @@ def path(tmp_path):
     return tmp_path / 'g'
 
 
-def edit(path, change):
-    meta = json.loads((path / 'meta.json').read_text())
-    change(meta)
-    (path / 'meta.json').write_text(json.dumps(meta))
-
-
 def edit_relation(path, **fields):
-    edit(path, lambda meta: meta['relations'][0].update(fields))
+    disk.edit(path, lambda meta: meta['relations'][0].update(fields))
 
 
 def edit_chunk(path, column, value, chunk=1):
     def change(meta):
         meta['relations'][0]['chunks'][chunk][column] = value
 
-    edit(path, change)
+    disk.edit(path, change)
 
 
 def drop_chunk(meta):
@@ -58,57 +50,78 @@ def swap_chunks(meta):
 
 HUGE = 2**47
 META = {
-    "'format' must be 'gsample chunked CSC' (got 'x')": lambda p: edit(
+    "'format' must be 'gsample chunked CSC' (got 'x')": lambda p: disk.edit(
         p, lambda m: m.update(format='x')
     ),
-    "'version' must be 1 (got 2)": lambda p: edit(
-        p, lambda m: m.update(version=2)
+    "'version' must be one of (1, 2) (got 3)": lambda p: disk.edit(
+        p, lambda m: m.update(version=3)
+    ),
+    "'version' must be one of (1, 2) (got True)": lambda p: disk.edit(
+        p, lambda m: m.update(version=True)
+    ),
+    'offset 0: its checksum is wrong': lambda p: disk.edit(
+        p, lambda m: m.update(version=1)
+    ),
+    "'generation' must have 16 hexadecimal digits (got 5)": lambda p: (
+        disk.edit(p, lambda m: m.update(generation=5))
+    ),
+    "'directories' must be absolute paths (got ['x'])": lambda p: disk.edit(
+        p, lambda m: m.update(directories=['x'])
+    ),
+    "'alignment' must be at least 4096 for several": lambda p: disk.edit(
+        p, lambda m: m.update(directories=['/x'])
+    ),
+    "'checksum' must be there for each file": lambda p: edit_relation(
+        p, checksum=2**32
+    ),
+    "'time_checksums' and 'checksum' must be there": lambda p: disk.edit(
+        p, lambda m: m.update(time_checksums=[None])
     ),
     'it is no JSON text': lambda p: (p / 'meta.json').write_text('{'),
     'it is no JSON text (maximum recursion': lambda p: (
         p / 'meta.json'
     ).write_text('[' * 100_000),
     'it must hold an object': lambda p: (p / 'meta.json').write_text('[]'),
-    "'node_types', 'num_nodes' and 'node_times' must be lists": lambda p: edit(
-        p, lambda m: m.update(num_nodes=[])
+    "'node_types', 'num_nodes' and 'node_times' must be lists": lambda p: (
+        disk.edit(p, lambda m: m.update(num_nodes=[]))
     ),
-    "'node_types' must be different names": lambda p: edit(
+    "'node_types' must be different names": lambda p: disk.edit(
         p, lambda m: m.update(node_types=[5])
     ),
-    "'num_nodes' must be in [0, 2^48)": lambda p: edit(
+    "'num_nodes' must be in [0, 2^48)": lambda p: disk.edit(
         p, lambda m: m.update(num_nodes=[2**48])
     ),
-    "'alignment' must be a power of 2 from 512": lambda p: edit(
+    "'alignment' must be a power of 2 from 512": lambda p: disk.edit(
         p, lambda m: m.update(alignment=768)
     ),
-    "'node_times' must hold names": lambda p: edit(
+    "'node_times' must hold names": lambda p: disk.edit(
         p, lambda m: m.update(node_times=[3])
     ),
-    "'time_checksums' must hold null or 32 bits": lambda p: edit(
+    "'time_checksums' must hold null or 32 bits": lambda p: disk.edit(
         p, lambda m: m.update(time_checksums=[2**32])
     ),
-    "'time_checksums' must hold null or 32 bits for": lambda p: edit(
+    "'time_checksums' must hold null or 32 bits for": lambda p: disk.edit(
         p, lambda m: m.update(time_checksums=[])
     ),
-    "'relations' must have different edge types": lambda p: edit(
+    "'relations' must have different edge types": lambda p: disk.edit(
         p, lambda m: m['relations'].append(m['relations'][0])
     ),
-    'a relation must be an object': lambda p: edit(
+    'a relation must be an object': lambda p: disk.edit(
         p, lambda m: m.update(relations=[3])
     ),
     "'edge_type' must be null": lambda p: edit_relation(p, edge_type='e'),
-    "'edge_type' must name two node types": lambda p: edit(
+    "'edge_type' must name two node types": lambda p: disk.edit(
         p, lambda m: m.update(node_types=['a'])
     ),
     "'num_rows', 'num_cols' and 'num_edges' of None must": lambda p: (
         edit_relation(p, num_cols=61)
     ),
     "'widths' must say": lambda p: edit_relation(p, widths={'neighbor': 4}),
-    "'chunks' must have seven numbers": lambda p: edit_chunk(p, 0, -1),
+    "'chunks' must have 6 numbers": lambda p: edit_chunk(p, 0, -1),
     "'../x' is no name of a file": lambda p: edit_relation(p, file='../x'),
     "'' is no name of a file": lambda p: edit_relation(p, file=''),
     'None is no name of a file': lambda p: edit_relation(p, file=None),
-    'must start at the node where the chunk before ends': lambda p: edit(
+    'must start at the node where the chunk before ends': lambda p: disk.edit(
         p, swap_chunks
     ),
     'must start at the edge where the chunk before ends': lambda p: edit_chunk(
@@ -118,12 +131,11 @@ META = {
         p, 4, 0
     ),
     'it must have a node': lambda p: edit_chunk(p, 1, 0),
-    'must start at the node': lambda p: edit(p, drop_chunk),
+    'must start at the node': lambda p: disk.edit(p, drop_chunk),
     'must end at edge 899': lambda p: edit_relation(p, num_edges=899),
-    'its length must be what it holds': lambda p: edit(
+    'its length must be what it holds': lambda p: disk.edit(
         p, lambda m: m.update(alignment=1024)
     ),
-    'its checksum must have 32 bits': lambda p: edit_chunk(p, 6, 2**40),
     'must end at node 60': lambda p: edit_chunk(p, 1, HUGE, chunk=-1),
     'must have chunks': lambda p: edit_relation(p, chunks=[]),
     'must end at byte': lambda p: os.truncate(p / 'edges-0.bin', 512),
@@ -131,6 +143,28 @@ META = {
         p / 'time-0.bin', 8
     ),
 }
+
+
+FIRST = {
+    "'chunks' must have 7 numbers": lambda p: edit_chunk(p, 0, -1),
+    'its checksum must have 32 bits': lambda p: edit_chunk(p, 6, 2**40),
+    "'time_checksums' must hold null or 32 bits": lambda p: disk.edit(
+        p, lambda m: m.update(time_checksums=[2**32])
+    ),
+    'offset 0: its checksum is wrong': lambda p: disk.edit(
+        p, lambda m: m.update(generation='0' * 16)
+    ),
+    'must end at byte': lambda p: os.truncate(p / 'edges-0.bin', 512),
+}
+
+
+@pytest.mark.parametrize('message', FIRST)
+def test_a_broken_description_of_version_1_is_an_error(path, message):
+    disk.make_first(path)
+    FIRST[message](path)
+    with pytest.raises(ValueError, match=re.escape(message)) as caught:
+        ChunkedGraph(path)
+    assert f'{path}/meta.json, offset 0: ' in str(caught.value)
 
 
 @pytest.mark.parametrize('message', META)
@@ -150,12 +184,15 @@ def test_wide_ids_do_not_fit_in_narrow_arrays(tmp_path):
         meta['num_nodes'] = [2**31 + 1]
         meta['relations'][0].update(num_rows=2**31 + 1, num_cols=2**31 + 1)
 
-    edit(tmp_path / 'g', change)
+    disk.edit(tmp_path / 'g', change)
     with pytest.raises(ValueError, match="do not fit in 'neighbor' of 4 b"):
         ChunkedGraph(tmp_path / 'g')
 
 
-@pytest.mark.parametrize('name', ['meta.json', 'edges-0.bin', 'time-0.bin'])
+FILES = 'meta.json', 'edges-0.bin', 'edges-0.crc', 'time-0.bin'
+
+
+@pytest.mark.parametrize('name', FILES)
 def test_a_missing_file_is_named(path, name):
     os.unlink(path / name)
     with pytest.raises(FileNotFoundError, match=name):
@@ -163,17 +200,13 @@ def test_a_missing_file_is_named(path, name):
 
 
 def flip(path, at, mask=0xFF, checksum=False):
-    """Flips bits of the edges; `checksum` makes the chunk look right."""
+    """Flips bits of the edges; `checksum` makes them look right."""
     file = path / 'edges-0.bin'
     data = np.fromfile(file, np.uint8)
     data[at] ^= mask
     data.tofile(file)
     if checksum:
-        chunks = ChunkedGraph(path).meta.relations[0].chunks
-        chunk = int(np.searchsorted(chunks[:, 4], at, 'right')) - 1
-        begin, size = chunks[chunk, 4:6]
-        crc = zlib.crc32(data[begin : begin + size])
-        edit_chunk(path, 6, crc, chunk)
+        disk.mend(path)
 
 
 def place(graph, name, chunk=0, item=0):
@@ -187,7 +220,7 @@ def test_every_flipped_byte_is_found(path):
     size = os.path.getsize(path / 'edges-0.bin')
     for at in range(0, size, size // 60):
         flip(path, at)
-        with pytest.raises(ValueError, match='the checksum of chunk'):
+        with pytest.raises(ValueError, match='the checksum of a block'):
             ChunkedGraph(path).verify()
         flip(path, at)
     ChunkedGraph(path).verify()
@@ -274,7 +307,7 @@ def test_degrees_are_counted_of_whole_offsets_only(path):
 
 def test_streaming_checks_checksums(path):
     flip(path, place(ChunkedGraph(path), 'weight', chunk=3), 1)
-    with pytest.raises(ValueError, match='the checksum of chunk 3'):
+    with pytest.raises(ValueError, match='of chunk 3 is wrong'):
         sample(StreamingSampler, ChunkedGraph(path))
 
 

@@ -15,9 +15,9 @@ import torch
 from tests.storage.disk import in_a_fork
 from tests.storage.test_damage import flip
 from torch_gsample.storage import FeatureFile
-from torch_gsample.storage.checksums import file_identity
+from torch_gsample.storage.crc32c import BLOCK, crc32c
 from torch_gsample.storage.feature_format import _HEADER, MAGIC, VERSION
-from torch_gsample.storage.row_reads import BLOCK, crc32c
+from torch_gsample.storage.reading import file_identity
 
 FLIPS = 200
 X = torch.arange(10_000.0).view(100, 100)

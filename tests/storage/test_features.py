@@ -17,7 +17,7 @@ from tests.storage.disk import in_a_fork
 from torch_gsample import quantize_rows
 from torch_gsample.ops import gather_rows
 from torch_gsample.storage import FeatureFile
-from torch_gsample.storage.row_reads import BLOCK, block_checksums, crc32c
+from torch_gsample.storage.crc32c import BLOCK, block_checksums, crc32c
 
 DTYPES = torch.float32, torch.float16, torch.bfloat16, torch.int8
 #: Rows of less than a block, that lie across blocks, and of several blocks.

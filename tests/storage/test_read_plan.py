@@ -31,8 +31,8 @@ from torch_gsample.storage import (
     RandomReadSampler,
     StreamingSampler,
 )
+from torch_gsample.storage.crc32c import BLOCK
 from torch_gsample.storage.read_model import Reads, count_reads
-from torch_gsample.storage.row_reads import BLOCK
 
 MODEL = DiskModel(9.5e-6, 2e9)
 MEMORY = 4 << 20

@@ -38,7 +38,8 @@ _EXAMPLES = {
     'convert': """\
   gsample convert edges.parquet graph
   gsample convert part-*.csv graph --columns src,dst --weight w
-  gsample convert edges.npy graph --memory 8GiB --chunk 1GiB""",
+  gsample convert edges.npy graph --memory 8GiB --chunk 1GiB
+  gsample convert old graph --stripe /disk2/graph --stripe /disk3/graph""",
     'info': """\
   gsample info graph
   gsample info graph --json""",
@@ -137,12 +138,23 @@ def _assignment(text: str) -> tuple[str, str]:
 
 
 def _add_convert(add: Callable[..., Any]) -> None:
-    add('edges', nargs='+', help='Parquet, CSV or .npy files')
+    add(
+        'edges',
+        nargs='+',
+        help='Parquet, CSV or .npy files, or a graph on disk of any version',
+    )
     add('graph', help='the directory to make')
     add('--num-nodes', type=int, help='default: the largest id + 1')
     add('--columns', type=_pair, help='those of sources and destinations')
     add('--weight', help='the column of weights')
     add('--time', help='the column of times')
+    add(
+        '--stripe',
+        action='append',
+        default=[],
+        metavar='DIR',
+        help='a further directory to make, on another disk; may be repeated',
+    )
     for name, default in {'--memory': '4GiB', '--chunk': '512MiB'}.items():
         add(name, type=parse_bytes, default=default, help=f'{default} if not')
 
@@ -232,7 +244,7 @@ _COMMANDS: dict[str, tuple[str, str, Callable[..., None]]] = {
         _add_explain,
     ),
     'convert': (
-        'Write edge files as a graph in chunks.',
+        'Write edge files, or a graph on disk again, as a graph in chunks.',
         'graphs:convert',
         _add_convert,
     ),

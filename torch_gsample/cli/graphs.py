@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from pathlib import Path
 from typing import Any
 
 from torch_gsample.cli import output
@@ -11,15 +12,26 @@ _CHUNK = ('start', 'nodes', 'first', 'edges', 'offset')
 
 
 def convert(args: argparse.Namespace) -> None:
-    """Writes edge files as a graph in chunks.
+    """Writes edge files, or a graph on disk again, as a graph in chunks.
 
     Args:
         args (argparse.Namespace): The files, the graph, and how to read them.
+
+    Raises:
+        ValueError: If an option of edge files is given for a graph on disk.
     """
-    paths = args.edges if len(args.edges) > 1 else args.edges[0]
+    data = args.edges if len(args.edges) > 1 else args.edges[0]
+    if isinstance(data, str) and Path(data).is_dir():
+        for name in ('num_nodes', 'columns', 'weight', 'time'):
+            if getattr(args, name) is not None:
+                raise ValueError(
+                    f'convert: --{name.replace("_", "-")} is for edge files; '
+                    f'a graph on disk says itself what it has (got {data})'
+                )
+        data = ChunkedGraph(data)
     graph = ChunkedGraph.write(
         args.graph,
-        paths,
+        data,
         num_nodes=args.num_nodes,
         columns=args.columns,
         weight_attr=args.weight,
@@ -27,6 +39,7 @@ def convert(args: argparse.Namespace) -> None:
         chunk_bytes=args.chunk,
         memory_limit=args.memory,
         progress=sys.stderr.isatty(),
+        directories=args.stripe,
     )
     if args.json:
         output.print_json(_summary(graph))
@@ -46,6 +59,9 @@ def info(args: argparse.Namespace) -> None:
         output.print_json({**_summary(graph), 'relations': relations})
         return
     print(graph)
+    print(f'format: version {graph.meta.version}')
+    for directory in graph.meta.directories:
+        print(f'directory: {directory}')
     for node_type, count in graph.num_nodes.items():
         print(f'nodes {node_type or ""}: {count:,}')
     for relation in relations:
@@ -95,6 +111,8 @@ def _summary(graph: ChunkedGraph) -> dict[str, Any]:
         'num_nodes': {k or '': n for k, n in graph.num_nodes.items()},
         'num_edges': {'-'.join(k or ''): n for k, n in edges},
         'bytes': graph.num_bytes,
+        'version': graph.meta.version,
+        'directories': graph.meta.directories,
     }
 
 

@@ -4,16 +4,17 @@ Positions of items come in, items go out. Only the blocks that hold them are
 read: sorted, neighbours joined to one read, all reads of a call at once.
 """
 
+import ctypes
 import threading
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from torch_gsample.storage.checksums import CheckedChunks
-from torch_gsample.storage.reading import File, page_aligned
+from torch_gsample.storage.checked_blocks import merged
+from torch_gsample.storage.checksums import CheckedFile
+from torch_gsample.storage.crc32c import BLOCK, functions, pointer
+from torch_gsample.storage.reading import ReadableFile, page_aligned
 
-BLOCK = 4096
 #: Blocks that are read together: what a call needs beside the cache.
 GROUP = 8192
 
@@ -39,11 +40,31 @@ class BlockCache:
         self._marked = np.zeros(self.capacity, bool)
         self._hand = 0
 
-    def find(self, block: np.ndarray) -> np.ndarray:
-        """Returns the slot of each block, -1 where it is not there."""
-        slot = self._slot[block].astype(np.int64) - 1
-        self._marked[slot[slot >= 0]] = True
-        return slot
+    def find(self, offset: np.ndarray, out: np.ndarray) -> np.ndarray:
+        """Copies items whose blocks are there, and marks these.
+
+        Args:
+            offset (numpy.ndarray): int64 ``[n]``, multiples of the size of an
+                item, in the file.
+            out (numpy.ndarray): ``[n]``, items of 4 or 8 bytes.
+
+        Returns:
+            numpy.ndarray: int64, the numbers of the items that are missing.
+        """
+        missing = np.empty(len(offset), np.int64)
+        offset = np.ascontiguousarray(offset, np.int64)
+        count = functions().gsample_find_items(
+            pointer(offset),
+            ctypes.c_int64(len(offset)),
+            ctypes.c_int64(out.itemsize),
+            pointer(self._slot),
+            ctypes.c_int64(len(self._slot)),
+            pointer(self.data),
+            pointer(self._marked),
+            pointer(out),
+            pointer(missing),
+        )
+        return missing[:count]
 
     def insert(self, block: np.ndarray, data: np.ndarray) -> None:
         """Adds different blocks that are not there; the last ones stay.
@@ -82,24 +103,22 @@ class BlockReader:
     """Reads items of one file.
 
     Args:
-        path (Path): The file.
+        file (ReadableFile): The file.
         size (int): Its size in bytes.
-        checked (CheckedChunks): Checks its chunks before blocks are read.
+        checked (CheckedFile): Checks what is read.
         cache_bytes (int): Memory of the cache.
         engine (str, optional): See :meth:`File.read_ranges`.
-        direct (bool, optional): Whether to pass by the page cache.
     """
 
     def __init__(
         self,
-        path: Path,
+        file: ReadableFile,
         size: int,
-        checked: CheckedChunks,
+        checked: CheckedFile,
         cache_bytes: int,
         engine: str = 'auto',
-        direct: bool = False,
     ):
-        self._file, self._size = File(path, direct), size
+        self._file, self._size = file, size
         self._checked = checked
         self._engine = engine
         blocks = -(-size // BLOCK)
@@ -115,8 +134,8 @@ class BlockReader:
         }
 
     @property
-    def path(self) -> Path:
-        """The file."""
+    def path(self) -> Any:
+        """The file, or what knows it by the offset."""
         return self._file.path
 
     def gather(self, offset: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -129,15 +148,11 @@ class BlockReader:
 
         Raises:
             OSError: If the file cannot be read.
-            ValueError: If a chunk that holds some is not whole.
+            ValueError: If a block or chunk that holds some is not whole.
         """
         out = np.empty(len(offset), dtype)
         with self._lock:
-            slot = self._cache.find(offset // BLOCK)
-            hit = slot >= 0
-            at = slot[hit] * BLOCK + offset[hit] % BLOCK
-            out[hit] = self._cache.data.view(dtype)[at // dtype.itemsize]
-            missing = np.flatnonzero(~hit)
+            missing = self._cache.find(offset, out)
             self.stats['hits'] += len(offset) - len(missing)
             self.stats['misses'] += len(missing)
             order = missing[np.argsort(offset[missing], kind='stable')]
@@ -165,15 +180,11 @@ class BlockReader:
 
     def _read(self, block: np.ndarray) -> None:
         """Reads ascending blocks to the begin of the staging memory."""
-        begin = block * BLOCK
-        end = np.minimum(begin + BLOCK, self._size)
-        self._checked.read(self._file, begin, end)
-        first = np.flatnonzero(np.diff(block, prepend=-2) != 1)
-        offset = block[first] * BLOCK
-        size = np.diff(first, append=len(block)) * BLOCK
+        first, count = merged(block)
+        offset, size = first * BLOCK, count * BLOCK
         size[-1] = min(int(size[-1]), self._size - int(offset[-1]))
-        self.stats['engine'] = self._file.read_ranges(
-            offset, size, self._staging, self._engine
+        self.stats['engine'] = self._checked.read_ranges(
+            self._file, offset, size, self._staging, self._engine
         )
         self.stats['blocks_read'] += len(block)
         self.stats['requests'] += len(first)

@@ -1,7 +1,8 @@
-"""Which chunks of a file are whole: each is checked when it is first read.
+"""Which parts of a file are whole: each is checked when it is first read.
 
-Chunks, or ranges of bytes that are wanted, come in; an error goes out if a
-chunk is not what was written.
+Chunks, or ranges of bytes that are wanted, come in; an error goes out if they
+are not what was written. Version 1 of the format has checksums of chunks;
+those of blocks are checked in `checked_blocks.py`.
 """
 
 import mmap
@@ -19,56 +20,141 @@ from torch_gsample.storage.format import (
     CHECKSUM,
     LENGTH,
     OFFSET,
+    GraphMeta,
     RelationMeta,
     malformed,
 )
-from torch_gsample.storage.reading import File, page_aligned
+from torch_gsample.storage.reading import (
+    File,
+    ReadableFile,
+    file_identity,
+    page_aligned,
+)
 
-_PIECE = 1 << 20  # bytes that a thread reads at a time
+PIECE = 1 << 20  # bytes that a thread reads at a time
 
 
-class CheckedChunks:
-    """Remembers which chunks of a relation were read and are whole.
+#: When data is checked.
+VERIFY = ('always', 'once', 'never')
+
+
+class CheckedFile:
+    """Remembers which parts of a relation were read and are whole.
 
     It holds for this process and those that are forked from it, and until
     the file changes.
 
     Args:
         folder (Path): The folder of the graph.
+        meta (GraphMeta): The graph.
         relation (RelationMeta): The relation.
+        verify (str): One of ``VERIFY``.
     """
 
-    def __init__(self, folder: Path, relation: RelationMeta):
-        self._folder, self._relation = folder, relation
+    def __init__(
+        self,
+        folder: Path,
+        meta: GraphMeta,
+        relation: RelationMeta,
+        verify: str = 'once',
+    ):
+        self._folder, self._meta = folder, meta
+        self._relation, self._verify = relation, verify
         self._file: tuple[int, ...] = ()
         with suppress(OSError):  # of a copy where there is no file yet
-            self._file = file_identity(os.stat(folder / relation.file))
-        self._whole = shared_zeros(len(relation.chunks))
+            self._file = tuple(
+                number
+                for path in meta.files(folder, relation)
+                for number in file_identity(os.stat(path))
+            )
+        self._whole = shared_zeros(self._num_parts())
 
-    def check(self, file: File, chunk: int, data: np.ndarray) -> None:
-        """Checks the bytes of a chunk, unless one like it was checked.
+    def _num_parts(self) -> int:
+        raise NotImplementedError
+
+    def check(self, file: ReadableFile, chunk: int, data: np.ndarray) -> None:
+        """Checks the bytes of a chunk that was read.
 
         Raises:
             ValueError: If they are not those that were written.
         """
-        whole = self._of(file)
-        if not whole[chunk]:
-            check_checksum(file.path, self._relation, chunk, data)
-            whole[chunk] = True
+        raise NotImplementedError
 
-    def read(self, file: File, begin: np.ndarray, end: np.ndarray) -> None:
-        """Reads and checks chunks, unless they were checked.
+    def read(
+        self, file: ReadableFile, begin: np.ndarray, end: np.ndarray
+    ) -> None:
+        """Reads and checks what has ranges of bytes that are wanted.
 
         Args:
-            file (File): The file.
-            begin (numpy.ndarray): int64 ``[n]``, where ranges of bytes that
-                are wanted begin.
+            file (ReadableFile): The file.
+            begin (numpy.ndarray): int64 ``[n]``, where they begin.
             end (numpy.ndarray): int64 ``[n]``, where they end.
 
         Raises:
-            OSError: If a chunk cannot be read.
-            ValueError: If one is not as it was written.
+            OSError: If the file cannot be read.
+            ValueError: If it is not as it was written.
         """
+        raise NotImplementedError
+
+    def read_ranges(
+        self,
+        file: ReadableFile,
+        offset: np.ndarray,
+        size: np.ndarray,
+        out: np.ndarray,
+        engine: str,
+    ) -> str:
+        """Reads blocks, and checks them; see :meth:`File.read_ranges`.
+
+        Args:
+            file (ReadableFile): The file.
+            offset (numpy.ndarray): int64 ``[n]``, multiples of 4,096.
+            size (numpy.ndarray): int64 ``[n]``, multiples of it but at the
+                end of the file.
+            out (numpy.ndarray): uint8.
+            engine (str): How it reads.
+
+        Raises:
+            OSError: If the file cannot be read.
+            ValueError: If it is not as it was written.
+        """
+        raise NotImplementedError
+
+    def _of(self, file: ReadableFile) -> np.ndarray:
+        """Returns for each part whether it is whole in this very file."""
+        identity = file.identity()
+        if self._verify == 'always' or self._file != identity:
+            self._whole = shared_zeros(self._num_parts())
+            self._file = identity
+        return self._whole
+
+    def __reduce__(self) -> Any:
+        facts = self._folder, self._meta, self._relation, self._verify
+        return type(self), facts
+
+
+class CheckedChunks(CheckedFile):
+    """Remembers which chunks are whole: version 1 of the format."""
+
+    def _num_parts(self) -> int:
+        return len(self._relation.chunks)
+
+    def check(self, file: ReadableFile, chunk: int, data: np.ndarray) -> None:
+        """See :meth:`CheckedFile.check`."""
+        if self._verify == 'never':
+            return
+        whole = self._of(file)
+        if not whole[chunk]:
+            crc = zlib.crc32(data.data)
+            _compare(file.path, self._relation, chunk, crc)
+            whole[chunk] = True
+
+    def read(
+        self, file: ReadableFile, begin: np.ndarray, end: np.ndarray
+    ) -> None:
+        """See :meth:`CheckedFile.read`: whole chunks are read."""
+        if self._verify == 'never':
+            return
         whole = self._of(file)
         if whole.all():
             return
@@ -90,27 +176,17 @@ class CheckedChunks:
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(check, wanted.tolist()))
 
-    def _of(self, file: File) -> np.ndarray:
-        """Returns for each chunk whether it is whole in this very file."""
-        identity = file_identity(os.fstat(file.fd))
-        if self._file != identity:
-            self._whole = shared_zeros(len(self._relation.chunks))
-            self._file = identity
-        return self._whole
-
-    def __reduce__(self) -> Any:
-        return CheckedChunks, (self._folder, self._relation)
-
-
-def file_identity(facts: os.stat_result) -> tuple[int, ...]:
-    """Tells a file apart from others, and from itself after a change."""
-    return (
-        facts.st_dev,
-        facts.st_ino,
-        facts.st_size,
-        facts.st_mtime_ns,
-        facts.st_ctime_ns,
-    )
+    def read_ranges(
+        self,
+        file: ReadableFile,
+        offset: np.ndarray,
+        size: np.ndarray,
+        out: np.ndarray,
+        engine: str,
+    ) -> str:
+        """See :meth:`CheckedFile.read_ranges`: chunks are read before."""
+        self.read(file, offset, offset + size)
+        return file.read_ranges(offset, size, out, engine)
 
 
 def shared_zeros(size: int) -> np.ndarray:
@@ -130,10 +206,12 @@ def touched(first: np.ndarray, last: np.ndarray, count: int) -> np.ndarray:
     return np.cumsum(begins - ends)[:count] > 0
 
 
-def _read_chunk(file: File, relation: RelationMeta, chunk: int) -> None:
+def _read_chunk(
+    file: ReadableFile, relation: RelationMeta, chunk: int
+) -> None:
     offset, length = map(int, relation.chunks[chunk, [OFFSET, LENGTH]])
-    buffer, header, checksum = page_aligned(min(length, _PIECE)), b'', 0
-    for at in range(0, length, _PIECE):
+    buffer, header, checksum = page_aligned(min(length, PIECE)), b'', 0
+    for at in range(0, length, PIECE):
         part = buffer[: length - at]
         file.read(offset + at, part)
         header = header or part[:64].tobytes()
@@ -142,19 +220,8 @@ def _read_chunk(file: File, relation: RelationMeta, chunk: int) -> None:
     check_header(file.path, relation, chunk, header)
 
 
-def check_checksum(
-    path: Path, relation: RelationMeta, chunk: int, data: np.ndarray
-) -> None:
-    """Checks the bytes of a chunk.
-
-    Raises:
-        ValueError: If they are not those that were written.
-    """
-    _compare(path, relation, chunk, zlib.crc32(data.data))
-
-
 def _compare(
-    path: Path, relation: RelationMeta, chunk: int, checksum: int
+    path: Any, relation: RelationMeta, chunk: int, checksum: int
 ) -> None:
     row = relation.chunks[chunk]
     if checksum != row[CHECKSUM]:
@@ -166,7 +233,7 @@ def _compare(
 
 
 def check_header(
-    path: Path, relation: RelationMeta, chunk: int, data: bytes
+    path: Any, relation: RelationMeta, chunk: int, data: bytes
 ) -> None:
     """Checks the first bytes of a chunk, its header at least.
 
@@ -182,21 +249,31 @@ def check_header(
         )
 
 
-def read_times(path: Path, size: int, checksum: int | None) -> np.ndarray:
+def read_times(folder: Path, meta: GraphMeta, number: int) -> np.ndarray:
     """Reads the times of nodes into memory, which forked processes share.
 
+    Those of graphs that were written before they had a checksum are not
+    checked.
+
     Args:
-        path (Path): The file.
-        size (int): The number of nodes.
-        checksum (int, optional): The CRC-32 of the file. Graphs that were
-            written before there was one are read without a check.
+        folder (Path): The folder of the graph.
+        meta (GraphMeta): The graph.
+        number (int): The number of the node type, which has times.
 
     Raises:
         OSError: If the file cannot be read.
         ValueError: If it is not as it was written.
     """
+    name, size = meta.node_times[number], meta.num_nodes[number]
+    assert name is not None
     data = page_aligned(8 * size)
-    File(path).read(0, data)
-    if checksum is not None and zlib.crc32(data.data) != checksum:
-        malformed(path, 0, f'the checksum of {size} times is wrong')
+    File(folder / name).read(0, data)
+    want = meta.time_checksums[number]
+    if want is not None:
+        found = zlib.crc32(data.data)
+        if meta.version > 1:
+            found = meta.file_checksum(name, data)
+        if found != want:
+            rule = f'the checksum of {size} times is wrong'
+            malformed(folder / name, 0, rule)
     return data.view('<i8')

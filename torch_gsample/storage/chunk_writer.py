@@ -5,55 +5,111 @@ of ``docs/storage.md`` comes out, or nothing.
 """
 
 import contextlib
+import json
 import os
-import zlib
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
-from torch_gsample.owned_folder import OwnedFolder
+from torch_gsample.owned_folder import OwnedFolder, remove_leftover
+from torch_gsample.storage.crc32c import block_checksums, crc32c
 from torch_gsample.storage.format import (
+    BLOCKS_OF_FILE,
     ITEM,
     META,
     GraphMeta,
     RelationMeta,
     round_up,
 )
+from torch_gsample.storage.stripes import STRIPE, stripe_text
 
 #: The least size of a chunk: its header, a node and a few edges.
 MIN_CHUNK_BYTES = 256
 
 
-@contextlib.contextmanager
-def new_directory(path: Path) -> Iterator[Path]:
-    """Makes a directory that gets its name when it is complete.
+#: Marks a directory whose graph did not get its name yet.
+PENDING = 'pending'
 
-    An error on the way removes it. After a crash there is nothing under that
-    name, and a hidden directory, which the next writer there removes.
+
+@contextlib.contextmanager
+def new_directories(
+    path: Path, others: Sequence[Path] = ()
+) -> Iterator[list[Path]]:
+    """Makes directories that get their names when all are complete.
+
+    An error on the way removes them. After a crash there is nothing under the
+    name ``path``. What hidden directories there are, the next writer there
+    removes; the others, if they have their names already, too.
+
+    Args:
+        path (Path): The last one that gets its name.
+        others (Sequence[Path]): The others.
 
     Raises:
-        FileExistsError: If ``path`` exists.
+        FileExistsError: If one exists.
+        ValueError: If two are the same one.
+    """
+    targets = [*others, path]
+    if len({t.resolve() for t in targets}) < len(targets):
+        raise ValueError(
+            "ChunkedGraph.write: 'path' and 'directories' must differ (got "
+            f'{[str(t) for t in targets]})'
+        )
+    for target in reversed(targets):
+        if target != path:
+            _remove_orphan(target, path)
+        if os.path.lexists(target):
+            name = 'path' if target == path else 'directories'
+            raise FileExistsError(
+                f'ChunkedGraph.write: {name!r} must not exist yet (got '
+                f'{target})'
+            )
+    folders: list[OwnedFolder] = []
+    named: list[Path] = []
+    try:
+        for target in targets:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            folders.append(OwnedFolder(target.parent, f'.{target.name}.'))
+        made = [folder.path for folder in folders]
+        yield [made[-1], *made[:-1]]
+        for folder in made:
+            if folder != made[-1]:
+                (folder / PENDING).touch()
+            for name in [*os.listdir(folder), '.']:
+                sync(folder / name)
+            os.chmod(folder, 0o777 & ~_umask())  # mkdtemp's: the owner's alone
+        for folder, target in zip(made, targets, strict=True):
+            os.rename(folder, target)
+            named.append(target)
+            sync(target.parent)
+        for target in others:
+            os.unlink(target / PENDING)
+    except BaseException:
+        if path not in named:
+            for target in named:
+                shutil.rmtree(target, ignore_errors=True)
+        for owned in folders:
+            owned.remove()
+        raise
+    for owned in folders:
+        owned.release()
+
+
+def _remove_orphan(directory: Path, path: Path) -> None:
+    """Removes what a writer of the graph at ``path`` left when it was killed.
+
+    Its last step is to give the graph its name, and that one does not exist.
     """
     if os.path.lexists(path):
-        raise FileExistsError(
-            f"ChunkedGraph.write: 'path' must not exist yet (got {path})"
-        )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    folder = OwnedFolder(path.parent, f'.{path.name}.')
-    made = folder.path
-    try:
-        yield made
-        for name in [*os.listdir(made), '.']:
-            sync(made / name)
-        os.chmod(made, 0o777 & ~_umask())  # mkdtemp's is the owner's alone
-        os.rename(made, path)
-        sync(path.parent)
-        folder.release()
-    except BaseException:
-        folder.remove()
-        raise
+        return
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        found = json.loads((directory / STRIPE).read_bytes())
+        pending = (directory / PENDING).exists()
+        if pending and found.get('graph') == str(path.absolute()):
+            remove_leftover(directory)
 
 
 def _umask() -> int:
@@ -71,9 +127,68 @@ def sync(path: Any) -> None:
         os.close(fd)
 
 
-def write_meta(directory: Path, meta: GraphMeta) -> None:
-    """Writes ``meta.json``, the last file of a graph."""
-    (directory / META).write_text(meta.dump())
+def write_description(
+    folders: list[Path], meta: GraphMeta, path: Path
+) -> None:
+    """Writes what directories say of themselves, the last files of a graph.
+
+    Args:
+        folders (List[Path]): The directories, that of the graph first.
+        meta (GraphMeta): The graph.
+        path (Path): Where its directory will be.
+    """
+    for number, folder in enumerate(folders[1:], 1):
+        text = stripe_text(meta, number, path.absolute())
+        (folder / STRIPE).write_text(text)
+    (folders[0] / META).write_text(meta.dump())
+
+
+class ChunkFiles:
+    """The files of a relation: chunks in turns, and checksums of blocks.
+
+    Args:
+        folders (List[Path]): The directories, that of the graph first.
+        meta (GraphMeta): The graph.
+        relation (RelationMeta): The relation; gets a checksum.
+    """
+
+    def __init__(
+        self, folders: list[Path], meta: GraphMeta, relation: RelationMeta
+    ):
+        self._meta, self._relation = meta, relation
+        self._chunks = self._blocks = 0
+        self._crc = meta.file_seed(relation.table_file)
+        with contextlib.ExitStack() as stack:
+            self._files = [
+                stack.enter_context(open(folder / relation.file, 'wb'))
+                for folder in folders
+            ]
+            self._table = stack.enter_context(
+                open(folders[0] / relation.table_file, 'wb')
+            )
+            self._stack = stack.pop_all()
+
+    def __enter__(self) -> 'ChunkFiles':
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._stack.close()
+        self._relation.checksum = self._crc
+
+    def write(self, chunk: np.ndarray) -> None:
+        """Writes a chunk, uint8."""
+        file = self._files[self._chunks % len(self._files)]
+        file.write(chunk.data)
+        found = block_checksums(
+            chunk,
+            self._relation.number * BLOCKS_OF_FILE + self._blocks,
+            self._meta.generation,
+            self._meta.block_bytes,
+        ).astype('<u4', copy=False)
+        self._table.write(found.data)
+        self._crc = crc32c(found.view(np.uint8), self._crc)
+        self._chunks += 1
+        self._blocks += len(found)
 
 
 class RelationWriter:
@@ -83,7 +198,7 @@ class RelationWriter:
     a node that does not fit in a chunk of its own are split.
 
     Args:
-        file (IO[bytes]): Where chunks go.
+        file (ChunkFiles): Where chunks go.
         meta (RelationMeta): The relation; gets its chunk table and its number
             of edges.
         chunk_bytes (int): The most bytes of a chunk before it is padded.
@@ -92,7 +207,7 @@ class RelationWriter:
 
     def __init__(
         self,
-        file: IO[bytes],
+        file: ChunkFiles,
         meta: RelationMeta,
         chunk_bytes: int,
         alignment: int,
@@ -151,7 +266,7 @@ class RelationWriter:
             self._join()
             self._cut()
         assert self._size == 0
-        self._meta.chunks = np.array(self._table, np.int64).reshape(-1, 7)
+        self._meta.chunks = np.array(self._table, np.int64).reshape(-1, 6)
 
     def _join(self) -> None:
         if len(self._pending) != 1:
@@ -191,9 +306,9 @@ class RelationWriter:
         nodes = len(degrees)
         places = self._meta.places(nodes, count)
         length = round_up(places['end'], self._alignment)
-        done = self._table[-1] if self._table else [0] * 7
+        done = self._table[-1] if self._table else [0] * 6
         row = [self._node, nodes, done[2] + done[3], count]
-        row += [self._offset, length, 0]
+        row += [self._offset, length]
         self._table.append(row)
         self._meta.chunks = np.array([row])
         data = np.zeros(length, np.uint8)
@@ -206,8 +321,7 @@ class RelationWriter:
         ]:
             raw = np.ascontiguousarray(values).view(np.uint8)
             data[places[name] : places[name] + raw.size] = raw
-        row[6] = zlib.crc32(data.data)
-        self._file.write(data.data)
+        self._file.write(data)
         self._offset += length
         self._pending = [{n: v[count:] for n, v in part.items()}]
         self._size -= count

@@ -137,10 +137,13 @@ class RelationReader:
     def items(self, name: str, position: Tensor) -> Tensor:
         """Returns items of an array at positions of edges."""
         at = position.numpy()
-        chunk = np.searchsorted(self._first, at, 'right') - 1
         dtype = self._meta.dtype(name)
-        place = self._places[name][chunk]
-        place = place + (at - self._first[chunk]) * dtype.itemsize
+        if len(self._first) == 1:  # no table is looked at
+            place = self._places[name] + at * dtype.itemsize
+        else:
+            chunk = np.searchsorted(self._first, at, 'right') - 1
+            place = self._places[name][chunk]
+            place = place + (at - self._first[chunk]) * dtype.itemsize
         return torch.from_numpy(self._blocks.gather(place, dtype))
 
     def edges(self, position: Tensor) -> tuple[Tensor, Tensor]:

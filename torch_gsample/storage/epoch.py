@@ -32,7 +32,7 @@ from torch_gsample.storage.format import (
 from torch_gsample.storage.frontiers import next_keys
 from torch_gsample.storage.graph import ChunkedGraph, chunk_arrays
 from torch_gsample.storage.hops import Frontier
-from torch_gsample.storage.reading import File, ReadAhead
+from torch_gsample.storage.reading import ReadableFile, ReadAhead
 from torch_gsample.storage.sources import index_width
 from torch_gsample.storage.spill import Folder
 
@@ -221,7 +221,7 @@ def _frontier(epoch: Epoch, keys: Tensor) -> Frontier:
 
 
 def _open_chunk(
-    epoch: Epoch, file: File, r: int, chunk: int, data: np.ndarray
+    epoch: Epoch, file: ReadableFile, r: int, chunk: int, data: np.ndarray
 ) -> dict[str, np.ndarray]:
     meta = epoch.graph.meta.relations[r]
     epoch.graph.checked[r].check(file, chunk, data)
@@ -230,7 +230,7 @@ def _open_chunk(
 
 def _sample_chunk(
     epoch: Epoch,
-    file: File,
+    file: ReadableFile,
     hop: int,
     r: int,
     chunk: int,

@@ -60,31 +60,33 @@ class EpochResults:
             known = times[rank.clamp(max=len(times) - 1)] == frontier.time
             self._check(known, frontier)
             key = key * len(times) + rank
-        # A frontier is in no order. Where it is searched, and its columns are
-        # read, in the order in which they lie, caches serve most of it.
+        # A frontier is in no order. Where it is searched in order, caches
+        # serve most of it.
         key, order = key.sort()
         place, found = map(
             torch.from_numpy, self._keys_of(hop, dst).find(key.numpy())
         )
-        known = torch.empty_like(found).scatter_(0, order, found)
-        self._check(known, frontier)
+        if not bool(found.all()):
+            known = torch.empty_like(found).scatter_(0, order, found)
+            self._check(known, frontier)
+        place = torch.empty_like(place).scatter_(0, order, place)
         names = [f'{hop}-{relation}-{n}' for n in ('indptr', 'row', 'edge')]
         arrays = tuple(self._arrays[name] for name in names)
+        indptr, row, edge = (array.tensor for array in arrays)
+        if not any(array.is_on_disk for array in arrays):
+            out, neighbor, _ = ops.slice_cols(indptr, row, place)
+            return out, neighbor, ops.slice_cols(indptr, edge, place)[1]
         slices = []
         for part in pieces_of(len(place), _COLUMNS):
             _check_columns(arrays, place[part])
-            indptr, row, edge = (array.tensor for array in arrays)
             start, neighbor, _ = ops.slice_cols(indptr, row, place[part])
             _, ids, _ = ops.slice_cols(indptr, edge, place[part])
             slices.append((start.diff(), neighbor, ids))
             for array in self._on_disk:
                 array.release()
         length, neighbor, ids = map(torch.cat, zip(*slices, strict=True))
-        start = torch.nn.functional.pad(length.cumsum(0), (1, 0))
-        back = torch.empty_like(order)
-        back.scatter_(0, order, torch.arange(len(order)))
-        out, neighbor, position = ops.slice_cols(start, neighbor, back)
-        return out, neighbor, ids.index_select(0, position)
+        out = torch.nn.functional.pad(length.cumsum(0), (1, 0))
+        return out, neighbor, ids
 
     def _whole(self, name: str) -> Tensor:
         self._arrays[name].check_all()

@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from torch_gsample.storage.checksums import file_identity, shared_zeros
+from torch_gsample.storage.checksums import VERIFY, shared_zeros
+from torch_gsample.storage.crc32c import BLOCK, block_checksums
 from torch_gsample.storage.feature_format import (
     SCALE,
     FeatureMeta,
@@ -17,14 +18,14 @@ from torch_gsample.storage.feature_format import (
     read_table,
 )
 from torch_gsample.storage.feature_write import write_features
-from torch_gsample.storage.reading import ENGINES, File, ReadAhead
-from torch_gsample.storage.row_reads import (
-    BLOCK,
-    RowReader,
-    block_checksums,
+from torch_gsample.storage.reading import (
+    ENGINES,
+    File,
+    ReadAhead,
+    file_identity,
 )
+from torch_gsample.storage.row_reads import RowReader
 
-VERIFY = ('always', 'once', 'never')
 _PIECE = 4 << 20  # bytes that are verified at a time
 
 

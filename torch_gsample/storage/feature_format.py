@@ -14,9 +14,9 @@ from typing import NoReturn
 import numpy as np
 import torch
 
+from torch_gsample.storage.crc32c import BLOCK, crc32c
 from torch_gsample.storage.format import MAX_COUNT, malformed, round_up
 from torch_gsample.storage.reading import File, page_aligned
-from torch_gsample.storage.row_reads import BLOCK, crc32c
 
 MAGIC = b'gsFEATUR'
 VERSION = 1

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch_gsample.owned_folder import owned_folder
 from torch_gsample.quantize import quantize_rows
 from torch_gsample.storage.chunk_writer import sync
+from torch_gsample.storage.crc32c import BLOCK, block_checksums, crc32c
 from torch_gsample.storage.feature_format import (
     DTYPES,
     MAX_DIMS,
@@ -25,7 +26,6 @@ from torch_gsample.storage.feature_sources import (
     as_tensor,
     feature_pieces,
 )
-from torch_gsample.storage.row_reads import BLOCK, block_checksums, crc32c
 
 #: The least memory that a writer takes.
 MIN_MEMORY = 1 << 20

@@ -1,6 +1,7 @@
 """A graph on disk: what it holds, whether it is whole."""
 
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,8 @@ from torch_geometric.data import EdgeAttr, GraphStore
 from torch_geometric.data.graph_store import EdgeLayout
 
 from torch_gsample.graph_types import GraphTypes
-from torch_gsample.storage.checksums import (
-    CheckedChunks,
-    check_checksum,
-    check_header,
-    read_times,
-)
+from torch_gsample.storage.checked_blocks import checked_file
+from torch_gsample.storage.checksums import VERIFY, check_header, read_times
 from torch_gsample.storage.format import (
     EDGES,
     HEADER,
@@ -26,10 +23,14 @@ from torch_gsample.storage.format import (
     START,
     RelationMeta,
     malformed,
-    read_meta,
 )
-from torch_gsample.storage.reading import File, ReadAhead
+from torch_gsample.storage.meta import read_meta
+from torch_gsample.storage.reading import ReadableFile, ReadAhead
+from torch_gsample.storage.sources import Edges, GraphSource, RelationSource
+from torch_gsample.storage.stripes import open_relation
 from torch_gsample.storage.write import write_graph
+
+_ROWS = 1 << 20  # edges that are handed over at a time
 
 
 class ChunkedGraph(GraphStore):
@@ -43,10 +44,17 @@ class ChunkedGraph(GraphStore):
         path (str or Path): The directory that :meth:`write` made.
         direct (bool, optional): Whether to read by direct I/O, past the page
             cache of the operating system, where the file system can do it.
+        verify (str, optional): When blocks are checked against their
+            checksums: ``'once'``, when they are first read by this process or
+            one that is forked from it, and again if the file changes;
+            ``'always'``, or ``'never'``. What describes the graph is always
+            checked. 4 bytes of memory (5 for ``'once'``) for each block of
+            4 KiB, but for ``'never'``.
 
     Raises:
         OSError: If a file is missing or cannot be read.
-        ValueError: If a file breaks a rule of the format.
+        ValueError: If a file breaks a rule of the format, or ``verify`` is
+            none of the above.
 
     Example:
         >>> import tempfile
@@ -59,13 +67,25 @@ class ChunkedGraph(GraphStore):
         ({None: 3}, {None: 3})
     """
 
-    def __init__(self, path: str | Path, *, direct: bool = False):
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        direct: bool = False,
+        verify: str = 'once',
+    ):
         super().__init__()
+        if verify not in VERIFY:
+            raise ValueError(
+                f"ChunkedGraph: 'verify' must be one of {VERIFY} (got "
+                f'{verify!r})'
+            )
         self.path, self.direct = Path(path), direct
         self.meta = read_meta(self.path)
-        #: For each relation, which chunks were found to be whole.
+        #: For each relation, which parts were found to be whole.
         self.checked = [
-            CheckedChunks(self.path, r) for r in self.meta.relations
+            checked_file(self.path, self.meta, r, verify)
+            for r in self.meta.relations
         ]
 
     @classmethod
@@ -73,6 +93,8 @@ class ChunkedGraph(GraphStore):
         cls, path: str | Path, data: Any, **kwargs: Any
     ) -> 'ChunkedGraph':
         """Writes a graph; see :func:`write_graph` for its arguments."""
+        if isinstance(data, ChunkedGraph):
+            data = _source_of(data)
         write_graph(path, data, **kwargs)
         return cls(path)
 
@@ -113,15 +135,21 @@ class ChunkedGraph(GraphStore):
         meta, out = self.meta, {}
         for i, name in enumerate(meta.node_times):
             if name is not None:
-                times = read_times(
-                    self.path / name, meta.num_nodes[i], meta.time_checksums[i]
-                )
+                times = read_times(self.path, meta, i)
                 out[meta.node_types[i]] = torch.from_numpy(times)
         return out
 
-    def open(self, relation: RelationMeta) -> File:
-        """Opens the file of a relation."""
-        return File(self.path / relation.file, self.direct)
+    def open(
+        self, relation: RelationMeta, direct: bool | None = None
+    ) -> ReadableFile:
+        """Opens the file of a relation, or those in several directories.
+
+        Args:
+            relation (RelationMeta): The relation.
+            direct (bool, optional): As of the graph if not given.
+        """
+        direct = self.direct if direct is None else direct
+        return open_relation(self.path, self.meta, relation, direct)
 
     def verify(self) -> None:
         """Reads all files, and checks their checksums and structure.
@@ -146,9 +174,10 @@ class ChunkedGraph(GraphStore):
         for relation in self.meta.relations:
             ranges = relation.chunks[:, [OFFSET, LENGTH]].tolist()
             file = self.open(relation)
+            checked = checked_file(self.path, self.meta, relation, 'always')
             with ReadAhead(file, ranges) as chunks:
                 for i, data in enumerate(chunks):
-                    check_checksum(file.path, relation, i, data)
+                    checked.check(file, i, data)
                     _check_structure(file.path, relation, i, data)
             file.close()
 
@@ -164,12 +193,12 @@ class ChunkedGraph(GraphStore):
             ValueError: If its offsets are malformed.
         """
         out = np.zeros(49, np.int64)
-        file = self.open(relation)
+        file = self.open(relation, direct=False)
         rest, table = 0, relation.chunks
         for i, row in enumerate(table):
             places = relation.places(int(row[NODES]), int(row[EDGES]))
             raw = np.empty(places['neighbor'] - places['offset'], np.uint8)
-            File(file.path).read(int(row[OFFSET]) + places['offset'], raw)
+            file.read(int(row[OFFSET]) + places['offset'], raw)
             offset = raw.view('<i8')
             _check_offsets(file.path, relation, i, offset)
             degree = np.diff(offset)
@@ -219,8 +248,55 @@ class ChunkedGraph(GraphStore):
         )
 
 
+def _source_of(graph: ChunkedGraph) -> GraphSource:
+    """Returns the edges of a graph on disk, to be written again."""
+    largest, depth = 0, 1 + len(graph.meta.directories)
+    relations = []
+    for index, meta in enumerate(graph.meta.relations):
+
+        def batches(index: int = index) -> Iterator[Edges]:
+            return _edges_of(graph, index)
+
+        relations.append(
+            RelationSource(
+                meta.edge_type,
+                meta.num_rows,
+                meta.num_cols,
+                meta.num_edges,
+                meta.widths,
+                batches,
+            )
+        )
+        largest = max(largest, int(meta.chunks[:, LENGTH].max(initial=0)))
+    memory = (depth + 1) * largest
+    times = graph.node_times()
+    return GraphSource(graph.num_nodes, relations, times, memory)
+
+
+def _edges_of(graph: ChunkedGraph, index: int) -> Iterator[Edges]:
+    """Yields the edges of a relation, some at a time."""
+    meta = graph.meta.relations[index]
+    file = graph.open(meta)
+    ranges = meta.chunks[:, [OFFSET, LENGTH]].tolist()
+    with ReadAhead(file, ranges) as chunks:
+        for i, data in enumerate(chunks):
+            graph.checked[index].check(file, i, data)
+            _check_structure(file.path, meta, i, data)
+            arrays = chunk_arrays(file.path, meta, i, data)
+            offset, row = arrays.pop('offset'), meta.chunks[i]
+            for first in range(0, int(row[EDGES]), _ROWS):
+                at = np.arange(first, min(first + _ROWS, int(row[EDGES])))
+                col = np.searchsorted(offset, at, 'right') - 1 + row[START]
+                # Copied: the memory of a chunk is used again while a writer
+                # still has its edges.
+                yield {
+                    'col': col.astype(np.int64),
+                    **{name: array[at] for name, array in arrays.items()},
+                }
+
+
 def chunk_arrays(
-    path: Path, relation: RelationMeta, chunk: int, data: np.ndarray
+    path: Any, relation: RelationMeta, chunk: int, data: np.ndarray
 ) -> dict[str, np.ndarray]:
     """Returns the arrays of a chunk, as views of its bytes.
 
@@ -243,7 +319,7 @@ def chunk_arrays(
 
 
 def _check_offsets(
-    path: Path, relation: RelationMeta, chunk: int, offset: np.ndarray
+    path: Any, relation: RelationMeta, chunk: int, offset: np.ndarray
 ) -> None:
     row = relation.chunks[chunk]
     ascends = bool((offset[1:] >= offset[:-1]).all())
@@ -256,7 +332,7 @@ def _check_offsets(
 
 
 def _check_structure(
-    path: Path, relation: RelationMeta, chunk: int, data: np.ndarray
+    path: Any, relation: RelationMeta, chunk: int, data: np.ndarray
 ) -> None:
     arrays = chunk_arrays(path, relation, chunk, data)
     row = relation.chunks[chunk]

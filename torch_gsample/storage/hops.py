@@ -141,7 +141,7 @@ def sample_by_hops(
     edges: list[list[tuple[Tensor, ...]]] = [[] for _ in fanouts]
     for hop in range(len(fanouts[0]) if fanouts else 0):
         _sample_hop(
-            graph, nodes, hop, fanouts, in_batch, tree_time, draw, edges
+            graph, nodes, hop, fanouts, in_batch, total, tree_time, draw, edges
         )
     return _to_output(graph, nodes, edges, disjoint)
 
@@ -152,6 +152,7 @@ def _sample_hop(
     hop: int,
     fanouts: list[list[int]],
     in_batch: bool,
+    num_trees: int,
     tree_time: Tensor | None,
     draw: Draw,
     edges: list[list[tuple[Tensor, ...]]],
@@ -176,18 +177,24 @@ def _sample_hop(
         col = torch.repeat_interleave(
             torch.arange(cols.begin, cols.end), indptr.diff()
         )
-        trees = cols.tree.index_select(0, col)
+        # Without trees nobody looks at them.
+        trees = cols.tree.index_select(0, col) if num_trees > 1 else col
         rows.setdefault(src, []).append((r, neighbor.long(), trees))
         edges[r].append((neighbor, col, edge.long()))
     for node_type, parts in rows.items():
-        neighbor = torch.cat([p[1] for p in parts])
-        tree = torch.cat([p[2] for p in parts])
+        neighbor = _joined([p[1] for p in parts])
+        tree = _joined([p[2] for p in parts])
         local = nodes[node_type].local_ids(neighbor, tree)
         sizes = [len(p[1]) for p in parts]
         for (r, _, _), row in zip(parts, local.split(sizes), strict=True):
             edges[r][-1] = (row, *edges[r][-1][1:])
     for sampled in nodes.values():
         sampled.end_hop()
+
+
+def _joined(parts: list[Tensor]) -> Tensor:
+    """Concatenates tensors; a single one is not copied."""
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 def _to_output(

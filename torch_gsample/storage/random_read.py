@@ -46,12 +46,11 @@ class RandomReads:
             total = max(graph.num_bytes, 1)
             self._blocks = [
                 BlockReader(
-                    graph.path / meta.file,
+                    graph.open(meta),
                     graph.meta.sizes[meta.file],
                     checked,
                     self._cache_bytes * graph.meta.sizes[meta.file] // total,
                     self._engine,
-                    graph.direct,
                 )
                 for meta, checked in zip(
                     graph.meta.relations, graph.checked, strict=True

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from torch_gsample.storage.crc32c import BLOCK
 from torch_gsample.storage.feature_file import FeatureFile
-from torch_gsample.storage.row_reads import BLOCK
 
 #: Bytes of the largest request, as in csrc/storage/read_rows.cpp.
 _MOST = 512 << 10

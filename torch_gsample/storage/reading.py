@@ -8,11 +8,12 @@ import ctypes
 import errno
 import mmap
 import os
-import queue
 import threading
+from collections import deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -38,6 +39,49 @@ def page_aligned(size: int) -> np.ndarray:
     return np.frombuffer(mmap.mmap(-1, max(size, 1), flags), np.uint8)[:size]
 
 
+def file_identity(facts: os.stat_result) -> tuple[int, ...]:
+    """Tells a file apart from others, and from itself after a change."""
+    return (
+        facts.st_dev,
+        facts.st_ino,
+        facts.st_size,
+        facts.st_mtime_ns,
+        facts.st_ctime_ns,
+    )
+
+
+class ReadableFile(Protocol):
+    """One file, or several in turns: :class:`File` or `StripedFile`."""
+
+    #: The file; of several, a :class:`Stripes` that knows which.
+    path: Any
+    #: Reads that are worth having in flight.
+    depth: int
+
+    def close(self) -> None:
+        """Closes it."""
+
+    def identity(self) -> tuple[int, ...]:
+        """Tells it apart from other files, and from itself when changed."""
+
+    def read(
+        self,
+        offset: int,
+        out: np.ndarray,
+        stopped: threading.Event | None = None,
+    ) -> None:
+        """Fills ``out`` from ``offset`` on."""
+
+    def read_ranges(
+        self,
+        offset: np.ndarray,
+        size: np.ndarray,
+        out: np.ndarray,
+        engine: str = 'auto',
+    ) -> str:
+        """Reads ranges one after the other into ``out``, all at once."""
+
+
 class File:
     """A file that is opened for reading.
 
@@ -49,6 +93,8 @@ class File:
     Raises:
         OSError: If it cannot be opened.
     """
+
+    depth = 1
 
     def __init__(self, path: Path, direct: bool = False):
         self.path, self.direct = path, direct
@@ -72,6 +118,10 @@ class File:
     def __del__(self) -> None:
         if hasattr(self, 'fd'):
             self.close()
+
+    def identity(self) -> tuple[int, ...]:
+        """Tells the file apart from others, and from itself when changed."""
+        return file_identity(os.fstat(self.fd))
 
     def read(
         self,
@@ -121,7 +171,21 @@ class File:
         """
         ends = np.cumsum(size)
         assert len(ends) == 0 or int(ends[-1]) <= out.size
-        ranges = np.stack([offset, size, ends - size], 1)
+        return self.read_to(
+            np.stack([offset, size, ends - size], 1), out, engine
+        )
+
+    def read_to(
+        self, ranges: np.ndarray, out: np.ndarray, engine: str = 'auto'
+    ) -> str:
+        """Reads ranges to some places of ``out``; see :meth:`read_ranges`.
+
+        Args:
+            ranges (numpy.ndarray): int64 ``[num_ranges, 3]``: offset, size
+                and where it goes.
+            out (numpy.ndarray): uint8.
+            engine (str, optional): See :meth:`read_ranges`.
+        """
         ranges = np.ascontiguousarray(ranges, np.int64)
         if engine != 'threads':
             code, failed = _read_ranges(self.fd, ranges, out, 0)
@@ -130,7 +194,7 @@ class File:
         if engine == 'threads':
             code, failed = _read_ranges(self.fd, ranges, out, READ_THREADS)
         if code != 0:
-            at = int(offset[failed]) if len(offset) else 0
+            at = int(ranges[failed, 0]) if len(ranges) else 0
             raise self.error(code, at)
         return 'io_uring' if engine == 'auto' else engine
 
@@ -162,12 +226,14 @@ def _read_ranges(
 
 
 class ReadAhead:
-    """Reads ranges in order, one ahead of its user, in a thread.
+    """Reads ranges in order, ahead of its user, in threads.
 
-    Use it in a ``with`` statement: at its end the thread is gone.
+    One is read while another is used; of a file in several directories, as
+    many as there are. Use it in a ``with`` statement: at its end the threads
+    are gone.
 
     Args:
-        file (File): The file.
+        file (ReadableFile): The file.
         ranges (List[Tuple[int, int]]): Offset and size of each.
 
     Example:
@@ -177,41 +243,37 @@ class ReadAhead:
         [b'\"\"\"', b'Reads']
     """
 
-    def __init__(self, file: File, ranges: Sequence[tuple[int, int]]):
+    def __init__(self, file: ReadableFile, ranges: Sequence[tuple[int, int]]):
         self._file, self._ranges = file, list(ranges)
         largest = max((size for _, size in ranges), default=0)
-        self._free: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        for _ in range(min(2, len(ranges))):
-            self._free.put(page_aligned(largest))
-        self._filled: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        count = min(file.depth + 1, len(ranges))
+        self._free = deque(page_aligned(largest) for _ in range(count))
         self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._work, daemon=True)
+        self._threads = ThreadPoolExecutor(file.depth)
 
     def __enter__(self) -> Iterator[np.ndarray]:
-        self._thread.start()
         return self._parts()
 
     def __exit__(self, *_: Any) -> None:
         self._stopped.set()
-        self._free.put(None)
-        self._thread.join()
+        self._threads.shutdown(cancel_futures=True)
 
-    def _work(self) -> None:
-        try:
-            for offset, size in self._ranges:
-                buffer = self._free.get()
-                if self._stopped.is_set():
-                    return
-                self._file.read(offset, buffer[:size], self._stopped)
-                self._filled.put(buffer)
-        except BaseException as error:
-            self._filled.put(error)
+    def _read(self, offset: int, data: np.ndarray) -> np.ndarray:
+        self._file.read(offset, data, self._stopped)
+        return data
 
     def _parts(self) -> Iterator[np.ndarray]:
         """Yields the ranges; one is overwritten when the next is asked for."""
-        for _, size in self._ranges:
-            buffer = self._filled.get()
-            if isinstance(buffer, BaseException):
-                raise buffer
-            yield buffer[:size]
-            self._free.put(buffer)
+        waiting = deque(self._ranges)
+        coming: deque[Any] = deque()
+        for _ in self._ranges:
+            while waiting and self._free:
+                offset, size = waiting.popleft()
+                buffer = self._free.popleft()
+                future = self._threads.submit(
+                    self._read, offset, buffer[:size]
+                )
+                coming.append((future, buffer))
+            future, buffer = coming.popleft()
+            yield future.result()
+            self._free.append(buffer)

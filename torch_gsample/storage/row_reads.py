@@ -7,12 +7,10 @@ them, merges neighbours to one request and checks each block that it uses.
 import ctypes
 import threading
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
-from torch_gsample import _library
+from torch_gsample.storage.crc32c import BLOCK, functions
 from torch_gsample.storage.format import malformed
 from torch_gsample.storage.reading import (
     READ_THREADS,
@@ -21,7 +19,6 @@ from torch_gsample.storage.reading import (
     page_aligned,
 )
 
-BLOCK = 4096
 #: Memory for blocks that are being read, of each reader.
 STAGING = 16 << 20
 
@@ -50,61 +47,6 @@ class _Call(ctypes.Structure):
         ('requests', ctypes.c_int64),
         ('blocks', ctypes.c_int64),
     ]
-
-
-@lru_cache(maxsize=1)
-def _functions() -> Any:
-    functions = ctypes.CDLL(str(_library.PATH))
-    functions.gsample_crc32c.restype = ctypes.c_uint32
-    functions.gsample_read_rows.restype = ctypes.c_int
-    return functions
-
-
-def crc32c(data: Any, crc: int = 0, tables: bool = False) -> int:
-    """Returns the CRC-32C of bytes, continued from ``crc``.
-
-    Args:
-        data (bytes or numpy.ndarray): The bytes.
-        crc (int, optional): The checksum of what was before them.
-        tables (bool, optional): Whether to leave the processor's instruction
-            alone.
-
-    Example:
-        >>> hex(crc32c(b'123456789'))
-        '0xe3069283'
-    """
-    array = np.frombuffer(data, np.uint8)
-    return int(
-        _functions().gsample_crc32c(
-            ctypes.c_uint32(crc),
-            ctypes.c_void_p(array.ctypes.data),
-            ctypes.c_int64(array.size),
-            ctypes.c_int(tables),
-        )
-    )
-
-
-def block_checksums(
-    data: np.ndarray, first: int, generation: int
-) -> np.ndarray:
-    """Returns the checksum of each block, uint32 ``[num_blocks]``.
-
-    Args:
-        data (numpy.ndarray): uint8 ``[num_blocks * BLOCK]``, contiguous.
-        first (int): The number of the first block in its file.
-        generation (int): The generation of the file.
-    """
-    assert data.size % BLOCK == 0
-    assert data.flags.c_contiguous
-    out = np.empty(data.size // BLOCK, np.uint32)
-    _functions().gsample_block_checksums(
-        ctypes.c_void_p(data.ctypes.data),
-        ctypes.c_int64(first),
-        ctypes.c_int64(len(out)),
-        ctypes.c_uint64(generation),
-        ctypes.c_void_p(out.ctypes.data),
-    )
-    return out
 
 
 @dataclass
@@ -164,10 +106,10 @@ class RowReader:
         assert out.nbytes == len(index) * self.row_bytes
         with self._lock:
             call = self._call(index, out, gap)
-            code = _functions().gsample_read_rows(ctypes.byref(call))
+            code = functions().gsample_read_rows(ctypes.byref(call))
             if code in REFUSED and self.engine == 'auto':
                 call.threads = READ_THREADS
-                code = _functions().gsample_read_rows(ctypes.byref(call))
+                code = functions().gsample_read_rows(ctypes.byref(call))
                 self.engine = 'threads' if code == 0 else 'auto'
             self.stats['rows'] += len(index)
             self.stats['requests'] += call.requests

@@ -50,11 +50,19 @@ class RelationSource:
 
 @dataclass
 class GraphSource:
-    """A graph that is to be written."""
+    """A graph that is to be written.
+
+    Args:
+        num_nodes (Dict[str, int]): The number of nodes of each type.
+        relations (List[RelationSource]): The edge types.
+        node_times (Dict[str, torch.Tensor]): int64, times of nodes.
+        memory (int): Bytes that reading it takes.
+    """
 
     num_nodes: dict[Any, int]
     relations: list[RelationSource]
     node_times: dict[Any, Tensor] = field(default_factory=dict)
+    memory: int = 0
 
 
 def index_width(count: int) -> int:

@@ -53,7 +53,8 @@ class StreamingSampler(DiskSampler):
         num_neighbors (NumNeighbors or List[int] or Dict): See
             :class:`NeighborSampler`.
         memory_limit (int, optional): Bytes for buffers and results. Two
-            chunks must fit in it twice.
+            chunks, and one more for each further directory, must fit in it
+            with as much to spare as two chunks.
         spill_dir (str or Path, optional): Where results go that do not fit;
             the system's folder for temporary files if not given.
         trigger (float, optional): The part of an epoch after which the next
@@ -109,11 +110,14 @@ class StreamingSampler(DiskSampler):
             ),
             default=0,
         )
-        self._spare = memory_limit - 2 * largest
+        # One chunk is used while each directory is read.
+        buffers = 2 + len(graph.meta.directories)
+        self._spare = memory_limit - buffers * largest
         if self._spare < 2 * largest or memory_limit <= 0:
             raise ValueError(
-                "StreamingSampler: 'memory_limit' must be at least 4 times "
-                f'the largest chunk, {4 * largest} (got {memory_limit}); '
+                f"StreamingSampler: 'memory_limit' must be at least "
+                f'{buffers + 2} times the largest chunk, '
+                f'{(buffers + 2) * largest} (got {memory_limit}); '
                 "write the graph with smaller 'chunk_bytes'"
             )
         self.trigger = trigger

@@ -1,8 +1,8 @@
 """Writes a graph in the chunked format, whatever it comes from."""
 
 import contextlib
-import zlib
-from collections.abc import Iterable
+import secrets
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,12 @@ from tqdm import tqdm
 from torch_gsample.csc import CSC
 from torch_gsample.storage.chunk_writer import (
     MIN_CHUNK_BYTES,
+    ChunkFiles,
     RelationWriter,
-    new_directory,
-    write_meta,
+    new_directories,
+    write_description,
 )
+from torch_gsample.storage.crc32c import BLOCK
 from torch_gsample.storage.edge_files import file_source
 from torch_gsample.storage.format import GraphMeta, RelationMeta
 from torch_gsample.storage.sources import (
@@ -43,6 +45,7 @@ def write_graph(
     memory_limit: int = 4 << 30,
     alignment: int = 4096,
     progress: bool = False,
+    directories: Sequence[str | Path] = (),
 ) -> None:
     """Writes a graph to a directory, which appears when it is complete.
 
@@ -53,8 +56,9 @@ def write_graph(
         data (Data or HeteroData or CSC or torch.Tensor or Path or Iterable):
             The graph: as PyG's data or stores, ``edge_index`` or
             ``(row, col)``, the path(s) of Parquet, CSV or ``.npy`` files
-            (with a dictionary for each edge type), or an iterable of
-            ``(row, col)`` batches that ascend by ``col``.
+            (with a dictionary for each edge type), an iterable of
+            ``(row, col)`` batches that ascend by ``col``, or another
+            :class:`ChunkedGraph`, of any version of the format.
         num_nodes (int or Dict, optional): Number of nodes, for edges alone;
             one more than the largest id if not given.
         weight_attr (str, optional): The attribute (column) of edge weights.
@@ -69,9 +73,13 @@ def write_graph(
         alignment (int, optional): Chunks start at multiples of it: a power of
             2 from 512.
         progress (bool, optional): Whether to show a progress bar.
+        directories (Sequence[str or Path], optional): Further directories,
+            on other disks, which must not exist. Chunks are dealt over
+            ``path`` and these, and read from all at once. ``alignment`` must
+            be at least 4096 then.
 
     Raises:
-        FileExistsError: If ``path`` exists.
+        FileExistsError: If ``path`` or a directory exists.
         IndexError: If an edge has a node that does not exist.
         OSError: If the disk is full, or a file cannot be read.
         TypeError: If ``data`` is nothing of the above.
@@ -88,14 +96,22 @@ def write_graph(
             f"ChunkedGraph.write: 'alignment' must be a power of 2 from 512 "
             f'to 2^20 (got {alignment})'
         )
+    others = [Path(directory) for directory in directories]
+    if others and alignment < BLOCK:
+        raise ValueError(
+            f"ChunkedGraph.write: 'alignment' must be at least {BLOCK} for "
+            f'several directories (got {alignment})'
+        )
     # Edges of two chunks, with destinations, and the chunk that is written.
     needed = 6 * chunk_bytes
-    if memory_limit < needed:
+    reading = data.memory if isinstance(data, GraphSource) else 0
+    if memory_limit < needed + reading:
+        more = ' and what reading the graph takes' if reading else ''
         raise ValueError(
             f"ChunkedGraph.write: 'memory_limit' must be at least 6 times "
-            f"'chunk_bytes', {needed} (got {memory_limit})"
+            f"'chunk_bytes'{more}, {needed + reading} (got {memory_limit})"
         )
-    with new_directory(path) as made:
+    with new_directories(path, others) as made:
         if _names_files(data):
             source = file_source(
                 data,
@@ -104,14 +120,25 @@ def write_graph(
                 time_attr,  # type: ignore[arg-type]
                 columns,
                 memory_limit - needed // 2,
-                made.parent,
+                made[0].parent,
                 progress,
             )
         else:
             source = _read_source(
                 data, num_nodes, weight_attr, time_attr, num_edges
             )
-        _write_source(made, source, chunk_bytes, alignment, progress)
+        meta = GraphMeta(
+            list(source.num_nodes),
+            list(source.num_nodes.values()),
+            [],
+            [],
+            [],
+            alignment,
+            generation=secrets.randbits(64),
+            directories=[str(other.absolute()) for other in others],
+        )
+        _write_source(made, source, meta, chunk_bytes, progress)
+        write_description(made, meta, path)
 
 
 def _names_files(data: Any) -> bool:
@@ -127,6 +154,8 @@ def _read_source(
     time_attr: Any,
     num_edges: int | None,
 ) -> GraphSource:
+    if isinstance(data, GraphSource):
+        return data
     known = (Data, HeteroData, CSC, Tensor, tuple)
     if isinstance(data, known):
         return memory_source(data, num_nodes, weight_attr, time_attr)
@@ -139,64 +168,56 @@ def _read_source(
 
 
 def _write_source(
-    made: Path,
+    made: list[Path],
     source: GraphSource,
+    meta: GraphMeta,
     chunk_bytes: int,
-    alignment: int,
     progress: bool,
 ) -> None:
-    relations = [
-        _write_relation(made, i, relation, chunk_bytes, alignment, progress)
-        for i, relation in enumerate(source.relations)
-    ]
-    names: list[str | None] = []
-    checksums: list[int | None] = []
+    for relation in source.relations:
+        _write_relation(made, relation, meta, chunk_bytes, progress)
     for i, node_type in enumerate(source.num_nodes):
         time = source.node_times.get(node_type)
-        names.append(None if time is None else f'time-{i}.bin')
-        checksums.append(None)
-        if time is not None:
-            data = time.to(torch.int64).numpy().astype('<i8')
-            checksums[i] = zlib.crc32(data.data)
-            data.tofile(made / f'time-{i}.bin')
-    meta = GraphMeta(
-        list(source.num_nodes),
-        list(source.num_nodes.values()),
-        names,
-        checksums,
-        relations,
-        alignment,
-    )
-    write_meta(made, meta)
+        if time is None:
+            meta.node_times.append(None)
+            meta.time_checksums.append(None)
+            continue
+        name = f'time-{i}.bin'
+        data = time.to(torch.int64).numpy().astype('<i8', copy=False)
+        data.tofile(made[0] / name)
+        meta.node_times.append(name)
+        checksum = meta.file_checksum(name, data.view(np.uint8))
+        meta.time_checksums.append(checksum)
 
 
 def _write_relation(
-    made: Path,
-    number: int,
+    made: list[Path],
     source: RelationSource,
+    meta: GraphMeta,
     chunk_bytes: int,
-    alignment: int,
     progress: bool,
-) -> RelationMeta:
-    meta = RelationMeta(
+) -> None:
+    number = len(meta.relations)
+    relation = RelationMeta(
         source.edge_type,
         f'edges-{number}.bin',
         source.num_rows,
         source.num_cols,
         0,
         source.widths,
-        np.empty((0, 7), np.int64),
+        np.empty((0, 6), np.int64),
+        number,
     )
     with contextlib.ExitStack() as stack:
-        file = stack.enter_context(open(made / meta.file, 'wb'))
+        files = stack.enter_context(ChunkFiles(made, meta, relation))
         bar = stack.enter_context(_bar(source)) if progress else None
-        writer = RelationWriter(file, meta, chunk_bytes, alignment)
+        writer = RelationWriter(files, relation, chunk_bytes, meta.alignment)
         for edges in source.batches():
             writer.add(**edges)
             if bar is not None:
                 bar.update(len(edges['col']))
         writer.finish()
-    return meta
+    meta.relations.append(relation)
 
 
 def _bar(source: RelationSource) -> tqdm:

@@ -22,7 +22,6 @@ from torch_gsample.storage.format import (
     malformed,
 )
 from torch_gsample.storage.graph import ChunkedGraph
-from torch_gsample.storage.reading import File
 
 #: Destinations whose degrees are read at a time; no tile crosses a multiple.
 SLAB = 1 << 16
@@ -62,7 +61,7 @@ class DiskColumns:
         self._meta: RelationMeta = graph.meta.relations[index]
         self._checked = graph.checked[index]
         # Ranges are not aligned, as direct reads would need.
-        self._file = File(graph.path / self._meta.file)
+        self._file = graph.open(self._meta, direct=False)
         self.num_rows, self.num_cols = self._meta.num_rows, self._meta.num_cols
         self.num_edges = self._meta.num_edges
 

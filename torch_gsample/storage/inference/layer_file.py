@@ -15,12 +15,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from torch_gsample.storage.crc32c import BLOCK, crc32c
 from torch_gsample.storage.feature_file import FeatureFile
 from torch_gsample.storage.feature_format import DTYPES, broken
 from torch_gsample.storage.feature_write import FeatureWriter
 from torch_gsample.storage.inference.rows import FileRows
 from torch_gsample.storage.reading import File
-from torch_gsample.storage.row_reads import BLOCK, crc32c
 
 _PIECE = 4 << 20  # bytes that are read at a time
 _NAMES = {str(dtype): dtype for dtype in (*DTYPES.values(), torch.float64)}

@@ -17,10 +17,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from torch_gsample.storage.crc32c import crc32c
 from torch_gsample.storage.feature_format import broken
 from torch_gsample.storage.inference.rows import Rows
 from torch_gsample.storage.read_model import DiskModel, Reads, count_reads
-from torch_gsample.storage.row_reads import crc32c
 
 #: Space of the disk that is left free.
 _SPARE = 64 << 20

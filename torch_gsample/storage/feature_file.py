@@ -99,6 +99,7 @@ class FeatureFile(RowSource):
         if verify == 'once':
             self._checked = shared_zeros(self.meta.num_blocks)
         self._readers: dict[int, RowReader] = {}
+        self._scanned = 0  # bytes
 
     @classmethod
     def write(
@@ -155,6 +156,11 @@ class FeatureFile(RowSource):
         for _ in file.scan(_PIECE):
             pass
 
+    @property
+    def disk(self) -> Any:
+        """What is read by: the device, and whether by direct I/O."""
+        return os.fstat(self._file.fd).st_dev, self._file.direct
+
     def cost(self, scratch: Path | None = None) -> DiskModel:
         """See :meth:`RowSource.cost`; measured, by reads and writes."""
         return DiskModel.calibrate(self, scratch=scratch)
@@ -166,7 +172,6 @@ class FeatureFile(RowSource):
             OSError: If the file cannot be read; it names file and offset.
             ValueError: If a block is damaged; it names file and offset.
         """
-        self._forget_if_changed()
         meta, width = self.meta, self.meta.row_bytes
         # Pieces begin with blocks, if they have so many rows.
         whole, count = BLOCK // math.gcd(width, BLOCK), memory // 2 // width
@@ -183,6 +188,7 @@ class FeatureFile(RowSource):
                 starts, ranges, pieces, strict=True
             ):
                 self._check_blocks((at - meta.data_at) // BLOCK, data)
+                self._scanned += data.size
                 begin = first * width % BLOCK
                 rows = min(count, meta.num_rows - first)
                 part = data[begin : begin + rows * width]
@@ -190,6 +196,7 @@ class FeatureFile(RowSource):
 
     def _check_blocks(self, first: int, data: np.ndarray) -> None:
         """Checks consecutive blocks, whose first one is ``first``."""
+        self._forget_if_changed()
         if self._table is None:
             return
         part = slice(first, first + data.size // BLOCK)
@@ -221,7 +228,9 @@ class FeatureFile(RowSource):
             ``engine``.
         """
         reader = self._reader()
-        return {**reader.stats, 'engine': reader.engine}
+        out = {**reader.stats, 'engine': reader.engine}
+        out['bytes_read'] += self._scanned
+        return out
 
     def _reader(self) -> RowReader:
         """Returns the reader of this process, for the file as it is now.

@@ -80,6 +80,16 @@ class DiskModel:
             / (self.written_per_second or self.bytes_per_second / 2)
         )
 
+    def explain(self) -> str:
+        """Returns what it says, in words."""
+        text = (
+            f'disk: {self.request_seconds * 1e6:.1f} us a request, '
+            f'{self.bytes_per_second / 1e9:.2f} GB/s'
+        )
+        if self.written_per_second is None:
+            return text
+        return text + f', {self.written_per_second / 1e9:.2f} GB/s written'
+
     @property
     def gap(self) -> int:
         """Blocks that are read in less time than one more request takes."""

@@ -49,6 +49,8 @@ class RowSource(ABC):
     row_bytes: int
     #: Bytes of memory that reads need.
     memory: int = 0
+    #: Sources of one disk have one :meth:`cost`; None: it is asked for.
+    disk: Any = None
 
     def __len__(self) -> int:
         return self.shape[0]

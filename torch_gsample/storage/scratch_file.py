@@ -9,6 +9,7 @@ import errno
 import fcntl
 import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -88,8 +89,9 @@ class ScratchFile(File):
 
     def free(self, offset: int, size: int) -> None:
         """Gives space back, where the file system can do it."""
-        if self._process == os.getpid():
-            self._allocate(_FREE, offset, size)
+        with suppress(OSError):
+            if self._process == os.getpid():
+                self._allocate(_FREE, offset, size)
 
     def _allocate(self, mode: int, offset: int, size: int) -> None:
         if size <= 0:

@@ -6,6 +6,7 @@ a tile needs it.
 
 import hashlib
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,12 @@ class MemoryRows:
         self._data = data
         if isinstance(data, np.ndarray) and not isinstance(data, np.memmap):
             self._data = torch.from_numpy(data)
+        self._dtype = (
+            torch.from_numpy(np.empty(0, data.dtype)).dtype
+            if isinstance(data, np.ndarray)
+            else data.dtype
+        )
+        self._shape = data.shape[1:]
         #: Elements of a row, and its bytes as it is stored.
         self.numel = math.prod(data.shape[1:])
         self.row_bytes = self.numel * data.dtype.itemsize
@@ -54,8 +61,18 @@ class MemoryRows:
             return self._data[torch.from_numpy(rows)]
         return torch.from_numpy(np.array(self._data[rows]))
 
+    def scan(self, memory: int) -> Iterator[tuple[int, np.ndarray]]:
+        """See :meth:`RowSource.scan`."""
+        count = max(memory // self.row_bytes, 1)
+        for first in range(0, len(self), count):
+            last = min(first + count, len(self))
+            rows = self.read(np.arange(first, last)).contiguous()
+            yield first, rows.view(last - first, -1).view(torch.uint8).numpy()
+
     def decode(self, rows: Tensor) -> Tensor:
         """Returns stored rows as layers take them."""
+        if rows.dtype == torch.uint8 != self._dtype:  # a copy of them
+            return rows.view(self._dtype).view(len(rows), *self._shape)
         return rows
 
     def fingerprint(self) -> str:
@@ -107,6 +124,10 @@ class FileRows:
             part = slice(at, at + _PIECE)
             self.file.read_to(rows[part], out[part].numpy(), gap)
         return out
+
+    def scan(self, memory: int) -> Iterator[tuple[int, np.ndarray]]:
+        """See :meth:`RowSource.scan`."""
+        return self.file.scan(memory)
 
     def decode(self, rows: Tensor) -> Tensor:
         """Returns stored rows as layers take them."""

@@ -267,11 +267,11 @@ def main() -> None:
     add('--ahead', type=int, default=60, help='batches of plans with windows')
     add('--skipped', type=int, default=20, help='batches that fill caches')
     add('--train', action='store_true', help='pauses, hidden reads')
-    add('--large', action='store_true', help='6 M rows of 2 KiB in 1.2 GB')
+    add('--large', action='store_true', help='24 M rows, 12.3 GB, in 1.2 GB')
     args = parser.parse_args()
     if args.large:
-        args.nodes, args.width, args.memory = 6_000_000, 512, 1_200_000_000
-        args.batch_size, args.ahead, args.batches = 1_024, 512, 12
+        args.nodes, args.degree, args.memory = 24_000_000, 4, 1_200_000_000
+        args.batch_size, args.ahead, args.skipped = 1_024, 512, 40
     csc = power_law(args.nodes, args.nodes * args.degree, args.nodes // 20)
     edges = torch.stack([csc.indices.long(), csc.col()])
     sampler = NeighborSampler(

@@ -213,8 +213,8 @@ def test_flipped_bits_of_packed_rows_are_found(tmp_path):
     x = torch.arange(10_000.0).view(100, 100)
     file = FeatureFile.write(tmp_path / 'x', x)
     rows, ends = np.arange(0, 100, 2), np.array([0, 50])
-    packed = PackedRows(tmp_path, file.row_bytes, rows, ends, direct=False)
-    packed.pack(file.scan(1 << 20), 1 << 20)
+    packed = PackedRows(tmp_path, file.row_bytes, ends, direct=False)
+    packed.pack(rows, file.scan(1 << 20), 1 << 20)
     want = packed.read(0).copy()
     draws, found = random.Random(0), 0
     for _ in range(FLIPS):

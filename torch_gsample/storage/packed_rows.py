@@ -55,8 +55,6 @@ class PackedRows:
     Args:
         folder (Path): A folder on the disk to be used.
         row_bytes (int): Bytes of a row.
-        lists (numpy.ndarray): uint32 or int64 ``[num_items]``: row numbers,
-            which ascend in each list.
         ends (numpy.ndarray): int64 ``[num_lists + 1]``, where lists start.
         direct (bool): Whether to pass by the page cache.
     """
@@ -65,13 +63,10 @@ class PackedRows:
         self,
         folder: Path,
         row_bytes: int,
-        lists: np.ndarray,
         ends: np.ndarray,
         direct: bool,
     ):
-        assert lists.dtype in (np.uint32, np.int64)
-        assert lists.flags.c_contiguous
-        self._row_bytes, self._lists, self._ends = row_bytes, lists, ends
+        self._row_bytes, self._ends = row_bytes, ends
         regions = round_up(np.diff(ends) * row_bytes, BLOCK)
         self._offsets = np.concatenate([[0], np.cumsum(regions)])
         self._sums = np.zeros(len(regions), np.uint32)
@@ -87,11 +82,16 @@ class PackedRows:
         return int(self._offsets[i + 1] - self._offsets[i])
 
     def pack(
-        self, slabs: Iterable[tuple[int, np.ndarray]], memory: int
+        self,
+        lists: np.ndarray,
+        slabs: Iterable[tuple[int, np.ndarray]],
+        memory: int,
     ) -> None:
         """Copies the rows.
 
         Args:
+            lists (numpy.ndarray): uint32 or int64 ``[num_items]``: row
+                numbers, which ascend in each list.
             slabs (Iterable[Tuple[int, numpy.ndarray]]): The file in pieces, in
                 its order: the first row, and uint8 ``[n, row_bytes]``.
             memory (int): Bytes for rows that wait to be written; a block for
@@ -100,6 +100,8 @@ class PackedRows:
         Raises:
             OSError: If the file cannot be written; it names the folder.
         """
+        assert lists.dtype in (np.uint32, np.int64)
+        assert lists.flags.c_contiguous
         n, self._sums[:] = len(self._sums), 0
         if n == 0:
             return
@@ -113,8 +115,8 @@ class PackedRows:
         call = _Call(
             fd=self._file.fd,
             row_bytes=self._row_bytes,
-            lists=self._lists.ctypes.data,
-            item=self._lists.itemsize,
+            lists=lists.ctypes.data,
+            item=lists.itemsize,
             n=n,
             cursor=cursor.ctypes.data,
             end=end.ctypes.data,

@@ -43,8 +43,8 @@ _SLAB = 16 << 20
 class Shares:
     """How packing shares its memory and its disk.
 
-    Lists of three windows, and of one more while they are joined, take a half
-    of the memory. The rest is a batch that is read, rows that wait to be
+    The lists of a window that is packed and of one that is collected take a
+    half of the memory. The rest is a batch that is read, rows that wait to be
     written, and two pieces of a scan.
 
     Args:
@@ -56,7 +56,7 @@ class Shares:
     folder: Path
 
     def __post_init__(self) -> None:
-        self.lists, self.batch = self.memory // 8, self.memory // 4
+        self.lists, self.batch = self.memory // 4, self.memory // 4
         self.waiting = self.memory // 8
         self.scan = min(self.memory // 8, 2 * _SLAB)
         #: Bytes of scratch files of a window: there are two at a time.
@@ -81,10 +81,11 @@ class Shares:
 
 @dataclass
 class Batch:
-    """Which rows a batch needs, and where they are."""
+    """Which rows a batch needs by type, and where they are."""
 
     window: 'PackedWindow'
     number: int
+    rows: dict[Any, np.ndarray]
     #: Features that it got already.
     found: set[Key] = field(default_factory=set)
 
@@ -99,7 +100,7 @@ class PackedWindow:
 
     def __init__(self, files: dict[Key, RowSource], shares: Shares):
         self._files, self._shares = files, shares
-        #: Samples, or where they are.
+        #: Samples with the rows that they need, or where these are.
         self.samples: list[Any] = []
         self._lists: dict[Any, list[np.ndarray]] = {k: [] for k, _ in files}
         self._joined: dict[Any, tuple[np.ndarray, np.ndarray]] = {}
@@ -141,17 +142,17 @@ class PackedWindow:
             lists.append(needed.get(group, np.empty(0, np.uint32)))
         self.held += held
         self.nbytes += size
-        self.samples.append(sample)
-        self._put_aside(sample)
+        self.samples.append((sample, needed))
+        self._put_aside(sample, held)
         return True
 
-    def _put_aside(self, sample: Any) -> None:
+    def _put_aside(self, sample: Any, held: int) -> None:
         if self._spill is None:
             self._spill = SampleSpill(self._shares.folder)
         before = self._spill.nbytes
-        spilled = self._spill.add(sample)
+        spilled = self._spill.add(self.samples[-1])
         if spilled is None:
-            self.held += sample_bytes(sample)
+            self.held += sample_bytes(sample) + held
         else:
             self.samples[-1] = spilled
             self.nbytes += self._spill.nbytes - before
@@ -161,7 +162,7 @@ class PackedWindow:
         for group, lists in self._lists.items():
             ends = np.cumsum([0, *map(len, lists)])
             joined = np.concatenate([np.empty(0, np.uint32), *lists])
-            lists[:] = np.split(joined, ends[1:-1])
+            lists.clear()
             self._joined[group] = joined, ends
 
         def work(stopped: threading.Event) -> None:
@@ -171,10 +172,11 @@ class PackedWindow:
                 if len(lists) == 0:
                     continue
                 self._packed[key] = PackedRows(
-                    self._shares.folder, file.row_bytes, lists, ends, True
+                    self._shares.folder, file.row_bytes, ends, True
                 )
                 scan = file.scan(self._shares.scan)
                 self._packed[key].pack(
+                    lists,
                     takewhile(lambda _: not stopped.is_set(), scan),
                     self._shares.waiting,
                 )
@@ -191,7 +193,10 @@ class PackedWindow:
             ValueError: If the file is damaged.
         """
         if self._work is not None:
-            self._work.wait()
+            try:
+                self._work.wait()
+            finally:
+                self._joined.clear()
 
     def stop(self) -> None:
         """Ends the thread, if there is one, and removes the files."""
@@ -207,39 +212,17 @@ class PackedWindow:
             packed.close()
         self._packed.clear()
 
-    def take(self, i: int) -> Any:
-        """Returns a sample, once."""
-        sample, self.samples[i] = self.samples[i], None
-        if isinstance(sample, Spilled):
+    def take(self, i: int) -> tuple[Any, dict[Any, np.ndarray]]:
+        """Returns a sample and the rows that it needs, once."""
+        found, self.samples[i] = self.samples[i], None
+        if isinstance(found, Spilled):
             assert self._spill is not None
-            return self._spill.take(sample)
-        return sample
+            return self._spill.take(found)
+        return found
 
-    def region_bytes(self, key: Key, i: int) -> int:
-        """Returns the memory for the rows of a batch; 0 if there are none."""
-        packed = self._packed.get(key)
-        return 0 if packed is None else packed.region_bytes(i)
-
-    def read(
-        self, key: Key, i: int, index: np.ndarray, memory: np.ndarray
-    ) -> Tensor | None:
-        """Returns rows of a batch, or None if one is not there.
-
-        Args:
-            key (Tuple): The file.
-            i (int): The batch.
-            index (numpy.ndarray): int64 ``[n]``, the rows.
-            memory (numpy.ndarray): Page-aligned, :meth:`region_bytes` long.
-        """
-        rows = self._lists[key[0]][i]
-        if key not in self._packed or len(rows) == 0:
-            return None
-        at = np.searchsorted(rows, index)
-        at[at == len(rows)] = 0
-        if not np.array_equal(rows[at], index):
-            return None
-        data = torch.from_numpy(self._packed[key].read(i, memory))
-        return data.index_select(0, torch.from_numpy(at))
+    def packed(self, key: Key) -> PackedRows | None:
+        """Returns the packed rows of a file, if there are any."""
+        return self._packed.get(key)
 
     def free(self, i: int) -> None:
         """Gives back the space of a batch, and of the window at its end."""
@@ -347,11 +330,19 @@ class PackedReads:
     def _read(
         self, batch: Batch, key: Key, index: np.ndarray
     ) -> Tensor | None:
-        size = batch.window.region_bytes(key, batch.number)
+        packed, rows = batch.window.packed(key), batch.rows.get(key[0], ())
+        if packed is None or len(rows) == 0:
+            return None
+        at = np.searchsorted(rows, index)
+        at[at == len(rows)] = 0
+        if not np.array_equal(rows[at], index):
+            return None
+        size = packed.region_bytes(batch.number)
         if size > self._memory.size:
             self._memory = page_aligned(size)
         try:
-            return batch.window.read(key, batch.number, index, self._memory)
+            data = torch.from_numpy(packed.read(batch.number, self._memory))
+            return data.index_select(0, torch.from_numpy(at))
         except (OSError, ValueError) as error:
             warnings.warn(
                 f'DiskFeatureStore: {error}; rows are read from the features '
@@ -383,8 +374,8 @@ class PackedReads:
                 later = self._window()
                 for i in range(len(now.samples)):
                     self._add(later, samples)
-                    sample = now.take(i)
-                    self._show(Batch(now, i), behind)
+                    sample, rows = now.take(i)
+                    self._show(Batch(now, i, rows), behind)
                     yield sample
                 now, after = after, self._complete(later, samples)
                 later = self._window()

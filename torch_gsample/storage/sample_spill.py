@@ -52,14 +52,17 @@ class _Pickler(pickle.Pickler):
     """Takes plain samples, and refuses what must stay in this process."""
 
     def reducer_override(self, value: Any) -> Any:
+        if type(value) is np.ndarray:
+            array = np.ascontiguousarray(value)
+            return _array, (
+                pickle.PickleBuffer(array),
+                array.dtype.str,
+                value.shape,
+            )
         if type(value) is Tensor:
             if value.requires_grad or value.device.type != 'cpu':
                 raise pickle.PicklingError('a tensor of a graph or a GPU')
-            if value.dtype == torch.bfloat16:
-                raise pickle.PicklingError('NumPy has no bfloat16')
-            array = np.ascontiguousarray(value.numpy())
-            return _tensor, (pickle.PickleBuffer(array), array.dtype.str,
-                             tuple(value.shape))  # fmt: skip
+            return torch.from_numpy, (value.numpy(),)
         if type(value) in _KNOWN or isinstance(value, _NAMES):
             return NotImplemented
         if isinstance(value, pickle.PickleBuffer):
@@ -67,11 +70,11 @@ class _Pickler(pickle.Pickler):
         raise pickle.PicklingError(f'{type(value)} stays in memory')
 
 
-def _tensor(data: Any, dtype: str, shape: tuple[int, ...]) -> Tensor:
+def _array(data: Any, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
     # A buffer of no bytes has no address.
     if 0 in shape:
-        return torch.from_numpy(np.empty(shape, dtype))
-    return torch.from_numpy(np.frombuffer(data, dtype).reshape(shape))
+        return np.empty(shape, dtype)
+    return np.frombuffer(data, dtype).reshape(shape)
 
 
 class SampleSpill:
@@ -95,7 +98,7 @@ class SampleSpill:
         pickler = _Pickler(stream, 5, buffer_callback=buffers.append)
         try:
             pickler.dump(sample)
-        except (pickle.PicklingError, TypeError, AttributeError):
+        except (pickle.PicklingError, AttributeError, RuntimeError, TypeError):
             return None
         parts = [stream.getbuffer(), *(buffer.raw() for buffer in buffers)]
         out, at = Spilled(self.nbytes, [*map(len, parts)], 0), self.nbytes

@@ -84,12 +84,15 @@ class Packing:
         packed = PackedRows(
             self._folder,
             self._rows.row_bytes,
-            np.frombuffer(lists, np.int64),
             np.array(self._ends),
             direct,
         )
         try:
-            packed.pack(self._rows.scan(memory // 2), memory // 2)
+            packed.pack(
+                np.frombuffer(lists, np.int64),
+                self._rows.scan(memory // 2),
+                memory // 2,
+            )
         except OSError as error:
             packed.close()
             if error.errno not in FULL:

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data, FeatureStore, HeteroData, TensorAttr
 
 from torch_gsample.storage.feature_file import FeatureFile
+from torch_gsample.storage.mapped_rows import MappedRows
 from torch_gsample.storage.read_model import DiskModel
 from torch_gsample.storage.read_plan import PLANS, ReadPlan
 from torch_gsample.storage.row_source import RowSource
@@ -21,6 +22,13 @@ from torch_gsample.storage.scratch_file import ScratchFile
 EDGES = (None, None)
 #: Group and name of an attribute.
 Key = tuple[Any, str]
+#: The memory of plans that nobody asked for; None: there are none.
+_defaults: dict[str, int | None] = {'memory_limit': None}
+
+
+def plan_by_default(memory_limit: int | None) -> None:
+    """Lets stores plan their reads within this memory, or not any more."""
+    _defaults['memory_limit'] = memory_limit
 
 
 class DiskFeatureStore(FeatureStore):
@@ -35,10 +43,11 @@ class DiskFeatureStore(FeatureStore):
 
     Args:
         features (Dict, optional): Each value a :class:`FeatureFile`, the path
-            of one, another :class:`RowSource`, or a tensor. Keys are names
-            (``'x'``) in a graph without types, and else ``(type, name)``,
-            where the type is that of nodes or of edges; edges without a type
-            are ``EDGES``, ``(None, None)``.
+            of one or of an ``.npy`` file, a mapped array (``numpy.memmap``),
+            another :class:`RowSource`, or a tensor. Keys are names (``'x'``)
+            in a graph without types, and else ``(type, name)``, where the
+            type is that of nodes or of edges; edges without a type are
+            ``EDGES``, ``(None, None)``.
 
     Raises:
         OSError: If a file cannot be read.
@@ -205,7 +214,14 @@ class DiskFeatureStore(FeatureStore):
 
     @property
     def plans_reads(self) -> bool:
-        """Whether :meth:`read_ahead` does more than to pass samples on."""
+        """Whether :meth:`read_ahead` does more than to pass samples on.
+
+        Under ``gsample run --memory``, reads are planned if nobody did.
+        """
+        limit = _defaults['memory_limit']
+        on_disk = any(not isinstance(group, tuple) for group, _ in self.files)
+        if self._plan is None and limit is not None and on_disk:
+            self.plan_reads(limit)
         return self._plan is not None
 
     def read_ahead(
@@ -285,7 +301,12 @@ class DiskFeatureStore(FeatureStore):
                 "by 'FeatureFile.write' (and put it with index=None)"
             )
         if isinstance(tensor, (str, Path)):
-            tensor = FeatureFile(tensor)
+            if Path(tensor).suffix == '.npy':
+                tensor = np.load(tensor, 'r')
+            else:
+                tensor = FeatureFile(tensor)
+        if MappedRows.takes(tensor):
+            tensor = MappedRows(tensor)
         elif isinstance(tensor, np.ndarray):
             tensor = torch.from_numpy(tensor)
         if not isinstance(tensor, (RowSource, Tensor)):

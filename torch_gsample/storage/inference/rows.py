@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from torch_gsample.storage.feature_file import FeatureFile
+from torch_gsample.storage.mapped_rows import MappedRows
 
 #: Rows that are read or hashed at a time.
 _PIECE = 1 << 16
@@ -152,6 +153,8 @@ def as_rows(value: Any, name: str) -> Rows:
     """
     if isinstance(value, FeatureFile):
         return FileRows(value)
+    if isinstance(value, MappedRows):
+        return MemoryRows(value.array)
     if isinstance(value, (Tensor, np.ndarray)) and value.ndim > 0:
         plain = value.detach().cpu() if isinstance(value, Tensor) else value
         return MemoryRows(plain)

@@ -93,6 +93,10 @@ class FeatureFile(RowSource):
         facts = os.fstat(self._file.fd)
         self.meta: FeatureMeta = read_header(self._file, facts.st_size)
         self._identity = file_identity(facts)
+        self.shape = torch.Size([self.meta.num_rows, *self.meta.shape])
+        stored = self.meta.dtype
+        self.dtype = torch.float32 if stored == torch.int8 else stored
+        self.row_bytes = self.meta.row_bytes
         self._table = self._checked = None
         if verify != 'never':
             self._table = read_table(self._file, self.meta)
@@ -108,22 +112,6 @@ class FeatureFile(RowSource):
         """Writes features; see :func:`write_features` for its arguments."""
         write_features(path, data, **kwargs)
         return cls(path)
-
-    @property
-    def shape(self) -> torch.Size:
-        """The shape of all rows."""
-        return torch.Size([self.meta.num_rows, *self.meta.shape])
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """The dtype of rows as they are read."""
-        stored = self.meta.dtype
-        return torch.float32 if stored == torch.int8 else stored
-
-    @property
-    def row_bytes(self) -> int:
-        """Bytes of a row on disk."""
-        return self.meta.row_bytes
 
     def read_to(
         self, index: np.ndarray, out: np.ndarray, gap: int = 0
@@ -228,9 +216,11 @@ class FeatureFile(RowSource):
             ``engine``.
         """
         reader = self._reader()
-        out = {**reader.stats, 'engine': reader.engine}
-        out['bytes_read'] += self._scanned
-        return out
+        return {
+            **reader.stats,
+            'bytes_read': reader.stats['bytes_read'] + self._scanned,
+            'engine': reader.engine,
+        }
 
     def _reader(self) -> RowReader:
         """Returns the reader of this process, for the file as it is now.

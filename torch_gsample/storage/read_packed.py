@@ -255,7 +255,7 @@ class PackedReads:
         self._files, self._most = files, most
         self._folder, self._missing = folder, missing
         self._shares = Shares(memory, folder)
-        self._sizes = {}
+        self._sizes: dict[Any, int] = {}
         for (group, _), file in files.items():
             self._sizes[group] = max(self._sizes.get(group, 0), len(file))
         self._live: deque[Batch] = deque()

@@ -258,7 +258,9 @@ class ReadPlan:
         """Counts the reads of a window's batches under each plan."""
         count = max(len(window.samples), 1)
         hot = self._hot_of.get('hot')
-        single, missed, together = {}, {}, {}
+        single: dict[Key, Reads] = {}
+        missed: dict[Key, Reads] = {}
+        together: dict[Key, Reads] = {}
         for sample in window.samples:
             for group, ids in sampled_nodes(sample).items():
                 rows = np.unique(ids)

@@ -47,13 +47,19 @@ class RowSource(ABC):
     dtype: torch.dtype
     #: Bytes of a row as it is stored.
     row_bytes: int
-    #: Bytes of memory that reads need.
-    memory: int = 0
-    #: Sources of one disk have one :meth:`cost`; None: it is asked for.
-    disk: Any = None
 
     def __len__(self) -> int:
         return self.shape[0]
+
+    @property
+    def memory(self) -> int:
+        """Bytes of memory that reads need."""
+        return 0
+
+    @property
+    def disk(self) -> Any:
+        """Where rows are: sources with equal ones have one :meth:`cost`."""
+        return None
 
     @abstractmethod
     def read_to(

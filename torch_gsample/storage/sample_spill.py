@@ -55,7 +55,7 @@ class _Pickler(pickle.Pickler):
         if type(value) is np.ndarray:
             array = np.ascontiguousarray(value)
             return _array, (
-                pickle.PickleBuffer(array),
+                pickle.PickleBuffer(array.data),
                 array.dtype.str,
                 value.shape,
             )
@@ -134,7 +134,7 @@ class SampleSpill:
                 'SampleSpill',
             )
         self._file.free(spilled.offset, data.size)
-        return pickle.loads(parts[0], buffers=parts[1:])
+        return pickle.loads(parts[0].data, buffers=parts[1:])
 
     def close(self) -> None:
         """Removes the file; once is enough."""

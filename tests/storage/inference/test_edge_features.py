@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from torch_geometric import nn as pyg
+from torch_geometric.data import HeteroData
 
 from tests.storage.inference.models import (
     DISK,
@@ -51,7 +52,6 @@ def summed(rows, cols):
 MODELS = {
     'graph_conv': (pyg.GraphConv, WEIGHT),
     'gcn, sums': (summed, WEIGHT),
-    'leconv': (pyg.GraphConv, WEIGHT.half().float()),
     'transformer': (transformer, ATTR),
     'gine': (gine, ATTR),
     'gat': (gat, ATTR),
@@ -160,10 +160,8 @@ def test_other_features_are_another_call(graph, tmp_path):
 
 
 def test_edges_of_types_have_their_own(tmp_path):
-    import torch_geometric
-
     torch.manual_seed(0)
-    data = torch_geometric.data.HeteroData()
+    data = HeteroData()
     data['a'].x, data['b'].x = random(40, 4), random(50, 4, seed=1)
     ab, ba = ('a', 'to', 'b'), ('b', 'to', 'a')
     data[ab].edge_index = torch.stack(

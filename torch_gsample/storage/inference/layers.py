@@ -163,9 +163,9 @@ def call_conv(conv: Any, ends: Ends) -> Tensor:
         return conv(ends.x, ends.block())
     if isinstance(conv, pyg.GCNConv):
         return _call_gcn(conv, ends)
-    more = {}
-    if ends.features is not None:
-        more[_takes_features(conv)] = ends.features
+    more, name = {}, _takes_features(conv)
+    if ends.features is not None and name is not None:
+        more[name] = ends.features
     if isinstance(conv, _SQUARE):
         return conv(ends.x[0], ends.edge_index, **more)[: ends.size[1]]
     return conv(ends.x, ends.edge_index, **more)

@@ -170,9 +170,14 @@ def test_a_batch_that_does_not_fit_is_read_alone(tmp_path, monkeypatch):
     assert store.files[None, 'x'].stats()['rows'] > 200
 
 
-@pytest.mark.parametrize('after', [0, 1, 5])
-def test_a_disk_that_gets_full_loses_no_batch(packed, after):
-    """A limit of the size of files stands for the disk."""
+@pytest.mark.parametrize(
+    ('after', 'limit'), [(0, 600), (1, 600), (5, 600), (0, 10_000)]
+)
+def test_a_disk_that_gets_full_loses_no_batch(packed, after, limit):
+    """A limit of the size of files stands for the disk.
+
+    There is no room for samples, or for rows.
+    """
     stores, want = packed
 
     def run():
@@ -182,7 +187,7 @@ def test_a_disk_that_gets_full_loses_no_batch(packed, after):
             for i in range(15):
                 if i == after:
                     most = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
-                    resource.setrlimit(resource.RLIMIT_FSIZE, (600, most))
+                    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, most))
                 out.append(next(batches))
         assert joined(out) == want
         assert ['not packed any more' in str(w.message) for w in caught] == [
@@ -258,8 +263,9 @@ def test_a_broken_scratch_is_replaced_by_the_features(packed):
     for packed_rows in stores[0]._plan._reads._live[0].window._packed.values():
         for at in range(0, packed_rows.nbytes, BLOCK):
             packed_rows._file.write(at, zeros)
-    with pytest.warns(UserWarning, match=r'offset \d+: the checksum of rows'):
+    with pytest.warns(UserWarning, match='is wrong') as caught:
         out.extend(batches)
+    assert len(caught) == 1  # the window is given up
     assert joined(out) == want
 
 
@@ -291,6 +297,22 @@ def test_samples_come_back_as_they_were(tmp_path):
         sample.attributes.edge[None] = {'w': value}
         assert spill.add(sample) is None
     spill.close()
+
+
+def test_rows_are_found_in_any_order(tmp_path):
+    data, (store, _), _ = make('homogeneous', tmp_path)
+    plan(data, store, 'homogeneous', 'packed', max_batches=3)
+    nodes = [torch.randperm(30)[:7] for _ in range(8)]
+    samples = [SamplerOutput(node, *[None] * 3) for node in nodes]
+    coming, reads = store.read_ahead(samples, behind=3), []
+    for first in (0, 4):
+        some = [next(coming).node for _ in range(4)]
+        for i in (2, 0, 3, 1):
+            assert torch.equal(some[i], nodes[first + i])
+            x = store[None, 'x', some[i]]
+            assert torch.equal(x, data.x[some[i]])
+            reads.append(store.files[None, 'x'].stats()['rows'])
+    assert reads[-1] == 0  # all were packed
 
 
 def test_samples_with_gradients_stay_in_memory(tmp_path):
@@ -429,6 +451,9 @@ def test_each_source_has_its_own_cost(tmp_path):
     for batch in loader_of((store, graph)):
         assert torch.equal(batch.far, data.x[batch.n_id] + 1)
         assert torch.equal(batch.near, data.x[batch.n_id] + 2)
+    models = store._plan.models
+    assert models[None, 'far'].request_seconds == 0.5
+    assert models[None, 'near'].request_seconds == 1e-6
     lines = store.explain().splitlines()
     assert sum(line.startswith('disk: ') for line in lines) == 3
 

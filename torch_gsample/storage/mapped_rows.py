@@ -97,7 +97,7 @@ class MappedRows(RowSource):
             data.reshape(-1),
         )
         if sorts:
-            np.take(data, place, 0, out)
+            np.take(data, place, 0, out, 'clip')
 
     def decode(self, rows: Tensor) -> Tensor:
         """See :meth:`RowSource.decode`."""

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from torch_gsample.storage.background import Background
@@ -28,6 +27,7 @@ from torch_gsample.storage.read_windows import (
     Samples,
     sample_bytes,
     sampled_nodes,
+    take_rows,
 )
 from torch_gsample.storage.reading import page_aligned
 from torch_gsample.storage.row_reads import BLOCK
@@ -188,9 +188,8 @@ class PackedWindow:
         """Waits until rows are packed, if they will be.
 
         Raises:
-            IndexError: If the file has too few rows.
-            OSError: If a file cannot be read or written.
-            ValueError: If the file is damaged.
+            Exception: What failed; of an error of the scratch file, the
+                folder is the file's name.
         """
         if self._work is not None:
             try:
@@ -259,7 +258,8 @@ class PackedReads:
         for (group, _), file in files.items():
             self._sizes[group] = max(self._sizes.get(group, 0), len(file))
         self._live: deque[Batch] = deque()
-        self._lock = threading.Lock()
+        # The garbage collector may close an iteration at any time.
+        self._lock = threading.RLock()
         self._memory = np.empty(0, np.uint8)
         #: Why nothing is packed any more.
         self.failure: Exception | None = None
@@ -341,8 +341,7 @@ class PackedReads:
         if size > self._memory.size:
             self._memory = page_aligned(size)
         try:
-            data = torch.from_numpy(packed.read(batch.number, self._memory))
-            return data.index_select(0, torch.from_numpy(at))
+            return take_rows(packed.read(batch.number, self._memory), at)
         except (OSError, ValueError) as error:
             warnings.warn(
                 f'DiskFeatureStore: {error}; rows are read from the features '
@@ -419,8 +418,8 @@ class PackedReads:
         try:
             window.wait()
             self.stats['written'] += window.nbytes
-        except (IndexError, OSError, ValueError) as error:
-            # Damage of the features is an error of the batch that meets it.
+        except Exception as error:
+            # What fails in the features is an error of the batch it is of.
             window.drop()
             if getattr(error, 'filename', None) == str(self._folder):
                 self._fail(error)

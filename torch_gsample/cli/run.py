@@ -1,10 +1,19 @@
 """``gsample run``."""
 
 import argparse
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from sys import stderr
 
 from torch_gsample.memory import keep_memory
 from torch_gsample.run_script import run_script
+from torch_gsample.storage.feature_store import plan_by_default
+
+#: Bytes that a script needs at least, and the part of what is left that
+#: features may take before they are handed out.
+_LEAST, _SHARE = 64 << 20, 4
 
 
 def run(args: argparse.Namespace) -> int:
@@ -15,8 +24,49 @@ def run(args: argparse.Namespace) -> int:
     """
     if args.keep_memory and not keep_memory():
         print('run: only glibc keeps memory', file=stderr)
+    limits = within(args.memory) if args.memory else nullcontext()
     try:
-        return run_script(args.script, args.args, args.module, args.fuse)
+        with limits:
+            return run_script(args.script, args.args, args.module, args.fuse)
     finally:
         if args.keep_memory:
             keep_memory(False)
+
+
+@contextmanager
+def within(memory: int) -> Iterator[None]:
+    """Refuses this process more memory, and plans reads of features in it.
+
+    Args:
+        memory (int): Bytes of data, as ``RLIMIT_DATA`` counts it: what is
+            allocated, but no files that are mapped. Processes that are
+            started get the same limit, each by itself.
+
+    Raises:
+        ValueError: If more is in use already.
+    """
+    used = _used()
+    if memory < used + _LEAST:
+        raise ValueError(
+            f"run: '--memory' must be at least {used + _LEAST}: Python and "
+            f'torch take {used} before the script begins (got {memory})'
+        )
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    hard = before[1]
+    if hard != resource.RLIM_INFINITY:
+        memory = min(memory, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (memory, hard))
+    plan_by_default((memory - used) // _SHARE)
+    try:
+        yield
+    finally:
+        plan_by_default(None)
+        resource.setrlimit(resource.RLIMIT_DATA, before)
+
+
+def _used() -> int:
+    """Returns the bytes that count towards the limit now."""
+    for line in Path('/proc/self/status').read_text().splitlines():
+        if line.startswith('VmData:'):
+            return int(line.split()[1]) << 10
+    return 0

@@ -57,5 +57,5 @@ def read_ahead(
         )
     # One is joined, one more is on its way.
     behind = loader.prefetch + 2 if in_thread else 0
-    ahead = loader.data[0].read_ahead(one_by_one(samples), behind)
+    ahead = loader.data[0].read_ahead(one_by_one(samples), behind, len(loader))
     return ahead, pins_memory(made)

@@ -10,6 +10,7 @@ from torch_gsample.storage.graph import ChunkedGraph
 from torch_gsample.storage.inference import infer
 from torch_gsample.storage.random_read import RandomReadSampler
 from torch_gsample.storage.read_model import DiskModel
+from torch_gsample.storage.row_source import RowSource
 from torch_gsample.storage.streaming import StreamingSampler
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     'DiskModel',
     'FeatureFile',
     'RandomReadSampler',
+    'RowSource',
     'StreamingSampler',
     'infer',
 ]

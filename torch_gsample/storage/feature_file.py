@@ -1,6 +1,8 @@
 """Features on disk: rows of fixed width, read by their numbers."""
 
+import math
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,8 @@ from torch_gsample.storage.feature_format import (
     read_table,
 )
 from torch_gsample.storage.feature_write import write_features
+from torch_gsample.storage.format import round_up
+from torch_gsample.storage.read_model import DiskModel
 from torch_gsample.storage.reading import (
     ENGINES,
     File,
@@ -25,11 +29,12 @@ from torch_gsample.storage.reading import (
     file_identity,
 )
 from torch_gsample.storage.row_reads import RowReader
+from torch_gsample.storage.row_source import RowSource
 
 _PIECE = 4 << 20  # bytes that are verified at a time
 
 
-class FeatureFile:
+class FeatureFile(RowSource):
     r"""Rows of features in a file, of which only the rows asked for are read.
 
     Reads are sorted and merged to few requests, all in flight at once; the
@@ -89,12 +94,17 @@ class FeatureFile:
         facts = os.fstat(self._file.fd)
         self.meta: FeatureMeta = read_header(self._file, facts.st_size)
         self._identity = file_identity(facts)
+        self.shape = torch.Size([self.meta.num_rows, *self.meta.shape])
+        stored = self.meta.dtype
+        self.dtype = torch.float32 if stored == torch.int8 else stored
+        self.row_bytes = self.meta.row_bytes
         self._table = self._checked = None
         if verify != 'never':
             self._table = read_table(self._file, self.meta)
         if verify == 'once':
             self._checked = shared_zeros(self.meta.num_blocks)
         self._readers: dict[int, RowReader] = {}
+        self._scanned = 0  # bytes
 
     @classmethod
     def write(
@@ -104,82 +114,20 @@ class FeatureFile:
         write_features(path, data, **kwargs)
         return cls(path)
 
-    @property
-    def shape(self) -> torch.Size:
-        """The shape of all rows."""
-        return torch.Size([self.meta.num_rows, *self.meta.shape])
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """The dtype of rows as they are read."""
-        stored = self.meta.dtype
-        return torch.float32 if stored == torch.int8 else stored
-
-    @property
-    def row_bytes(self) -> int:
-        """Bytes of a row on disk."""
-        return self.meta.row_bytes
-
-    def __len__(self) -> int:
-        return self.meta.num_rows
-
-    def __getitem__(self, index: Any) -> Tensor:
-        if isinstance(index, slice):
-            begin, end, step = index.indices(len(self))
-            return self.read(torch.arange(begin, max(begin, end), step))
-        if isinstance(index, (int, np.integer)):
-            return self.read(torch.tensor([int(index)]))[0]
-        return self.read(index)
-
-    def read(self, index: Any, gap: int = 0) -> Tensor:
-        """Returns rows in the order in which they are asked for.
-
-        Args:
-            index (torch.Tensor): int64 or int32 ``[n]``, each in
-                ``[0, num_rows)``, in any order, some maybe several times.
-            gap (int, optional): Requests are joined over at most this many
-                blocks that are not needed.
-
-        Returns:
-            torch.Tensor: ``[n, *]``, float32 of int8 rows.
+    def read_to(
+        self, index: np.ndarray, out: np.ndarray, gap: int = 0
+    ) -> None:
+        """See :meth:`RowSource.read_to`.
 
         Raises:
             IndexError: If a row does not exist.
             OSError: If the file cannot be read; it names file and offset.
-            TypeError: If ``index`` does not hold integers.
             ValueError: If a block is damaged; it names file and offset.
-        """
-        return self.decode(self.read_bytes(_rows_of(index), gap))
-
-    def read_bytes(self, index: np.ndarray, gap: int = 0) -> Tensor:
-        """Returns rows as they are on disk, uint8 ``[n, row_bytes]``.
-
-        Args:
-            index (numpy.ndarray): int64 ``[n]``, contiguous.
-            gap (int, optional): See :meth:`read`.
-        """
-        out = torch.empty(len(index), self.row_bytes, dtype=torch.uint8)
-        self.read_to(index, out.numpy(), gap)
-        return out
-
-    def read_to(
-        self, index: np.ndarray, out: np.ndarray, gap: int = 0
-    ) -> None:
-        """Reads rows as they are on disk to memory of the caller.
-
-        Args:
-            index (numpy.ndarray): int64 ``[n]``, contiguous.
-            out (numpy.ndarray): uint8 ``[n, row_bytes]``, contiguous.
-            gap (int, optional): See :meth:`read`.
         """
         self._reader().read(index, out, gap)
 
     def decode(self, rows: Tensor) -> Tensor:
-        """Returns the features of rows as they are on disk.
-
-        Args:
-            rows (torch.Tensor): uint8 ``[n, row_bytes]``, contiguous.
-        """
+        """See :meth:`RowSource.decode`."""
         shape = len(rows), *self.meta.shape
         if self.meta.dtype != torch.int8:
             return rows.view(self.meta.dtype).view(shape)
@@ -193,26 +141,67 @@ class FeatureFile:
             OSError: If the file cannot be read.
             ValueError: If it is damaged; it names the file and the offset.
         """
-        file = File(self.path, self._direct)
-        meta = read_header(file, os.fstat(file.fd).st_size)
-        table, end = read_table(file, meta), meta.table_at
-        ranges = [
-            (at, min(_PIECE, end - at))
-            for at in range(meta.data_at, end, _PIECE)
-        ]
-        with ReadAhead(file, ranges) as pieces:
-            for (at, size), data in zip(ranges, pieces, strict=True):
-                first = (at - meta.data_at) // BLOCK
-                found = block_checksums(data, first, meta.generation)
-                wrong = found != table[first : first + size // BLOCK]
-                if wrong.any():
-                    block = first + int(wrong.argmax())
-                    broken(
-                        self.path,
-                        meta.data_at + block * BLOCK,
-                        f'the checksum of block {block} ({BLOCK} bytes) is '
-                        'wrong',
-                    )
+        file = type(self)(self.path, verify='always', direct=self._direct)
+        for _ in file.scan(_PIECE):
+            pass
+
+    @property
+    def disk(self) -> Any:
+        """What is read by: the device, and whether by direct I/O."""
+        return os.fstat(self._file.fd).st_dev, self._file.direct
+
+    def cost(self, scratch: Path | None = None) -> DiskModel:
+        """See :meth:`RowSource.cost`; measured, by reads and writes."""
+        return DiskModel.calibrate(self, scratch=scratch)
+
+    def scan(self, memory: int) -> Iterator[tuple[int, np.ndarray]]:
+        """See :meth:`RowSource.scan`; one piece is read while one is used.
+
+        Raises:
+            OSError: If the file cannot be read; it names file and offset.
+            ValueError: If a block is damaged; it names file and offset.
+        """
+        meta, width = self.meta, self.meta.row_bytes
+        # Pieces begin with blocks, if they have so many rows.
+        whole, count = BLOCK // math.gcd(width, BLOCK), memory // 2 // width
+        count = max(count // whole * whole or count, 1)
+        starts = range(0, meta.num_rows, count)
+        ranges = []
+        for first in starts:
+            last = min(first + count, meta.num_rows)
+            begin = first * width // BLOCK * BLOCK
+            end = round_up(last * width, BLOCK)
+            ranges.append((meta.data_at + begin, end - begin))
+        with ReadAhead(self._file, ranges) as pieces:
+            for first, (at, _), data in zip(
+                starts, ranges, pieces, strict=True
+            ):
+                self._check_blocks((at - meta.data_at) // BLOCK, data)
+                self._scanned += data.size
+                begin = first * width % BLOCK
+                rows = min(count, meta.num_rows - first)
+                part = data[begin : begin + rows * width]
+                yield first, part.reshape(rows, width)
+
+    def _check_blocks(self, first: int, data: np.ndarray) -> None:
+        """Checks consecutive blocks, whose first one is ``first``."""
+        self._forget_if_changed()
+        if self._table is None:
+            return
+        part = slice(first, first + data.size // BLOCK)
+        if self._checked is not None and self._checked[part].all():
+            return
+        found = block_checksums(data, first, self.meta.generation)
+        wrong = found != self._table[part]
+        if wrong.any():
+            block = first + int(wrong.argmax())
+            broken(
+                self.path,
+                self.meta.data_at + block * BLOCK,
+                f'the checksum of block {block} ({BLOCK} bytes) is wrong',
+            )
+        if self._checked is not None:
+            self._checked[part] = True
 
     @property
     def memory(self) -> int:
@@ -228,7 +217,11 @@ class FeatureFile:
             ``engine``.
         """
         reader = self._reader()
-        return {**reader.stats, 'engine': reader.engine}
+        return {
+            **reader.stats,
+            'bytes_read': reader.stats['bytes_read'] + self._scanned,
+            'engine': reader.engine,
+        }
 
     def _reader(self) -> RowReader:
         """Returns the reader of this process, for the file as it is now.
@@ -284,21 +277,3 @@ def _reopen(
     if file.meta.generation != generation:
         broken(path, 0, 'it is another file than the one that was pickled')
     return file
-
-
-def _rows_of(index: Any) -> np.ndarray:
-    """Returns row numbers as the reader takes them."""
-    array = index.cpu().numpy() if isinstance(index, Tensor) else index
-    array = np.asarray(array)
-    if array.size == 0 and not isinstance(index, (Tensor, np.ndarray)):
-        array = array.astype(np.int64)
-    if array.dtype.kind not in 'iu':
-        raise TypeError(
-            f"FeatureFile: 'index' must hold integers (got {array.dtype})"
-        )
-    if array.ndim != 1:
-        raise ValueError(
-            f"FeatureFile: 'index' must have one dimension (got shape "
-            f'{list(array.shape)})'
-        )
-    return np.ascontiguousarray(array, np.int64)

@@ -1,5 +1,6 @@
 """PyG's store of features, with rows on disk."""
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,14 +11,24 @@ from torch import Tensor
 from torch_geometric.data import Data, FeatureStore, HeteroData, TensorAttr
 
 from torch_gsample.storage.feature_file import FeatureFile
+from torch_gsample.storage.mapped_rows import MappedRows
 from torch_gsample.storage.read_model import DiskModel
 from torch_gsample.storage.read_plan import PLANS, ReadPlan
+from torch_gsample.storage.row_source import RowSource
+from torch_gsample.storage.scratch_file import ScratchFile
 
 #: The group of edges in a graph without types, as PyG's distributed stores
 #: have it.
 EDGES = (None, None)
 #: Group and name of an attribute.
 Key = tuple[Any, str]
+#: The memory of plans that nobody asked for; None: there are none.
+_defaults: dict[str, int | None] = {'memory_limit': None}
+
+
+def plan_by_default(memory_limit: int | None) -> None:
+    """Lets stores plan their reads within this memory, or not any more."""
+    _defaults['memory_limit'] = memory_limit
 
 
 class DiskFeatureStore(FeatureStore):
@@ -32,9 +43,11 @@ class DiskFeatureStore(FeatureStore):
 
     Args:
         features (Dict, optional): Each value a :class:`FeatureFile`, the path
-            of one, or a tensor. Keys are names (``'x'``) in a graph without
-            types, and else ``(type, name)``, where the type is that of nodes
-            or of edges; edges without a type are ``EDGES``, ``(None, None)``.
+            of one or of an ``.npy`` file, a mapped array (``numpy.memmap``),
+            another :class:`RowSource`, or a tensor. Keys are names (``'x'``)
+            in a graph without types, and else ``(type, name)``, where the
+            type is that of nodes or of edges; edges without a type are
+            ``EDGES``, ``(None, None)``.
 
     Raises:
         OSError: If a file cannot be read.
@@ -63,19 +76,19 @@ class DiskFeatureStore(FeatureStore):
 
     def __init__(self, features: Mapping[Any, Any] | None = None):
         super().__init__()
-        self._values: dict[Key, FeatureFile | Tensor] = {}
+        self._values: dict[Key, RowSource | Tensor] = {}
         self._plan: ReadPlan | None = None
         for key, value in (features or {}).items():
             group, name = (None, key) if isinstance(key, str) else key
             self.put_tensor(value, group, name, None)
 
     @property
-    def files(self) -> dict[Key, FeatureFile]:
+    def files(self) -> dict[Key, RowSource]:
         """The features that are on disk, by group and name."""
         return {
             key: value
             for key, value in self._values.items()
-            if isinstance(value, FeatureFile)
+            if isinstance(value, RowSource)
         }
 
     def add_edge_features(self, batch: Data | HeteroData) -> Any:
@@ -113,6 +126,7 @@ class DiskFeatureStore(FeatureStore):
         scores: Tensor | dict[str, Tensor] | None = None,
         model: DiskModel | None = None,
         max_batches: int = 1_000,
+        scratch: str | Path | None = None,
     ) -> None:
         """Lets loaders read features of nodes for batches to come.
 
@@ -125,6 +139,10 @@ class DiskFeatureStore(FeatureStore):
           which are in memory. PyG's loaders can do it, too.
         * ``'window'``: the distinct rows of as many batches as fit in memory
           are read at once, while the batches before them are used.
+        * ``'packed'``: one scan of the file copies the rows of many batches
+          to a file in ``scratch``, batch by batch, while the batches before
+          them are used; rows of the highest ``scores`` are in half of the
+          memory.
         * ``'auto'``: the reads of the first batches are counted under each
           plan, and the one with the least time by ``model`` is taken.
 
@@ -141,8 +159,15 @@ class DiskFeatureStore(FeatureStore):
             model (DiskModel, optional): What reads cost; measured by reads of
                 the largest file if not given.
             max_batches (int, optional): The most batches of a window.
+            scratch (str or Path, optional): A folder on a fast disk that may
+                be written to; without it nothing is packed. All rows and
+                samples of an epoch are written to it once, which wears disks
+                out; it has those of two windows at a time, never more than
+                there is space for. If it is full or fails, batches are read
+                by another plan.
 
         Raises:
+            OSError: If ``scratch`` cannot be written to.
             TypeError: If an argument has the wrong type.
             ValueError: If an argument breaks a rule that is named.
         """
@@ -169,18 +194,41 @@ class DiskFeatureStore(FeatureStore):
             raise ValueError(
                 f"{name}: 'scores' must be given for the plan 'hot' (got None)"
             )
+        if plan == 'packed' and scratch is None:
+            raise ValueError(
+                f"{name}: 'scratch' must be given for the plan 'packed' (got "
+                'None)'
+            )
+        if scratch is not None:
+            ScratchFile(Path(scratch)).close()
         checked = None if scores is None else _checked_scores(scores, files)
         self._plan = ReadPlan(
-            files, memory_limit, plan, checked, model, max_batches
+            files,
+            memory_limit,
+            plan,
+            checked,
+            model,
+            max_batches,
+            None if scratch is None else Path(scratch),
         )
 
     @property
     def plans_reads(self) -> bool:
-        """Whether :meth:`read_ahead` does more than to pass samples on."""
+        """Whether :meth:`read_ahead` does more than to pass samples on.
+
+        Under ``gsample run --memory``, reads are planned if nobody did.
+        """
+        limit = _defaults['memory_limit']
+        on_disk = any(not isinstance(group, tuple) for group, _ in self.files)
+        if self._plan is None and limit is not None and on_disk:
+            self.plan_reads(limit)
         return self._plan is not None
 
     def read_ahead(
-        self, samples: Iterable[Any], behind: int = 0
+        self,
+        samples: Iterable[Any],
+        behind: int = 0,
+        total: int = sys.maxsize,
     ) -> Iterator[Any]:
         """Yields samples, and reads the rows of those that come later.
 
@@ -188,10 +236,11 @@ class DiskFeatureStore(FeatureStore):
             samples (Iterable[SamplerOutput]): What a sampler returns.
             behind (int, optional): How many samples may wait for their
                 features while the next one is asked for.
+            total (int, optional): How many samples there are at most.
         """
         if self._plan is None:
             return iter(samples)
-        return self._plan.read_ahead(samples, behind)
+        return self._plan.read_ahead(samples, behind, total)
 
     def explain(self) -> str:
         """Returns the costs of the plans, and which one was chosen."""
@@ -210,7 +259,7 @@ class DiskFeatureStore(FeatureStore):
             if group != EDGES
         ]
 
-    def _find(self, attr: TensorAttr) -> FeatureFile | Tensor:
+    def _find(self, attr: TensorAttr) -> RowSource | Tensor:
         key = attr.group_name, attr.attr_name
         if key not in self._values:
             raise KeyError(
@@ -227,7 +276,7 @@ class DiskFeatureStore(FeatureStore):
         plan = self._plan
         if plan is None or key not in plan.files or not _is_list(index):
             return value[index]
-        assert isinstance(value, FeatureFile)
+        assert isinstance(value, RowSource)
         return value.decode(plan.read(key, index.cpu().numpy()))
 
     def _get_tensor_size(self, attr: TensorAttr) -> tuple[int, ...]:
@@ -252,10 +301,15 @@ class DiskFeatureStore(FeatureStore):
                 "by 'FeatureFile.write' (and put it with index=None)"
             )
         if isinstance(tensor, (str, Path)):
-            tensor = FeatureFile(tensor)
+            if Path(tensor).suffix == '.npy':
+                tensor = np.load(tensor, 'r')
+            else:
+                tensor = FeatureFile(tensor)
+        if MappedRows.takes(tensor):
+            tensor = MappedRows(tensor)
         elif isinstance(tensor, np.ndarray):
             tensor = torch.from_numpy(tensor)
-        if not isinstance(tensor, (FeatureFile, Tensor)):
+        if not isinstance(tensor, (RowSource, Tensor)):
             raise TypeError(
                 f'DiskFeatureStore: {name!r} must be a FeatureFile, the path '
                 f'of one, or a tensor (got {type(tensor).__name__})'
@@ -288,7 +342,7 @@ def _is_list(index: Any) -> bool:
 
 
 def _checked_scores(
-    scores: Any, files: dict[Key, FeatureFile]
+    scores: Any, files: dict[Key, RowSource]
 ) -> dict[Any, Tensor]:
     by_type = {None: scores} if isinstance(scores, Tensor) else scores
     for (group, _), file in files.items():

@@ -4,29 +4,45 @@ Row numbers come in; requests, bytes and seconds go out.
 """
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from torch_gsample.storage.crc32c import BLOCK
-from torch_gsample.storage.feature_file import FeatureFile
+from torch_gsample.storage.reading import page_aligned
+from torch_gsample.storage.scratch_file import ScratchFile
 
 #: Bytes of the largest request, as in csrc/storage/read_rows.cpp.
 _MOST = 512 << 10
 #: Reads that calibrate a model.
 _RANDOM, _SEQUENTIAL, _ROUNDS = 4_096, 128 << 20, 2
 _PIECE = 16 << 20  # bytes that are read at a time
+#: Bytes that are written, and of one write; writes in flight.
+_WRITTEN, _WRITE, _WRITERS = 64 << 20, 256 << 10, 8
 
 
 @dataclass
 class Reads:
-    """Requests and their bytes."""
+    """Requests and their bytes, and bytes that are written for them."""
 
     requests: float = 0
     size: float = 0
+    written: float = 0
 
     def __add__(self, other: 'Reads') -> 'Reads':
-        return Reads(self.requests + other.requests, self.size + other.size)
+        return Reads(
+            self.requests + other.requests,
+            self.size + other.size,
+            self.written + other.written,
+        )
+
+    def __truediv__(self, count: float) -> 'Reads':
+        return Reads(
+            self.requests / count, self.size / count, self.written / count
+        )
 
 
 @dataclass(frozen=True)
@@ -35,10 +51,13 @@ class DiskModel:
 
     .. math::
         T = \mathrm{requests} \cdot a + \mathrm{bytes} / b
+            + \mathrm{written} / w
 
     Args:
         request_seconds (float): :math:`a`.
         bytes_per_second (float): :math:`b`.
+        written_per_second (float, optional): :math:`w`, in bytes, of large
+            writes; half of :math:`b` if not given.
 
     Example:
         >>> model = DiskModel(1e-5, 2e9)
@@ -50,13 +69,26 @@ class DiskModel:
 
     request_seconds: float
     bytes_per_second: float
+    written_per_second: float | None = None
 
     def seconds(self, reads: Reads) -> float:
         """Returns the time of some reads."""
         return (
             reads.requests * self.request_seconds
             + reads.size / self.bytes_per_second
+            + reads.written
+            / (self.written_per_second or self.bytes_per_second / 2)
         )
+
+    def explain(self) -> str:
+        """Returns what it says, in words."""
+        text = (
+            f'disk: {self.request_seconds * 1e6:.1f} us a request, '
+            f'{self.bytes_per_second / 1e9:.2f} GB/s'
+        )
+        if self.written_per_second is None:
+            return text
+        return text + f', {self.written_per_second / 1e9:.2f} GB/s written'
 
     @property
     def gap(self) -> int:
@@ -64,7 +96,9 @@ class DiskModel:
         return int(self.request_seconds * self.bytes_per_second / BLOCK)
 
     @classmethod
-    def calibrate(cls, file: FeatureFile, seed: int = 0) -> 'DiskModel':
+    def calibrate(
+        cls, file: Any, seed: int = 0, scratch: str | Path | None = None
+    ) -> 'DiskModel':
         """Measures a disk by random and by sequential reads of a file.
 
         Take a file that was opened with ``direct=True``, or the page cache is
@@ -73,9 +107,12 @@ class DiskModel:
         Args:
             file (FeatureFile): The file; 128 MiB of it are read, twice.
             seed (int, optional): Of the random reads.
+            scratch (str or Path, optional): A folder to which 64 MiB are
+                written, too.
         """
+        writes = None if scratch is None else _write_rate(Path(scratch))
         if len(file) == 0:
-            return cls(1e-5, 2e9)
+            return cls(1e-5, 2e9, writes)
         rng = np.random.default_rng(seed)
         piece = max(_PIECE // file.row_bytes, 1)
         count = min(_SEQUENTIAL // file.row_bytes, len(file))
@@ -97,7 +134,21 @@ class DiskModel:
         inverse = seconds[0] / max(reads[0].size, 1)
         rest = seconds[1] - reads[1].size * inverse
         a = rest / max(reads[1].requests, 1)
-        return cls(max(a, 1e-7), 1 / max(inverse, 1e-12))
+        return cls(max(a, 1e-7), 1 / max(inverse, 1e-12), writes)
+
+
+def _write_rate(folder: Path) -> float:
+    """Returns the bytes a second of large writes, some in flight."""
+    data, file = page_aligned(_WRITE), ScratchFile(folder, direct=True)
+    try:
+        file.reserve(_WRITTEN)
+        start = time.perf_counter()
+        with ThreadPoolExecutor(_WRITERS) as pool:
+            offsets = range(0, _WRITTEN, _WRITE)
+            list(pool.map(lambda at: file.write(at, data), offsets))
+        return _WRITTEN / (time.perf_counter() - start)
+    finally:
+        file.close()
 
 
 def count_reads(rows: np.ndarray, row_bytes: int, gap: int = 0) -> Reads:

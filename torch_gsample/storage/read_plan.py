@@ -6,23 +6,26 @@ reads their features.
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
-from torch_gsample.storage.feature_file import FeatureFile
-from torch_gsample.storage.read_model import DiskModel, Reads, count_reads
+from torch_gsample.storage.read_model import DiskModel, Reads
+from torch_gsample.storage.read_packed import PackedReads
 from torch_gsample.storage.read_windows import (
     Key,
+    Samples,
     Window,
     WindowReads,
     sampled_nodes,
+    take_rows,
 )
+from torch_gsample.storage.row_source import RowSource
 
-PLANS = ('auto', 'single', 'hot', 'window')
+PLANS = ('auto', 'single', 'hot', 'window', 'packed')
 #: The least memory for rows.
 _LEAST = 1 << 20
 
@@ -31,7 +34,7 @@ class HotRows:
     """The rows of the nodes that are needed most, in memory.
 
     Args:
-        files (Dict[Tuple, FeatureFile]): The files, by group and name.
+        files (Dict[Tuple, RowSource]): The files, by group and name.
         scores (Dict[Any, torch.Tensor]): For each type of nodes how often one
             is needed, ``[num_nodes]``.
         budget (int): Bytes of memory, shared by the size of files.
@@ -39,7 +42,7 @@ class HotRows:
 
     def __init__(
         self,
-        files: dict[Key, FeatureFile],
+        files: dict[Key, RowSource],
         scores: dict[Any, Tensor],
         budget: int,
     ):
@@ -56,11 +59,20 @@ class HotRows:
             best = score.topk(int(share * len(score)), sorted=False).indices
             self.rows[group] = best.sort().values.numpy()
 
-    def load(self, gap: int) -> None:
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the rows and their list."""
+        widths = [
+            (f.row_bytes, self.rows[g]) for (g, _), f in self._files.items()
+        ]
+        rows = sum(width * len(rows) for width, rows in widths)
+        return rows + sum(rows.nbytes for rows in self.rows.values())
+
+    def load(self, gaps: dict[Key, int]) -> None:
         """Reads the rows, once."""
         for key, file in self._files.items():
             if key not in self._data:
-                self._data[key] = file.read_bytes(self.rows[key[0]], gap)
+                self._data[key] = file.read_bytes(self.rows[key[0]], gaps[key])
 
     def misses(self, group: Any, ids: np.ndarray) -> np.ndarray:
         """Returns which nodes are not among them, bool ``[n]``."""
@@ -76,14 +88,26 @@ class HotRows:
         at[at == len(rows)] = 0
         return at, rows[at] != ids
 
-    def read(self, key: Key, index: np.ndarray, gap: int) -> Tensor:
-        """Returns rows as they are on disk, read where they are not here."""
+    def read(
+        self,
+        key: Key,
+        index: np.ndarray,
+        read: Callable[[np.ndarray], Tensor],
+    ) -> Tensor:
+        """Returns rows as they are stored.
+
+        Args:
+            key (Tuple): The file.
+            index (numpy.ndarray): int64 ``[n]``, the rows.
+            read (Callable): Reads those that are not here.
+        """
         at, miss = self._find(key[0], index)
         missing = np.flatnonzero(miss)
-        out = self._data[key].index_select(0, torch.from_numpy(at))
+        if len(missing) == len(index):
+            return read(index)
+        out = take_rows(self._data[key].numpy(), at)
         if len(missing):
-            read = self._files[key].read_bytes(index[missing], gap)
-            out[torch.from_numpy(missing)] = read
+            out.numpy()[missing] = read(index[missing]).numpy()
         return out
 
 
@@ -91,144 +115,196 @@ class ReadPlan:
     """How the features of coming batches are read.
 
     Args:
-        files (Dict[Tuple, FeatureFile]): The files of nodes' features.
+        files (Dict[Tuple, RowSource]): The files of nodes' features.
         memory_limit (int): See :meth:`DiskFeatureStore.plan_reads`.
         plan (str): See there, as for all others.
         scores (Dict[Any, torch.Tensor], optional): See there.
         model (DiskModel, optional): See there.
         most (int): See there.
+        scratch (Path, optional): See there.
     """
 
     def __init__(
         self,
-        files: dict[Key, FeatureFile],
+        files: dict[Key, RowSource],
         memory_limit: int,
         plan: str,
         scores: dict[Any, Tensor] | None,
         model: DiskModel | None,
         most: int,
+        scratch: Path | None = None,
     ):
         self.files, self.plan = files, None if plan == 'auto' else plan
-        self._process, self._most = os.getpid(), most
+        self._process, self._most, self._scratch = os.getpid(), most, scratch
+        self._count_memory(memory_limit)
+        self.models = _models(files, model, scratch)
+        self._gaps = {key: model.gap for key, model in self.models.items()}
+        #: The rows in memory of plans that have some, and of the chosen one.
+        self._hot_of: dict[str, HotRows] = {}
+        self.hot: HotRows | None = None
+        if scores is not None:
+            shares = {'hot': self.budget, 'packed': self.budget // 2}
+            if scratch is None:
+                shares.pop('packed')
+            self._hot_of = {
+                name: HotRows(files, scores, share)
+                for name, share in shares.items()
+                if plan in ('auto', name)
+            }
+        if self.plan is not None:
+            self._choose(self.plan)
+        self._reads: WindowReads | PackedReads | None = None
+        #: What each plan takes a batch, by the samples of the first window:
+        #: the batches of a window, reads, seconds.
+        self.expected: dict[str, tuple[int, Reads, float]] = {}
+        self._seconds, self._batches = 0.0, 0
+
+    def _count_memory(self, limit: int) -> None:
         counts: dict[Any, int] = {}
-        for (group, _), file in files.items():
+        for (group, _), file in self.files.items():
             counts[group] = max(counts.get(group, 0), len(file))
         self.memory = {
-            'limit': memory_limit,
+            'limit': limit,
             'marks of nodes': sum(counts.values()),
-            'checksums, blocks': sum(f.memory for f in files.values()),
+            'checksums, blocks': sum(f.memory for f in self.files.values()),
         }
-        fixed = sum(self.memory.values()) - memory_limit
-        self.budget = memory_limit - fixed
+        fixed = sum(self.memory.values()) - limit
+        self.budget = limit - fixed
         if self.budget < _LEAST:
             raise ValueError(
                 f"DiskFeatureStore.plan_reads: 'memory_limit' must be at "
                 f'least {fixed + _LEAST}: {fixed} for marks of nodes, '
-                f'checksums and blocks, and {_LEAST} for rows (got '
-                f'{memory_limit})'
+                f'checksums and blocks, and {_LEAST} for rows (got {limit})'
             )
-        largest = max(files.values(), key=lambda f: len(f) * f.row_bytes)
-        self.model = model or DiskModel.calibrate(largest)
-        self.hot: HotRows | None = None
-        if scores is not None and plan in ('auto', 'hot'):
-            self.hot = HotRows(files, scores, self.budget)
-        if plan == 'hot':
-            assert self.hot is not None
-            self.hot.load(self.model.gap)
-        self._windows: WindowReads | None = None
-        #: What each plan takes a batch, by the samples of the first window.
-        self.expected: dict[str, tuple[int, Reads]] = {}
-        self._seconds, self._batches = 0.0, 0
+
+    def _choose(self, plan: str) -> None:
+        """Takes a plan, and loads the rows that it has in memory."""
+        self.plan, self.hot = plan, self._hot_of.get(plan)
+        self._hot_of = {}  # the lists of others take memory
+        if self.hot is not None:
+            self.hot.load(self._gaps)
 
     def read(self, key: Key, index: np.ndarray) -> Tensor:
-        """Returns rows as they are on disk, uint8 ``[n, row_bytes]``."""
+        """Returns rows as they are stored, uint8 ``[n, row_bytes]``."""
         start = time.perf_counter()
         try:
-            # A forked process has neither the thread nor its lock.
-            if self._windows is not None and self._process == os.getpid():
-                found = self._windows.find(key, index)
-                if found is not None:
-                    return found
-            if self.plan == 'hot' and self.hot is not None:
-                return self.hot.read(key, index, self.model.gap)
-            return self.files[key].read_bytes(index, self.model.gap)
+            if self.hot is not None:
+                return self.hot.read(
+                    key, index, lambda rows: self._read_ahead_of(key, rows)
+                )
+            return self._read_ahead_of(key, index)
         finally:
             self._seconds += time.perf_counter() - start
 
-    def read_ahead(self, samples: Iterable[Any], behind: int) -> Iterator[Any]:
+    def _read_ahead_of(self, key: Key, index: np.ndarray) -> Tensor:
+        # A forked process has neither the threads nor their lock.
+        if self._reads is not None and self._process == os.getpid():
+            found = self._reads.find(key, index)
+            if found is not None:
+                return found
+        return self.files[key].read_bytes(index, self._gaps[key])
+
+    def read_ahead(
+        self, samples: Iterable[Any], behind: int, total: int
+    ) -> Iterator[Any]:
         """Yields samples, whose rows may have been read by then."""
-        reads = WindowReads(
-            self.files, self.budget, self.model.gap, self._most
-        )
-        windows = reads.collect(samples)
-        if self.plan in (None, 'window'):
-            first = windows.complete(Window())
-            if not self.expected:
-                self._compare(first, behind)
-            if self.plan is None:
-                self.plan = min(self.expected, key=self._seconds_of)
-                if self.plan == 'hot' and self.hot is not None:
-                    self.hot.load(self.model.gap)
-                if self.plan != 'hot':
-                    self.hot = None  # its list takes memory
-            if self.plan == 'window':
-                yield from self._read_windows(reads, windows, first, behind)
+        coming = Samples(samples)
+        if self.plan is None:
+            window = self._window_reads().collect(coming).complete(Window())
+            self._compare(window, behind, total)
+            self._choose(min(self.expected, key=self._seconds_of))
+            coming.put_back(window.samples)
+        if self.plan == 'packed':
+            reads = self._packed_reads()
+            self._reads = reads
+            yield from self._count(reads.run(coming, behind))
+            if reads.failure is None:
                 return
-            yield from self._count(first.samples)
-        yield from self._count(windows.rest())
+            self._fall_back()
+        if self.plan == 'window':
+            windows = self._window_reads()
+            self._reads = windows
+            first = windows.collect(coming)
+            yield from self._count(windows.run(first, behind))
+        else:
+            yield from self._count(coming)
+
+    def _fall_back(self) -> None:
+        """Takes the next plan, where rows cannot be packed."""
+        self.expected.pop('packed', None)
+        known = [name for name in self.expected if name != 'hot']
+        self._choose(min(known, key=self._seconds_of, default='window'))
+
+    def _window_reads(self) -> WindowReads:
+        return WindowReads(self.files, self.budget, self._gaps, self._most)
+
+    def _packed_reads(self) -> PackedReads:
+        assert self._scratch is not None
+        hot = self.hot or self._hot_of.get('packed')
+        return PackedReads(
+            self.files,
+            self.budget - (hot.nbytes if hot is not None else 0),
+            self._scratch,
+            self._most,
+            hot.misses if hot is not None else _all_of,
+        )
 
     def _count(self, samples: Iterable[Any]) -> Iterator[Any]:
         for sample in samples:
             self._batches += 1
             yield sample
 
-    def _read_windows(
-        self, reads: WindowReads, windows: Any, first: Window, behind: int
-    ) -> Iterator[Any]:
-        self._windows = reads
-        yield from self._count(reads.run(windows, first, behind))
-
-    def _compare(self, window: Window, behind: int) -> None:
+    def _compare(self, window: Window, behind: int, total: int) -> None:
         """Counts the reads of a window's batches under each plan."""
-        gap, count = self.model.gap, max(len(window.samples), 1)
-        single, hot = Reads(), Reads()
+        count = max(len(window.samples), 1)
+        hot = self._hot_of.get('hot')
+        single: dict[Key, Reads] = {}
+        missed: dict[Key, Reads] = {}
+        together: dict[Key, Reads] = {}
         for sample in window.samples:
             for group, ids in sampled_nodes(sample).items():
-                if not any(key[0] == group for key in self.files):
-                    continue
                 rows = np.unique(ids)
-                single += self._reads(group, rows, gap)
-                if self.hot is not None:
-                    rows = rows[self.hot.misses(group, rows)]
-                    hot += self._reads(group, rows, gap)
-        together = Reads()
+                self._add_reads(single, group, rows)
+                if hot is not None:
+                    self._add_reads(
+                        missed, group, rows[hot.misses(group, rows)]
+                    )
         for group, rows in window.rows.items():
-            together += self._reads(group, rows, gap)
-
-        def share(reads: Reads) -> Reads:
-            return Reads(reads.requests / count, reads.size / count)
-
-        self.expected = {'single': (1, share(single))}
-        if self.hot is not None:
-            self.expected['hot'] = 1, share(hot)
+            self._add_reads(together, group, rows)
+        self._expect('single', 1, single, count)
+        if hot is not None:
+            self._expect('hot', 1, missed, count)
         # Rows are gone before the last batches of few are joined with them.
-        if window.rows and (count > behind or self.plan == 'window'):
-            self.expected['window'] = count, share(together)
+        if window.rows and count > behind:
+            self._expect('window', count, together, count)
+        if self._scratch is not None:
+            packed = self._packed_reads()
+            batches, reads = packed.expected(window.samples, total)
+            if batches > behind:
+                self._expect('packed', batches, reads, 1)
 
-    def _reads(self, group: Any, rows: np.ndarray, gap: int) -> Reads:
-        out = Reads()
+    def _add_reads(
+        self, reads: dict[Key, Reads], group: Any, rows: np.ndarray
+    ) -> None:
         for key, file in self.files.items():
             if key[0] == group:
-                out += count_reads(rows, file.row_bytes, gap)
-        return out
+                made = file.count_reads(rows, self._gaps[key])
+                reads[key] = reads.get(key, Reads()) + made
+
+    def _expect(
+        self, plan: str, batches: int, reads: dict[Key, Reads], count: int
+    ) -> None:
+        seconds = sum(self.models[k].seconds(r) for k, r in reads.items())
+        total = sum(reads.values(), Reads())
+        self.expected[plan] = batches, total / count, seconds / count
 
     def _seconds_of(self, plan: str) -> float:
-        return self.model.seconds(self.expected[plan][1])
+        return self.expected[plan][2]
 
     def measured(self) -> float | None:
         """Returns the seconds of reads a batch in this process, if any."""
-        if self._windows is not None and self._windows.stats['batches']:
-            stats = self._windows.stats
+        if self._reads is not None and self._reads.stats['batches']:
+            stats = self._reads.stats
             return stats['read'] / stats['batches']
         return self._seconds / self._batches if self._batches else None
 
@@ -237,22 +313,21 @@ class ReadPlan:
         memory = [f'{k} {v / 1e6:.1f} MB' for k, v in self.memory.items()]
         memory.append(f'rows and samples {self.budget / 1e6:.1f} MB')
         lines = [
-            f'disk: {self.model.request_seconds * 1e6:.1f} us a request, '
-            f'{self.model.bytes_per_second / 1e9:.2f} GB/s; gaps of up to '
-            f'{self.model.gap} blocks are read',
-            'memory: ' + ', '.join(memory),
+            f'{model.explain()}; gaps of up to {model.gap} blocks are read'
+            for model in dict.fromkeys(self.models.values())
         ]
+        lines.append('memory: ' + ', '.join(memory))
         if self.expected:
             lines.append(
-                f'{"plan":8}{"batches":>9}{"requests":>10}{"MB":>9}{"ms":>9}'
-                '  (requests, MB and ms a batch)'
+                f'{"plan":8}{"batches":>9}{"requests":>10}{"MB":>9}'
+                f'{"written":>9}{"ms":>9}  (requests, MB and ms a batch)'
             )
-        for plan, (count, reads) in self.expected.items():
+        for plan, (count, reads, seconds) in self.expected.items():
             mark = '  <- chosen' if plan == self.plan else ''
             lines.append(
                 f'{plan:8}{count:9}{reads.requests:10.0f}'
-                f'{reads.size / 1e6:9.1f}{self._seconds_of(plan) * 1e3:9.1f}'
-                + mark
+                f'{reads.size / 1e6:9.1f}{reads.written / 1e6:9.1f}'
+                f'{seconds * 1e3:9.1f}' + mark
             )
         measured = self.measured()
         if measured is None:
@@ -260,3 +335,25 @@ class ReadPlan:
         else:
             lines.append(f'measured: {measured * 1e3:.1f} ms a batch')
         return '\n'.join(lines)
+
+
+def _all_of(group: Any, ids: np.ndarray) -> np.ndarray:
+    return np.ones(len(ids), bool)
+
+
+def _models(
+    files: dict[Key, RowSource], model: DiskModel | None, scratch: Path | None
+) -> dict[Key, DiskModel]:
+    """Returns what reads of each file cost, measured once for a disk."""
+    if model is not None:
+        return dict.fromkeys(files, model)
+    out: dict[Key, DiskModel] = {}
+    disks: dict[Any, DiskModel] = {}
+    largest = sorted(files, key=lambda k: -len(files[k]) * files[k].row_bytes)
+    for key in largest:
+        source = files[key]
+        disk = source.disk
+        if disk is None or disk not in disks:
+            disks[disk] = source.cost(scratch)
+        out[key] = disks[disk]
+    return out

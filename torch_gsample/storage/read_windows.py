@@ -9,6 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,8 @@ import torch
 from torch import Tensor
 
 from torch_gsample.storage.background import Background
-from torch_gsample.storage.feature_file import FeatureFile
 from torch_gsample.storage.reading import page_aligned
+from torch_gsample.storage.row_source import RowSource
 
 Key = tuple[Any, str]
 
@@ -32,6 +33,16 @@ def sampled_nodes(sample: Any) -> dict[Any, np.ndarray]:
     return {t: ids.cpu().numpy() for t, ids in by_type.items()}
 
 
+def take_rows(data: np.ndarray, at: np.ndarray) -> Tensor:
+    """Returns some rows, uint8 ``[n, row_bytes]``.
+
+    NumPy copies them whole, in a tenth of the time of torch's gather.
+    """
+    out = torch.empty(len(at), data.shape[1], dtype=torch.uint8)
+    np.take(data, at, 0, out.numpy(), 'clip')
+    return out
+
+
 def sample_bytes(sample: Any) -> int:
     """Returns the memory of a sample's tensors."""
     total, sample = 0, getattr(sample, 'out', sample)
@@ -39,6 +50,47 @@ def sample_bytes(sample: Any) -> int:
         parts = value.values() if isinstance(value, dict) else [value]
         total += sum(p.nbytes for p in parts if isinstance(p, Tensor))
     return total
+
+
+class Samples:
+    """Samples to come; what fails comes after all that were before it.
+
+    Args:
+        samples (Iterable[Any]): The samples.
+    """
+
+    def __init__(self, samples: Iterable[Any]):
+        self._samples = iter(samples)
+        self._held: deque[Any] = deque()  # one that did not fit
+        self._failure: Exception | None = None
+
+    def peek(self) -> Any:
+        """Returns the next sample; None at the end, or where one fails."""
+        if not self._held and self._failure is None:
+            try:
+                self._held.extend(islice(self._samples, 1))
+            except Exception as error:
+                self._failure = error
+        return self._held[0] if self._held else None
+
+    def put_back(self, samples: list[Any]) -> None:
+        """Lets samples that were taken come again, first."""
+        self._held.extendleft(reversed(samples))
+
+    def pop(self) -> Any:
+        """Takes the sample that :meth:`peek` returned."""
+        return self._held.popleft()
+
+    def end(self) -> None:
+        """Raises what failed, after all samples before it."""
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    def __iter__(self) -> Iterator[Any]:
+        while self.peek() is not None:
+            yield self.pop()
+        self.end()
 
 
 class Window:
@@ -63,7 +115,10 @@ class Window:
         self._new = {}
 
     def start(
-        self, files: dict[Key, FeatureFile], memory: np.ndarray, gap: int
+        self,
+        files: dict[Key, RowSource],
+        memory: np.ndarray,
+        gaps: dict[Key, int],
     ) -> None:
         """Begins to read the rows to ``memory``, in a thread."""
         at = 0
@@ -85,7 +140,7 @@ class Window:
                     if stopped.is_set():
                         return
                     part = slice(at, at + _PIECE)
-                    files[key].read_to(rows[part], data[part], gap)
+                    files[key].read_to(rows[part], data[part], gaps[key])
             self.seconds = time.perf_counter() - start
 
         self._work = Background(work)
@@ -116,14 +171,14 @@ class Window:
         at[at == len(rows)] = 0
         if not np.array_equal(rows[at], index):
             return None
-        return torch.from_numpy(data).index_select(0, torch.from_numpy(at))
+        return take_rows(data, at)
 
 
 class Windows:
     """Collects batches to windows of bounded size.
 
     Args:
-        samples (Iterable[Any]): The samples.
+        samples (Samples): The samples.
         widths (Dict[Any, int]): Bytes of all rows of a node, by type.
         counts (Dict[Any, int]): Number of nodes, by type.
         budget (int): Memory for rows of two windows and samples of three.
@@ -132,28 +187,23 @@ class Windows:
 
     def __init__(
         self,
-        samples: Iterable[Any],
+        samples: Samples,
         widths: dict[Any, int],
         counts: dict[Any, int],
         budget: int,
         most: int,
     ):
-        self._samples, self._widths = iter(samples), widths
+        self.samples, self._widths = samples, widths
         self._budget, self._most = budget, most
         self._seen = {t: np.zeros(counts[t], bool) for t in widths}
-        self._held: deque[Any] = deque()  # one that did not fit
-        self._failure: Exception | None = None
 
     def add(self, window: Window) -> bool:
         """Adds the next batch to a window, if there is one and it fits."""
         if len(window.samples) == self._most:
             return False
-        if not self._held:
-            sample = self._next()
-            if sample is None:
-                return False
-            self._held.append(sample)
-        sample = self._held[0]
+        sample = self.samples.peek()
+        if sample is None:
+            return False
         new, size = {}, window.row_bytes
         for group, ids in sampled_nodes(sample).items():
             seen = self._seen.get(group)
@@ -167,8 +217,7 @@ class Windows:
         fits = 2 * size + 3 * held <= self._budget
         if not fits and window.samples:
             return False
-        self._held.popleft()
-        window.samples.append(sample)
+        window.samples.append(self.samples.pop())
         if not fits:  # alone too large: it is read when it is needed
             return True
         for group, ids in new.items():
@@ -176,29 +225,6 @@ class Windows:
             window._new.setdefault(group, []).append(ids)
         window.row_bytes, window.sample_bytes = size, held
         return True
-
-    def _next(self) -> Any:
-        """Returns the next sample; None at the end, or where one fails."""
-        if self._failure is None:
-            try:
-                return next(self._samples, None)
-            except Exception as error:
-                self._failure = error
-        return None
-
-    def end(self) -> None:
-        """Raises what failed, after all samples before it."""
-        failure, self._failure = self._failure, None
-        if failure is not None:
-            raise failure
-
-    def rest(self) -> Iterator[Any]:
-        """Yields the samples that are in no window yet."""
-        while self._held:
-            yield self._held.popleft()
-        while (sample := self._next()) is not None:
-            yield sample
-        self.end()
 
     def complete(self, window: Window) -> Window:
         """Fills a window and closes it."""
@@ -214,28 +240,28 @@ class WindowReads:
     """Reads window after window, the next one while one is used.
 
     Args:
-        files (Dict[Tuple, FeatureFile]): The files, by group and name.
+        files (Dict[Tuple, RowSource]): The files, by group and name.
         budget (int): Bytes of memory; those of nodes' marks are added.
-        gap (int): See :meth:`FeatureFile.read`.
+        gaps (Dict[Tuple, int]): See :meth:`RowSource.read`, by file.
         most (int): The most batches of a window.
     """
 
     def __init__(
         self,
-        files: dict[Key, FeatureFile],
+        files: dict[Key, RowSource],
         budget: int,
-        gap: int,
+        gaps: dict[Key, int],
         most: int,
     ):
         self.files, self.budget = files, budget
-        self._gap, self._most = gap, most
+        self._gaps, self._most = gaps, most
         self._halves = [page_aligned(budget // 2) for _ in range(2)]
         self._live: list[Window] = []
         self._lock = threading.Lock()
         #: Seconds of reads and of waiting for them, batches and windows.
         self.stats = {'read': 0.0, 'waited': 0.0, 'batches': 0, 'windows': 0}
 
-    def collect(self, samples: Iterable[Any]) -> Windows:
+    def collect(self, samples: Samples) -> Windows:
         """Returns what makes windows of samples."""
         widths: dict[Any, int] = {}
         counts: dict[Any, int] = {}
@@ -254,21 +280,18 @@ class WindowReads:
                     return found
         return None
 
-    def run(
-        self, windows: Windows, first: Window, behind: int
-    ) -> Iterator[Any]:
+    def run(self, windows: Windows, behind: int) -> Iterator[Any]:
         """Yields the samples when their rows are there.
 
         Args:
             windows (Windows): Makes the windows.
-            first (Window): The first one, complete.
             behind (int): How many samples may wait to be joined with their
                 features while the next one is asked for.
         """
         halves = list(self._halves)
-        now, before, after = first, Window(), Window()
+        now, before, after = windows.complete(Window()), Window(), Window()
         try:
-            now.start(self.files, halves[0], self._gap)
+            now.start(self.files, halves[0], self._gaps)
             after, turn = windows.complete(after), 1
             while now.samples:
                 self._await(now)
@@ -276,13 +299,13 @@ class WindowReads:
                 for i, sample in enumerate(now.samples):
                     if i == behind:
                         self._release(before)
-                        after.start(self.files, halves[turn], self._gap)
+                        after.start(self.files, halves[turn], self._gaps)
                         started = True
                     windows.add(later)
                     yield sample
                 if not started:
                     self._release(before)
-                    after.start(self.files, halves[turn], self._gap)
+                    after.start(self.files, halves[turn], self._gaps)
                 turn = 1 - turn
                 before, now, after = now, after, windows.complete(later)
         except BaseException:  # the last windows are used after a whole epoch
@@ -290,7 +313,7 @@ class WindowReads:
                 window.stop()
                 self._release(window)
             raise
-        windows.end()
+        windows.samples.end()
 
     def _await(self, window: Window) -> None:
         start = time.perf_counter()

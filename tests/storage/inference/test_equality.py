@@ -17,6 +17,7 @@ from tests.storage.inference.models import (
     EDGES,
     GATHERS,
     NODES,
+    PACKS,
     WIDTH,
     X,
     basic,
@@ -127,6 +128,20 @@ def test_bits_are_those_of_any_memory_and_threads(
     assert threads_of_torch() == before
     assert len(set(outs)) == 1
     assert torch.allclose(out[:], model(X, EDGES), atol=1e-5)
+
+
+@pytest.mark.parametrize('dtype', [np.float32, np.float64, np.int8])
+def test_a_mapped_array_is_packed(graph, tmp_path, monkeypatch, dtype):
+    model = basic(pyg.GraphSAGE, torch.float32)
+    x = (X * 10).numpy().astype(dtype)
+    np.save(tmp_path / 'x.npy', x)
+    monkeypatch.setattr(packing.Packing, 'pays', lambda *_: True)
+    monkeypatch.setattr(budget, '_RESIDENT', 0)
+    mapped = np.load(tmp_path / 'x.npy', mmap_mode='r')
+    options = {'out': tmp_path / 'out', 'memory': '1MiB', 'disk': PACKS}
+    out = infer(model, graph, mapped, **options)
+    want = model(torch.from_numpy(x).float(), EDGES)
+    assert torch.allclose(out[:], want, atol=1e-4)
 
 
 def test_features_in_any_form_give_one_result(graph, tmp_path):

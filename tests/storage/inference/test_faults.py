@@ -5,7 +5,6 @@ import os
 import resource
 import signal
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -227,28 +226,28 @@ def test_a_node_that_does_not_fit_is_named(graph, tmp_path):
 def test_a_copy_that_does_not_fit_or_is_damaged(graph, tmp_path, monkeypatch):
     model = basic(pyg.GraphSAGE, torch.float32)
     x = FeatureFile.write(tmp_path / 'x', X)
-    write, fail = packing._write, errno.ENOSPC
+    pack, fail = packing.PackedRows.pack, errno.ENOSPC
 
-    def failing(fd, data, offset):
-        if data.dtype == np.uint8:
-            if fail:
-                raise OSError(fail, 'full')
-            data = data ^ 1
-        write(fd, data, offset)
+    def failing(self, *args):
+        if fail:
+            raise OSError(fail, 'full')
+        pack(self, *args)
+        first = os.pread(self._file.fd, 4096, 0)
+        self._file.write(0, bytes(byte ^ 1 for byte in first))
 
     def call(memory):
         return infer(
             model, graph, x, out=tmp_path / 'out', memory=memory, disk=PACKS
         )
 
-    monkeypatch.setattr(packing, '_write', failing)
+    monkeypatch.setattr(packing.PackedRows, 'pack', failing)
     monkeypatch.setattr(packing.Packing, 'pays', lambda *_: True)
     monkeypatch.setattr(budget, '_RESIDENT', 0)
     out = call('1MiB')
     assert torch.allclose(out[:], model(X, EDGES), atol=1e-5)
     os.remove(tmp_path / 'out')
     fail = 0
-    with pytest.raises(ValueError, match='checksum of copied rows is wrong'):
+    with pytest.raises(ValueError, match='checksum of rows in a scratch file'):
         call('1MiB')
     assert os.listdir(tmp_path) == ['x']
 

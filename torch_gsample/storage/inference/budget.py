@@ -85,8 +85,10 @@ class Budget:
         """Returns what a tile takes in a chunk, at most."""
         sources = sum(min(edges, len(r)) for r in self.rows.values())
         rows = 0 if self.resident else self._row + 8
+        of_edges = self.tiles.edge_rows.values()
+        features = sum(16 + 2 * r.row_bytes for r in of_edges)
         return (
-            16 * edges
+            (16 + features) * edges
             + (16 + rows) * (sources + count)
             + count * (self.extra + 8)
         )

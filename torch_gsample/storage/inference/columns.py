@@ -48,6 +48,12 @@ class MemoryColumns:
         """Returns the neighbours of edges, int64 ``[last - first]``."""
         return self._csc.indices[first:last].long()
 
+    def ids(self, first: int, last: int) -> Tensor:
+        """Returns the ids of edges, int64 ``[last - first]``."""
+        if self._csc.edge_id is None:
+            return torch.arange(first, last)
+        return self._csc.edge_id[first:last].long()
+
 
 class DiskColumns:
     """The columns of a relation on disk; chunks are checked before use.
@@ -105,18 +111,42 @@ class DiskColumns:
             OSError: If the file cannot be read.
             ValueError: If a chunk is damaged; it names file and offset.
         """
+        out = self._read('neighbor', first, last)
+        check_neighbors(
+            self._file.path, self._meta, out, torch.arange(first, last)
+        )
+        return out
+
+    def ids(self, first: int, last: int) -> Tensor:
+        """Returns the ids of edges, int64 ``[last - first]``.
+
+        Raises:
+            OSError: If the file cannot be read.
+            ValueError: If a chunk is damaged; it names file and offset.
+        """
+        if self._meta.widths['edge_id'] == 0:
+            return torch.arange(first, last)
+        out = self._read('edge_id', first, last)
+        wrong = (out < 0) | (out >= self.num_edges)
+        if wrong.any():
+            malformed(
+                self._file.path,
+                0,
+                f'ids of edges must be in [0, {self.num_edges}) (got '
+                f'{int(out[wrong][0])})',
+            )
+        return out
+
+    def _read(self, name: str, first: int, last: int) -> Tensor:
+        """Returns items of edges, int64 ``[last - first]``."""
         table = self._meta.chunks
         begins, ends = table[:, FIRST], table[:, FIRST] + table[:, EDGES]
         parts = [np.empty(0, np.int64)]
         for i in np.flatnonzero((begins < last) & (ends > first)):
             low, high = max(first, int(begins[i])), min(last, int(ends[i]))
             at = low - int(begins[i])
-            parts.append(self._items(i, 'neighbor', at, high - low))
-        out = torch.from_numpy(np.concatenate(parts, dtype=np.int64))
-        check_neighbors(
-            self._file.path, self._meta, out, torch.arange(first, last)
-        )
-        return out
+            parts.append(self._items(i, name, at, high - low))
+        return torch.from_numpy(np.concatenate(parts, dtype=np.int64))
 
     def _items(self, chunk: Any, name: str, at: int, count: int) -> np.ndarray:
         """Reads some items of an array of a chunk."""

@@ -23,7 +23,11 @@ from torch_gsample.storage.inference.columns import (
     in_degrees,
 )
 from torch_gsample.storage.inference.layer_file import LayerFile
-from torch_gsample.storage.inference.layers import Layer, layers_of
+from torch_gsample.storage.inference.layers import (
+    Layer,
+    check_edge_features,
+    layers_of,
+)
 from torch_gsample.storage.inference.rows import FileRows, Rows, as_rows
 from torch_gsample.storage.inference.run import LayerRun
 from torch_gsample.storage.inference.tiles import Tiles
@@ -42,6 +46,7 @@ def infer(
     *,
     out: str | Path,
     layers: Iterable[Any] | None = None,
+    edge_features: Any = None,
     memory: int | str = '2GiB',
     dtype: torch.dtype = torch.float32,
     num_threads: int | None = None,
@@ -70,8 +75,7 @@ def infer(
             layers are known, a ``ModuleList`` or ``Sequential`` of layers, or
             any module if ``layers`` are given.
         graph (ChunkedGraph or Any): The graph, on disk or in memory, as
-            :func:`as_graph` takes it. Weights and features of edges are not
-            read.
+            :func:`as_graph` takes it.
         features (Any): A row for each node: a :class:`FeatureFile`, tensor,
             array or ``np.memmap``; a dictionary of these by type of nodes; or
             a :class:`DiskFeatureStore` that has them as ``'x'``. They are
@@ -86,6 +90,11 @@ def infer(
             for one type of destinations at a time. Destinations are the first
             rows of sources of their type. A tuple is a layer and functions
             of its rows: ``(conv, F.relu)``.
+        edge_features (Any, optional): A row for each edge in the order in
+            which the graph was made: weights or features, in any form that
+            ``features`` may have, in a graph with types a dictionary by edge
+            type. Layers of PyG get them as ``edge_attr`` or ``edge_weight``,
+            functions as one more argument.
         memory (int or str, optional): The most bytes to use besides arguments
             that are in memory, in numbers or as ``'512MiB'``.
         dtype (torch.dtype, optional): Of the result: float32, float16,
@@ -126,7 +135,7 @@ def infer(
         )
     limit = _positive('memory', bytes_of(memory, "infer: 'memory'"))
     threads = _positive('num_threads', num_threads or torch.get_num_threads())
-    problem = _Problem.read(model, graph, features, layers)
+    problem = _Problem.read(model, graph, features, layers, edge_features)
     facts = {
         'model': fingerprint_of_model(model),
         'layers': [layer.name for layer in problem.layers],
@@ -134,6 +143,10 @@ def infer(
         'features': {
             str(kind): rows.fingerprint()
             for kind, rows in problem.features.items()
+        },
+        'edge_features': {
+            str(relation): rows.fingerprint()
+            for relation, rows in problem.edge_rows.items()
         },
         'dtype': str(dtype),
     }
@@ -172,10 +185,17 @@ class _Problem:
     num_nodes: dict[Any, int]
     #: What rows are converted to.
     dtype: torch.dtype | None
+    #: Features of edges, by edge type.
+    edge_rows: dict[Any, Rows]
 
     @classmethod
     def read(
-        cls, model: Any, graph: Any, features: Any, layers: Any
+        cls,
+        model: Any,
+        graph: Any,
+        features: Any,
+        layers: Any,
+        edge_features: Any,
     ) -> '_Problem':
         if isinstance(graph, ChunkedGraph):
             types = graph.sampler_graph()
@@ -194,7 +214,11 @@ class _Problem:
         made = layers_of(model, layers, types.is_hetero)
         floats = [p.dtype for p in model.parameters() if p.is_floating_point()]
         dtype = floats[0] if floats else None
-        return cls(made, graph, rows, relations, counts, dtype)
+        edges = _read_edge_features(
+            edge_features, {t: c.num_edges for t, _, _, c in relations}
+        )
+        check_edge_features(made, {*edges})
+        return cls(made, graph, rows, relations, counts, dtype, edges)
 
 
 def _read_features(features: Any, counts: dict[Any, int]) -> dict[Any, Rows]:
@@ -231,6 +255,32 @@ def _read_features(features: Any, counts: dict[Any, int]) -> dict[Any, Rows]:
             f"infer: 'features' must have rows of each node type {[*counts]} "
             f'(got {[*out]})'
         )
+    return out
+
+
+def _read_edge_features(value: Any, counts: dict[Any, int]) -> dict[Any, Rows]:
+    """Returns the rows of edges, by edge type.
+
+    Raises:
+        ValueError: If there is not a row for each edge.
+    """
+    if value is None:
+        return {}
+    found = value if isinstance(value, Mapping) else {None: value}
+    out = {}
+    for relation, rows in found.items():
+        if relation not in counts:
+            raise ValueError(
+                f"infer: 'edge_features' must be of the edge types "
+                f'{[*counts]} (got {relation!r})'
+            )
+        out[relation] = as_rows(rows, repr(relation))
+        if len(out[relation]) != counts[relation]:
+            raise ValueError(
+                f"infer: 'edge_features' of {relation!r} must have a row for "
+                f'each of {counts[relation]} edges (got '
+                f'{len(out[relation])})'
+            )
     return out
 
 
@@ -313,10 +363,16 @@ class _Inference:
         read = {k: self._opened(rows[k]) for k in rows if k in kinds}
         count = problem.num_nodes[target]
         widths = {k: r.numel * self._itemsize(r) for k, r in read.items()}
+        edge_rows = {
+            t: problem.edge_rows[t] for t, _, _ in known
+            if t in problem.edge_rows
+        }  # fmt: skip
+        for relation, of_edges in edge_rows.items():
+            widths[relation] = of_edges.numel * self._itemsize(of_edges)
         run = LayerRun(
             layer,
             target,
-            Tiles(known, target, count, max(widths.values())),
+            Tiles(known, target, count, max(widths.values()), edge_rows),
             read,
             [self._opened(b[target]) for b in before]
             if layer.reads_all
@@ -336,7 +392,7 @@ class _Inference:
             return
         size = first[:1].numel() * first.element_size()
         extra = size + sum(r.row_bytes for r in run.before)
-        read_rows = *read.values(), *run.before
+        read_rows = *read.values(), *run.before, *edge_rows.values()
         fixed = {
             'checksums and blocks that are read': sum(
                 r.memory for r in read_rows

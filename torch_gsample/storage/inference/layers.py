@@ -59,12 +59,14 @@ class Ends:
         degree (Dict[bool, torch.Tensor]): The in-degrees of sources in the
             whole graph, without loops and with one each, where a layer needs
             them.
+        features (torch.Tensor, optional): ``[num_edges, *]``, those of edges.
     """
 
     x: tuple[Tensor, Tensor]
     edge_index: Tensor
     shared: bool
     degree: dict[bool, Tensor]
+    features: Tensor | None = None
 
     @property
     def size(self) -> tuple[int, int]:
@@ -136,12 +138,14 @@ class Layer:
         degrees (Set[Tuple]): Which in-degrees it needs: a relation, and
             whether each node has one loop instead of its own ones.
         reads_all (bool): Whether it reads rows after all layers before it.
+        convs (Dict[Any, Any]): PyG's layers, by relation.
     """
 
     name: str
     run: Callable[[Any, Any, Tensor, list[Tensor]], Tensor | None]
     degrees: set[tuple[Any, bool]] = field(default_factory=set)
     reads_all: bool = False
+    convs: dict[Any, Any] = field(default_factory=dict)
 
 
 def call_conv(conv: Any, ends: Ends) -> Tensor:
@@ -159,9 +163,19 @@ def call_conv(conv: Any, ends: Ends) -> Tensor:
         return conv(ends.x, ends.block())
     if isinstance(conv, pyg.GCNConv):
         return _call_gcn(conv, ends)
+    more, name = {}, _takes_features(conv)
+    if ends.features is not None and name is not None:
+        more[name] = ends.features
     if isinstance(conv, _SQUARE):
-        return conv(ends.x[0], ends.edge_index)[: ends.size[1]]
-    return conv(ends.x, ends.edge_index)
+        return conv(ends.x[0], ends.edge_index, **more)[: ends.size[1]]
+    return conv(ends.x, ends.edge_index, **more)
+
+
+def _takes_features(conv: Any) -> str | None:
+    """Returns by which name a layer of PyG takes features of edges."""
+    known = inspect.signature(conv.forward).parameters
+    names = (n for n in ('edge_attr', 'edge_weight') if n in known)
+    return next(names, None)
 
 
 def _call_gcn(conv: pyg.GCNConv, ends: Ends) -> Tensor:
@@ -170,7 +184,7 @@ def _call_gcn(conv: pyg.GCNConv, ends: Ends) -> Tensor:
     The weights are those of ``gcn_norm``, in the order in which it has edges:
     loops, one a node, are the last.
     """
-    (src, _), weight, edge_index = ends.x, None, ends.edge_index
+    (src, _), weight, edge_index = ends.x, ends.features, ends.edge_index
     if conv.normalize:
         if conv.add_self_loops:
             loops = torch.arange(ends.size[1]).expand(2, -1)
@@ -185,6 +199,34 @@ def _call_gcn(conv: pyg.GCNConv, ends: Ends) -> Tensor:
         edge_index, x=(x, None), edge_weight=weight, size=ends.size
     )
     return out if conv.bias is None else out + conv.bias
+
+
+def check_edge_features(layers: list['Layer'], relations: set[Any]) -> None:
+    """Refuses layers that would leave features of edges alone.
+
+    Args:
+        layers (List[Layer]): The layers.
+        relations (Set[Any]): The relations whose edges have features.
+
+    Raises:
+        ValueError: If a layer does not take them.
+    """
+    for layer in layers:
+        for relation, conv in layer.convs.items():
+            if relation not in relations:
+                continue
+            norms = isinstance(conv, pyg.GCNConv) and conv.normalize
+            if isinstance(conv, _FUSED) or norms:
+                raise ValueError(
+                    f"infer: 'edge_features' must be left out for layer "
+                    f'{layer.name}: {type(conv).__name__} takes them for '
+                    'whole graphs alone'
+                )
+            if _takes_features(conv) is None:
+                raise ValueError(
+                    f"infer: 'edge_features' must be left out for layer "
+                    f'{layer.name}: {type(conv).__name__} takes none'
+                )
 
 
 def layers_of(
@@ -314,7 +356,7 @@ def _basic_layer(model: BasicGNN, i: int) -> Layer:
 
     name = f'convs.{i} {type(conv).__name__}'
     _check_conv(conv, name)
-    return Layer(name, run, _degrees(conv), joins)
+    return Layer(name, run, _degrees(conv), joins, {None: conv})
 
 
 def _listed_layer(item: Any, i: int) -> Layer:
@@ -338,22 +380,28 @@ def _listed_layer(item: Any, i: int) -> Layer:
             if graph_layer:
                 out = call_conv(first, own)
             else:
-                out = first(own.x, own.edge_index)
+                more = [] if own.features is None else [own.features]
+                out = first(own.x, own.edge_index, *more)
         else:
-            pairs = _mapped(ends, lambda e: e.x)
-            edges = _mapped(ends, lambda e: e.edge_index)
-            out = first(pairs, edges).get(target)
+            arguments = [
+                _mapped(ends, lambda e: e.x),
+                _mapped(ends, lambda e: e.edge_index),
+            ]
+            if any(e.features is not None for e in ends.values()):
+                arguments.append(_mapped(ends, lambda e: e.features))
+            out = first(*arguments).get(target)
         for function in after:
             out = None if out is None else function(out)
         return out
 
     name = f'{i} {getattr(first, "__qualname__", type(first).__name__)}'
-    convs = [first]
+    convs = {None: first}
     if isinstance(first, pyg.HeteroConv):
-        convs = first.convs.values()
-    for conv in convs:
+        convs = dict(first.convs.items())
+    for conv in convs.values():
         _check_conv(conv, name)
-    return Layer(name, run, _degrees(first))
+    known = {k: c for k, c in convs.items() if isinstance(c, MessagePassing)}
+    return Layer(name, run, _degrees(first), convs=known)
 
 
 def _mapped(ends: Relations, function: Callable[[Ends], Any]) -> Relations:

@@ -6,6 +6,7 @@ a tile needs it.
 
 import hashlib
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor
 
 from torch_gsample.storage.feature_file import FeatureFile
+from torch_gsample.storage.mapped_rows import MappedRows
 
 #: Rows that are read or hashed at a time.
 _PIECE = 1 << 16
@@ -29,6 +31,12 @@ class MemoryRows:
         self._data = data
         if isinstance(data, np.ndarray) and not isinstance(data, np.memmap):
             self._data = torch.from_numpy(data)
+        self._dtype = (
+            torch.from_numpy(np.empty(0, data.dtype)).dtype
+            if isinstance(data, np.ndarray)
+            else data.dtype
+        )
+        self._shape = data.shape[1:]
         #: Elements of a row, and its bytes as it is stored.
         self.numel = math.prod(data.shape[1:])
         self.row_bytes = self.numel * data.dtype.itemsize
@@ -54,8 +62,18 @@ class MemoryRows:
             return self._data[torch.from_numpy(rows)]
         return torch.from_numpy(np.array(self._data[rows]))
 
+    def scan(self, memory: int) -> Iterator[tuple[int, np.ndarray]]:
+        """See :meth:`RowSource.scan`."""
+        count = max(memory // self.row_bytes, 1)
+        for first in range(0, len(self), count):
+            last = min(first + count, len(self))
+            rows = self.read(np.arange(first, last)).contiguous()
+            yield first, rows.view(last - first, -1).view(torch.uint8).numpy()
+
     def decode(self, rows: Tensor) -> Tensor:
         """Returns stored rows as layers take them."""
+        if rows.dtype == torch.uint8 != self._dtype:  # a copy of them
+            return rows.view(self._dtype).view(len(rows), *self._shape)
         return rows
 
     def fingerprint(self) -> str:
@@ -108,6 +126,10 @@ class FileRows:
             self.file.read_to(rows[part], out[part].numpy(), gap)
         return out
 
+    def scan(self, memory: int) -> Iterator[tuple[int, np.ndarray]]:
+        """See :meth:`RowSource.scan`."""
+        return self.file.scan(memory)
+
     def decode(self, rows: Tensor) -> Tensor:
         """Returns stored rows as layers take them."""
         out = self.file.decode(rows)
@@ -131,6 +153,8 @@ def as_rows(value: Any, name: str) -> Rows:
     """
     if isinstance(value, FeatureFile):
         return FileRows(value)
+    if isinstance(value, MappedRows):
+        return MemoryRows(value.array)
     if isinstance(value, (Tensor, np.ndarray)) and value.ndim > 0:
         plain = value.detach().cpu() if isinstance(value, Tensor) else value
         return MemoryRows(plain)

@@ -21,7 +21,7 @@ from torch_gsample.storage.inference.layer_file import LayerFile
 from torch_gsample.storage.inference.layers import Ends, Layer, Relations
 from torch_gsample.storage.inference.packing import Packing
 from torch_gsample.storage.inference.rows import Rows
-from torch_gsample.storage.inference.tiles import Chunk, Tile, Tiles
+from torch_gsample.storage.inference.tiles import Chunk, Part, Tile, Tiles
 from torch_gsample.storage.read_model import DiskModel
 
 
@@ -105,6 +105,7 @@ class LayerRun:
     ) -> None:
         """Reads what the tiles of a chunk need."""
         chunk.read(read)
+        chunk.read_edges(self.tiles.edge_rows)
         begin, end = chunk.tiles[0].begin, chunk.tiles[-1].end
         for i, rows in enumerate(self.before):
             chunk.data['before', i] = rows.read(np.arange(begin, end))
@@ -231,7 +232,11 @@ class LayerRun:
                 }
                 pair = (x, x[: len(own)]) if shared else (x, own)
                 ends[part.relation] = Ends(
-                    pair, part.edge_index, shared, degree
+                    pair,
+                    part.edge_index,
+                    shared,
+                    degree,
+                    self._edge_features(part),
                 )
             first = chunk.tiles[0].begin
             place = torch.arange(tile.begin - first, tile.end - first)
@@ -249,6 +254,12 @@ class LayerRun:
     def _stored(self, chunk: Chunk, kind: Any) -> Tensor:
         found = self._resident.get(kind)
         return chunk.data[kind] if found is None else found
+
+    def _edge_features(self, part: Part) -> Tensor | None:
+        if part.features is None:
+            return None
+        x = self.tiles.edge_rows[part.relation].decode(part.features)
+        return x if self.dtype is None else x.to(self.dtype)
 
     def _decode(self, rows: Rows, stored: Tensor, place: Tensor) -> Tensor:
         x = rows.decode(stored.index_select(0, place))

@@ -36,17 +36,27 @@ class Part:
         nodes (torch.Tensor): int64 ``[num_src]``, the distinct sources. Where
             they have the type of destinations, these are the first.
         edge_index (torch.Tensor): int64 ``[2, num_edges]``, local ids.
+        edges (torch.Tensor, optional): int64 ``[num_edges]``, the ids of
+            edges in the graph, where these have features.
+        edge_bytes (int): Bytes of the features of an edge.
     """
 
     relation: Any
     source: Any
     nodes: Tensor
     edge_index: Tensor
+    edges: Tensor | None = None
+    edge_bytes: int = 0
+    #: The features of edges, as they are stored.
+    features: Tensor | None = None
 
     @property
     def nbytes(self) -> int:
-        """Its memory."""
-        return self.nodes.nbytes + self.edge_index.nbytes
+        """Its memory, with the features of edges."""
+        size = self.nodes.nbytes + self.edge_index.nbytes
+        if self.edges is not None:
+            size += self.edges.nbytes + len(self.edges) * self.edge_bytes
+        return size
 
 
 @dataclass
@@ -82,6 +92,7 @@ class Tiles:
         target (Any): Their type.
         num_nodes (int): Their number.
         row_bytes (int): Bytes of the widest row that a layer reads.
+        edge_rows (Dict[Any, Rows]): The features of edges, by relation.
     """
 
     def __init__(
@@ -90,7 +101,9 @@ class Tiles:
         target: Any,
         num_nodes: int,
         row_bytes: int,
+        edge_rows: dict[Any, Rows],
     ):
+        self.edge_rows = edge_rows
         self.relations, self.target = relations, target
         self.num_nodes = num_nodes
         self.max_edges = max(MESSAGES // max(row_bytes, 1), 1)
@@ -146,9 +159,11 @@ class Tiles:
             col = torch.repeat_interleave(
                 torch.arange(count), torch.from_numpy(np.diff(offset))
             )
-            parts.append(
-                Part(relation, source, nodes, torch.stack([row, col]))
-            )
+            part = Part(relation, source, nodes, torch.stack([row, col]))
+            if relation in self.edge_rows:
+                part.edges = columns.ids(int(offset[0]), int(offset[-1]))
+                part.edge_bytes = self.edge_rows[relation].row_bytes
+            parts.append(part)
         return Tile(begin, end, parts)
 
 
@@ -234,6 +249,26 @@ class Chunk:
             mark[found] = torch.arange(len(found), dtype=torch.int32)
             out[kind] = found.numpy()
         return out
+
+    def read_edges(self, rows: dict[Any, Rows]) -> None:
+        """Reads the features of edges, those of a relation together.
+
+        Args:
+            rows (Dict[Any, Rows]): The features, by relation.
+        """
+        for relation, of_edges in rows.items():
+            parts = [
+                part
+                for tile in self.tiles
+                for part in tile.parts
+                if part.relation == relation and part.edges is not None
+            ]
+            ids = [part.edges for part in parts if part.edges is not None]
+            if ids:
+                found = of_edges.read(torch.cat(ids).numpy())
+                sizes = [len(part) for part in ids]
+                for part, own in zip(parts, found.split(sizes), strict=True):
+                    part.features = own
 
     def forget(self) -> None:
         """Resets the marks, for another chunk."""

@@ -1,0 +1,452 @@
+"""Reads the rows of many coming batches by one scan of their file.
+
+Samples come in; while batches before them are used, a scan copies the rows of
+each batch to a scratch file, in the order of batches. The same samples go out,
+and the rows of each are one read. What a scratch file cannot give is read from
+the features themselves: it may be full or broken, and no batch is wrong.
+"""
+
+import threading
+import time
+import warnings
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from torch_gsample.storage.background import Background
+from torch_gsample.storage.crc32c import BLOCK
+from torch_gsample.storage.packed_rows import PackedRows
+from torch_gsample.storage.read_model import Reads
+from torch_gsample.storage.read_windows import (
+    Key,
+    Samples,
+    sample_bytes,
+    sampled_nodes,
+    take_rows,
+)
+from torch_gsample.storage.reading import page_aligned
+from torch_gsample.storage.row_source import RowSource
+from torch_gsample.storage.sample_spill import SampleSpill, Spilled
+from torch_gsample.storage.scratch_file import free_space
+
+#: The most bytes of a piece of a scan.
+_SLAB = 16 << 20
+
+
+@dataclass
+class Shares:
+    """How packing shares its memory and its disk.
+
+    The lists of a window that is packed and of one that is collected take a
+    half of the memory. The rest is a batch that is read, rows that wait to be
+    written, and two pieces of a scan.
+
+    Args:
+        memory (int): Bytes of memory.
+        folder (Path): A folder on the disk to be used.
+    """
+
+    memory: int
+    folder: Path
+
+    def __post_init__(self) -> None:
+        self.lists, self.batch = self.memory // 4, self.memory // 4
+        self.waiting = self.memory // 8
+        self.scan = min(self.memory // 8, 2 * _SLAB)
+        #: Bytes of scratch files of a window: there are two at a time.
+        self.scratch = free_space(self.folder) // 2
+
+    def batches(self, lists: float, scratch: float, most: int) -> int:
+        """Returns how many batches a window has.
+
+        Args:
+            lists (float): Bytes of memory that a batch takes.
+            scratch (float): Bytes of a disk that it takes.
+            most (int): Not more than these.
+        """
+        limits = (
+            most,
+            self.lists / max(lists, 1),
+            self.scratch / max(scratch, 1),
+            self.waiting / BLOCK,
+        )
+        return int(min(limits))
+
+
+@dataclass
+class Batch:
+    """Which rows a batch needs by type, and where they are."""
+
+    window: 'PackedWindow'
+    number: int
+    rows: dict[Any, np.ndarray]
+    #: Features that it got already.
+    found: set[Key] = field(default_factory=set)
+
+
+class PackedWindow:
+    """Some batches, and the rows that they need, in a scratch file.
+
+    Args:
+        files (Dict[Tuple, RowSource]): The files, by group and name.
+        shares (Shares): Memory and disk.
+    """
+
+    def __init__(self, files: dict[Key, RowSource], shares: Shares):
+        self._files, self._shares = files, shares
+        #: Samples with the rows that they need, or where these are.
+        self.samples: list[Any] = []
+        self._lists: dict[Any, list[np.ndarray]] = {k: [] for k, _ in files}
+        self._joined: dict[Any, tuple[np.ndarray, np.ndarray]] = {}
+        self._packed: dict[Key, PackedRows] = {}
+        self._spill: SampleSpill | None = None
+        self._work: Background | None = None
+        #: Bytes of memory, and of scratch files.
+        self.held, self.nbytes = 0, 0
+        self.seconds = 0.0
+
+    def add(self, sample: Any, needed: dict[Any, np.ndarray]) -> bool:
+        """Adds a sample, if it fits.
+
+        Args:
+            sample (Any): The sample.
+            needed (Dict[Any, numpy.ndarray]): The rows to be packed, by type,
+                each once and ascending.
+
+        Raises:
+            OSError: If it cannot be written; it was added nevertheless.
+        """
+        size = sum(
+            len(needed[key[0]]) * file.row_bytes + BLOCK
+            for key, file in self._files.items()
+            if key[0] in needed
+        )
+        held = sum(rows.nbytes for rows in needed.values())
+        shares, count = self._shares, len(self.samples) + 1
+        fits = (
+            self.held + held <= shares.lists
+            and self.nbytes + size <= shares.scratch
+            and count * BLOCK <= shares.waiting
+        )
+        if self.samples and not fits:
+            return False
+        if not fits or size > shares.batch:  # it is read when it is needed
+            needed, size, held = {}, 0, 0
+        for group, lists in self._lists.items():
+            lists.append(needed.get(group, np.empty(0, np.uint32)))
+        self.held += held
+        self.nbytes += size
+        self.samples.append((sample, needed))
+        self._put_aside(sample, held)
+        return True
+
+    def _put_aside(self, sample: Any, held: int) -> None:
+        if self._spill is None:
+            self._spill = SampleSpill(self._shares.folder)
+        before = self._spill.nbytes
+        spilled = self._spill.add(self.samples[-1])
+        if spilled is None:
+            self.held += sample_bytes(sample) + held
+        else:
+            self.samples[-1] = spilled
+            self.nbytes += self._spill.nbytes - before
+
+    def start(self) -> None:
+        """Begins to pack the rows, in a thread."""
+        for group, lists in self._lists.items():
+            ends = np.cumsum([0, *map(len, lists)])
+            joined = np.concatenate([np.empty(0, np.uint32), *lists])
+            lists.clear()
+            self._joined[group] = joined, ends
+
+        def work(stopped: threading.Event) -> None:
+            start = time.perf_counter()
+            for key, file in self._files.items():
+                lists, ends = self._joined[key[0]]
+                if len(lists) == 0:
+                    continue
+                self._packed[key] = PackedRows(
+                    self._shares.folder, file.row_bytes, ends, True
+                )
+                scan = file.scan(self._shares.scan)
+                self._packed[key].pack(
+                    lists,
+                    takewhile(lambda _: not stopped.is_set(), scan),
+                    self._shares.waiting,
+                )
+            self.seconds = time.perf_counter() - start
+
+        self._work = Background(work)
+
+    def wait(self) -> None:
+        """Waits until rows are packed, if they will be.
+
+        Raises:
+            Exception: What failed; of an error of the scratch file, the
+                folder is the file's name.
+        """
+        if self._work is not None:
+            try:
+                self._work.wait()
+            finally:
+                self._joined.clear()
+
+    def stop(self) -> None:
+        """Ends the thread, if there is one, and removes the files."""
+        if self._work is not None:
+            self._work.stop()
+        self.drop()
+        if self._spill is not None:
+            self._spill.close()
+
+    def drop(self) -> None:
+        """Removes packed rows: their batches are read otherwise."""
+        for packed in self._packed.values():
+            packed.close()
+        self._packed.clear()
+
+    def take(self, i: int) -> tuple[Any, dict[Any, np.ndarray]]:
+        """Returns a sample and the rows that it needs, once."""
+        found, self.samples[i] = self.samples[i], None
+        if isinstance(found, Spilled):
+            assert self._spill is not None
+            return self._spill.take(found)
+        return found
+
+    def packed(self, key: Key) -> PackedRows | None:
+        """Returns the packed rows of a file, if there are any."""
+        return self._packed.get(key)
+
+    def free(self, i: int) -> None:
+        """Gives back the space of a batch, and of the window at its end."""
+        for packed in self._packed.values():
+            packed.free(i)
+        if i == len(self.samples) - 1:
+            self.stop()
+
+
+class PackedReads:
+    """Packs window after window, the next one while one is used.
+
+    Args:
+        files (Dict[Tuple, RowSource]): The files, by group and name.
+        memory (int): Bytes of memory.
+        folder (Path): A folder on the disk to be used.
+        most (int): The most batches of a window.
+        missing (Callable): Which nodes of a type are to be packed: a function
+            of type and ids, bool ``[n]``.
+    """
+
+    def __init__(
+        self,
+        files: dict[Key, RowSource],
+        memory: int,
+        folder: Path,
+        most: int,
+        missing: Any,
+    ):
+        self._files, self._most = files, most
+        self._folder, self._missing = folder, missing
+        self._shares = Shares(memory, folder)
+        self._sizes: dict[Any, int] = {}
+        for (group, _), file in files.items():
+            self._sizes[group] = max(self._sizes.get(group, 0), len(file))
+        self._live: deque[Batch] = deque()
+        # The garbage collector may close an iteration at any time.
+        self._lock = threading.RLock()
+        self._memory = np.empty(0, np.uint8)
+        #: Why nothing is packed any more.
+        self.failure: Exception | None = None
+        #: See :class:`WindowReads`; and the bytes that were written.
+        self.stats = {
+            'read': 0.0,
+            'waited': 0.0,
+            'batches': 0,
+            'windows': 0,
+            'written': 0,
+        }
+
+    def needed(self, sample: Any) -> dict[Any, np.ndarray]:
+        """Returns the rows of a sample that are to be packed, by type."""
+        out = {}
+        for group, ids in sampled_nodes(sample).items():
+            size = self._sizes.get(group)
+            # Ids that no file has are an error when their batch is made.
+            if size is not None and ids.max(initial=-1) < size:
+                rows = np.unique(ids)
+                rows = rows[self._missing(group, rows)]
+                item = np.uint32 if size <= 1 << 32 else np.int64
+                out[group] = rows.astype(item)
+        return out
+
+    def expected(
+        self, samples: list[Any], total: int
+    ) -> tuple[int, dict[Key, Reads]]:
+        """Returns the batches of a window, and the reads a batch by file.
+
+        Args:
+            samples (List[Any]): Some of the samples.
+            total (int): How many there are.
+        """
+        n, lists = max(len(samples), 1), 0
+        written = sum(map(sample_bytes, samples))
+        rows = dict.fromkeys(self._files, 0)
+        for sample in samples:
+            needed = self.needed(sample)
+            lists += sum(part.nbytes for part in needed.values())
+            for key, file in self._files.items():
+                rows[key] += len(needed.get(key[0], ())) * file.row_bytes
+        written += sum(rows.values())
+        most = min(self._most, total)
+        count = self._shares.batches(lists / n, written / n, most)
+        return count, {
+            key: Reads(
+                1,
+                rows[key] / n + len(file) * file.row_bytes / max(count, 1),
+                written / n / len(rows),
+            )
+            for key, file in self._files.items()
+        }
+
+    def find(self, key: Key, index: np.ndarray) -> Tensor | None:
+        """Returns rows as they are stored, or None if one is not packed."""
+        with self._lock:
+            # Batches come in their order, so the first one without is it.
+            for batch in sorted(self._live, key=lambda b: key in b.found):
+                start = time.perf_counter()
+                rows = self._read(batch, key, index)
+                if rows is not None:
+                    batch.found.add(key)
+                    self.stats['read'] += time.perf_counter() - start
+                    return rows
+        return None
+
+    def _read(
+        self, batch: Batch, key: Key, index: np.ndarray
+    ) -> Tensor | None:
+        packed, rows = batch.window.packed(key), batch.rows.get(key[0], ())
+        if packed is None or len(rows) == 0:
+            return None
+        at = np.searchsorted(rows, index)
+        at[at == len(rows)] = 0
+        if not np.array_equal(rows[at], index):
+            return None
+        size = packed.region_bytes(batch.number)
+        if size > self._memory.size:
+            self._memory = page_aligned(size)
+        try:
+            return take_rows(packed.read(batch.number, self._memory), at)
+        except (OSError, ValueError) as error:
+            warnings.warn(
+                f'DiskFeatureStore: {error}; rows are read from the features '
+                'instead',
+                stacklevel=2,
+            )
+            batch.window.drop()
+        return None
+
+    def run(self, samples: Samples, behind: int) -> Iterator[Any]:
+        """Yields samples when their rows are packed, or never will be.
+
+        It ends early where the disk is full: then ``failure`` says so.
+
+        Args:
+            samples (Samples): The samples.
+            behind (int): How many samples may wait to be joined with their
+                features while the next one is asked for.
+        """
+        now = after = later = self._window()
+        try:
+            now = self._complete(self._window(), samples)
+            now.start()
+            after = self._complete(self._window(), samples)
+            while now.samples:
+                self._await(now)
+                if self.failure is None:
+                    after.start()
+                later = self._window()
+                for i in range(len(now.samples)):
+                    self._add(later, samples)
+                    sample, rows = now.take(i)
+                    self._show(Batch(now, i, rows), behind)
+                    yield sample
+                now, after = after, self._complete(later, samples)
+                later = self._window()
+        except BaseException:  # the last batches are used after an epoch
+            self.close(now, after, later)
+            raise
+        if self.failure is None:
+            samples.end()
+
+    def _window(self) -> PackedWindow:
+        return PackedWindow(self._files, self._shares)
+
+    def _add(self, window: PackedWindow, samples: Samples) -> bool:
+        """Adds the next sample to a window, if there is one and it fits."""
+        full = len(window.samples) == self._most
+        if full or self.failure is not None:
+            return False
+        sample = samples.peek()
+        if sample is None:
+            return False
+        count = len(window.samples)
+        try:
+            added = window.add(sample, self.needed(sample))
+        except OSError as error:
+            added = len(window.samples) > count
+            self._fail(error)
+        if added:
+            samples.pop()
+        return added
+
+    def _complete(
+        self, window: PackedWindow, samples: Samples
+    ) -> PackedWindow:
+        while self._add(window, samples):
+            pass
+        return window
+
+    def _await(self, window: PackedWindow) -> None:
+        """Waits for a window that was started."""
+        start = time.perf_counter()
+        try:
+            window.wait()
+            self.stats['written'] += window.nbytes
+        except Exception as error:
+            # What fails in the features is an error of the batch it is of.
+            window.drop()
+            if getattr(error, 'filename', None) == str(self._folder):
+                self._fail(error)
+        self.stats['waited'] += time.perf_counter() - start
+        self.stats['read'] += window.seconds
+        self.stats['batches'] += len(window.samples)
+        self.stats['windows'] += 1
+
+    def _fail(self, error: Exception) -> None:
+        if self.failure is None:
+            self.failure = error
+            warnings.warn(
+                f'DiskFeatureStore: rows are not packed any more: {error}',
+                stacklevel=2,
+            )
+
+    def _show(self, batch: Batch, behind: int) -> None:
+        """Lets the rows of a batch be found, and forgets old ones."""
+        with self._lock:
+            self._live.append(batch)
+            while len(self._live) > behind + 1:
+                old = self._live.popleft()
+                old.window.free(old.number)
+
+    def close(self, *windows: PackedWindow) -> None:
+        """Ends threads and removes files."""
+        with self._lock:
+            for window in (*windows, *(b.window for b in self._live)):
+                window.stop()
+            self._live.clear()

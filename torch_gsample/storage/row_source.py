@@ -1,0 +1,176 @@
+"""What rows of features are read from: a file, or anything that has rows.
+
+Row numbers come in, their bytes go out; a planner of reads asks what they
+cost.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from torch_gsample.storage.read_model import DiskModel, Reads, count_reads
+
+
+class RowSource(ABC):
+    """Rows of one width, which are read by their numbers.
+
+    A :class:`FeatureFile` is one. Subclass it for rows that lie elsewhere, on
+    another machine or in pinned memory, and put it in a
+    :class:`DiskFeatureStore`: the same plans read it, by what its
+    :meth:`cost` says.
+
+    Example:
+        >>> class Memory(RowSource):
+        ...     def __init__(self, x):
+        ...         self.x, self.shape, self.dtype = x, x.shape, x.dtype
+        ...         self.row_bytes = x[0].nbytes
+        ...     def read_to(self, index, out, gap=0):
+        ...         rows = self.x[torch.from_numpy(index)]
+        ...         out[:] = rows.view(torch.uint8).numpy()
+        ...     def decode(self, rows):
+        ...         return rows.view(self.dtype)
+        ...     def cost(self, scratch=None):
+        ...         return DiskModel(1e-6, 10e9)
+        >>> Memory(torch.eye(3))[[2, 0]]
+        tensor([[0., 0., 1.],
+                [1., 0., 0.]])
+    """
+
+    #: The shape of all rows.
+    shape: torch.Size
+    #: The dtype of rows as they are read.
+    dtype: torch.dtype
+    #: Bytes of a row as it is stored.
+    row_bytes: int
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @property
+    def memory(self) -> int:
+        """Bytes of memory that reads need."""
+        return 0
+
+    @property
+    def disk(self) -> Any:
+        """Where rows are: sources with equal ones have one :meth:`cost`."""
+        return None
+
+    @abstractmethod
+    def read_to(
+        self, index: np.ndarray, out: np.ndarray, gap: int = 0
+    ) -> None:
+        """Reads rows as they are stored to memory of the caller.
+
+        Several threads may call it.
+
+        Args:
+            index (numpy.ndarray): int64 ``[n]``, contiguous.
+            out (numpy.ndarray): uint8 ``[n, row_bytes]``, contiguous.
+            gap (int, optional): See :meth:`read`.
+        """
+
+    @abstractmethod
+    def decode(self, rows: Tensor) -> Tensor:
+        """Returns the features of rows as they are stored.
+
+        Args:
+            rows (torch.Tensor): uint8 ``[n, row_bytes]``, contiguous.
+        """
+
+    @abstractmethod
+    def cost(self, scratch: Path | None = None) -> DiskModel:
+        """Returns what reads cost.
+
+        Args:
+            scratch (Path, optional): A folder whose writes count, too.
+        """
+
+    def count_reads(self, rows: np.ndarray, gap: int = 0) -> Reads:
+        """Returns the requests and the bytes of some rows.
+
+        Args:
+            rows (numpy.ndarray): int64 ``[n]``, ascending.
+            gap (int, optional): See :meth:`read`.
+        """
+        return count_reads(rows, self.row_bytes, gap)
+
+    def scan(self, memory: int) -> Iterator[tuple[int, np.ndarray]]:
+        """Yields all rows in their order, some at a time.
+
+        Args:
+            memory (int): Bytes of two pieces.
+
+        Returns:
+            Iterator[Tuple[int, numpy.ndarray]]: The first row, and uint8
+            ``[n, row_bytes]``, which the next piece overwrites.
+        """
+        count = max(min(memory // self.row_bytes, len(self)), 1)
+        out = np.empty((count, self.row_bytes), np.uint8)
+        for first in range(0, len(self), count):
+            rows = np.arange(first, min(first + count, len(self)))
+            self.read_to(rows, out[: len(rows)])
+            yield first, out[: len(rows)]
+
+    def __getitem__(self, index: Any) -> Tensor:
+        if isinstance(index, slice):
+            begin, end, step = index.indices(len(self))
+            return self.read(torch.arange(begin, max(begin, end), step))
+        if isinstance(index, (int, np.integer)):
+            return self.read(torch.tensor([int(index)]))[0]
+        return self.read(index)
+
+    def read(self, index: Any, gap: int = 0) -> Tensor:
+        """Returns rows in the order in which they are asked for.
+
+        Args:
+            index (torch.Tensor): int64 or int32 ``[n]``, each in
+                ``[0, num_rows)``, in any order, some maybe several times.
+            gap (int, optional): Requests are joined over at most this many
+                blocks that are not needed.
+
+        Returns:
+            torch.Tensor: ``[n, *]``, float32 of int8 rows.
+
+        Raises:
+            IndexError: If a row does not exist.
+            OSError: If rows cannot be read.
+            TypeError: If ``index`` does not hold integers.
+            ValueError: If what was read is damaged.
+        """
+        rows = _rows_of(index, type(self).__name__)
+        return self.decode(self.read_bytes(rows, gap))
+
+    def read_bytes(self, index: np.ndarray, gap: int = 0) -> Tensor:
+        """Returns rows as they are stored, uint8 ``[n, row_bytes]``.
+
+        Args:
+            index (numpy.ndarray): int64 ``[n]``, contiguous.
+            gap (int, optional): See :meth:`read`.
+        """
+        out = torch.empty(len(index), self.row_bytes, dtype=torch.uint8)
+        self.read_to(index, out.numpy(), gap)
+        return out
+
+
+def _rows_of(index: Any, name: str) -> np.ndarray:
+    """Returns row numbers as readers take them."""
+    array = index.cpu().numpy() if isinstance(index, Tensor) else index
+    array = np.asarray(array)
+    if array.size == 0 and not isinstance(index, (Tensor, np.ndarray)):
+        array = array.astype(np.int64)
+    if array.dtype.kind not in 'iu':
+        raise TypeError(
+            f"{name}: 'index' must hold integers (got {array.dtype})"
+        )
+    if array.ndim != 1:
+        raise ValueError(
+            f"{name}: 'index' must have one dimension (got shape "
+            f'{list(array.shape)})'
+        )
+    return np.ascontiguousarray(array, np.int64)

@@ -1,0 +1,119 @@
+"""A file without a name, for what is written once and read once.
+
+Bytes come in and go out by their offsets; what was read is freed. The system
+removes the file when its process ends, however it does.
+"""
+
+import ctypes
+import errno
+import fcntl
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from torch_gsample.storage.reading import File
+
+#: Errors of a disk, a user or a file that has no more room.
+FULL = errno.ENOSPC, errno.EDQUOT, errno.EFBIG
+#: Space of a disk that is left to others.
+_SPARE = 64 << 20
+_PIECE = 8 << 20  # bytes of one write
+_FREE = 0x3  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE
+_UNKNOWN = errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL
+
+
+class ScratchFile(File):
+    """A new file without a name.
+
+    Args:
+        folder (Path): A folder on the disk to be used.
+        direct (bool, optional): See :class:`File`; offsets, sizes and memory
+            of what is read and written are then multiples of a block.
+
+    Raises:
+        OSError: If it cannot be made.
+
+    Example:
+        >>> file = ScratchFile(Path(tempfile.gettempdir()))
+        >>> file.write(3, b'abc')
+        >>> file.free(0, 6)
+        >>> file.close()
+    """
+
+    def __init__(self, folder: Path, direct: bool = False):
+        self.path, self.direct, self.fd = folder, direct, -1
+        self._process = os.getpid()
+        with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
+            self.fd = os.dup(file.fileno())
+        if direct:
+            flags = fcntl.fcntl(self.fd, fcntl.F_GETFL)
+            try:
+                fcntl.fcntl(self.fd, fcntl.F_SETFL, flags | os.O_DIRECT)
+            except OSError as error:
+                if error.errno != errno.EINVAL:
+                    raise
+                self.direct = False
+
+    def reserve(self, size: int) -> None:
+        """Takes space for the first ``size`` bytes, where this can be done.
+
+        Raises:
+            OSError: If the disk has less.
+        """
+        self._allocate(0, 0, size)
+
+    def write(self, offset: int, data: Any) -> None:
+        """Writes bytes.
+
+        Raises:
+            OSError: If it cannot; it names the folder and the offset.
+        """
+        view, done = memoryview(data).cast('B'), 0
+        while done < len(view):
+            try:
+                count = os.pwrite(
+                    self.fd, view[done : done + _PIECE], offset + done
+                )
+            except OSError as error:
+                raise self.write_error(
+                    error.errno or 0, offset + done
+                ) from None
+            done += count
+
+    def write_error(self, code: int, offset: int) -> OSError:
+        """Returns the error of a write."""
+        text = f'{os.strerror(code)} (writing offset {offset} of scratch)'
+        return OSError(code, text, str(self.path))
+
+    def free(self, offset: int, size: int) -> None:
+        """Gives space back, where the file system can do it."""
+        with suppress(OSError):
+            if self._process == os.getpid():
+                self._allocate(_FREE, offset, size)
+
+    def _allocate(self, mode: int, offset: int, size: int) -> None:
+        if size <= 0:
+            return
+        library = ctypes.CDLL(None, use_errno=True)
+        code = library.fallocate(
+            ctypes.c_int(self.fd),
+            ctypes.c_int(mode),
+            ctypes.c_int64(offset),
+            ctypes.c_int64(size),
+        )
+        if code != 0 and ctypes.get_errno() not in _UNKNOWN:
+            raise self.write_error(ctypes.get_errno(), offset)
+
+    def close(self) -> None:
+        """Frees the file, which a forked process may hold, too."""
+        if self.fd >= 0 and self._process == os.getpid():
+            os.ftruncate(self.fd, 0)
+        super().close()
+
+
+def free_space(folder: Path) -> int:
+    """Returns the bytes that may be written to a folder's disk."""
+    facts = os.statvfs(folder)
+    return max(facts.f_bavail * facts.f_frsize - _SPARE, 0)

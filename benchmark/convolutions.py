@@ -7,7 +7,7 @@ batch ([15, 10, 5] around 1,024 seeds).
     python benchmark/convolutions.py --rows rows.jsonl --markdown table.md
     python benchmark/convolutions.py --graphs tiny --channels 16 --rounds 300
 
-A row is in the file of `--rows` as soon as it is measured; a run goes on behind
+A row is in the file of `--rows` as soon as it is measured; a run goes on after
 the rows that are there.
 """
 

@@ -197,17 +197,32 @@ def trace(
     try:
         values = {name: tracer.feature(name, PARAMETER) for name in names}
         result = traced(Vertex(tracer), **values)
-        results = list(result) if isinstance(result, tuple) else [result]
-        for item in results:
-            if not isinstance(item, Value) or item.kind != DESTINATION:
-                kind = getattr(item, 'kind', type(item).__name__)
-                raise Unsupported(
-                    f'a program must return values of the vertex (got one of '
-                    f'type {kind}): aggregate those of edges'
-                )
+        results = result if isinstance(result, tuple) else (result,)
+        found = [_result(item) for item in results]
     except Unsupported as error:
         raise ValueError(_located(function, error)) from error
-    return tracer, results
+    return tracer, found
+
+
+def _result(item: Any) -> Value:
+    """Returns a value of the vertex, or the one of a list: of each edge."""
+    if isinstance(item, Value) and item.kind == DESTINATION:
+        return item
+    if isinstance(item, list) and len(item) == 1:
+        [value] = item
+        if isinstance(value, Value) and value.kind == EDGE:
+            if not value.tracer.is_given(value):
+                return value
+            raise Unsupported(
+                'features of edges are returned as they are: compute '
+                'something of them'
+            )
+        item = value
+    kind = getattr(item, 'kind', type(item).__name__)
+    raise Unsupported(
+        f'a program must return values of the vertex, or a list with a value '
+        f'of each edge (got one of type {kind}): aggregate those of edges'
+    )
 
 
 def _located(function: Callable[..., Any], error: Unsupported) -> str:

@@ -192,6 +192,13 @@ class Tracer:
         self.operands.append(Operand(name, kind, dims, dtype, origin, half))
         return Value(self, operand(number, dtype), kind, dims)
 
+    def is_given(self, x: Value) -> bool:
+        """Whether a value is a feature of the call."""
+        if x.expr.op != 'operand':
+            return False
+        origin = self.operands[int(x.expr.value or 0)].origin
+        return isinstance(origin, Given)
+
     def axis(self, size: int) -> Axis:
         """Returns a new dimension."""
         self.axes.append(Axis(size))

@@ -82,6 +82,9 @@ class Recorder(Protocol):
     def captured(self, tensor: Tensor) -> Value:
         """Returns a parameter that the function holds."""
 
+    def is_given(self, x: Value) -> bool:
+        """Whether a value is a feature of the call."""
+
     def along(self, op: str, x: Expression, axis: Axis) -> Expression:
         """Returns the sum or maximum along a dimension."""
 

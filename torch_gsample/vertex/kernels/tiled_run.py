@@ -12,7 +12,7 @@ from math import prod
 import torch
 from torch import Tensor
 
-from torch_gsample.codegen.unit import DESTINATION, EDGE, PARAMETER
+from torch_gsample.codegen.unit import EDGE, PARAMETER
 from torch_gsample.torch_private import has_dispatch_modes, is_transformed
 from torch_gsample.vertex.frontend.trace import (
     Degree,
@@ -73,7 +73,7 @@ def run_tiled(run: Run) -> list[Tensor] | None:
 
     function = TileFunction(
         tuple(leaf.kind for leaf in leaves),
-        (DESTINATION,) * len(plan.result_steps),
+        tuple(step.kind for step in plan.result_steps),
         one,
     )
     tiles = tiles_of(graph, _edges(plan))

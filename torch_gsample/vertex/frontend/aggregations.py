@@ -5,6 +5,7 @@ from typing import Any
 
 from torch_gsample.codegen.unit import EDGE, SOURCE
 from torch_gsample.vertex.frontend.functions import root
+from torch_gsample.vertex.frontend.loops import consumed
 from torch_gsample.vertex.frontend.trace import Quantile
 from torch_gsample.vertex.frontend.values import Unsupported, Value
 
@@ -48,7 +49,11 @@ def var(values: Iterable[Any]) -> Any:
     Raises:
         RuntimeError: Outside of a program.
     """
-    x: Any = _of_edges('var', values)
+    return _variance('var', values)
+
+
+def _variance(name: str, values: Iterable[Any]) -> Any:
+    x: Any = _of_edges(name, values)
     rest = x - x.tracer.aggregate('mean', x)
     return x.tracer.aggregate('mean', rest * rest)
 
@@ -62,7 +67,7 @@ def std(values: Iterable[Any]) -> Any:
     Raises:
         RuntimeError: Outside of a program.
     """
-    return root(var(values))
+    return root(_variance('std', values))
 
 
 def median(values: Iterable[Any]) -> Any:
@@ -121,7 +126,7 @@ def quantile(
 
 def _of_edges(name: str, values: Any) -> Value:
     """Returns the symbol that stands for the values of all edges."""
-    items = list(values) if isinstance(values, Iterable) else [values]
+    items = consumed(values) if isinstance(values, Iterable) else [values]
     found = [x for x in items if isinstance(x, Value)]
     if not found:
         raise RuntimeError(f'{name}: is for vertex programs only')

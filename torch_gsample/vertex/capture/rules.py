@@ -216,12 +216,30 @@ class Call:
         x, over = self.args[:2]
         self._features(list(range(-len(over), 0)))
         outs = self._meta()
-        self.func, self.name = aten.layer_norm.default, 'layer_norm'
         rest = [
             Node('unused', x.kind, tuple(y.shape), y.dtype, x.row)
             for y in outs[1:]
         ]
+        if x.kind == MIXED:
+            return [self._normalized(list(range(-len(over), 0))), *rest]
+        self.func, self.name = aten.layer_norm.default, 'layer_norm'
         return [self._node(x.row, x.shape), *rest]
+
+    def _normalized(self, over: list[int]) -> Node:
+        """Layer norm of values of edges, in operators of kernels."""
+        x, _, weight, bias, eps = self.args
+        mean = self.call(aten.mean.dim, x, over, True)
+        out = self.call(aten.sub.Tensor, x, mean)
+        square = self.call(aten.mul.Tensor, out, out)
+        scale = self.call(aten.mean.dim, square, over, True)
+        scale = self.call(aten.add.Tensor, scale, eps)
+        scale = self.call(aten.rsqrt.default, scale)
+        out = self.call(aten.mul.Tensor, out, scale)
+        if weight is not None:
+            out = self.call(aten.mul.Tensor, out, weight)
+        if bias is not None:
+            out = self.call(aten.add.Tensor, out, bias)
+        return out
 
     def _log_sigmoid(self) -> Any:
         [x] = self.args

@@ -48,6 +48,13 @@ class Updated(MessagePassing):
         return (x_j.unsqueeze(1) * layer.unsqueeze(-1)).flatten(1)
 
 
+class Scored(Updated):
+    """A layer whose messages read nothing but what edges have."""
+
+    def message(self, layer):
+        return layer
+
+
 class Alone(Updated):
     def edge_update(self, x_j):
         return self.lin(x_j)
@@ -103,6 +110,7 @@ def methods(capture):
 def test_attention_weights_come_from_the_kernel(name):
     theirs, args, leaves = made(name)
     ours, capture, _ = fused(theirs)
+    assert_close([ours(*args)], [theirs(*args)], 1e-10)
     assert_same(
         ours.conv,
         theirs,
@@ -116,14 +124,16 @@ def test_attention_weights_come_from_the_kernel(name):
     assert getattr(ours.conv, '_alpha', None) is None
 
 
+@pytest.mark.parametrize('kind', [Updated, Scored])
 @pytest.mark.parametrize('flow', ['source_to_target', 'target_to_source'])
-def test_edge_updater_is_fused(flow):
+def test_edge_updater_is_fused(flow, kind):
     torch.manual_seed(7)
-    theirs, given = Updated(flow=flow).double(), sample()
+    theirs, given = kind(flow=flow).double(), sample()
     ours, capture, _ = fused(theirs)
     x = given['x'].requires_grad_()
     edges = given['edge_index']
-    assert_same(ours.conv, theirs, lambda layer: layer(x, edges), [x])
+    size = NODES, NODES
+    assert_same(ours.conv, theirs, lambda layer: layer(x, edges, size), [x])
     assert methods(capture) == {'edge_updater', 'propagate'}, capture.reason
 
 

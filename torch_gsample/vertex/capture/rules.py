@@ -22,6 +22,7 @@ from torch_gsample.vertex.capture.nodes import (
     Node,
     NotCaptured,
 )
+from torch_gsample.vertex.capture.norms import layer_norm
 from torch_gsample.vertex.capture.products import distributed
 from torch_gsample.vertex.capture.shapes import (
     reshaped,
@@ -221,25 +222,9 @@ class Call:
             for y in outs[1:]
         ]
         if x.kind == MIXED:
-            return [self._normalized(list(range(-len(over), 0))), *rest]
+            return [layer_norm(self, list(range(-len(over), 0))), *rest]
         self.func, self.name = aten.layer_norm.default, 'layer_norm'
         return [self._node(x.row, x.shape), *rest]
-
-    def _normalized(self, over: list[int]) -> Node:
-        """Layer norm of values of edges, in operators of kernels."""
-        x, _, weight, bias, eps = self.args
-        mean = self.call(aten.mean.dim, x, over, True)
-        out = self.call(aten.sub.Tensor, x, mean)
-        square = self.call(aten.mul.Tensor, out, out)
-        scale = self.call(aten.mean.dim, square, over, True)
-        scale = self.call(aten.add.Tensor, scale, eps)
-        scale = self.call(aten.rsqrt.default, scale)
-        out = self.call(aten.mul.Tensor, out, scale)
-        if weight is not None:
-            out = self.call(aten.mul.Tensor, out, weight)
-        if bias is not None:
-            out = self.call(aten.add.Tensor, out, bias)
-        return out
 
     def _log_sigmoid(self) -> Any:
         [x] = self.args

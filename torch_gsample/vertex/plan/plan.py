@@ -192,8 +192,6 @@ class Plan:
         }
         self.result_steps = [self.step(root) for root in self.results]
 
-    # Types.
-
     def _promotion(self) -> torch.dtype | None:
         """The dtype of torch's promotion, if one is of half precision.
 
@@ -245,8 +243,6 @@ class Plan:
             args = tuple(done[arg] for arg in node.args)
             done[node] = Expression(node.op, node.dtype, args, value)
         return done[root]
-
-    # Units.
 
     def _origin_depth(self, origin: Origin) -> int:
         if isinstance(origin, Product | Quantile):

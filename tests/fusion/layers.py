@@ -108,7 +108,6 @@ CASES = {
     'NNConv': Case(
         lambda: pyg.NNConv(W, W, nn.Linear(4, W * W)),
         'x edge_index edge_attr',
-        'the matrices of edges are stored',
     ),
     'CGConv': Case(lambda: pyg.CGConv(W, 4), 'x edge_index edge_attr'),
     'EdgeConv': Case(lambda: pyg.EdgeConv(mlp(2 * W, 16, W)), 'x edge_index'),
@@ -129,13 +128,11 @@ CASES = {
             edge_dim=4,
         ),
         'x edge_index edge_attr',
-        'one layer before the aggregation',
     ),
     'ClusterGCNConv': Case(lambda: pyg.ClusterGCNConv(W, W)),
     'GENConv': Case(
         lambda: pyg.GENConv(W, W, edge_dim=4, learn_t=True, t=0.5),
         'x edge_index edge_attr',
-        'powers that are learnt are not',
     ),
     'GCN2Conv': Case(lambda: pyg.GCN2Conv(W, 0.1), 'x x_0 edge_index'),
     'WLConvContinuous': Case(pyg.WLConvContinuous, 'x edge_index edge_weight'),

@@ -1,6 +1,7 @@
 """Each convolution of PyG, with its messages fused."""
 
 import copy
+import math
 import re
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from tests.fusion.layers import (
     OWN,
     TYPED,
     TYPED_NOTES,
+    histogram,
     sample,
     typed_layer,
     typed_sample,
@@ -159,7 +161,52 @@ def test_layers_that_are_left_name_operation_and_line(name):
     assert capture.reason in fusion.report()
 
 
-@pytest.mark.parametrize('aggr', ['std', ['mean', 'max'], 'powermean'])
+#: What layers do in some of their forms.
+PARTS = {
+    'EdgeConv, LayerNorm': lambda: pyg.EdgeConv(
+        nn.Sequential(nn.Linear(16, 8), nn.LayerNorm(8), nn.Linear(8, 8))
+    ),
+    'GENConv, powers': lambda: pyg.GENConv(
+        8, 8, aggr='powermean', learn_p=True
+    ),
+    'PNAConv, towers': lambda: pyg.PNAConv(
+        *(8, 8, ['mean', 'std'], ['identity'], histogram()),
+        towers=2,
+        pre_layers=2,
+    ),
+}
+
+
+@pytest.mark.parametrize('name', PARTS)
+def test_parts_of_layers(name):
+    torch.manual_seed(7)
+    theirs, given = PARTS[name]().double(), sample()
+    args = [given['x'].requires_grad_(), given['edge_index']]
+    ours, capture, _ = fused(theirs)
+    assert_same(ours, theirs, args)
+    assert capture.is_fused, capture.reason
+
+
+@pytest.mark.parametrize('aggr', ['sum', 'mean', 'max'])
+def test_matrices_of_edges_are_multiplied_behind_sums(aggr):
+    torch.manual_seed(7)
+    given = sample()
+    inner = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 40))
+    theirs = pyg.NNConv(8, 5, inner, aggr=aggr).double()
+    args = [
+        *(given['x'].requires_grad_(), given['edge_index']),
+        given['edge_attr'].requires_grad_(),
+    ]
+    ours, capture, _ = fused(theirs)
+    assert_same(ours, theirs, args)
+    [made] = capture._known.values()
+    widths = {math.prod(n.features) for n, _ in made.program.leaves}
+    assert (40 in widths) == (aggr == 'max')  # a sum stores no matrix
+
+
+@pytest.mark.parametrize(
+    'aggr', ['std', ['mean', 'max'], 'powermean', 'mul', 'var']
+)
 def test_aggregations_of_sage(aggr):
     theirs, given = pyg.SAGEConv(8, 8, aggr=aggr).double(), sample()
     args = [given['x'].requires_grad_(), given['edge_index']]

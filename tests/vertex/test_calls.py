@@ -214,7 +214,7 @@ OUTSIDE = torch.ones(3)
 H = torch.ones(N, 3)
 ERRORS = [
     (sorts, {}, "sorts: line .*'return sum.*torch.sort is not supported"),
-    (edges, {}, 'must return values of the vertex .*type E'),
+    (edges, {}, 'a value of each edge .*type E'),
     (branches, {}, 'has no truth yet'),
     (unknown, {}, "no features 'missing' are given to sources"),
     (shapes, {'weight': torch.ones(4, 2)}, r'matrix \[4, 2\] do not go'),

@@ -9,7 +9,11 @@ from torch_gsample.codegen.expression import (
     constant,
 )
 from torch_gsample.codegen.operations import OPERATIONS
-from torch_gsample.codegen.reverse import shared, without_derivative
+from torch_gsample.codegen.reverse import (
+    others,
+    shared,
+    without_derivative,
+)
 from torch_gsample.codegen.unit import AGGREGATES, Types, ordered
 
 
@@ -86,6 +90,8 @@ class Forward:
                 return Expression('sum_axis', part.dtype, (part,), axis)
             size = constant(self._sizes[axis], part.dtype)
             return apply('mul', part, size)
+        if node.op == 'prod_in':
+            return apply('sum_in', apply('mul', part, others(node)))
         # Those that attain the extreme share its tangent.
         wins, count = shared(node)
         zero = constant(0, part.dtype)

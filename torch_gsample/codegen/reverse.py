@@ -142,6 +142,8 @@ def _derivatives(
 ) -> Sequence[Expression | None]:
     if node.op in ('sum_axis', 'sum_in', 'sum_out'):
         return [grad]
+    if node.op == 'prod_in':
+        return [apply('mul', grad, others(node))]
     if node.op == 'max_axis' or node.op in AGGREGATES:
         wins, count = shared(node)
         zero = constant(0, grad.dtype)
@@ -152,6 +154,24 @@ def _derivatives(
     ):
         raise without_derivative(node)
     return derivative(node, grad)
+
+
+def others(node: Expression) -> Expression:
+    """Returns the product of all values of a vertex but that of the edge.
+
+    Where one value is 0, it is its own that is left out, not a division.
+    """
+    [x] = node.args
+    one, zero = constant(1, node.dtype), constant(0, node.dtype)
+    is_zero = apply('eq', x, zero, dtype=torch.bool)
+    factor = apply('where', is_zero, one, x)
+    total = apply('prod_in', factor)
+    count = apply('sum_in', apply('where', is_zero, one, zero))
+    alone = apply('eq', count, one, dtype=torch.bool)
+    none = apply('eq', count, zero, dtype=torch.bool)
+    of_zero = apply('where', alone, total, zero)
+    of_rest = apply('where', none, apply('div', total, factor), zero)
+    return apply('where', is_zero, of_zero, of_rest)
 
 
 def shared(node: Expression) -> tuple[Expression, Expression]:

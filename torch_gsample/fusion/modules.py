@@ -36,8 +36,8 @@ from torch_gsample.loader.batch_edge_index import (
 from torch_gsample.torch_private import is_in_backward
 from torch_gsample.vertex.capture.propagate import (
     capture_of,
-    is_left_to_pyg,
-    left_to_pyg,
+    keeps_weights,
+    kept_weights,
 )
 
 _lock = threading.RLock()
@@ -92,8 +92,8 @@ class FusedLayer(_Fused):
             return own(*args, **kwargs)
         call, module = current.call, cast(nn.Module, self)
         state, layer = self._gsample_layer
-        if not is_left_to_pyg() and layer.returns_weights(args, kwargs):
-            with left_to_pyg():
+        if not keeps_weights() and layer.returns_weights(args, kwargs):
+            with kept_weights():
                 return self.forward(*args, **kwargs)
         if call is not None and call.state is state and not call.in_layer:
             return call.run_layer(module, layer, own, args, kwargs)
@@ -120,12 +120,22 @@ class FusedLayer(_Fused):
     def propagate(self, edge_index: Any, **kwargs: Any) -> Any:
         """Computes messages in a kernel, if they could be captured."""
         own: Any = super().propagate  # type: ignore[misc]
-        if _is_traced() or is_left_to_pyg():
+        return self._captured('propagate', own, edge_index, kwargs)
+
+    def edge_updater(self, edge_index: Any, **kwargs: Any) -> Any:
+        """Computes a feature of edges in a kernel, if it could be captured."""
+        own: Any = super().edge_updater  # type: ignore[misc]
+        return self._captured('edge_updater', own, edge_index, kwargs)
+
+    def _captured(
+        self, method: str, own: Any, edge_index: Any, kwargs: dict[str, Any]
+    ) -> Any:
+        if _is_traced():
             return own(edge_index, **kwargs)
         (state, layer), module = self._gsample_layer, cast(nn.Module, self)
         capture = capture_of(module)
-        out = capture.propagate(
-            module, own, state.min_nodes, edge_index, **kwargs
+        out = capture.run(
+            method, module, own, state.min_nodes, edge_index, kwargs
         )
         state.messages[layer.name] = capture.is_fused, capture.reason
         return out

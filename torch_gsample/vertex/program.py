@@ -60,6 +60,11 @@ class VertexProgram:
         name: str | None = None,
         dtypes: Sequence[torch.dtype] | None = None,
     ):
+        if not callable(function) or not hasattr(function, '__code__'):
+            raise TypeError(
+                f'vertex_program: takes a function of a vertex (got '
+                f'{type(function).__name__})'
+            )
         functools.update_wrapper(self, function)
         self.function = function
         self.name = name or function.__name__

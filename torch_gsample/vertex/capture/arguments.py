@@ -57,13 +57,16 @@ class Reading:
     """Reads the arguments of a call as PyG's ``collect`` does.
 
     Args:
+        method (str): ``'propagate'`` or ``'edge_updater'``.
         layer (MessagePassing): The layer.
         graph (torch.Tensor): ``[2, num_edges]``.
         size (List[int, optional]): What is known of the ends.
         kwargs (Dict[str, Any]): The arguments.
     """
 
-    def __init__(self, layer: Any, graph: Tensor, size: Any, kwargs: Any):
+    def __init__(
+        self, method: str, layer: Any, graph: Tensor, size: Any, kwargs: Any
+    ):
         self._layer, self._edges = layer, graph.shape[1]
         self.sizes: list[int | None] = list(size)
         self.given = tuple(n is not None for n in size)
@@ -72,7 +75,8 @@ class Reading:
         self._found: list[Argument] = []
         plain: list[tuple[str, int | None, Any]] = []
         pairs: list[tuple[str, type]] = []
-        used = set(layer._user_args)
+        is_edges = method == 'edge_updater'
+        used = set(layer._edge_user_args if is_edges else layer._user_args)
         end = 1 if layer.flow == 'source_to_target' else 0
         is_square = False
         for name in sorted(kwargs):

@@ -11,13 +11,19 @@ from torch_gsample.vertex.capture.nodes import (
     INDEX,
     MIXED,
     OF_EDGES,
+    PARAMETER,
     SOURCE,
     Node,
 )
-from torch_gsample.vertex.capture.shapes import viewed
+from torch_gsample.vertex.capture.shapes import unviewed, viewed
 
 aten = torch.ops.aten
-_NAMES = {'sum': 'sum', 'amax': 'max', 'amin': 'min', 'mean': 'mean'}
+_NAMES = {
+    **{'sum': 'sum', 'amax': 'max', 'amin': 'min', 'mean': 'mean'},
+    'prod': 'prod',
+}
+#: What a result may hold already, of aggregations that count it.
+_NEUTRAL = {'sum': 0, 'prod': 1}
 
 
 def graph_node(recorder: Any) -> Node:
@@ -68,13 +74,14 @@ def aggregation(call: Any) -> Node:
     if name in ('scatter_reduce', 'index_reduce'):
         reduce = rest[0] if rest else call.kwargs['reduce']
         whole = rest[1] if len(rest) > 1 else True
-        if call.kwargs.get('include_self', whole) and reduce != 'sum':
+        counts = call.kwargs.get('include_self', whole)
+        if counts and reduce not in _NEUTRAL:
             raise call.fail('of values with those that are there')
     elif call.kwargs.get('alpha', 1) != 1 or rest:
         raise call.fail('with a factor')
     if reduce not in _NAMES:
         raise call.fail(f"by '{reduce}'")
-    is_blank = blank.op == 'fill' and blank.args[0] == 0
+    is_blank = blank.op == 'fill' and blank.args[0] == _NEUTRAL.get(reduce, 0)
     if not is_blank or blank.rows != recorder.destinations:
         raise call.fail('onto values that are there')
     nodes = isinstance(src, Node) and isinstance(index, Node)
@@ -97,6 +104,9 @@ def aggregate(op: str, src: Node, rows: int, call: Any) -> Node:
     if src.kind == MIXED and src.op == 'view' and not keeps_axes(src):
         inner = aggregate(op, src.args[0], rows, call)
         return viewed(inner, shape, src.row, src.where)
+    factored = by_factors(op, src, rows, call)
+    if factored is not None:
+        return factored
     if src.kind == MIXED and src.op == 'cat':
         parts = [aggregate(op, part, rows, call) for part in src.args[0]]
         return call.call(aten.cat.default, parts, src.args[1])
@@ -104,6 +114,60 @@ def aggregate(op: str, src: Node, rows: int, call: Any) -> Node:
         *('aggregate', AGGREGATE, shape, src.dtype, src.row, (op, src)),
         where=call.where,
     )
+
+
+#: Features of a sum of outer products that a kernel holds for a vertex.
+_OUTER = 1 << 14
+
+
+def by_factors(op: str, src: Node, rows: int, call: Any) -> Node | None:
+    """Multiplies by matrices of edges behind the sum, where these are linear.
+
+        sum_u x_u @ (h_u @ W).view(in, out)  ->  (sum_u h_u x_u^T) @ W'
+
+    No matrix of an edge is stored: ``W'`` is ``W`` as ``[k * in, out]``.
+
+    Args:
+        op (str): The aggregation.
+        src (Node): The values of edges.
+        rows (int): The number of vertices.
+        call (Call): The operator that aggregates.
+    """
+    product = unviewed(src)
+    if op not in ('sum', 'mean') or product.op != 'bmm' or src.row != 0:
+        return None
+    a, b = product.args
+    linear = unviewed(b)
+    if (
+        a.shape[1] != 1
+        or linear.op not in ('mm', 'addmm')
+        or linear.kind not in OF_EDGES
+    ):
+        return None
+    h, weight = linear.args[-2:]
+    edges, inner, columns = b.shape
+    width = weight.shape[0]
+    if weight.kind != PARAMETER or width >= 4 * columns:
+        return None
+    if width * inner > _OUTER or linear.kwargs:
+        return None
+    left = call.call(aten.view.default, a, [edges, 1, inner])
+    right = call.call(aten.view.default, h, [edges, width, 1])
+    outer = call.call(aten.mul.Tensor, right, left)
+    total = aggregate(op, outer, rows, call)
+    total = viewed(total, (rows, width * inner), 0, call.where)
+    shape = [width * inner, columns]
+    matrix = call.call(aten.reshape.default, weight, shape)
+    out = call.call(aten.mm.default, total, matrix)
+    if linear.op == 'addmm':
+        bias = call.call(
+            aten.reshape.default, linear.args[0], [inner, columns]
+        )
+        left = call.call(aten.view.default, a, [edges, inner])
+        total = aggregate(op, left, rows, call)
+        rest = call.call(aten.mm.default, total, bias)
+        out = call.call(aten.add.Tensor, out, rest)
+    return viewed(out, (rows, *src.shape[1:]), 0, call.where)
 
 
 def keeps_axes(node: Node) -> bool:

@@ -4,6 +4,7 @@ An operator of ATen that is missing here is fused only where it is computed
 before or behind the kernel.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from torch_gsample.codegen.expression import constant
@@ -11,6 +12,8 @@ from torch_gsample.codegen.unit import PARAMETER as OF_PROGRAM
 from torch_gsample.vertex.capture.ends import keeps_axes
 from torch_gsample.vertex.capture.nodes import (
     AGGREGATE,
+    EDGE,
+    MIXED,
     PARAMETER,
     PURE,
     Node,
@@ -25,15 +28,18 @@ class Program:
     """The kernel part of a captured call.
 
     Args:
+        edges (Sequence[Node]): The values of edges that it returns.
         root (Node): The result of the call.
     """
 
-    def __init__(self, root: Node):
+    def __init__(self, edges: Sequence[Node], root: Node):
         #: Operands: names by node, and the dimension that a parameter loses.
         self.leaves: dict[tuple[Node, int | None], str] = {}
         self.outputs: list[Node] = []
         self._seen: set[Node] = set()
         self._checked: set[Node] = set()
+        for node in edges:
+            self._find_edges(node)
         self._find_outputs(root)
         if not self.outputs:
             raise root.fail('nothing is aggregated')
@@ -52,6 +58,20 @@ class Program:
             return
         for arg in node.operands:
             self._find_outputs(arg)
+
+    def _find_edges(self, node: Node) -> None:
+        """Finds values of edges that the kernel writes, to be put together."""
+        if node in self._seen or node.kind in (EDGE, PARAMETER):
+            return
+        self._seen.add(node)
+        if node.kind != MIXED:
+            raise node.fail('a value of one end is returned for each edge')
+        is_put = node.op == 'view' and not keeps_axes(node)
+        if not is_put and node.op != 'cat':
+            self.outputs.append(node)
+            return
+        for arg in node.operands:
+            self._find_edges(arg)
 
     def _check(self, node: Node) -> None:
         """Finds the operands of a value."""
@@ -97,15 +117,18 @@ class Program:
         """The names of parameters."""
         return [name for name in self.leaves.values() if name[0] == 'p']
 
-    def run(self, v: Any, values: dict[str, Value]) -> tuple[Value, ...]:
-        """Computes the outputs on symbols.
+    def run(self, v: Any, values: dict[str, Value]) -> tuple[Any, ...]:
+        """Computes the outputs on symbols: those of edges are in lists.
 
         Args:
             v (Vertex): The vertex.
             values (Dict[str, Value]): The parameters.
         """
         lowering = Lowering(self, v, values)
-        return tuple(lowering.of(node) for node in self.outputs)
+        return tuple(
+            [lowering.of(node)] if node.kind == MIXED else lowering.of(node)
+            for node in self.outputs
+        )
 
 
 def _is_last(node: Node) -> bool:

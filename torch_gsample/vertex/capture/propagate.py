@@ -1,4 +1,4 @@
-"""Runs ``propagate`` of PyG's layers as fused kernels, where it can be."""
+"""Runs ``propagate`` and ``edge_updater`` of PyG's layers as fused kernels."""
 
 import inspect
 import threading
@@ -20,7 +20,7 @@ from torch_gsample.torch_private import (
 )
 from torch_gsample.vertex.capture.arguments import Reading
 from torch_gsample.vertex.capture.lower import Program
-from torch_gsample.vertex.capture.nodes import Node, NotCaptured
+from torch_gsample.vertex.capture.nodes import AGGREGATE, Node, NotCaptured
 from torch_gsample.vertex.capture.run import Tensors, restored
 from torch_gsample.vertex.capture.trace import SIZES, traced_call
 from torch_gsample.vertex.frontend.precision import (
@@ -31,13 +31,18 @@ from torch_gsample.vertex.frontend.precision import (
 from torch_gsample.vertex.kernels.layouts import flipped
 from torch_gsample.vertex.program import VertexProgram
 
-_HOOKS = (
-    *('_propagate_forward_pre_hooks', '_propagate_forward_hooks'),
-    *('_message_forward_pre_hooks', '_message_forward_hooks'),
-    *('_aggregate_forward_pre_hooks', '_aggregate_forward_hooks'),
-    *('_message_and_aggregate_forward_pre_hooks',),
-    *('_message_and_aggregate_forward_hooks',),
-)
+_HOOKS = {
+    'propagate': (
+        *('_propagate_forward_pre_hooks', '_propagate_forward_hooks'),
+        *('_message_forward_pre_hooks', '_message_forward_hooks'),
+        *('_aggregate_forward_pre_hooks', '_aggregate_forward_hooks'),
+        *('_message_and_aggregate_forward_pre_hooks',),
+        *('_message_and_aggregate_forward_hooks',),
+    ),
+    'edge_updater': (
+        *('_edge_update_forward_pre_hooks', '_edge_update_forward_hooks'),
+    ),
+}
 _SINGLE = frozenset({torch.float32, *HALF})
 #: Forms of arguments of which a layer knows programs.
 _FORMS = 64
@@ -50,9 +55,10 @@ class NotKept:
 class _Captured:
     """A program, and how it is called."""
 
-    def __init__(self, layer: Any, root: Node, kept: list[str], device: Any):
+    def __init__(self, layer: Any, root: Node, kept: dict[str, Node | None]):
         self.root, self.kept = root, kept
-        self.program = Program(root)
+        found = [root, *(node for node in kept.values() if node)]
+        self.program = Program([n for n in found if n.kind != AGGREGATE], root)
         built = self.program
 
         def program(v: Any, **values: Any) -> Any:
@@ -88,13 +94,17 @@ class _Captured:
                 graph = flipped(graph)
         out = self.vertex(graph, size=rows[:2], **features)  # type: ignore[arg-type]
         found = out if isinstance(out, tuple) else (out,)
-        for node, x in zip(self.program.outputs, found, strict=True):
-            tensors.done[node] = restored(x, node)
-        for name in self.kept:
-            setattr(layer, name, NotKept())
+        for node, value in zip(self.program.outputs, found, strict=True):
+            tensors.done[node] = restored(value, node)
+        for name, weights in self.kept.items():
+            kept: Any = NotKept()
+            if weights is not None:
+                kept = tensors.of(weights).contiguous()
+            setattr(layer, name, kept)
         result = tensors.of(self.root)
         want = list(self.root.shape)
-        want[self.root.row or 0] = rows[1]
+        is_vertex = self.root.kind == AGGREGATE
+        want[self.root.row or 0] = rows[1 if is_vertex else 2]
         assert list(result.shape) == want, f'{list(result.shape)}, not {want}'
         return result.contiguous()  # as PyG's, of which users take views
 
@@ -110,27 +120,29 @@ class Capture:
         #: Why the last call that was not fused was not.
         self.reason = ''
 
-    def propagate(
+    def run(
         self,
+        method: str,
         layer: Any,
         own: Any,
         min_nodes: int,
         edge_index: Any,
-        **kwargs: Any,
+        kwargs: dict[str, Any],
     ) -> Any:
-        """Returns the result of a layer's ``propagate``.
+        """Returns the result of ``propagate`` or ``edge_updater``.
 
         Args:
+            method (str): Which of the two.
             layer (MessagePassing): The layer.
-            own (Callable): PyG's ``propagate``.
+            own (Callable): PyG's method.
             min_nodes (int): With fewer vertices, PyG's is faster.
             edge_index (Any): The graph.
-            **kwargs (Any): ``size``, and the arguments of messages.
+            kwargs (Dict[str, Any]): ``size``, and the arguments of messages.
         """
         size = kwargs.pop('size', None)
         if _is_small(size, kwargs, min_nodes):
             return own(edge_index, size=size, **kwargs)
-        reason = _why_not(layer, edge_index, kwargs)
+        reason = _why_not(method, layer, edge_index, kwargs)
         if reason:
             self.reason = reason
             return own(edge_index, size=size, **kwargs)
@@ -139,16 +151,19 @@ class Capture:
             graph = without_transforms(graph)
         given = layer._check_input(edge_index, size)
         try:
-            reading = Reading(layer, graph, given, kwargs)
+            reading = Reading(method, layer, graph, given, kwargs)
         except NotCaptured as error:
             self.reason = str(error)
             return own(edge_index, size=size, **kwargs)
         if max(n or 0 for n in reading.sizes) < min_nodes:
             return own(edge_index, size=size, **kwargs)
-        return self._run(layer, own, edge_index, graph, size, kwargs, reading)
+        return self._run(
+            *(method, layer, own, edge_index, graph, size, kwargs, reading)
+        )
 
     def _run(
         self,
+        method: str,
         layer: Any,
         own: Any,
         edge_index: Any,
@@ -159,7 +174,7 @@ class Capture:
     ) -> Any:
         target = 1 if layer.flow == 'source_to_target' else 0
         key = (
-            reading.key,
+            *(method, reading.key, _thread.keeps),
             _state_of(layer),
             graph.device,
             torch.is_grad_enabled(),
@@ -171,7 +186,7 @@ class Capture:
             self.reason = f'its arguments had {_FORMS} forms'
         elif not is_known or made is not None:
             try:
-                return self._fused(layer, graph, reading, target, key, made)
+                return self._fused(layer, graph, reading, target, key)
             except IndexError:
                 pass  # PyG's error says which vertex is out of range
             except Exception as error:
@@ -189,12 +204,12 @@ class Capture:
         reading: Reading,
         target: int,
         key: Any,
-        made: _Captured | None,
     ) -> Tensor:
+        made = self._known.get(key)
         if made is not None:
             return made.run(layer, graph, reading, target)
         with self._lock:
-            made = _captured(layer, reading, graph.device, target)
+            made = _captured(key[0], layer, reading, graph.device, target)
             out = made.run(layer, graph, reading, target)
             self._known[key] = made
             self.is_fused = True
@@ -202,27 +217,27 @@ class Capture:
 
 
 class _Thread(threading.local):
-    """Whether a thread leaves messages to PyG."""
+    """Whether kernels of a thread write attention weights."""
 
-    is_left = False
+    keeps = False
 
 
 _thread = _Thread()
 
 
-def is_left_to_pyg() -> bool:
-    """Whether messages are computed by PyG in this thread."""
-    return _thread.is_left
+def keeps_weights() -> bool:
+    """Whether kernels write attention weights in this thread."""
+    return _thread.keeps
 
 
 @contextmanager
-def left_to_pyg() -> Iterator[None]:
-    """Leaves messages to PyG, which keeps attention weights."""
-    before, _thread.is_left = _thread.is_left, True
+def kept_weights() -> Iterator[None]:
+    """Has kernels write attention weights, which a call returns."""
+    before, _thread.keeps = _thread.keeps, True
     try:
         yield
     finally:
-        _thread.is_left = before
+        _thread.keeps = before
 
 
 _captures: WeakKeyDictionary[nn.Module, Capture] = WeakKeyDictionary()
@@ -263,9 +278,9 @@ def _is_small(size: Any, kwargs: Any, min_nodes: int) -> bool:
     return min_nodes > 0
 
 
-def _why_not(layer: Any, graph: Any, kwargs: Any) -> str:
+def _why_not(method: str, layer: Any, graph: Any, kwargs: Any) -> str:
     """Says why a call is PyG's; empty if it may be fused."""
-    if any(getattr(layer, name) for name in _HOOKS) or any(
+    if any(getattr(layer, name) for name in _HOOKS[method]) or any(
         has_hooks(module) for module in layer.modules() if module is not layer
     ):
         return 'hooks see its messages'
@@ -332,17 +347,24 @@ def _state_of(layer: nn.Module) -> tuple:
 
 
 def _captured(
-    layer: Any, reading: Reading, device: torch.device, target: int
+    method: str,
+    layer: Any,
+    reading: Reading,
+    device: torch.device,
+    target: int,
 ) -> _Captured:
     """Captures a call twice, and makes its program."""
     # In inference mode, operators come in other pieces.
     with torch.inference_mode(False), without_functorch():
         found = [
-            traced_call(layer, reading.key, device, target, sizes)
+            traced_call(
+                *(method, layer, reading.key, device, target, sizes),
+                _thread.keeps,
+            )
             for sizes in SIZES
         ]
     texts = [text for _, _, text in found]
     if texts[0] != texts[1]:
         raise NotCaptured('what it computes depends on numbers of vertices')
     root, kept, _ = found[0]
-    return _Captured(layer, root, kept, device)
+    return _Captured(layer, root, kept)

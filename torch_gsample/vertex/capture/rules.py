@@ -22,6 +22,7 @@ from torch_gsample.vertex.capture.nodes import (
     Node,
     NotCaptured,
 )
+from torch_gsample.vertex.capture.norms import layer_norm
 from torch_gsample.vertex.capture.products import distributed
 from torch_gsample.vertex.capture.shapes import (
     reshaped,
@@ -216,11 +217,13 @@ class Call:
         x, over = self.args[:2]
         self._features(list(range(-len(over), 0)))
         outs = self._meta()
-        self.func, self.name = aten.layer_norm.default, 'layer_norm'
         rest = [
             Node('unused', x.kind, tuple(y.shape), y.dtype, x.row)
             for y in outs[1:]
         ]
+        if x.kind == MIXED:
+            return [layer_norm(self, list(range(-len(over), 0))), *rest]
+        self.func, self.name = aten.layer_norm.default, 'layer_norm'
         return [self._node(x.row, x.shape), *rest]
 
     def _log_sigmoid(self) -> Any:

@@ -38,6 +38,13 @@ def viewed(x: Node, shape: tuple[int, ...], row: int, where: str) -> Node:
     return Node('view', x.kind, shape, x.dtype, row, (x,), where=where)
 
 
+def unviewed(x: Node) -> Node:
+    """Returns what a node is a view of."""
+    while x.op in ('view', '_unsafe_view', 'reshape'):
+        x = x.args[0]
+    return x
+
+
 def reshaped(call: Any, x: Node, shape: tuple[int, ...], row: int) -> Node:
     """Returns a node of another shape, which operands have if they can."""
     view = viewed(x, shape, row, call.where)

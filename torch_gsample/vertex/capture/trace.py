@@ -12,6 +12,7 @@ from torch_gsample.vertex.capture.ends import graph_node
 from torch_gsample.vertex.capture.nodes import (
     AGGREGATE,
     EDGE,
+    MIXED,
     PARAMETER,
     VERTEX,
     Node,
@@ -28,25 +29,30 @@ _WEIGHTS = '_alpha'
 
 
 def traced_call(
+    method: str,
     layer: Any,
     key: Arguments,
     device: torch.device,
     target: int,
     sizes: tuple[int, int, int],
-) -> tuple[Node, list[str], list[str]]:
-    """Runs ``propagate`` on symbols.
+    keeps: bool,
+) -> tuple[Node, dict[str, Node | None], list[str]]:
+    """Runs ``propagate`` or ``edge_updater`` on symbols.
 
     Args:
+        method (str): Which of the two.
         layer (MessagePassing): The layer.
         key (Arguments): Its arguments.
         device (torch.device): Where they are.
         target (int): The row of ``edge_index`` with destinations.
         sizes (Tuple[int, int, int]): The numbers of vertices at both ends,
             and of edges.
+        keeps (bool): Whether attention weights are wanted.
 
     Returns:
-        Tuple[Node, List[str], List[str]]: The result, the attributes of the
-        layer that a message sets, and what was recorded as text.
+        Tuple[Node, Dict[str, Node, optional], List[str]]: The result, the
+        attributes of the layer that a message sets, and their values if these
+        are wanted, and what was recorded as text.
 
     Raises:
         NotCaptured: If it cannot be captured.
@@ -66,14 +72,19 @@ def traced_call(
         for n, known in zip(ends, key.has_size, strict=True)
     )
     with torch.enable_grad(), recorder:
-        out = clone.propagate(
+        out = getattr(clone, method)(
             graph, size=size if any(key.has_size) else None, **kwargs
         )
-    if not isinstance(out, Traced) or out.node.kind != AGGREGATE:
-        raise NotCaptured('its result has no row for each vertex')
-    kept = _kept(layer, parts)
+    kind = AGGREGATE if method == 'propagate' else MIXED
+    if not isinstance(out, Traced) or out.node.kind != kind:
+        rows = 'row for each vertex' if kind == AGGREGATE else 'both ends'
+        raise NotCaptured(f'its result has no {rows}')
+    kept = _kept(layer, parts, keeps)
     names = {ends[target]: 'D', ends[1 - target]: 'S', edges: 'E'}
-    return out.node, kept, text_of(out.node, names)
+    text = text_of(out.node, names)
+    for name, node in kept.items():
+        text += [name, *(text_of(node, names) if node else [])]
+    return out.node, kept, text
 
 
 def _symbols(
@@ -147,10 +158,12 @@ def _clone(
     return made[layer], parts
 
 
-def _kept(layer: Any, parts: list[tuple[nn.Module, nn.Module]]) -> list[str]:
-    """Returns the attributes that a message sets, if nobody reads them."""
+def _kept(
+    layer: Any, parts: list[tuple[nn.Module, nn.Module]], keeps: bool
+) -> dict[str, Node | None]:
+    """Returns the attributes that a message sets, if they are weights."""
     names = inspect.signature(_own_class(layer).forward).parameters
-    kept = []
+    kept: dict[str, Node | None] = {}
     for module, copied in parts:
         now = vars(copied)
         before = now.pop('_gsample_before')
@@ -163,7 +176,12 @@ def _kept(layer: Any, parts: list[tuple[nn.Module, nn.Module]]) -> list[str]:
                 or 'return_attention_weights' not in names
             ):
                 raise NotCaptured(f"a message sets the attribute '{name}'")
-            kept.append(name)
+            value = now.get(name)
+            kept[name] = None
+            if keeps:
+                if not isinstance(value, Traced):
+                    raise NotCaptured(f"'{name}' is no value of edges")
+                kept[name] = value.node
         for table in ('_parameters', '_buffers', '_modules'):
             if any(
                 x is not y

@@ -163,10 +163,16 @@ def _norm(
         return reduced('sum_axis', size, dim, keepdim)
     if p not in (2, 'fro'):
         raise Unsupported(f"the norm's 'p' is 1, 2 or infinite (got {p})")
-    total: Any = reduced('sum_axis', x * x, dim, keepdim)
-    # The gradient at 0 is 0, as in torch.
-    root = elementwise('sqrt', _where(total > 0, total, 1.0))
-    return _where(total > 0, root, 0.0)
+    return root(reduced('sum_axis', x * x, dim, keepdim))
+
+
+def root(x: Any) -> Any:
+    """Returns the square root, whose gradient at 0 is 0.
+
+    Args:
+        x (Value): Not negative.
+    """
+    return _where(x > 0, elementwise('sqrt', _where(x > 0, x, 1.0)), 0.0)
 
 
 def _vector_norm(

@@ -17,6 +17,7 @@ from torch_gsample.codegen.unit import (
     PARAMETER,
     SOURCE,
 )
+from torch_gsample.vertex.frontend.loops import consumed, one_edge
 from torch_gsample.vertex.frontend.trace import (
     RELATION,
     Given,
@@ -26,7 +27,20 @@ from torch_gsample.vertex.frontend.trace import (
 from torch_gsample.vertex.frontend.values import Unsupported, Value, call
 
 
-class Neighbor:
+class _Symbol:
+    """A vertex or edge, of which no program knows which one it is."""
+
+    def _compared(self, other: Any) -> Any:
+        raise Unsupported(
+            "vertices and edges cannot be compared: 'loops' of the call says "
+            'what is done with edges from a vertex to itself'
+        )
+
+    __eq__ = __ne__ = __lt__ = __gt__ = _compared
+    __hash__ = object.__hash__
+
+
+class Neighbor(_Symbol):
     """An in-neighbour: its attributes are features of sources."""
 
     def __init__(self, tracer: Tracer):
@@ -38,7 +52,7 @@ class Neighbor:
         return self._tracer.feature(name, SOURCE)
 
 
-class InEdge:
+class InEdge(_Symbol):
     """An in-edge: ``src``, ``dst``, and features of edges."""
 
     def __init__(self, tracer: Tracer, vertex: 'Vertex'):
@@ -63,13 +77,53 @@ class _Each:
                 'inside by_type, only the edges of the type can be aggregated'
             )
         self._tracer.iterations += 1
-        yield self._item
+        yield from one_edge(self._item)
+
+    def __getitem__(self, index: Any) -> Any:
+        if not isinstance(index, _Position):
+            raise Unsupported(
+                'neighbours and edges have no numbers, but those of range(len('
+                'v.innbs))'
+            )
+        return self._item
 
     def __len__(self) -> int:
-        raise Unsupported(
-            'the number of neighbours is not known: write sum(1.0 for u in '
-            'v.innbs)'
-        )
+        raise Unsupported(_Length.refusal)
+
+
+class _Number:
+    """Stands for a number that no program knows."""
+
+    #: What an operation says of it.
+    refusal: str
+
+    def _refuse(self, *_: Any) -> Any:
+        raise Unsupported(self.refusal)
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refuse
+    __mod__ = __floordiv__ = __truediv__ = __rtruediv__ = __neg__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = __int__ = __float__ = _refuse
+
+
+class _Position(_Number):
+    """Stands for the number of each edge, in ``range(len(v.innbs))``."""
+
+    refusal = 'numbers of edges are for indexing only'
+
+    def __index__(self) -> int:
+        return 0
+
+
+class _Length(_Number):
+    """Stands for ``len(v.innbs)``, which only ``range`` takes."""
+
+    refusal = (
+        'the number of neighbours is not known: write sum(1.0 for u in '
+        'v.innbs)'
+    )
+
+    def __init__(self, each: _Each):
+        self.each = each
 
 
 class InEdges(_Each):
@@ -100,7 +154,7 @@ class EdgesOfType(_Each):
         return tracer._known[key]
 
 
-class Vertex:
+class Vertex(_Symbol):
     """The vertex at which a program computes.
 
     Its attributes are features of destinations; ``innbs`` are its
@@ -118,6 +172,34 @@ class Vertex:
         return self._tracer.feature(name, DESTINATION)
 
 
+def _length(x: Any) -> Any:
+    """Takes the place of ``len``."""
+    return _Length(x) if isinstance(x, _Each) else len(x)
+
+
+def _range(*args: Any) -> Any:
+    """Takes the place of ``range``."""
+    if not any(isinstance(x, _Length) for x in args):
+        return range(*args)
+    if len(args) > 1:
+        raise Unsupported('only range(len(v.innbs)) has the numbers of edges')
+    return (_Position() for _ in args[0].each)
+
+
+def _enumerate(values: Iterable[Any], start: int = 0) -> Any:
+    """Takes the place of ``enumerate``."""
+    items = values if isinstance(values, _Each) else list(values)
+    if isinstance(items, list) and not _is_symbol(items):
+        return enumerate(items, start)
+    return ((_Position(), item) for item in items)
+
+
+def _is_symbol(items: list[Any]) -> bool:
+    """Whether the one item of a list stands for values of all edges."""
+    kinds = [getattr(item, 'kind', '') for item in items]
+    return len(kinds) == 1 and kinds[0] in (SOURCE, EDGE)
+
+
 def _aggregation(tracer: Tracer, name: str) -> Callable[..., Any]:
     """Returns what takes the place of ``sum``, ``max``, ``min`` or mean."""
     original = getattr(builtins, name, None)
@@ -128,7 +210,7 @@ def _aggregation(tracer: Tracer, name: str) -> Callable[..., Any]:
         if len(args) != 1 or kwargs or not isinstance(args[0], Iterable):
             return original(*args, **kwargs)  # type: ignore
         before = tracer.iterations
-        items = list(args[0])
+        items = consumed(args[0])
         if len(items) != 1:
             if any(isinstance(x, Value) for x in items):
                 return _pairwise(name, items)
@@ -187,9 +269,10 @@ def trace(
         name: _aggregation(tracer, name)
         for name in ('sum', 'max', 'min', 'mean')
     }
+    numbers = {'len': _length, 'range': _range, 'enumerate': _enumerate}
     traced = types.FunctionType(
         function.__code__,
-        {**function.__globals__, **aggregations},
+        {**numbers, **function.__globals__, **aggregations},
         function.__name__,
         function.__defaults__,
         function.__closure__,
@@ -197,20 +280,41 @@ def trace(
     try:
         values = {name: tracer.feature(name, PARAMETER) for name in names}
         result = traced(Vertex(tracer), **values)
-        results = list(result) if isinstance(result, tuple) else [result]
-        for item in results:
-            if not isinstance(item, Value) or item.kind != DESTINATION:
-                kind = getattr(item, 'kind', type(item).__name__)
-                raise Unsupported(
-                    f'a program must return values of the vertex (got one of '
-                    f'type {kind}): aggregate those of edges'
-                )
-    except Unsupported as error:
+        results = result if isinstance(result, tuple) else (result,)
+        found = [_result(item) for item in results]
+        if not found:
+            raise Unsupported('a program must return a value')
+    except (Unsupported, *_MISTAKES) as error:
         raise ValueError(_located(function, error)) from error
-    return tracer, results
+    return tracer, found
 
 
-def _located(function: Callable[..., Any], error: Unsupported) -> str:
+def _result(item: Any) -> Value:
+    """Returns a value of the vertex, or the one of a list: of each edge."""
+    if isinstance(item, Value) and item.kind == DESTINATION:
+        return item
+    if isinstance(item, list) and len(item) == 1:
+        [value] = item
+        if isinstance(value, Value) and value.kind == EDGE:
+            if not value.tracer.is_given(value):
+                return value
+            raise Unsupported(
+                'features of edges are returned as they are: compute '
+                'something of them'
+            )
+        item = value
+    kind = getattr(item, 'kind', type(item).__name__)
+    raise Unsupported(
+        f'a program must return values of the vertex, or a list with a value '
+        f'of each edge (got one of type {kind}): aggregate those of edges'
+    )
+
+
+#: What Python raises where symbols cannot do what numbers can.
+_MISTAKES = AttributeError, TypeError, IndexError
+
+
+def _located(function: Callable[..., Any], error: Exception) -> str:
     """Says in which line of a function an error arose."""
     code, line = function.__code__, function.__code__.co_firstlineno
     frame = error.__traceback__

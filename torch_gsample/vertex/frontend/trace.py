@@ -72,7 +72,22 @@ class Nested:
     body: Value
 
 
-Origin = Given | Degree | Drawn | Product | Nested
+@dataclass(frozen=True)
+class Quantile:
+    """An aggregation that sorts the values of a vertex's edges.
+
+    Args:
+        x (Value): The values, of edges or sources.
+        q (float): Which share of them is below.
+        interpolation (str): Between two of them, as in ``torch.quantile``.
+    """
+
+    x: Value
+    q: float
+    interpolation: str
+
+
+Origin = Given | Degree | Drawn | Product | Nested | Quantile
 
 
 @dataclass(frozen=True)
@@ -192,6 +207,13 @@ class Tracer:
         self.operands.append(Operand(name, kind, dims, dtype, origin, half))
         return Value(self, operand(number, dtype), kind, dims)
 
+    def is_given(self, x: Value) -> bool:
+        """Whether a value is a feature of the call."""
+        if x.expr.op != 'operand':
+            return False
+        origin = self.operands[int(x.expr.value or 0)].origin
+        return isinstance(origin, Given)
+
     def axis(self, size: int) -> Axis:
         """Returns a new dimension."""
         self.axes.append(Axis(size))
@@ -285,6 +307,13 @@ class Tracer:
             return self._nested(op, RELATION, body)
         expr = apply(f'{op}_in', body.expr)
         return Value(self, expr, DESTINATION, body.dims)
+
+    def quantile(self, origin: Quantile) -> Value:
+        """Records an aggregation that sorts."""
+        x = origin.x
+        dims = tuple(None if a is None else self.axis(a.size) for a in x.dims)
+        name = f'quantile {origin.q:g} of {self._name(x)}'
+        return self.add(name, DESTINATION, dims, x.dtype, origin)
 
     #: The edges of a type that the function is in.
     group: Any = None

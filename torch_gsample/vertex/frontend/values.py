@@ -82,6 +82,9 @@ class Recorder(Protocol):
     def captured(self, tensor: Tensor) -> Value:
         """Returns a parameter that the function holds."""
 
+    def is_given(self, x: Value) -> bool:
+        """Whether a value is a feature of the call."""
+
     def along(self, op: str, x: Expression, axis: Axis) -> Expression:
         """Returns the sum or maximum along a dimension."""
 
@@ -140,7 +143,9 @@ class Value:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith('_'):
-            raise AttributeError(name)
+            raise AttributeError(f'features have no attribute {name!r}')
+        if name not in RULES and name not in _ALIASES:
+            raise Unsupported(_unknown(name))
         return lambda *args, **kwargs: call(name, (self, *args), kwargs)
 
     def __getitem__(self, index: Any) -> Value:
@@ -177,6 +182,8 @@ for _name, _op in {
     if _name in ('add', 'sub', 'mul', 'truediv', 'matmul'):
         setattr(Value, f'__r{_name}__', _binary(_op, flipped=True))
 Value.__neg__ = lambda self: call('neg', (self,), {})  # type: ignore
+Value.__invert__ = lambda x: call('logical_not', (x,), {})  # type: ignore
+Value.__pos__ = lambda self: self  # type: ignore
 Value.__abs__ = lambda self: call('abs', (self,), {})  # type: ignore
 
 
@@ -191,16 +198,24 @@ def call(name: str, args: tuple, kwargs: dict[str, Any]) -> Value:
     Raises:
         Unsupported: If it is none that programs have.
     """
-    name = {'true_divide': 'div', 'divide': 'div', 'multiply': 'mul'}.get(
-        name, name
-    )
+    name = _ALIASES.get(name, name)
     rule = RULES.get(name)
     if rule is None:
-        raise Unsupported(f'torch.{name} is not supported in vertex programs')
+        raise Unsupported(_unknown(name))
     try:
         return rule(*args, **kwargs)
     except TypeError as error:
         raise Unsupported(f'torch.{name}: {error}') from error
+
+
+_ALIASES = {
+    **{'true_divide': 'div', 'divide': 'div', 'multiply': 'mul'},
+    **{'subtract': 'sub', 'negative': 'neg', 'absolute': 'abs'},
+}
+
+
+def _unknown(name: str) -> str:
+    return f'torch.{name} is not supported in vertex programs'
 
 
 def lift(x: Any, like: Value) -> Value:
@@ -212,7 +227,8 @@ def lift(x: Any, like: Value) -> Value:
         return Value(like.tracer, constant(x, dtype), PARAMETER, ())
     if isinstance(x, Tensor):
         return like.tracer.captured(x)
-    raise Unsupported(f'a {type(x).__name__} cannot be an operand')
+    of_type = f'a {type(x).__name__} cannot be an operand'
+    raise Unsupported(getattr(x, 'refusal', of_type))
 
 
 def _lifted(args: tuple) -> list[Value]:
@@ -248,6 +264,8 @@ def _where(condition: Any, x: Any, y: Any) -> Value:
     if like is condition:
         raise Unsupported('one of the two branches must be features')
     x, y = lift(x, like), lift(y, like)
+    if getattr(condition, 'dtype', torch.bool) != torch.bool:
+        raise Unsupported('the condition of torch.where must be a comparison')
     return elementwise('where', condition, x, y, dtype=like.dtype)
 
 
@@ -319,8 +337,16 @@ def _squeeze(x: Value, dim: Any = None) -> Value:
 def _getitem(x: Value, index: Any) -> Value:
     items = list(index) if isinstance(index, tuple) else [index]
     if len(items) == 1 and isinstance(items[0], Value):
+        x = lift(x, items[0])
         return x.tracer.select(x, items[0])
+    if not isinstance(x, Value):
+        raise Unsupported('parameters can be indexed by one type only')
     known = sum(i is not None and i is not Ellipsis for i in items)
+    if known > x.dim() or items.count(Ellipsis) > 1:
+        raise Unsupported(
+            f'features of shape {list(x.shape)} have fewer dimensions than '
+            f'the index'
+        )
     place = items.index(Ellipsis) if Ellipsis in items else len(items)
     items[place : place + 1] = [slice(None)] * (x.dim() - known)
     if any(i is not None and i != slice(None) for i in items):
@@ -368,6 +394,7 @@ RULES: dict[str, Callable[..., Any]] = {
     'squeeze': _squeeze,
     'getitem': _getitem,
     'matmul': _matmul,
+    'mm': _matmul,
     'linear': _linear,
     'dot': _dot,
 }

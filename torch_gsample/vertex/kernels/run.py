@@ -19,12 +19,14 @@ from torch_gsample.vertex.frontend.trace import (
     Given,
     Nested,
     Product,
+    Quantile,
 )
 from torch_gsample.vertex.frontend.values import shape_of
 from torch_gsample.vertex.kernels.bilinear import call
-from torch_gsample.vertex.kernels.layouts import Loops, layouts_of
+from torch_gsample.vertex.kernels.layouts import Layout, Loops, layouts_of
 from torch_gsample.vertex.kernels.operator import run_unit
 from torch_gsample.vertex.kernels.products import product_by_type
+from torch_gsample.vertex.kernels.quantiles import quantiles
 from torch_gsample.vertex.kernels.relations import Level
 from torch_gsample.vertex.plan.plan import Computed, Plan, Step, evaluate_step
 from torch_gsample.vertex.plan.projections import Projection
@@ -158,15 +160,30 @@ class Run:
         if isinstance(origin, Drawn):
             device = self.graph[0].device
             return torch.randint(MOST_KEY, (1,), device=device)
+        if isinstance(origin, Quantile):
+            return self._quantile(number, origin)
         assert isinstance(origin, Degree)
         if is_transformed():
             with without_functorch():  # it is kept with the graph
-                return self._degree(leaf.dtype)
-        return self._degree(leaf.dtype)
+                return self._incoming().degree(leaf.dtype)
+        return self._incoming().degree(leaf.dtype)
 
-    def _degree(self, dtype: torch.dtype) -> Tensor:
-        graph = layouts_of(self.graph, *self.sizes, self.loops)
-        return graph.incoming.degree(dtype)
+    def _incoming(self) -> Layout:
+        return layouts_of(self.graph, *self.sizes, self.loops).incoming
+
+    @torch.compiler.disable(reason='median and quantile are not compiled')
+    def _quantile(self, number: int, origin: Quantile) -> Tensor:
+        """Sorts the values of each vertex's edges, with torch."""
+        [step] = self.plan.inputs[number]
+        x = self._done(step, origin.x.kind)
+        with without_functorch():
+            layout = self._incoming()
+            rows = layout.indices
+            if origin.x.kind == EDGE:
+                rows = layout.edge_id  # type: ignore[assignment]
+        if rows is not None:
+            x = x.index_select(0, rows)
+        return quantiles(x, layout.indptr, origin.q, origin.interpolation)
 
     def _product(self, number: int, origin: Product) -> Tensor:
         """Projects features where they live, with torch."""

@@ -1,4 +1,4 @@
-"""Calls of programs that multiply values of edges, a tile at a time.
+"""Calls of programs that multiply or sort values of edges, a tile at a time.
 
     sum_u relu(x_u + x_v) @ W
 
@@ -12,13 +12,14 @@ from math import prod
 import torch
 from torch import Tensor
 
-from torch_gsample.codegen.unit import DESTINATION, EDGE, PARAMETER
+from torch_gsample.codegen.unit import EDGE, PARAMETER
 from torch_gsample.torch_private import has_dispatch_modes, is_transformed
 from torch_gsample.vertex.frontend.trace import (
     Degree,
     Drawn,
     Nested,
     Product,
+    Quantile,
 )
 from torch_gsample.vertex.kernels.edge_tiles import (
     Tile,
@@ -35,11 +36,12 @@ from torch_gsample.vertex.plan.plan import Plan, Step
 _STEP = 0x1E3779B97F4A7C15
 
 
-def has_edge_products(plan: Plan) -> bool:
-    """Whether a program multiplies values of edges, other than by type."""
+def stores_edges(plan: Plan) -> bool:
+    """Whether torch multiplies or sorts values of edges, but by type."""
     kinds = [type(origin) for origin in plan.origins]
     return Nested not in kinds and any(
-        isinstance(origin, Product) and origin.x.kind == EDGE
+        isinstance(origin, Quantile)
+        or (isinstance(origin, Product) and origin.x.kind == EDGE)
         for origin in plan.origins
     )
 
@@ -53,7 +55,7 @@ def run_tiled(run: Run) -> list[Tensor] | None:
     plan = run.plan
     if (
         torch.compiler.is_compiling()  # Dynamo does not read the plan
-        or not has_edge_products(plan)
+        or not stores_edges(plan)
         or is_transformed()
         or has_dispatch_modes()
         or run.num_edges <= _edges(plan)
@@ -73,7 +75,7 @@ def run_tiled(run: Run) -> list[Tensor] | None:
 
     function = TileFunction(
         tuple(leaf.kind for leaf in leaves),
-        (DESTINATION,) * len(plan.result_steps),
+        tuple(step.kind for step in plan.result_steps),
         one,
     )
     tiles = tiles_of(graph, _edges(plan))

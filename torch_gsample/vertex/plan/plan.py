@@ -51,6 +51,7 @@ from torch_gsample.vertex.frontend.trace import (
     Operand,
     Origin,
     Product,
+    Quantile,
     Signature,
 )
 from torch_gsample.vertex.frontend.values import Axis, Unsupported
@@ -149,7 +150,7 @@ class Plan:
         for root in self.results:
             self.step(root)
         for origin in list(self.origins):
-            if isinstance(origin, Product):
+            if isinstance(origin, Product | Quantile):
                 self.step(self.resolved(origin.x.expr))
 
     def make_units(self) -> None:
@@ -187,11 +188,9 @@ class Plan:
         self.inputs = {
             number: self._inputs(origin)
             for number, origin in enumerate(self.origins)
-            if isinstance(origin, Computed | Product)
+            if isinstance(origin, Computed | Product | Quantile)
         }
         self.result_steps = [self.step(root) for root in self.results]
-
-    # Types.
 
     def _promotion(self) -> torch.dtype | None:
         """The dtype of torch's promotion, if one is of half precision.
@@ -245,10 +244,8 @@ class Plan:
             done[node] = Expression(node.op, node.dtype, args, value)
         return done[root]
 
-    # Units.
-
     def _origin_depth(self, origin: Origin) -> int:
-        if isinstance(origin, Product):
+        if isinstance(origin, Product | Quantile):
             root = self.resolved(origin.x.expr)
             return self._depth(root) + self._has_unit(root)
         if isinstance(origin, Nested):
@@ -293,9 +290,11 @@ class Plan:
         rows = value.shape[0]
         return value.expand(rows, *shape).reshape(rows, prod(shape))
 
-    def _inputs(self, origin: Computed | Product) -> list[Step]:
+    def _inputs(self, origin: Computed | Product | Quantile) -> list[Step]:
         if isinstance(origin, Computed):
             return [self.step(origin.root)]
+        if isinstance(origin, Quantile):
+            return [self.step(self.resolved(origin.x.expr))]
         factors = origin.x, origin.weight
         return [self.step(self.resolved(x.expr)) for x in factors]
 

@@ -19,6 +19,7 @@ from torch_gsample.vertex.frontend.trace import (
     Given,
     Nested,
     Product,
+    Quantile,
 )
 from torch_gsample.vertex.kernels.operator import training
 from torch_gsample.vertex.plan.plan import Computed, Plan
@@ -99,6 +100,9 @@ def _origin(origin: object, plan: Plan) -> str:
         right = origin.weight.expr.text(names)
         turned = '.T' if origin.transposed else ''
         return f'{left} @ {right}{turned}{"[type]" * origin.by_type}'
+    if isinstance(origin, Quantile):
+        body = plan.resolved(origin.x.expr).text(names)
+        return f'quantile({body}, {origin.q:g}, {origin.interpolation})'
     assert isinstance(origin, Nested)
     body = plan.resolved(origin.body.expr).text(names)
     of = 'types' if origin.body.kind == RELATION else 'the edges of a type'

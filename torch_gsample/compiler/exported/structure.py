@@ -298,7 +298,7 @@ def _parts_of(A: SparseSample, spec: Spec | None = None) -> list[Any]:
     if spec is not None:
         wanted = [part[0] == 'columns' for part in spec[1][:2]]
         csc, csr = A.csc if wanted[0] else None, A.csr if wanted[1] else None
-    parts = csc, csr, *A.shape, A.value, A._edge_id, A.row_ids, A.col_ids
+    parts = csc, csr, *A.shape, A.value, A._known_ids(), A.row_ids, A.col_ids
     return list(parts)
 
 

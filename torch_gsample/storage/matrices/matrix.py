@@ -1,0 +1,477 @@
+"""A graph on disk as a ``SparseSample``."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.compiler import is_dynamo_compiling as is_compiling
+
+from torch_gsample import ops
+from torch_gsample.csc import CSC
+from torch_gsample.ops import Walks
+from torch_gsample.ops._check import node_ids
+from torch_gsample.ops._walk_arguments import length as check_length
+from torch_gsample.rng import current_program
+from torch_gsample.sparse_sample import SparseSample, extract
+from torch_gsample.sparse_sample.errors import Dim, check_dim, reduced_dim
+from torch_gsample.storage.matrices.columns import (
+    StoredColumns,
+    StoredCSC,
+    StoredIds,
+    later,
+)
+from torch_gsample.storage.matrices.edges import StoredEdges
+from torch_gsample.storage.matrices.operators import (
+    spell,
+    stored_columns,
+    stored_frontier,
+    stored_metapath,
+    stored_node2vec,
+    stored_reduce,
+    stored_trees,
+    stored_walk,
+)
+from torch_gsample.storage.matrices.refusals import refuse
+from torch_gsample.storage.matrices.steps import Step, Steps, of_columns
+from torch_gsample.storage.matrices.stored_walks import StoredWalks, put
+
+
+class StoredMatrix(SparseSample):
+    """All edges of a relation on disk; see :meth:`ChunkedGraph.matrix`.
+
+    What it extracts is read, and is a matrix in memory; its arithmetic is put
+    off until then, and its reductions are computed by one scan and stored.
+
+    Args:
+        cols (StoredEdges): Its columns; its rows, if it is transposed.
+        rows (StoredEdges, optional): The same edges by row, whose ids are
+            positions in ``cols``.
+        steps (Steps): Its values.
+        is_transposed (bool, optional): Whether its columns are ``rows``.
+    """
+
+    __slots__ = ('_cols', '_is_transposed', '_rows', '_steps')
+    _is_later = True
+
+    def __init__(
+        self,
+        cols: StoredEdges,
+        rows: StoredEdges | None,
+        steps: Steps,
+        is_transposed: bool = False,
+    ):
+        self._csc = self._csr = None
+        self.row_ids = self.col_ids = None
+        self._cols, self._rows = cols, rows
+        self._steps, self._is_transposed = steps, is_transposed
+        shape = cols.num_rows, cols.num_cols
+        self.shape = shape[::-1] if is_transposed else shape
+
+    @property
+    def _disk(self) -> 'StoredMatrix':  # type: ignore[override]
+        return self
+
+    @property
+    def num_edges(self) -> int:
+        """Number of edges."""
+        return self._cols.num_edges
+
+    @property
+    def device(self) -> torch.device:
+        """The CPU, which reads the disk."""
+        return self._cols.pointers.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype of the values."""
+        return self._take_cols(self._cols.pointers[:0]).dtype
+
+    @property
+    def T(self) -> 'StoredMatrix':
+        """The matrix with its edges reversed."""
+        return StoredMatrix(
+            self._cols, self._rows, self._steps, not self._is_transposed
+        )
+
+    def _kind(self) -> Any:
+        return SparseSample
+
+    def _lists(self, name: str, by_column: bool) -> StoredEdges:
+        """Returns the edges by column or by row."""
+        if by_column is not self._is_transposed:
+            return self._cols
+        if self._rows is None:
+            what = 'columns' if by_column else 'rows'
+            raise ValueError(
+                f'SparseSample: {name} reads {what} of a matrix on disk that '
+                "are not stored: write them by 'graph.write_rows()', or use "
+                "'A.T', which has them"
+            )
+        return self._rows
+
+    def _ids(self, edges: StoredEdges, position: Tensor) -> Any:
+        """Returns the ids of edges, which are read later."""
+        if edges is not self._cols:
+            positions = later(edges, 'edge_id', position)
+            if not self._cols.has_ids:
+                return positions
+            return StoredIds(self._cols, positions)
+        return later(edges, 'edge_id', position) if edges.has_ids else None
+
+    # Extract.
+
+    def _take_cols(self, cols: Tensor) -> StoredColumns:  # type: ignore
+        edges = self._lists('A[:, cols]', True)
+        indptr, position = stored_columns(edges.pointers, cols)
+        weights = None
+        if self._steps.is_weighted:
+            weights = later(edges, 'weight', position)
+        rows = later(edges, 'neighbor', position)
+        steps = self._steps.turned() if self._is_transposed else self._steps
+        return StoredColumns(
+            StoredCSC(indptr, rows, self.num_rows),
+            weights,
+            self._ids(edges, position),
+            steps,
+            cols,
+            cols,
+        )
+
+    def _take_rows(self, rows: Tensor, cols: Tensor | None) -> Any:
+        if self._is_transposed:  # as in memory, what lies together stays so
+            if cols is None:
+                return self.T._take_cols(rows).T
+            return extract.take_rows(self.T, cols, rows).T
+        if cols is not None:
+            return extract.take_rows(self._take_cols(cols), rows)
+        edges = self._lists('A[rows, :]', False)
+        indptr, position = stored_columns(edges.pointers, rows)
+        # By their positions in the columns, copies of a row in its order.
+        place = later(edges, 'edge_id', position).read()
+        order = place.argsort(stable=True)
+        position, place = position[order], place[order]
+        local = CSC(indptr, position, rows.shape[0]).col(torch.int64)[order]
+        col = later(edges, 'neighbor', position).read().to(torch.int64)
+        first = indptr.new_zeros(1)
+        counts = torch.bincount(col, minlength=self.num_cols)
+        known = later(self._cols, 'edge_id', place)
+        out = SparseSample(
+            CSC(torch.cat([first, counts.cumsum(0)]), local, rows.shape[0]),
+            None,
+            (rows.shape[0], self.num_cols),
+            later(edges, 'weight', position).read()
+            if self._steps.is_weighted
+            else None,
+            known if self._cols.has_ids else place,
+            rows,
+        )
+        return of_columns(out, self._steps.of_rows(rows), None)
+
+    def induce(
+        self, nodes: Tensor, batch: Tensor | None = None
+    ) -> SparseSample:
+        """Reads the edges between nodes; see :meth:`SparseSample.induce`."""
+        distinct, local = ops.unique_nodes(nodes, self.num_cols)
+        part = self._take_cols(distinct)
+        row, col, edge = ops.induce_subgraph(
+            part.csc.indptr,
+            part.csc.indices,
+            self.num_rows,
+            nodes,
+            local,
+            batch,
+            batch,
+        )
+        indptr = torch.searchsorted(col, torch.arange(nodes.shape[0] + 1))
+        size = nodes.shape[0]
+        layout = CSC(indptr, row, size)
+        shape = size, size
+        return extract.of_edges(part, layout, shape, edge, nodes, nodes)
+
+    # Arithmetic, which is put off.
+
+    def add(
+        self, other: Any, dim: Dim = None, *, axis: Dim = None
+    ) -> 'StoredMatrix':
+        """Adds to each value; see :meth:`SparseSample.add`."""
+        return self._along('add', '__add__', other, dim, axis)
+
+    def sub(
+        self, other: Any, dim: Dim = None, *, axis: Dim = None
+    ) -> 'StoredMatrix':
+        """Subtracts from each value; see :meth:`SparseSample.add`."""
+        return self._along('sub', '__sub__', other, dim, axis)
+
+    def mul(
+        self, other: Any, dim: Dim = None, *, axis: Dim = None
+    ) -> 'StoredMatrix':
+        """Multiplies each value; see :meth:`SparseSample.add`."""
+        return self._along('mul', '__mul__', other, dim, axis)
+
+    def div(
+        self, other: Any, dim: Dim = None, *, axis: Dim = None
+    ) -> 'StoredMatrix':
+        """Divides each value; see :meth:`SparseSample.add`."""
+        return self._along('div', '__truediv__', other, dim, axis)
+
+    def _along(
+        self, name: str, whole: str, other: Any, dim: Dim, axis: Dim
+    ) -> 'StoredMatrix':
+        dim = reduced_dim(name, dim, axis)
+        if dim is None:
+            return self._by(whole, other)
+        size = self.shape[1 - dim]
+        if not isinstance(other, Tensor) or other.shape != (size,):
+            got = list(other.shape) if isinstance(other, Tensor) else other
+            raise ValueError(
+                f"{name}: with 'dim={dim}', the operand of a matrix on disk "
+                f'must be a vector of {size} numbers (got {got})'
+            )
+        return self._then(name, other, dim)
+
+    def _then(
+        self, name: str, operand: Any = None, dim: int | None = None
+    ) -> 'StoredMatrix':
+        if dim is not None and self._is_transposed:
+            dim = 1 - dim
+        step = Step(name, operand, dim)
+        return StoredMatrix(
+            self._cols,
+            self._rows,
+            self._steps.then(step),
+            self._is_transposed,
+        )
+
+    def __neg__(self) -> 'StoredMatrix':
+        return self._then('__neg__')
+
+    def __pow__(self, other: Any) -> 'StoredMatrix':
+        return self._by('__pow__', other)
+
+    def __add__(self, other: Any) -> 'StoredMatrix':
+        return self._by('__add__', other)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> 'StoredMatrix':
+        return self._by('__sub__', other)
+
+    def __rsub__(self, other: Any) -> 'StoredMatrix':
+        return self._by('__rsub__', other)
+
+    def __mul__(self, other: Any) -> 'StoredMatrix':
+        return self._by('__mul__', other)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> 'StoredMatrix':
+        return self._by('__truediv__', other)
+
+    def __rtruediv__(self, other: Any) -> 'StoredMatrix':
+        return self._by('__rtruediv__', other)
+
+    def relu(self) -> 'StoredMatrix':
+        """The positive values; see :meth:`SparseSample.relu`."""
+        return self._then('relu')
+
+    def _by(self, name: str, other: Any) -> 'StoredMatrix':
+        if isinstance(other, (bool, int, float)):
+            return self._then(name, other)
+        raise TypeError(
+            f'SparseSample: {name} of a matrix on disk needs a number, or a '
+            f"vector with 'dim', as div(x, dim=0) (got {type(other).__name__}"
+            '): extract columns first'
+        )
+
+    # Reduce.
+
+    def sum(self, dim: Dim = None, *, axis: Dim = None) -> Tensor:
+        """Sums values, by one scan; see :meth:`SparseSample.sum`."""
+        return self._reduce('sum', dim, axis)
+
+    def max(self, dim: Dim = None, *, axis: Dim = None) -> Tensor:
+        """The largest values; see :meth:`SparseSample.max`."""
+        return self._reduce('max', dim, axis)
+
+    def min(self, dim: Dim = None, *, axis: Dim = None) -> Tensor:
+        """The smallest values; see :meth:`SparseSample.min`."""
+        return self._reduce('min', dim, axis)
+
+    def mean(self, dim: Dim = None, *, axis: Dim = None) -> Tensor:
+        """Averages values, by one scan; see :meth:`SparseSample.mean`."""
+        total = self._reduce('mean', dim, axis, 'sum')
+        dim = reduced_dim('mean', dim, axis)
+        assert dim is not None
+        return total / self.degree(dim).clamp(min=1).to(total.dtype)
+
+    def degree(self, dim: int = 0) -> Tensor:
+        """Counts edges; see :meth:`SparseSample.degree`."""
+        dim = check_dim('degree', dim)
+        dim = 1 - dim if self._is_transposed else dim
+        lists = self._cols if dim == 0 else self._rows
+        if lists is not None:
+            return lists.pointers.diff()
+        return self._stored_reduce('degree', dim, Steps(False), torch.int64)
+
+    def _reduce(
+        self, name: str, dim: Dim, axis: Dim, by: str | None = None
+    ) -> Tensor:
+        dim = reduced_dim(name, dim, axis)
+        if dim is None:
+            raise ValueError(
+                f"SparseSample: {name} of a matrix on disk needs 'dim', 0 or "
+                f'1: reduce what it returns (got None)'
+            )
+        dim = 1 - dim if self._is_transposed else dim
+        return self._stored_reduce(
+            by or name, dim, self._steps, self.dtype
+        )
+
+    def _stored_reduce(
+        self, name: str, dim: int, steps: Steps, dtype: torch.dtype
+    ) -> Tensor:
+        edges = self._cols
+        text, operands = spell(steps)
+        return stored_reduce(
+            edges.handle,
+            name,
+            dim,
+            steps.is_weighted,
+            text,
+            operands,
+            (edges.num_cols, edges.num_rows)[dim],
+            dtype,
+        )
+
+    # Walk.
+
+    def random_walk(
+        self,
+        seeds: Tensor,
+        length: int,
+        restart: float = 0.0,
+        probs: Any = None,
+    ) -> Walks:
+        """Walks, a read a step; see :meth:`SparseSample.random_walk`."""
+        edges, seeds = self._walked('random_walk', seeds, length)
+        weighted = self._is_weighted('random_walk', probs)
+        key, call_id = current_program()
+        nodes, taken = stored_walk(
+            edges.handle, seeds, length, key, call_id, restart, weighted
+        )
+        return self._walks(edges, nodes, taken)
+
+    def node2vec_walk(
+        self,
+        seeds: Tensor,
+        length: int,
+        p: float,
+        q: float,
+        probs: Any = None,
+    ) -> Walks:
+        """Reads what walks visit; see :meth:`SparseSample.node2vec_walk`."""
+        edges, seeds = self._walked('node2vec_walk', seeds, length)
+        weighted = self._is_weighted('node2vec_walk', probs)
+        key, call_id = current_program()
+        nodes, taken = stored_node2vec(
+            edges.handle, seeds, length, p, q, key, call_id, weighted
+        )
+        return self._walks(edges, nodes, taken)
+
+    def frontier_walk(self, seeds: Tensor, length: int) -> Walks:
+        """A read a step; see :meth:`SparseSample.frontier_walk`."""
+        edges, seeds = self._walked('frontier_walk', seeds, length)
+        key, call_id = current_program()
+        nodes, taken = stored_frontier(
+            edges.handle, seeds, length, key, call_id
+        )
+        return self._walks(edges, nodes, taken)
+
+    def _walked(
+        self, name: str, seeds: Tensor, length: int
+    ) -> tuple[StoredEdges, Tensor]:
+        if self.num_rows != self.num_cols:
+            raise ValueError(
+                f'{name}: the matrix must be square, to walk from columns on '
+                f'as rows (got shape {list(self.shape)})'
+            )
+        check_length(name, length)
+        seeds = node_ids(name, 'seeds', seeds, self.num_rows)
+        return self._lists(name, False), seeds
+
+    def _is_weighted(self, name: str, probs: Any) -> bool:
+        if probs is None:
+            return False
+        plain = isinstance(probs, StoredMatrix) and not probs._steps.steps
+        if not plain or probs._cols is not self._cols:
+            raise ValueError(
+                f"{name}: 'probs' of a matrix on disk must be None or the "
+                'matrix itself, whose weights are stored (got '
+                f'{type(probs).__name__})'
+            )
+        return probs._steps.is_weighted
+
+    def _walks(
+        self, edges: StoredEdges, nodes: Tensor, taken: Tensor
+    ) -> Walks:
+        """Returns walks, the ids of whose edges are read when needed."""
+        ids = self._ids(edges, taken[taken >= 0])
+        if ids is None:
+            return Walks(nodes, taken)
+        if is_compiling():  # it is dropped where it is not used
+            return Walks(nodes, put(taken, ids))
+        return StoredWalks(nodes, taken, ids)
+
+    def metapath_walk(
+        self,
+        relations: Sequence['StoredMatrix'],
+        path: Sequence[int],
+        seeds: Tensor,
+        key: Tensor,
+        call_id: int,
+    ) -> Walks:
+        """See :func:`torch_gsample.ops.metapath_walk`.
+
+        Args:
+            relations (List[StoredMatrix]): The relations.
+            path (List[int]): Which of them each step takes.
+            seeds (torch.Tensor): int64 ``[num_seeds]``.
+            key (torch.Tensor): int64 ``[1, 3]``.
+            call_id (int): Number of the draw.
+        """
+        lists = [r._lists('metapath_walk', False) for r in relations]
+        seeds = node_ids('metapath_walk', 'seeds', seeds, self.num_rows)
+        handles = [edges.handle for edges in lists]
+        return Walks(*stored_metapath(handles, path, seeds, key, call_id))
+
+    def sample_trees(
+        self, seeds: Tensor, fanouts: list[int], replace: bool
+    ) -> tuple[Tensor, Tensor]:
+        """Samples the nodes of neighbourhoods; see ``shadow_nodes``."""
+        edges = self._lists('shadow', True)
+        key, call_id = current_program()
+        for _ in fanouts[1:]:
+            current_program()  # each hop takes a number
+        return stored_trees(
+            edges.handle, seeds, fanouts, key, call_id, replace
+        )
+
+    # Move.
+
+    def share_memory_(self) -> 'StoredMatrix':
+        """Does nothing: each process opens the files."""
+        return self
+
+    def cpu(self) -> 'StoredMatrix':
+        """Returns the matrix."""
+        return self
+
+    def __repr__(self) -> str:
+        return (
+            f'{type(self).__name__}(shape={list(self.shape)}, '
+            f'num_edges={self.num_edges}, path={str(self._cols.path)!r})'
+        )
+
+
+refuse(StoredMatrix)

@@ -59,6 +59,9 @@ class ChunkedGraph(GraphStore):
         ({None: 3}, {None: 3})
     """
 
+    #: Memory of the cache of matrices, which samplers of programs have.
+    cache_bytes: int = 256 << 20
+
     def __init__(self, path: str | Path, *, direct: bool = False):
         super().__init__()
         self.path, self.direct = Path(path), direct
@@ -188,7 +191,7 @@ class ChunkedGraph(GraphStore):
         self,
         edge_type: Any = None,
         *,
-        cache_bytes: int = 256 << 20,
+        cache_bytes: int | None = None,
         engine: str = 'auto',
         use_weights: bool = True,
     ) -> Any:
@@ -205,7 +208,7 @@ class ChunkedGraph(GraphStore):
             edge_type (Tuple[str, str, str], optional): The relation, if there
                 are several.
             cache_bytes (int, optional): Memory of the cache of blocks, in
-                each process.
+                each process; :attr:`cache_bytes` of the graph if not given.
             engine (str, optional): As of :class:`RandomReadSampler`.
             use_weights (bool, optional): Whether its values are the weights
                 of edges, if the graph has them; ones if not.
@@ -245,6 +248,22 @@ class ChunkedGraph(GraphStore):
         from torch_gsample.storage.matrices.open import open_matrices
 
         return open_matrices(self, **options)
+
+    def open_programs(
+        self, name: str, weight_attr: str | None
+    ) -> tuple[Any, dict[Any, Any]]:
+        """Returns types and matrices, for samplers that run programs.
+
+        Args:
+            name (str): The sampler, for messages.
+            weight_attr (str, optional): Whether it asks for weights.
+
+        Raises:
+            ValueError: If it does, and there are none.
+        """
+        from torch_gsample.storage.matrices.open import open_programs
+
+        return open_programs(self, name, weight_attr)
 
     def write_rows(
         self, *, memory_limit: int = 4 << 30, chunk_bytes: int = 512 << 20

@@ -119,6 +119,18 @@ class StoredMatrix(SparseSample):
             return StoredIds(self._cols, positions)
         return later(edges, 'edge_id', position) if edges.has_ids else None
 
+    def operands(self) -> list[Any]:
+        """Returns what its values are computed with."""
+        return [step.operand for step in self._steps.steps]
+
+    def check_rows(self) -> None:
+        """Checks that walks can go along edges.
+
+        Raises:
+            ValueError: If the rows are not stored.
+        """
+        self._lists('a walk along edges', False)
+
     # Extract.
 
     def _take_cols(self, cols: Tensor) -> StoredColumns:  # type: ignore

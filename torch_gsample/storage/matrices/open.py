@@ -1,7 +1,11 @@
 """Opens the relations of a graph on disk as matrices."""
 
+from dataclasses import dataclass
 from typing import Any
 
+import torch
+
+from torch_gsample.graph_types import GraphTypes
 from torch_gsample.storage.graph import ChunkedGraph
 from torch_gsample.storage.matrices.edges import StoredEdges
 from torch_gsample.storage.matrices.matrix import StoredMatrix
@@ -10,13 +14,13 @@ from torch_gsample.storage.matrices.steps import Steps
 from torch_gsample.storage.random_read import RandomReads
 from torch_gsample.storage.reading import ENGINES
 
-#: Memory of the cache of blocks, if it is not given.
-CACHE_BYTES = 256 << 20
+#: Edges of a column among which an edge is looked up.
+_LOOKED_UP = 1 << 16
 
 
 def open_matrices(
     graph: ChunkedGraph,
-    cache_bytes: int = CACHE_BYTES,
+    cache_bytes: int | None = None,
     engine: str = 'auto',
     use_weights: bool = True,
 ) -> dict[Any, StoredMatrix]:
@@ -34,6 +38,8 @@ def open_matrices(
         raise ValueError(
             f"{name}: 'engine' must be one of {ENGINES} (got {engine!r})"
         )
+    if cache_bytes is None:
+        cache_bytes = graph.cache_bytes
     if isinstance(cache_bytes, bool) or cache_bytes < 0:
         raise ValueError(
             f"{name}: 'cache_bytes' must not be negative (got {cache_bytes})"
@@ -54,6 +60,37 @@ def open_matrices(
         weighted = use_weights and edges.has_weight
         out[meta.edge_type] = StoredMatrix(edges, rows, Steps(weighted))
     return out
+
+
+@dataclass(frozen=True, eq=False)
+class StoredGraph(GraphTypes):
+    """Types and numbers of nodes of a graph on disk, and its matrices."""
+
+    matrices: dict[Any, StoredMatrix]
+
+    def has_edge(self, edge_type: Any, row: int, col: int, edge: int) -> bool:
+        """See :meth:`Graph.has_edge`; not of columns of very many edges."""
+        part = self.matrices[edge_type][:, torch.tensor([col])]
+        if part.num_edges > _LOOKED_UP:
+            return True
+        found = (part.edge_id == edge) & (part.csc.indices == row)
+        return bool(found.any())
+
+
+def open_programs(
+    graph: ChunkedGraph, name: str, weight_attr: str | None
+) -> tuple[StoredGraph, dict[Any, Any]]:
+    """See :meth:`ChunkedGraph.open_programs`."""
+    matrices = open_matrices(graph, use_weights=weight_attr is not None)
+    weighted = any(r.widths['weight'] for r in graph.meta.relations)
+    if weight_attr is not None and not weighted:
+        raise ValueError(
+            f"{name}: 'weight_attr' needs a graph on disk that was written "
+            f'with weights (got {weight_attr!r})'
+        )
+    types = graph.sampler_graph()
+    parts = types.node_types, types.edge_types, types.num_nodes
+    return StoredGraph(*parts, matrices), {**matrices}
 
 
 def write_all_rows(

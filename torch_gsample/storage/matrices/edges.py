@@ -25,6 +25,11 @@ from torch_gsample.storage.format import (
 )
 from torch_gsample.storage.graph import ChunkedGraph
 from torch_gsample.storage.matrices.derived import DerivedFiles, fingerprint
+from torch_gsample.storage.matrices.reads import (
+    USUAL_DISK,
+    ReadCounts,
+    read_items,
+)
 from torch_gsample.storage.random_read import RandomReads
 
 #: Bytes that a scan reads at a time.
@@ -87,6 +92,8 @@ class StoredEdges:
         #: int64 ``[num_cols + 1]``, where each column begins.
         self.pointers = self.derived.vector('pointers', self._read_pointers)
         self._check_pointers()
+        #: The disk, by which reads are planned, and what was read.
+        self.model, self.counts = USUAL_DISK, ReadCounts()
         #: What was computed of the edges, in memory.
         self.known: dict[str, Tensor] = {}
 
@@ -118,8 +125,26 @@ class StoredEdges:
         """
         if position.numel() == 0:
             return torch.empty(0, dtype=self.dtypes[name])
-        reader = self.reads.readers()[self.number]
-        return self._checked(name, reader.items(name, position), position)
+        items = read_items(
+            self.reads.files()[self.number],
+            self._offsets(name, position.numpy()),
+            self.meta.dtype(name),
+            self.model,
+            self.counts,
+        )
+        return self._checked(name, torch.from_numpy(items), position)
+
+    def _offsets(self, name: str, position: np.ndarray) -> np.ndarray:
+        """Returns where items are in the file."""
+        table = self.meta.chunks
+        places = self.meta.places(table[:, NODES], table[:, EDGES])[name]
+        begin = table[:, OFFSET] + places
+        width = self.meta.widths[name]
+        if len(table) == 1:
+            return begin[0] + position * width
+        first = table[:, FIRST]
+        chunk = np.searchsorted(first, position, 'right') - 1
+        return (begin - first * width)[chunk] + position * width
 
     def _checked(self, name: str, items: Tensor, position: Any) -> Tensor:
         path = self.path

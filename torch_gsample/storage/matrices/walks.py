@@ -18,6 +18,8 @@ from torch_gsample.storage.matrices.edges import StoredEdges
 
 #: Items from which zeros take no memory before they are written.
 _LARGE = 1 << 16
+#: Of Linux; Python has had a name for it since 3.13.
+_NO_RESERVE = 0x4000
 
 
 def random_walk(
@@ -161,8 +163,9 @@ def virtual_zeros(size: int) -> Tensor:
     """
     if size < _LARGE:
         return torch.zeros(size, dtype=torch.int64)
-    flags = mmap.MAP_SHARED | mmap.MAP_ANONYMOUS | mmap.MAP_NORESERVE
-    return torch.from_numpy(np.frombuffer(mmap.mmap(-1, 8 * size, flags), '<i8'))
+    flags = mmap.MAP_SHARED | mmap.MAP_ANONYMOUS | _NO_RESERVE
+    data = mmap.mmap(-1, 8 * size, flags)
+    return torch.from_numpy(np.frombuffer(data, '<i8'))
 
 
 def node2vec_walk(

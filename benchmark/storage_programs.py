@@ -93,10 +93,14 @@ def run_child(args: argparse.Namespace) -> dict[str, Any]:
     if args.child == 'memory':
         graph = ChunkedGraph(args.graph)
         indptr, indices = read_all(graph)
-        A = SparseSample(CSC(indptr, indices, indptr.numel() - 1), None, (
-            indptr.numel() - 1,
-            indptr.numel() - 1,
-        ))
+        A = SparseSample(
+            CSC(indptr, indices, indptr.numel() - 1),
+            None,
+            (
+                indptr.numel() - 1,
+                indptr.numel() - 1,
+            ),
+        )
         _ = A.csr
     else:
         resource.setrlimit(resource.RLIMIT_DATA, (args.memory, args.memory))

@@ -61,6 +61,8 @@ class ChunkedGraph(GraphStore):
 
     #: Memory of the cache of matrices, which samplers of programs have.
     cache_bytes: int = 256 << 20
+    #: The module that opens it as matrices, which is above this one.
+    _matrices: Any = None
 
     def __init__(self, path: str | Path, *, direct: bool = False):
         super().__init__()
@@ -245,9 +247,7 @@ class ChunkedGraph(GraphStore):
         Args:
             **options (optional): Those of :meth:`matrix`.
         """
-        from torch_gsample.storage.matrices.open import open_matrices
-
-        return open_matrices(self, **options)
+        return self._matrices.open_matrices(self, **options)
 
     def open_programs(
         self, name: str, weight_attr: str | None
@@ -261,9 +261,7 @@ class ChunkedGraph(GraphStore):
         Raises:
             ValueError: If it does, and there are none.
         """
-        from torch_gsample.storage.matrices.open import open_programs
-
-        return open_programs(self, name, weight_attr)
+        return self._matrices.open_programs(self, name, weight_attr)
 
     def write_rows(
         self, *, memory_limit: int = 4 << 30, chunk_bytes: int = 512 << 20
@@ -282,9 +280,7 @@ class ChunkedGraph(GraphStore):
             ImportError: If DuckDB or PyArrow are not installed.
             OSError: If the disk is full.
         """
-        from torch_gsample.storage.matrices.open import write_all_rows
-
-        write_all_rows(self, memory_limit, chunk_bytes)
+        self._matrices.write_all_rows(self, memory_limit, chunk_bytes)
 
     # PyG's store of a graph ##################################################
 

@@ -120,7 +120,7 @@ class StoredCSC(CSC):
         put(self, 'checked', True)
 
     @property
-    def indices(self) -> Tensor:  # type: ignore[override]
+    def indices(self) -> Tensor:
         """The row of each edge, ``[num_edges]``."""
         return self.rows.read()  # type: ignore[attr-defined]
 
@@ -136,7 +136,8 @@ class StoredColumns(SparseSample):
     Args:
         layout (StoredCSC): The edges.
         weights (StoredVector, optional): Their weights.
-        ids (StoredVector or StoredIds, optional): Their ids; their positions if not given.
+        ids (StoredVector or StoredIds, optional): Their ids; their positions
+            if not given.
         steps (Steps): What is to be done to their values.
         cols (torch.Tensor): int64 ``[num_cols]``, the columns of the graph.
         col_ids (torch.Tensor): int64 ``[num_cols]``.

@@ -69,7 +69,7 @@ class StoredMatrix(SparseSample):
         self.shape = shape[::-1] if is_transposed else shape
 
     @property
-    def _disk(self) -> 'StoredMatrix':  # type: ignore[override]
+    def _disk(self) -> 'StoredMatrix':
         return self
 
     @property
@@ -167,7 +167,9 @@ class StoredMatrix(SparseSample):
         col = later(edges, 'neighbor', position).read().to(torch.int64)
         first = indptr.new_zeros(1)
         counts = torch.bincount(col, minlength=self.num_cols)
-        known = later(self._cols, 'edge_id', place)
+        known: Any = place
+        if self._cols.has_ids:
+            known = later(self._cols, 'edge_id', place)
         out = SparseSample(
             CSC(torch.cat([first, counts.cumsum(0)]), local, rows.shape[0]),
             None,
@@ -175,12 +177,12 @@ class StoredMatrix(SparseSample):
             later(edges, 'weight', position).read()
             if self._steps.is_weighted
             else None,
-            known if self._cols.has_ids else place,
+            known,
             rows,
         )
         return of_columns(out, self._steps.of_rows(rows), None)
 
-    def induce(
+    def induce(  # type: ignore[override]
         self, nodes: Tensor, batch: Tensor | None = None
     ) -> SparseSample:
         """Reads the edges between nodes; see :meth:`SparseSample.induce`."""
@@ -336,9 +338,7 @@ class StoredMatrix(SparseSample):
                 f'1: reduce what it returns (got None)'
             )
         dim = 1 - dim if self._is_transposed else dim
-        return self._stored_reduce(
-            by or name, dim, self._steps, self.dtype
-        )
+        return self._stored_reduce(by or name, dim, self._steps, self.dtype)
 
     def _stored_reduce(
         self, name: str, dim: int, steps: Steps, dtype: torch.dtype

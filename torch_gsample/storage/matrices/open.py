@@ -1,5 +1,6 @@
 """Opens the relations of a graph on disk as matrices."""
 
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,3 +102,6 @@ def write_all_rows(
     for number in range(len(graph.meta.relations)):
         edges = StoredEdges(graph, number, reads)
         write_rows(edges, memory_limit, chunk_bytes)
+
+
+ChunkedGraph._matrices = sys.modules[__name__]

@@ -5,6 +5,7 @@ its arguments, as the graph never changes.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -29,8 +30,8 @@ def stored_columns(pointers: Tensor, cols: Tensor) -> tuple[Tensor, Tensor]:
         cols (torch.Tensor): int64 ``[n]``.
 
     Returns:
-        Tuple[torch.Tensor, torch.Tensor]: int64 ``[n + 1]`` and ``[num_edges]``,
-        the pointers of the columns and the positions of their edges.
+        Tuple[torch.Tensor, torch.Tensor]: int64 ``[n + 1]``, the pointers of
+        the columns, and int64 ``[num_edges]``, the positions of their edges.
 
     Raises:
         IndexError: If there is no such column.
@@ -51,7 +52,7 @@ def stored_columns(pointers: Tensor, cols: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @stored_columns.register_fake
-def _(pointers, cols):
+def _(pointers, cols):  # type: ignore[no-untyped-def]
     return (
         pointers.new_empty(cols.shape[0] + 1),
         pointers.new_empty(dynamic_size()),
@@ -74,7 +75,7 @@ def read_edges(
 
 
 @read_edges.register_fake
-def _(handle, position, array, dtype):
+def _(handle, position, array, dtype):  # type: ignore[no-untyped-def]
     return position.new_empty(position.shape[0], dtype=dtype)
 
 
@@ -103,7 +104,9 @@ def stored_reduce(
     """
     edges = edges_of(handle)
     todo = Steps(is_weighted, _parse(steps, operands))
-    key = f'{name}-{dim}' if name == 'degree' else f'{name}-{dim}-{todo.name()}'
+    key = (
+        f'{name}-{dim}' if name == 'degree' else f'{name}-{dim}-{todo.name()}'
+    )
     found = edges.known.get(key)
     if found is None:
         found = edges.derived.vector(
@@ -114,7 +117,7 @@ def stored_reduce(
 
 
 @stored_reduce.register_fake
-def _(handle, name, dim, is_weighted, steps, operands, size, dtype):
+def _(handle, name, dim, is_weighted, steps, operands, size, dtype):  # type: ignore[no-untyped-def]
     return handle.new_empty(size, dtype=dtype)
 
 
@@ -134,7 +137,7 @@ def _parse(steps: str, operands: Sequence[Tensor]) -> tuple[Step, ...]:
     vectors, out = iter(operands), []
     for word in filter(None, steps.split(';')):
         name, dim, operand = word.split(' ')
-        value = None
+        value: Any = None
         if operand == "'#'":
             value = next(vectors)
         elif operand != 'None':
@@ -165,7 +168,7 @@ def stored_walk(
 
 
 @stored_walk.register_fake
-def _(handle, seeds, length, key, call_id, restart, weighted):
+def _(handle, seeds, length, key, call_id, restart, weighted):  # type: ignore[no-untyped-def]
     return empty_walks(seeds, length)
 
 
@@ -188,7 +191,7 @@ def stored_node2vec(
 
 
 @stored_node2vec.register_fake
-def _(handle, seeds, length, p, q, key, call_id, weighted):
+def _(handle, seeds, length, p, q, key, call_id, weighted):  # type: ignore[no-untyped-def]
     return empty_walks(seeds, length)
 
 
@@ -206,7 +209,7 @@ def stored_metapath(
 
 
 @stored_metapath.register_fake
-def _(handles, path, seeds, key, call_id):
+def _(handles, path, seeds, key, call_id):  # type: ignore[no-untyped-def]
     return empty_walks(seeds, len(path))
 
 
@@ -219,7 +222,7 @@ def stored_frontier(
 
 
 @stored_frontier.register_fake
-def _(handle, seeds, length, key, call_id):
+def _(handle, seeds, length, key, call_id):  # type: ignore[no-untyped-def]
     return seeds.new_empty(length), seeds.new_empty(length)
 
 
@@ -239,6 +242,6 @@ def stored_trees(
 
 
 @stored_trees.register_fake
-def _(handle, seeds, fanouts, key, call_id, replace):
+def _(handle, seeds, fanouts, key, call_id, replace):  # type: ignore[no-untyped-def]
     size = dynamic_size()
     return seeds.new_empty(size), seeds.new_empty(size)

@@ -6,6 +6,7 @@ are read as well where that costs less than one more request: none, short ones,
 or all of them, which is one stream.
 """
 
+import itertools
 from collections import Counter
 from dataclasses import dataclass
 
@@ -135,7 +136,7 @@ def _groups(wanted: np.ndarray, gap: int) -> list[tuple[int, int]]:
     cost = np.cumsum(np.where(step - 1 <= gap, step, 1))
     cuts = np.flatnonzero(np.diff(cost // GROUP)) + 1
     bounds = [0, *cuts.tolist(), len(wanted)]
-    return list(zip(bounds, bounds[1:], strict=False))
+    return list(itertools.pairwise(bounds))
 
 
 def _bridged(block: np.ndarray, gap: int) -> np.ndarray:

@@ -5,6 +5,7 @@ memory. The ids of its edges are their positions in the columns.
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -41,20 +42,16 @@ def write_rows(
         try:
             file = work.path / 'edges.parquet'
             _write_edges(edges, file)
-            rows, cols = edges.num_rows, edges.num_cols
-            ends = 'row', 'col'  # also where both are of one type
-            try:
+            with suppress(FileExistsError):  # another process was faster
                 ChunkedGraph.write(
                     path,
-                    {(ends[1], 'to', ends[0]): file},
-                    num_nodes={'row': rows, 'col': cols},
+                    {('col', 'to', 'row'): file},
+                    num_nodes={'row': edges.num_rows, 'col': edges.num_cols},
                     weight_attr='weight' if edges.has_weight else None,
                     columns=('source', 'target'),
                     memory_limit=memory_limit,
                     chunk_bytes=chunk_bytes,
                 )
-            except FileExistsError:
-                pass  # another process was faster
         finally:
             work.remove()
     return ChunkedGraph(path, direct=edges.graph.direct)

@@ -4,7 +4,7 @@ Edges are added in their order, as a graph in memory adds them: sums have the
 same bits.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
@@ -33,21 +33,23 @@ def reduce(edges: StoredEdges, name: str, dim: int, steps: Steps) -> Tensor:
         for _, items in edges.scan('neighbor'):
             out += torch.bincount(items['neighbor'], minlength=size)
         return out
-    out, held = None, None
+    out = held = torch.empty(0)
+    is_begun = False
     for first, part in _parts(edges, steps):
         value, index = part.values(), part._index(dim).long()
         if dim == 0:
             index = index + first
-        if out is None:
+        if not is_begun:
             out, held = _begin(name, size, value)
+            is_begun = True
         if name == 'sum':
             out.index_add_(0, index, value)
         else:
             out.scatter_reduce_(0, index, value, _EXTREMES[name][0])
             held[index] = True
-    if out is None:
-        part = _part(edges, steps, 0, {})
-        out, held = _begin(name, size, part[1].values())
+    if not is_begun:
+        empty = _part(edges, steps, 0, {})[1]
+        out, held = _begin(name, size, empty.values())
     return out if name == 'sum' else torch.where(held, out, 0)
 
 
@@ -55,9 +57,9 @@ def _begin(name: str, size: int, value: Tensor) -> tuple[Tensor, Tensor]:
     out = value.new_zeros(size)
     if name in _EXTREMES:
         sign = _EXTREMES[name][1]
-        limits = (
-            torch.finfo if value.is_floating_point() else torch.iinfo
-        )(value.dtype)
+        limits = (torch.finfo if value.is_floating_point() else torch.iinfo)(
+            value.dtype
+        )
         worst = limits.min if sign < 0 else limits.max
         if value.is_floating_point():
             worst = sign * float('inf')
@@ -96,5 +98,4 @@ def _part(
         (edges.meta.num_rows, stop - begin),
         value,
     )
-    cols: Callable[[], Tensor] = lambda: torch.arange(begin, stop)
-    return begin, of_columns(part, steps, cols)
+    return begin, of_columns(part, steps, lambda: torch.arange(begin, stop))

@@ -54,9 +54,7 @@ class Steps:
     def of_rows(self, rows: Tensor) -> 'Steps':
         """Returns the steps of some rows."""
         return self._mapped(
-            lambda s: (
-                s if s.dim == 0 else Step(s.name, s.operand[rows], s.dim)
-            )
+            lambda s: s if s.dim == 0 else Step(s.name, s.operand[rows], s.dim)
         )
 
     def _mapped(self, function: Callable[[Any], Step]) -> 'Steps':

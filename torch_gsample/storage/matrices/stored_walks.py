@@ -19,29 +19,32 @@ class StoredWalks(Walks):
         ids (StoredVector): Of the others, in order.
     """
 
+    _ids: Any
+    _read: Tensor | None
+
     def __new__(cls, nodes: Tensor, taken: Tensor, ids: Any) -> 'StoredWalks':
+        """Makes walks whose edges are not read yet."""
         self = super().__new__(cls, nodes, taken)
-        self._ids, self._read = ids, None  # type: ignore[attr-defined]
+        self._ids, self._read = ids, None
         return self
 
     @property
-    def edges(self) -> Tensor:  # type: ignore[override]
+    def nodes(self) -> Tensor:
+        """Where each walk was, int64 ``[num_seeds, length + 1]``."""
+        return tuple.__getitem__(self, 0)
+
+    @property
+    def edges(self) -> Tensor:
         """The edge of each step, int64 ``[num_seeds, length]``."""
-        if self._read is None:  # type: ignore[attr-defined]
-            taken = tuple.__getitem__(self, 1)
-            self._read = put(taken, self._ids)  # type: ignore[attr-defined]
-        return self._read  # type: ignore[attr-defined]
+        if self._read is None:
+            self._read = put(tuple.__getitem__(self, 1), self._ids)
+        return self._read
 
     def __getitem__(self, index: Any) -> Any:
         return (self.nodes, self.edges)[index]
 
     def __iter__(self) -> Iterator[Any]:
         return iter((self.nodes, self.edges))
-
-    @property
-    def nodes(self) -> Tensor:  # type: ignore[override]
-        """Where each walk was, int64 ``[num_seeds, length + 1]``."""
-        return tuple.__getitem__(self, 0)
 
 
 def put(taken: Tensor, ids: Any) -> Tensor:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from torch_gsample.graph_types import GraphTypes
@@ -58,6 +57,8 @@ def sample_trees(
         )
         return indptr, edges.read('neighbor', position), position
 
-    graph = GraphTypes((None,), (None,), (edges.meta.num_cols,))  # type: ignore
-    out = sample_by_hops(graph, {None: seeds}, None, [[*fanouts]], options, draw)
+    graph = GraphTypes((None,), (None,), (edges.meta.num_cols,))
+    out = sample_by_hops(
+        graph, {None: seeds}, None, [[*fanouts]], options, draw
+    )
     return out.node, out.batch

@@ -199,7 +199,8 @@ def node2vec_walk(
     def walk(length: int) -> tuple[Tensor, Tensor]:
         return visited.walk(
             lambda graph, starts, cum_weight: ops.node2vec_walk(
-                *graph,
+                graph[0],
+                graph[1],
                 starts,
                 length,
                 p,

@@ -45,9 +45,7 @@ def on_disk(path, data, weighted, rows=True, chunk_bytes=4096):
     return graph
 
 
-def _as_gcn(A, weighted):
-    torch.manual_seed(0)
-    return algorithms.AsGCN(4)(A, SEEDS, [20, 20], X)
+AS_GCN = algorithms.AsGCN(4)
 
 
 def _normalized(A, weighted):
@@ -65,10 +63,12 @@ PROGRAMS = {
     'labor_star': lambda A, w: algorithms.labor(
         A, SEEDS, [3, 3], -1, normalize=True, weighted=w
     ),
-    'as_gcn': _as_gcn,
+    'as_gcn': lambda A, w: AS_GCN(A, SEEDS, [20, 20], X),
     'shadow': lambda A, w: algorithms.shadow(A, TWICE, [3, 2]),
     'shadow_replace': lambda A, w: algorithms.shadow(A, TWICE, [3], True),
-    'shadow_ppr': lambda A, w: algorithms.shadow_ppr(A, SEEDS, 5),
+    'shadow_ppr': lambda A, w: algorithms.shadow_ppr(
+        A, SEEDS[:4], 5, eps=1e-2
+    ),
     'saint_node': lambda A, w: algorithms.saint_node(A, 40),
     'saint_walk': lambda A, w: algorithms.saint_walk(A, SEEDS, 4),
     'saint_frontier': lambda A, w: algorithms.saint_frontier(A, TWICE, 15),
@@ -108,7 +108,7 @@ PROGRAMS = {
 BY_ROW = {
     *('saint_node', 'saint_walk', 'saint_frontier', 'deepwalk', 'node2vec'),
     *('pinsage', 'walks', 'frontier', 'rows', 'columns_of_transpose'),
-    'induced_transpose',
+    *('induced_transpose', 'arithmetic_of_transpose'),
 }
 
 
@@ -138,7 +138,9 @@ def run(program, A, weighted=False, key=3) -> list[Tensor]:
 
 
 def assert_same(out, want):
+    """Bit by bit: what is no number in memory (0 / 0) is none on disk."""
     assert len(out) == len(want)
     for a, b in zip(out, want, strict=True):
-        assert a.dtype == b.dtype
+        assert a.dtype == b.dtype and a.shape == b.shape
+        a, b = (x.detach().contiguous().view(torch.uint8) for x in (a, b))
         assert torch.equal(a, b)

@@ -26,24 +26,22 @@ class StoredVector:
     """What is stored of some edges, which is read once, when it is needed.
 
     Args:
-        handle (torch.Tensor): int64 ``[1]``, names the graph.
+        edges (StoredEdges): The edges of a graph, which it keeps open.
         array (str): One of :data:`ARRAYS`.
-        dtype (torch.dtype): Its dtype.
-        position (torch.Tensor): int64 ``[n]``, of the edges.
+        position (torch.Tensor): int64 ``[n]``, which of them.
         data (torch.Tensor, optional): ``[n]``, if it was read.
     """
 
-    __slots__ = ('array', 'data', 'dtype', 'handle', 'position')
+    __slots__ = ('array', 'data', 'edges', 'position')
 
     def __init__(
         self,
-        handle: Tensor,
+        edges: StoredEdges,
         array: str,
-        dtype: torch.dtype,
         position: Tensor,
         data: Tensor | None = None,
     ):
-        self.handle, self.array, self.dtype = handle, array, dtype
+        self.edges, self.array = edges, array
         self.position, self.data = position, data
 
     def read(self) -> Tensor:
@@ -51,20 +49,21 @@ class StoredVector:
         data = self.data
         if data is None:
             data = self.data = read_edges(
-                self.handle,
+                self.edges.handle,
                 self.position,
                 ARRAYS.index(self.array),
-                self.dtype,
+                self.edges.dtypes[self.array],
             )
         return data
+
+    def __reduce__(self) -> Any:
+        return Tensor.clone, (self.read(),)  # handles are of a process
 
     def at(self, index: Tensor) -> 'StoredVector':
         """Returns that of some of the edges, at positions ``[k]`` of them."""
         data = None if self.data is None else select_rows(self.data, index)
         position = select_rows(self.position, index)
-        return StoredVector(
-            self.handle, self.array, self.dtype, position, data
-        )
+        return StoredVector(self.edges, self.array, position, data)
 
 
 class StoredIds:
@@ -82,22 +81,14 @@ class StoredIds:
 
     def read(self) -> Tensor:
         """Returns them, int64 ``[n]``."""
-        return later(self.edges, 'edge_id', self.position.read()).read()
+        return StoredVector(self.edges, 'edge_id', self.position.read()).read()
+
+    def __reduce__(self) -> Any:
+        return Tensor.clone, (self.read(),)
 
     def at(self, index: Tensor) -> 'StoredIds':
         """Returns those of some of the edges, at positions ``[k]``."""
         return StoredIds(self.edges, self.position.at(index))
-
-
-def later(edges: StoredEdges, array: str, position: Tensor) -> StoredVector:
-    """Returns what is stored of edges, to be read when it is needed.
-
-    Args:
-        edges (StoredEdges): The edges of a graph.
-        array (str): One of :data:`ARRAYS`.
-        position (torch.Tensor): int64 ``[n]``, which of them.
-    """
-    return StoredVector(edges.handle, array, edges.dtypes[array], position)
 
 
 class StoredCSC(CSC):
@@ -165,6 +156,12 @@ class StoredColumns(SparseSample):
         self._edge_id: Any = rows.position if ids is None else ids
         self._weights, self._steps = weights, steps
         self._cols, self._value = cols, value
+
+    def __reduce__(self) -> Any:
+        layout = CSC(self.csc.indptr, self.csc.indices, self.num_rows)
+        ids, cols = self.edge_id, self.col_ids
+        parts = layout, None, self.shape, self.value, ids, None, cols
+        return SparseSample, parts
 
     @property
     def value(self) -> Tensor | None:  # type: ignore[override]

@@ -35,7 +35,7 @@ from torch_gsample.storage.random_read import RandomReads
 #: Bytes that a scan reads at a time.
 _PIECE = 16 << 20
 #: Edges that a scan hands over at a time.
-SCAN_EDGES = 1 << 20
+SCAN_EDGES = 1 << 18
 
 #: Results of reductions that are in memory.
 _KNOWN = 4

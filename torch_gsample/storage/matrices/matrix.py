@@ -1,5 +1,6 @@
 """A graph on disk as a ``SparseSample``."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ from torch_gsample.storage.matrices.columns import (
     StoredColumns,
     StoredCSC,
     StoredIds,
-    later,
+    StoredVector,
 )
 from torch_gsample.storage.matrices.edges import StoredEdges
 from torch_gsample.storage.matrices.operators import (
@@ -68,6 +69,10 @@ class StoredMatrix(SparseSample):
         shape = cols.num_rows, cols.num_cols
         self.shape = shape[::-1] if is_transposed else shape
 
+    def __reduce__(self) -> Any:
+        parts = self._cols, self._rows, self._steps, self._is_transposed
+        return StoredMatrix, parts
+
     @property
     def _disk(self) -> 'StoredMatrix':
         return self
@@ -85,7 +90,8 @@ class StoredMatrix(SparseSample):
     @property
     def dtype(self) -> torch.dtype:
         """The dtype of the values."""
-        return self._take_cols(self._cols.pointers[:0]).dtype
+        stored: Any = self.T if self._is_transposed else self
+        return stored._take_cols(self._cols.pointers[:0]).dtype
 
     @property
     def T(self) -> 'StoredMatrix':
@@ -113,11 +119,13 @@ class StoredMatrix(SparseSample):
     def _ids(self, edges: StoredEdges, position: Tensor) -> Any:
         """Returns the ids of edges, which are read later."""
         if edges is not self._cols:
-            positions = later(edges, 'edge_id', position)
+            positions = StoredVector(edges, 'edge_id', position)
             if not self._cols.has_ids:
                 return positions
             return StoredIds(self._cols, positions)
-        return later(edges, 'edge_id', position) if edges.has_ids else None
+        return (
+            StoredVector(edges, 'edge_id', position) if edges.has_ids else None
+        )
 
     def operands(self) -> list[Any]:
         """Returns what its values are computed with."""
@@ -138,8 +146,8 @@ class StoredMatrix(SparseSample):
         indptr, position = stored_columns(edges.pointers, cols)
         weights = None
         if self._steps.is_weighted:
-            weights = later(edges, 'weight', position)
-        rows = later(edges, 'neighbor', position)
+            weights = StoredVector(edges, 'weight', position)
+        rows = StoredVector(edges, 'neighbor', position)
         steps = self._steps.turned() if self._is_transposed else self._steps
         return StoredColumns(
             StoredCSC(indptr, rows, self.num_rows),
@@ -160,21 +168,21 @@ class StoredMatrix(SparseSample):
         edges = self._lists('A[rows, :]', False)
         indptr, position = stored_columns(edges.pointers, rows)
         # By their positions in the columns, copies of a row in its order.
-        place = later(edges, 'edge_id', position).read()
+        place = StoredVector(edges, 'edge_id', position).read()
         order = place.argsort(stable=True)
         position, place = position[order], place[order]
         local = CSC(indptr, position, rows.shape[0]).col(torch.int64)[order]
-        col = later(edges, 'neighbor', position).read().to(torch.int64)
+        col = StoredVector(edges, 'neighbor', position).read().to(torch.int64)
         first = indptr.new_zeros(1)
         counts = torch.bincount(col, minlength=self.num_cols)
         known: Any = place
         if self._cols.has_ids:
-            known = later(self._cols, 'edge_id', place)
+            known = StoredVector(self._cols, 'edge_id', place)
         out = SparseSample(
             CSC(torch.cat([first, counts.cumsum(0)]), local, rows.shape[0]),
             None,
             (rows.shape[0], self.num_cols),
-            later(edges, 'weight', position).read()
+            StoredVector(edges, 'weight', position).read()
             if self._steps.is_weighted
             else None,
             known,
@@ -345,6 +353,11 @@ class StoredMatrix(SparseSample):
     ) -> Tensor:
         edges = self._cols
         text, operands = spell(steps)
+        if torch.is_grad_enabled() and any(x.requires_grad for x in operands):
+            raise ValueError(
+                f'SparseSample: {name} of a matrix on disk has no gradient: '
+                'detach what its values are computed with'
+            )
         return stored_reduce(
             edges.handle,
             name,
@@ -478,6 +491,22 @@ class StoredMatrix(SparseSample):
     def cpu(self) -> 'StoredMatrix':
         """Returns the matrix."""
         return self
+
+    def stats(self) -> dict[str, Any]:
+        """Returns what this process read for the matrix.
+
+        Returns:
+            Dict[str, Any]: ``plans``, how many reads were ``'cached'`` as a
+            whole, ``'random'``, ``'merged'`` (with short holes) or a
+            ``'stream'``; ``requests`` and ``bytes`` of these, by the model.
+        """
+        parts = [x.counts for x in (self._cols, self._rows) if x is not None]
+        plans: Counter[str] = sum((p.plans for p in parts), Counter())
+        return {
+            'plans': dict(plans),
+            'requests': sum(p.requests for p in parts),
+            'bytes': sum(p.bytes for p in parts),
+        }
 
     def __repr__(self) -> str:
         return (

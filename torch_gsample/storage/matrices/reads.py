@@ -16,7 +16,7 @@ from torch_gsample.storage.blocks import BLOCK, BlockReader
 from torch_gsample.storage.read_model import DiskModel, Reads
 
 #: Blocks that are in memory at a time, beside the cache.
-GROUP = 4096
+GROUP = 2048
 #: A disk of which nothing is known.
 USUAL_DISK = DiskModel(1e-5, 2e9)
 

@@ -141,6 +141,7 @@ def assert_same(out, want):
     """Bit by bit: what is no number in memory (0 / 0) is none on disk."""
     assert len(out) == len(want)
     for a, b in zip(out, want, strict=True):
-        assert a.dtype == b.dtype and a.shape == b.shape
+        assert a.dtype == b.dtype
+        assert a.shape == b.shape
         a, b = (x.detach().contiguous().view(torch.uint8) for x in (a, b))
         assert torch.equal(a, b)

@@ -40,8 +40,8 @@ def test_one_compilation_serves_all_numbers_of_seeds(stored):
     compiled = torch.compile(_sage, backend='gsample', fullgraph=True)
     for size in (3, 7, 16):
         seeds = programs.SEEDS[:size]
-        want = programs.run(lambda A, w: _sage(A, seeds), A)
-        out = programs.run(lambda A, w: compiled(A, seeds), B)
+        want = programs.run(_sage, A, seeds)
+        out = programs.run(compiled, B, seeds)
         programs.assert_same(out, want)
 
 

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -38,8 +39,10 @@ def test_nothing_is_read_before_it_is_looked_at(dense):
     A, stats = opened(dense)
     part = A[:, torch.arange(50)]
     drawn = part.individual_sample(2)
-    assert isinstance(drawn, StoredColumns) and drawn.num_edges == 100
-    assert drawn.degree().tolist() == [2] * 50 and stats['misses'] == 0
+    assert isinstance(drawn, StoredColumns)
+    assert drawn.num_edges == 100
+    assert drawn.degree().tolist() == [2] * 50
+    assert stats['misses'] == 0
     drawn.row()
     once = stats['blocks_read']
     assert 0 < once <= 100  # of 150
@@ -132,7 +135,7 @@ def test_reads_are_counted_by_plan(dense):
 
 def test_large_zeros_take_no_data_of_the_process():
     def data():
-        lines = open('/proc/self/status').read().split('\n')
+        lines = Path('/proc/self/status').read_text().split('\n')
         [line] = [x for x in lines if x.startswith('VmData')]
         return int(line.split()[1])
 
@@ -140,7 +143,8 @@ def test_large_zeros_take_no_data_of_the_process():
     zeros = virtual_zeros(1 << 27)  # a GiB
     zeros[5] = 7
     assert data() - before < 1 << 17  # of 1 << 20 KiB
-    assert int(zeros[5]) == 7 and int(zeros[1 << 26]) == 0
+    assert int(zeros[5]) == 7
+    assert int(zeros[1 << 26]) == 0
 
 
 def test_walks_from_hubs_have_large_zeros(dense):

@@ -10,6 +10,7 @@ from torch_gsample import SparseSample
 from torch_gsample.sparse_sample.old_names import OLD_NAMES
 from torch_gsample.storage import ChunkedGraph
 from torch_gsample.storage.matrices import operators
+from torch_gsample.storage.matrices.deferred import Deferred
 from torch_gsample.storage.matrices.matrix import StoredMatrix
 
 ONES = torch.ones(programs.NODES)
@@ -45,7 +46,7 @@ def test_what_needs_all_edges_is_refused(stored, name):
 
 def test_every_method_works_or_is_refused():
     """No method of a matrix is left that would fail in another way."""
-    own = vars(StoredMatrix)
+    own = {**vars(Deferred), **vars(StoredMatrix)}
     inherited = {
         name
         for name in dir(SparseSample)
@@ -141,7 +142,7 @@ def test_a_pickled_matrix_opens_the_files_again(stored):
 
 
 def test_a_pickled_extract_has_what_it_reads(stored):
-    A, graph = stored[True]
+    _A, graph = stored[True]
     part = graph.matrix()[:, programs.SEEDS]  # it keeps the files open
     for made in (part, part.compact(), graph.matrix()[programs.SEEDS, :]):
         copy = pickle.loads(pickle.dumps(made))
@@ -152,7 +153,11 @@ def test_a_pickled_extract_has_what_it_reads(stored):
 def test_a_matrix_says_where_its_edges_are(stored):
     graph = stored[False][1]
     A = graph.matrix()
-    assert str(graph.path) in repr(A) and 'num_edges=4000' in repr(A)
-    assert A.num_edges == 4000 and A.shape == (300, 300)
-    assert A.dtype == torch.float32 and A.device.type == 'cpu'
-    assert isinstance(graph, ChunkedGraph) and A.cpu() is A
+    assert str(graph.path) in repr(A)
+    assert 'num_edges=4000' in repr(A)
+    assert A.num_edges == 4000
+    assert A.shape == (300, 300)
+    assert A.dtype == torch.float32
+    assert A.device.type == 'cpu'
+    assert isinstance(graph, ChunkedGraph)
+    assert A.cpu() is A

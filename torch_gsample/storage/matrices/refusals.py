@@ -27,7 +27,8 @@ def refuse(kind: type) -> None:
         made = name.startswith(('_', 'from_')) or name in _WORK
         if made and name not in ('__matmul__', '__rmatmul__', '_index'):
             continue
-        if name not in vars(kind) and callable(getattr(SparseSample, name)):
+        given = getattr(SparseSample, name)
+        if callable(given) and getattr(kind, name) is given:
             setattr(kind, name, _refusal(name))
 
 

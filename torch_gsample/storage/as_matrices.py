@@ -18,6 +18,7 @@ class Matrices:
         cache_bytes: int | None = None,
         engine: str = 'auto',
         use_weights: bool = True,
+        model: Any = None,
     ) -> Any:
         """Returns a relation as a :class:`~torch_gsample.SparseSample`.
 
@@ -36,6 +37,7 @@ class Matrices:
             engine (str, optional): As of :class:`RandomReadSampler`.
             use_weights (bool, optional): Whether its values are the weights
                 of edges, if the graph has them; ones if not.
+            model (DiskModel, optional): The disk, by which reads are planned.
 
         Raises:
             KeyError: If there is no such relation.
@@ -54,7 +56,10 @@ class Matrices:
             tensor([1, 2])
         """
         matrices = self.matrices(
-            cache_bytes=cache_bytes, engine=engine, use_weights=use_weights
+            cache_bytes=cache_bytes,
+            engine=engine,
+            use_weights=use_weights,
+            model=model,
         )
         if edge_type is None and len(matrices) == 1:
             [edge_type] = matrices

@@ -114,14 +114,21 @@ def open_graph(
     data: GraphData,
     weight_attr: str | None = None,
     is_sorted: bool = False,
+    true_negatives: Any = False,
 ) -> tuple[Graph, dict[Any, SparseSample]]:
     """Returns a graph and its matrices, in memory or on disk.
 
     Raises:
-        ValueError: If there are no edges, or ``weight_attr`` is not known.
+        ValueError: If there are no edges, ``weight_attr`` is not known, or
+            ``true_negatives`` are wanted from disk.
     """
     stored = stored_graph(data)
     if stored is not None:
+        if true_negatives:
+            raise ValueError(
+                f"{name}: 'true_negatives' must be False for a graph on disk "
+                f'(got {true_negatives!r})'
+            )
         return stored.open_programs(name, weight_attr)
     source = read_graph(data, is_sorted=is_sorted)
     return source.graph, read_matrices(name, data, source, weight_attr)

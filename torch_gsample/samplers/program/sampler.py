@@ -13,7 +13,7 @@ from torch_geometric.sampler import (
 from torch_geometric.typing import EdgeType, NodeType
 
 from torch_gsample import rng
-from torch_gsample.graph_input import GraphData, stored_graph
+from torch_gsample.graph_input import GraphData
 from torch_gsample.ops._check import node_ids
 from torch_gsample.options import Exclusion, RngScope, TrueNegatives
 from torch_gsample.samplers.attributes import Times
@@ -171,7 +171,7 @@ class ProgramSampler(KeyedSampler):
         self._size: int | None = None
         self.exclude_seed_edges = exclude_seed_edges
         self.graph, self.matrices = open_graph(
-            self._name, data, weight_attr, is_sorted
+            self._name, data, weight_attr, is_sorted, true_negatives
         )
         if disjoint and self.is_hetero:
             raise ValueError(
@@ -180,11 +180,6 @@ class ProgramSampler(KeyedSampler):
             )
         self._disjoint = disjoint
         self.fanouts = fanouts
-        if true_negatives and stored_graph(data) is not None:
-            raise ValueError(
-                f"{self._name}: 'true_negatives' must be False for a graph on "
-                f'disk (got {true_negatives!r})'
-            )
         self._negatives = Negatives(self.graph, true_negatives, self._name)
         if share_memory:
             for matrix in self.matrices.values():  # the graph's own tensors

@@ -31,6 +31,7 @@ from torch_gsample.storage.matrices.reads import (
     read_items,
 )
 from torch_gsample.storage.random_read import RandomReads
+from torch_gsample.storage.read_model import DiskModel
 
 #: Bytes that a scan reads at a time.
 _PIECE = 16 << 20
@@ -59,6 +60,7 @@ class StoredEdges:
         reads (RandomReads): The files that are opened, and their cache.
         weight (torch.dtype, optional): The dtype of weights; the stored one if
             not given.
+        model (DiskModel, optional): The disk, by which reads are planned.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class StoredEdges:
         number: int,
         reads: RandomReads,
         weight: torch.dtype | None = None,
+        model: DiskModel = USUAL_DISK,
     ):
         self.graph, self.number, self.reads = graph, number, reads
         self.meta = graph.meta.relations[number]
@@ -93,13 +96,14 @@ class StoredEdges:
         self.pointers = self.derived.vector('pointers', self._read_pointers)
         self._check_pointers()
         #: The disk, by which reads are planned, and what was read.
-        self.model, self.counts = USUAL_DISK, ReadCounts()
+        self.model, self.counts = model, ReadCounts()
         #: What was computed of the edges, in memory.
         self.known: dict[str, Tensor] = {}
 
     def __reduce__(self) -> Any:
         weight = self.dtypes.get('weight')
-        return StoredEdges, (self.graph, self.number, self.reads, weight)
+        parts = self.graph, self.number, self.reads, weight, self.model
+        return StoredEdges, parts
 
     @property
     def path(self) -> Path:

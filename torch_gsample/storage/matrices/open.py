@@ -10,9 +10,11 @@ from torch_gsample.graph_types import GraphTypes
 from torch_gsample.storage.graph import ChunkedGraph
 from torch_gsample.storage.matrices.edges import StoredEdges
 from torch_gsample.storage.matrices.matrix import StoredMatrix
+from torch_gsample.storage.matrices.reads import USUAL_DISK
 from torch_gsample.storage.matrices.rows import stored_rows, write_rows
 from torch_gsample.storage.matrices.steps import Steps
 from torch_gsample.storage.random_read import RandomReads
+from torch_gsample.storage.read_model import DiskModel
 from torch_gsample.storage.reading import ENGINES
 
 #: Edges of a column among which an edge is looked up.
@@ -24,6 +26,7 @@ def open_matrices(
     cache_bytes: int | None = None,
     engine: str = 'auto',
     use_weights: bool = True,
+    model: DiskModel | None = None,
 ) -> dict[Any, StoredMatrix]:
     """Returns the relations of a graph on disk as matrices.
 
@@ -47,7 +50,8 @@ def open_matrices(
         )
     out, reads = {}, RandomReads(graph, cache_bytes // 2, engine)
     for number, meta in enumerate(graph.meta.relations):
-        edges, rows = StoredEdges(graph, number, reads), None
+        disk = USUAL_DISK if model is None else model
+        edges, rows = StoredEdges(graph, number, reads, None, disk), None
         found = stored_rows(edges)
         if found is not None:
             share = cache_bytes // 2 * graph.meta.sizes[meta.file]
@@ -57,6 +61,7 @@ def open_matrices(
                 0,
                 RandomReads(found, share, engine),
                 edges.dtypes.get('weight'),
+                disk,
             )
         weighted = use_weights and edges.has_weight
         out[meta.edge_type] = StoredMatrix(edges, rows, Steps(weighted))

@@ -56,6 +56,19 @@ def test_a_draw_reads_drawn_edges_alone(stored):
     assert sizes == [int(degree.clamp(max=2).sum())]
 
 
+def test_explain_says_how_edges_are_read(stored):
+    B = stored[False][1].matrix(cache_bytes=1 << 20)
+    text = gsample.explain(_sage, B, programs.SEEDS)
+    assert 'Read from disk' in str(text)
+    first, *_ = text.reads.split('\n')
+    assert 'edges-0.bin: 3' in first  # two of each of 16 columns
+    assert 'requests' in first
+    assert 'by the model' in first
+    A = stored[False][0]
+    assert gsample.explain(_sage, A, programs.SEEDS).reads == ''
+    assert B._cols.counts.log is None
+
+
 def test_sums_of_a_graph_run_once(stored, monkeypatch):
     B, calls, reduce = stored[True][1].matrix(), [], scan.reduce
     monkeypatch.setattr(

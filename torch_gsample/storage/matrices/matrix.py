@@ -291,13 +291,29 @@ class StoredMatrix(Deferred):
             whole, ``'random'``, ``'merged'`` (with short holes) or a
             ``'stream'``; ``requests`` and ``bytes`` of these, by the model.
         """
-        parts = [x.counts for x in (self._cols, self._rows) if x is not None]
+        parts = [x.counts for x in self._opened()]
         plans: Counter[str] = sum((p.plans for p in parts), Counter())
         return {
             'plans': dict(plans),
             'requests': sum(p.requests for p in parts),
             'bytes': sum(p.bytes for p in parts),
         }
+
+    def log_reads(self) -> None:
+        """Begins to note each read, for ``explain``."""
+        for edges in self._opened():
+            edges.counts.log = []
+
+    def logged_reads(self) -> list[str]:
+        """Returns a line for each read that was noted, and ends it."""
+        out = []
+        for edges in self._opened():
+            out += [f'{edges.path.name}: {x}' for x in edges.counts.log or ()]
+            edges.counts.log = None
+        return out
+
+    def _opened(self) -> list[StoredEdges]:
+        return [x for x in (self._cols, self._rows) if x is not None]
 
     def __repr__(self) -> str:
         return (

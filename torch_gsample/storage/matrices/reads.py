@@ -76,14 +76,25 @@ class ReadCounts:
         self.plans: Counter[str] = Counter()
         self.requests = self.bytes = 0
         self.last = ''
+        #: A line for each call, while it is wanted.
+        self.log: list[str] | None = None
 
-    def add(self, plan: Plan, cached: bool) -> None:
-        """Counts a call, all of whose blocks were cached or not."""
+    def add(self, plan: Plan, cached: bool, size: int) -> None:
+        """Counts a call for some items, whose blocks were cached or not."""
         self.last = 'cached' if cached else plan.name
         self.plans[self.last] += 1
         if not cached:
             self.requests += int(plan.reads.requests)
             self.bytes += int(plan.reads.size)
+        if self.log is not None:
+            line = f'{size} items: {self.last}'
+            if not cached:
+                line += (
+                    f', {int(plan.reads.requests)} requests, '
+                    f'{int(plan.reads.size) >> 10} KiB, '
+                    f'{1e3 * plan.seconds:.2f} ms by the model'
+                )
+            self.log.append(line)
 
 
 def read_items(
@@ -126,7 +137,7 @@ def read_items(
         index = _ranges(first[runs], length[runs])
         place = np.repeat(place * (BLOCK // dtype.itemsize), length[runs])
         out[index] = data[place + item[index]]
-    counts.add(plan, blocks.stats['misses'] == misses)
+    counts.add(plan, blocks.stats['misses'] == misses, len(offset))
     return out
 
 

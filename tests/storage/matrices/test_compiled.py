@@ -69,6 +69,12 @@ def test_explain_says_how_edges_are_read(stored):
     assert B._cols.counts.log is None
 
 
+def test_exports_refuse_a_graph_on_disk(stored):
+    B = stored[False][1].matrix()
+    with pytest.raises(ValueError, match='export: a matrix on disk'):
+        gsample.export(_sage, B, programs.SEEDS, path='unused')
+
+
 def test_sums_of_a_graph_run_once(stored, monkeypatch):
     B, calls, reduce = stored[True][1].matrix(), [], scan.reduce
     monkeypatch.setattr(

@@ -294,6 +294,11 @@ def _each(values: list[Any], tensors: list[Tensor], of_result: bool) -> Spec:
 
 def _parts_of(A: SparseSample, spec: Spec | None = None) -> list[Any]:
     """The parts of a matrix: of its layouts those that a spec has."""
+    if A._disk is not None:
+        raise ValueError(
+            'export: a matrix on disk cannot be an argument of an exported '
+            'program, which has tensors alone: compile it'
+        )
     csc, csr = A._csc, A._csr
     if spec is not None:
         wanted = [part[0] == 'columns' for part in spec[1][:2]]

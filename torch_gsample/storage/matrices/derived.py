@@ -21,7 +21,7 @@ from torch import Tensor
 
 from torch_gsample.owned_folder import OwnedFolder
 from torch_gsample.storage.chunk_writer import sync
-from torch_gsample.storage.format import GraphMeta, RelationMeta
+from torch_gsample.storage.format import RelationMeta
 
 #: magic, version, code of the dtype, number of items, CRC-32 of the items,
 #: zero, and the digest of the graph and the name.
@@ -33,7 +33,7 @@ _DTYPES += [torch.float16, torch.bfloat16]
 _READ_ONLY = errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT
 
 
-def fingerprint(meta: GraphMeta, relation: RelationMeta) -> str:
+def fingerprint(relation: RelationMeta) -> str:
     """Returns what tells the edges of a relation from all others.
 
     It is of what ``meta.json`` says of them, which has their checksums.

@@ -73,9 +73,7 @@ class StoredEdges:
     ):
         self.graph, self.number, self.reads = graph, number, reads
         self.meta = graph.meta.relations[number]
-        self.derived = DerivedFiles(
-            graph.path, fingerprint(graph.meta, self.meta)
-        )
+        self.derived = DerivedFiles(graph.path, fingerprint(self.meta))
         meta = self.meta
         self.num_rows, self.num_cols = meta.num_rows, meta.num_cols
         self.num_edges = meta.num_edges

@@ -11,7 +11,11 @@ from torch_gsample.storage.graph import ChunkedGraph
 from torch_gsample.storage.matrices.edges import StoredEdges
 from torch_gsample.storage.matrices.matrix import StoredMatrix
 from torch_gsample.storage.matrices.reads import USUAL_DISK
-from torch_gsample.storage.matrices.rows import stored_rows, write_rows
+from torch_gsample.storage.matrices.rows import (
+    has_rows,
+    stored_rows,
+    write_rows,
+)
 from torch_gsample.storage.matrices.steps import Steps
 from torch_gsample.storage.random_read import RandomReads
 from torch_gsample.storage.read_model import DiskModel
@@ -48,13 +52,15 @@ def open_matrices(
         raise ValueError(
             f"{name}: 'cache_bytes' must not be negative (got {cache_bytes})"
         )
-    out, reads = {}, RandomReads(graph, cache_bytes // 2, engine)
+    # Columns and rows, if there are some, share it.
+    cache_bytes //= 1 + any(has_rows(graph, r) for r in graph.meta.relations)
+    out, reads = {}, RandomReads(graph, cache_bytes, engine)
     for number, meta in enumerate(graph.meta.relations):
         disk = USUAL_DISK if model is None else model
         edges, rows = StoredEdges(graph, number, reads, None, disk), None
         found = stored_rows(edges)
         if found is not None:
-            share = cache_bytes // 2 * graph.meta.sizes[meta.file]
+            share = cache_bytes * graph.meta.sizes[meta.file]
             share //= max(graph.num_bytes, 1)
             rows = StoredEdges(
                 found,

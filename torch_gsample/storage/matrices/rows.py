@@ -12,13 +12,21 @@ from typing import Any
 import torch
 
 from torch_gsample.owned_folder import OwnedFolder
+from torch_gsample.storage.format import RelationMeta
 from torch_gsample.storage.graph import ChunkedGraph
+from torch_gsample.storage.matrices.derived import DerivedFiles, fingerprint
 from torch_gsample.storage.matrices.edges import StoredEdges
 
 
 def rows_path(edges: StoredEdges) -> Path:
     """Returns where the rows of a relation are, or would be."""
     return edges.derived.folder / 'rows'
+
+
+def has_rows(graph: ChunkedGraph, relation: RelationMeta) -> bool:
+    """Returns whether the rows of a relation were written."""
+    mark = fingerprint(relation)
+    return (DerivedFiles(graph.path, mark).folder / 'rows').exists()
 
 
 def write_rows(

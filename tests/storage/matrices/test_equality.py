@@ -35,6 +35,19 @@ def test_caches_and_engines_change_nothing(stored, cache_bytes, engine):
     programs.assert_same(programs.run(program, B), want)
 
 
+def test_nodes_whose_edges_are_in_several_chunks(tmp_path):
+    data = programs.make_data()
+    A = programs.in_memory(data, True)
+    graph = programs.on_disk(tmp_path / 'g', data, True, chunk_bytes=512)
+    starts = graph.meta.relations[0].chunks[:, 0]
+    assert len(starts) > len(set(starts.tolist()))
+    B = graph.matrix()
+    for name in ('all_edges', 'ladies', 'walks', 'sums', 'rows'):
+        program = programs.PROGRAMS[name]
+        want = programs.run(program, A, True)
+        programs.assert_same(programs.run(program, B, True), want)
+
+
 def test_direct_reads_give_the_same(stored):
     A, graph = stored[False]
     B = ChunkedGraph(graph.path, direct=True).matrix(cache_bytes=0)

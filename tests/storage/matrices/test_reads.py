@@ -122,6 +122,16 @@ def test_items_are_those_of_the_file(dense, monkeypatch, kind, group):
     assert (out == want[index]).all()
 
 
+def test_short_holes_are_read_with_what_is_around_them(dense):
+    A = dense.matrix(cache_bytes=0)
+    stats = A._cols.reads.files()[0].stats
+    A._cols.read('neighbor', torch.tensor([5000, 1000]))  # 3 blocks between
+    assert A.stats()['plans'] == {'stream': 1}
+    assert A.stats()['requests'] == stats['requests'] == 1
+    assert A.stats()['bytes'] == stats['blocks_read'] * BLOCK
+    assert stats['blocks_read'] in (4, 5)
+
+
 def test_reads_are_counted_by_plan(dense):
     A = dense.matrix(cache_bytes=1 << 24)
     every = torch.arange(60)

@@ -91,7 +91,8 @@ LAYERS = {
     'storage': {
         *('_library', 'adjacency', 'batch_edges', 'block', 'csc', 'graph'),
         *('graph_input', 'graph_types', 'memory', 'ops', 'options'),
-        *('owned_folder', 'quantize', 'rng', 'samplers', 'storage', 'vertex'),
+        *('owned_folder', 'quantize', 'rng', 'samplers', 'sparse_sample'),
+        *('storage', 'vertex'),
     },
     'graph_sampling': {'graph_sampling', 'ops', 'rng'},
     'spark': {'graph_sampling', 'loader', 'ops', 'options', 'rng', 'spark'},

@@ -149,7 +149,7 @@ def read_adjacency(
     if hasattr(source, '_by_column'):  # a SparseSample
         matrix = source._by_column()
         ends = matrix.csc.indices, matrix.csc.indptr
-        ids = matrix._edge_id
+        ids = matrix._known_ids()
         return Adjacency('csc', *ends, matrix.shape, matrix.value, ids)
     if isinstance(source, Tensor) and source.layout == torch.strided:
         return _edge_index(name, argument, source)

@@ -170,6 +170,23 @@ class Graph(GraphTypes):
             )
         return self.columns[self.edge_types.index(edge_type)]
 
+    def has_edge(self, edge_type: Any, row: int, col: int, edge: int) -> bool:
+        """Returns whether an edge of the original graph leads so.
+
+        Args:
+            edge_type (Tuple[str, str, str], optional): Its type.
+            row (int): The row.
+            col (int): The column.
+            edge (int): Its number in the original graph.
+        """
+        csc = self[edge_type]
+        part = slice(int(csc.indptr[col]), int(csc.indptr[col + 1]))
+        if csc.edge_id is None:
+            ids = torch.arange(part.start, part.stop)
+        else:
+            ids = csc.edge_id[part]
+        return bool(((ids == edge) & (csc.indices[part] == row)).any())
+
     # Weights and times #######################################################
 
     def with_weights(

@@ -46,6 +46,17 @@ class InputGraph:
     has_edges: bool = True
 
 
+def stored_graph(data: Any) -> Any:
+    """Returns the graph on disk that data has in place of edges, if it does.
+
+    Args:
+        data: A :class:`~torch_gsample.storage.ChunkedGraph`, features and one,
+            or anything else.
+    """
+    store = data[1] if isinstance(data, tuple) and len(data) == 2 else data
+    return store if hasattr(store, 'open_programs') else None
+
+
 def read_graph(
     data: GraphData,
     *,

@@ -42,15 +42,16 @@ int64_t find_items(const int64_t* offset,
 extern "C" __attribute__((visibility("default"))) int64_t gsample_find_items(
     const int64_t* offset,  // [n] in the file, multiples of item_bytes
     int64_t n,
-    int64_t item_bytes,   // 4 or 8
+    int64_t item_bytes,   // 4, 8 or kBlockBytes
     const int32_t* slot,  // [num_blocks] the slot of each block + 1, or 0
     int64_t num_blocks,
     const char* data,    // [num_slots * kBlockBytes]
     uint8_t* marked,     // [num_slots] set where an item was found
     char* out,           // [n * item_bytes]
     int64_t* missing) {  // [n] the items whose blocks are not there
-  return item_bytes == 4 ? gsample::find_items<4>(offset, n, slot, num_blocks,
-                                                  data, marked, out, missing)
-                         : gsample::find_items<8>(offset, n, slot, num_blocks,
-                                                  data, marked, out, missing);
+  const auto find = item_bytes == 4 ? gsample::find_items<4>
+                    : item_bytes == 8
+                        ? gsample::find_items<8>
+                        : gsample::find_items<gsample::kBlockBytes>;
+  return find(offset, n, slot, num_blocks, data, marked, out, missing);
 }

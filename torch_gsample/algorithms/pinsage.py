@@ -122,17 +122,23 @@ def _visits(
     check_metapath('pinsage', A, metapath)
     path: list[Any] = [tuple(t) for t in metapath]
     relations = list(dict.fromkeys(path))
-    layouts = [A[t].csr for t in relations]
+    steps = [relations.index(t) for t in path] * length
     starts = seeds.repeat(num_walks)
     key, call_id = current_program()
-    walks = ops.metapath_walk(
-        [layout.indptr for layout in layouts],
-        [layout.indices for layout in layouts],
-        [relations.index(t) for t in path] * length,
-        starts,
-        key=key,
-        call_id=call_id,
-    )
+    disk = A[path[0]]._disk
+    if disk is not None:
+        matrices = [A[t] for t in relations]
+        walks = disk.metapath_walk(matrices, steps, starts, key, call_id)
+    else:
+        layouts = [A[t].csr for t in relations]
+        walks = ops.metapath_walk(
+            [layout.indptr for layout in layouts],
+            [layout.indices for layout in layouts],
+            steps,
+            starts,
+            key=key,
+            call_id=call_id,
+        )
     visited = walks.nodes[:, len(path) :: len(path)]
     key, call_id = current_program()
     step = torch.arange(starts.numel() * length, device=seeds.device)

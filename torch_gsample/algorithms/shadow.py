@@ -75,6 +75,9 @@ def shadow_nodes(
         and whose subgraph each is in, and ``[num_seeds]``, where the seeds
         are: a block begins with its seed.
     """
+    if A._disk is not None:
+        node, batch = A._disk.sample_trees(seeds, fanouts, replace)
+        return _by_block(node, batch, seeds.numel())
     key, call_id = current_program()
     for _ in fanouts[1:]:
         current_program()  # each hop takes a number

@@ -24,6 +24,7 @@ from torch_gsample.compiler.ir import (
 from torch_gsample.compiler.ir_text import ir_text
 from torch_gsample.compiler.lowering import lower, split_invariant, take_keys
 from torch_gsample.compiler.options import Options
+from torch_gsample.sparse_sample import SparseSample
 from torch_gsample.torch_private import tree_leaves
 
 _ROUNDS = 7
@@ -79,13 +80,24 @@ def explain(
         program = Compiled(program.__wrapped__, options=options)
     with torch.random.fork_rng(devices=[]):
         captured = _Captured(program.options)
+        disks = _disks((args, kwargs))
+        for disk in disks:
+            disk.log_reads()
         program.capture(captured, args, kwargs)
         out = Explanation(program.name, captured.trace, captured.module.graph)
+        out.reads = '\n'.join(x for disk in disks for x in disk.logged_reads())
         if not _changes_inputs(out.graph):
             _measure(out, captured)
             eager = program.__wrapped__
             out.eager = _median(lambda: eager(*args, **kwargs))
     return out
+
+
+def _disks(arguments: Any) -> list[Any]:
+    """The matrices on disk among the arguments of a program."""
+    leaves = tree_leaves(arguments)
+    found = [x._disk for x in leaves if isinstance(x, SparseSample)]
+    return [disk for disk in found if disk is not None]
 
 
 def _changes_inputs(graph: Graph) -> bool:

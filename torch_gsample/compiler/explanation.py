@@ -44,6 +44,7 @@ class Explanation:
         eager (float): Seconds of a call of the program.
         compiled (float): Seconds of a call of what was compiled.
         choices (str): What was decided by measuring.
+        reads (str): How the first call read graphs on disk.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Explanation:
     eager: float = 0.0
     compiled: float = 0.0
     choices: str = ''
+    reads: str = ''
 
     @property
     def sources(self) -> dict[str, str]:
@@ -172,6 +174,8 @@ class Explanation:
             out.append((f'Generated for {name}', source))
         if self.choices:
             out.append(('Chosen by measuring', self.choices))
+        if self.reads:
+            out.append(('Read from disk', self.reads))
         if self.compiled:
             out.append((f'Time: {self._summary()}', self._table()))
         return out

@@ -41,6 +41,8 @@ def get(matrix: M, index: tuple[Index, Index]) -> M:
 
 def take_cols(matrix: M, cols: Tensor) -> M:
     """Returns ``matrix[:, cols]`` of positions."""
+    if matrix._is_later:
+        return matrix._take_cols(cols)
     layout = matrix.csc
     indptr, indices, edge = ops.slice_cols(layout.indptr, layout.indices, cols)
     return of_edges(
@@ -55,6 +57,8 @@ def take_cols(matrix: M, cols: Tensor) -> M:
 
 def take_rows(matrix: M, rows: Tensor, cols: Tensor | None = None) -> M:
     """Returns ``matrix[rows, cols]`` of positions."""
+    if matrix._disk is not None:
+        return matrix._take_rows(rows, cols)
     if not matrix._stored[1]:  # by row: not by what is cached
         if cols is None:
             return take_cols(matrix.T, rows).T
@@ -87,7 +91,7 @@ def of_edges(
     """Returns a matrix of some edges, at positions ``edge`` of the CSC."""
     edge = ids_at(matrix.csc.edge_id, edge)
     value = None if matrix.value is None else select_rows(matrix.value, edge)
-    return type(matrix)(
+    return matrix._made(
         layout,
         None,
         shape,
@@ -128,6 +132,8 @@ def masked(matrix: M, mask: Tensor) -> M:
 
 def with_edges(matrix: M, indptr: Tensor, edge: Tensor) -> M:
     """Returns the matrix with some of its edges, at positions of the CSC."""
+    if matrix._is_later:
+        return matrix._take_edges(indptr, edge)
     indices = select_rows(matrix.csc.indices, edge)
     return of_edges(
         matrix,
@@ -156,7 +162,7 @@ def compact(matrix: M, dim: int = 1, sorted: bool = False) -> M:
         out.num_rows,
         sorted=sorted or out.row_ids is not None,
     )
-    return type(matrix)(
+    return matrix._made(
         CSC(layout.indptr, local, rows.shape[0]),
         None,
         (rows.shape[0], out.num_cols),

@@ -1,5 +1,7 @@
 """The nodes and edges of the original graph that a matrix is part of."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -9,9 +11,16 @@ from torch_gsample.ops.features import select_rows
 from torch_gsample.sparse_sample.parts import Parts
 
 
-def ids_at(ids: Tensor | None, position: Tensor) -> Tensor:
-    """Returns the ids at some positions; :obj:`None` is the identity."""
-    return position if ids is None else select_rows(ids, position)
+def ids_at(ids: Any, position: Tensor) -> Any:
+    """Returns the ids at some positions; :obj:`None` is the identity.
+
+    Of ids that are read later, those at the positions are read later.
+    """
+    if ids is None:
+        return position
+    if isinstance(ids, Tensor):
+        return select_rows(ids, position)
+    return ids.at(position)
 
 
 def row(matrix: Parts) -> Tensor:

@@ -124,12 +124,12 @@ def _mapped(matrix: M, function: Callable[[Tensor], Tensor]) -> M:
     def each(tensor: Tensor | None) -> Tensor | None:
         return None if tensor is None else function(tensor)
 
-    return type(matrix)(
+    return matrix._made(
         layout(matrix._csc),
         layout(matrix._csr),
         matrix.shape,
         each(matrix.value),
-        each(matrix._edge_id),
+        each(matrix._known_ids()),
         each(matrix.row_ids),
         each(matrix.col_ids),
     )

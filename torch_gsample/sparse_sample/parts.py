@@ -1,6 +1,6 @@
 """The tensors of a sparse matrix: what functions of matrices take and make."""
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -19,6 +19,11 @@ class Parts:
 
     See :class:`~torch_gsample.SparseSample`, which has the operations.
     """
+
+    #: What extracts and walks of a matrix that is on disk are read by.
+    _disk: Any = None
+    #: Whether rows, values and ids are read when they are needed.
+    _is_later = False
 
     __slots__ = (
         '_csc',
@@ -231,12 +236,12 @@ class Parts:
         """The edges of the original graph, int64 ``[num_edges]``."""
         if self._edge_id is None:
             return torch.arange(self.num_edges, device=self.device)
-        return self._edge_id
+        return self._known_ids()
 
     @property
     def T(self: 'M') -> 'M':
         """The matrix with its edges reversed. Nothing is copied."""
-        return type(self)(
+        return self._made(
             self._csr,
             self._csc,
             (self.shape[1], self.shape[0]),
@@ -291,9 +296,36 @@ class Parts:
         by_column = self._stored[1]
         return by_column if dim == 0 else not by_column
 
+    def _made(self: 'M', *parts: Any) -> 'M':
+        """Returns a matrix in memory that was made of this one."""
+        return self._kind()(*parts)
+
+    def _kind(self: 'M') -> type['M']:
+        """The class of matrices in memory that are made of this one."""
+        return type(self)
+
+    def _known_ids(self) -> Any:
+        """The ids of edges, which may be read now, if there are any."""
+        ids: Any = self._edge_id
+        if ids is None or isinstance(ids, Tensor):
+            return ids
+        return ids.read()
+
+    def _take_cols(self: 'M', cols: Tensor) -> 'M':
+        """See ``extract.take_cols``, of a matrix on disk."""
+        raise NotImplementedError
+
+    def _take_rows(self: 'M', rows: Tensor, cols: Tensor | None) -> 'M':
+        """See ``extract.take_rows``, of a matrix on disk."""
+        raise NotImplementedError
+
+    def _take_edges(self: 'M', indptr: Tensor, edge: Tensor) -> 'M':
+        """See ``extract.with_edges``, of edges that are read later."""
+        raise NotImplementedError
+
     def _of_value(self: 'M', value: Tensor | None) -> 'M':
         """Returns the matrix with other values, which are known to fit."""
-        return type(self)(
+        return self._made(
             self._csc,
             self._csr,
             self.shape,

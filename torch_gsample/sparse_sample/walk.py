@@ -6,6 +6,8 @@ are those of :attr:`~SparseSample.edge_id`. Keys are drawn as by
 :meth:`~SparseSample.individual_sample`.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.compiler import is_dynamo_compiling as is_compiling
@@ -178,11 +180,12 @@ def visit_count(
         >>> A.visit_count(torch.tensor([0]), 5, 2).to_dense().T
         tensor([[0., 5., 5.]])
     """
-    walks = random_walk(matrix, seeds.repeat(num_walks), length, restart)
+    every: Any = matrix  # one on disk has walks of its own
+    walks = every.random_walk(seeds.repeat(num_walks), length, restart)
     visited = walks.nodes[:, 1:]
     counted = (walks.edges >= 0) & (visited != walks.nodes[:, :1])
     out = count_visits(
-        type(matrix), matrix.num_rows, seeds, num_walks, visited, counted
+        matrix._kind(), matrix.num_rows, seeds, num_walks, visited, counted
     )
     out.row_ids, out.col_ids = matrix.row_ids, seeds
     if matrix.row_ids is not None:

@@ -8,6 +8,7 @@ from torch_gsample.storage.feature_file import FeatureFile
 from torch_gsample.storage.feature_store import DiskFeatureStore
 from torch_gsample.storage.graph import ChunkedGraph
 from torch_gsample.storage.inference import infer
+from torch_gsample.storage.matrices import open as _open  # noqa: F401
 from torch_gsample.storage.random_read import RandomReadSampler
 from torch_gsample.storage.read_model import DiskModel
 from torch_gsample.storage.row_source import RowSource

@@ -46,11 +46,12 @@ class BlockCache:
         Args:
             offset (numpy.ndarray): int64 ``[n]``, multiples of the size of an
                 item, in the file.
-            out (numpy.ndarray): ``[n]``, items of 4 or 8 bytes.
+            out (numpy.ndarray): ``[n]``, items of 4 or 8 bytes, or blocks.
 
         Returns:
             numpy.ndarray: int64, the numbers of the items that are missing.
         """
+        assert out.itemsize in (4, 8, BLOCK), out.dtype
         missing = np.empty(len(offset), np.int64)
         offset = np.ascontiguousarray(offset, np.int64)
         count = functions().gsample_find_items(
@@ -144,7 +145,8 @@ class BlockReader:
         Args:
             offset (numpy.ndarray): int64 ``[n]``, multiples of the size of an
                 item, inside the file.
-            dtype (numpy.dtype): The items' dtype, of 4 or 8 bytes.
+            dtype (numpy.dtype): The items' dtype, of 4 or 8 bytes; ``V4096``
+                for whole blocks.
 
         Raises:
             OSError: If the file cannot be read.

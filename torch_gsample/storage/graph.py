@@ -12,6 +12,7 @@ from torch_geometric.data import EdgeAttr, GraphStore
 from torch_geometric.data.graph_store import EdgeLayout
 
 from torch_gsample.graph_types import GraphTypes
+from torch_gsample.storage.as_matrices import Matrices
 from torch_gsample.storage.checked_blocks import checked_file
 from torch_gsample.storage.checksums import VERIFY, check_header, read_times
 from torch_gsample.storage.format import (
@@ -33,7 +34,7 @@ from torch_gsample.storage.write import write_graph
 _ROWS = 1 << 20  # edges that are handed over at a time
 
 
-class ChunkedGraph(GraphStore):
+class ChunkedGraph(Matrices, GraphStore):
     """A graph in chunks on disk, of which only the table is in memory.
 
     It is a :class:`~torch_geometric.data.GraphStore` that never hands out its

@@ -65,6 +65,11 @@ class RandomReads:
             self._process = os.getpid()
         return self._readers
 
+    def files(self) -> list[BlockReader]:
+        """Returns what reads the file of each relation, as readers do."""
+        self.readers()
+        return self._blocks
+
     def stats(self) -> dict[str, Any]:
         """Returns what was read in this process."""
         self.readers()

@@ -294,11 +294,16 @@ def _each(values: list[Any], tensors: list[Tensor], of_result: bool) -> Spec:
 
 def _parts_of(A: SparseSample, spec: Spec | None = None) -> list[Any]:
     """The parts of a matrix: of its layouts those that a spec has."""
+    if A._disk is not None:
+        raise ValueError(
+            'export: a matrix on disk cannot be an argument of an exported '
+            'program, which has tensors alone: compile it'
+        )
     csc, csr = A._csc, A._csr
     if spec is not None:
         wanted = [part[0] == 'columns' for part in spec[1][:2]]
         csc, csr = A.csc if wanted[0] else None, A.csr if wanted[1] else None
-    parts = csc, csr, *A.shape, A.value, A._edge_id, A.row_ids, A.col_ids
+    parts = csc, csr, *A.shape, A.value, A._known_ids(), A.row_ids, A.col_ids
     return list(parts)
 
 

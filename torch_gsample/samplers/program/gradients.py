@@ -150,7 +150,8 @@ def _parts(value: Any) -> list[Any]:
     if isinstance(value, nn.Module):
         return [*value.parameters()]
     if isinstance(value, SparseSample):
-        return [value.value]
+        disk = value._disk
+        return [value.value] if disk is None else disk.operands()
     if isinstance(value, ExportedProgram):
         return [value.tensors]
     if isinstance(value, (Data, HeteroData)):

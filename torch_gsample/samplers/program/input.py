@@ -15,6 +15,8 @@ from torch_gsample.graph_input import (
     InputGraph,
     check_edges,
     edge_attributes,
+    read_graph,
+    stored_graph,
 )
 from torch_gsample.ops._check import fanouts as check_fanouts
 from torch_gsample.options import ProgramOptions, check_known
@@ -105,6 +107,43 @@ def checked_list(name: str, argument: str, sizes: Any) -> list[int]:
             f"{name}: '{argument}' must not be empty (got {sizes!r})"
         )
     return check_fanouts(name, argument, sizes)
+
+
+def open_graph(
+    name: str,
+    data: GraphData,
+    weight_attr: str | None = None,
+    is_sorted: bool = False,
+    true_negatives: Any = False,
+) -> tuple[Graph, dict[Any, SparseSample]]:
+    """Returns a graph and its matrices, in memory or on disk.
+
+    Raises:
+        ValueError: If there are no edges, ``weight_attr`` is not known, or
+            ``true_negatives`` are wanted from disk.
+    """
+    stored = stored_graph(data)
+    if stored is not None:
+        if true_negatives:
+            raise ValueError(
+                f"{name}: 'true_negatives' must be False for a graph on disk "
+                f'(got {true_negatives!r})'
+            )
+        return stored.open_programs(name, weight_attr)
+    source = read_graph(data, is_sorted=is_sorted)
+    return source.graph, read_matrices(name, data, source, weight_attr)
+
+
+def prepare_rows(matrix: SparseSample) -> None:
+    """Makes rows, along which walks go, once and not in each worker.
+
+    Raises:
+        ValueError: If they are to be read from a disk and are not there.
+    """
+    if matrix._disk is not None:
+        matrix._disk.check_rows()
+    else:
+        _ = matrix.csr
 
 
 def read_matrices(

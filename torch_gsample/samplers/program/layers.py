@@ -196,16 +196,10 @@ def check_edges(
     """
     for t, sampled in edges.items():
         source, target = (nodes[end].ids for end in graph.end_types(t))
-        csc = graph[t]
         for i in {0, sampled.edge.numel() - 1} if sampled.edge.numel() else ():
             row, col = int(source[sampled.row[i]]), int(target[sampled.col[i]])
-            start, end = int(csc.indptr[col]), int(csc.indptr[col + 1])
             edge = int(sampled.edge[i])
-            if csc.edge_id is None:
-                ids = torch.arange(start, end)
-            else:
-                ids = csc.edge_id[start:end]
-            if not ((ids == edge) & (csc.indices[start:end] == row)).any():
+            if not graph.has_edge(t, row, col, edge):
                 raise ValueError(
                     f"{name}: the edges that 'program' returns must be edges "
                     f'of the graph (edge {edge} is not {row} -> {col}); for '

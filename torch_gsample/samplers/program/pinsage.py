@@ -8,10 +8,10 @@ from torch_geometric.typing import EdgeType
 from typing_extensions import Unpack
 
 from torch_gsample.algorithms.pinsage import check_metapath, pinsage
-from torch_gsample.graph_input import GraphData, read_graph
+from torch_gsample.graph_input import GraphData
 from torch_gsample.ops._check import count
 from torch_gsample.options import LayerOptions, checked_names
-from torch_gsample.samplers.program.input import read_matrices
+from torch_gsample.samplers.program.input import open_graph, prepare_rows
 from torch_gsample.samplers.program.weighted import WeightedSampler
 from torch_gsample.sparse_sample import SparseSample
 
@@ -118,13 +118,13 @@ class PinSAGESampler(WeightedSampler):
         self, relations: GraphData, metapath: Sequence[EdgeType]
     ) -> dict[Any, SparseSample]:
         """The relations of a path as matrices, with the rows of walks."""
-        name, source = self._name, read_graph(relations)
-        if not source.graph.is_hetero:
+        name = self._name
+        graph, graphs = open_graph(name, relations)
+        if not graph.is_hetero:
             raise ValueError(
                 f"{name}: 'relations' must have node types, as a HeteroData "
                 'has (got a homogeneous graph)'
             )
-        graphs = read_matrices(name, relations, source, None)
         check_metapath(name, graphs, metapath)
         graphs = {tuple(t): graphs[tuple(t)] for t in metapath}
         items = next(iter(graphs.values())).num_rows
@@ -135,7 +135,7 @@ class PinSAGESampler(WeightedSampler):
                 f'{self.graph.counts[None]})'
             )
         for matrix in graphs.values():
-            _ = matrix.csr  # walks go along edges: not in each worker
+            prepare_rows(matrix)
         return graphs
 
 

@@ -13,7 +13,7 @@ from torch_geometric.sampler import (
 from torch_geometric.typing import EdgeType, NodeType
 
 from torch_gsample import rng
-from torch_gsample.graph_input import GraphData, read_graph
+from torch_gsample.graph_input import GraphData
 from torch_gsample.ops._check import node_ids
 from torch_gsample.options import Exclusion, RngScope, TrueNegatives
 from torch_gsample.samplers.attributes import Times
@@ -29,7 +29,7 @@ from torch_gsample.samplers.program.input import (
     bind_program,
     check_program,
     checked_fanouts,
-    read_matrices,
+    open_graph,
 )
 from torch_gsample.samplers.program.returned import Returned, read_returned
 from torch_gsample.samplers.program.run import ProgramRunner, checked_options
@@ -74,13 +74,16 @@ class ProgramSampler(KeyedSampler):
     parameters of a program that trains. Draws from torch's generator are not.
 
     Args:
-        data (Data or HeteroData or (FeatureStore, GraphStore)): The graph.
+        data (Data or HeteroData or (FeatureStore, GraphStore)): The graph, or
+            a :class:`~torch_gsample.storage.ChunkedGraph`, alone or as the
+            graph store: its edges stay on disk.
         program (Callable): The program. For workers that are spawned, it must
             be picklable: a function of a module, not a lambda.
         fanouts (List[int] or Dict[EdgeType, List[int]], optional): What the
             program gets as ``fanouts``; if not given, it is called without.
         weight_attr (str, optional): The edge attribute that the values of
-            ``A`` are; ones if not given.
+            ``A`` are; ones if not given. On disk, any name stands for the
+            stored weights.
         own_edges (bool, optional): Whether the program returns edges that the
             graph does not have. Batches are then without edge attributes.
         disjoint (bool, optional): Whether the program returns a subgraph for
@@ -167,8 +170,9 @@ class ProgramSampler(KeyedSampler):
         self.options = checked_options(options)
         self._size: int | None = None
         self.exclude_seed_edges = exclude_seed_edges
-        source = read_graph(data, is_sorted=is_sorted)
-        self.graph = source.graph
+        self.graph, self.matrices = open_graph(
+            self._name, data, weight_attr, is_sorted, true_negatives
+        )
         if disjoint and self.is_hetero:
             raise ValueError(
                 f"{self._name}: 'disjoint' must be False in a heterogeneous "
@@ -176,7 +180,6 @@ class ProgramSampler(KeyedSampler):
             )
         self._disjoint = disjoint
         self.fanouts = fanouts
-        self.matrices = read_matrices(self._name, data, source, weight_attr)
         self._negatives = Negatives(self.graph, true_negatives, self._name)
         if share_memory:
             for matrix in self.matrices.values():  # the graph's own tensors

@@ -18,6 +18,7 @@ from torch_gsample.graph_input import GraphData
 from torch_gsample.ops import _check
 from torch_gsample.options import ProgramOptions, checked_names
 from torch_gsample.samplers.arguments import flag
+from torch_gsample.samplers.program.input import prepare_rows
 from torch_gsample.samplers.program.sampler import ProgramSampler
 from torch_gsample.samplers.program.steps import Steps
 from torch_gsample.samplers.seeds import read_nodes
@@ -199,7 +200,13 @@ class SaintSampler(ProgramSampler):
                 f'{list(self.graph.edge_types)})'
             )
         matrix = self.matrices[None]
-        _ = matrix.csr  # walks go along edges: not in each worker
+        prepare_rows(matrix)
+        if sample_coverage > 0 and matrix._disk is not None:
+            raise ValueError(
+                f"{self._name}: 'sample_coverage' must be 0 for a graph on "
+                'disk, as it counts every edge in memory (got '
+                f'{sample_coverage})'
+            )
         if sample_coverage > 0:
             self.norm = self._estimate_norm(
                 sample_coverage, batch_size, input_nodes

@@ -72,6 +72,19 @@ class WeightedSampler(ProgramSampler):
 
 def _normalized(name: str, A: SparseSample, kind: str) -> SparseSample:
     """Returns A[u, v] / d_v, or A[u, v] / sqrt(d_u d_v)."""
+    if A._disk is None:  # stored weights are checked when they are read
+        A = _checked(name, A)
+    # A sum of 0 has edges of weight 0 only, which stay so.
+    least = torch.finfo(A.dtype).tiny
+    into = A.sum(dim=0).clamp(min=least)
+    if kind == 'row':
+        return A.div(into, dim=0)
+    out_of = A.sum(dim=1).clamp(min=least)
+    return A.div(out_of.sqrt(), dim=1).div(into.sqrt(), dim=0)
+
+
+def _checked(name: str, A: SparseSample) -> SparseSample:
+    """Returns the matrix with values that are real and not negative."""
     value = A.values()
     if not value.is_floating_point():
         A = A.with_value(value.to(torch.get_default_dtype()))
@@ -80,10 +93,4 @@ def _normalized(name: str, A: SparseSample, kind: str) -> SparseSample:
             f"{name}: with 'normalization', weights must not be negative "
             f'(got {float(value.min())})'
         )
-    # A sum of 0 has edges of weight 0 only, which stay so.
-    least = torch.finfo(A.dtype).tiny
-    into = A.sum(dim=0).clamp(min=least)
-    if kind == 'row':
-        return A.div(into, dim=0)
-    out_of = A.sum(dim=1).clamp(min=least)
-    return A.div(out_of.sqrt(), dim=1).div(into.sqrt(), dim=0)
+    return A

@@ -1,0 +1,188 @@
+"""What do sampling programs cost on a graph that stays on disk?
+
+Batches of each program are sampled twice: by a process of limited memory
+(RLIMIT_DATA) that reads the graph past the page cache (O_DIRECT), and by one
+that has the graph in memory. Samples are compared bit by bit. 'reading' is the
+time that the first one spent in reads.
+
+    python benchmark/storage_programs.py --graph /data/big.gsg \
+        --nodes 20000000 --edges 500000000 --memory 1GiB --cache 256MiB
+"""
+
+import argparse
+import hashlib
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from harness import Report, machine
+from storage import generate, read_all, sequential_seconds
+
+from torch_gsample import CSC, SparseSample, algorithms
+from torch_gsample.cli.command import parse_bytes
+from torch_gsample.rng import make_key, program_scope
+from torch_gsample.storage import ChunkedGraph
+from torch_gsample.storage.reading import File
+
+#: The last two walk along edges, for which rows are written.
+PROGRAMS: dict[str, Callable[[Any, torch.Tensor], Any]] = {
+    'GraphSAGE': lambda A, s: algorithms.graphsage(A, s, [10, 10]),
+    'LADIES': lambda A, s: algorithms.ladies(A, s, [512, 512]),
+    'FastGCN': lambda A, s: algorithms.fastgcn(A, s, [2048, 2048]),
+    'LABOR': lambda A, s: algorithms.labor(A, s, [10, 10]),
+    'ShaDow': lambda A, s: algorithms.shadow(A, s[:128], [10, 5]),
+    'DeepWalk': lambda A, s: algorithms.deepwalk(A, s, 10),
+    'GraphSAINT': lambda A, s: algorithms.saint_walk(A, s, 4),
+}
+
+
+def digest(value: Any) -> str:
+    """Returns a hash of all tensors of a sample."""
+    out = hashlib.sha256()
+
+    def add(item: Any) -> None:
+        if isinstance(item, SparseSample):
+            ends = item.edges()
+            add([*ends, item.edge_id, item.values()])
+        elif isinstance(item, torch.Tensor):
+            out.update(item.contiguous().view(torch.uint8).numpy().data)
+        elif item is not None:
+            for part in item:
+                add(part)
+
+    add(value)
+    return out.hexdigest()
+
+
+def sample(
+    A: SparseSample, name: str, args: argparse.Namespace, reading: list[float]
+) -> dict[str, Any]:
+    """Samples some batches of a program."""
+    generator = torch.Generator().manual_seed(0)
+    order = torch.randperm(A.num_cols, generator=generator)
+    batches = order[: args.batches * args.batch_size].split(args.batch_size)
+    found, program = [], PROGRAMS[name]
+    with program_scope(make_key(0)):
+        begin = time.perf_counter()
+        program(A, batches[0][:1])  # what is computed once for the graph
+        once = time.perf_counter() - begin
+        reading[0] = 0.0
+        begin = time.perf_counter()
+        for i, seeds in enumerate(batches):
+            with program_scope(make_key(0, 0, i)):
+                found.append(program(A, seeds.sort().values))
+    seconds = time.perf_counter() - begin
+    return {
+        'seconds': seconds / len(batches),
+        'reading': reading[0] / len(batches),
+        'once': once,
+        'digests': list(map(digest, found)),
+    }
+
+
+def run_child(args: argparse.Namespace) -> dict[str, Any]:
+    """What a process of one kind measures."""
+    reading = [0.0]
+    if args.child == 'memory':
+        graph = ChunkedGraph(args.graph)
+        indptr, indices = read_all(graph)
+        A = SparseSample(
+            CSC(indptr, indices, indptr.numel() - 1),
+            None,
+            (
+                indptr.numel() - 1,
+                indptr.numel() - 1,
+            ),
+        )
+        _ = A.csr
+    else:
+        resource.setrlimit(resource.RLIMIT_DATA, (args.memory, args.memory))
+        _time_reads(reading)
+        graph = ChunkedGraph(args.graph, direct=True)
+        begin = time.perf_counter()
+        A = graph.matrix(cache_bytes=args.cache)
+        opened = time.perf_counter() - begin
+    out = {name: sample(A, name, args, reading) for name in args.programs}
+    if args.child != 'memory':
+        out['opened'] = opened
+        out['sequential'] = sequential_seconds(graph, 1)
+    return out
+
+
+def _time_reads(reading: list[float]) -> None:
+    """Adds up the time that reads of files take."""
+    read = File.read_ranges
+
+    def timed(self: File, *args: Any, **kwargs: Any) -> Any:
+        begin = time.perf_counter()
+        try:
+            return read(self, *args, **kwargs)
+        finally:
+            reading[0] += time.perf_counter() - begin
+
+    File.read_ranges = timed  # type: ignore[method-assign]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    add = parser.add_argument
+    add('--graph', type=Path, help='made if it does not exist')
+    add('--nodes', type=int, default=200_000)
+    add('--edges', type=int, default=5_000_000)
+    add('--chunk', type=parse_bytes, default='64MiB')
+    add('--memory', type=parse_bytes, default='1GiB')
+    add('--cache', type=parse_bytes, default='8MiB')
+    add('--batches', type=int, default=8)
+    add('--batch-size', type=int, default=512)
+    add('--programs', nargs='*', default=list(PROGRAMS), choices=PROGRAMS)
+    add('--child', choices=('disk', 'memory'), help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.child:
+        print(json.dumps(run_child(args)))
+        return
+    folder = tempfile.TemporaryDirectory()
+    args.graph = args.graph or Path(folder.name) / 'graph'
+    if not args.graph.exists():
+        generate(args.graph, args.nodes, args.edges, args.chunk)
+    ChunkedGraph(args.graph).write_rows(chunk_bytes=args.chunk)
+    found = {kind: _measure(args, kind) for kind in ('disk', 'memory')}
+    report = Report(
+        f'{ChunkedGraph(args.graph)}; {machine()}; memory '
+        f'{args.memory >> 20} MiB, cache {args.cache >> 20} MiB; milliseconds '
+        'a batch',
+        ['program', 'disk', 'reading', 'disk / reading', 'memory', 'once, s'],
+    )
+    for name in args.programs:
+        disk, memory = (found[kind][name] for kind in ('disk', 'memory'))
+        assert disk['digests'] == memory['digests'], f'{name} differs'
+        report.add(
+            name,
+            1e3 * disk['seconds'],
+            1e3 * disk['reading'],
+            disk['seconds'] / max(disk['reading'], 1e-9),
+            1e3 * memory['seconds'],
+            disk['once'],
+        )
+    opened, once = found['disk']['opened'], found['disk']['sequential']
+    report.add('opened', 1e3 * opened, 1e3 * once, opened / once, 0.0, 0.0)
+    report.show()
+
+
+def _measure(args: argparse.Namespace, kind: str) -> dict[str, Any]:
+    command = [sys.executable, __file__, '--child', kind]
+    for name in ('graph', 'memory', 'cache', 'batches', 'batch_size'):
+        command += [f'--{name.replace("_", "-")}', str(getattr(args, name))]
+    command += ['--programs', *args.programs]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+    return json.loads(done.stdout)
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,153 @@
+"""What is computed of a graph on disk once is kept, and never of another."""
+
+import os
+import shutil
+import warnings
+
+import pytest
+import torch
+
+from tests.storage.matrices import programs
+from torch_gsample.storage import ChunkedGraph
+from torch_gsample.storage.matrices import derived, scan
+from torch_gsample.storage.matrices.derived import DerivedFiles
+
+
+@pytest.fixture
+def graph(tmp_path):
+    data = programs.make_data()
+    return programs.on_disk(tmp_path / 'graph', data, True, rows=False)
+
+
+def files_of(graph):
+    folder = graph.path.with_name(graph.path.name + '.derived')
+    return sorted(p for p in folder.rglob('*') if p.is_file())
+
+
+def squares(graph):
+    return (graph.matrix() ** 2).sum(dim=1)
+
+
+def count_scans(monkeypatch):
+    calls, reduce = [], scan.reduce
+
+    def counted(*args):
+        calls.append(args[1])
+        return reduce(*args)
+
+    monkeypatch.setattr(scan, 'reduce', counted)
+    return calls
+
+
+def test_sums_are_scanned_once_for_all_processes(graph, monkeypatch):
+    calls = count_scans(monkeypatch)
+    want = squares(graph)
+    for _ in range(2):  # each opens the graph again
+        assert torch.equal(squares(ChunkedGraph(graph.path)), want)
+    assert calls == ['sum']
+    other = graph.matrix().sum(dim=1)
+    assert calls == ['sum', 'sum']
+    assert not torch.equal(other, want)
+
+
+def test_vectors_of_other_operands_are_other_files(graph, monkeypatch):
+    calls = count_scans(monkeypatch)
+    A, one = graph.matrix(), torch.ones(programs.NODES)
+    sums = [A.div(x * one, dim=0).sum(dim=1) for x in (2.0, 4.0, 2.0)]
+    assert torch.equal(sums[0], sums[2])
+    assert not torch.equal(sums[0], sums[1])
+    assert len(calls) == 2
+
+
+def test_a_graph_that_was_replaced_is_scanned_again(graph):
+    before = squares(graph)
+    shutil.rmtree(graph.path)
+    data = programs.make_data()
+    data.weight = data.weight * 2
+    other = programs.on_disk(graph.path, data, True, rows=False)
+    want = (programs.in_memory(data, True) ** 2).sum(dim=1)
+    assert torch.equal(squares(other), want)
+    assert not torch.equal(want, before)
+
+
+def test_rows_of_a_graph_that_was_replaced_are_not_read(graph):
+    graph.write_rows(memory_limit=1 << 28, chunk_bytes=4096)
+    shutil.rmtree(graph.path)
+    data = programs.make_data(num_edges=programs.EDGES)
+    data.edge_index = data.edge_index.flip(0)
+    other = programs.on_disk(graph.path, data, True, rows=False)
+    with pytest.raises(ValueError, match='write_rows'):
+        other.matrix().random_walk(programs.SEEDS, 2)
+
+
+@pytest.mark.parametrize('at', [0, 9, 20, 30, 60, 100, -1])
+def test_a_damaged_file_is_computed_again(graph, at):
+    want = squares(graph)
+    for path in files_of(graph):
+        raw = bytearray(path.read_bytes())
+        raw[at] ^= 1
+        path.write_bytes(raw)
+    with pytest.warns(UserWarning, match='damaged'):
+        assert torch.equal(squares(ChunkedGraph(graph.path)), want)
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')  # the new files are whole
+        assert torch.equal(squares(ChunkedGraph(graph.path)), want)
+
+
+def test_a_file_that_was_cut_short_is_computed_again(graph):
+    want = squares(graph)
+    for path in files_of(graph):
+        os.truncate(path, path.stat().st_size // 2)
+    with pytest.warns(UserWarning, match='damaged'):
+        assert torch.equal(squares(ChunkedGraph(graph.path)), want)
+
+
+def test_a_file_under_another_name_is_not_taken(graph):
+    """Its digest has the name in it, and the graph."""
+    want = squares(graph)
+    A = graph.matrix()
+    A.sum(dim=1)
+    sums = [p for p in files_of(graph) if p.name.startswith('sum')]
+    assert len(sums) == 2
+    for path, raw in zip(
+        sums, [p.read_bytes() for p in sums][::-1], strict=False
+    ):
+        path.write_bytes(raw)
+    with pytest.warns(UserWarning, match='damaged'):
+        assert torch.equal(squares(ChunkedGraph(graph.path)), want)
+
+
+def test_a_folder_that_cannot_be_written_is_no_error(graph, monkeypatch):
+    want = squares(graph)
+    shutil.rmtree(graph.path.with_name(graph.path.name + '.derived'))
+
+    def refused(*_):
+        raise PermissionError(13, 'refused')
+
+    monkeypatch.setattr(derived, 'OwnedFolder', refused)
+    assert torch.equal(squares(ChunkedGraph(graph.path)), want)
+    assert files_of(graph) == []
+
+
+def test_a_writer_that_fails_leaves_nothing(graph, monkeypatch):
+    monkeypatch.setattr(
+        derived.os, 'replace', lambda *_: (_ for _ in ()).throw(OSError(5))
+    )
+    with pytest.raises(OSError, match='5'):
+        squares(graph)
+    assert files_of(graph) == []
+
+
+@pytest.mark.parametrize('dtype', derived._DTYPES)
+@pytest.mark.parametrize('size', [0, 1, 1000])
+def test_vectors_come_back_as_they_were(tmp_path, dtype, size):
+    files = DerivedFiles(tmp_path / 'graph', 'a' * 64)
+    value = torch.arange(size).to(dtype)
+    files.vector('x', lambda: value)
+    out = files.vector('x', lambda: pytest.fail('computed again'))
+    assert out.dtype == dtype
+    assert torch.equal(out, value)
+    other = DerivedFiles(tmp_path / 'graph', 'a' * 63 + 'b')  # one folder
+    assert other.folder == files.folder
+    with pytest.warns(UserWarning, match='damaged'):
+        assert other.vector('x', lambda: value[:0]).numel() == 0

@@ -1,0 +1,111 @@
+"""A graph on disk as matrices: the methods of a ``ChunkedGraph``."""
+
+from typing import Any
+
+
+class Matrices:
+    """Gives a graph on disk its matrices; see ``storage.matrices``."""
+
+    #: Memory of the cache of matrices, which samplers of programs have.
+    cache_bytes: int = 256 << 20
+    #: The module that opens matrices, which is above that of graphs.
+    _matrices: Any = None
+
+    def matrix(
+        self,
+        edge_type: Any = None,
+        *,
+        cache_bytes: int | None = None,
+        engine: str = 'auto',
+        use_weights: bool = True,
+        model: Any = None,
+    ) -> Any:
+        """Returns a relation as a :class:`~torch_gsample.SparseSample`.
+
+        Its edges stay on disk; in memory are 8 bytes for each node, and a
+        cache. Programs on it sample what they sample in memory: what they
+        extract, ``A[:, nodes]``, is read when it is looked at, and
+        ``individual_sample`` of it, or a step of a walk, reads the drawn edges
+        alone. Reductions, such as ``(A ** 2).sum(dim=1)``, scan the graph
+        once, and are kept in a folder beside it.
+
+        Args:
+            edge_type (Tuple[str, str, str], optional): The relation, if there
+                are several.
+            cache_bytes (int, optional): Memory of the cache of blocks, in
+                each process; :attr:`cache_bytes` of the graph if not given.
+            engine (str, optional): As of :class:`RandomReadSampler`.
+            use_weights (bool, optional): Whether its values are the weights
+                of edges, if the graph has them; ones if not.
+            model (DiskModel, optional): The disk, by which reads are planned.
+
+        Raises:
+            KeyError: If there is no such relation.
+            OSError: If a file cannot be read.
+            ValueError: If an argument breaks a rule that is named, or a file
+                is not as it was written.
+
+        Example:
+            >>> import tempfile, torch
+            >>> from torch_gsample.storage import ChunkedGraph
+            >>> edge_index = torch.tensor([[1, 2, 2], [0, 0, 1]])
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     graph = ChunkedGraph.write(f'{folder}/graph', edge_index)
+            ...     A = graph.matrix()
+            ...     A[:, torch.tensor([0])].row()
+            tensor([1, 2])
+        """
+        matrices = self.matrices(
+            cache_bytes=cache_bytes,
+            engine=engine,
+            use_weights=use_weights,
+            model=model,
+        )
+        if edge_type is None and len(matrices) == 1:
+            [edge_type] = matrices
+        if edge_type not in matrices:
+            raise KeyError(
+                f'ChunkedGraph: {edge_type!r} must be one of {list(matrices)}'
+            )
+        return matrices[edge_type]
+
+    def matrices(self, **options: Any) -> dict[Any, Any]:
+        """Returns all relations as matrices, whose cache is one.
+
+        Args:
+            **options (optional): Those of :meth:`matrix`.
+        """
+        return self._matrices.open_matrices(self, **options)
+
+    def open_programs(
+        self, name: str, weight_attr: str | None
+    ) -> tuple[Any, dict[Any, Any]]:
+        """Returns types and matrices, for samplers that run programs.
+
+        Args:
+            name (str): The sampler, for messages.
+            weight_attr (str, optional): Whether it asks for weights.
+
+        Raises:
+            ValueError: If it does, and there are none.
+        """
+        return self._matrices.open_programs(self, name, weight_attr)
+
+    def write_rows(
+        self, *, memory_limit: int = 4 << 30, chunk_bytes: int = 512 << 20
+    ) -> None:
+        """Writes the edges by row, beside the graph, for walks along edges.
+
+        Matrices of the graph then have rows as well: ``A[nodes, :]``,
+        ``A.random_walk``. It takes the space of the graph once more, and is
+        done once for the content of a graph.
+
+        Args:
+            memory_limit (int, optional): Bytes to use.
+            chunk_bytes (int, optional): As of :meth:`write`.
+
+        Raises:
+            ImportError: If DuckDB or PyArrow are not installed.
+            OSError: If the disk is full.
+        """
+        self._matrices.write_all_rows(self, memory_limit, chunk_bytes)

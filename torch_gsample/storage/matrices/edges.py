@@ -1,0 +1,256 @@
+"""The edges of one relation on disk, as matrices read them.
+
+Positions of edges come in, what is stored there goes out.
+"""
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from torch_gsample.storage.blocks import BLOCK, BlockReader
+from torch_gsample.storage.columns import check_neighbors, check_weights
+from torch_gsample.storage.format import (
+    EDGES,
+    FIRST,
+    NODES,
+    OFFSET,
+    START,
+    malformed,
+)
+from torch_gsample.storage.graph import ChunkedGraph
+from torch_gsample.storage.matrices.derived import DerivedFiles, fingerprint
+from torch_gsample.storage.matrices.reads import (
+    USUAL_DISK,
+    ReadCounts,
+    read_items,
+)
+from torch_gsample.storage.random_read import RandomReads
+from torch_gsample.storage.read_model import DiskModel
+
+#: Bytes that a scan reads at a time.
+_PIECE = 16 << 20
+#: Edges that a scan hands over at a time.
+SCAN_EDGES = 1 << 18
+
+#: Results of reductions that are in memory.
+_KNOWN = 4
+
+#: The edges that programs read, by the number that their handle holds.
+_OPENED: WeakValueDictionary[int, 'StoredEdges'] = WeakValueDictionary()
+_numbers = itertools.count()
+
+_TORCH = {'<i4': torch.int32, '<i8': torch.int64}
+_TORCH |= {'<f4': torch.float32, '<f8': torch.float64}
+
+
+class StoredEdges:
+    """The edges of a relation, by column, which stay on disk.
+
+    Of a graph only the pointers of columns are in memory, 8 bytes a node.
+
+    Args:
+        graph (ChunkedGraph): The graph.
+        number (int): Which of its relations.
+        reads (RandomReads): The files that are opened, and their cache.
+        weight (torch.dtype, optional): The dtype of weights; the stored one if
+            not given.
+        model (DiskModel, optional): The disk, by which reads are planned.
+    """
+
+    def __init__(
+        self,
+        graph: ChunkedGraph,
+        number: int,
+        reads: RandomReads,
+        weight: torch.dtype | None = None,
+        model: DiskModel = USUAL_DISK,
+    ):
+        self.graph, self.number, self.reads = graph, number, reads
+        self.meta = graph.meta.relations[number]
+        self.derived = DerivedFiles(graph.path, fingerprint(self.meta))
+        meta = self.meta
+        self.num_rows, self.num_cols = meta.num_rows, meta.num_cols
+        self.num_edges = meta.num_edges
+        self.has_weight = meta.widths['weight'] > 0
+        #: Whether ids of edges are stored; they are their positions if not.
+        self.has_ids = meta.widths['edge_id'] > 0
+        #: The dtype of what is read of each array.
+        self.dtypes = {'edge_id': torch.int64}
+        for name in ('neighbor', 'weight'):
+            if meta.widths[name] > 0:
+                self.dtypes[name] = _TORCH[meta.dtype(name).str]
+        if weight is not None:
+            self.dtypes['weight'] = weight
+        #: int64 ``[1]``, by which captured programs name these edges.
+        self.handle = torch.tensor([next(_numbers)])
+        _OPENED[int(self.handle)] = self
+        #: int64 ``[num_cols + 1]``, where each column begins.
+        self.pointers = self.derived.vector('pointers', self._read_pointers)
+        self._check_pointers()
+        #: The disk, by which reads are planned, and what was read.
+        self.model, self.counts = model, ReadCounts()
+        #: What was computed of the edges, in memory.
+        self.known: dict[str, Tensor] = {}
+
+    def __reduce__(self) -> Any:
+        weight = self.dtypes.get('weight')
+        parts = self.graph, self.number, self.reads, weight, self.model
+        return StoredEdges, parts
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self.graph.path / self.meta.file
+
+    def remember(self, name: str, value: Tensor) -> None:
+        """Keeps what was computed of the edges, the last few of it."""
+        self.known[name] = value
+        for old in list(self.known)[:-_KNOWN]:
+            self.known.pop(old, None)
+
+    def read(self, name: str, position: Tensor) -> Tensor:
+        """Reads and checks items at positions of edges.
+
+        Args:
+            name (str): ``'neighbor'``, ``'edge_id'`` or ``'weight'``.
+            position (torch.Tensor): int64 ``[n]``, in any order.
+
+        Raises:
+            OSError: If the file cannot be read.
+            ValueError: If it is not as it was written.
+        """
+        if position.numel() == 0:
+            return torch.empty(0, dtype=self.dtypes[name])
+        items = read_items(
+            self.reads.files()[self.number],
+            self._offsets(name, position.numpy()),
+            self.meta.dtype(name),
+            self.model,
+            self.counts,
+        )
+        return self._checked(name, torch.from_numpy(items), position)
+
+    def _offsets(self, name: str, position: np.ndarray) -> np.ndarray:
+        """Returns where items are in the file."""
+        table = self.meta.chunks
+        places = self.meta.places(table[:, NODES], table[:, EDGES])[name]
+        begin = table[:, OFFSET] + places
+        width = self.meta.widths[name]
+        if len(table) == 1:
+            return begin[0] + position * width
+        first = table[:, FIRST]
+        chunk = np.searchsorted(first, position, 'right') - 1
+        return (begin - first * width)[chunk] + position * width
+
+    def _checked(self, name: str, items: Tensor, position: Any) -> Tensor:
+        path = self.path
+        if name == 'neighbor':
+            check_neighbors(path, self.meta, items, position)
+        elif name == 'weight':
+            check_weights(path, self.meta, items, position)
+        return items.to(self.dtypes[name])
+
+    def scan(self, *names: str) -> Iterator[tuple[int, dict[str, Tensor]]]:
+        """Reads all edges once, in order, in bounded memory.
+
+        Yields:
+            Tuple[int, Dict[str, torch.Tensor]]: The position of the first
+            edge, and the items of some that follow.
+        """
+        blocks = self._uncached()
+        for row in self.meta.chunks:
+            places = self.meta.places(int(row[NODES]), int(row[EDGES]))
+            for begin in range(0, int(row[EDGES]), SCAN_EDGES):
+                end = min(begin + SCAN_EDGES, int(row[EDGES]))
+                first = int(row[FIRST]) + begin
+                position = torch.arange(first, first + end - begin)
+                out = {}
+                for name in names:
+                    dtype = self.meta.dtype(name)
+                    at = int(row[OFFSET]) + places[name]
+                    raw = _read_bytes(
+                        blocks,
+                        at + begin * dtype.itemsize,
+                        at + end * dtype.itemsize,
+                    )
+                    items = torch.from_numpy(raw.view(dtype))
+                    out[name] = self._checked(name, items, position)
+                yield first, out
+
+    def _uncached(self) -> BlockReader:
+        graph, meta = self.graph, self.meta
+        return BlockReader(
+            graph.open(meta),
+            graph.meta.sizes[meta.file],
+            graph.checked[self.number],
+            0,
+        )
+
+    def _read_pointers(self) -> Tensor:
+        meta = self.meta
+        out = np.zeros(meta.num_cols + 1, np.int64)
+        out[-1] = meta.num_edges
+        blocks = self._uncached()
+        # A node that two chunks share begins in the first one.
+        for i in reversed(range(len(meta.chunks))):
+            row = meta.chunks[i]
+            nodes, edges = int(row[NODES]), int(row[EDGES])
+            at = int(row[OFFSET]) + meta.places(nodes, edges)['offset']
+            for begin in range(0, nodes, _PIECE // 8):
+                end = min(begin + _PIECE // 8, nodes)
+                raw = _read_bytes(blocks, at + 8 * begin, at + 8 * (end + 1))
+                offset = raw.view('<i8')
+                valid = offset[0] >= 0 and offset[-1] <= edges
+                if not valid or bool((offset[1:] < offset[:-1]).any()):
+                    malformed(
+                        blocks.path,
+                        at + 8 * begin,
+                        f'offsets of chunk {i} must ascend from 0 to {edges}',
+                    )
+                first = int(row[START]) + begin
+                out[first : first + end - begin] = offset[:-1] + row[FIRST]
+        return torch.from_numpy(out)
+
+    def _check_pointers(self) -> None:
+        pointers, meta = self.pointers, self.meta
+        valid = (
+            pointers.shape == (meta.num_cols + 1,)
+            and int(pointers[0]) == 0
+            and int(pointers[-1]) == meta.num_edges
+            and not bool((pointers[1:] < pointers[:-1]).any())
+        )
+        if not valid:
+            malformed(
+                self.path,
+                0,
+                f'offsets of nodes must ascend from 0 to {meta.num_edges}',
+            )
+
+
+def edges_of(handle: Tensor) -> StoredEdges:
+    """Returns the edges that a handle names.
+
+    Raises:
+        RuntimeError: If their matrices are gone.
+    """
+    found = _OPENED.get(int(handle))
+    if found is None:
+        raise RuntimeError(
+            'SparseSample: the graph on disk that a compiled program reads '
+            'is not open any more: keep its matrix'
+        )
+    return found
+
+
+def _read_bytes(blocks: BlockReader, begin: int, end: int) -> np.ndarray:
+    """Returns the bytes of a range, from whole blocks."""
+    first = begin // BLOCK
+    offset = np.arange(first, -(-end // BLOCK)) * BLOCK
+    data = blocks.gather(offset, np.dtype(f'V{BLOCK}')).view(np.uint8)
+    return data[begin - first * BLOCK : end - first * BLOCK]

@@ -1,0 +1,162 @@
+"""Reads items of a file by the cheapest of some plans.
+
+Offsets of items come in, in any order; items go out. Blocks are read once a
+call, in the order of the file. By the model of the disk, holes between them
+are read as well where that costs less than one more request: none, short ones,
+or all of them, which is one stream.
+"""
+
+import itertools
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from torch_gsample.storage.blocks import BLOCK, BlockReader
+from torch_gsample.storage.read_model import DiskModel, Reads
+
+#: Blocks that are in memory at a time, beside the cache.
+GROUP = 2048
+#: A disk of which nothing is known.
+USUAL_DISK = DiskModel(1e-5, 2e9)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How the blocks of a call are read.
+
+    Args:
+        name (str): ``'random'``, ``'merged'`` or ``'stream'``.
+        gap (int): Blocks of the longest hole that is read.
+        reads (Reads): Requests and bytes.
+        seconds (float): By the model.
+    """
+
+    name: str
+    gap: int
+    reads: Reads
+    seconds: float
+
+
+def choose_plan(block: np.ndarray, model: DiskModel) -> Plan:
+    """Chooses how different blocks are read.
+
+    Args:
+        block (numpy.ndarray): int64 ``[n]``, ascending, at least one.
+        model (DiskModel): The disk.
+
+    Example:
+        >>> sparse, dense = np.arange(9) * 1000, np.arange(9) * 2
+        >>> model = DiskModel(1e-5, 2e9)
+        >>> choose_plan(sparse, model).name, choose_plan(dense, model).name
+        ('random', 'stream')
+    """
+    hole = np.diff(block) - 1
+    widest = int(hole.max(initial=0))
+    plans = []
+    for name, gap in (
+        ('random', 0),
+        ('merged', model.gap),
+        ('stream', widest),
+    ):
+        bridged = hole[hole <= gap]
+        reads = Reads(
+            len(block) - len(bridged),
+            (len(block) + int(bridged.sum())) * BLOCK,
+        )
+        plans.append(Plan(name, gap, reads, model.seconds(reads)))
+    best = min(plans, key=lambda plan: plan.seconds)
+    return plans[2] if best.reads == plans[2].reads else best
+
+
+class ReadCounts:
+    """What was read by which plan in this process."""
+
+    def __init__(self) -> None:
+        self.plans: Counter[str] = Counter()
+        self.requests = self.bytes = 0
+        self.last = ''
+        #: A line for each call, while it is wanted.
+        self.log: list[str] | None = None
+
+    def add(self, plan: Plan, cached: bool, size: int) -> None:
+        """Counts a call for some items, whose blocks were cached or not."""
+        self.last = 'cached' if cached else plan.name
+        self.plans[self.last] += 1
+        if not cached:
+            self.requests += int(plan.reads.requests)
+            self.bytes += int(plan.reads.size)
+        if self.log is not None:
+            line = f'{size} items: {self.last}'
+            if not cached:
+                line += (
+                    f', {int(plan.reads.requests)} requests, '
+                    f'{int(plan.reads.size) >> 10} KiB, '
+                    f'{1e3 * plan.seconds:.2f} ms by the model'
+                )
+            self.log.append(line)
+
+
+def read_items(
+    blocks: BlockReader,
+    offset: np.ndarray,
+    dtype: np.dtype,
+    model: DiskModel,
+    counts: ReadCounts,
+) -> np.ndarray:
+    """Returns the items at some offsets.
+
+    Args:
+        blocks (BlockReader): Reads the file.
+        offset (numpy.ndarray): int64 ``[n]``, multiples of the item's size.
+        dtype (numpy.dtype): The items' dtype.
+        model (DiskModel): The disk.
+        counts (ReadCounts): Where the plan is noted.
+
+    Raises:
+        OSError: If the file cannot be read.
+        ValueError: If it is not as it was written.
+    """
+    out = np.empty(len(offset), dtype)
+    block = offset // BLOCK
+    # Runs of items in one block: few, where columns are read whole.
+    first = np.flatnonzero(np.diff(block, prepend=-1))
+    length = np.diff(first, append=len(block))
+    order = np.argsort(block[first], kind='stable')
+    first, length = first[order], length[order]
+    wanted, run = np.unique(block[first], return_inverse=True)
+    plan = choose_plan(wanted, model)
+    misses = blocks.stats['misses']
+    item = offset % BLOCK // dtype.itemsize
+    for begin, end in _groups(wanted, plan.gap):
+        some = _bridged(wanted[begin:end], plan.gap)
+        void = np.dtype(f'V{BLOCK}')
+        data = blocks.gather(some * BLOCK, void).view(dtype)
+        runs = slice(*np.searchsorted(run, [begin, end]))
+        place = np.searchsorted(some, wanted[run[runs]])
+        index = _ranges(first[runs], length[runs])
+        place = np.repeat(place * (BLOCK // dtype.itemsize), length[runs])
+        out[index] = data[place + item[index]]
+    counts.add(plan, blocks.stats['misses'] == misses, len(offset))
+    return out
+
+
+def _groups(wanted: np.ndarray, gap: int) -> list[tuple[int, int]]:
+    """Cuts blocks where so many are read, with the holes between them."""
+    step = np.diff(wanted, prepend=wanted[0])
+    cost = np.cumsum(np.where(step - 1 <= gap, step, 1))
+    cuts = np.flatnonzero(np.diff(cost // GROUP)) + 1
+    bounds = [0, *cuts.tolist(), len(wanted)]
+    return list(itertools.pairwise(bounds))
+
+
+def _bridged(block: np.ndarray, gap: int) -> np.ndarray:
+    """Returns ascending blocks with those of the holes between them."""
+    hole = np.diff(block, append=block[-1] + 1) - 1
+    return _ranges(block, np.where(hole <= gap, hole, 0) + 1)
+
+
+def _ranges(start: np.ndarray, length: np.ndarray) -> np.ndarray:
+    """Returns ``start[i], ..., start[i] + length[i] - 1`` for each i."""
+    before = np.cumsum(length) - length
+    return np.repeat(start - before, length) + np.arange(length.sum())

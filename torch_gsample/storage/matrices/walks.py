@@ -1,0 +1,309 @@
+"""Walks on a graph on disk, which read what they take step by step.
+
+A step's draw is a function of the walker, the step and the degree. The
+operators of graphs in memory draw here as well, on small graphs that have the
+degrees of what walkers are at: so walks are the same ones.
+"""
+
+import mmap
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from torch_gsample import ops
+from torch_gsample.storage.columns import concat_ranges
+from torch_gsample.storage.matrices.edges import StoredEdges
+
+#: Items from which zeros take no memory before they are written.
+_LARGE = 1 << 16
+#: Of Linux; Python has had a name for it since 3.13.
+_NO_RESERVE = 0x4000
+
+
+def random_walk(
+    edges: StoredEdges,
+    seeds: Tensor,
+    length: int,
+    key: Tensor,
+    call_id: int,
+    restart: float = 0.0,
+    weighted: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """Walks as :func:`torch_gsample.ops.random_walk`, edge by edge.
+
+    Args:
+        edges (StoredEdges): The rows of a graph: what walks go along.
+        seeds (torch.Tensor): int64 ``[num_seeds]``.
+        length (int): Number of steps.
+        key (torch.Tensor): int64 ``[1, 3]``.
+        call_id (int): Number of the draw.
+        restart (float, optional): Probability of a restart at each step.
+        weighted (bool, optional): Whether to walk by the weights of edges.
+    """
+    restarts = _restarts(seeds.numel(), length, key, call_id, restart)
+    node, nodes, taken = seeds, [seeds], []
+    for step in range(length):
+        position = _draw_step(edges, node, step, key, call_id, weighted)
+        if restarts is not None:
+            position = torch.where(restarts[:, step], -1, position)
+            node = torch.where(restarts[:, step], seeds, node)
+        node = _move(edges, node, position)
+        nodes.append(node)
+        taken.append(position)
+    return torch.stack(nodes, 1), _columns(taken, seeds)
+
+
+def metapath_walk(
+    relations: Sequence[StoredEdges],
+    path: Sequence[int],
+    seeds: Tensor,
+    key: Tensor,
+    call_id: int,
+) -> tuple[Tensor, Tensor]:
+    """Walks as :func:`torch_gsample.ops.metapath_walk`, without restarts.
+
+    Args:
+        relations (List[StoredEdges]): Their rows.
+        path (List[int]): The relation of each step.
+        seeds (torch.Tensor): int64 ``[num_seeds]``.
+        key (torch.Tensor): int64 ``[1, 3]``.
+        call_id (int): Number of the draw.
+    """
+    node, nodes, taken = seeds, [seeds], []
+    for step, number in enumerate(path):
+        edges, goes_on = relations[number], node >= 0
+        at = node.clamp(min=0)
+        position = _draw_step(edges, at, step, key, call_id, False, goes_on)
+        node = _move(edges, torch.full_like(node, -1), position)
+        nodes.append(node)
+        taken.append(position)
+    return torch.stack(nodes, 1), _columns(taken, seeds)
+
+
+def _columns(taken: list[Tensor], seeds: Tensor) -> Tensor:
+    return torch.stack(taken, 1) if taken else seeds.new_empty(len(seeds), 0)
+
+
+def _move(edges: StoredEdges, node: Tensor, position: Tensor) -> Tensor:
+    """Returns where edges lead; ``node`` where there is none."""
+    moves = position >= 0
+    out = node.clone()
+    out[moves] = edges.read('neighbor', position[moves]).long()
+    return out
+
+
+def _restarts(
+    n: int, length: int, key: Tensor, call_id: int, restart: float
+) -> Tensor | None:
+    """Whether each walker restarts at each step, bool ``[n, length]``."""
+    if restart == 0:
+        return None
+    loops = torch.arange(n + 1)  # a walker stays, unless it restarts
+    _, taken = ops.random_walk(
+        loops,
+        loops[:-1],
+        loops[:-1],
+        length,
+        key=key,
+        call_id=call_id,
+        restart=restart,
+    )
+    return taken < 0
+
+
+def _draw_step(
+    edges: StoredEdges,
+    node: Tensor,
+    step: int,
+    key: Tensor,
+    call_id: int,
+    weighted: bool,
+    goes_on: Tensor | None = None,
+) -> Tensor:
+    """Draws the edge that each walker takes, -1 for none.
+
+    The walk is one of ``step + 1`` steps on a graph where ``step`` edges lead
+    each walker, without a choice, to a node of the degree of its own.
+    """
+    n, start = node.numel(), edges.pointers[node]
+    degree = edges.pointers[node + 1] - start
+    if goes_on is not None:
+        degree = torch.where(goes_on, degree, 0)
+    before = n * step
+    indptr = torch.empty(before + n + 1, dtype=torch.int64)
+    indptr[: before + 1] = torch.arange(before + 1)
+    torch.cumsum(degree, 0, out=indptr[before + 1 :])
+    indptr[before + 1 :] += before
+    indices = virtual_zeros(int(indptr[-1]))
+    indices[:before] = torch.arange(n, before + n)
+    cum_weight = None
+    if weighted:
+        weight = edges.read('weight', concat_ranges(start, degree))
+        weight = torch.cat([weight.new_ones(before), weight])
+        cum_weight = ops.cumulate_weights(indptr, weight, 'probs')
+    _, taken = ops.random_walk(
+        indptr,
+        indices,
+        torch.arange(n),
+        step + 1,
+        key=key,
+        call_id=call_id,
+        cum_weight=cum_weight,
+    )
+    taken = taken[:, step]
+    return torch.where(taken < 0, -1, taken - indptr[before:-1] + start)
+
+
+def virtual_zeros(size: int) -> Tensor:
+    """Returns int64 zeros; many take no memory before they are written.
+
+    They are no data of the process, whose limit may be small.
+    """
+    if size < _LARGE:
+        return torch.zeros(size, dtype=torch.int64)
+    flags = mmap.MAP_SHARED | mmap.MAP_ANONYMOUS | _NO_RESERVE
+    data = mmap.mmap(-1, 8 * size, flags)
+    return torch.from_numpy(np.frombuffer(data, '<i8'))
+
+
+def node2vec_walk(
+    edges: StoredEdges,
+    seeds: Tensor,
+    length: int,
+    p: float,
+    q: float,
+    key: Tensor,
+    call_id: int,
+    weighted: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """Walks as :func:`torch_gsample.ops.node2vec_walk`.
+
+    A step depends on all edges of a node and of the one before. The columns of
+    the nodes that walks came to are read, and the walks are taken again on
+    them, a step further.
+
+    Args:
+        edges (StoredEdges): The rows of a graph.
+        seeds (torch.Tensor): int64 ``[num_seeds]``.
+        length (int): Number of steps.
+        p (float): Return parameter.
+        q (float): In-out parameter.
+        key (torch.Tensor): int64 ``[1, 3]``.
+        call_id (int): Number of the draw.
+        weighted (bool, optional): Whether to walk by the weights of edges.
+    """
+    visited = _Visited(edges, weighted)
+
+    def walk(length: int) -> tuple[Tensor, Tensor]:
+        return visited.walk(
+            lambda graph, starts, cum_weight: ops.node2vec_walk(
+                graph[0],
+                graph[1],
+                starts,
+                length,
+                p,
+                q,
+                key=key,
+                call_id=call_id,
+                cum_weight=cum_weight,
+            ),
+            seeds,
+        )
+
+    nodes, taken = seeds[:, None], seeds.new_empty(seeds.numel(), 0)
+    for step in range(length):
+        visited.add(nodes[:, -1])
+        nodes, taken = walk(step + 1)
+    if length == 0:
+        walk(0)  # checks the arguments
+    return nodes, taken
+
+
+class _Visited:
+    """The graph of all edges of the nodes that walks came to."""
+
+    def __init__(self, edges: StoredEdges, weighted: bool):
+        self._edges, self._weighted = edges, weighted
+        none = torch.empty(0, dtype=torch.int64)
+        self._node, self._start = none, none
+        self._degree, self._entries = none, none
+        self._weight: Tensor | None = None
+
+    def add(self, node: Tensor) -> None:
+        """Reads the columns of nodes that are not known yet."""
+        new = node.unique()
+        new = new[~torch.isin(new, self._node)]
+        start = self._edges.pointers[new]
+        degree = self._edges.pointers[new + 1] - start
+        position = concat_ranges(start, degree)
+        entries = self._edges.read('neighbor', position).long()
+        self._node = torch.cat([self._node, new])
+        self._start = torch.cat([self._start, start])
+        self._degree = torch.cat([self._degree, degree])
+        self._entries = torch.cat([self._entries, entries])
+        if self._weighted:
+            weight = self._edges.read('weight', position)
+            known = weight[:0] if self._weight is None else self._weight
+            self._weight = torch.cat([known, weight])
+
+    def walk(
+        self, function: Callable[..., Sequence[Tensor]], seeds: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Calls a function of the graph, whose nodes are numbered anew.
+
+        Numbers ascend with nodes, and nodes that are not known have no edge.
+        """
+        every = torch.cat([self._node, self._entries])
+        ids, local = every.unique(return_inverse=True)
+        node, entries = local.split([len(self._node), len(self._entries)])
+        order = node.argsort()
+        place = torch.zeros(len(ids), dtype=torch.int64)
+        place[node] = self._degree
+        indptr = torch.cat([place.new_zeros(1), place.cumsum(0)])
+        begin = self._degree.cumsum(0) - self._degree
+        index = concat_ranges(begin[order], self._degree[order])
+        cum_weight = None
+        if self._weighted:
+            assert self._weight is not None
+            cum_weight = ops.cumulate_weights(
+                indptr, self._weight[index], 'probs'
+            )
+        starts = torch.searchsorted(ids, seeds)
+        nodes, taken = function((indptr, entries[index]), starts, cum_weight)
+        position = concat_ranges(self._start[order], self._degree[order])
+        if len(position) == 0:
+            return ids[nodes], taken
+        return ids[nodes], torch.where(
+            taken < 0, -1, position[taken.clamp(min=0)]
+        )
+
+
+def frontier_walk(
+    edges: StoredEdges, seeds: Tensor, length: int, key: Tensor, call_id: int
+) -> tuple[Tensor, Tensor]:
+    """Walks as :func:`torch_gsample.ops.frontier_walk`.
+
+    Steps depend on each other, and each is a read of its own: the walk is
+    taken again with one edge more, until it needs no other.
+
+    Args:
+        edges (StoredEdges): The rows of a graph.
+        seeds (torch.Tensor): int64 ``[num_seeds]``.
+        length (int): Number of steps.
+        key (torch.Tensor): int64 ``[1, 3]``.
+        call_id (int): Number of the draw.
+    """
+    entries = virtual_zeros(edges.meta.num_edges)
+    known: set[int] = set()
+    while True:
+        nodes, taken = ops.frontier_walk(
+            edges.pointers, entries, seeds, length, key=key, call_id=call_id
+        )
+        missing = [p for p in taken.tolist() if p >= 0 and p not in known]
+        if not missing:
+            return nodes, taken
+        position = torch.tensor(missing[:1])
+        entries[position] = edges.read('neighbor', position).long()
+        known.add(missing[0])

@@ -10,6 +10,7 @@ from torch_gsample.ops import Sampling
 from torch_gsample.placement import Placement
 from torch_gsample.samplers.attributes import Times
 from torch_gsample.samplers.base import KeyedSampler
+from torch_gsample.samplers.neighbor.time_interval import TimeInterval
 
 
 class GraphSampler(KeyedSampler):
@@ -21,6 +22,7 @@ class GraphSampler(KeyedSampler):
     temporal_strategy: str
     time_window: int | None
     num_threads: int | None
+    interval: TimeInterval
     order: str = 'slot'
     #: Where the graph is for a GPU, if samples are made on one.
     placement: Placement | None = None
@@ -84,7 +86,7 @@ class GraphSampler(KeyedSampler):
             self.replace,
             self.disjoint,
             self.temporal_strategy,
-            self.time_window,
+            self.interval.width(self.time_window),
             self.num_threads,
         )
         if self._options is None or self._options[0] != options:

@@ -21,6 +21,8 @@ from torch_gsample.placement import (
     check_kind,
     choose_placement,
 )
+from torch_gsample.samplers.neighbor.edge_bound import sample_by_edge_time
+from torch_gsample.samplers.neighbor.time_interval import TimeInterval
 from torch_gsample.samplers.output import pyg as output
 
 ByType: TypeAlias = dict[Any, Tensor]
@@ -151,6 +153,7 @@ class Neighborhood:
         fanouts: list[list[int]],
         key: Tensor,
         sampling: ops.Sampling,
+        interval: TimeInterval,
     ) -> Any:
         """Samples neighbours of ``seeds``.
 
@@ -160,13 +163,18 @@ class Neighborhood:
             fanouts (List[List[int]]): For each edge type.
             key (torch.Tensor): The key of the batch.
             sampling (Sampling): The options.
+            interval (TimeInterval): What is seen from a time.
         """
         if not self._is_temporal:  # times of nodes that no edge leads from
             seed_time = None
         of_types, times = self._by_type(seeds), None
         if seed_time is not None:
             times = self._by_type(seed_time)
-        if self.graph.is_hetero:
+        if times is not None and interval.bound == 'edge':
+            sample = sample_by_edge_time(
+                self.graph, of_types, times, fanouts, key, sampling, interval
+            )
+        elif self.graph.is_hetero:
             sample = ops.sample_neighbors(
                 self.graph,
                 of_types,

@@ -77,8 +77,15 @@ LAYERS = {
         *('placement', 'rng', 'samplers', 'snapshot', 'sparse_sample'),
     },
     'loader': {
-        *('adjacency', 'algorithms', 'batch_edges', 'block', 'graph_input'),
-        *('graph_types', 'loader', 'ops', 'options', 'owned_folder'),
+        *('adjacency', 'algorithms', 'batch_edges', 'block', 'graph'),
+        *(
+            'graph_input',
+            'graph_types',
+            'loader',
+            'ops',
+            'options',
+            'owned_folder',
+        ),
         *('placement', 'rng', 'samplers', 'sparse_sample'),
     },
     'nn': {'loader', 'nn', 'ops', 'rng', 'sparse_sample'},

@@ -41,12 +41,14 @@ class Neighborhood:
         placement (Placement, optional): Where it was placed for a GPU.
         caches (List[ListCache]): Neighbour lists that the GPU's memory holds
             of a graph in pinned memory.
+        interval (TimeInterval, optional): What is seen from a time.
     """
 
     graph: Graph
     compressed: frozenset[Any] = frozenset()
     placement: Placement | None = None
     caches: list[ListCache] = field(default_factory=list)
+    interval: TimeInterval = field(default_factory=TimeInterval)
 
     def on(
         self,
@@ -153,7 +155,6 @@ class Neighborhood:
         fanouts: list[list[int]],
         key: Tensor,
         sampling: ops.Sampling,
-        interval: TimeInterval,
     ) -> Any:
         """Samples neighbours of ``seeds``.
 
@@ -163,13 +164,13 @@ class Neighborhood:
             fanouts (List[List[int]]): For each edge type.
             key (torch.Tensor): The key of the batch.
             sampling (Sampling): The options.
-            interval (TimeInterval): What is seen from a time.
         """
         if not self._is_temporal:  # times of nodes that no edge leads from
             seed_time = None
         of_types, times = self._by_type(seeds), None
         if seed_time is not None:
             times = self._by_type(seed_time)
+        interval = self.interval
         if times is not None and interval.bound == 'edge':
             sample = sample_by_edge_time(
                 self.graph, of_types, times, fanouts, key, sampling, interval

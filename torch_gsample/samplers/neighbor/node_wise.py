@@ -186,7 +186,6 @@ class NeighborSampler(GraphSampler):
         )
         check_window(time_window, time_attr)
         self.interval = TimeInterval(time_bound, time_inclusive)
-        self.interval.width(time_window)
         check_count('num_threads', num_threads)
         check_count('cache_bytes', cache_bytes)
         where = read_device('NeighborSampler', device)
@@ -208,16 +207,17 @@ class NeighborSampler(GraphSampler):
         if sample_direction == 'backward':
             graph = graph.transpose()
         self._times, graph = read_times(data, graph, time_attr, is_sorted)
-        self.interval.check(graph, time_attr)
+        induced = self.subgraph_type == SubgraphType.induced
+        self.interval.check(graph, time_attr, time_window, induced)
         self.graph = read_weights(data, graph, weight_attr)
-        self._neighborhood = Neighborhood(self.graph, source.compressed)
+        self._neighborhood = Neighborhood(
+            self.graph, source.compressed, interval=self.interval
+        )
         self._negatives = Negatives(self.graph, true_negatives)
         if share_memory:
             self.graph.share_memory_()
             self._times.share_memory_()
             self._negatives.share_memory_()
-        induced = self.subgraph_type == SubgraphType.induced
-        self.interval.check_subgraph(self.subgraph_type.value)
         self._neighborhood = self._neighborhood.on(
             where, graph_placement, induced, cache_bytes
         )
@@ -236,15 +236,6 @@ class NeighborSampler(GraphSampler):
         self._num_neighbors, self._fanouts = read_fanouts(
             value, self.graph, self._has_edges
         )
-
-    @property
-    def disjoint(self) -> bool:
-        """Whether each seed has a subgraph of its own."""
-        return self._disjoint or self.is_temporal
-
-    @disjoint.setter
-    def disjoint(self, disjoint: bool) -> None:
-        self._disjoint = disjoint
 
     @property
     def edge_permutation(self) -> Any:
@@ -367,9 +358,6 @@ class NeighborSampler(GraphSampler):
 
     # Helpers #################################################################
 
-    def _cache_stats(self) -> dict[str, Any]:
-        return self._neighborhood.stats()
-
     def _sample(
         self,
         seed: Tensor | SeedDict,
@@ -391,7 +379,7 @@ class NeighborSampler(GraphSampler):
         neighborhood = self._neighborhood
         with self.counts.phase('sample'):
             out = neighborhood.sample(
-                seeds, seed_time, self._fanouts, key, sampling, self.interval
+                seeds, seed_time, self._fanouts, key, sampling
             )
         if self.order == 'random':
             shuffle_columns(out, self.graph, key)

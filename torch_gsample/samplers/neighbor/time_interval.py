@@ -43,19 +43,33 @@ class TimeInterval:
                     f'(got {value!r})'
                 )
 
-    def check(self, graph: Graph, time_attr: object) -> None:
+    def check(
+        self,
+        graph: Graph,
+        time_attr: object,
+        window: int | None,
+        induced: bool,
+    ) -> None:
         """Checks that a graph can be sampled so.
 
         Raises:
             ValueError: If it has no times, or times without an earlier one
-                where the bound itself is not seen.
+                where the bound itself is not seen; if the window holds no
+                time; if edges that were not sampled are wanted, the times of
+                whose ends differ.
         """
+        self.width(window)
         if self == TimeInterval():
             return
         if time_attr is None:
             raise ValueError(
                 "NeighborSampler: 'time_bound' and 'time_inclusive' need "
                 f"'time_attr' (got {self.bound!r} and {self.inclusive!r})"
+            )
+        if self.bound == 'edge' and induced:
+            raise ValueError(
+                "NeighborSampler: time_bound='edge' needs subgraph_type="
+                "'directional' or 'bidirectional' (got 'induced')"
             )
         for csc in graph.columns:
             time = csc.edge_time
@@ -68,19 +82,6 @@ class TimeInterval:
                     f'NeighborSampler: times must be greater than {_MIN} '
                     f'with time_inclusive={self.inclusive!r}'
                 )
-
-    def check_subgraph(self, subgraph_type: str) -> None:
-        """Checks that a kind of subgraph can be sampled so.
-
-        Raises:
-            ValueError: If edges that were not sampled are in it: the times of
-                their ends differ.
-        """
-        if self.bound == 'edge' and subgraph_type == 'induced':
-            raise ValueError(
-                "NeighborSampler: time_bound='edge' needs subgraph_type="
-                "'directional' or 'bidirectional' (got 'induced')"
-            )
 
     @property
     def is_open(self) -> bool:

@@ -101,6 +101,9 @@ LAYERS = {
         *('owned_folder', 'quantize', 'rng', 'samplers', 'storage', 'vertex'),
     },
     'graph_sampling': {'graph_sampling', 'ops', 'rng'},
+    'relational': {
+        *('loader', 'memory', 'owned_folder', 'relational', 'samplers'),
+    },
     'spark': {'graph_sampling', 'loader', 'ops', 'options', 'rng', 'spark'},
     'testing': {'csc', 'ops', 'rng'},
     'vertex': {

@@ -58,8 +58,8 @@ def check_batch(batch: HeteroData, time: Tensor) -> None:
 
 
 def _refuse_late(what: str, own: Tensor, of: Tensor, time: Tensor) -> None:
-    late = own > time[of.clamp(min=0)]
-    late &= of >= 0
+    real = (of >= 0) & (of < len(time))  # the others pad static shapes
+    late = real & (own > time[of.where(real, 0)])
     if bool(late.any()):
         i = int(late.nonzero()[0])
         raise RuntimeError(

@@ -32,7 +32,7 @@ def copy_sqlite(
     """
     try:
         source = sqlite3.connect(
-            f'{path.resolve().as_uri()}?mode=ro', uri=True
+            f'{path.resolve().as_uri()}?mode=ro', uri=True, timeout=1
         )
         try:
             source.execute('BEGIN')  # all tables at one time

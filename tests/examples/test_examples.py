@@ -33,6 +33,7 @@ EXAMPLES = {
     'train_node2vec': ['--hidden', '8'],
     'train_pinsage': ['--hidden', '8', '--batch-size', '512'],
     'train_seal': ['--hidden', '8'],
+    'train_relational': ['--hidden', '8'],
     'spark_to_pyg': [],
 }
 #: Those that show one sampler each.

@@ -102,7 +102,8 @@ LAYERS = {
     },
     'graph_sampling': {'graph_sampling', 'ops', 'rng'},
     'relational': {
-        *('loader', 'memory', 'owned_folder', 'relational', 'samplers'),
+        *('loader', 'memory', 'owned_folder', 'relational', 'rng'),
+        'samplers',
     },
     'spark': {'graph_sampling', 'loader', 'ops', 'options', 'rng', 'spark'},
     'testing': {'csc', 'ops', 'rng'},

@@ -118,6 +118,10 @@ def test_sequences_are_those_of_the_seed_and_of_no_later_row():
     options['temporal_strategy'] = 'last'
     one, two = (ContextSampler(tables, 40, **options)(todo) for _ in range(2))
     assert all(map(torch.equal, one[:5], two[:5]))
+    options['temporal_strategy'] = 'uniform'
+    sampler = ContextSampler(tables, 40, **options)
+    assert torch.equal(sampler(todo, 1).row, sampler(todo, 1).row)
+    assert not torch.equal(sampler(todo, 1).row, sampler(todo, 2).row)
     post = one.table == one.tables.index('post')
     time = tables.data['post'].time[one.row[post]]
     assert (time <= todo.time[:, None].expand(post.shape)[post]).all()

@@ -8,6 +8,7 @@ from torch_geometric.sampler import HeteroSamplerOutput, NodeSamplerInput
 
 from torch_gsample.relational.tables import RelationalData
 from torch_gsample.relational.tasks import EntityTask
+from torch_gsample.rng import batch_scope
 from torch_gsample.samplers import NeighborSampler
 
 
@@ -98,8 +99,15 @@ class ContextSampler:
         parts = values.num_names, values.cat_names, values.stamp_names
         return max(sum(map(len, parts)), 1)
 
-    def __call__(self, task: EntityTask) -> Contexts:
+    def __call__(
+        self, task: EntityTask, batch: int = 0, epoch: int = 0
+    ) -> Contexts:
         """Returns the context of each item of a task.
+
+        Args:
+            task (EntityTask): The rows and times.
+            batch (int, optional): Which batch draws are for.
+            epoch (int, optional): Of which epoch.
 
         Raises:
             IndexError: If there is no such row.
@@ -107,9 +115,9 @@ class ContextSampler:
         """
         task.check(self._tables)
         time = task.time if self._sampler.is_temporal else None
-        out: Any = self._sampler.sample_from_nodes(
-            NodeSamplerInput(None, task.row, time, task.table)
-        )
+        inputs = NodeSamplerInput(None, task.row, time, task.table)
+        with batch_scope(epoch, batch):
+            out: Any = self._sampler.sample_from_nodes(inputs)
         return self._sequences(out, len(task.row))
 
     def _sequences(self, out: HeteroSamplerOutput, count: int) -> Contexts:

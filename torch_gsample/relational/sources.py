@@ -118,7 +118,7 @@ def _import_duckdb() -> Any:
     except ImportError as error:
         raise ImportError(
             'from_tables: DuckDB and PyArrow are needed: '
-            "`pip install 'torch_gsample[storage]'`"
+            "`pip install 'torch_gsample[relational]'`"
         ) from error
     return duckdb
 

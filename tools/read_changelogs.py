@@ -2,8 +2,8 @@
 
 `python tools/read_changelogs.py OUTPUT.npz [FOLDER]` reads all
 `FOLDER/*/changelog*.gz` (`/usr/share/doc` if not given), one changelog of each
-source package. Persons become numbers in the order of their first upload, and nothing
-of the texts is kept but counts.
+source package. Persons become numbers in the order of their first upload, and
+nothing of the texts is kept but counts.
 """
 
 import gzip
@@ -25,7 +25,9 @@ KINDS = {
 
 def entries(text: str) -> list[tuple]:
     """Returns (source, person, seconds, urgency, changes, closes, kind)."""
-    out, head, lines = [], None, []
+    out: list[tuple] = []
+    lines: list[str] = []
+    head = None
     for line in text.splitlines():
         if match := HEAD.match(line):
             head, lines = match, []

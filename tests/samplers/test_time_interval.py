@@ -263,6 +263,15 @@ def test_wrong_options_are_named(options, match):
         NeighborSampler(timed(), [2], **{'time_attr': 'time', **options})
 
 
+def test_a_gpu_does_not_sample_by_the_times_of_edges(monkeypatch):
+    monkeypatch.setattr(
+        'torch_gsample.samplers.neighbor.node_wise.read_device',
+        lambda *args: torch.device('cuda'),
+    )
+    with pytest.raises(ValueError, match="'edge' needs device='cpu' .got 'cu"):
+        NeighborSampler(timed(), [2], time_attr='time', time_bound='edge')
+
+
 def test_an_open_end_needs_an_earlier_time():
     data = timed()
     data.time[3] = torch.iinfo(torch.int64).min

@@ -149,13 +149,10 @@ def _sources(
     csc: CSC, nodes: _Nodes, at: Tensor, edge: Tensor, interval: TimeInterval
 ) -> _Nodes:
     """Returns the sources of edges that were selected in columns ``at``."""
-    # A GPU reads pinned memory by an operator only.
-    lookup = ops.gather_rows if edge.is_cuda else Tensor.__getitem__
     latest = nodes.latest[at]
     if csc.edge_time is not None:
-        latest = interval.latest(lookup(csc.edge_time, edge))
-    node = lookup(csc.indices, edge).long()
-    return _Nodes(node, latest, nodes.tree[at])
+        latest = interval.latest(csc.edge_time[edge])
+    return _Nodes(csc.indices[edge].long(), latest, nodes.tree[at])
 
 
 def _joined(parts: list[_Nodes], like: _Nodes | None) -> _Nodes:

@@ -67,12 +67,18 @@ class Neighborhood:
                 of what is free if not given.
 
         Raises:
-            ValueError: If the kind is not known, or nothing can be induced.
+            ValueError: If the kind is not known, or nothing can be induced,
+                or edges bound the times of hops: the CPU samples so only.
         """
         name = 'NeighborSampler'
         check_kind(name, kind)
         if device.type == 'cpu':
             return self
+        if self.interval.bound == 'edge':
+            raise ValueError(
+                f"{name}: time_bound='edge' needs device='cpu' (got "
+                f"'{device}')"
+            )
         if induced and kind == 'uva':
             raise ValueError(
                 f"{name}: subgraph_type='induced' needs the graph in the "

@@ -102,7 +102,7 @@ class NeighborSampler(GraphSampler):
         time_bound (str, optional): Whose time bounds the edges of a hop: that
             of the ``'seed'``, the earliest one of the ``'batch'``, or of the
             ``'edge'`` that led to their destination, as in temporal random
-            walks: then each sampled edge has a source of its own.
+            walks (on the CPU only): each sampled edge has its own source.
         time_inclusive (str, optional): Which ends of that interval belong to
             it: ``'both'``, ``'left'`` (only earlier edges), ``'right'`` or
             ``'neither'``.

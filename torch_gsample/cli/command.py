@@ -38,7 +38,8 @@ _EXAMPLES = {
     'convert': """\
   gsample convert edges.parquet graph
   gsample convert part-*.csv graph --columns src,dst --weight w
-  gsample convert edges.npy graph --memory 8GiB --chunk 1GiB""",
+  gsample convert edges.npy graph --memory 8GiB --chunk 1GiB
+  gsample convert shop.duckdb graph --tables manifest.json""",
     'info': """\
   gsample info graph
   gsample info graph --json""",
@@ -137,12 +138,20 @@ def _assignment(text: str) -> tuple[str, str]:
 
 
 def _add_convert(add: Callable[..., Any]) -> None:
-    add('edges', nargs='+', help='Parquet, CSV or .npy files')
+    add('edges', nargs='+', help='Parquet, CSV or .npy files; or tables')
     add('graph', help='the directory to make')
     add('--num-nodes', type=int, help='default: the largest id + 1')
     add('--columns', type=_pair, help='those of sources and destinations')
     add('--weight', help='the column of weights')
     add('--time', help='the column of times')
+    add(
+        '--tables',
+        nargs='?',
+        const='',
+        metavar='MANIFEST',
+        help='edges is a database or a folder of tables, whose keys are '
+        'declared, or in this JSON file',
+    )
     for name, default in {'--memory': '4GiB', '--chunk': '512MiB'}.items():
         add(name, type=parse_bytes, default=default, help=f'{default} if not')
 

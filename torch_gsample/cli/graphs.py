@@ -11,27 +11,56 @@ _CHUNK = ('start', 'nodes', 'first', 'edges', 'offset')
 
 
 def convert(args: argparse.Namespace) -> None:
-    """Writes edge files as a graph in chunks.
+    """Writes edge files, or tables with keys, as a graph in chunks.
 
     Args:
         args (argparse.Namespace): The files, the graph, and how to read them.
     """
     paths = args.edges if len(args.edges) > 1 else args.edges[0]
-    graph = ChunkedGraph.write(
-        args.graph,
-        paths,
-        num_nodes=args.num_nodes,
-        columns=args.columns,
-        weight_attr=args.weight,
-        time_attr=args.time,
-        chunk_bytes=args.chunk,
-        memory_limit=args.memory,
-        progress=sys.stderr.isatty(),
-    )
-    if args.json:
-        output.print_json(_summary(graph))
+    options = {
+        'chunk_bytes': args.chunk,
+        'memory_limit': args.memory,
+        'progress': sys.stderr.isatty(),
+    }
+    report: dict[str, Any] = {}
+    if args.tables is not None:
+        data, report = _read_tables(args, paths)
+        timed = any('time' in store for store in data.stores)
+        options['time_attr'] = 'time' if timed else None
     else:
-        print(graph)
+        data = paths
+        options |= {
+            'num_nodes': args.num_nodes,
+            'columns': args.columns,
+            'weight_attr': args.weight,
+            'time_attr': args.time,
+        }
+    graph = ChunkedGraph.write(args.graph, data, **options)
+    if args.json:
+        tables = {'tables': report} if report else {}
+        output.print_json({**_summary(graph), **tables})
+        return
+    print(graph)
+    for name, found in report.items():
+        if found.get('null') or found.get('dangling'):
+            print(f'{name}: {found["null"]} null, {found["dangling"]} dangle')
+
+
+def _read_tables(args: argparse.Namespace, path: Any) -> tuple[Any, Any]:
+    """Returns the graph of a database or folder, and what was found in it."""
+    unknown = ('num_nodes', 'columns', 'weight', 'time')
+    given = [f'--{n}' for n in unknown if getattr(args, n) is not None]
+    if isinstance(path, list) or given:
+        raise ValueError(
+            'convert: --tables takes one database or folder, and no option of '
+            f'edge files (got {given or [path]})'
+        )
+    # DuckDB is imported where tables are read only.
+    from torch_gsample.relational import from_tables
+
+    manifest = args.tables or None
+    tables = from_tables(path, manifest, memory_limit=args.memory)
+    return tables.data, tables.report
 
 
 def info(args: argparse.Namespace) -> None:

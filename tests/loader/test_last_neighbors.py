@@ -133,6 +133,15 @@ def test_other_events_replace_those_of_the_log():
         loader.before(n_id, 41)
 
 
+def test_other_events_of_an_epoch_are_seen():
+    loader, n_id = LastNeighborLoader(4, 2), torch.arange(4)
+    for dst in (1, 2):
+        loader.reset_state()
+        loader.insert(torch.tensor([0]), torch.tensor([dst]))
+        nodes, ends, _ = loader(n_id)
+        assert nodes[ends].tolist() == [[dst, 0], [0, dst]]
+
+
 def test_it_is_in_the_place_of_pygs():
     with patch_pyg():
         from torch_geometric.nn.models.tgn import LastNeighborLoader as Patched

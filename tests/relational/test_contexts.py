@@ -4,9 +4,16 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch_geometric.data import HeteroData
 
 from tests.relational.test_loader import forum, task
-from torch_gsample.relational import ContextSampler, EntityTask, Values
+from torch_gsample.relational import (
+    ContextSampler,
+    EntityTask,
+    RelationalData,
+    TableSchema,
+    Values,
+)
 
 CELLS = {'user': 2, 'post': 3, 'tag': 1}
 
@@ -109,6 +116,23 @@ def test_parents_come_before_rows_that_refer():
         assert row[:3] in (['post', 'user', 'tag'], ['post', 'tag', 'user'])
         assert hops[:3] == [0, 1, 1]
         assert set(row[3:]) == {'post'}
+
+
+def test_a_row_with_both_is_followed_by_its_parent_first():
+    data = HeteroData()
+    for table in 'abc':
+        data[table].num_nodes = 3
+    edges = torch.tensor([[0, 1, 2], [1, 1, 1]])
+    data['c', 'of', 'b'].edge_index = edges
+    data['b', 'rev_of', 'c'].edge_index = edges.flip(0)
+    data['b', 'of', 'a'].edge_index = edges.flip(0)[:, :1]
+    data['a', 'rev_of', 'b'].edge_index = edges[:, :1]
+    schema = {table: TableSchema() for table in 'abc'}
+    tables = RelationalData(data, schema, {}, {}, None)
+    todo = EntityTask('b', torch.tensor([1]), torch.tensor([0]))
+    out = ContextSampler(tables, 3, num_hops=1, seed=0)(todo)
+    assert [out.tables[t] for t in out.table[0]] == ['b', 'a', 'c']
+    assert out.row.tolist() == [[1, 0, 0]]
 
 
 def test_sequences_are_those_of_the_seed_and_of_no_later_row():

@@ -41,7 +41,7 @@ LAYERS = {
     'cli': {
         *('algorithms', 'bench', 'cli', 'datasets', 'doctor', 'rng'),
         *('memory', 'owned_folder', 'run_script', 'samplers', 'sparse_sample'),
-        'storage',
+        *('relational', 'storage'),
     },
     'doctor': {'_library', 'codegen'},
     'fusion': {'block', 'fusion', 'loader', 'vertex'},
@@ -77,8 +77,15 @@ LAYERS = {
         *('placement', 'rng', 'samplers', 'snapshot', 'sparse_sample'),
     },
     'loader': {
-        *('adjacency', 'algorithms', 'batch_edges', 'block', 'graph_input'),
-        *('graph_types', 'loader', 'ops', 'options', 'owned_folder'),
+        *('adjacency', 'algorithms', 'batch_edges', 'block', 'graph'),
+        *(
+            'graph_input',
+            'graph_types',
+            'loader',
+            'ops',
+            'options',
+            'owned_folder',
+        ),
         *('placement', 'rng', 'samplers', 'sparse_sample'),
     },
     'nn': {'loader', 'nn', 'ops', 'rng', 'sparse_sample'},
@@ -95,6 +102,10 @@ LAYERS = {
         *('storage', 'vertex'),
     },
     'graph_sampling': {'graph_sampling', 'ops', 'rng'},
+    'relational': {
+        *('loader', 'memory', 'owned_folder', 'relational', 'rng'),
+        'samplers',
+    },
     'spark': {'graph_sampling', 'loader', 'ops', 'options', 'rng', 'spark'},
     'testing': {'csc', 'ops', 'rng'},
     'vertex': {

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         SaintSampler,
         ShaDowSampler,
     )
+    from torch_gsample.samplers.neighbor.last_neighbors import last_neighbors
     from torch_gsample.snapshot import forget
     from torch_gsample.sparse_sample import SparseSample
     from torch_gsample.vertex import vertex_program
@@ -85,6 +86,7 @@ _MODULES = {
         'SaintSampler',
         'ShaDowSampler',
     ),
+    'samplers.neighbor.last_neighbors': ('last_neighbors',),
     'snapshot': ('forget',),
     'sparse_sample': ('SparseSample',),
     'vertex': ('vertex_program',),
@@ -119,6 +121,7 @@ __all__ = [
     'forget',
     'fuse',
     'keep_memory',
+    'last_neighbors',
     'load_program',
     'loader',
     'nn',

@@ -17,6 +17,9 @@ from torch_gsample.placement import GraphPlacement
 
 Direction: TypeAlias = Literal['forward', 'backward']
 RngScope: TypeAlias = Literal['batch', 'epoch']
+#: Whose time bounds a hop, and which ends of the interval belong to it.
+TimeBound: TypeAlias = Literal['seed', 'edge', 'batch']
+TimeInclusive: TypeAlias = Literal['both', 'left', 'right', 'neither']
 #: Of the sampled edges of a node.
 Order: TypeAlias = Literal['slot', 'random']
 #: Whether seed edges are removed from a sample, or their reverse ones, too.
@@ -44,6 +47,8 @@ class NeighborOptions(LinkOptions, total=False):
     """Options of a :class:`NeighborSampler` that PyG's does not have."""
 
     time_window: int | None
+    time_bound: TimeBound
+    time_inclusive: TimeInclusive
     index_dtype: torch.dtype | None
     num_threads: int | None
     order: Order

@@ -13,6 +13,7 @@ import torch_geometric
 from torch_geometric import loader as pyg_loader
 from torch_geometric import nn as pyg_nn
 from torch_geometric import sampler as pyg_sampler
+from torch_geometric.nn.models import tgn
 
 from torch_gsample import loader, nn, samplers
 from torch_gsample.samplers.neighbor import bidirectional
@@ -44,6 +45,7 @@ _REPLACED: tuple[tuple[ModuleType, Any, tuple[str, ...]], ...] = (
     (pyg_sampler, samplers, ('NeighborSampler', 'HGTSampler')),
     (pyg_sampler, bidirectional, ('BidirectionalNeighborSampler',)),
     (pyg_nn, nn, ('Node2Vec',)),
+    (tgn, loader, ('LastNeighborLoader',)),
 )
 #: Our class for each of PyG's.
 _OURS: dict[type, type] = {
@@ -106,7 +108,8 @@ def patch_pyg(layers: bool = False) -> Patch:
 
     From here on, or within a ``with`` statement, ``NodeLoader``,
     ``LinkLoader``, ``NeighborLoader``, ``LinkNeighborLoader``, ``HGTLoader``,
-    ``ShaDowKHopSampler``, the ``GraphSAINT`` samplers, ``Node2Vec``, and the
+    ``LastNeighborLoader``, ``ShaDowKHopSampler``, the ``GraphSAINT`` samplers,
+    ``Node2Vec``, and the
     samplers and loaders behind PyG's Lightning data modules and GraphRAG store
     are ours wherever a module holds them: one of PyG, or one that imported
     the name before; so scripts run without pyg-lib and torch-sparse. What a

@@ -4,10 +4,14 @@ import json
 import re
 
 import pytest
+import torch
+from torch_geometric.sampler import NodeSamplerInput
 
+from tests.relational import shops
 from tests.storage import disk
 from torch_gsample import cli
-from torch_gsample.storage import ChunkedGraph
+from torch_gsample.relational import from_tables
+from torch_gsample.storage import ChunkedGraph, RandomReadSampler
 
 
 @pytest.fixture
@@ -123,3 +127,31 @@ def test_options_of_edge_files_are_not_those_of_a_graph(
     assert cli.main(['convert', str(edges), old]) == 0
     assert cli.main(['convert', old, graph, '--num-nodes', '9']) == 2
     assert '--num-nodes is for edge files' in capsys.readouterr().err
+
+
+def test_tables_are_converted_with_their_times(tmp_path, capsys):
+    path = shops.as_duckdb(tmp_path / 'shop.duckdb')
+    manifest = tmp_path / 'manifest.json'
+    manifest.write_text(json.dumps(shops.MANIFEST))
+    graph = str(tmp_path / 'g')
+    args = ['convert', str(path), graph, '--tables', str(manifest)]
+    assert cli.main(args) == 0
+    out = capsys.readouterr().out
+    assert 'buy.who: 1 null, 2 dangle' in out
+    shop = from_tables(path, shops.MANIFEST).data
+    on_disk = ChunkedGraph(graph)
+    for t, store in shop.edge_items():
+        assert on_disk.num_edges[t] == store.edge_index.shape[1]
+    assert torch.equal(on_disk.node_times()['buy'], shop['buy'].time)
+    sampler = RandomReadSampler(on_disk, [-1], seed=0)
+    time = int(shop['buy'].time.sort().values[5])
+    inputs = NodeSamplerInput(
+        None, torch.arange(3), torch.full((3,), time), 'user'
+    )
+    seen = sampler.sample_from_nodes(inputs).node['buy']
+    edge, _ = shop['buy', 'who', 'user'].edge_index
+    assert (
+        sorted(seen.tolist()) == edge[shop['buy'].time[edge] <= time].tolist()
+    )
+    assert cli.main([*args[:2], f'{graph}2', '--tables', '--time', 't']) == 2
+    assert 'no option of edge files' in capsys.readouterr().err

@@ -24,6 +24,7 @@ EXAMPLES = {
     'train_debian': ['--hidden', '8'],
     'train_debian_hetero': ['--hidden', '8'],
     'link_prediction_gcc': ['--hidden', '8', '--eval-events', '100'],
+    'train_relational': ['--hidden', '8'],
     'train_from_disk': ['--hidden', '8'],
     'infer_from_disk': ['--hidden', '8'],
     'train_ladies': ['--hidden', '8', '--num-sampled', '64'],
@@ -36,7 +37,7 @@ EXAMPLES = {
     'spark_to_pyg': [],
 }
 #: Those that show one sampler each.
-SHORT = list(EXAMPLES)[5:]
+SHORT = list(EXAMPLES)[6:]
 #: Those that take long on the whole graph.
 ON_PART = (
     'train_graph_saint train_node2vec train_pass train_pinsage train_seal'

@@ -35,6 +35,8 @@ OPTIONS = {
     'timed': TIMES,
     'timed last': TIMES | {'temporal_strategy': 'last'},
     'timed weighted': TIMES | {'weight_attr': 'weight', 'time_window': 20},
+    'timed by edges': TIMES | {'time_bound': 'edge', 'time_inclusive': 'left'},
+    'timed by batch': TIMES | {'time_bound': 'batch', 'time_window': 20},
     'without seed edges': {'exclude_seed_edges': True},
 }
 NEGATIVES = {

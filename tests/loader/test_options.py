@@ -43,6 +43,8 @@ OF_NEIGHBOR_SAMPLER = {
     'seed': 3,
     'rng_scope': 'epoch',
     'time_window': 2,
+    'time_bound': 'batch',
+    'time_inclusive': 'left',
     'index_dtype': torch.int64,
     'num_threads': 1,
     'order': 'random',
@@ -123,7 +125,7 @@ def test_loaders_take_each_option_of_their_sampler(monkeypatch, name, option):
 
     monkeypatch.setattr(neighbor_loader, 'NeighborSampler', Noting)
     given = {option: OF_NEIGHBOR_SAMPLER[option]}
-    if option in ('time_window', 'time_attr'):
+    if option.startswith('time_'):
         given |= {'time_attr': 'time', **seed_edges(name)}
     data = sorted_by_destination()
     loader = getattr(loaders, name)(data, [2], batch_size=9, **given)

@@ -39,7 +39,8 @@ _EXAMPLES = {
   gsample convert edges.parquet graph
   gsample convert part-*.csv graph --columns src,dst --weight w
   gsample convert edges.npy graph --memory 8GiB --chunk 1GiB
-  gsample convert old graph --stripe /disk2/graph --stripe /disk3/graph""",
+  gsample convert old graph --stripe /disk2/graph --stripe /disk3/graph
+  gsample convert shop.duckdb graph --tables manifest.json""",
     'info': """\
   gsample info graph
   gsample info graph --json""",
@@ -142,7 +143,8 @@ def _add_convert(add: Callable[..., Any]) -> None:
     add(
         'edges',
         nargs='+',
-        help='Parquet, CSV or .npy files, or a graph on disk of any version',
+        help='Parquet, CSV or .npy files, a graph on disk of any version, or '
+        'tables',
     )
     add('graph', help='the directory to make')
     add('--num-nodes', type=int, help='default: the largest id + 1')
@@ -155,6 +157,14 @@ def _add_convert(add: Callable[..., Any]) -> None:
         default=[],
         metavar='DIR',
         help='a further directory to make, on another disk; may be repeated',
+    )
+    add(
+        '--tables',
+        nargs='?',
+        const='',
+        metavar='MANIFEST',
+        help='edges is a database or a folder of tables, whose keys are '
+        'declared, or in this JSON file',
     )
     for name, default in {'--memory': '4GiB', '--chunk': '512MiB'}.items():
         add(name, type=parse_bytes, default=default, help=f'{default} if not')

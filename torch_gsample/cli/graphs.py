@@ -12,39 +12,73 @@ _CHUNK = ('start', 'nodes', 'first', 'edges', 'offset')
 
 
 def convert(args: argparse.Namespace) -> None:
-    """Writes edge files, or a graph on disk again, as a graph in chunks.
+    """Writes edge files, tables, or a graph on disk again, in chunks.
 
     Args:
-        args (argparse.Namespace): The files, the graph, and how to read them.
+        args (argparse.Namespace): What to read, the graph, and how to read.
 
     Raises:
-        ValueError: If an option of edge files is given for a graph on disk.
+        ValueError: If an option of edge files is given for something else.
     """
-    data = args.edges if len(args.edges) > 1 else args.edges[0]
-    if isinstance(data, str) and Path(data).is_dir():
-        for name in ('num_nodes', 'columns', 'weight', 'time'):
-            if getattr(args, name) is not None:
-                raise ValueError(
-                    f'convert: --{name.replace("_", "-")} is for edge files; '
-                    f'a graph on disk says itself what it has (got {data})'
-                )
-        data = ChunkedGraph(data)
-    graph = ChunkedGraph.write(
-        args.graph,
-        data,
-        num_nodes=args.num_nodes,
-        columns=args.columns,
-        weight_attr=args.weight,
-        time_attr=args.time,
-        chunk_bytes=args.chunk,
-        memory_limit=args.memory,
-        progress=sys.stderr.isatty(),
-        directories=args.stripe,
-    )
-    if args.json:
-        output.print_json(_summary(graph))
+    source = args.edges if len(args.edges) > 1 else args.edges[0]
+    options = {
+        'chunk_bytes': args.chunk,
+        'memory_limit': args.memory,
+        'progress': sys.stderr.isatty(),
+        'directories': args.stripe,
+    }
+    data: Any = source
+    report: dict[str, Any] = {}
+    if args.tables is not None:
+        data, report = _read_tables(args, source)
+        timed = any('time' in store for store in data.stores)
+        options['time_attr'] = 'time' if timed else None
+    elif isinstance(source, str) and Path(source).is_dir():
+        if given := _options_of_files(args):
+            raise ValueError(
+                f'convert: {given[0]} is for edge files; a graph on disk says '
+                f'itself what it has (got {source})'
+            )
+        data = ChunkedGraph(source)
     else:
-        print(graph)
+        options |= {
+            'num_nodes': args.num_nodes,
+            'columns': args.columns,
+            'weight_attr': args.weight,
+            'time_attr': args.time,
+        }
+    graph = ChunkedGraph.write(args.graph, data, **options)
+    if args.json:
+        tables = {'tables': report} if report else {}
+        output.print_json({**_summary(graph), **tables})
+        return
+    print(graph)
+    for name, found in report.items():
+        if found.get('null') or found.get('dangling'):
+            print(f'{name}: {found["null"]} null, {found["dangling"]} dangle')
+
+
+def _options_of_files(args: argparse.Namespace) -> list[str]:
+    """Returns the options of edge files that are given."""
+    names = 'num_nodes', 'columns', 'weight', 'time'
+    given = [name for name in names if getattr(args, name) is not None]
+    return [f'--{name.replace("_", "-")}' for name in given]
+
+
+def _read_tables(args: argparse.Namespace, path: Any) -> tuple[Any, Any]:
+    """Returns the graph of a database or folder, and what was found in it."""
+    given = _options_of_files(args)
+    if isinstance(path, list) or given:
+        raise ValueError(
+            'convert: --tables takes one database or folder, and no option of '
+            f'edge files (got {given or [path]})'
+        )
+    # DuckDB is imported where tables are read only.
+    from torch_gsample.relational import from_tables
+
+    manifest = args.tables or None
+    tables = from_tables(path, manifest, memory_limit=args.memory)
+    return tables.data, tables.report
 
 
 def info(args: argparse.Namespace) -> None:

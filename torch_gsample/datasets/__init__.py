@@ -3,6 +3,7 @@
 Nothing is downloaded; PyG data objects come out.
 """
 
+from torch_gsample.datasets.debian_changelogs import write_debian_database
 from torch_gsample.datasets.debian_packages import DebianPackages
 from torch_gsample.datasets.gcc_changelog import GccChangelog
 from torch_gsample.datasets.synthetic import power_law, power_law_edges, rmat
@@ -13,4 +14,5 @@ __all__ = [
     'power_law',
     'power_law_edges',
     'rmat',
+    'write_debian_database',
 ]

@@ -11,6 +11,7 @@ from torch_gsample.loader.graph_saint import (
     GraphSAINTSampler,
 )
 from torch_gsample.loader.hgt_loader import HGTLoader
+from torch_gsample.loader.last_neighbors import LastNeighborLoader
 from torch_gsample.loader.neighbor_loader import (
     LinkNeighborLoader,
     NeighborLoader,
@@ -26,6 +27,7 @@ __all__ = [
     'GraphSAINTRandomWalkSampler',
     'GraphSAINTSampler',
     'HGTLoader',
+    'LastNeighborLoader',
     'LinkLoader',
     'LinkNeighborLoader',
     'NeighborLoader',

@@ -10,6 +10,8 @@ from torch_gsample.ops import Sampling
 from torch_gsample.placement import Placement
 from torch_gsample.samplers.attributes import Times
 from torch_gsample.samplers.base import KeyedSampler
+from torch_gsample.samplers.neighbor.neighborhood import Neighborhood
+from torch_gsample.samplers.neighbor.time_interval import TimeInterval
 
 
 class GraphSampler(KeyedSampler):
@@ -17,14 +19,16 @@ class GraphSampler(KeyedSampler):
 
     graph: Graph
     replace: bool
-    disjoint: Any
     temporal_strategy: str
     time_window: int | None
     num_threads: int | None
+    interval: TimeInterval = TimeInterval()
     order: str = 'slot'
     #: Where the graph is for a GPU, if samples are made on one.
     placement: Placement | None = None
+    _disjoint: bool
     _times: Times
+    _neighborhood: Neighborhood
     _data_type: DataType
     #: What :meth:`_sampling` returned last, and what it was made of.
     _options: tuple[Any, Sampling] | None = None
@@ -49,6 +53,15 @@ class GraphSampler(KeyedSampler):
         return not self.is_temporal or node_type in self._times.node
 
     @property
+    def disjoint(self) -> bool:
+        """Whether each seed has a subgraph of its own."""
+        return self._disjoint or self.is_temporal
+
+    @disjoint.setter
+    def disjoint(self, disjoint: bool) -> None:
+        self._disjoint = disjoint
+
+    @property
     def is_on_gpu(self) -> bool:
         """Whether samples are made on a GPU, and stay there."""
         return self.placement is not None
@@ -71,6 +84,9 @@ class GraphSampler(KeyedSampler):
 
     # Helpers #################################################################
 
+    def _cache_stats(self) -> dict[str, Any]:
+        return self._neighborhood.stats()
+
     def _check_node_type(self, node_type: NodeType | None) -> None:
         if node_type not in self.graph.node_types:
             raise ValueError(
@@ -84,7 +100,7 @@ class GraphSampler(KeyedSampler):
             self.replace,
             self.disjoint,
             self.temporal_strategy,
-            self.time_window,
+            self.interval.width(self.time_window),
             self.num_threads,
         )
         if self._options is None or self._options[0] != options:

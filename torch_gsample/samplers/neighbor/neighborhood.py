@@ -21,6 +21,8 @@ from torch_gsample.placement import (
     check_kind,
     choose_placement,
 )
+from torch_gsample.samplers.neighbor.edge_bound import sample_by_edge_time
+from torch_gsample.samplers.neighbor.time_interval import TimeInterval
 from torch_gsample.samplers.output import pyg as output
 
 ByType: TypeAlias = dict[Any, Tensor]
@@ -39,12 +41,14 @@ class Neighborhood:
         placement (Placement, optional): Where it was placed for a GPU.
         caches (List[ListCache]): Neighbour lists that the GPU's memory holds
             of a graph in pinned memory.
+        interval (TimeInterval, optional): What is seen from a time.
     """
 
     graph: Graph
     compressed: frozenset[Any] = frozenset()
     placement: Placement | None = None
     caches: list[ListCache] = field(default_factory=list)
+    interval: TimeInterval = field(default_factory=TimeInterval)
 
     def on(
         self,
@@ -63,12 +67,18 @@ class Neighborhood:
                 of what is free if not given.
 
         Raises:
-            ValueError: If the kind is not known, or nothing can be induced.
+            ValueError: If the kind is not known, or nothing can be induced,
+                or edges bound the times of hops: the CPU samples so only.
         """
         name = 'NeighborSampler'
         check_kind(name, kind)
         if device.type == 'cpu':
             return self
+        if self.interval.bound == 'edge':
+            raise ValueError(
+                f"{name}: time_bound='edge' needs device='cpu' (got "
+                f"'{device}')"
+            )
         if induced and kind == 'uva':
             raise ValueError(
                 f"{name}: subgraph_type='induced' needs the graph in the "
@@ -166,7 +176,12 @@ class Neighborhood:
         of_types, times = self._by_type(seeds), None
         if seed_time is not None:
             times = self._by_type(seed_time)
-        if self.graph.is_hetero:
+        interval = self.interval
+        if times is not None and interval.bound == 'edge':
+            sample = sample_by_edge_time(
+                self.graph, of_types, times, fanouts, key, sampling, interval
+            )
+        elif self.graph.is_hetero:
             sample = ops.sample_neighbors(
                 self.graph,
                 of_types,

@@ -22,6 +22,8 @@ from torch_gsample.options import (
     Exclusion,
     Order,
     RngScope,
+    TimeBound,
+    TimeInclusive,
     TrueNegatives,
     checked_names,
 )
@@ -45,6 +47,7 @@ from torch_gsample.samplers.link.batch import LinkBatch
 from torch_gsample.samplers.link.negatives import Negatives
 from torch_gsample.samplers.neighbor.graph_sampler import GraphSampler
 from torch_gsample.samplers.neighbor.neighborhood import Neighborhood
+from torch_gsample.samplers.neighbor.time_interval import TimeInterval
 from torch_gsample.samplers.output.order import shuffle_columns
 from torch_gsample.samplers.output.tensors import SampledTensors, to_tensors
 
@@ -96,6 +99,13 @@ class NeighborSampler(GraphSampler):
         rng_scope (str, optional): See :class:`KeyedSampler`.
         time_window (int, optional): Only edges of
             ``[seed_time - time_window, seed_time]`` are sampled.
+        time_bound (str, optional): Whose time bounds the edges of a hop: that
+            of the ``'seed'``, the earliest one of the ``'batch'``, or of the
+            ``'edge'`` that led to their destination, as in temporal random
+            walks (on the CPU only): each sampled edge has its own source.
+        time_inclusive (str, optional): Which ends of that interval belong to
+            it: ``'both'``, ``'left'`` (only earlier edges), ``'right'`` or
+            ``'neither'``.
         index_dtype (torch.dtype, optional): Dtype of the graph inside the
             sampler; int32 takes half the memory and bandwidth. If not given,
             int32 for edge lists where it suffices.
@@ -153,6 +163,8 @@ class NeighborSampler(GraphSampler):
         seed: int | None = None,
         rng_scope: RngScope = 'batch',
         time_window: int | None = None,
+        time_bound: TimeBound = 'seed',
+        time_inclusive: TimeInclusive = 'both',
         index_dtype: torch.dtype | None = None,
         num_threads: int | None = None,
         order: Order = 'slot',
@@ -173,6 +185,7 @@ class NeighborSampler(GraphSampler):
             directed=directed,
         )
         check_window(time_window, time_attr)
+        self.interval = TimeInterval(time_bound, time_inclusive)
         check_count('num_threads', num_threads)
         check_count('cache_bytes', cache_bytes)
         where = read_device('NeighborSampler', device)
@@ -194,14 +207,17 @@ class NeighborSampler(GraphSampler):
         if sample_direction == 'backward':
             graph = graph.transpose()
         self._times, graph = read_times(data, graph, time_attr, is_sorted)
+        induced = self.subgraph_type == SubgraphType.induced
+        self.interval.check(graph, time_attr, time_window, induced)
         self.graph = read_weights(data, graph, weight_attr)
-        self._neighborhood = Neighborhood(self.graph, source.compressed)
+        self._neighborhood = Neighborhood(
+            self.graph, source.compressed, interval=self.interval
+        )
         self._negatives = Negatives(self.graph, true_negatives)
         if share_memory:
             self.graph.share_memory_()
             self._times.share_memory_()
             self._negatives.share_memory_()
-        induced = self.subgraph_type == SubgraphType.induced
         self._neighborhood = self._neighborhood.on(
             where, graph_placement, induced, cache_bytes
         )
@@ -220,15 +236,6 @@ class NeighborSampler(GraphSampler):
         self._num_neighbors, self._fanouts = read_fanouts(
             value, self.graph, self._has_edges
         )
-
-    @property
-    def disjoint(self) -> bool:
-        """Whether each seed has a subgraph of its own."""
-        return self._disjoint or self.is_temporal
-
-    @disjoint.setter
-    def disjoint(self, disjoint: bool) -> None:
-        self._disjoint = disjoint
 
     @property
     def edge_permutation(self) -> Any:
@@ -351,9 +358,6 @@ class NeighborSampler(GraphSampler):
 
     # Helpers #################################################################
 
-    def _cache_stats(self) -> dict[str, Any]:
-        return self._neighborhood.stats()
-
     def _sample(
         self,
         seed: Tensor | SeedDict,
@@ -370,7 +374,7 @@ class NeighborSampler(GraphSampler):
     ) -> Any:
         if self.is_on_gpu:
             check_process('NeighborSampler')
-        seed_time = self._times.of_seeds(seeds, times)
+        seed_time = self.interval.of_seeds(self._times.of_seeds(seeds, times))
         sampling = self._sampling()
         neighborhood = self._neighborhood
         with self.counts.phase('sample'):

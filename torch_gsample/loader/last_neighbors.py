@@ -1,0 +1,210 @@
+"""PyG's ``LastNeighborLoader``, for temporal graph networks, on a log."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torch_gsample.graph import Graph
+from torch_gsample.samplers.neighbor.last_neighbors import last_neighbors
+
+_NAME = 'LastNeighborLoader'
+_FEW = 4096  # events that are sorted at each call anyway
+
+
+class LastNeighborLoader:
+    """The last neighbours of nodes in a log of events.
+
+    A drop-in replacement of PyG's class of this name (Rossi et al.,
+    `"Temporal Graph Networks" <https://arxiv.org/abs/2006.10637>`_). PyG's
+    holds the last neighbours of now; this one holds the log, in columns sorted
+    by event, and looks the last ones before an event up. So :meth:`before`
+    answers for any event: batches can be shuffled, resumed at one and made in
+    workers. :meth:`insert` only moves the end of the log that
+    :meth:`__call__` sees where the same events were inserted before, as in
+    every epoch but the first, or in none of a loader of :meth:`from_events`.
+
+    PyG's class differs where a node has more than ``size`` events in one call
+    of :meth:`insert`: it keeps some of them, this one the last.
+
+    Args:
+        num_nodes (int): Number of nodes.
+        size (int): Neighbours to return of each node.
+        device (torch.device, optional): Where the log is.
+
+    Attributes:
+        cur_e_id (int): How many events :meth:`__call__` sees: all of the
+            state, to be stored in a checkpoint.
+
+    Raises:
+        TypeError: If ``num_nodes`` or ``size`` is no integer.
+        ValueError: If one is negative.
+
+    Example:
+        >>> src, dst = torch.tensor([0, 0, 1]), torch.tensor([1, 2, 2])
+        >>> loader = LastNeighborLoader.from_events(src, dst, 3, size=2)
+        >>> loader.before(torch.tensor([0]), 2)  # sees events 0 and 1
+        (tensor([0, 1, 2]), tensor([[2, 1],
+                [0, 0]]), tensor([1, 0]))
+    """
+
+    def __init__(self, num_nodes: int, size: int, device: Any = None):
+        for name, value in (('num_nodes', num_nodes), ('size', size)):
+            if not isinstance(value, int) or isinstance(value, bool):
+                raise TypeError(
+                    f"{_NAME}: '{name}' must be an integer (got {value!r})"
+                )
+            if value < 0:
+                raise ValueError(
+                    f"{_NAME}: '{name}' must not be negative (got {value})"
+                )
+        self.num_nodes, self.size = num_nodes, size
+        none = torch.empty(0, dtype=torch.int64, device=device)
+        self._ends: tuple[Tensor, ...] = none, none
+        self._sorted = self._tail = self._columns(0, 0)
+        self._num_sorted = self._num_tail = 0
+        self.cur_e_id = 0
+
+    @classmethod
+    def from_events(
+        cls, src: Tensor, dst: Tensor, num_nodes: int, size: int
+    ) -> 'LastNeighborLoader':
+        """Returns a loader that knows all events, and sees none yet.
+
+        Args:
+            src (torch.Tensor): int64 ``[num_events]``, in the order of time.
+            dst (torch.Tensor): As well.
+            num_nodes (int): Number of nodes.
+            size (int): Neighbours to return of each node.
+
+        Raises:
+            IndexError: If a node does not exist.
+            TypeError: If ends are no integers.
+            ValueError: If there are not as many sources as destinations.
+        """
+        out = cls(num_nodes, size, src.device)
+        out._ends = out._checked(src, dst)
+        out._sort(src.shape[0])
+        return out
+
+    def insert(self, src: Tensor, dst: Tensor) -> None:
+        """Lets :meth:`__call__` see further events.
+
+        Events that differ from those of the log at this point replace all
+        that come after.
+
+        Raises:
+            IndexError: If a node does not exist.
+            TypeError: If ends are no integers.
+            ValueError: If there are not as many sources as destinations.
+        """
+        new = self._checked(src, dst)
+        begin, end = self.cur_e_id, self.cur_e_id + src.shape[0]
+        known = [old[begin:end] for old in self._ends]
+        if not all(map(torch.equal, known, new)):
+            self._ends = tuple(
+                torch.cat([old[:begin], own])
+                for old, own in zip(self._ends, new, strict=True)
+            )
+            self._num_tail = 0
+            if self._num_sorted > begin:
+                self._sort(begin)
+        self.cur_e_id = end
+
+    def __call__(self, n_id: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Returns the last neighbours of nodes among the events seen.
+
+        Args:
+            n_id (torch.Tensor): int64 ``[n]``, the nodes.
+
+        Returns:
+            Tuple[torch.Tensor, torch.Tensor, torch.Tensor]: The nodes and
+            their neighbours, ascending; ``edge_index`` in local ids; and the
+            event of each edge, the latest first for each node.
+
+        Raises:
+            IndexError: If a node does not exist.
+        """
+        return self.before(n_id, self.cur_e_id)
+
+    def before(
+        self, n_id: Tensor, event: int
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Returns what :meth:`__call__` does, of the events before one.
+
+        Raises:
+            IndexError: If a node or event does not exist.
+        """
+        count = self._ends[0].shape[0]
+        if not 0 <= event <= count:
+            raise IndexError(
+                f"{_NAME}: 'event' must be in [0, {count}] (got {event})"
+            )
+        if event > self._num_sorted and self._num_tail < count:
+            self._extend(count)
+        time = torch.full_like(n_id, event)
+        parts = [
+            last_neighbors(graph, n_id, time, self.size)
+            for graph in (self._tail, self._sorted)
+        ]
+        # The tail is later than all that is sorted.
+        mask = torch.cat([part.mask for part in parts], 1)
+        mask &= mask.cumsum(1) <= self.size
+        neighbor, e_id = (
+            torch.cat([getattr(part, name) for part in parts], 1)[mask]
+            for name in ('neighbor', 'time')
+        )
+        node = n_id[:, None].expand(mask.shape)[mask]
+        nodes, local = torch.cat([n_id, neighbor, node]).unique(
+            return_inverse=True
+        )
+        ends = local[len(n_id) :].view(2, -1)
+        return nodes, ends, e_id
+
+    def reset_state(self) -> None:
+        """Lets :meth:`__call__` see no event; the log is kept."""
+        self.cur_e_id = 0
+
+    def _extend(self, count: int) -> None:
+        """Brings columns up to date: all of them, if the tail is long."""
+        if count - self._num_sorted > max(_FEW, self._num_sorted // 2):
+            self._sort(count)
+        else:
+            self._tail = self._columns(self._num_sorted, count)
+            self._num_tail = count
+
+    def _sort(self, count: int) -> None:
+        self._sorted = self._columns(0, count)
+        self._tail = self._columns(count, count)
+        self._num_sorted = self._num_tail = count
+
+    def _columns(self, begin: int, end: int) -> Graph:
+        """Returns the events of both ends; event ids are their times."""
+        src, dst = (ends[begin:end] for ends in self._ends)
+        event = torch.arange(begin, end, device=src.device)
+        # Event by event, so that columns are in the order of events.
+        ends = torch.stack([src, dst], 1), torch.stack([dst, src], 1)
+        edge_index = torch.stack(ends)
+        graph = Graph.from_edge_index(edge_index.flatten(1), self.num_nodes)
+        return graph.with_times({None: event.repeat_interleave(2)})
+
+    def _checked(self, src: Tensor, dst: Tensor) -> tuple[Tensor, Tensor]:
+        if src.shape != dst.shape or src.dim() != 1:
+            raise ValueError(
+                f"{_NAME}: 'src' and 'dst' must be vectors of one length (got "
+                f'{list(src.shape)} and {list(dst.shape)})'
+            )
+        for name, ends in (('src', src), ('dst', dst)):
+            if ends.is_floating_point() or ends.dtype == torch.bool:
+                raise TypeError(
+                    f"{_NAME}: '{name}' must hold integers (got {ends.dtype})"
+                )
+            if ends.numel() and not (
+                int(ends.min()) >= 0 and int(ends.max()) < self.num_nodes
+            ):
+                raise IndexError(
+                    f"{_NAME}: '{name}' must be in [0, {self.num_nodes}) (got "
+                    f'{int(ends.min())} to {int(ends.max())})'
+                )
+        device = self._ends[0].device
+        return src.to(device, torch.int64), dst.to(device, torch.int64)

@@ -1,0 +1,35 @@
+"""Databases as graphs, and batches of what was known at a time.
+
+Tables with keys and times come in, PyG mini-batches and sequences go out.
+"""
+
+from torch_gsample.relational.contexts import Contexts, ContextSampler
+from torch_gsample.relational.loader import (
+    RelationalLinkLoader,
+    RelationalLoader,
+    check_batch,
+)
+from torch_gsample.relational.schema import (
+    ForeignKey,
+    TableSchema,
+    read_manifest,
+)
+from torch_gsample.relational.tables import RelationalData, from_tables
+from torch_gsample.relational.tasks import EntityTask, LinkTask
+from torch_gsample.relational.values import Values
+
+__all__ = [
+    'ContextSampler',
+    'Contexts',
+    'EntityTask',
+    'ForeignKey',
+    'LinkTask',
+    'RelationalData',
+    'RelationalLinkLoader',
+    'RelationalLoader',
+    'TableSchema',
+    'Values',
+    'check_batch',
+    'from_tables',
+    'read_manifest',
+]

@@ -1,0 +1,181 @@
+"""Batches of what was known of rows at the times of a task."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import HeteroData
+from torch_geometric.sampler import NegativeSampling
+from torch_geometric.typing import EdgeType
+
+from torch_gsample.loader import LinkNeighborLoader, NeighborLoader
+from torch_gsample.relational.tables import RelationalData
+from torch_gsample.relational.tasks import EntityTask, LinkTask
+
+
+@dataclass
+class _Finish:
+    """What is done with each batch: labels, and the check of times."""
+
+    tables: tuple[str, ...]
+    label: Tensor | None
+    time: Tensor
+    check: bool
+    then: Any = None
+
+    def __call__(self, batch: HeteroData) -> HeteroData:
+        store = batch[self.tables[0]]
+        if len(self.tables) == 1:
+            ids = store.input_id
+            if self.label is not None:
+                store.y = self.label[ids.cpu()].to(ids.device)
+        else:
+            ids = batch[self.tables].input_id
+        if self.check:
+            check_batch(batch, self.time[ids.cpu()].to(ids.device))
+        return batch if self.then is None else self.then(batch)
+
+
+def check_batch(batch: HeteroData, time: Tensor) -> None:
+    """Checks that no row and no edge of a batch is later than its seed.
+
+    Args:
+        batch (HeteroData): The batch, with ``batch`` of each node type.
+        time (torch.Tensor): int64, the time of each seed.
+
+    Raises:
+        RuntimeError: If one is: a label may have leaked.
+    """
+    for node_type, store in batch.node_items():
+        if 'time' in store:
+            of = store.batch[: store.time.shape[0]]
+            _refuse_late(f'rows of {node_type!r}', store.time, of, time)
+    for edge_type, store in batch.edge_items():
+        if 'time' in store:
+            of = batch[edge_type[2]].batch[store.edge_index[1]]
+            _refuse_late(f'edges {edge_type}', store.time, of, time)
+
+
+def _refuse_late(what: str, own: Tensor, of: Tensor, time: Tensor) -> None:
+    real = (of >= 0) & (of < len(time))  # the others pad static shapes
+    late = real & (own > time[of.where(real, 0)])
+    if bool(late.any()):
+        i = int(late.nonzero()[0])
+        raise RuntimeError(
+            f'RelationalLoader: no row may be later than its seed ('
+            f'{int(late.sum())} {what} are, first {int(own[i])} of a seed at '
+            f'{int(time[of[i]])})'
+        )
+
+
+class RelationalLoader(NeighborLoader):
+    """Batches of an :class:`EntityTask`: rows, and what led to them.
+
+    Args:
+        tables (RelationalData): The database.
+        task (EntityTask): What is predicted, and when.
+        num_neighbors (List[int] or Dict): Rows to follow a key to, at each
+            hop. Of a key to another table there is one; -1 takes all that
+            refer to a row.
+        check_times (bool, optional): Whether to check each batch once more:
+            it is an error if a row or edge is later than its seed.
+        transform (Callable, optional): What to do with a batch then.
+        **options (optional): Those of :class:`NeighborLoader`, which see:
+            ``temporal_strategy``, ``time_inclusive``, ``batch_size``,
+            ``seed``, ``state_dict()`` for resuming, ``static_shapes``.
+
+    Raises:
+        IndexError: If there is no such row.
+        ValueError: If a row is later than its seed already.
+
+    Example:
+        >>> import torch
+        >>> from torch_geometric.data import HeteroData
+        >>> from torch_gsample.relational import RelationalData, TableSchema
+        >>> data = HeteroData()
+        >>> data['user'].num_nodes, data['post'].num_nodes = 2, 3
+        >>> data['post'].time = torch.tensor([1, 5, 9])
+        >>> edges = torch.tensor([[0, 1, 2], [0, 0, 1]])
+        >>> data['post', 'by', 'user'].edge_index = edges
+        >>> schema = {'user': TableSchema(), 'post': TableSchema()}
+        >>> tables = RelationalData(data, schema, {}, {}, 'integer')
+        >>> row, time = torch.tensor([0, 1]), torch.tensor([4, 4])
+        >>> task = EntityTask('user', row, time, torch.tensor([1, 0]))
+        >>> loader = RelationalLoader(
+        ...     tables, task, [-1], batch_size=2, check_times=True, seed=0
+        ... )
+        >>> batch = next(iter(loader))
+        >>> batch['post'].time, batch['user'].y
+        (tensor([1]), tensor([1, 0]))
+    """
+
+    def __init__(
+        self,
+        tables: RelationalData,
+        task: EntityTask,
+        num_neighbors: Any,
+        *,
+        check_times: bool = False,
+        transform: Any = None,
+        **options: Any,
+    ):
+        task.check(tables)
+        finish = _Finish(
+            (task.table,), task.label, task.time, check_times, transform
+        )
+        super().__init__(
+            tables.data,
+            num_neighbors,
+            input_nodes=(task.table, task.row),
+            input_time=task.time,
+            time_attr='time',
+            transform=finish,
+            **options,
+        )
+
+
+class RelationalLinkLoader(LinkNeighborLoader):
+    """Batches of a :class:`LinkTask`, with negatives of each anchor.
+
+    Batches are those of :class:`LinkNeighborLoader` with triplets: anchors,
+    what is recommended, and ``num_negatives`` other rows of that table, which
+    are there at the time, too.
+
+    Args:
+        tables (RelationalData): The database.
+        task (LinkTask): The pairs, and their times.
+        num_neighbors (List[int] or Dict): As in :class:`RelationalLoader`.
+        check_times (bool, optional): As in :class:`RelationalLoader`.
+        transform (Callable, optional): What to do with a batch then.
+        **options (optional): Those of :class:`LinkNeighborLoader`.
+
+    Raises:
+        IndexError: If there is no such row.
+        ValueError: If a row is later than the time of its pair already.
+    """
+
+    def __init__(
+        self,
+        tables: RelationalData,
+        task: LinkTask,
+        num_neighbors: Any,
+        *,
+        check_times: bool = False,
+        transform: Any = None,
+        **options: Any,
+    ):
+        task.check(tables)
+        src, dst = task.tables
+        edge_type: EdgeType = (src, 'task', dst)
+        finish = _Finish(edge_type, None, task.time, check_times, transform)
+        super().__init__(
+            tables.data,
+            num_neighbors,
+            edge_label_index=(edge_type, torch.stack([task.src, task.dst])),
+            edge_label_time=task.time,
+            neg_sampling=NegativeSampling('triplet', task.num_negatives),
+            time_attr='time',
+            transform=finish,
+            **options,
+        )

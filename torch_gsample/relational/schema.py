@@ -1,0 +1,195 @@
+"""What tables are: their keys, their times, and the manifest that says so."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+_LARGEST = 1 << 24  # bytes of a manifest
+_FIELDS = {'file', 'key', 'time', 'foreign_keys'}
+
+
+@dataclass(frozen=True)
+class ForeignKey:
+    """Columns whose values are keys of another table, or of the same.
+
+    Args:
+        columns (Tuple[str, ...]): The columns.
+        table (str): The table that they refer to.
+        to (Tuple[str, ...], optional): The columns of its key; in its order if
+            not given.
+    """
+
+    columns: tuple[str, ...]
+    table: str
+    to: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The name of the relation."""
+        return '_'.join(self.columns)
+
+
+@dataclass(frozen=True)
+class TableSchema:
+    """What is known of a table.
+
+    Args:
+        key (Tuple[str, ...]): The columns of its primary key, maybe none.
+        time (str, optional): The column that says since when a row is there.
+        foreign_keys (Tuple[ForeignKey, ...]): Its foreign keys.
+        files (Tuple[str, ...]): The Parquet files of it, in a folder.
+    """
+
+    key: tuple[str, ...] = ()
+    time: str | None = None
+    foreign_keys: tuple[ForeignKey, ...] = ()
+    files: tuple[str, ...] = field(default=(), compare=False)
+
+
+def read_manifest(manifest: Any) -> dict[str, TableSchema]:
+    """Reads a manifest: a dictionary, or the path of a JSON file.
+
+    Args:
+        manifest (Dict or Path): ``{'tables': {name: {'key': ..., 'time': ...,
+            'foreign_keys': {column: table}, 'file': ...}}}``, all optional. A
+            key of several columns is a list; a foreign key of several is an
+            item ``{'columns': [...], 'table': ...}`` of a list.
+
+    Raises:
+        OSError: If the file cannot be read.
+        ValueError: If it is no such manifest; the error names the table.
+    """
+    name = 'manifest'
+    if not isinstance(manifest, Mapping):
+        path = Path(manifest)
+        name = str(path)
+        if path.stat().st_size > _LARGEST:
+            raise ValueError(
+                f'from_tables: {path} must have at most {_LARGEST} bytes'
+            )
+        try:
+            manifest = json.loads(path.read_bytes())
+        except (ValueError, RecursionError) as error:
+            raise ValueError(
+                f'from_tables: {path} must be JSON: {error}'
+            ) from None
+    tables = manifest.get('tables') if isinstance(manifest, Mapping) else None
+    if not isinstance(tables, Mapping):
+        raise ValueError(
+            f"from_tables: {name} must have an object 'tables' (got "
+            f'{type(tables).__name__})'
+        )
+    return {
+        _text(table, f'a table of {name}'): _read_table(table, entry)
+        for table, entry in tables.items()
+    }
+
+
+def _read_table(table: str, entry: Any) -> TableSchema:
+    if not isinstance(entry, Mapping) or not set(entry) <= _FIELDS:
+        raise ValueError(
+            f'from_tables: table {table!r} must have a manifest with '
+            f'{sorted(_FIELDS)} (got {_short(entry)})'
+        )
+    time = entry.get('time')
+    return TableSchema(
+        _names(entry.get('key'), f"'key' of table {table!r}"),
+        None if time is None else _text(time, f"'time' of table {table!r}"),
+        _foreign_keys(table, entry.get('foreign_keys')),
+        _names(entry.get('file'), f"'file' of table {table!r}"),
+    )
+
+
+def _foreign_keys(table: str, keys: Any) -> tuple[ForeignKey, ...]:
+    what = f"'foreign_keys' of table {table!r}"
+    if keys is None:
+        return ()
+    if isinstance(keys, Mapping):
+        keys = [{'columns': c, 'table': t} for c, t in keys.items()]
+    if not isinstance(keys, list | tuple):
+        raise ValueError(f'from_tables: {what} must be an object or a list')
+    out = []
+    for key in keys:
+        if not isinstance(key, Mapping) or set(key) != {'columns', 'table'}:
+            raise ValueError(
+                f"from_tables: {what} must have 'columns' and 'table' (got "
+                f'{_short(key)})'
+            )
+        columns = _names(key['columns'], what)
+        if not columns:
+            raise ValueError(f'from_tables: {what} must have columns')
+        out.append(ForeignKey(columns, _text(key['table'], what)))
+    if len({key.name for key in out}) < len(out):
+        raise ValueError(f'from_tables: {what} must differ in their columns')
+    return tuple(out)
+
+
+def _names(value: Any, what: str) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    items = value if isinstance(value, list | tuple) else [value]
+    return tuple(_text(item, what) for item in items)
+
+
+def _text(value: Any, what: str) -> str:
+    if not isinstance(value, str) or not value or '\0' in value:
+        raise ValueError(
+            f'from_tables: {what} must be a name (got {_short(value)})'
+        )
+    return value
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f'{text[:77]}...'
+
+
+def checked_schema(
+    tables: Mapping[str, TableSchema], columns: Mapping[str, Iterable[str]]
+) -> dict[str, TableSchema]:
+    """Returns tables whose keys name what is there.
+
+    Args:
+        tables (Dict[str, TableSchema]): What is known of each table.
+        columns (Dict[str, List[str]]): The columns that each has.
+
+    Raises:
+        ValueError: If a column or table is missing, or a foreign key does not
+            refer to the key of a table.
+    """
+    out = {}
+    for name, table in tables.items():
+        own = [*table.key, *([table.time] if table.time else [])]
+        own += [c for key in table.foreign_keys for c in key.columns]
+        for column in own:
+            if column not in columns[name]:
+                raise ValueError(
+                    f'from_tables: table {name!r} has no column {column!r} '
+                    f'(it has {_short(list(columns[name]))})'
+                )
+        keys = [_resolved(name, key, tables) for key in table.foreign_keys]
+        out[name] = replace(table, foreign_keys=tuple(keys))
+    return out
+
+
+def _resolved(
+    name: str, key: ForeignKey, tables: Mapping[str, TableSchema]
+) -> ForeignKey:
+    """Returns a foreign key in the order of the key that it refers to."""
+    what = f'{key.name!r} of table {name!r}'
+    if key.table not in tables:
+        raise ValueError(
+            f'from_tables: {what} refers to table {key.table!r}, which is not '
+            'there'
+        )
+    want = tables[key.table].key
+    to = key.to or want
+    if len(key.columns) != len(want) or sorted(to) != sorted(want):
+        raise ValueError(
+            f'from_tables: {what} must refer to the key {list(want)} of '
+            f'{key.table!r} (got columns {list(key.columns)} to {list(to)})'
+        )
+    by_target = dict(zip(to, key.columns, strict=True))
+    return ForeignKey(tuple(by_target[c] for c in want), key.table)

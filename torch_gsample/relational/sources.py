@@ -1,0 +1,298 @@
+"""Opens databases and folders of tables, and finds the keys they declare.
+
+All become tables of a DuckDB connection with bounded memory.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from torch_gsample.relational.schema import (
+    ForeignKey,
+    TableSchema,
+    read_manifest,
+)
+from torch_gsample.relational.sqlite_tables import copy_sqlite
+
+MANIFEST = 'manifest.json'
+
+
+class Source:
+    """Tables in SQL, and what their owner declares of them.
+
+    Args:
+        database (duckdb.DuckDBPyConnection): Where queries run.
+        sql (Dict[str, str]): What to select each table from.
+        schema (Dict[str, TableSchema]): What is declared of each.
+        files (List[Path], optional): Files that must not change meanwhile.
+    """
+
+    def __init__(
+        self,
+        database: Any,
+        sql: dict[str, str],
+        schema: dict[str, TableSchema],
+        files: list[Path] | None = None,
+    ):
+        self.database, self.sql, self.schema = database, sql, schema
+        self._files = {path: _stamp(path) for path in files or []}
+
+    def columns(self, table: str) -> dict[str, str]:
+        """Returns the type of each column of a table, in their order."""
+        query = f'DESCRIBE SELECT * FROM {self.sql[table]}'
+        rows = self.database.execute(query).fetchall()
+        return {name: kind for name, kind, *_ in rows}
+
+    def check_unchanged(self) -> None:
+        """Raises an error if a file was changed since it was opened.
+
+        Raises:
+            RuntimeError: If one was.
+        """
+        for path, stamp in self._files.items():
+            if _stamp(path) != stamp:
+                raise RuntimeError(
+                    f'from_tables: {path} was changed while it was read'
+                )
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    stat = path.stat()
+    return stat.st_size, stat.st_mtime_ns
+
+
+def quoted(name: str) -> str:
+    """Returns a name as an identifier of SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """Returns a text as a literal of SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+@contextmanager
+def open_source(
+    tables: Any, manifest: Any, memory_limit: int, folder: str
+) -> Iterator[Source]:
+    """Opens tables, and closes them.
+
+    Args:
+        tables (Path or Dict[str, Path]): See :func:`from_tables`.
+        manifest (Dict or Path, optional): What replaces what is declared.
+        memory_limit (int): Bytes that DuckDB may use.
+        folder (str): Where DuckDB spills what does not fit.
+
+    Raises:
+        ImportError: If DuckDB or PyArrow is missing.
+        OSError: If a file cannot be read, or is locked.
+        TypeError: If ``tables`` is nothing of the above.
+        ValueError: If a manifest is wrong, or files of a table differ.
+    """
+    duckdb = _import_duckdb()
+    known = None if manifest is None else read_manifest(manifest)
+    config = {
+        'memory_limit': f'{max(memory_limit // 1024, 1024)}KiB',
+        'temp_directory': folder,
+        'preserve_insertion_order': True,
+        'autoinstall_known_extensions': False,
+        'autoload_known_extensions': False,
+    }
+    database = duckdb.connect(config=config)
+    database.execute("SET TimeZone = 'UTC'")
+    try:
+        yield _open(database, tables, known)
+    except duckdb.IOException as error:
+        raise OSError(f'from_tables: {error}') from error
+    finally:
+        database.close()
+
+
+def _import_duckdb() -> Any:
+    try:
+        import duckdb
+        import pyarrow  # noqa: F401  (how rows come back)
+    except ImportError as error:
+        raise ImportError(
+            'from_tables: DuckDB and PyArrow are needed: '
+            "`pip install 'torch_gsample[relational]'`"
+        ) from error
+    return duckdb
+
+
+def _open(
+    database: Any, tables: Any, known: dict[str, TableSchema] | None
+) -> Source:
+    if isinstance(tables, Mapping):
+        files = {
+            str(name): [
+                Path(p)
+                for p in (
+                    paths if isinstance(paths, list | tuple) else [paths]
+                )
+            ]
+            for name, paths in tables.items()
+        }
+        return _open_parquet(database, files, known)
+    if not isinstance(tables, str | os.PathLike):
+        raise TypeError(
+            "from_tables: 'tables' must be a path, or paths by table (got "
+            f'{type(tables).__name__})'
+        )
+    path = Path(tables)
+    if path.is_dir():
+        return _open_folder(database, path, known)
+    with path.open('rb') as file:
+        head = file.read(16)
+    if head.startswith(b'SQLite format 3\0'):
+        sql, schema = copy_sqlite(database, path)
+        return Source(database, sql, _replaced(schema, known), [path])
+    if head[8:12] == b'DUCK':
+        return _open_duckdb(database, path, known)
+    raise ValueError(
+        f'from_tables: {path} must be a folder of Parquet files, a DuckDB or '
+        'an SQLite database (it is none)'
+    )
+
+
+def _replaced(
+    declared: dict[str, TableSchema], known: dict[str, TableSchema] | None
+) -> dict[str, TableSchema]:
+    """Returns what the manifest says, if there is one: only of its tables."""
+    if known is None:
+        return declared
+    for name in known:
+        if name not in declared:
+            raise ValueError(
+                f'from_tables: the manifest has a table {name!r}, which is '
+                f'not there (there are {sorted(declared)[:20]})'
+            )
+    return known
+
+
+def _open_duckdb(
+    database: Any, path: Path, known: dict[str, TableSchema] | None
+) -> Source:
+    database.execute(f'ATTACH {literal(str(path))} AS source (READ_ONLY)')
+    rows = database.execute(
+        'SELECT schema_name, table_name FROM duckdb_tables() WHERE '
+        "database_name = 'source' ORDER BY table_oid"
+    ).fetchall()
+    names = [name for _, name in rows]
+    if len(set(names)) < len(names):
+        raise ValueError(
+            f'from_tables: {path} must not have a table name in two schemas'
+        )
+    sql = {t: f'source.{quoted(s)}.{quoted(t)}' for s, t in rows}
+    keys: dict[str, list[str]] = {}
+    foreign: dict[str, list[ForeignKey]] = {}
+    for table, kind, columns, other, others in database.execute(
+        'SELECT table_name, constraint_type, constraint_column_names, '
+        'referenced_table, referenced_column_names '
+        'FROM duckdb_constraints() WHERE '
+        "database_name = 'source' ORDER BY constraint_index"
+    ).fetchall():
+        if kind == 'PRIMARY KEY':
+            keys[table] = columns
+        elif kind == 'FOREIGN KEY' and other:
+            key = ForeignKey(tuple(columns), other, tuple(others))
+            foreign.setdefault(table, []).append(key)
+    schema = {
+        name: TableSchema(
+            tuple(keys.get(name, ())),
+            foreign_keys=tuple(foreign.get(name, ())),
+        )
+        for name in names
+    }
+    return Source(database, sql, _replaced(schema, known), [path])
+
+
+def _open_folder(
+    database: Any, folder: Path, known: dict[str, TableSchema] | None
+) -> Source:
+    if known is None and (folder / MANIFEST).exists():
+        known = read_manifest(folder / MANIFEST)
+    files = {p.stem: [p] for p in sorted(folder.glob('*.parquet'))}
+    for name, table in (known or {}).items():
+        if table.files:
+            files[name] = [_inside(folder, name, file) for file in table.files]
+    return _open_parquet(database, files, known)
+
+
+def _inside(folder: Path, table: str, file: str) -> Path:
+    path = folder / file
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise ValueError(
+            f'from_tables: the file of table {table!r} must be in {folder} '
+            f'(got {file!r})'
+        )
+    return path
+
+
+def _open_parquet(
+    database: Any,
+    files: dict[str, list[Path]],
+    known: dict[str, TableSchema] | None,
+) -> Source:
+    import pyarrow.parquet as pq
+
+    sql, schema = {}, {}
+    for name, paths in files.items():
+        if known is not None and name not in known:
+            continue
+        first: Any = None
+        for path in paths:
+            try:
+                found = pq.read_schema(path)
+            except (ValueError, TypeError) as error:
+                raise ValueError(
+                    f'from_tables: {path} must be a Parquet file: {error}'
+                ) from error
+            first = first or found
+            _check_alike(name, paths[0], first, path, found)
+        schema[name] = _declared_by(first.metadata or {}, name)
+        paths_sql = ', '.join(literal(str(path)) for path in paths)
+        sql[name] = f'read_parquet([{paths_sql}], hive_partitioning=false)'
+    every = [path for name in sql for path in files[name]]
+    return Source(database, sql, _replaced(schema, known), every)
+
+
+def _check_alike(
+    table: str, first: Path, want: Any, path: Path, got: Any
+) -> None:
+    """Checks that the files of a table have the same columns."""
+    if want.names != got.names:
+        raise ValueError(
+            f'from_tables: the files of table {table!r} must have the same '
+            f'columns ({first} has {want.names}, {path} has {got.names})'
+        )
+    for field, other in zip(want, got, strict=True):
+        if field.type != other.type:
+            raise TypeError(
+                f'from_tables: column {field.name!r} of table {table!r} must '
+                f'have one type ({first} has {field.type}, {path} has '
+                f'{other.type})'
+            )
+
+
+def _declared_by(metadata: Mapping[bytes, bytes], table: str) -> TableSchema:
+    """Returns what RelBench writes into the schema of a Parquet file."""
+
+    def read(name: bytes) -> Any:
+        try:
+            return json.loads(metadata[name]) if name in metadata else None
+        except (ValueError, RecursionError):
+            raise ValueError(
+                f'from_tables: the Parquet file of table {table!r} must have '
+                f'JSON in its metadata {name.decode()!r}'
+            ) from None
+
+    entry = {
+        'key': read(b'pkey_col'),
+        'time': read(b'time_col'),
+        'foreign_keys': read(b'fkey_col_to_pkey_table'),
+    }
+    return read_manifest({'tables': {table: entry}})[table]

@@ -1,0 +1,131 @@
+"""Copies the tables of an SQLite database to DuckDB.
+
+DuckDB reads SQLite by an extension that it would download: Python has its own.
+"""
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from torch_gsample.relational.schema import ForeignKey, TableSchema
+
+_ROWS = 1 << 16
+
+
+def copy_sqlite(
+    database: Any, path: Path
+) -> tuple[dict[str, str], dict[str, TableSchema]]:
+    """Copies all tables, as they are at one time.
+
+    Args:
+        database (duckdb.DuckDBPyConnection): Where to.
+        path (Path): The database.
+
+    Returns:
+        Tuple[Dict[str, str], Dict[str, TableSchema]]: What to select each
+        table from, and its declared keys.
+
+    Raises:
+        OSError: If it is locked, or no database.
+        TypeError: If a value is not of the type of its column, which SQLite
+            does not check.
+    """
+    try:
+        source = sqlite3.connect(
+            f'{path.resolve().as_uri()}?mode=ro', uri=True, timeout=1
+        )
+        try:
+            source.execute('BEGIN')  # all tables at one time
+            names = [
+                name
+                for (name,) in source.execute(
+                    "SELECT name FROM sqlite_master WHERE type = 'table' AND "
+                    "name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY rowid"
+                )
+            ]
+            schema = {name: _declared(source, name) for name in names}
+            sql = {}
+            for i, name in enumerate(names):
+                sql[name] = f'sqlite_{i}'
+                _copy(source, database, name, sql[name])
+            return sql, schema
+        finally:
+            source.close()
+    except sqlite3.Error as error:
+        raise OSError(f'from_tables: {path}: {error}') from error
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _declared(source: sqlite3.Connection, table: str) -> TableSchema:
+    info = source.execute(f'PRAGMA table_info({_quoted(table)})').fetchall()
+    key = sorted((row[5], row[1]) for row in info if row[5])
+    foreign: dict[int, list[Any]] = {}
+    query = f'PRAGMA foreign_key_list({_quoted(table)})'
+    for number, _, other, *ends in sorted(source.execute(query)):
+        foreign.setdefault(number, [other]).append(ends[:2])
+    keys = [
+        ForeignKey(
+            tuple(column for column, _ in ends),
+            other,
+            tuple(to for _, to in ends if to is not None),
+        )
+        for other, *ends in foreign.values()
+    ]
+    return TableSchema(tuple(c for _, c in key), foreign_keys=tuple(keys))
+
+
+def _copy(
+    source: sqlite3.Connection, database: Any, table: str, to: str
+) -> None:
+    import pyarrow as pa
+
+    info = source.execute(f'PRAGMA table_info({_quoted(table)})').fetchall()
+    schema = pa.schema([(row[1], _type(row[2])) for row in info])
+    cursor = source.execute(f'SELECT * FROM {_quoted(table)}')
+
+    database.register('sqlite_rows', schema.empty_table())
+    database.execute(f'CREATE TEMP TABLE {to} AS SELECT * FROM sqlite_rows')
+    first = 0
+    while rows := cursor.fetchmany(_ROWS):
+        columns = zip(*rows, strict=True)
+        arrays = [
+            _array(table, field, values, first)
+            for field, values in zip(schema, columns, strict=True)
+        ]
+        first += len(rows)
+        database.register('sqlite_rows', pa.table(arrays, schema=schema))
+        database.execute(f'INSERT INTO {to} SELECT * FROM sqlite_rows')
+    database.unregister('sqlite_rows')
+
+
+def _type(declared: str) -> Any:
+    """Returns the type of a column by SQLite's rules of affinity."""
+    import pyarrow as pa
+
+    name = declared.upper()
+    if 'INT' in name or 'BOOL' in name:
+        return pa.int64()
+    if any(part in name for part in ('REAL', 'FLOA', 'DOUB', 'DEC', 'NUM')):
+        return pa.float64()
+    return pa.binary() if 'BLOB' in name else pa.string()
+
+
+def _array(table: str, field: Any, values: Any, first: int) -> Any:
+    import pyarrow as pa
+
+    try:
+        return pa.array(values, field.type)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        for i, value in enumerate(values):
+            try:
+                pa.array([value], field.type)
+            except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+                raise TypeError(
+                    f'from_tables: column {field.name!r} of table {table!r} '
+                    f'must hold {field.type} (got {value!r} in row '
+                    f'{first + i})'
+                ) from None
+        raise

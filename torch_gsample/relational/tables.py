@@ -1,0 +1,272 @@
+"""Tables as a graph: rows are nodes, and keys are edges with times."""
+
+import tempfile
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import HeteroData
+
+from torch_gsample.memory import bytes_of
+from torch_gsample.owned_folder import owned_folder
+from torch_gsample.relational.keys import KeyTable
+from torch_gsample.relational.schema import TableSchema, checked_schema
+from torch_gsample.relational.sources import Source, open_source
+from torch_gsample.relational.times import TimeColumn, check_alike
+from torch_gsample.relational.values import Values, read_values
+
+
+@dataclass(frozen=True, eq=False)
+class RelationalData:
+    """A database as a graph.
+
+    Args:
+        data (HeteroData): A node for each row, with ``time`` where its table
+            has times, and ``num``, ``cat`` and ``stamp`` of :class:`Values`;
+            and both directions of each foreign key as relations
+            ``(table, columns, other table)`` and ``(other table,
+            'rev_' + columns, table)``, whose edges have the ``time`` of the
+            row that refers.
+        schema (Dict[str, TableSchema]): The keys and times of each table.
+        values (Dict[str, Values]): The columns of each table.
+        report (Dict[str, Dict]): By table and foreign key, as
+            ``'post.author'``, how many ``edges`` there are, how many values
+            are ``null`` or ``dangling``, with an ``example`` (row and value)
+            of the latter; and by table, as ``'post'``, ``rows``,
+            ``null_times``, and the columns that were ``skipped``.
+        time_kind (str, optional): ``'naive'`` or ``'zoned'`` for microseconds
+            since 1970 in UTC, ``'integer'``, or None without times.
+    """
+
+    data: HeteroData
+    schema: dict[str, TableSchema]
+    values: dict[str, Values]
+    report: dict[str, dict[str, Any]]
+    time_kind: str | None
+    keys: dict[str, Any] = field(repr=False, default_factory=dict)
+
+    def keys_of(self, table: str, rows: Tensor) -> list[Any]:
+        """Returns the keys of some rows: tuples, if they have several columns.
+
+        Args:
+            table (str): The table.
+            rows (torch.Tensor): int64 ``[n]``, its rows.
+
+        Raises:
+            KeyError: If there is no such table.
+            IndexError: If there is no such row.
+            ValueError: If the table has no key.
+        """
+        columns = self._keys(table)
+        count = columns.num_rows
+        if rows.numel() and not (
+            int(rows.min()) >= 0 and int(rows.max()) < count
+        ):
+            raise IndexError(
+                f"RelationalData.keys_of: 'rows' must be in [0, {count})"
+            )
+        taken = columns.take(rows.cpu().numpy())
+        values = [column.to_pylist() for column in taken.columns]
+        if len(values) == 1:
+            return values[0]
+        return list(zip(*values, strict=True))
+
+    def rows_of(self, table: str, keys: list[Any]) -> Tensor:
+        """Returns the rows of some keys, int64 ``[n]``, -1 if there is none.
+
+        Args:
+            table (str): The table.
+            keys (List): Its keys: tuples, if they have several columns.
+
+        Raises:
+            KeyError: If there is no such table.
+            ValueError: If the table has no key.
+        """
+        columns = self._keys(table)
+        if table not in self._rows:
+            values = [column.to_pylist() for column in columns.columns]
+            own = values[0] if len(values) == 1 else zip(*values, strict=True)
+            self._rows[table] = {key: i for i, key in enumerate(own)}
+        known = self._rows[table]
+        return torch.tensor([known.get(key, -1) for key in keys]).long()
+
+    _rows: dict[str, dict[Any, int]] = field(
+        repr=False, init=False, default_factory=dict
+    )
+
+    def _keys(self, table: str) -> Any:
+        if self.keys[table] is None:
+            raise ValueError(
+                f'RelationalData: table {table!r} must have a key (it has '
+                'none)'
+            )
+        return self.keys[table]
+
+
+def from_tables(
+    tables: Any,
+    manifest: Any = None,
+    *,
+    memory_limit: int | str = '4GiB',
+    max_categories: int = 1000,
+    dangling: str = 'report',
+) -> RelationalData:
+    """Makes a graph of tables with keys.
+
+    Rows become nodes, numbered in the order of their table, and foreign keys
+    relations of both directions. DuckDB maps keys of any type to rows, and
+    spills to disk what does not fit in ``memory_limit``; the result is in
+    memory. Keys are declared by the database (DuckDB, SQLite), by the Parquet
+    files that RelBench writes (Robinson et al., `"RelBench: A Benchmark for
+    Deep Learning on Relational Databases" <https://arxiv.org/abs/2407.20060>`_),
+    or by a ``manifest``.
+
+    Args:
+        tables (Path or Dict[str, Path]): A DuckDB or SQLite database; a folder
+            of Parquet files, one a table, and maybe a ``manifest.json``; or
+            the Parquet file(s) of each table.
+        manifest (Dict or Path, optional): The tables to take, their keys and
+            times, in place of what is declared; see :func:`read_manifest`. A
+            database declares no times.
+        memory_limit (int or str, optional): Memory of DuckDB.
+        max_categories (int, optional): Columns of texts with more different
+            values are skipped.
+        dangling (str, optional): ``'report'`` counts values of foreign keys
+            that are no key, which have no edge; ``'error'`` raises.
+
+    Raises:
+        ImportError: If DuckDB or PyArrow is missing.
+        OSError: If a file cannot be read, or is locked.
+        RuntimeError: If a file was changed meanwhile.
+        TypeError: If columns have types that do not fit.
+        ValueError: If the manifest is wrong, a key is null or repeated, or a
+            time is none; the error has table, column and row.
+
+    Example:
+        >>> import duckdb, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     database = duckdb.connect(f'{folder}/shop.duckdb')
+        ...     for query in (
+        ...         'CREATE TABLE person (name VARCHAR PRIMARY KEY)',
+        ...         'CREATE TABLE buy (who VARCHAR, day DATE)',
+        ...         "INSERT INTO person VALUES ('ann'), ('bob')",
+        ...         "INSERT INTO buy VALUES ('bob', '2024-01-31')",
+        ...     ):
+        ...         _ = database.execute(query)
+        ...     database.close()
+        ...     shop = from_tables(
+        ...         f'{folder}/shop.duckdb',
+        ...         {
+        ...             'tables': {
+        ...                 'person': {'key': 'name'},
+        ...                 'buy': {
+        ...                     'time': 'day',
+        ...                     'foreign_keys': {'who': 'person'},
+        ...                 },
+        ...             }
+        ...         },
+        ...     )
+        >>> shop.data['buy', 'who', 'person'].edge_index
+        tensor([[0],
+                [1]])
+        >>> shop.keys_of('person', torch.tensor([1]))
+        ['bob']
+    """
+    if dangling not in ('report', 'error'):
+        raise ValueError(
+            "from_tables: 'dangling' must be 'report' or 'error' (got "
+            f'{dangling!r})'
+        )
+    if isinstance(memory_limit, str):
+        memory_limit = bytes_of(memory_limit, "from_tables: 'memory_limit'")
+    with (
+        owned_folder(tempfile.gettempdir(), 'gsample-tables-') as folder,
+        open_source(tables, manifest, memory_limit, str(folder)) as source,
+    ):
+        out = _read(source, max_categories)
+        source.check_unchanged()
+    for name, found in out.report.items():
+        if dangling == 'error' and found.get('dangling'):
+            example = found['example']
+            raise ValueError(
+                f'from_tables: {name} must refer to rows ({found["dangling"]} '
+                f'values do not, first {example["value"]} in row '
+                f'{example["row"]})'
+            )
+    return out
+
+
+def _read(source: Source, max_categories: int) -> RelationalData:
+    columns = {name: source.columns(name) for name in source.schema}
+    schema = checked_schema(source.schema, columns)
+    times = {
+        name: TimeColumn(source, name, table.time, columns[name][table.time])
+        for name, table in schema.items()
+        if table.time is not None
+    }
+    check_alike(times)
+    staged = {
+        name: KeyTable(source, name, table, times.get(name))
+        for name, table in schema.items()
+    }
+    data = HeteroData()
+    report: dict[str, dict[str, Any]] = {}
+    values = {}
+    for name, table in staged.items():
+        values[name] = _read_rows(
+            source, table, columns[name], max_categories, data, report
+        )
+    for table in staged.values():
+        _read_edges(table, staged, data, report)
+    kinds = [time.kind for time in times.values()]
+    keys = {name: table.key_rows() for name, table in staged.items()}
+    kind = kinds[0] if kinds else None
+    return RelationalData(data, schema, values, report, kind, keys)
+
+
+def _read_rows(
+    source: Source,
+    table: KeyTable,
+    columns: dict[str, str],
+    max_categories: int,
+    data: HeteroData,
+    report: dict[str, dict[str, Any]],
+) -> Values:
+    """Reads the nodes of a table."""
+    name, schema = table.table, table.schema
+    linked = {c for key in schema.foreign_keys for c in key.columns}
+    linked |= {*schema.key, schema.time or ''}
+    plain = {c: kind for c, kind in columns.items() if c not in linked}
+    values = read_values(source, name, plain, table.num_rows, max_categories)
+    time, nulls = table.times()
+    data[name].num_nodes = table.num_rows
+    if time is not None:
+        data[name].time = time
+    data[name].num, data[name].cat = values.num, values.cat
+    data[name].stamp = values.stamp
+    report[name] = {
+        'rows': table.num_rows,
+        'null_times': nulls,
+        'skipped': values.skipped,
+    }
+    return values
+
+
+def _read_edges(
+    table: KeyTable,
+    tables: dict[str, KeyTable],
+    data: HeteroData,
+    report: dict[str, dict[str, Any]],
+) -> None:
+    """Reads both directions of the foreign keys of a table."""
+    name = table.table
+    for i, key in enumerate(table.schema.foreign_keys):
+        edges, found = table.edges(i, tables[key.table])
+        report[f'{name}.{key.name}'] = found
+        forward = data[name, key.name, key.table]
+        backward = data[key.table, f'rev_{key.name}', name]
+        forward.edge_index, backward.edge_index = edges, edges.flip(0)
+        if 'time' in data[name]:
+            forward.time = data[name].time[edges[0]]
+            backward.time = forward.time

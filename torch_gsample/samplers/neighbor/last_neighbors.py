@@ -1,0 +1,103 @@
+"""The last neighbours of nodes before a time, in tensors of one size."""
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from torch_gsample import ops
+from torch_gsample.graph import Graph
+from torch_gsample.options import TimeInclusive
+from torch_gsample.samplers.neighbor.time_interval import TimeInterval
+
+_OP = 'last_neighbors'
+
+
+class LastNeighbors(NamedTuple):
+    """The last neighbours of ``n`` nodes, latest first."""
+
+    neighbor: Tensor  # int64 [n, k], -1 where there is none
+    edge: Tensor  # int64 [n, k], the original edge, -1 where there is none
+    time: Tensor  # int64 [n, k], its time, 0 where there is none
+    mask: Tensor  # bool [n, k], where there is one
+
+
+def last_neighbors(
+    graph: Graph,
+    nodes: Tensor,
+    times: Tensor,
+    k: int,
+    *,
+    edge_type: Any = None,
+    time_inclusive: TimeInclusive = 'left',
+    time_window: int | None = None,
+) -> LastNeighbors:
+    """Returns the last ``k`` in-neighbours of each node before its time.
+
+    Columns are sorted by time and never change: this is a binary search in
+    each, not a buffer that is replayed. So batches may come in any order, as
+    often as wanted, from any process, and no event can leak that comes later.
+    Edges of the same time are in the order of the graph's edges.
+
+    Args:
+        graph (Graph): A graph with times, on any device.
+        nodes (torch.Tensor): int64 ``[n]``, on its device.
+        times (torch.Tensor): int64 ``[n]``.
+        k (int): At most this many of each node.
+        edge_type (Tuple[str, str, str], optional): The relation, if the graph
+            has several.
+        time_inclusive (str, optional): Which ends of the interval belong to
+            it: by default, only edges before ``times``; see
+            :class:`NeighborSampler`.
+        time_window (int, optional): Only edges from ``times - time_window``
+            on.
+
+    Raises:
+        IndexError: If a node is not in the graph.
+        KeyError: If there is no such relation.
+        TypeError: If an argument has the wrong type.
+        ValueError: If the relation has no times, or an argument breaks a rule
+            that is named.
+
+    Example:
+        >>> edge_index = torch.tensor([[1, 2, 3], [0, 0, 0]])
+        >>> graph = Graph.from_edge_index(edge_index)
+        >>> graph = graph.with_times({None: torch.tensor([5, 7, 9])})
+        >>> nodes, times = torch.tensor([0, 0]), torch.tensor([9, 6])
+        >>> out = last_neighbors(graph, nodes, times, 2)
+        >>> out.neighbor
+        tensor([[ 2,  1],
+                [ 1, -1]])
+    """
+    csc = graph[edge_type]
+    if csc.edge_time is None:
+        raise ValueError(f"{_OP}: 'graph' must have times (see with_times)")
+    if not isinstance(k, int) or isinstance(k, bool):
+        raise TypeError(f"{_OP}: 'k' must be an integer (got {k!r})")
+    if k < 0:
+        raise ValueError(f"{_OP}: 'k' must not be negative (got {k})")
+    interval = TimeInterval('seed', time_inclusive)
+    interval.check(graph, 'times', time_window, induced=False)
+    indptr, position = ops.sample_columns(
+        csc.indptr,
+        k,
+        key=torch.zeros(1, 3, dtype=torch.int64),  # nothing is drawn
+        cols=nodes,
+        edge_time=csc.edge_time,
+        column_time=interval.latest(times),
+        time_window=interval.width(time_window),
+        temporal_strategy='last',
+    )
+    count = indptr.diff()
+    # Column i has positions of ascending time, whose last is the first here.
+    place = indptr[1:, None] - 1 - torch.arange(k, device=count.device)
+    mask = torch.arange(k, device=count.device) < count[:, None]
+    at = position.new_full(mask.shape, -1)
+    at[mask] = position[place[mask]]
+    neighbor, time = at.clone(), torch.zeros_like(at)
+    neighbor[mask] = csc.indices[at[mask]].long()
+    time[mask] = csc.edge_time[at[mask]]
+    edge = at if csc.edge_id is None else at.clone()
+    if csc.edge_id is not None:
+        edge[mask] = csc.edge_id[at[mask]].long()
+    return LastNeighbors(neighbor, edge, time, mask)

@@ -33,9 +33,11 @@ from torch_gsample.storage import (
     RowSource,
 )
 from torch_gsample.storage.packed_rows import PackedRows
+from torch_gsample.storage.read_packed import PackedWindow, Shares
 from torch_gsample.storage.reading import page_aligned
 from torch_gsample.storage.row_reads import BLOCK
 from torch_gsample.storage.sample_spill import SampleSpill
+from torch_gsample.storage.scratch_file import ScratchFile
 
 FLIPS = 200
 
@@ -157,6 +159,31 @@ def test_memory_is_not_exceeded(tmp_path, monkeypatch, scores):
     assert store.files[None, 'x'].stats()['rows'] == len(
         store._plan.hot.rows[None] if scores else ()
     )
+
+
+def test_lists_are_bounded(tmp_path):
+    file = FeatureFile.write(tmp_path / 'x', torch.zeros(100_000, 1))
+    shares = Shares(1 << 20, tmp_path)
+    window = PackedWindow({(None, 'x'): file}, shares)
+    rows = np.arange(30_000, dtype=np.uint32)
+    sample = SamplerOutput(torch.arange(3), *[None] * 3)
+    added = [window.add(sample, {None: rows}) for _ in range(3)]
+    assert added == [True, True, False]
+    assert window.held == 2 * rows.nbytes <= shares.lists
+    window.stop()
+
+
+def test_a_closed_scratch_file_takes_no_space(tmp_path):
+    """A forked process may hold it, and does not empty it."""
+    file = ScratchFile(tmp_path)
+    file.write(0, bytes(1 << 20))
+    assert in_a_fork(file.close) == 0
+    other = os.dup(file.fd)
+    assert os.fstat(other).st_size == 1 << 20
+    file.close()
+    file.close()
+    assert os.fstat(other).st_size == 0
+    os.close(other)
 
 
 def test_a_batch_that_does_not_fit_is_read_alone(tmp_path, monkeypatch):

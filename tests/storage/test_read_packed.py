@@ -30,14 +30,10 @@ from torch_gsample.storage import (
     DiskModel,
     FeatureFile,
     RandomReadSampler,
-    RowSource,
 )
 from torch_gsample.storage.crc32c import BLOCK
-from torch_gsample.storage.packed_rows import PackedRows
+from torch_gsample.storage.packed_window import PackedWindow, Shares
 from torch_gsample.storage.reading import page_aligned
-from torch_gsample.storage.sample_spill import SampleSpill
-
-FLIPS = 200
 
 
 def loader_of(stores, count=30, batch_size=2, **options):
@@ -159,6 +155,18 @@ def test_memory_is_not_exceeded(tmp_path, monkeypatch, scores):
     )
 
 
+def test_lists_are_bounded(tmp_path):
+    file = FeatureFile.write(tmp_path / 'x', torch.zeros(100_000, 1))
+    shares = Shares(1 << 20, tmp_path)
+    window = PackedWindow({(None, 'x'): file}, shares)
+    rows = np.arange(30_000, dtype=np.uint32)
+    sample = SamplerOutput(torch.arange(3), *[None] * 3)
+    added = [window.add(sample, {None: rows}) for _ in range(3)]
+    assert added == [True, True, False]
+    assert window.held == 2 * rows.nbytes <= shares.lists
+    window.stop()
+
+
 def test_a_batch_that_does_not_fit_is_read_alone(tmp_path, monkeypatch):
     monkeypatch.setattr('torch_gsample.storage.row_reads.STAGING', 1 << 16)
     data, store, graph = wide_store(tmp_path)
@@ -205,55 +213,13 @@ def test_a_disk_that_gets_full_loses_no_batch(packed, after, limit):
 def test_a_window_takes_what_is_free(packed, left, monkeypatch):
     """Free space bounds it; a batch that is too large is not written."""
     monkeypatch.setattr(
-        'torch_gsample.storage.read_packed.free_space', lambda _: left
+        'torch_gsample.storage.packed_window.free_space', lambda _: left
     )
     stores, want = packed
     assert joined(loader_of(stores)) == want
     reads = stores[0]._plan._reads
     assert (stores[0].files[None, 'x'].stats()['rows'] > 0) == (left == 0)
     assert reads.stats['windows'] > 4
-
-
-def test_flipped_bits_of_packed_rows_are_found(tmp_path):
-    x = torch.arange(10_000.0).view(100, 100)
-    file = FeatureFile.write(tmp_path / 'x', x)
-    rows, ends = np.arange(0, 100, 2), np.array([0, 50])
-    packed = PackedRows(tmp_path, file.row_bytes, ends, direct=False)
-    packed.pack(rows, file.scan(1 << 20), 1 << 20)
-    want = packed.read(0).copy()
-    draws, found = random.Random(0), 0
-    for _ in range(FLIPS):
-        at, bit = draws.randrange(want.size), 1 << draws.randrange(8)
-        old = os.pread(packed._file.fd, 1, at)
-        os.pwrite(packed._file.fd, bytes([old[0] ^ bit]), at)
-        with pytest.raises(ValueError, match='offset 0: the checksum of rows'):
-            packed.read(0)
-        os.pwrite(packed._file.fd, old, at)
-        found += 1
-    assert found == FLIPS
-    assert np.array_equal(packed.read(0), want)
-    for size in range(0, want.size, 997):
-        os.ftruncate(packed._file.fd, size)
-        with pytest.raises(OSError, match='the file ends too early'):
-            packed.read(0)
-
-
-def test_flipped_bits_of_spilled_samples_are_found(tmp_path):
-    spill = SampleSpill(tmp_path)
-    sample = SamplerOutput(torch.arange(500), None, torch.ones(7), None)
-    draws = random.Random(0)
-    for _ in range(FLIPS):
-        spilled = spill.add(sample)
-        # Parts begin at multiples of 64 bytes, and end at any.
-        parts = np.cumsum([0, *(-(-n // 64) * 64 for n in spilled.sizes)])
-        part = draws.randrange(len(spilled.sizes))
-        at = draws.randrange(spilled.sizes[part])
-        at += spilled.offset + int(parts[part])
-        old, bit = os.pread(spill._file.fd, 1, at), draws.randrange(8)
-        os.pwrite(spill._file.fd, bytes([old[0] ^ 1 << bit]), at)
-        with pytest.raises(ValueError, match='the checksum of a sample'):
-            spill.take(spilled)
-    spill.close()
 
 
 def test_a_broken_scratch_is_replaced_by_the_features(packed):
@@ -267,36 +233,6 @@ def test_a_broken_scratch_is_replaced_by_the_features(packed):
         out.extend(batches)
     assert len(caught) == 1  # the window is given up
     assert joined(out) == want
-
-
-def test_samples_come_back_as_they_were(tmp_path):
-    spill = SampleSpill(tmp_path)
-    row = torch.arange(12).view(3, 4).T
-    sample = SamplerOutput(
-        node=torch.arange(5),
-        row=row,
-        col=row,
-        edge=torch.empty(0, dtype=torch.int32),
-        num_sampled_nodes=[3, 2],
-        metadata=(None, torch.tensor(3.5)),
-    )
-    spilled = [spill.add(sample) for _ in range(3)]
-    for i in (1, 0, 2):
-        out = spill.take(spilled[i])
-        assert type(out) is SamplerOutput
-        assert out.row is out.col
-        assert torch.equal(out.row, row)
-        assert out.edge.dtype == torch.int32
-        assert out.metadata[1] == 3.5
-        assert out.num_sampled_nodes == [3, 2]
-        assert out.node.data_ptr() % 64 == 0
-        out.node += 1  # memory of its own
-    with_grad = torch.ones(3, requires_grad=True)
-    for value in (with_grad, lambda: 0, torch.nn.Linear(1, 1)):
-        sample = AttributedOutput(torch.arange(3), None, None, None)
-        sample.attributes.edge[None] = {'w': value}
-        assert spill.add(sample) is None
-    spill.close()
 
 
 def test_rows_are_found_in_any_order(tmp_path):
@@ -397,98 +333,3 @@ def test_packing_is_chosen_where_it_takes_the_least_time(tmp_path):
         next(iter(loader))
         assert (store._plan.plan == 'packed') == packs, store.explain()
         assert ('packed' in store._plan.expected) == (scratch is not None)
-
-
-class Remote(RowSource):
-    """A double of another machine: requests are counted, and may fail."""
-
-    def __init__(self, x, seconds):
-        self.x, self.shape, self.dtype = x, x.shape, x.dtype
-        self.row_bytes, self.seconds = x[0].nbytes, seconds
-        self.calls = []
-
-    def read_to(self, index, out, gap=0):
-        self.calls.append(len(index))
-        rows = self.x[torch.from_numpy(index)].contiguous()
-        out[:] = rows.view(torch.uint8).numpy()
-
-    def decode(self, rows):
-        return rows.view(self.dtype)
-
-    def cost(self, scratch=None):
-        return DiskModel(self.seconds, 1e9, 1e9)
-
-
-@pytest.mark.parametrize('kind', ['single', 'hot', 'window', 'packed', 'auto'])
-def test_rows_of_another_machine_are_planned_alike(tmp_path, kind):
-    data, (store, graph), _ = make('homogeneous', tmp_path)
-    want = joined(loader_of((store, graph)))
-    remote = Remote(data.x, 1.0)
-    store[None, 'x', None] = remote
-    store.plan_reads(
-        4 << 20,
-        plan=kind,
-        max_batches=5,
-        scratch=tmp_path,
-        scores=torch.arange(30) if kind == 'hot' else None,
-    )
-    assert joined(loader_of((store, graph))) == want
-    text = store.explain()
-    assert 'disk: 1000000.0 us a request, 1.00 GB/s' in text
-    if kind == 'single':
-        assert len(remote.calls) == 15
-    else:  # of each window, or once
-        assert len(remote.calls) == (1 if kind == 'hot' else 3)
-    if kind == 'auto':
-        assert store._plan.plan in ('window', 'packed')
-
-
-def test_each_source_has_its_own_cost(tmp_path):
-    data, (store, graph), _ = make('homogeneous', tmp_path)
-    store[None, 'far', None] = Remote(data.x + 1, 0.5)
-    store[None, 'near', None] = Remote(data.x + 2, 1e-6)
-    store.plan_reads(4 << 20, plan='window', max_batches=5)
-    for batch in loader_of((store, graph)):
-        assert torch.equal(batch.far, data.x[batch.n_id] + 1)
-        assert torch.equal(batch.near, data.x[batch.n_id] + 2)
-    models = store._plan.models
-    assert models[None, 'far'].request_seconds == 0.5
-    assert models[None, 'near'].request_seconds == 1e-6
-    lines = store.explain().splitlines()
-    assert sum(line.startswith('disk: ') for line in lines) == 3
-
-
-def test_a_remote_that_fails_is_an_error_of_its_batch(tmp_path):
-    data, (store, graph), _ = make('homogeneous', tmp_path)
-    remote = Remote(data.x, 1.0)
-    read = remote.read_to
-
-    def fail(index, out, gap=0):
-        if (index == 29).any():
-            raise ConnectionError('the machine is gone')
-        read(index, out)
-
-    remote.read_to = fail
-    store[None, 'x', None] = remote
-    for kind in ('window', 'packed'):
-        store.plan_reads(4 << 20, plan=kind, max_batches=5, scratch=tmp_path)
-        with pytest.raises(ConnectionError, match='the machine is gone'):
-            list(loader_of((store, graph)))
-
-
-@pytest.mark.parametrize('row_bytes', [4, 100, 512, 5_000])
-@pytest.mark.parametrize('memory', [1, 9_000, 1 << 20])
-def test_a_scan_has_each_row_once(tmp_path, row_bytes, memory):
-    x = torch.arange(3_000 * row_bytes // 4).view(3_000, -1).float()
-    for direct in (False, True):
-        file = FeatureFile.write(tmp_path / f'x{direct}', x)
-        file = FeatureFile(file.path, direct=direct)
-        parts, at = [], 0
-        for first, rows in file.scan(memory):
-            assert first == at
-            at += len(rows)
-            parts.append(rows.copy())
-        out = file.decode(torch.from_numpy(np.concatenate(parts)))
-        assert torch.equal(out, x)
-        assert len(parts) > 1 or memory == 1 << 20
-        assert file._checked.all()

@@ -12,16 +12,13 @@ import warnings
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from torch import Tensor
 
-from torch_gsample.storage.background import Background
-from torch_gsample.storage.crc32c import BLOCK
-from torch_gsample.storage.packed_rows import PackedRows
+from torch_gsample.storage.packed_window import PackedWindow, Shares
 from torch_gsample.storage.read_model import Reads
 from torch_gsample.storage.read_windows import (
     Key,
@@ -32,203 +29,17 @@ from torch_gsample.storage.read_windows import (
 )
 from torch_gsample.storage.reading import page_aligned
 from torch_gsample.storage.row_source import RowSource
-from torch_gsample.storage.sample_spill import SampleSpill, Spilled
-from torch_gsample.storage.scratch_file import free_space
-
-#: The most bytes of a piece of a scan.
-_SLAB = 16 << 20
-
-
-@dataclass
-class Shares:
-    """How packing shares its memory and its disk.
-
-    The lists of a window that is packed and of one that is collected take a
-    half of the memory. The rest is a batch that is read, rows that wait to be
-    written, and two pieces of a scan.
-
-    Args:
-        memory (int): Bytes of memory.
-        folder (Path): A folder on the disk to be used.
-    """
-
-    memory: int
-    folder: Path
-
-    def __post_init__(self) -> None:
-        self.lists, self.batch = self.memory // 4, self.memory // 4
-        self.waiting = self.memory // 8
-        self.scan = min(self.memory // 8, 2 * _SLAB)
-        #: Bytes of scratch files of a window: there are two at a time.
-        self.scratch = free_space(self.folder) // 2
-
-    def batches(self, lists: float, scratch: float, most: int) -> int:
-        """Returns how many batches a window has.
-
-        Args:
-            lists (float): Bytes of memory that a batch takes.
-            scratch (float): Bytes of a disk that it takes.
-            most (int): Not more than these.
-        """
-        limits = (
-            most,
-            self.lists / max(lists, 1),
-            self.scratch / max(scratch, 1),
-            self.waiting / BLOCK,
-        )
-        return int(min(limits))
 
 
 @dataclass
 class Batch:
     """Which rows a batch needs by type, and where they are."""
 
-    window: 'PackedWindow'
+    window: PackedWindow
     number: int
     rows: dict[Any, np.ndarray]
     #: Features that it got already.
     found: set[Key] = field(default_factory=set)
-
-
-class PackedWindow:
-    """Some batches, and the rows that they need, in a scratch file.
-
-    Args:
-        files (Dict[Tuple, RowSource]): The files, by group and name.
-        shares (Shares): Memory and disk.
-    """
-
-    def __init__(self, files: dict[Key, RowSource], shares: Shares):
-        self._files, self._shares = files, shares
-        #: Samples with the rows that they need, or where these are.
-        self.samples: list[Any] = []
-        self._lists: dict[Any, list[np.ndarray]] = {k: [] for k, _ in files}
-        self._joined: dict[Any, tuple[np.ndarray, np.ndarray]] = {}
-        self._packed: dict[Key, PackedRows] = {}
-        self._spill: SampleSpill | None = None
-        self._work: Background | None = None
-        #: Bytes of memory, and of scratch files.
-        self.held, self.nbytes = 0, 0
-        self.seconds = 0.0
-
-    def add(self, sample: Any, needed: dict[Any, np.ndarray]) -> bool:
-        """Adds a sample, if it fits.
-
-        Args:
-            sample (Any): The sample.
-            needed (Dict[Any, numpy.ndarray]): The rows to be packed, by type,
-                each once and ascending.
-
-        Raises:
-            OSError: If it cannot be written; it was added nevertheless.
-        """
-        size = sum(
-            len(needed[key[0]]) * file.row_bytes + BLOCK
-            for key, file in self._files.items()
-            if key[0] in needed
-        )
-        held = sum(rows.nbytes for rows in needed.values())
-        shares, count = self._shares, len(self.samples) + 1
-        fits = (
-            self.held + held <= shares.lists
-            and self.nbytes + size <= shares.scratch
-            and count * BLOCK <= shares.waiting
-        )
-        if self.samples and not fits:
-            return False
-        if not fits or size > shares.batch:  # it is read when it is needed
-            needed, size, held = {}, 0, 0
-        for group, lists in self._lists.items():
-            lists.append(needed.get(group, np.empty(0, np.uint32)))
-        self.held += held
-        self.nbytes += size
-        self.samples.append((sample, needed))
-        self._put_aside(sample, held)
-        return True
-
-    def _put_aside(self, sample: Any, held: int) -> None:
-        if self._spill is None:
-            self._spill = SampleSpill(self._shares.folder)
-        before = self._spill.nbytes
-        spilled = self._spill.add(self.samples[-1])
-        if spilled is None:
-            self.held += sample_bytes(sample) + held
-        else:
-            self.samples[-1] = spilled
-            self.nbytes += self._spill.nbytes - before
-
-    def start(self) -> None:
-        """Begins to pack the rows, in a thread."""
-        for group, lists in self._lists.items():
-            ends = np.cumsum([0, *map(len, lists)])
-            joined = np.concatenate([np.empty(0, np.uint32), *lists])
-            lists.clear()
-            self._joined[group] = joined, ends
-
-        def work(stopped: threading.Event) -> None:
-            start = time.perf_counter()
-            for key, file in self._files.items():
-                lists, ends = self._joined[key[0]]
-                if len(lists) == 0:
-                    continue
-                self._packed[key] = PackedRows(
-                    self._shares.folder, file.row_bytes, ends, True
-                )
-                scan = file.scan(self._shares.scan)
-                self._packed[key].pack(
-                    lists,
-                    takewhile(lambda _: not stopped.is_set(), scan),
-                    self._shares.waiting,
-                )
-            self.seconds = time.perf_counter() - start
-
-        self._work = Background(work)
-
-    def wait(self) -> None:
-        """Waits until rows are packed, if they will be.
-
-        Raises:
-            Exception: What failed; of an error of the scratch file, the
-                folder is the file's name.
-        """
-        if self._work is not None:
-            try:
-                self._work.wait()
-            finally:
-                self._joined.clear()
-
-    def stop(self) -> None:
-        """Ends the thread, if there is one, and removes the files."""
-        if self._work is not None:
-            self._work.stop()
-        self.drop()
-        if self._spill is not None:
-            self._spill.close()
-
-    def drop(self) -> None:
-        """Removes packed rows: their batches are read otherwise."""
-        for packed in self._packed.values():
-            packed.close()
-        self._packed.clear()
-
-    def take(self, i: int) -> tuple[Any, dict[Any, np.ndarray]]:
-        """Returns a sample and the rows that it needs, once."""
-        found, self.samples[i] = self.samples[i], None
-        if isinstance(found, Spilled):
-            assert self._spill is not None
-            return self._spill.take(found)
-        return found
-
-    def packed(self, key: Key) -> PackedRows | None:
-        """Returns the packed rows of a file, if there are any."""
-        return self._packed.get(key)
-
-    def free(self, i: int) -> None:
-        """Gives back the space of a batch, and of the window at its end."""
-        for packed in self._packed.values():
-            packed.free(i)
-        if i == len(self.samples) - 1:
-            self.stop()
 
 
 class PackedReads:

@@ -168,19 +168,23 @@ def test_edges_of_types_have_their_own(tmp_path):
         [torch.randint(40, (300,)), torch.randint(50, (300,))]
     )
     data[ba].edge_index = data[ab].edge_index.flip(0)
-    weight = torch.rand(300)
+    bb = 'b', 'to', 'b'
+    data[bb].edge_index = torch.randint(50, (2, 300))
+    weight = {relation: torch.rand(300) for relation in (ab, ba, bb)}
     conv = pyg.HeteroConv(
-        {ab: pyg.GraphConv(4, 5), ba: pyg.SAGEConv(4, 5)}
+        {
+            ab: pyg.GraphConv(4, 5),
+            ba: pyg.GraphConv(4, 5),
+            bb: pyg.GraphConv(4, 5),
+        }
     ).eval()
-    want = conv(
-        data.x_dict, data.edge_index_dict, edge_weight_dict={ab: weight}
-    )
+    want = conv(data.x_dict, data.edge_index_dict, edge_weight_dict=weight)
     out = infer(
         conv,
         data,
         data.x_dict,
         layers=[conv],
-        edge_features={ab: weight},
+        edge_features=weight,
         out=tmp_path / 'out',
     )
     for kind in ('a', 'b'):

@@ -1,7 +1,6 @@
 """Full-graph inference: each layer for all nodes, before the next one."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -9,26 +8,16 @@ import torch
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from torch_gsample.graph_input import as_graph
 from torch_gsample.memory import bytes_of
 from torch_gsample.storage.feature_file import FeatureFile
 from torch_gsample.storage.feature_format import DTYPES
-from torch_gsample.storage.feature_store import DiskFeatureStore
-from torch_gsample.storage.graph import ChunkedGraph
 from torch_gsample.storage.inference.budget import Budget
 from torch_gsample.storage.inference.columns import (
-    Columns,
-    DiskColumns,
-    MemoryColumns,
     in_degrees,
 )
 from torch_gsample.storage.inference.layer_file import LayerFile
-from torch_gsample.storage.inference.layers import (
-    Layer,
-    check_edge_features,
-    layers_of,
-)
-from torch_gsample.storage.inference.rows import FileRows, Rows, as_rows
+from torch_gsample.storage.inference.problem import Problem
+from torch_gsample.storage.inference.rows import FileRows, Rows
 from torch_gsample.storage.inference.run import LayerRun
 from torch_gsample.storage.inference.tiles import Tiles
 from torch_gsample.storage.inference.work_folder import (
@@ -135,7 +124,7 @@ def infer(
         )
     limit = _positive('memory', bytes_of(memory, "infer: 'memory'"))
     threads = _positive('num_threads', num_threads or torch.get_num_threads())
-    problem = _Problem.read(model, graph, features, layers, edge_features)
+    problem = Problem.read(model, graph, features, layers, edge_features)
     facts = {
         'model': fingerprint_of_model(model),
         'layers': [layer.name for layer in problem.layers],
@@ -173,122 +162,11 @@ def _positive(name: str, value: int) -> int:
     return value
 
 
-@dataclass
-class _Problem:
-    """What is computed: checked arguments."""
-
-    layers: list[Layer]
-    graph: Any
-    features: dict[Any, Rows]
-    #: Edge type, types of its ends, columns.
-    relations: list[tuple[Any, Any, Any, Columns]]
-    num_nodes: dict[Any, int]
-    #: What rows are converted to.
-    dtype: torch.dtype | None
-    #: Features of edges, by edge type.
-    edge_rows: dict[Any, Rows]
-
-    @classmethod
-    def read(
-        cls,
-        model: Any,
-        graph: Any,
-        features: Any,
-        layers: Any,
-        edge_features: Any,
-    ) -> '_Problem':
-        if isinstance(graph, ChunkedGraph):
-            types = graph.sampler_graph()
-            columns: list[Columns] = [
-                DiskColumns(graph, i) for i in range(len(types.edge_types))
-            ]
-        else:
-            graph = types = as_graph(graph)
-            columns = [MemoryColumns(csc) for csc in graph.columns]
-        relations = [
-            (t, *types.end_types(t), c)
-            for t, c in zip(types.edge_types, columns, strict=True)
-        ]
-        counts = dict(zip(types.node_types, types.num_nodes, strict=True))
-        rows = _read_features(features, counts)
-        made = layers_of(model, layers, types.is_hetero)
-        floats = [p.dtype for p in model.parameters() if p.is_floating_point()]
-        dtype = floats[0] if floats else None
-        edges = _read_edge_features(
-            edge_features, {t: c.num_edges for t, _, _, c in relations}
-        )
-        check_edge_features(made, {*edges})
-        return cls(made, graph, rows, relations, counts, dtype, edges)
-
-
-def _read_features(features: Any, counts: dict[Any, int]) -> dict[Any, Rows]:
-    """Returns the rows of each type of nodes.
-
-    Raises:
-        ValueError: If there is not a row for each node.
-    """
-    found: Mapping[Any, Any]
-    if isinstance(features, DiskFeatureStore):
-        found = {
-            attr.group_name: features.files.get((attr.group_name, 'x'))
-            or features.get_tensor(attr.group_name, 'x', None)
-            for attr in features.get_all_tensor_attrs()
-            if attr.attr_name == 'x'
-        }
-    else:
-        found = features if isinstance(features, Mapping) else {None: features}
-    out = {}
-    for kind, value in found.items():
-        if kind not in counts:
-            raise ValueError(
-                f"infer: 'features' must be of the node types {[*counts]} "
-                f'(got {kind!r})'
-            )
-        out[kind] = as_rows(value, repr(kind))
-        if len(out[kind]) != counts[kind]:
-            raise ValueError(
-                f"infer: 'features' of {kind!r} must have a row for each of "
-                f'{counts[kind]} nodes (got {len(out[kind])})'
-            )
-    if out.keys() != counts.keys():
-        raise ValueError(
-            f"infer: 'features' must have rows of each node type {[*counts]} "
-            f'(got {[*out]})'
-        )
-    return out
-
-
-def _read_edge_features(value: Any, counts: dict[Any, int]) -> dict[Any, Rows]:
-    """Returns the rows of edges, by edge type.
-
-    Raises:
-        ValueError: If there is not a row for each edge.
-    """
-    if value is None:
-        return {}
-    found = value if isinstance(value, Mapping) else {None: value}
-    out = {}
-    for relation, rows in found.items():
-        if relation not in counts:
-            raise ValueError(
-                f"infer: 'edge_features' must be of the edge types "
-                f'{[*counts]} (got {relation!r})'
-            )
-        out[relation] = as_rows(rows, repr(relation))
-        if len(out[relation]) != counts[relation]:
-            raise ValueError(
-                f"infer: 'edge_features' of {relation!r} must have a row for "
-                f'each of {counts[relation]} edges (got '
-                f'{len(out[relation])})'
-            )
-    return out
-
-
 class _Inference:
     """Computes the layers of a problem one by one.
 
     Args:
-        problem (_Problem): What is computed.
+        problem (Problem): What is computed.
         folder (WorkFolder): The files of layers.
         dtype (torch.dtype): Of the result.
         limit (int): The memory.
@@ -300,7 +178,7 @@ class _Inference:
 
     def __init__(
         self,
-        problem: _Problem,
+        problem: Problem,
         folder: WorkFolder,
         dtype: torch.dtype,
         limit: int,

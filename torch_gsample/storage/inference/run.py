@@ -17,8 +17,9 @@ from torch import Tensor
 
 from torch_gsample.memory import give_back
 from torch_gsample.storage.inference.budget import Budget, Gate
+from torch_gsample.storage.inference.ends import Ends
 from torch_gsample.storage.inference.layer_file import LayerFile
-from torch_gsample.storage.inference.layers import Ends, Layer, Relations
+from torch_gsample.storage.inference.layers import Layer, Relations
 from torch_gsample.storage.inference.packing import Packing
 from torch_gsample.storage.inference.rows import Rows
 from torch_gsample.storage.inference.tiles import Chunk, Part, Tile, Tiles

@@ -42,13 +42,14 @@ inline Capacity capacity_for(const std::vector<NodeType>& types,
 template <typename relation_t>
 Capacity first_capacity(const std::vector<relation_t>& relations,
                         const std::vector<NodeType>& types,
-                        const SampleOptions& options) {
+                        bool disjoint,
+                        int num_hops) {
   std::vector<int64_t> frontier, into(types.size(), 0);
   for (const NodeType& type : types)
     frontier.push_back(type.num_seeds);
   int64_t total = 0;
   bool bounded = true;
-  for (int hop = 0; hop < options.num_hops; ++hop) {
+  for (int hop = 0; hop < num_hops; ++hop) {
     std::vector<int64_t> next(types.size(), 0);
     for (const relation_t& relation : relations) {
       const int64_t fanout = relation.fanouts[hop];
@@ -59,25 +60,25 @@ Capacity first_capacity(const std::vector<relation_t>& relations,
       const int64_t k = fanout >= 0 ? fanout : degree;
       bounded &= fanout >= 0;
       if (columns > 0 && k > kFirstTry / columns)
-        return capacity_for(types, options.disjoint, kFirstTry);
+        return capacity_for(types, disjoint, kFirstTry);
       next[relation.src] += columns * k;
       total += columns * k;
     }
     if (total > kFirstTry)
-      return capacity_for(types, options.disjoint, kFirstTry);
+      return capacity_for(types, disjoint, kFirstTry);
     for (size_t t = 0; t < types.size(); ++t) {
       into[t] += next[t];
       frontier[t] =
-          most_nodes(types[t], options.disjoint, next[t]) - types[t].num_seeds;
+          most_nodes(types[t], disjoint, next[t]) - types[t].num_seeds;
     }
   }
   constexpr int64_t kSpare = 4096;
   if (!bounded)
-    return capacity_for(types, options.disjoint,
+    return capacity_for(types, disjoint,
                         std::min(2 * total + kSpare, kFirstTry));
   Capacity capacity{total, {}};
   for (size_t t = 0; t < types.size(); ++t)
-    capacity.nodes.push_back(most_nodes(types[t], options.disjoint, into[t]));
+    capacity.nodes.push_back(most_nodes(types[t], disjoint, into[t]));
   return capacity;
 }
 

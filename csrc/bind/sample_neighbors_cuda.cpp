@@ -10,11 +10,13 @@
 #include <vector>
 
 #include "../cuda/pad_sample.h"
+#include "../cuda/split_batches.h"
 #include "device_cuda.h"
 #include "list_cache_cuda.h"
 #include "neighbor_fault_cuda.h"
 #include "sample_memory_cuda.h"
 #include "sample_neighbors.h"
+#include "seed_batches_cuda.h"
 
 namespace gsample {
 
@@ -34,10 +36,14 @@ constexpr int64_t kReportWords = sizeof(Report) / sizeof(int64_t);
 template <typename indptr_t, typename index_t>
 class Call {
  public:
+  // Many batches are of one type and relation.
   Call(const NeighborInputs& in,
        const Tensor& key,
-       const SampleOptions& options)
+       const SampleOptions& options,
+       SeedBatchesCuda batches = {})
       : in_(in),
+        batches_(std::move(batches)),
+        in_trees_(options.disjoint || batches_.many()),
         like_(in.seeds.empty() ? key : in.seeds[0]),
         scope_(in.op, like_),
         types_(read_types(in, options.disjoint)),
@@ -53,7 +59,7 @@ class Call {
     args_.num_types = static_cast<int>(types_.size());
     if (on_device_of(key, like_) && key.is_cuda())
       args_.device_key = device_key(key);
-    else
+    else if (!batches_.many())
       args_.options.key = read_key(in.op, key);
     check_devices();
     int64_t num_trees = 0;
@@ -64,25 +70,28 @@ class Call {
       args_.num_nodes += type.num_nodes;
     }
     num_trees_ = num_trees;
-    STD_TORCH_CHECK(!options.disjoint || num_trees == 0 ||
-                        args_.num_nodes < INT64_MAX / num_trees,
-                    in.op, ": too many seeds (", num_trees, ")");
+    STD_TORCH_CHECK(
+        !in_trees_ || num_trees == 0 || args_.num_nodes < INT64_MAX / num_trees,
+        in.op, ": too many seeds (", num_trees, ")");
     for (const auto& relation : relations_)
       args_.weighted |= relation.cum_weight != nullptr;
   }
 
   NeighborOutputs run() {
-    Capacity capacity = first_capacity(relations_, types_, args_.options);
+    Capacity capacity =
+        first_capacity(relations_, types_, in_trees_, args_.options.num_hops);
     for (;;) {
       sample(capacity);
       const bool retry =
           report_.fault == Report::kOverflow && report_.value <= kMaxEdges;
       if (report_.fault == Report::kNone)
-        return outputs();
+        return batches_.many() ? batch_outputs() : outputs();
+      if (report_.fault == Report::kId)
+        report_.where = batches_.in_batch(report_.where);
       if (!retry)
         raise(in_, report_);
       capacity = capacity_for(
-          types_, args_.options.disjoint,
+          types_, in_trees_,
           std::min(std::max(report_.value, 2 * capacity.edges), kMaxEdges));
     }
   }
@@ -194,8 +203,9 @@ class Call {
     const LaunchShape shape = neighbor_sample_shape(args_);
     args_.totals =
         vector("totals", &totals_, 2 * relations_.size() * shape.blocks);
-    store_graph(&arguments_);
-    int64_t* counts = vector("counts", &counts_, kReportWords + num_ends());
+    int64_t* counts = vector("counts", &counts_,
+                             kReportWords + num_ends() + batches_.num_begins());
+    store_graph(&arguments_, counts + kReportWords + num_ends());
     args_.report = reinterpret_cast<Report*>(counts);
     args_.node_end = counts + kReportWords;
     args_.edge_end = args_.node_end + num_node_ends();
@@ -205,7 +215,6 @@ class Call {
   void allocate(const Capacity& capacity) {
     row_ = col_ = edge_ = node_ = batch_ = Tensor();
     table_key_ = table_value_ = taken_ = Tensor();
-    const bool disjoint = args_.options.disjoint;
     args_.max_edges = capacity.edges;
     args_.row = vector("row", &row_, capacity.edges);
     args_.col = vector("col", &col_, capacity.edges);
@@ -213,7 +222,7 @@ class Call {
         vector("edge", &edge_, in_.return_edge_id ? capacity.edges : 0);
     const int64_t nodes = capacity.all_nodes();
     int64_t* node = vector("node", &node_, nodes);
-    int64_t* batch = vector("batch", &batch_, disjoint ? nodes : 0);
+    int64_t* batch = vector("batch", &batch_, in_trees_ ? nodes : 0);
     for (size_t t = 0; t < types_.size(); ++t) {
       const int64_t size = capacity.nodes[t];
       sampled_[t].node = node;
@@ -240,7 +249,7 @@ class Call {
   NoMemory in_all(const NoMemory& error, const Capacity& capacity) const {
     const int64_t nodes = capacity.all_nodes();
     const int64_t of_edge = 2 + in_.return_edge_id + 2 * args_.weighted;
-    const int64_t of_node = 1 + args_.options.disjoint;
+    const int64_t of_node = 1 + in_trees_;
     const int64_t words = capacity.edges * of_edge + nodes * of_node +
                           NodeTable::capacity_for(nodes) * 3 / 2;
     return error.in_all(capacity.edges, "edges", nodes, "nodes", words);
@@ -257,12 +266,13 @@ class Call {
   }
 
   // Relations, types and fan-outs, as the kernel finds them.
-  void store_graph(Tensor* memory) {
+  void store_graph(Tensor* memory, int64_t* begins) {
     Words words;
     const size_t fanouts = words.add(in_.fanouts);
     std::vector<SampledRelation<indptr_t, index_t>> placed = relations();
     const size_t relations = words.add(placed);
     const size_t types = words.add(sampled_);
+    batches_.add_words(&words);
     int64_t* to = vector("arguments", memory, words.size());
     for (size_t r = 0; r < placed.size(); ++r)
       placed[r].fanouts = to + fanouts + r * args_.options.num_hops;
@@ -272,6 +282,7 @@ class Call {
         reinterpret_cast<const SampledRelation<indptr_t, index_t>*>(to +
                                                                     relations);
     args_.types = reinterpret_cast<const SampledType*>(to + types);
+    args_.batches = batches_.view(to, begins);
   }
 
   int64_t num_node_ends() const {
@@ -284,13 +295,15 @@ class Call {
 
   // Report and counts are next to each other: one copy brings them back.
   void read_back() {
-    std::vector<int64_t> back(kReportWords + num_ends());
+    std::vector<int64_t> back(kReportWords + num_ends() +
+                              batches_.num_begins());
     copy_to_host(back.data(), args_.report, back.size() * sizeof(int64_t),
                  scope_.stream());
     std::memcpy(&report_, back.data(), sizeof report_);
     const auto first = back.begin() + kReportWords;
     node_end_.assign(first, first + num_node_ends());
-    edge_end_.assign(first + num_node_ends(), back.end());
+    edge_end_.assign(first + num_node_ends(), first + num_ends());
+    begins_.assign(first + num_ends(), back.end());
   }
 
   // The counts of hops on the host, of a kind of items that ends where `end`
@@ -338,7 +351,55 @@ class Call {
     return {out.row, out.col, node, out.edge, batch, counts};
   }
 
+  // Those of each batch follow one another.
+  NeighborOutputs batch_outputs() const {
+    const int hops = args_.options.num_hops;
+    const int64_t count = batches_.count(), stride = num_counts(in_);
+    Tensor counts = empty_vector(count * stride);
+    int64_t* sizes = counts.mutable_data_ptr<int64_t>();
+    const BatchMoves nodes = move_batches(begins_.data(), node_end_.data() + 1,
+                                          hops + 1, count, sizes, stride);
+    const BatchMoves edges =
+        move_batches(begins_.data() + (hops + 1) * count, edge_end_.data() + 1,
+                     hops, count, sizes + hops + 1, stride);
+    Words words;
+    const size_t node_shift = words.add(nodes.shift);
+    const size_t edge_shift = words.add(edges.shift);
+    const size_t first_node = words.add(nodes.first);
+    Tensor memory;
+    int64_t* to = vector("moves", &memory, words.size());
+    words.store(to, scope_.stream());
+    const int64_t num_nodes = nodes.first.back();
+    const int64_t num_edges = edges.first.back();
+    Tensor row, col, node, edge, batch;
+    const SplitBatchesCuda split{
+        args_.row,
+        args_.col,
+        args_.edge,
+        node_.const_data_ptr<int64_t>(),
+        batch_.const_data_ptr<int64_t>(),
+        args_.node_end,
+        args_.edge_end,
+        hops,
+        args_.options.disjoint,
+        count,
+        args_.batches.ptr,
+        to + node_shift,
+        to + edge_shift,
+        to + first_node,
+        vector("row", &row, num_edges),
+        vector("col", &col, num_edges),
+        vector("edge", &edge, in_.return_edge_id ? num_edges : 0),
+        vector("node", &node, num_nodes),
+        vector("batch", &batch, args_.options.disjoint ? num_nodes : 0),
+        std::max(num_nodes, num_edges)};
+    split_batches(split, scope_.stream());
+    return {row, col, node, edge, batch, counts};
+  }
+
   const NeighborInputs& in_;
+  SeedBatchesCuda batches_;
+  const bool in_trees_;  // nodes have one of a seed, or of a batch
   const Tensor& like_;
   const DeviceScope scope_;
   const std::vector<NodeType> types_;
@@ -350,7 +411,7 @@ class Call {
   Tensor totals_, arguments_;
   Tensor table_key_, table_value_, taken_, tree_time_;
   Report report_;
-  std::vector<int64_t> node_end_, edge_end_;
+  std::vector<int64_t> node_end_, edge_end_, begins_;
 };
 
 NeighborOutputs sample_cuda(const NeighborInputs& in,
@@ -362,10 +423,32 @@ NeighborOutputs sample_cuda(const NeighborInputs& in,
   });
 }
 
+Tensor allocate_joined(const Tensor& like, int64_t size) {
+  return device_vector("joined", like, size);
+}
+
+NeighborOutputs sample_batches_cuda(const NeighborInputs& in,
+                                    const SeedBatches& batches,
+                                    const Tensor& key,
+                                    SampleOptions options) {
+  if (in.num_types() != 1 || in.num_relations() != 1)
+    return sample_each<sample_cuda, allocate_joined>(in, batches, key, options);
+  return dispatch_graph(in, [&](auto indptr, auto index) {
+    return Call<decltype(indptr), decltype(index)>(
+               in, key, options, SeedBatchesCuda(in, batches, key, options))
+        .run();
+  });
+}
+
+struct Cuda {
+  static constexpr auto sample = sample_cuda;
+  static constexpr auto sample_batches = sample_batches_cuda;
+};
+
 }  // namespace
 
 STABLE_TORCH_LIBRARY_IMPL(GSAMPLE_CUDA_LIBRARY, GSAMPLE_CUDA_KEY, m) {
-  m.impl("sample_neighbors", TORCH_BOX(&sample_neighbors<sample_cuda>));
+  m.impl("sample_neighbors", TORCH_BOX(&sample_neighbors<Cuda>));
 }
 
 }  // namespace gsample

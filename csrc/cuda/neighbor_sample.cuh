@@ -9,6 +9,9 @@
 //   number   local ids in the order of these edges;
 //   relabel  rows of the edges. The next hop counts at once.
 //
+// Many batches share all phases. In each hop they follow one another, as the
+// first columns do: what a node is met by has its order.
+//
 // Every phase takes the relations one after another. Positions, columns and
 // new nodes of each are dealt to blocks in ranges, in order, so that a sum over
 // earlier blocks and a scan in the block give each its place. All blocks come
@@ -57,6 +60,8 @@ class NeighborSampler {
       grid_barrier();
       relabel(hop);
     }
+    if (has_batches())
+      find_batches();
   }
 
  private:
@@ -71,6 +76,9 @@ class NeighborSampler {
   }
 
   __device__ bool is_first_thread() const { return global_rank() == 0; }
+
+  // Many batches are of one type and relation.
+  __device__ bool has_batches() const { return a_.batches.count > 1; }
 
   // Local ids of the nodes of type t that a hop samples from.
   __device__ Span frontier(int hop, int t) const {
@@ -126,7 +134,8 @@ class NeighborSampler {
       }
       type.node[i] = seed;
       if (type.batch != nullptr)
-        type.batch[i] = type.first_tree + i;
+        type.batch[i] =
+            a_.options.disjoint ? type.first_tree + i : batch_of_seed(i);
       if (a_.tree_time != nullptr)
         a_.tree_time[type.first_tree + i] = type.of.seed_time[i];
       insert_min(a_.table, first_key(type, type, i) + seed,
@@ -136,6 +145,14 @@ class NeighborSampler {
 
   __device__ static int64_t tree(const SampledType& type, int64_t column) {
     return type.batch == nullptr ? 0 : type.batch[column];
+  }
+
+  // The last batch that begins at a seed or before it: others are empty.
+  __device__ int64_t batch_of_seed(int64_t i) const {
+    return first_above(a_.batches.ptr, 0, a_.batches.count, i) - 1;
+  }
+  __device__ int64_t batch_of(int64_t tree) const {
+    return a_.options.disjoint ? batch_of_seed(tree) : tree;
   }
 
   // The table's key of node 0 of type `rows` in the tree of a column.
@@ -231,10 +248,11 @@ class NeighborSampler {
       for (unsigned i = threadIdx.x / group.size; i < blockDim.x;
            i += blockDim.x / group.size)
         if (shared_.column[i].count <= kLongColumn)
-          select_column(stream, r, graph, tile + i, shared_.column[i], group);
+          select_column(stream, hop, r, graph, tile + i, shared_.column[i],
+                        group);
       for (unsigned i = 0; any_long && i < blockDim.x; ++i)
         if (shared_.column[i].count > kLongColumn)
-          select_column(stream, r, graph, tile + i, shared_.column[i],
+          select_column(stream, hop, r, graph, tile + i, shared_.column[i],
                         BlockGroup());
       __syncthreads();  // the columns of the tile are no longer needed
     }
@@ -251,6 +269,7 @@ class NeighborSampler {
   // By the threads of a group.
   template <typename group_t>
   __device__ void select_column(uint64_t stream,
+                                int hop,
                                 int r,
                                 const Graph& graph,
                                 int64_t c,
@@ -261,7 +280,10 @@ class NeighborSampler {
     const SampledType& cols = a_.types[graph.dst];
     const SampledType& rows = a_.types[graph.src];
     const int64_t v = cols.node[c];
-    const Stream draw{stream, root(cols, c), static_cast<uint64_t>(v)};
+    const int64_t batch = has_batches() ? batch_of(tree(cols, c)) : 0;
+    if (has_batches())
+      stream = a_.batches.stream[int64_t{hop} * a_.batches.count + batch];
+    const Stream draw{stream, root(cols, c, batch), static_cast<uint64_t>(v)};
     const uint64_t key = first_key(rows, cols, c);
     const index_t* list = read_list(graph, v, column, group.rank == 0);
     const auto take = [&](uint32_t slot, uint64_t choice) {
@@ -281,17 +303,24 @@ class NeighborSampler {
   }
 
   // By what the draws of equal columns differ: their tree or, of a seed that
-  // occurred before, its number.
-  __device__ uint32_t root(const SampledType& cols, int64_t c) const {
-    if (key_.batch == kEpochScope)
+  // occurred before, its number. Batches number their own.
+  __device__ uint32_t root(const SampledType& cols,
+                           int64_t c,
+                           int64_t batch) const {
+    const int64_t scope =
+        has_batches() ? a_.batches.key[3 * batch + 2] : key_.batch;
+    if (scope == kEpochScope)
       return 0;
+    const int64_t first = has_batches() ? a_.batches.ptr[batch] : 0;
     if (a_.options.disjoint)
-      return static_cast<uint32_t>(tree(cols, c));
+      return static_cast<uint32_t>(tree(cols, c) - first);
     if (c >= cols.of.num_seeds)
       return 0;
-    const uint64_t key = cols.first_node + static_cast<uint64_t>(cols.node[c]);
-    const uint32_t number = static_cast<uint32_t>(c);
-    return least_of(a_.table, key) == number ? 0 : number;
+    const uint64_t key =
+        first_key(cols, cols, c) + static_cast<uint64_t>(cols.node[c]);
+    if (least_of(a_.table, key) == static_cast<uint32_t>(c))
+      return 0;
+    return static_cast<uint32_t>(c - first);
   }
 
   // The row of an edge holds the table's entry until it is relabelled.
@@ -381,6 +410,41 @@ class NeighborSampler {
     const Span part = part_of({end[0], end[a_.num_relations]});
     for (int64_t p = part.begin + threadIdx.x; p < part.end; p += blockDim.x)
       a_.row[p] = local_id(a_.row[p]).load(kRelaxed);
+  }
+
+  // Where each batch begins at each hop: trees ascend.
+  __device__ void find_batches() const {
+    const SampledType& type = a_.types[0];
+    const int64_t count = a_.batches.count;
+    const int hops = a_.options.num_hops;
+    for (int64_t i = global_rank(); i < (2 * int64_t{hops} + 1) * count;
+         i += grid_threads()) {
+      const int64_t hop = i / count, b = i % count;
+      const int64_t least = a_.options.disjoint ? a_.batches.ptr[b] : b;
+      if (hop <= hops)
+        a_.batches.node_begin[i] =
+            first_of_tree(frontier(static_cast<int>(hop), 0), least,
+                          [&](int64_t node) { return tree(type, node); });
+      else
+        a_.batches.edge_begin[i - (hops + 1) * count] = first_of_tree(
+            edges(static_cast<int>(hop - hops - 1), 0), least,
+            [&](int64_t edge) { return tree(type, a_.col[edge]); });
+    }
+  }
+
+  // The first item of a span whose tree is not below `least`.
+  template <typename tree_t>
+  __device__ static int64_t first_of_tree(Span span,
+                                          int64_t least,
+                                          const tree_t& tree_of) {
+    while (span.begin < span.end) {
+      const int64_t middle = span.begin + (span.end - span.begin) / 2;
+      if (tree_of(middle) < least)
+        span.begin = middle + 1;
+      else
+        span.end = middle;
+    }
+    return span.begin;
   }
 
   const Args& a_;

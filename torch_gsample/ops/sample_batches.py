@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from torch_gsample.ops import _arguments
-from torch_gsample.ops.sample_neighbors import call
+from torch_gsample.ops.sample_neighbors import Outputs, call
 from torch_gsample.ops.sampling import OP, PreparedGraph, Sample, Sampling
 
 _DEFAULT = Sampling()
@@ -77,45 +77,48 @@ def sample_batches(
         )
         starts.append(start)
         all_times.append(of_seeds)
+    of_types = list(zip(*starts, strict=True))
     return draw_batches(
         graph,
-        starts,
+        list(map(torch.cat, of_types)),
         all_fanouts,
         key,
         sampling,
-        None if seed_time is None else all_times,
+        None
+        if seed_time is None
+        else list(map(torch.cat, zip(*all_times, strict=True))),
         call_id,
+        [_ptr(of_type) for of_type in of_types],
     )
 
 
 def draw_batches(
     graph: PreparedGraph,
-    seeds: Sequence[Sequence[Tensor]],
+    seeds: Sequence[Tensor],
     fanouts: Sequence[int],
     key: Tensor,
     sampling: Sampling,
-    seed_time: Sequence[Sequence[Tensor]] | None = None,
+    seed_time: Sequence[Tensor] | None = None,
     call_id: int = 0,
+    seed_ptr: Sequence[Tensor] = (),
 ) -> list[Sample]:
     """Calls the operator, and takes its outputs apart.
 
-    Args are those of :func:`sample_batches`, with int64 ``seeds`` of each
-    batch and node type, and the fan-outs of all relations in one list.
+    Args are those of :func:`sample_batches`, with the int64 ``seeds`` of all
+    batches by node type, which begin at ``seed_ptr``, and the fan-outs of all
+    relations in one list.
     """
-    by_type = list(zip(*seeds, strict=True))
     outputs = call(
         graph,
-        [torch.cat(of_type) for of_type in by_type],
+        seeds,
         fanouts,
         key,
         sampling,
-        None
-        if seed_time is None
-        else [torch.cat(t) for t in zip(*seed_time, strict=True)],
+        seed_time,
         call_id,
-        seed_ptr=[_ptr(of_type) for of_type in by_type],
+        seed_ptr=seed_ptr,
     )
-    return _split(outputs, len(seeds), len(by_type), len(graph.ends) // 2)
+    return _split(outputs, key.shape[0], len(seeds), len(graph.ends) // 2)
 
 
 def _ptr(of_type: Sequence[Tensor]) -> Tensor:
@@ -127,23 +130,24 @@ def _ptr(of_type: Sequence[Tensor]) -> Tensor:
 
 
 def _split(
-    outputs: tuple[Tensor, ...], batches: int, types: int, relations: int
+    outputs: Outputs, batches: int, types: int, relations: int
 ) -> list[Sample]:
-    """The outputs of each batch."""
-    row, col, node, edge, batch, counts = outputs
-    counts = counts.view(batches, -1)
+    """The sample of each batch."""
+    counts = outputs[5].view(batches, -1)
     hops = (counts.shape[1] - types) // max(types + relations, 1)
     ends = types * (hops + 1)
     num_nodes = counts[:, :ends].sum(1).tolist()
     num_edges = counts[:, ends:].sum(1).tolist()
-    sizes = num_edges, num_edges, num_nodes, num_edges, num_nodes
-    parts = (
-        value.split(size if value.shape[0] else [0] * batches)
-        for value, size in zip(
-            (row, col, node, edge, batch), sizes, strict=True
-        )
-    )
+
+    def parts(value: Tensor, sizes: list[int]) -> Sequence[Tensor]:
+        return value.split(sizes if value.shape[0] else [0] * batches)
+
+    row, col, edge = (parts(outputs[i], num_edges) for i in (0, 1, 3))
+    node, batch = (parts(outputs[i], num_nodes) for i in (2, 4))
     return [
-        Sample(*of_batch, count, types, relations, None)
-        for *of_batch, count in zip(*parts, counts, strict=True)
+        Sample(
+            *(row[b], col[b], node[b], edge[b], batch[b], counts[b]),
+            *(types, relations, None),
+        )
+        for b in range(batches)
     ]

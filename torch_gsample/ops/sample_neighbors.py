@@ -1,7 +1,7 @@
 """Multi-hop neighbour sampling in graphs with any node and edge types."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -9,6 +9,9 @@ from torch import Tensor
 from torch_gsample.ops import _arguments, _check
 from torch_gsample.ops._fake import dynamic_size
 from torch_gsample.ops.sampling import OP, PreparedGraph, Sample, Sampling
+
+#: row, col, node, edge, batch and counts.
+Outputs: TypeAlias = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
 
 _DEFAULT = Sampling()
 
@@ -135,7 +138,7 @@ def call(
     call_id: int = 0,
     max_edges: Sequence[int] | None = None,
     seed_ptr: Sequence[Tensor] | None = None,
-) -> tuple[Tensor, ...]:
+) -> Outputs:
     """Returns what the operator does; with ``seed_ptr`` of several batches."""
     try:
         return _operator(

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <numeric>
 #include <vector>
 
 #include "../args.h"
 #include "../cuda/arguments.h"
+#include "device_memory_cuda.h"
 #include "graph.h"
 
 namespace gsample {
@@ -109,6 +111,37 @@ class Words {
 
  private:
   std::vector<int64_t> words_;
+};
+
+// Scratch of a call: one allocation for all of it.
+class Scratch {
+ public:
+  // Room for some words, whose address goes to `*pointer`: null for none.
+  template <typename item_t>
+  void add(item_t** pointer, int64_t words) {
+    parts_.push_back(
+        {[=](int64_t* at) { *pointer = reinterpret_cast<item_t*>(at); },
+         words});
+  }
+  Tensor allocate(const Tensor& like) const {
+    int64_t words = 0;
+    for (const Part& part : parts_)
+      words = add_sizes(words, part.words);
+    Tensor memory = device_vector("scratch", like, words);
+    int64_t* at = words == 0 ? nullptr : memory.mutable_data_ptr<int64_t>();
+    for (const Part& part : parts_) {
+      part.set(part.words == 0 ? nullptr : at);
+      at += part.words;
+    }
+    return memory;
+  }
+
+ private:
+  struct Part {
+    std::function<void(int64_t*)> set;
+    int64_t words;
+  };
+  std::vector<Part> parts_;
 };
 
 }  // namespace gsample

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "../cuda/pad_sample.h"
-#include "../cuda/split_batches.h"
 #include "device_cuda.h"
 #include "list_cache_cuda.h"
 #include "neighbor_fault_cuda.h"
@@ -200,21 +199,11 @@ class Call {
     } catch (const NoMemory& error) {
       throw in_all(error, capacity);
     }
-    const LaunchShape shape = neighbor_sample_shape(args_);
-    args_.totals =
-        vector("totals", &totals_, 2 * relations_.size() * shape.blocks);
-    int64_t* counts = vector("counts", &counts_,
-                             kReportWords + num_ends() + batches_.num_begins());
-    store_graph(&arguments_, counts + kReportWords + num_ends());
-    args_.report = reinterpret_cast<Report*>(counts);
-    args_.node_end = counts + kReportWords;
-    args_.edge_end = args_.node_end + num_node_ends();
-    neighbor_sample(args_, shape, scope_.stream());
+    neighbor_sample(args_, shape_, scope_.stream());
   }
 
   void allocate(const Capacity& capacity) {
-    row_ = col_ = edge_ = node_ = batch_ = Tensor();
-    table_key_ = table_value_ = taken_ = Tensor();
+    row_ = col_ = edge_ = node_ = batch_ = scratch_ = Tensor();
     args_.max_edges = capacity.edges;
     args_.row = vector("row", &row_, capacity.edges);
     args_.col = vector("col", &col_, capacity.edges);
@@ -231,19 +220,27 @@ class Call {
       node += size;
       batch += batch == nullptr ? 0 : size;
     }
+    shape_ = neighbor_sample_shape(args_);
     const uint64_t entries = NodeTable::capacity_for(nodes);
-    args_.table.capacity = entries;
-    args_.table.key =
-        reinterpret_cast<uint64_t*>(vector("table_key", &table_key_, entries));
-    table_value_ =
-        device_vector("table_value", like_, entries, ScalarType::Int);
-    args_.table.value =
-        reinterpret_cast<uint32_t*>(table_value_.mutable_data_ptr<int32_t>());
     const bool in_turn = args_.weighted && !args_.options.replace;
-    args_.taken = reinterpret_cast<TakenWeight*>(
-        vector("taken", &taken_, in_turn ? 2 * capacity.edges : 0));
-    args_.tree_time =
-        vector("tree_time", &tree_time_, in_.is_temporal() ? num_trees_ : 0);
+    GraphWords graph = graph_words();
+    int64_t *counts, *arguments;
+    Scratch scratch;
+    scratch.add(&args_.table.key, entries);
+    scratch.add(&args_.table.value, entries / 2);
+    scratch.add(&args_.taken, in_turn ? 2 * capacity.edges : 0);
+    scratch.add(&args_.tree_time, in_.is_temporal() ? num_trees_ : 0);
+    scratch.add(&args_.totals, 2 * relations_.size() * shape_.blocks);
+    scratch.add(&counts, kReportWords + num_ends() + batches_.num_begins());
+    scratch.add(&arguments, graph.words.size());
+    scratch_ = scratch.allocate(like_);
+    args_.table.capacity = entries;
+    args_.report = reinterpret_cast<Report*>(counts);
+    args_.node_end = counts + kReportWords;
+    args_.edge_end = args_.node_end + num_node_ends();
+    store_graph(&graph, arguments);
+    args_.batches =
+        batches_.view(arguments, counts + kReportWords + num_ends());
   }
 
   NoMemory in_all(const NoMemory& error, const Capacity& capacity) const {
@@ -266,23 +263,35 @@ class Call {
   }
 
   // Relations, types and fan-outs, as the kernel finds them.
-  void store_graph(Tensor* memory, int64_t* begins) {
+  struct GraphWords {
     Words words;
-    const size_t fanouts = words.add(in_.fanouts);
-    std::vector<SampledRelation<indptr_t, index_t>> placed = relations();
-    const size_t relations = words.add(placed);
-    const size_t types = words.add(sampled_);
-    batches_.add_words(&words);
-    int64_t* to = vector("arguments", memory, words.size());
-    for (size_t r = 0; r < placed.size(); ++r)
-      placed[r].fanouts = to + fanouts + r * args_.options.num_hops;
-    words.set(relations, placed);
-    words.store(to, scope_.stream());
-    args_.relations =
-        reinterpret_cast<const SampledRelation<indptr_t, index_t>*>(to +
-                                                                    relations);
-    args_.types = reinterpret_cast<const SampledType*>(to + types);
-    args_.batches = batches_.view(to, begins);
+    std::vector<SampledRelation<indptr_t, index_t>> placed;
+    size_t fanouts, relations, types;
+  };
+
+  GraphWords graph_words() {
+    GraphWords graph;
+    graph.placed = relations();
+    graph.fanouts = graph.words.add(in_.fanouts);
+    graph.relations = graph.words.add(graph.placed);
+    graph.types = graph.words.add(sampled_);
+    batches_.add_words(&graph.words);
+    return graph;
+  }
+
+  void store_graph(GraphWords* graph, int64_t* to) {
+    using Placed = SampledRelation<indptr_t, index_t>;
+    for (size_t r = 0; r < graph->placed.size(); ++r)
+      graph->placed[r].fanouts =
+          to + graph->fanouts + r * args_.options.num_hops;
+    graph->words.set(graph->relations, graph->placed);
+    if (graph->placed.size() == 1 && sampled_.size() == 1) {
+      args_.relation = graph->placed[0];
+      args_.type = sampled_[0];
+    }
+    graph->words.store(to, scope_.stream());
+    args_.relations = reinterpret_cast<const Placed*>(to + graph->relations);
+    args_.types = reinterpret_cast<const SampledType*>(to + graph->types);
   }
 
   int64_t num_node_ends() const {
@@ -351,50 +360,9 @@ class Call {
     return {out.row, out.col, node, out.edge, batch, counts};
   }
 
-  // Those of each batch follow one another.
   NeighborOutputs batch_outputs() const {
-    const int hops = args_.options.num_hops;
-    const int64_t count = batches_.count(), stride = num_counts(in_);
-    Tensor counts = empty_vector(count * stride);
-    int64_t* sizes = counts.mutable_data_ptr<int64_t>();
-    const BatchMoves nodes = move_batches(begins_.data(), node_end_.data() + 1,
-                                          hops + 1, count, sizes, stride);
-    const BatchMoves edges =
-        move_batches(begins_.data() + (hops + 1) * count, edge_end_.data() + 1,
-                     hops, count, sizes + hops + 1, stride);
-    Words words;
-    const size_t node_shift = words.add(nodes.shift);
-    const size_t edge_shift = words.add(edges.shift);
-    const size_t first_node = words.add(nodes.first);
-    Tensor memory;
-    int64_t* to = vector("moves", &memory, words.size());
-    words.store(to, scope_.stream());
-    const int64_t num_nodes = nodes.first.back();
-    const int64_t num_edges = edges.first.back();
-    Tensor row, col, node, edge, batch;
-    const SplitBatchesCuda split{
-        args_.row,
-        args_.col,
-        args_.edge,
-        node_.const_data_ptr<int64_t>(),
-        batch_.const_data_ptr<int64_t>(),
-        args_.node_end,
-        args_.edge_end,
-        hops,
-        args_.options.disjoint,
-        count,
-        args_.batches.ptr,
-        to + node_shift,
-        to + edge_shift,
-        to + first_node,
-        vector("row", &row, num_edges),
-        vector("col", &col, num_edges),
-        vector("edge", &edge, in_.return_edge_id ? num_edges : 0),
-        vector("node", &node, num_nodes),
-        vector("batch", &batch, args_.options.disjoint ? num_nodes : 0),
-        std::max(num_nodes, num_edges)};
-    split_batches(split, scope_.stream());
-    return {row, col, node, edge, batch, counts};
+    return split_outputs(in_, args_, batches_, begins_, node_end_, edge_end_,
+                         like_, scope_.stream());
   }
 
   const NeighborInputs& in_;
@@ -407,9 +375,8 @@ class Call {
   std::vector<SampledType> sampled_;
   int64_t num_trees_ = 0;
   NeighborSampleCuda<indptr_t, index_t> args_{};
-  Tensor row_, col_, edge_, node_, batch_, counts_;
-  Tensor totals_, arguments_;
-  Tensor table_key_, table_value_, taken_, tree_time_;
+  LaunchShape shape_;
+  Tensor row_, col_, edge_, node_, batch_, scratch_;
   Report report_;
   std::vector<int64_t> node_end_, edge_end_, begins_;
 };

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "../cuda/neighbor_sample.h"
+#include "../cuda/split_batches.h"
 #include "sample_memory_cuda.h"
 #include "sample_neighbors.h"
 
@@ -93,6 +94,69 @@ inline BatchMoves move_batches(const int64_t* begin,
     moves.first.push_back(next);
   }
   return moves;
+}
+
+// The outputs of batches, which follow one another. `begins` are the first
+// nodes and edges of each at each hop, `node_end` and `edge_end` where hops
+// end.
+template <typename args_t>
+NeighborOutputs split_outputs(const NeighborInputs& in,
+                              const args_t& args,
+                              const SeedBatchesCuda& batches,
+                              const Ints& begins,
+                              const Ints& node_end,
+                              const Ints& edge_end,
+                              const Tensor& like,
+                              StreamHandle stream) {
+  const int hops = args.options.num_hops;
+  const int64_t count = batches.count(), stride = num_counts(in);
+  Tensor counts = empty_vector(count * stride);
+  int64_t* sizes = counts.mutable_data_ptr<int64_t>();
+  const BatchMoves nodes = move_batches(begins.data(), node_end.data() + 1,
+                                        hops + 1, count, sizes, stride);
+  const BatchMoves edges =
+      move_batches(begins.data() + (hops + 1) * count, edge_end.data() + 1,
+                   hops, count, sizes + hops + 1, stride);
+  Words words;
+  const size_t node_shift = words.add(nodes.shift);
+  const size_t edge_shift = words.add(edges.shift);
+  const size_t first_node = words.add(nodes.first);
+  const auto allocate = [&](const char* what, Tensor* tensor, int64_t size) {
+    *tensor = device_vector(what, like, size);
+    return size == 0 ? nullptr : tensor->mutable_data_ptr<int64_t>();
+  };
+  const int64_t num_nodes = nodes.first.back();
+  const int64_t num_edges = edges.first.back();
+  const bool disjoint = args.options.disjoint;
+  Tensor row, col, node, edge, batch, moves;
+  SplitBatchesCuda split{
+      args.row,
+      args.col,
+      args.edge,
+      args.type.node,
+      args.type.batch,
+      args.node_end,
+      args.edge_end,
+      hops,
+      disjoint,
+      count,
+      args.batches.ptr,
+      nullptr,
+      nullptr,
+      nullptr,
+      allocate("row", &row, num_edges),
+      allocate("col", &col, num_edges),
+      allocate("edge", &edge, in.return_edge_id ? num_edges : 0),
+      allocate("node", &node, num_nodes),
+      allocate("batch", &batch, disjoint ? num_nodes : 0),
+      std::max(num_nodes, num_edges)};
+  int64_t* to = allocate("moves", &moves, words.size());
+  words.store(to, stream);
+  split.node_shift = to + node_shift;
+  split.edge_shift = to + edge_shift;
+  split.first_node = to + first_node;
+  split_batches(split, stream);
+  return {row, col, node, edge, batch, counts};
 }
 
 }  // namespace gsample

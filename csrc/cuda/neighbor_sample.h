@@ -45,6 +45,9 @@ struct NeighborSampleCuda {
   const SampledType* types;                             // [num_types]
   int num_relations;
   int num_types;
+  // The only ones, where there is one of each.
+  SampledRelation<indptr_t, index_t> relation;
+  SampledType type;
   SampledBatches batches;
   int64_t num_nodes;  // of all types
   SampleOptions options;

@@ -19,7 +19,8 @@ class NeighborView {
   using Graph = SampledRelation<indptr_t, index_t>;
 
  protected:
-  __device__ explicit NeighborView(const Args& args) : a_(args) {}
+  __device__ explicit NeighborView(const Args& args)
+      : a_(args), key_(kOne ? Key{} : read_key()) {}
 
   __device__ int num_types() const { return kOne ? 1 : a_.num_types; }
   __device__ int num_relations() const { return kOne ? 1 : a_.num_relations; }
@@ -35,7 +36,9 @@ class NeighborView {
     int64_t end;
   };
 
-  __device__ Key key() const {
+  // Read when it is needed, or once: whichever takes fewer registers.
+  __device__ Key key() const { return kOne ? read_key() : key_; }
+  __device__ Key read_key() const {
     const int64_t* k = a_.device_key;
     return k == nullptr ? a_.options.key : Key{k[0], k[1], k[2]};
   }
@@ -126,6 +129,7 @@ class NeighborView {
   }
 
   const Args& a_;
+  const Key key_;
 };
 
 }  // namespace gsample

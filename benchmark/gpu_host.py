@@ -20,10 +20,19 @@ import torch
 TOP = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(TOP))
 
-from tests.cuda.emulated import Builder, Emulator  # noqa: E402
+from tests.cuda.emulated import (  # noqa: E402
+    EMULATOR,
+    OPERATOR_FLAGS,
+    TORCH,
+    Builder,
+    Emulator,
+)
 from torch_gsample import CSC, Graph, ops  # noqa: E402
 from torch_gsample.rng import make_key  # noqa: E402
 
+#: What the operator is made of.
+HOST = 'sample_neighbors', 'device_memory', 'list_cache'
+KERNELS = 'neighbor_*.cu', 'split_*.cu', 'pad_sample.cu', 'arguments.cu'
 CALLS, ROUNDS = 200, 15
 FANOUTS = [15, 10, 5]
 BATCHES = 8
@@ -40,13 +49,25 @@ def microseconds(call: Callable[[], object]) -> float:
     return 1e6 * min(rounds)
 
 
+def stubs(folder: Path) -> Path:
+    """A library with the operator, whose kernels do not run."""
+    builder, csrc = Builder(folder), TOP / 'csrc'
+    bind = [csrc / 'bind' / f'{name}_cuda.cpp' for name in HOST]
+    host = [*bind, csrc / 'emu' / 'device.cpp']
+    kernels = [path for name in KERNELS for path in csrc.glob(f'cuda/{name}')]
+    flags = ['-DGSAMPLE_STUB']
+    objects = builder.compile(host, [*OPERATOR_FLAGS, *flags, '-O2'])
+    objects += builder.compile([*EMULATOR, *kernels], [*flags, '-O0'])
+    link = ['-shared', f'-L{TORCH / "lib"}', '-ltorch_cpu', '-lc10']
+    return builder.link(objects, 'stubs.so', flags=link)
+
+
 def main() -> None:
     """Prints a line for each kind of call."""
     torch.set_num_threads(1)
     module = sys.modules['torch_gsample.ops.sample_neighbors']
     with tempfile.TemporaryDirectory() as folder:
-        flags = ['-DGSAMPLE_STUB', '-O2']
-        library = Builder(Path(folder)).operators(flags=flags)
+        library = stubs(Path(folder))
         operator = Emulator(library).operator('sample_neighbors').default
     indptr = torch.arange(1001) * 10
     csc = CSC(indptr, torch.arange(10_000) % 1000, 1000, checked=True)

@@ -50,8 +50,14 @@ def read(report: str) -> Iterator[Kernel]:
     """Reads the kernels of what nvcc prints; device functions are none."""
     for found in REPORT.finditer(report):
         shared = re.search(r'(\d+) bytes smem', found['rest'])
-        sizes = map(int, found.group('registers', 'stack', 'stores', 'loads'))
-        yield Kernel(found['name'], *sizes, int(shared[1]) if shared else 0)
+        yield Kernel(
+            found['name'],
+            int(found['registers']),
+            int(found['stack']),
+            int(found['stores']),
+            int(found['loads']),
+            int(shared[1]) if shared else 0,
+        )
 
 
 def compile_report(source: Path, arch: int) -> str:

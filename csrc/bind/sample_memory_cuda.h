@@ -113,6 +113,24 @@ class Words {
   std::vector<int64_t> words_;
 };
 
+// The counts of hops on the host, of a kind of items that ends where `end`
+// says, [num_hops, num_kinds], `before` ends later than it begins. Returns
+// how many there are of each kind.
+inline Ints count_hops(const int64_t* end,
+                       int before,
+                       int num_hops,
+                       int num_kinds,
+                       int64_t** counts) {
+  Ints sizes(num_kinds);
+  for (int kind = 0; kind < num_kinds; ++kind)
+    for (int hop = 0; hop < num_hops; ++hop) {
+      const int64_t* at = end + int64_t{hop} * num_kinds + kind;
+      *(*counts)++ = at[0] - at[-before];
+      sizes[kind] += at[0] - at[-before];
+    }
+  return sizes;
+}
+
 // Scratch of a call: one allocation for all of it.
 class Scratch {
  public:

@@ -80,7 +80,8 @@ class Call {
     Capacity capacity =
         first_capacity(relations_, types_, in_trees_, args_.options.num_hops);
     for (;;) {
-      sample(capacity);
+      start(capacity);
+      read_back();
       const bool retry =
           report_.fault == Report::kOverflow && report_.value <= kMaxEdges;
       if (report_.fault == Report::kNone)
@@ -186,11 +187,6 @@ class Call {
   int64_t* vector(const char* what, Tensor* tensor, int64_t size) const {
     *tensor = device_vector(what, like_, size);
     return size == 0 ? nullptr : tensor->mutable_data_ptr<int64_t>();
-  }
-
-  void sample(const Capacity& capacity) {
-    start(capacity);
-    read_back();
   }
 
   void start(const Capacity& capacity) {
@@ -313,24 +309,6 @@ class Call {
     node_end_.assign(first, first + num_node_ends());
     edge_end_.assign(first + num_node_ends(), first + num_ends());
     begins_.assign(first + num_ends(), back.end());
-  }
-
-  // The counts of hops on the host, of a kind of items that ends where `end`
-  // says, [num_hops, num_kinds], `before` ends later than it begins. Returns
-  // how many there are of each kind.
-  static Ints count_hops(const int64_t* end,
-                         int before,
-                         int num_hops,
-                         int num_kinds,
-                         int64_t** counts) {
-    Ints sizes(num_kinds);
-    for (int kind = 0; kind < num_kinds; ++kind)
-      for (int hop = 0; hop < num_hops; ++hop) {
-        const int64_t* at = end + int64_t{hop} * num_kinds + kind;
-        *(*counts)++ = at[0] - at[-before];
-        sizes[kind] += at[0] - at[-before];
-      }
-    return sizes;
   }
 
   NeighborOutputs outputs() const {

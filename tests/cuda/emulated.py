@@ -75,7 +75,7 @@ class Builder:
         objects += self.compile([source], [*flags, f'-I{CSRC}'], sanitizer)
         return self.link(objects, source.stem, sanitizer)
 
-    def operators(self, sanitizer='none', flags=()):
+    def operators(self, sanitizer='none'):
         """The library of all operators that have a CUDA kernel.
 
         Of it only the kernels are watched by a sanitizer.
@@ -85,8 +85,8 @@ class Builder:
         bind = set((CSRC / 'bind').glob('*_cuda.cpp'))
         bind.remove(CSRC / 'bind' / 'device_cuda.cpp')
         bind.add(CSRC / 'emu' / 'device.cpp')
-        objects = self.compile(sorted(bind), [*OPERATOR_FLAGS, *flags])
-        objects += self.compile(sorted(kernels), flags, sanitizer)
+        objects = self.compile(sorted(bind), OPERATOR_FLAGS)
+        objects += self.compile(sorted(kernels), (), sanitizer)
         objects += self.compile(EMULATOR, (), sanitizer)
         link = ['-shared', f'-L{TORCH / "lib"}', '-ltorch_cpu', '-lc10']
         return self.link(objects, 'operators.so', sanitizer, link)

@@ -146,8 +146,15 @@ def _split(
     node, batch = (parts(outputs[i], num_nodes) for i in (2, 4))
     return [
         Sample(
-            *(row[b], col[b], node[b], edge[b], batch[b], counts[b]),
-            *(types, relations, None),
+            row[b],
+            col[b],
+            node[b],
+            edge[b],
+            batch[b],
+            counts[b],
+            types,
+            relations,
+            None,
         )
         for b in range(batches)
     ]

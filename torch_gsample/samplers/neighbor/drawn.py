@@ -103,8 +103,11 @@ class DrawnNeighbors(GraphSampler):
                 keys.append(self.batch_key(inputs.node, inputs.time))
         with self.counts.phase('sample'):
             outs = self._neighborhood.sample_batches(
-                *(seeds, times, self._fanouts),
-                *(torch.cat(keys), self._sampling()),
+                seeds,
+                times,
+                self._fanouts,
+                torch.cat(keys),
+                self._sampling(),
             )
         for i, inputs in enumerate(batches):
             out = self._complete(outs[i], times[i], keys[i])

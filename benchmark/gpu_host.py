@@ -68,7 +68,8 @@ def main() -> None:
     module = sys.modules['torch_gsample.ops.sample_neighbors']
     with tempfile.TemporaryDirectory() as folder:
         library = stubs(Path(folder))
-        operator = Emulator(library).operator('sample_neighbors').default
+        emulator = Emulator(library)  # it keeps the schemas
+        operator = emulator.operator('sample_neighbors')
     indptr = torch.arange(1001) * 10
     csc = CSC(indptr, torch.arange(10_000) % 1000, 1000, checked=True)
     graph, key = Graph.from_csc(csc), make_key(0)

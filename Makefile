@@ -16,7 +16,7 @@ OUT ?= build/cuda
 # Of test-wheels; the first two bring gigabytes of CUDA's packages.
 TORCHES := 2.11.0 2.12.1 2.13.0
 
-CUDA_STAGES := build smoke parity bench sanitize
+CUDA_STAGES := build smoke parity bench profile sanitize
 
 .PHONY: demo test test-fast test-programs test-interop test-sanitize \
 	test-sanitize-address \

@@ -111,6 +111,7 @@ def cuda_flags(compiler: str) -> list[str]:
         '-O3',
         '-std=c++17',
         f'-ccbin={compiler}',
+        '--threads=0',  # architectures at a time
         '-fmad=false',  # as -ffp-contract=off
         '-Xcompiler=-fPIC,-fvisibility=hidden,-ffp-contract=off',
         *cuda_arch_flags(),

@@ -24,7 +24,14 @@ from typing import Any
 import torch
 from gpu_bounds import Rates, Row, cuda_seconds, measure_rates
 from gpu_kernels import attention, edge_kernels
-from gpu_launches import graphs, launches, one_relation, typed_layers, uva
+from gpu_launches import (
+    graphs,
+    launches,
+    one_relation,
+    several_batches,
+    typed_layers,
+    uva,
+)
 from gpu_samples import fires, frontiers, negatives, nodes
 from harness import machine
 from neighbor import load_graph
@@ -256,6 +263,7 @@ def measure(
     for part in (
         bench.neighbor_batches,
         bench.neighbor_epoch,
+        partial(several_batches, bench),
         bench.walks,
         bench.layers,
         bench.features,

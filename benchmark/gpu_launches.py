@@ -47,6 +47,43 @@ def uva(bench: Bench) -> Iterator[Row]:
         )
 
 
+def several_batches(bench: Bench) -> Iterator[Row]:
+    """[25, 10] of 512 seeds over an epoch, some batches a launch."""
+    graph = one_relation(*bench.graph)
+    batches = bench.batches(512)
+    keys = torch.cat([make_key(0, 0, i) for i in range(len(batches))])
+    single, wants = bench.milliseconds(
+        lambda _: [
+            ops.sample_neighbors(graph, seeds, [25, 10], keys[i : i + 1])
+            for i, seeds in enumerate(batches)
+        ],
+        rounds=3,
+    )
+    for size in (4, 8, 16, 32, 64):
+
+        def epoch(_: int, size: int = size) -> list[ops.Sample]:
+            return [
+                sample
+                for i in range(0, len(batches), size)
+                for sample in ops.sample_batches(
+                    graph, batches[i : i + size], [25, 10], keys[i : i + size]
+                )
+            ]
+
+        ms, outs = bench.milliseconds(epoch, rounds=3)
+        same = all(
+            torch.equal(out.row, want.row) and torch.equal(out.node, want.node)
+            for out, want in zip(outs, wants, strict=True)
+        )
+        yield Row(
+            f'[25, 10] of 512 seeds, an epoch, {size} batches a launch',
+            ms,
+            goal_ms=15,
+            note=f'{single / ms:.2f} times as fast as one a launch, '
+            f'{"the" if same else "NOT THE"} same samples',
+        )
+
+
 def one_relation(
     indptr: Tensor, indices: Tensor, cum_weight: Tensor | None = None
 ) -> Graph:

@@ -29,6 +29,14 @@ class Nodes:
         self.num_nodes.append(len(self.frontier))
 
 
+def _part(values, ptr, batch):
+    """What a batch has of each type."""
+    return [
+        of_type[start[batch] : start[batch + 1]]
+        for of_type, start in zip(values, ptr, strict=True)
+    ]
+
+
 def sample_neighbors(
     graph,
     ends,
@@ -45,7 +53,19 @@ def sample_neighbors(
     num_threads=0,
     seed_time=None,
     max_edges=None,
+    seed_ptr=None,
 ):
+    if seed_ptr is not None:
+        batches = [
+            sample_neighbors(
+                *(graph, ends, num_nodes, _part(seeds, seed_ptr, b), fanouts),
+                *([key[b]], call_id, replace, disjoint, last, time_window),
+                *(return_edge_id, num_threads),
+                seed_time=seed_time and _part(seed_time, seed_ptr, b),
+            )
+            for b in range(len(seed_ptr[0]) - 1)
+        ]
+        return tuple(map(joined, zip(*batches, strict=True)))
     options = Options(time_window, int(last), replace, disjoint)
     src, dst = ends[::2], ends[1::2]
     fields = len(graph) // len(src) if src else 2

@@ -34,13 +34,15 @@ STABLE_TORCH_LIBRARY(gsample, m) {
       "(Tensor index, Tensor cum_weight, Tensor ptr)");
   m.def("advise_huge_pages(Tensor(a!) tensor) -> ()");
 
-  // Sampling.
+  // Sampling. `seed_ptr` is on the CPU, for each type; outputs of batches
+  // follow one another, with the local ids and counts of each.
   m.def(
       "sample_neighbors(Tensor[] graph, int[] ends, SymInt[] num_nodes, "
       "Tensor[] seeds, int[] fanouts, Tensor key, SymInt call_id=0, "
       "bool replace=False, bool disjoint=False, bool last=False, "
       "int? time_window=None, bool return_edge_id=True, int num_threads=0, "
-      "Tensor[]? seed_time=None, SymInt[]? max_edges=None) -> "
+      "Tensor[]? seed_time=None, SymInt[]? max_edges=None, "
+      "Tensor[]? seed_ptr=None) -> "
       "(Tensor row, Tensor col, Tensor node, Tensor edge, Tensor batch, "
       "Tensor counts)");
   m.def(

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <numeric>
 #include <vector>
 
 #include "../args.h"
 #include "../cuda/arguments.h"
+#include "device_memory_cuda.h"
 #include "graph.h"
 
 namespace gsample {
@@ -42,13 +44,14 @@ inline Capacity capacity_for(const std::vector<NodeType>& types,
 template <typename relation_t>
 Capacity first_capacity(const std::vector<relation_t>& relations,
                         const std::vector<NodeType>& types,
-                        const SampleOptions& options) {
+                        bool disjoint,
+                        int num_hops) {
   std::vector<int64_t> frontier, into(types.size(), 0);
   for (const NodeType& type : types)
     frontier.push_back(type.num_seeds);
   int64_t total = 0;
   bool bounded = true;
-  for (int hop = 0; hop < options.num_hops; ++hop) {
+  for (int hop = 0; hop < num_hops; ++hop) {
     std::vector<int64_t> next(types.size(), 0);
     for (const relation_t& relation : relations) {
       const int64_t fanout = relation.fanouts[hop];
@@ -59,25 +62,25 @@ Capacity first_capacity(const std::vector<relation_t>& relations,
       const int64_t k = fanout >= 0 ? fanout : degree;
       bounded &= fanout >= 0;
       if (columns > 0 && k > kFirstTry / columns)
-        return capacity_for(types, options.disjoint, kFirstTry);
+        return capacity_for(types, disjoint, kFirstTry);
       next[relation.src] += columns * k;
       total += columns * k;
     }
     if (total > kFirstTry)
-      return capacity_for(types, options.disjoint, kFirstTry);
+      return capacity_for(types, disjoint, kFirstTry);
     for (size_t t = 0; t < types.size(); ++t) {
       into[t] += next[t];
       frontier[t] =
-          most_nodes(types[t], options.disjoint, next[t]) - types[t].num_seeds;
+          most_nodes(types[t], disjoint, next[t]) - types[t].num_seeds;
     }
   }
   constexpr int64_t kSpare = 4096;
   if (!bounded)
-    return capacity_for(types, options.disjoint,
+    return capacity_for(types, disjoint,
                         std::min(2 * total + kSpare, kFirstTry));
   Capacity capacity{total, {}};
   for (size_t t = 0; t < types.size(); ++t)
-    capacity.nodes.push_back(most_nodes(types[t], options.disjoint, into[t]));
+    capacity.nodes.push_back(most_nodes(types[t], disjoint, into[t]));
   return capacity;
 }
 
@@ -108,6 +111,55 @@ class Words {
 
  private:
   std::vector<int64_t> words_;
+};
+
+// The counts of hops on the host, of a kind of items that ends where `end`
+// says, [num_hops, num_kinds], `before` ends later than it begins. Returns
+// how many there are of each kind.
+inline Ints count_hops(const int64_t* end,
+                       int before,
+                       int num_hops,
+                       int num_kinds,
+                       int64_t** counts) {
+  Ints sizes(num_kinds);
+  for (int kind = 0; kind < num_kinds; ++kind)
+    for (int hop = 0; hop < num_hops; ++hop) {
+      const int64_t* at = end + int64_t{hop} * num_kinds + kind;
+      *(*counts)++ = at[0] - at[-before];
+      sizes[kind] += at[0] - at[-before];
+    }
+  return sizes;
+}
+
+// Scratch of a call: one allocation for all of it.
+class Scratch {
+ public:
+  // Room for some words, whose address goes to `*pointer`: null for none.
+  template <typename item_t>
+  void add(item_t** pointer, int64_t words) {
+    parts_.push_back(
+        {[=](int64_t* at) { *pointer = reinterpret_cast<item_t*>(at); },
+         words});
+  }
+  Tensor allocate(const Tensor& like) const {
+    int64_t words = 0;
+    for (const Part& part : parts_)
+      words = add_sizes(words, part.words);
+    Tensor memory = device_vector("scratch", like, words);
+    int64_t* at = words == 0 ? nullptr : memory.mutable_data_ptr<int64_t>();
+    for (const Part& part : parts_) {
+      part.set(part.words == 0 ? nullptr : at);
+      at += part.words;
+    }
+    return memory;
+  }
+
+ private:
+  struct Part {
+    std::function<void(int64_t*)> set;
+    int64_t words;
+  };
+  std::vector<Part> parts_;
 };
 
 }  // namespace gsample

@@ -106,10 +106,15 @@ NeighborOutputs sample_cpu(const NeighborInputs& in,
   });
 }
 
+struct Cpu {
+  static constexpr auto sample = sample_cpu;
+  static constexpr auto sample_batches = sample_each<sample_cpu, empty_like>;
+};
+
 }  // namespace
 
 STABLE_TORCH_LIBRARY_IMPL(gsample, CPU, m) {
-  m.impl("sample_neighbors", TORCH_BOX(&sample_neighbors<sample_cpu>));
+  m.impl("sample_neighbors", TORCH_BOX(&sample_neighbors<Cpu>));
 }
 
 }  // namespace gsample

@@ -19,6 +19,12 @@ struct NeighborInputs : SampleInputs {
   bool is_padded() const { return max_edges.has_value(); }
 };
 
+// Several batches of seeds: those of each type begin where `ptr` says.
+struct SeedBatches {
+  int64_t count;
+  std::vector<const int64_t*> ptr;  // [types][count + 1]
+};
+
 // Edges of all relations, nodes of all types: row, col, node, edge, batch; and
 // their counts [types, hops + 1] and [relations, hops], one after the other.
 // Padded ones end with the fault [4]: kind, where, value, relation or type.
@@ -26,6 +32,10 @@ using NeighborOutputs =
     std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor>;
 
 constexpr int64_t kFaultWords = 4;
+
+inline Tensor part_of(Tensor tensor, int64_t first, int64_t last) {
+  return torch::stable::narrow(tensor, 0, first, last - first);
+}
 
 // Samples on a device. The options lack the key, which may be there.
 using SampleFunction = NeighborOutputs (*)(const NeighborInputs& in,
@@ -68,7 +78,92 @@ inline Ints most_nodes(const NeighborInputs& in,
   return nodes;
 }
 
-template <SampleFunction sample>
+inline SeedBatches read_batches(const NeighborInputs& in,
+                                const Tensors& ptr,
+                                const Tensor& key) {
+  STD_TORCH_CHECK(!in.is_padded(), in.op,
+                  ": 'seed_ptr' and 'max_edges' must not be given together");
+  STD_TORCH_CHECK(!ptr.empty() && ptr.size() == in.num_types(), in.op,
+                  ": 'seed_ptr' must have one item for each node type");
+  SeedBatches batches{ptr[0].numel() - 1, {}};
+  for (size_t t = 0; t < ptr.size(); ++t) {
+    STD_TORCH_CHECK(
+        !ptr[t].is_cuda() && ptr[t].numel() == batches.count + 1 &&
+            batches.count > 0,
+        in.op,
+        ": 'seed_ptr' must be on the CPU and have an element more than "
+        "batches, of which there is one or more");
+    batches.ptr.push_back(
+        read_ptr(in.op, "seed_ptr", ptr[t], in.seeds[t].numel()));
+  }
+  read_keys(in.op, key, batches.count);
+  return batches;
+}
+
+using AllocateFunction = Tensor (*)(const Tensor& like, int64_t size);
+
+// On the CPU.
+inline Tensor empty_like(const Tensor&, int64_t size) {
+  return empty_vector(size);
+}
+
+// One output of all batches.
+inline Tensor join(const std::vector<NeighborOutputs>& outputs,
+                   const Tensor& (*field)(const NeighborOutputs&),
+                   AllocateFunction allocate) {
+  int64_t size = 0;
+  for (const NeighborOutputs& out : outputs)
+    size += field(out).numel();
+  Tensor all = allocate(field(outputs[0]), size);
+  int64_t next = 0;
+  for (const NeighborOutputs& out : outputs) {
+    const int64_t first = next;
+    next += field(out).numel();
+    Tensor part = part_of(all, first, next);
+    torch::stable::copy_(part, field(out));
+  }
+  return all;
+}
+
+template <size_t i>
+const Tensor& output(const NeighborOutputs& out) {
+  return std::get<i>(out);
+}
+
+// Samples batch by batch.
+template <SampleFunction sample, AllocateFunction allocate>
+NeighborOutputs sample_each(const NeighborInputs& in,
+                            const SeedBatches& batches,
+                            const Tensor& key,
+                            SampleOptions options) {
+  std::vector<NeighborOutputs> outputs;
+  for (int64_t b = 0; b < batches.count; ++b) {
+    Tensors seeds;
+    std::optional<Tensors> time;
+    if (in.is_temporal())
+      time.emplace();
+    for (size_t t = 0; t < in.num_types(); ++t) {
+      const int64_t* ptr = batches.ptr[t] + b;
+      seeds.push_back(part_of(in.seeds[t], ptr[0], ptr[1]));
+      if (time)
+        time->push_back(part_of((*in.seed_time)[t], ptr[0], ptr[1]));
+    }
+    const NeighborInputs one{
+        {{in.op, in.tensors, in.ends, in.num_nodes}, seeds, time, in.fanouts},
+        in.return_edge_id,
+        in.max_edges};
+    outputs.push_back(sample(one, part_of(key, b, b + 1), options));
+  }
+  return {
+      join(outputs, output<0>, allocate), join(outputs, output<1>, allocate),
+      join(outputs, output<2>, allocate), join(outputs, output<3>, allocate),
+      join(outputs, output<4>, allocate), join(outputs, output<5>, empty_like)};
+}
+
+// Of a device: sample(in, key, options), and sample_batches(in, batches, key,
+// options), where the key has a row for each batch, and each output what
+// batches have alone, one after another.
+template <typename device_t>
 NeighborOutputs sample_neighbors(Tensors graph,
                                  Ints ends,
                                  Ints num_nodes,
@@ -83,7 +178,8 @@ NeighborOutputs sample_neighbors(Tensors graph,
                                  bool return_edge_id,
                                  int64_t num_threads,
                                  std::optional<Tensors> seed_time,
-                                 std::optional<Ints> max_edges) {
+                                 std::optional<Ints> max_edges,
+                                 std::optional<Tensors> seed_ptr) {
   const NeighborInputs in{
       {{"sample_neighbors", graph, ends, num_nodes}, seeds, seed_time, fanouts},
       return_edge_id,
@@ -91,9 +187,14 @@ NeighborOutputs sample_neighbors(Tensors graph,
   in.check();
   if (in.is_padded())
     check_max_edges(in);
-  return sample(in, key,
-                read_options(in, call_id, replace, disjoint, last, time_window,
-                             num_threads));
+  const SampleOptions options = read_options(in, call_id, replace, disjoint,
+                                             last, time_window, num_threads);
+  if (!seed_ptr.has_value())
+    return device_t::sample(in, key, options);
+  const SeedBatches batches = read_batches(in, *seed_ptr, key);
+  if (batches.count == 1)
+    return device_t::sample(in, key, options);
+  return device_t::sample_batches(in, batches, key, options);
 }
 
 }  // namespace gsample

@@ -15,6 +15,7 @@
 #include "neighbor_fault_cuda.h"
 #include "sample_memory_cuda.h"
 #include "sample_neighbors.h"
+#include "seed_batches_cuda.h"
 
 namespace gsample {
 
@@ -34,10 +35,14 @@ constexpr int64_t kReportWords = sizeof(Report) / sizeof(int64_t);
 template <typename indptr_t, typename index_t>
 class Call {
  public:
+  // Many batches are of one type and relation.
   Call(const NeighborInputs& in,
        const Tensor& key,
-       const SampleOptions& options)
+       const SampleOptions& options,
+       SeedBatchesCuda batches = {})
       : in_(in),
+        batches_(std::move(batches)),
+        in_trees_(options.disjoint || batches_.many()),
         like_(in.seeds.empty() ? key : in.seeds[0]),
         scope_(in.op, like_),
         types_(read_types(in, options.disjoint)),
@@ -53,7 +58,7 @@ class Call {
     args_.num_types = static_cast<int>(types_.size());
     if (on_device_of(key, like_) && key.is_cuda())
       args_.device_key = device_key(key);
-    else
+    else if (!batches_.many())
       args_.options.key = read_key(in.op, key);
     check_devices();
     int64_t num_trees = 0;
@@ -64,25 +69,29 @@ class Call {
       args_.num_nodes += type.num_nodes;
     }
     num_trees_ = num_trees;
-    STD_TORCH_CHECK(!options.disjoint || num_trees == 0 ||
-                        args_.num_nodes < INT64_MAX / num_trees,
-                    in.op, ": too many seeds (", num_trees, ")");
+    STD_TORCH_CHECK(
+        !in_trees_ || num_trees == 0 || args_.num_nodes < INT64_MAX / num_trees,
+        in.op, ": too many seeds (", num_trees, ")");
     for (const auto& relation : relations_)
       args_.weighted |= relation.cum_weight != nullptr;
   }
 
   NeighborOutputs run() {
-    Capacity capacity = first_capacity(relations_, types_, args_.options);
+    Capacity capacity =
+        first_capacity(relations_, types_, in_trees_, args_.options.num_hops);
     for (;;) {
-      sample(capacity);
+      start(capacity);
+      read_back();
       const bool retry =
           report_.fault == Report::kOverflow && report_.value <= kMaxEdges;
       if (report_.fault == Report::kNone)
-        return outputs();
+        return batches_.many() ? batch_outputs() : outputs();
+      if (report_.fault == Report::kId)
+        report_.where = batches_.in_batch(report_.where);
       if (!retry)
         raise(in_, report_);
       capacity = capacity_for(
-          types_, args_.options.disjoint,
+          types_, in_trees_,
           std::min(std::max(report_.value, 2 * capacity.edges), kMaxEdges));
     }
   }
@@ -180,32 +189,17 @@ class Call {
     return size == 0 ? nullptr : tensor->mutable_data_ptr<int64_t>();
   }
 
-  void sample(const Capacity& capacity) {
-    start(capacity);
-    read_back();
-  }
-
   void start(const Capacity& capacity) {
     try {
       allocate(capacity);
     } catch (const NoMemory& error) {
       throw in_all(error, capacity);
     }
-    const LaunchShape shape = neighbor_sample_shape(args_);
-    args_.totals =
-        vector("totals", &totals_, 2 * relations_.size() * shape.blocks);
-    store_graph(&arguments_);
-    int64_t* counts = vector("counts", &counts_, kReportWords + num_ends());
-    args_.report = reinterpret_cast<Report*>(counts);
-    args_.node_end = counts + kReportWords;
-    args_.edge_end = args_.node_end + num_node_ends();
-    neighbor_sample(args_, shape, scope_.stream());
+    neighbor_sample(args_, shape_, scope_.stream());
   }
 
   void allocate(const Capacity& capacity) {
-    row_ = col_ = edge_ = node_ = batch_ = Tensor();
-    table_key_ = table_value_ = taken_ = Tensor();
-    const bool disjoint = args_.options.disjoint;
+    row_ = col_ = edge_ = node_ = batch_ = scratch_ = Tensor();
     args_.max_edges = capacity.edges;
     args_.row = vector("row", &row_, capacity.edges);
     args_.col = vector("col", &col_, capacity.edges);
@@ -213,7 +207,7 @@ class Call {
         vector("edge", &edge_, in_.return_edge_id ? capacity.edges : 0);
     const int64_t nodes = capacity.all_nodes();
     int64_t* node = vector("node", &node_, nodes);
-    int64_t* batch = vector("batch", &batch_, disjoint ? nodes : 0);
+    int64_t* batch = vector("batch", &batch_, in_trees_ ? nodes : 0);
     for (size_t t = 0; t < types_.size(); ++t) {
       const int64_t size = capacity.nodes[t];
       sampled_[t].node = node;
@@ -222,25 +216,33 @@ class Call {
       node += size;
       batch += batch == nullptr ? 0 : size;
     }
+    shape_ = neighbor_sample_shape(args_);
     const uint64_t entries = NodeTable::capacity_for(nodes);
-    args_.table.capacity = entries;
-    args_.table.key =
-        reinterpret_cast<uint64_t*>(vector("table_key", &table_key_, entries));
-    table_value_ =
-        device_vector("table_value", like_, entries, ScalarType::Int);
-    args_.table.value =
-        reinterpret_cast<uint32_t*>(table_value_.mutable_data_ptr<int32_t>());
     const bool in_turn = args_.weighted && !args_.options.replace;
-    args_.taken = reinterpret_cast<TakenWeight*>(
-        vector("taken", &taken_, in_turn ? 2 * capacity.edges : 0));
-    args_.tree_time =
-        vector("tree_time", &tree_time_, in_.is_temporal() ? num_trees_ : 0);
+    GraphWords graph = graph_words();
+    int64_t *counts, *arguments;
+    Scratch scratch;
+    scratch.add(&args_.table.key, entries);
+    scratch.add(&args_.table.value, entries / 2);
+    scratch.add(&args_.taken, in_turn ? 2 * capacity.edges : 0);
+    scratch.add(&args_.tree_time, in_.is_temporal() ? num_trees_ : 0);
+    scratch.add(&args_.totals, 2 * relations_.size() * shape_.blocks);
+    scratch.add(&counts, kReportWords + num_ends() + batches_.num_begins());
+    scratch.add(&arguments, graph.words.size());
+    scratch_ = scratch.allocate(like_);
+    args_.table.capacity = entries;
+    args_.report = reinterpret_cast<Report*>(counts);
+    args_.node_end = counts + kReportWords;
+    args_.edge_end = args_.node_end + num_node_ends();
+    store_graph(&graph, arguments);
+    args_.batches =
+        batches_.view(arguments, counts + kReportWords + num_ends());
   }
 
   NoMemory in_all(const NoMemory& error, const Capacity& capacity) const {
     const int64_t nodes = capacity.all_nodes();
     const int64_t of_edge = 2 + in_.return_edge_id + 2 * args_.weighted;
-    const int64_t of_node = 1 + args_.options.disjoint;
+    const int64_t of_node = 1 + in_trees_;
     const int64_t words = capacity.edges * of_edge + nodes * of_node +
                           NodeTable::capacity_for(nodes) * 3 / 2;
     return error.in_all(capacity.edges, "edges", nodes, "nodes", words);
@@ -257,21 +259,35 @@ class Call {
   }
 
   // Relations, types and fan-outs, as the kernel finds them.
-  void store_graph(Tensor* memory) {
+  struct GraphWords {
     Words words;
-    const size_t fanouts = words.add(in_.fanouts);
-    std::vector<SampledRelation<indptr_t, index_t>> placed = relations();
-    const size_t relations = words.add(placed);
-    const size_t types = words.add(sampled_);
-    int64_t* to = vector("arguments", memory, words.size());
-    for (size_t r = 0; r < placed.size(); ++r)
-      placed[r].fanouts = to + fanouts + r * args_.options.num_hops;
-    words.set(relations, placed);
-    words.store(to, scope_.stream());
-    args_.relations =
-        reinterpret_cast<const SampledRelation<indptr_t, index_t>*>(to +
-                                                                    relations);
-    args_.types = reinterpret_cast<const SampledType*>(to + types);
+    std::vector<SampledRelation<indptr_t, index_t>> placed;
+    size_t fanouts, relations, types;
+  };
+
+  GraphWords graph_words() {
+    GraphWords graph;
+    graph.placed = relations();
+    graph.fanouts = graph.words.add(in_.fanouts);
+    graph.relations = graph.words.add(graph.placed);
+    graph.types = graph.words.add(sampled_);
+    batches_.add_words(&graph.words);
+    return graph;
+  }
+
+  void store_graph(GraphWords* graph, int64_t* to) {
+    using Placed = SampledRelation<indptr_t, index_t>;
+    for (size_t r = 0; r < graph->placed.size(); ++r)
+      graph->placed[r].fanouts =
+          to + graph->fanouts + r * args_.options.num_hops;
+    graph->words.set(graph->relations, graph->placed);
+    if (graph->placed.size() == 1 && sampled_.size() == 1) {
+      args_.relation = graph->placed[0];
+      args_.type = sampled_[0];
+    }
+    graph->words.store(to, scope_.stream());
+    args_.relations = reinterpret_cast<const Placed*>(to + graph->relations);
+    args_.types = reinterpret_cast<const SampledType*>(to + graph->types);
   }
 
   int64_t num_node_ends() const {
@@ -284,31 +300,15 @@ class Call {
 
   // Report and counts are next to each other: one copy brings them back.
   void read_back() {
-    std::vector<int64_t> back(kReportWords + num_ends());
+    std::vector<int64_t> back(kReportWords + num_ends() +
+                              batches_.num_begins());
     copy_to_host(back.data(), args_.report, back.size() * sizeof(int64_t),
                  scope_.stream());
     std::memcpy(&report_, back.data(), sizeof report_);
     const auto first = back.begin() + kReportWords;
     node_end_.assign(first, first + num_node_ends());
-    edge_end_.assign(first + num_node_ends(), back.end());
-  }
-
-  // The counts of hops on the host, of a kind of items that ends where `end`
-  // says, [num_hops, num_kinds], `before` ends later than it begins. Returns
-  // how many there are of each kind.
-  static Ints count_hops(const int64_t* end,
-                         int before,
-                         int num_hops,
-                         int num_kinds,
-                         int64_t** counts) {
-    Ints sizes(num_kinds);
-    for (int kind = 0; kind < num_kinds; ++kind)
-      for (int hop = 0; hop < num_hops; ++hop) {
-        const int64_t* at = end + int64_t{hop} * num_kinds + kind;
-        *(*counts)++ = at[0] - at[-before];
-        sizes[kind] += at[0] - at[-before];
-      }
-    return sizes;
+    edge_end_.assign(first + num_node_ends(), first + num_ends());
+    begins_.assign(first + num_ends(), back.end());
   }
 
   NeighborOutputs outputs() const {
@@ -338,7 +338,14 @@ class Call {
     return {out.row, out.col, node, out.edge, batch, counts};
   }
 
+  NeighborOutputs batch_outputs() const {
+    return split_outputs(in_, args_, batches_, begins_, node_end_, edge_end_,
+                         like_, scope_.stream());
+  }
+
   const NeighborInputs& in_;
+  SeedBatchesCuda batches_;
+  const bool in_trees_;  // nodes have one of a seed, or of a batch
   const Tensor& like_;
   const DeviceScope scope_;
   const std::vector<NodeType> types_;
@@ -346,11 +353,10 @@ class Call {
   std::vector<SampledType> sampled_;
   int64_t num_trees_ = 0;
   NeighborSampleCuda<indptr_t, index_t> args_{};
-  Tensor row_, col_, edge_, node_, batch_, counts_;
-  Tensor totals_, arguments_;
-  Tensor table_key_, table_value_, taken_, tree_time_;
+  LaunchShape shape_;
+  Tensor row_, col_, edge_, node_, batch_, scratch_;
   Report report_;
-  std::vector<int64_t> node_end_, edge_end_;
+  std::vector<int64_t> node_end_, edge_end_, begins_;
 };
 
 NeighborOutputs sample_cuda(const NeighborInputs& in,
@@ -362,10 +368,32 @@ NeighborOutputs sample_cuda(const NeighborInputs& in,
   });
 }
 
+Tensor allocate_joined(const Tensor& like, int64_t size) {
+  return device_vector("joined", like, size);
+}
+
+NeighborOutputs sample_batches_cuda(const NeighborInputs& in,
+                                    const SeedBatches& batches,
+                                    const Tensor& key,
+                                    SampleOptions options) {
+  if (in.num_types() != 1 || in.num_relations() != 1)
+    return sample_each<sample_cuda, allocate_joined>(in, batches, key, options);
+  return dispatch_graph(in, [&](auto indptr, auto index) {
+    return Call<decltype(indptr), decltype(index)>(
+               in, key, options, SeedBatchesCuda(in, batches, key, options))
+        .run();
+  });
+}
+
+struct Cuda {
+  static constexpr auto sample = sample_cuda;
+  static constexpr auto sample_batches = sample_batches_cuda;
+};
+
 }  // namespace
 
 STABLE_TORCH_LIBRARY_IMPL(GSAMPLE_CUDA_LIBRARY, GSAMPLE_CUDA_KEY, m) {
-  m.impl("sample_neighbors", TORCH_BOX(&sample_neighbors<sample_cuda>));
+  m.impl("sample_neighbors", TORCH_BOX(&sample_neighbors<Cuda>));
 }
 
 }  // namespace gsample

@@ -2,6 +2,7 @@
 
 #include <cuda_runtime.h>
 
+#include <cstring>
 #include <stdexcept>
 #include <string>
 
@@ -17,16 +18,43 @@ std::string name_of(cudaError_t error) {
          cudaGetErrorName(error) + ")";
 }
 
+// Pinned memory of a thread, for reports: a copy to other memory of the host
+// takes a way of its own in the driver.
+class Pinned {
+ public:
+  static constexpr size_t kBytes = 1 << 16;
+
+  Pinned() {
+    if (cudaHostAlloc(&memory_, kBytes, cudaHostAllocPortable) == cudaSuccess)
+      return;
+    memory_ = nullptr;
+    cudaGetLastError();  // no error of a later call
+  }
+  ~Pinned() { cudaFreeHost(memory_); }
+  Pinned(const Pinned&) = delete;
+
+  // Null if there is no room for so many bytes.
+  void* get(size_t bytes) const { return bytes <= kBytes ? memory_ : nullptr; }
+
+ private:
+  void* memory_ = nullptr;
+};
+
 }  // namespace
 
 void copy_to_host(void* to,
                   const void* from,
                   size_t bytes,
                   StreamHandle stream) {
+  static thread_local const Pinned pinned;
   const auto s = static_cast<cudaStream_t>(stream);
+  void* const at = pinned.get(bytes);
   check_cuda("cudaMemcpyAsync",
-             cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, s));
+             cudaMemcpyAsync(at == nullptr ? to : at, from, bytes,
+                             cudaMemcpyDeviceToHost, s));
   check_cuda("cudaStreamSynchronize", cudaStreamSynchronize(s));
+  if (at != nullptr)
+    std::memcpy(to, at, bytes);
 }
 
 // Of memory that is not pinned, CUDA makes a copy of its own first.

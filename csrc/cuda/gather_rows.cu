@@ -33,24 +33,28 @@ struct Widen {
   }
 };
 
-// Rows of `items` words, by groups of `lanes` threads.
+// Rows of `items` words, by groups of 2^shift threads: a division of 64 bits
+// would take as long as the row.
 template <typename move_t>
 __global__ void __launch_bounds__(kGatherThreads)
-    gather_rows_kernel(GatherRowsCuda args, int64_t items, int lanes) {
+    gather_rows_kernel(GatherRowsCuda args, int64_t items, int shift) {
   const auto* input =
       reinterpret_cast<const typename move_t::stored_t*>(args.input);
   auto* out = reinterpret_cast<typename move_t::out_t*>(args.out);
-  const int64_t rank = global_rank() % lanes;
-  const int64_t groups = grid_threads() / lanes;
-  for (int64_t i = global_rank() / lanes; i < args.size; i += groups) {
+  const int lanes = 1 << shift;
+  const int64_t rank = threadIdx.x & (lanes - 1);  // blocks are of whole groups
+  const int64_t groups = grid_threads() >> shift;
+  for (int64_t i = global_rank() >> shift; i < args.size; i += groups) {
     const int64_t row = args.index[i];
     if (row < 0 || row >= args.num_rows) {
       note_fault(args.report, Report::kId, i, row);
       continue;
     }
     const float scale = move_t::kScaled ? args.scale[row] : 1;
+    const auto* from = input + row * items;
+    auto* to = out + i * items;
     for (int64_t j = rank; j < items; j += lanes)
-      out[i * items + j] = move_t::convert(input[row * items + j], scale);
+      to[j] = move_t::convert(from[j], scale);
   }
 }
 
@@ -60,12 +64,12 @@ template <typename move_t>
 void start(const GatherRowsCuda& args, StreamHandle stream) {
   const int64_t items =
       args.row_bytes / static_cast<int64_t>(sizeof(typename move_t::stored_t));
-  int lanes = 1;
-  while (lanes < 32 && lanes < items)
-    lanes *= 2;
+  int shift = 0;
+  while (shift < 5 && 1 << shift < items)
+    ++shift;
   launch("gather_rows", gather_rows_kernel<move_t>,
-         shape_for(kGatherThreads, args.size * lanes), stream, args, items,
-         lanes);
+         shape_for(kGatherThreads, args.size << shift), stream, args, items,
+         shift);
 }
 
 }  // namespace

@@ -1,6 +1,12 @@
 // How kernels are started, on a GPU and by the emulator.
 #pragma once
 
+#if defined(__CUDACC__)
+#include <map>
+#include <mutex>
+#include <tuple>
+#endif
+
 #include "device.h"
 #include "portable.h"
 
@@ -13,6 +19,26 @@ inline void check_cuda(const char* what, cudaError_t error) {
     throw_cuda_error(what, error);
 }
 
+// How many blocks of a kernel the current device runs at a time: asked once,
+// as it takes microseconds.
+inline int64_t resident_blocks(const void* kernel, int threads) {
+  static std::mutex mutex;
+  static std::map<std::tuple<int, const void*, int>, int64_t> known;
+  int device = 0, processors = 0, blocks = 0;
+  check_cuda("cudaGetDevice", cudaGetDevice(&device));
+  const std::lock_guard<std::mutex> lock(mutex);
+  int64_t& resident = known[{device, kernel, threads}];
+  if (resident > 0)
+    return resident;
+  check_cuda("cudaDeviceGetAttribute",
+             cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount,
+                                    device));
+  check_cuda("cudaOccupancyMaxActiveBlocksPerMultiprocessor",
+             cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel,
+                                                           threads, 0));
+  return resident = int64_t{processors} * blocks;
+}
+
 // The launch of a cooperative kernel that has `work` for its threads to share.
 // Fewer blocks meet sooner at a barrier.
 template <typename... args_t>
@@ -20,16 +46,9 @@ LaunchShape cooperative_shape(void (*kernel)(args_t...),
                               int threads,
                               int64_t work) {
   constexpr int64_t kWork = 4;  // of a thread: less is not worth a block
-  int device = 0, processors = 0, blocks = 0;
-  check_cuda("cudaGetDevice", cudaGetDevice(&device));
-  check_cuda("cudaDeviceGetAttribute",
-             cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount,
-                                    device));
-  check_cuda("cudaOccupancyMaxActiveBlocksPerMultiprocessor",
-             cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel,
-                                                           threads, 0));
   const int64_t useful = work / (kWork * threads) + 1;
-  const int64_t most = int64_t{processors} * blocks;
+  const int64_t most =
+      resident_blocks(reinterpret_cast<const void*>(kernel), threads);
   return {static_cast<int>(useful < most ? useful : most), threads};
 }
 
@@ -87,12 +106,21 @@ inline LaunchShape shape_for(int threads, int64_t) {
           threads < config.block_threads ? threads : config.block_threads};
 }
 
+// With GSAMPLE_STUB nothing runs: benchmark/gpu_host.py times the host.
+#if defined(GSAMPLE_STUB)
+constexpr bool kStub = true;
+#else
+constexpr bool kStub = false;
+#endif
+
 template <typename... args_t>
 void emulate(const char* name,
              void (*kernel)(args_t...),
              LaunchShape shape,
              bool cooperative,
              args_t... args) {
+  if (kStub)
+    return;
   const auto call = [&] { kernel(args...); };
   using Call = decltype(call);
   emu::run_grid(

@@ -6,12 +6,14 @@
 
 namespace gsample {
 
-// The kernel for these arguments: weights take registers, so that uniform
-// sampling has a kernel of its own.
+// The kernel for these arguments: each of these takes registers.
 template <typename args_t>
 auto* hops_kernel_for(const args_t& args) {
-  return args.weighted ? sample_hops_kernel<true, args_t>
-                       : sample_hops_kernel<false, args_t>;
+  if (args.weighted)
+    return args.takes_queue() ? sample_hops_kernel<true, true, args_t>
+                              : sample_hops_kernel<true, false, args_t>;
+  return args.takes_queue() ? sample_hops_kernel<false, true, args_t>
+                            : sample_hops_kernel<false, false, args_t>;
 }
 
 template <typename args_t>

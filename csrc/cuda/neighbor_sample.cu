@@ -1,28 +1,31 @@
-#include "neighbor_sample.cuh"
-
-#include "launch.cuh"
+// The kernel for some arguments: weights take registers, and so do loops over
+// types and relations. Kernels are in neighbor_<kind>_<dtypes>.cu.
+#include "neighbor_sample.h"
 
 namespace gsample {
 
-// The kernel for these arguments: weights take registers, so that uniform
-// sampling has a kernel of its own.
-template <typename indptr_t, typename index_t>
-auto* kernel_for(const NeighborSampleCuda<indptr_t, index_t>& args) {
-  return args.weighted ? neighbor_sample_kernel<true, indptr_t, index_t>
-                       : neighbor_sample_kernel<false, indptr_t, index_t>;
-}
+template <bool kWeighted, typename indptr_t, typename index_t>
+LaunchShape neighbor_kernel_shape(
+    const NeighborSampleCuda<indptr_t, index_t>& args);
+
+template <bool kWeighted, typename indptr_t, typename index_t>
+void start_neighbor_kernel(const NeighborSampleCuda<indptr_t, index_t>& args,
+                           LaunchShape shape,
+                           StreamHandle stream);
 
 template <typename indptr_t, typename index_t>
 LaunchShape neighbor_sample_shape(
     const NeighborSampleCuda<indptr_t, index_t>& args) {
-  return cooperative_shape(kernel_for(args), kSampleThreads, args.max_edges);
+  return args.weighted ? neighbor_kernel_shape<true>(args)
+                       : neighbor_kernel_shape<false>(args);
 }
 
 template <typename indptr_t, typename index_t>
 void neighbor_sample(const NeighborSampleCuda<indptr_t, index_t>& args,
                      LaunchShape shape,
                      StreamHandle stream) {
-  launch_cooperative("neighbor_sample", kernel_for(args), shape, stream, args);
+  return args.weighted ? start_neighbor_kernel<true>(args, shape, stream)
+                       : start_neighbor_kernel<false>(args, shape, stream);
 }
 
 #define GSAMPLE_INSTANTIATE(indptr_t, index_t)                                \

@@ -9,6 +9,9 @@
 //   number   local ids in the order of these edges;
 //   relabel  rows of the edges. The next hop counts at once.
 //
+// Many batches share all phases. In each hop they follow one another, as the
+// first columns do: what a node is met by has its order.
+//
 // Every phase takes the relations one after another. Positions, columns and
 // new nodes of each are dealt to blocks in ranges, in order, so that a sum over
 // earlier blocks and a scan in the block give each its place. All blocks come
@@ -16,9 +19,8 @@
 // left out, and the launch goes on to where all blocks leave.
 #pragma once
 
-#include "block.cuh"
 #include "cached_relation.cuh"
-#include "neighbor_sample.h"
+#include "neighbor_view.cuh"
 #include "node_table.cuh"
 #include "report.cuh"
 #include "sample_column.cuh"
@@ -34,14 +36,34 @@ struct SampleShared {
   SampleColumn column[kSampleThreads];
 };
 
-template <bool kWeighted, typename indptr_t, typename index_t>
-class NeighborSampler {
- public:
-  using Args = NeighborSampleCuda<indptr_t, index_t>;
-  using Graph = SampledRelation<indptr_t, index_t>;
+template <bool kWeighted, bool kOne, typename indptr_t, typename index_t>
+class NeighborSampler : NeighborView<kOne, indptr_t, index_t> {
+  using View = NeighborView<kOne, indptr_t, index_t>;
+  using typename View::Args;
+  using typename View::Graph;
+  using typename View::Span;
+  using View::a_;
+  using View::batch_of;
+  using View::batch_of_seed;
+  using View::counts;
+  using View::edges;
+  using View::find_batches;
+  using View::first_key;
+  using View::firsts;
+  using View::frontier;
+  using View::has_batches;
+  using View::is_first_thread;
+  using View::key;
+  using View::num_relations;
+  using View::num_types;
+  using View::part_of;
+  using View::relation;
+  using View::tree;
+  using View::type;
 
+ public:
   __device__ NeighborSampler(const Args& args, SampleShared& shared)
-      : a_(args), shared_(shared), key_(read_key(args)) {}
+      : View(args), shared_(shared) {}
 
   __device__ void run() {
     begin();
@@ -57,99 +79,51 @@ class NeighborSampler {
       grid_barrier();
       relabel(hop);
     }
+    if (has_batches())
+      find_batches();
   }
 
  private:
-  struct Span {
-    int64_t begin;
-    int64_t end;
-  };
-
-  __device__ static Key read_key(const Args& args) {
-    const int64_t* k = args.device_key;
-    return k == nullptr ? args.options.key : Key{k[0], k[1], k[2]};
-  }
-
-  __device__ bool is_first_thread() const { return global_rank() == 0; }
-
-  // Local ids of the nodes of type t that a hop samples from.
-  __device__ Span frontier(int hop, int t) const {
-    const int64_t* end = a_.node_end + int64_t{hop} * a_.num_types + t;
-    return {end[0], end[a_.num_types]};
-  }
-
-  // Edges of relation r at a hop.
-  __device__ Span edges(int hop, int r) const {
-    const int64_t* end = a_.edge_end + int64_t{hop} * a_.num_relations + r;
-    return {end[0], end[1]};
-  }
-
-  // What a block has of a span.
-  __device__ static Span part_of(Span span) {
-    const BlockRange range(span.end - span.begin);
-    return {span.begin + range.begin, span.begin + range.end};
-  }
-
-  // What each block counted of relation r [blocks].
-  __device__ int64_t* counts(int r) const {
-    return a_.totals + int64_t{r} * gridDim.x;
-  }
-  __device__ int64_t* firsts(int r) const {
-    return counts(a_.num_relations + r);
-  }
-
   // Seeds come first, in order, duplicates included: rows refer to the first.
   __device__ void begin() {
     clear_table(a_.table);
     if (is_first_thread()) {
       a_.report->fault = Report::kNone;
       a_.edge_end[0] = 0;
-      for (int t = 0; t < a_.num_types; ++t) {
+      for (int t = 0; t < num_types(); ++t) {
         a_.node_end[t] = 0;
-        a_.node_end[a_.num_types + t] = a_.types[t].of.num_seeds;
+        a_.node_end[num_types() + t] = type(t).of.num_seeds;
       }
     }
     grid_barrier();
-    for (int t = 0; t < a_.num_types; ++t)
+    for (int t = 0; t < num_types(); ++t)
       add_seeds(t);
     grid_barrier();
   }
 
   __device__ void add_seeds(int t) const {
-    const SampledType& type = a_.types[t];
-    for (int64_t i = global_rank(); i < type.of.num_seeds;
-         i += grid_threads()) {
-      int64_t seed = type.of.seeds[i];
-      if (seed < 0 || seed >= type.of.num_nodes) {
+    const SampledType& of = type(t);
+    for (int64_t i = global_rank(); i < of.of.num_seeds; i += grid_threads()) {
+      int64_t seed = of.of.seeds[i];
+      if (seed < 0 || seed >= of.of.num_nodes) {
         note_fault(a_.report, Report::kId, i, seed, t);
         seed = 0;
       }
-      type.node[i] = seed;
-      if (type.batch != nullptr)
-        type.batch[i] = type.first_tree + i;
+      of.node[i] = seed;
+      if (of.batch != nullptr)
+        of.batch[i] =
+            a_.options.disjoint ? of.first_tree + i : batch_of_seed(i);
       if (a_.tree_time != nullptr)
-        a_.tree_time[type.first_tree + i] = type.of.seed_time[i];
-      insert_min(a_.table, first_key(type, type, i) + seed,
+        a_.tree_time[of.first_tree + i] = of.of.seed_time[i];
+      insert_min(a_.table, first_key(of, of, i) + seed,
                  static_cast<uint32_t>(i));
     }
   }
 
-  __device__ static int64_t tree(const SampledType& type, int64_t column) {
-    return type.batch == nullptr ? 0 : type.batch[column];
-  }
-
-  // The table's key of node 0 of type `rows` in the tree of a column.
-  __device__ uint64_t first_key(const SampledType& rows,
-                                const SampledType& cols,
-                                int64_t column) const {
-    return static_cast<uint64_t>(tree(cols, column)) * a_.num_nodes +
-           rows.first_node;
-  }
-
   __device__ void count(int hop) {
-    for (int r = 0; r < a_.num_relations; ++r) {
-      const Graph& graph = a_.relations[r];
-      const SampledType& cols = a_.types[graph.dst];
+    for (int r = 0; r < num_relations(); ++r) {
+      const Graph& graph = relation(r);
+      const SampledType& cols = type(graph.dst);
       const int64_t fanout = graph.fanouts[hop];
       const Span part = part_of(frontier(hop, graph.dst));
       int64_t count = 0;
@@ -177,8 +151,8 @@ class NeighborSampler {
 
   // False if there is no room for the edges.
   __device__ bool select(int hop) {
-    int64_t next = a_.edge_end[int64_t{hop} * a_.num_relations];
-    for (int r = 0; r < a_.num_relations; ++r) {
+    int64_t next = a_.edge_end[int64_t{hop} * num_relations()];
+    for (int r = 0; r < num_relations(); ++r) {
       int64_t added;
       const int64_t before = sum_blocks_before(counts(r), shared_.sums, &added);
       if (!has_room(hop, r, next, added))
@@ -188,15 +162,15 @@ class NeighborSampler {
       next += added;
       if (!is_first_thread())
         continue;
-      a_.edge_end[int64_t{hop} * a_.num_relations + r + 1] = next;
-      count_reads(a_.relations[r], added);
+      a_.edge_end[int64_t{hop} * num_relations() + r + 1] = next;
+      count_reads(relation(r), added);
     }
     return true;
   }
 
   // Whether so many edges of relation r may follow the edges below `next`.
   __device__ bool has_room(int hop, int r, int64_t next, int64_t added) const {
-    const int64_t own = a_.relations[r].max_edges;
+    const int64_t own = relation(r).max_edges;
     int64_t before = own < 0 ? next : 0;
     for (int h = 0; own >= 0 && h < hop; ++h)
       before += edges(h, r).end - edges(h, r).begin;
@@ -210,12 +184,12 @@ class NeighborSampler {
   // The columns of a block, in tiles of one a thread. `next` is the position
   // of their first edge.
   __device__ void select_columns(int hop, int r, int64_t next) {
-    const Graph& graph = a_.relations[r];
-    const SampledType& cols = a_.types[graph.dst];
+    const Graph& graph = relation(r);
+    const SampledType& cols = type(graph.dst);
     const int64_t fanout = graph.fanouts[hop];
     const Span part = part_of(frontier(hop, graph.dst));
     const uint64_t stream =
-        stream_key(key_, a_.options.call_id + static_cast<uint32_t>(hop),
+        stream_key(key(), a_.options.call_id + static_cast<uint32_t>(hop),
                    static_cast<uint32_t>(r));
     const LaneGroup group(lanes_for(fanout));
     for (int64_t tile = part.begin; tile < part.end; tile += blockDim.x) {
@@ -231,10 +205,11 @@ class NeighborSampler {
       for (unsigned i = threadIdx.x / group.size; i < blockDim.x;
            i += blockDim.x / group.size)
         if (shared_.column[i].count <= kLongColumn)
-          select_column(stream, r, graph, tile + i, shared_.column[i], group);
+          select_column(stream, hop, r, graph, tile + i, shared_.column[i],
+                        group);
       for (unsigned i = 0; any_long && i < blockDim.x; ++i)
         if (shared_.column[i].count > kLongColumn)
-          select_column(stream, r, graph, tile + i, shared_.column[i],
+          select_column(stream, hop, r, graph, tile + i, shared_.column[i],
                         BlockGroup());
       __syncthreads();  // the columns of the tile are no longer needed
     }
@@ -251,6 +226,7 @@ class NeighborSampler {
   // By the threads of a group.
   template <typename group_t>
   __device__ void select_column(uint64_t stream,
+                                int hop,
                                 int r,
                                 const Graph& graph,
                                 int64_t c,
@@ -258,10 +234,13 @@ class NeighborSampler {
                                 const group_t& group) const {
     if (column.count == 0)
       return;
-    const SampledType& cols = a_.types[graph.dst];
-    const SampledType& rows = a_.types[graph.src];
+    const SampledType& cols = type(graph.dst);
+    const SampledType& rows = type(graph.src);
     const int64_t v = cols.node[c];
-    const Stream draw{stream, root(cols, c), static_cast<uint64_t>(v)};
+    const int64_t batch = has_batches() ? batch_of(tree(cols, c)) : 0;
+    if (has_batches())
+      stream = a_.batches.stream[int64_t{hop} * a_.batches.count + batch];
+    const Stream draw{stream, root(cols, c, batch), static_cast<uint64_t>(v)};
     const uint64_t key = first_key(rows, cols, c);
     const index_t* list = read_list(graph, v, column, group.rank == 0);
     const auto take = [&](uint32_t slot, uint64_t choice) {
@@ -281,17 +260,24 @@ class NeighborSampler {
   }
 
   // By what the draws of equal columns differ: their tree or, of a seed that
-  // occurred before, its number.
-  __device__ uint32_t root(const SampledType& cols, int64_t c) const {
-    if (key_.batch == kEpochScope)
+  // occurred before, its number. Batches number their own.
+  __device__ uint32_t root(const SampledType& cols,
+                           int64_t c,
+                           int64_t batch) const {
+    const int64_t scope =
+        has_batches() ? a_.batches.key[3 * batch + 2] : key().batch;
+    if (scope == kEpochScope)
       return 0;
+    const int64_t first = has_batches() ? a_.batches.ptr[batch] : 0;
     if (a_.options.disjoint)
-      return static_cast<uint32_t>(tree(cols, c));
+      return static_cast<uint32_t>(tree(cols, c) - first);
     if (c >= cols.of.num_seeds)
       return 0;
-    const uint64_t key = cols.first_node + static_cast<uint64_t>(cols.node[c]);
-    const uint32_t number = static_cast<uint32_t>(c);
-    return least_of(a_.table, key) == number ? 0 : number;
+    const uint64_t key =
+        first_key(cols, cols, c) + static_cast<uint64_t>(cols.node[c]);
+    if (least_of(a_.table, key) == static_cast<uint32_t>(c))
+      return 0;
+    return static_cast<uint32_t>(c - first);
   }
 
   // The row of an edge holds the table's entry until it is relabelled.
@@ -326,7 +312,7 @@ class NeighborSampler {
   }
 
   __device__ void find(int hop) {
-    for (int r = 0; r < a_.num_relations; ++r) {
+    for (int r = 0; r < num_relations(); ++r) {
       const Span part = part_of(edges(hop, r));
       int64_t found = 0;
       for (int64_t p = part.begin + threadIdx.x; p < part.end; p += blockDim.x)
@@ -339,10 +325,10 @@ class NeighborSampler {
 
   // Ids of a type go on from relation to relation.
   __device__ void number(int hop) {
-    for (int t = 0; t < a_.num_types; ++t) {
+    for (int t = 0; t < num_types(); ++t) {
       int64_t next = frontier(hop, t).end;
-      for (int r = 0; r < a_.num_relations; ++r) {
-        if (a_.relations[r].src != t)
+      for (int r = 0; r < num_relations(); ++r) {
+        if (!kOne && relation(r).src != t)
           continue;
         int64_t all;
         const int64_t before = sum_blocks_before(firsts(r), shared_.sums, &all);
@@ -351,13 +337,13 @@ class NeighborSampler {
         next += all;
       }
       if (is_first_thread())
-        a_.node_end[(int64_t{hop} + 2) * a_.num_types + t] = next;
+        a_.node_end[(int64_t{hop} + 2) * num_types() + t] = next;
     }
   }
 
   __device__ void number_firsts(int hop, int r, int64_t next) {
-    const SampledType& rows = a_.types[a_.relations[r].src];
-    const SampledType& cols = a_.types[a_.relations[r].dst];
+    const SampledType& rows = type(relation(r).src);
+    const SampledType& cols = type(relation(r).dst);
     const Span part = part_of(edges(hop, r));
     for (int64_t tile = part.begin; tile < part.end; tile += blockDim.x) {
       const int64_t p = tile + threadIdx.x;
@@ -377,23 +363,25 @@ class NeighborSampler {
   }
 
   __device__ void relabel(int hop) const {
-    const int64_t* end = a_.edge_end + int64_t{hop} * a_.num_relations;
-    const Span part = part_of({end[0], end[a_.num_relations]});
+    const int64_t* end = a_.edge_end + int64_t{hop} * num_relations();
+    const Span part = part_of({end[0], end[num_relations()]});
     for (int64_t p = part.begin + threadIdx.x; p < part.end; p += blockDim.x)
       a_.row[p] = local_id(a_.row[p]).load(kRelaxed);
   }
 
-  const Args& a_;
   SampleShared& shared_;
-  const Key key_;
 };
 
-// Two blocks a processor: without the number nvcc spills three times as much.
-template <bool kWeighted, typename indptr_t, typename index_t>
-__global__ void __launch_bounds__(kSampleThreads, 2)
+// Blocks a processor: registers for more would be spilled.
+constexpr int blocks_of(bool weighted, bool one) {
+  return !weighted && one ? 3 : 2;
+}
+
+template <bool kWeighted, bool kOne, typename indptr_t, typename index_t>
+__global__ void __launch_bounds__(kSampleThreads, blocks_of(kWeighted, kOne))
     neighbor_sample_kernel(NeighborSampleCuda<indptr_t, index_t> args) {
   GSAMPLE_SHARED(SampleShared, shared);
-  NeighborSampler<kWeighted, indptr_t, index_t>(args, shared).run();
+  NeighborSampler<kWeighted, kOne, indptr_t, index_t>(args, shared).run();
 }
 
 }  // namespace gsample

@@ -27,12 +27,28 @@ struct SampledRelation : CachedRelation<indptr_t, index_t> {
   int64_t max_edges;  // of a sample, or -1: any part of all
 };
 
+// Batches that are sampled in one launch, of one node type and one relation:
+// each is a tree of its own, or the trees of its seeds.
+struct SampledBatches {
+  int64_t count;           // 1: the key is that of the options, else
+  const int64_t* ptr;      // [count + 1] where the seeds of each begin
+  const int64_t* key;      // [count, 3]
+  const uint64_t* stream;  // [num_hops, count] of their draws
+  // The first node and edge of each at a hop: they follow one another.
+  int64_t* node_begin;  // [num_hops + 1, count]
+  int64_t* edge_begin;  // [num_hops, count]
+};
+
 template <typename indptr_t, typename index_t>
 struct NeighborSampleCuda {
   const SampledRelation<indptr_t, index_t>* relations;  // [num_relations]
   const SampledType* types;                             // [num_types]
   int num_relations;
   int num_types;
+  // The only ones, where there is one of each.
+  SampledRelation<indptr_t, index_t> relation;
+  SampledType type;
+  SampledBatches batches;
   int64_t num_nodes;  // of all types
   SampleOptions options;
   const int64_t* device_key;  // [3], takes the place of the key unless null

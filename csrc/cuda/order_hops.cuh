@@ -272,10 +272,19 @@ class HopOrder {
   const TaskTable<args_t> tasks_;
 };
 
-// How many blocks a processor holds at least: without a word nvcc makes room
-// for four of uniform sampling, and spills registers.
-template <bool kWeighted, typename args_t>
-__global__ void __launch_bounds__(kHopThreads, kWeighted ? 2 : 3)
+// How many blocks a processor holds at least: registers for more would be
+// spilled.
+constexpr int hop_blocks(bool weighted, bool queue, bool one_type) {
+  return weighted ? 2 : 2 + queue + one_type;
+}
+
+// `kQueue` where the frontier takes the queue: a kernel that has both ways to
+// draw takes more registers than either.
+template <bool kWeighted, bool kQueue, typename args_t>
+__global__ void __launch_bounds__(kHopThreads,
+                                  hop_blocks(kWeighted,
+                                             kQueue,
+                                             args_t::kOneType))
     sample_hops_kernel(args_t args) {
   GSAMPLE_SHARED(HopShared, shared);
   HopTasks<kWeighted, args_t> tasks(args, shared);
@@ -283,11 +292,11 @@ __global__ void __launch_bounds__(kHopThreads, kWeighted ? 2 : 3)
   tasks.begin();
   grid_barrier();
   tasks.add_seeds();
-  if (args.takes_queue())
+  if (kQueue)
     tasks.drain();
   grid_barrier();
   for (int hop = 0; hop < args.options.num_hops; ++hop) {
-    if (!args.takes_queue()) {
+    if (!kQueue) {
       tasks.draw_hop(hop);
       grid_barrier();
     }

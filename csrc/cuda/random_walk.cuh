@@ -13,7 +13,7 @@ constexpr int kWalkThreads = 256;  // of a block
 
 // An edge of column `v` by a draw, or -1 if it has none. Returns false, after
 // a report, if the column may not be read.
-template <typename indptr_t, typename index_t>
+template <bool kWeighted, typename indptr_t, typename index_t>
 __device__ bool draw_edge(const WalkGraph<indptr_t, index_t>& graph,
                           int64_t v,
                           uint64_t draw,
@@ -25,7 +25,7 @@ __device__ bool draw_edge(const WalkGraph<indptr_t, index_t>& graph,
     note_fault(report, Report::kIndptr, v, graph.num_edges, relation);
     return false;
   }
-  if (graph.cum_weight == nullptr) {
+  if (!kWeighted || graph.cum_weight == nullptr) {
     const uint64_t degree = static_cast<uint64_t>(int64_t{end} - begin);
     *edge =
         degree > 0 ? begin + static_cast<int64_t>(bounded(draw, degree)) : -1;
@@ -40,8 +40,16 @@ __device__ bool draw_edge(const WalkGraph<indptr_t, index_t>& graph,
   return true;
 }
 
-template <bool kPath, typename indptr_t, typename index_t>
+// What a walk has: each takes registers.
+enum class WalkKind { kPlain, kAny, kPath };
+
+// Plain walks have neither weights nor restarts, others may; those of a path
+// have several relations, too.
+template <WalkKind kKind, typename indptr_t, typename index_t>
 class RandomWalker {
+  static constexpr bool kPlain = kKind == WalkKind::kPlain;
+  static constexpr bool kPath = kKind == WalkKind::kPath;
+
  public:
   using Args = RandomWalkCuda<indptr_t, index_t>;
   using Graph = WalkGraph<indptr_t, index_t>;
@@ -63,10 +71,10 @@ class RandomWalker {
     for (int64_t step = 0; step < a_.length; ++step) {
       draw(static_cast<uint32_t>(step));
       int64_t edge = -1;
-      if (node >= 0 && !draw_edge(graph(step), node, position_, relation(step),
-                                  a_.report, &edge))
+      if (node >= 0 && !draw_edge<!kPlain>(graph(step), node, position_,
+                                           relation(step), a_.report, &edge))
         return;
-      if (a_.restart > 0 && restarts(restart_, a_.restart)) {
+      if (!kPlain && a_.restart > 0 && restarts(restart_, a_.restart)) {
         edge = -1;
         node = seed_;
       }
@@ -98,7 +106,7 @@ class RandomWalker {
         Stream{draws_.key, kPositionRoot, draws_.walker}.block(step / 2);
     position_ = position.half(0);
     next_position_ = position.half(1);
-    if (a_.restart == 0)
+    if (kPlain || a_.restart == 0)
       return;
     const Block restart =
         Stream{draws_.key, kRestartRoot, draws_.walker}.block(step / 2);
@@ -130,12 +138,14 @@ class RandomWalker {
   uint64_t next_restart_ = 0;
 };
 
-template <bool kPath, typename indptr_t, typename index_t>
-__global__ void __launch_bounds__(kWalkThreads)
+// As many plain walkers as a processor holds: they hide their reads.
+template <WalkKind kKind, typename indptr_t, typename index_t>
+__global__ void __launch_bounds__(kWalkThreads,
+                                  kKind == WalkKind::kPlain ? 8 : 1)
     random_walk_kernel(RandomWalkCuda<indptr_t, index_t> args) {
   const int64_t step = grid_threads();
   for (int64_t w = global_rank(); w < args.num_seeds; w += step)
-    RandomWalker<kPath, indptr_t, index_t>(args, w).walk();
+    RandomWalker<kKind, indptr_t, index_t>(args, w).walk();
 }
 
 }  // namespace gsample

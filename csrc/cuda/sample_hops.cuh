@@ -34,7 +34,7 @@ __device__ inline int64_t unmarked_row(int64_t row) {
 struct HopShared {
   BlockSums sums;
   uint64_t task[kHopThreads];
-  uint64_t key[kHopThreads];  // of the tasks, in the table
+  HopTask at[kHopThreads];  // where the tasks are: keys take divisions
   SampleColumn column[kHopThreads];
   int64_t first_edge;
   uint32_t slot;
@@ -65,7 +65,7 @@ template <bool kWeighted, typename args_t>
 class HopTasks {
  public:
   __device__ HopTasks(const args_t& args, HopShared& shared)
-      : a_(args), shared_(shared), tasks_{args}, group_(lanes_for(args)) {}
+      : a_(args), shared_(shared), tasks_{args}, lanes_(lanes_for(args)) {}
 
   __device__ void begin() const {
     clear_table(a_.table);
@@ -102,7 +102,7 @@ class HopTasks {
     for (;;) {
       if (threadIdx.x == 0) {
         shared_.count =
-            claim_tasks(a_.queue, blockDim.x / group_.size, &shared_.slot);
+            claim_tasks(a_.queue, blockDim.x / lanes_, &shared_.slot);
         if (shared_.count == 0)
           back_off();
       }
@@ -213,8 +213,9 @@ class HopTasks {
     SampleColumn column{0, 0, 0, 0, true};
     const uint64_t task = t < count ? shared_.task[t] : kNoTask;
     if (task != kNoTask) {
-      shared_.key[t] = tasks_.key(task);
-      column = column_of_key(hop, slot, shared_.key[t]);
+      const HopTask at = a_.task(tasks_.key(task));
+      shared_.at[t] = at;
+      column = column_of(hop, slot, at);
     }
     int64_t edges;
     column.offset = sum_before(column.count, shared_.sums, &edges);
@@ -234,9 +235,9 @@ class HopTasks {
       edges_of(task, slot) = {static_cast<uint32_t>(column.offset),
                               static_cast<uint32_t>(column.count)};
     const int any_long = __syncthreads_or(column.count > kLongTask);
-    for (int i = t / group_.size; i < count; i += blockDim.x / group_.size)
+    for (int i = t / lanes_; i < count; i += blockDim.x / lanes_)
       if (shared_.column[i].count <= kLongTask)
-        draw_task(hop, slot, i, group_);
+        draw_task(hop, slot, i, LaneGroup(lanes_));
     for (int i = 0; any_long && i < count; ++i)
       if (shared_.column[i].count > kLongTask)
         draw_task(hop, slot, i, BlockGroup());
@@ -248,9 +249,10 @@ class HopTasks {
     return a_.task_edges[task * a_.slots() + slot];
   }
 
-  __device__ SampleColumn column_of_key(int hop, int slot, uint64_t key) const {
+  __device__ SampleColumn column_of(int hop,
+                                    int slot,
+                                    const HopTask& at) const {
     SampleColumn column{0, 0, 0, 0, true};
-    const HopTask at = a_.task(key);
     const int r = a_.relation_into(at.type, slot);
     if (r < 0)
       return column;
@@ -281,7 +283,7 @@ class HopTasks {
     const SampleColumn& column = shared_.column[i];
     if (column.count == 0)
       return;
-    const HopTask at = a_.task(shared_.key[i]);
+    const HopTask& at = shared_.at[i];
     if (hop < 0)
       hop = at.hop;
     const int r = a_.relation_into(at.type, slot);
@@ -329,9 +331,11 @@ class HopTasks {
     if (static_cast<int>(threadIdx.x) >= count ||
         a_.frontier != Frontier::kNodes)
       return 0;
-    const uint64_t key = shared_.key[threadIdx.x];
-    const int hop = a_.task(key).hop + 1;
-    return hop == a_.options.num_hops ? 0 : make_task(hop, a_.next_key(key));
+    const HopTask& at = shared_.at[threadIdx.x];
+    const int hop = at.hop + 1;
+    return hop == a_.options.num_hops
+               ? 0
+               : make_task(hop, a_.key(hop, at.type, at.tree, at.node));
   }
 
   // Publishes the new tasks among some drawn edges of the block, and those
@@ -366,7 +370,7 @@ class HopTasks {
   const args_t& a_;
   HopShared& shared_;
   const TaskTable<args_t> tasks_;
-  const LaneGroup group_;
+  const uint32_t lanes_;  // of a task
 };
 
 }  // namespace gsample

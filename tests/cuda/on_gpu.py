@@ -1,6 +1,6 @@
 """Checks a GPU, stage by stage.
 
-    python tests/cuda/on_gpu.py --out DIR build smoke parity bench sanitize
+    python tests/cuda/on_gpu.py --out DIR build smoke parity bench ...
 
 It needs torch for CUDA, torch-geometric, nvcc, pytest, and no installed
 package of ours. Every stage ends after `--minutes` and writes its results to
@@ -9,7 +9,8 @@ package of ours. Every stage ends after `--minutes` and writes its results to
     build     versions; the extension for this GPU; the first call of CUDA
     smoke     every operator, loaders, a CUDA graph, generated kernels
     parity    the tests with the marker `gpu`
-    bench     benchmark/gpu.py, and gpu_profile.py with and without ncu
+    bench     benchmark/gpu.py
+    profile   benchmark/gpu_profile.py, with and without ncu
     sanitize  tests with the marker `sanitize` under compute-sanitizer
 """
 
@@ -101,13 +102,17 @@ def parity(stage, args):
 
 
 def bench(stage, args):
-    """The benchmark, times of kernels, and metrics by ncu."""
-    graph = ['--graph', args.graph]
-    profile = [PYTHON, 'benchmark/gpu_profile.py', *graph]
-    goals = [PYTHON, 'benchmark/gpu.py', *graph, '--minutes', '3.5']
-    stage.run('gpu.py', [*goals, '--out', stage.folder], 290, keep_text=True)
-    times = [*profile, '--out', stage.folder / 'kernels.jsonl']
-    stage.run('gpu_profile.py', times, 90, keep_text=True)
+    """The benchmark."""
+    command = [PYTHON, 'benchmark/gpu.py', '--graph', args.graph]
+    command += ['--minutes', '5.5', '--out', stage.folder]
+    stage.run('gpu.py', command, 440, keep_text=True)
+
+
+def profile(stage, args):
+    """Times of kernels, and metrics by ncu."""
+    calls = [PYTHON, 'benchmark/gpu_profile.py', '--graph', args.graph]
+    times = [*calls, '--out', stage.folder / 'kernels.jsonl']
+    stage.run('gpu_profile.py', times, 120, keep_text=True)
     if shutil.which('ncu') is None:
         stage.write('ncu', 'left out: it was not found')
         return
@@ -116,7 +121,7 @@ def bench(stage, args):
     for section in ('SpeedOfLight', 'Occupancy', 'MemoryWorkloadAnalysis'):
         ncu += ['--section', section]
     ncu += ['--log-file', stage.folder / 'ncu.csv']
-    stage.run('ncu', [*ncu, *profile, '--once'], 120)
+    stage.run('ncu', [*ncu, *calls, '--once'], 300)
 
 
 def sanitize(stage, args):
@@ -197,7 +202,8 @@ def in_parallel(jobs, function, items):
 
 
 STAGES = {
-    stage.__name__: stage for stage in (build, smoke, parity, bench, sanitize)
+    stage.__name__: stage
+    for stage in (build, smoke, parity, bench, profile, sanitize)
 }
 
 

@@ -5,7 +5,7 @@ from torch.utils._pytree import tree_map
 
 def is_key(argument):
     """Whether kernels are started with an argument, which stays on the CPU."""
-    return argument.name == 'key'
+    return argument.name in ('key', 'seed_ptr')
 
 
 def placed(operator, args, kwargs, move):

@@ -104,12 +104,23 @@ def neighbors(p, x, s, _, k, **options):
     return sample_one(p, x, s, [15, 10, 5], key=k, **options)
 
 
+def batches(p, x, s, _, k):
+    graph = make_graph([p], [x], [(0, 0)], [p.numel() - 1])
+    keys = torch.cat([k + torch.tensor([[0, 0, b]]) for b in range(8)])
+    starts = [[part] for part in s.split(128)]
+    return [
+        list(out[:6])
+        for out in ops.sample_batches(graph, starts, [[15, 10, 5]], keys)
+    ]
+
+
 #: Calls of a graph of 1.2 M edges, of which some have 13,000 neighbours.
 LARGE = {
     'neighbor_uniform': neighbors,
     'neighbor_replace': partial(neighbors, replace=True),
     'neighbor_disjoint': partial(neighbors, disjoint=True),
     'neighbor_weighted': weighted,
+    'neighbor_batches': batches,
     'neighbor_all': lambda p, x, s, _, k: sample_one(
         p, x, s[:64], [-1, 700], key=k
     ),

@@ -21,8 +21,13 @@ from torch_gsample.loader import (
     NeighborLoader,
     gpu_batches,
 )
+from torch_gsample.ops.sample_batches import draw_batches
 from torch_gsample.samplers import NeighborSampler
-from torch_gsample.samplers.neighbor.neighborhood import Neighborhood
+from torch_gsample.samplers.neighbor import neighborhood
+from torch_gsample.samplers.neighbor.neighborhood import (
+    Neighborhood,
+    batches_in_launch,
+)
 
 CPU = torch.device('cpu')
 
@@ -164,6 +169,50 @@ def test_batches_equal_those_of_the_cpu(gpu, options, kind):
     for _ in range(2):
         for batch, want in zip(*loaders, strict=True):
             assert_equal_batches(batch, want, gpu)
+
+
+@pytest.mark.parametrize('shuffle', [False, True])
+def test_several_batches_are_one_call(gpu, monkeypatch, shuffle):
+    """Ten batches, of which eight are seen at a time."""
+    calls = []
+
+    def counted(*args, **kwargs):
+        calls.append(args[3].shape[0])  # keys
+        return draw_batches(*args, **kwargs)
+
+    monkeypatch.setattr(neighborhood, 'draw_batches', counted)
+    given = {'batch_size': 5, 'seed': 3, 'shuffle': shuffle}
+    batches = [
+        list(NeighborLoader(some_data(), [4, 3], device=device, **given))
+        for device in ('cuda', 'cpu')
+    ]
+    assert calls == [8, 2]
+    for batch, want in zip(*batches, strict=True):
+        assert_equal_batches(batch, want, gpu)
+
+
+def test_what_fails_together_is_sampled_one_by_one(gpu, monkeypatch):
+    def failing(*args, **kwargs):
+        raise RuntimeError('no memory for so many')
+
+    monkeypatch.setattr(neighborhood, 'draw_batches', failing)
+    loader = NeighborLoader(some_data(), [2], batch_size=25, device='cuda')
+    with pytest.warns(UserWarning, match='no memory for so many'):
+        assert [batch.batch_size for batch in loader] == [25, 25]
+
+
+@pytest.mark.parametrize(
+    ('num_seeds', 'fanouts', 'batches'),
+    [
+        (1024, [15, 10, 5], 4),
+        (1024, [25, 10], 14),
+        (0, [], 2**22),
+        (8192, [25, 25, 25], 1),
+        (4, [-1], 1),
+    ],
+)
+def test_as_many_batches_in_a_launch_as_have_room(num_seeds, fanouts, batches):
+    assert batches_in_launch(num_seeds, fanouts) == batches
 
 
 @pytest.mark.parametrize('kind', ['gpu', 'uva'])

@@ -69,6 +69,10 @@ def _samples(name: str, cases: dict[str, Callable[[], Any]]) -> None:
         cases[f'sample_neighbors/{name}/padded {option}'] = partial(
             op.sample_neighbors, graph, 9, [5, 3], max_edges=400, **options
         )
+    if not graph.is_typed:
+        cases[f'sample_batches/{name}/plain'] = partial(
+            op.sample_batches, graph, [5, 3]
+        )
     for option, fanouts in FANOUTS.items():
         cases[f'sample_neighbors/{name}/{option}'] = partial(
             op.sample_neighbors, graph, 9, fanouts

@@ -105,6 +105,13 @@ SAMPLES = {
         ),
         (TYPED, {'max_edges': [60, 50]}),
         (([], [], [5], [SEEDS * 0], [], KEY), {'max_edges': []}),
+        # Batches:
+        ((*SAMPLE[:5], KEYS), {'seed_ptr': [PTR]}),
+        (
+            ([*CSC, NONE, TIME], *SAMPLE[1:5], KEYS),
+            {**TIMES, 'seed_ptr': [PTR]},
+        ),
+        ((*TYPED[:5], KEYS), {'seed_ptr': [PTR, torch.tensor([0, 0, 1])]}),
     ]
     + [
         (([g.indptr, g.indices], *SAMPLE[1:]), {})

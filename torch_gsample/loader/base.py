@@ -48,6 +48,7 @@ from torch_gsample.rng import batch_scope
 from torch_gsample.samplers.arguments import flag
 from torch_gsample.samplers.base import KeyedSampler
 from torch_gsample.samplers.counts import Counts
+from torch_gsample.samplers.neighbor.graph_sampler import GraphSampler
 from torch_gsample.samplers.neighbor.node_wise import NeighborSampler
 from torch_gsample.samplers.program.gradients import (
     check_no_gradients,
@@ -82,7 +83,7 @@ class KeyedLoader(NumberedLoader):
     #: Who created the latest iterator.
     _process: int = -1
     #: The sampler that may sample several batches in one run.
-    _ahead_of: ProgramSampler | None = None
+    _ahead_of: GraphSampler | None = None
     #: What workers draw for a sampler that trains.
     _replays: Replays | None = None
     #: Where batches are made if the sampler is on a GPU.
@@ -111,6 +112,7 @@ class KeyedLoader(NumberedLoader):
             device = sampler.placement.device
             widen = bool(kwargs.get('widen_features'))
             self.gpu_batches = GpuBatches(with_edge_index(data), device, widen)
+            self._ahead_of = sampler
         self.progress = flag(name, 'progress', kwargs.pop('progress', False))
         if self.progress:
             check_progress(name)

@@ -16,7 +16,7 @@ import torch
 from torch.utils.data import get_worker_info
 
 from torch_gsample.rng import batch_scope
-from torch_gsample.samplers.program.sampler import ProgramSampler
+from torch_gsample.samplers.neighbor.graph_sampler import GraphSampler
 from torch_gsample.torch_private import ExceptionWrapper
 
 #: How many batches are there to measure with.
@@ -84,14 +84,14 @@ def one_by_one(batches: Iterable[Any]) -> Iterator[Any]:
             yield item
 
 
-def sample_group(loader: Any, sampler: ProgramSampler, group: Group) -> Group:
+def sample_group(loader: Any, sampler: GraphSampler, group: Group) -> Group:
     """Samples the batches of a group, each as it is alone.
 
     If a batch fails, those before it are returned, and what failed.
 
     Args:
         loader (NodeLoader or LinkLoader): One of our loaders.
-        sampler (ProgramSampler): Its sampler.
+        sampler (GraphSampler): Its sampler.
         group (Group): Indices.
     """
     try:
@@ -133,7 +133,7 @@ def _sample_each(loader: Any, group: Group) -> Group:
     return out
 
 
-def search_look_ahead(loader: Any, sampler: ProgramSampler) -> None:
+def search_look_ahead(loader: Any, sampler: GraphSampler) -> None:
     """Goes on to measure what look-ahead is fastest, before a pass begins.
 
     Batches of seeds that lie evenly among those of the loader are sampled, as

@@ -22,6 +22,7 @@ from torch_gsample.ops.matrix import (
 from torch_gsample.ops.negative_sample import negative_sample
 from torch_gsample.ops.node2vec_walk import node2vec_walk
 from torch_gsample.ops.nodes import sample_nodes, unique_nodes
+from torch_gsample.ops.sample_batches import sample_batches
 from torch_gsample.ops.sample_columns import sample_columns
 from torch_gsample.ops.sample_layers import Layers, sample_layers
 from torch_gsample.ops.sample_neighbors import sample_neighbors
@@ -52,6 +53,7 @@ __all__ = [
     'random_uniform',
     'random_walk',
     'rmat_edges',
+    'sample_batches',
     'sample_columns',
     'sample_layers',
     'sample_neighbors',

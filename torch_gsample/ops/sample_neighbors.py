@@ -1,7 +1,7 @@
 """Multi-hop neighbour sampling in graphs with any node and edge types."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -9,6 +9,9 @@ from torch import Tensor
 from torch_gsample.ops import _arguments, _check
 from torch_gsample.ops._fake import dynamic_size
 from torch_gsample.ops.sampling import OP, PreparedGraph, Sample, Sampling
+
+#: row, col, node, edge, batch and counts.
+Outputs: TypeAlias = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
 
 _DEFAULT = Sampling()
 
@@ -119,8 +122,26 @@ def draw(
     Args are those of :func:`sample_neighbors`, with int64 ``seeds`` of each
     node type and the fan-outs of all relations in one list.
     """
+    outputs = call(
+        graph, seeds, fanouts, key, sampling, seed_time, call_id, max_edges
+    )
+    return Sample(*outputs, len(seeds), len(graph.ends) // 2, None)
+
+
+def call(
+    graph: PreparedGraph,
+    seeds: Sequence[Tensor],
+    fanouts: Sequence[int],
+    key: Tensor,
+    sampling: Sampling,
+    seed_time: Sequence[Tensor] | None = None,
+    call_id: int = 0,
+    max_edges: Sequence[int] | None = None,
+    seed_ptr: Sequence[Tensor] | None = None,
+) -> Outputs:
+    """Returns what the operator does; with ``seed_ptr`` of several batches."""
     try:
-        row, col, node, edge, batch, counts = _operator(
+        return _operator(
             graph.tensors,
             graph.ends,
             graph.num_nodes,
@@ -136,13 +157,15 @@ def draw(
             sampling.num_threads,
             seed_time,
             max_edges,
+            seed_ptr,
         )
     except RuntimeError as error:
-        _check_arguments(graph, seeds, key, sampling, seed_time, max_edges)
+        batches = 1 if seed_ptr is None else seed_ptr[0].numel() - 1
+        _check_arguments(
+            graph, seeds, key, sampling, seed_time, max_edges, batches
+        )
         exception = _check.raised(error)
         raise exception from None
-    types, relations = len(seeds), len(graph.ends) // 2
-    return Sample(row, col, node, edge, batch, counts, types, relations, None)
 
 
 _operator = torch.ops.gsample.sample_neighbors.default
@@ -155,12 +178,13 @@ def _check_arguments(
     sampling: Sampling,
     seed_time: Sequence[Tensor] | None,
     max_edges: Any,
+    batches: int,
 ) -> None:
     """Finds what the operator refused, which knows RuntimeError only."""
     device = _arguments.check(OP, graph, seeds, sampling, seed_time)
     on_gpu = isinstance(key, Tensor) and key.is_cuda and key.device == device
     if max_edges is None or not on_gpu:
-        _check.random_key(OP, key)
+        _check.random_keys(OP, key, batches)
     for most in max_edges or ():
         _check.count(OP, 'max_edges', most, least=0)
     if max_edges is not None and len(max_edges) != len(graph.columns):
@@ -208,10 +232,12 @@ def _(
     num_threads=0,
     seed_time=None,
     max_edges=None,
+    seed_ptr=None,
 ):
     relations = len(ends) // 2
     hops = len(fanouts) // max(relations, 1)
     counts = len(seeds) * (hops + 1) + relations * hops
+    counts *= 1 if seed_ptr is None else seed_ptr[0].shape[0] - 1
     like = seeds[0] if len(seeds) else key
     sizes: Any
     if max_edges is None:

@@ -1,13 +1,21 @@
 """What PyG's loaders and ours ask a sampler of a graph."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from torch import Tensor
+from torch_geometric.sampler import (
+    EdgeSamplerInput,
+    NegativeSampling,
+    NodeSamplerInput,
+)
 from torch_geometric.sampler.base import DataType
 from torch_geometric.typing import EdgeType, NodeType
 
 from torch_gsample.graph import Graph
 from torch_gsample.ops import Sampling
 from torch_gsample.placement import Placement
+from torch_gsample.rng import BatchNumber, batch_scope
 from torch_gsample.samplers.attributes import Times
 from torch_gsample.samplers.base import KeyedSampler
 from torch_gsample.samplers.neighbor.neighborhood import Neighborhood
@@ -81,6 +89,51 @@ class GraphSampler(KeyedSampler):
         """The number of nodes (of each type)."""
         counts: Any = self.graph.counts
         return counts if self.is_hetero else counts[None]
+
+    # Several batches #########################################################
+
+    @property
+    def look_ahead(self) -> int:
+        """How many batches loaders give :meth:`sample_batches`."""
+        return 1
+
+    def sample_batches(
+        self,
+        batches: Sequence[NodeSamplerInput | EdgeSamplerInput],
+        numbers: Sequence[BatchNumber],
+        neg_sampling: NegativeSampling | None = None,
+    ) -> list[Any]:
+        """Samples subgraphs for several batches, each as it is alone.
+
+        Args:
+            batches (List[NodeSamplerInput or EdgeSamplerInput]): The seeds of
+                each.
+            numbers (List[BatchNumber]): The number of each.
+            neg_sampling (NegativeSampling, optional): As of
+                ``sample_from_edges``.
+        """
+        outs = []
+        for inputs, number in zip(batches, numbers, strict=True):
+            with batch_scope(*number):
+                outs.append(
+                    self.sample_from_nodes(inputs)
+                    if isinstance(inputs, NodeSamplerInput)
+                    else self.sample_from_edges(inputs, neg_sampling)
+                )
+        return outs
+
+    def search_look_ahead(
+        self, seeds: Callable[[], Sequence[Tensor]], num_batches: int
+    ) -> None:
+        """Measures how many batches are fastest in one run, if that differs.
+
+        Args:
+            seeds (Callable): Returns int64 ``[num_seeds]`` of some batches.
+            num_batches (int): How many are sampled in a pass.
+        """
+
+    def prepare_workers(self) -> None:
+        """Makes what processes that are forked should have."""
 
     # Helpers #################################################################
 

@@ -14,6 +14,7 @@ from torch_gsample import ops
 from torch_gsample.graph import Graph
 from torch_gsample.list_cache import ListCache
 from torch_gsample.ops._arguments import vector
+from torch_gsample.ops.sample_batches import draw_batches
 from torch_gsample.ops.sample_neighbors import draw
 from torch_gsample.ops.sampling import OP
 from torch_gsample.placement import (
@@ -26,6 +27,30 @@ from torch_gsample.samplers.neighbor.time_interval import TimeInterval
 from torch_gsample.samplers.output import pyg as output
 
 ByType: TypeAlias = dict[Any, Tensor]
+
+
+#: Batches that a loader gives a GPU at once.
+LOOK_AHEAD = 8
+#: Edges of a launch with several batches: memory has room for all of them,
+#: and the table of nodes should fit in the cache of a GPU.
+_EDGES_IN_LAUNCH = 2**22
+
+
+def batches_in_launch(num_seeds: int, fanouts: list[int]) -> int:
+    """Returns how many batches of so many seeds a launch should have."""
+    edges = columns = max(num_seeds, 1)
+    for fanout in fanouts:
+        if fanout < 0:  # nothing bounds them
+            return 1
+        columns *= fanout
+        edges += columns
+    return max(1, _EDGES_IN_LAUNCH // edges)
+
+
+def _joined(values: list[ByType]) -> ByType:
+    """Joins the only item of each batch."""
+    return {None: torch.cat([of_batch[None] for of_batch in values])}
+
 
 _MIN_TIME = torch.iinfo(torch.int64).min
 
@@ -171,11 +196,7 @@ class Neighborhood:
             key (torch.Tensor): The key of the batch.
             sampling (Sampling): The options.
         """
-        if not self._is_temporal:  # times of nodes that no edge leads from
-            seed_time = None
-        of_types, times = self._by_type(seeds), None
-        if seed_time is not None:
-            times = self._by_type(seed_time)
+        of_types, times = self._by_type(seeds), self._times(seed_time)
         interval = self.interval
         if times is not None and interval.bound == 'edge':
             sample = sample_by_edge_time(
@@ -195,6 +216,52 @@ class Neighborhood:
                 self.graph, of_types, fanouts[0], key, sampling, times
             )
         return output.to_sampler_output(sample, self.graph, sampling.disjoint)
+
+    def sample_batches(
+        self,
+        seeds: list[ByType],
+        seed_time: list[ByType | None],
+        fanouts: list[list[int]],
+        keys: Tensor,
+        sampling: ops.Sampling,
+    ) -> list[Any]:
+        """Samples for several batches of a homogeneous graph at once.
+
+        Args:
+            seeds (List[Dict[NodeType, torch.Tensor]]): Those of each batch.
+            seed_time (List[Dict[NodeType, torch.Tensor]], optional): Their
+                times.
+            fanouts (List[List[int]]): For the only edge type.
+            keys (torch.Tensor): A row for each batch.
+            sampling (Sampling): The options.
+        """
+        ptr = [0]
+        for of_batch in seeds:
+            ptr.append(ptr[-1] + of_batch[None].shape[0])
+        times = [time for time in seed_time if time is not None]
+        samples = draw_batches(
+            self.graph,
+            self._by_type(_joined(seeds)),
+            fanouts[0],
+            keys,
+            sampling,
+            self._times(_joined(times)) if times else None,
+            seed_ptr=[torch.tensor(ptr)],
+        )
+        return [
+            output.to_sampler_output(sample, self.graph, sampling.disjoint)
+            for sample in samples
+        ]
+
+    def _times(self, seed_time: ByType | None) -> list[Tensor] | None:
+        """Returns the times of seeds by type.
+
+        None where no edge has one: nodes may have some that no edge leads
+        from.
+        """
+        if seed_time is None or not self._is_temporal:
+            return None
+        return self._by_type(seed_time)
 
     @cached_property
     def _is_temporal(self) -> bool:

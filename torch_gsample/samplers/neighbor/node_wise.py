@@ -29,7 +29,6 @@ from torch_gsample.options import (
 )
 from torch_gsample.placement import (
     GraphPlacement,
-    check_process,
     read_device,
 )
 from torch_gsample.samplers.arguments import (
@@ -45,10 +44,9 @@ from torch_gsample.samplers.arguments import (
 from torch_gsample.samplers.attributes import read_times, read_weights
 from torch_gsample.samplers.link.batch import LinkBatch
 from torch_gsample.samplers.link.negatives import Negatives
-from torch_gsample.samplers.neighbor.graph_sampler import GraphSampler
+from torch_gsample.samplers.neighbor.drawn import DrawnNeighbors
 from torch_gsample.samplers.neighbor.neighborhood import Neighborhood
 from torch_gsample.samplers.neighbor.time_interval import TimeInterval
-from torch_gsample.samplers.output.order import shuffle_columns
 from torch_gsample.samplers.output.tensors import SampledTensors, to_tensors
 
 NumNeighborsType: TypeAlias = (
@@ -57,7 +55,7 @@ NumNeighborsType: TypeAlias = (
 SeedDict: TypeAlias = dict[Any, Tensor]
 
 
-class NeighborSampler(GraphSampler):
+class NeighborSampler(DrawnNeighbors):
     r"""Samples neighbours hop by hop, as :class:`NeighborLoader` needs it.
 
     A drop-in replacement of :class:`torch_geometric.sampler.NeighborSampler`
@@ -368,33 +366,3 @@ class NeighborSampler(GraphSampler):
         seeds, times = by_type(seed, seed_time)
         key = self.call_key(*seeds.values(), *times.values())
         return self._draw(seeds, times, key)
-
-    def _draw(
-        self, seeds: SeedDict, times: dict[Any, Tensor | None], key: Tensor
-    ) -> Any:
-        if self.is_on_gpu:
-            check_process('NeighborSampler')
-        seed_time = self.interval.of_seeds(self._times.of_seeds(seeds, times))
-        sampling = self._sampling()
-        neighborhood = self._neighborhood
-        with self.counts.phase('sample'):
-            out = neighborhood.sample(
-                seeds, seed_time, self._fanouts, key, sampling
-            )
-        if self.order == 'random':
-            shuffle_columns(out, self.graph, key)
-        if self.subgraph_type == SubgraphType.induced:
-            with self.counts.phase('induce'):
-                neighborhood.induce(out, seed_time, sampling)
-        if neighborhood.restores_edge_ids:
-            with self.counts.phase('edge_ids'):
-                neighborhood.restore_edge_ids(out)
-        return out
-
-    def _finish(self, out: Any) -> Any:
-        if self.subgraph_type == SubgraphType.bidirectional:
-            metadata = out.metadata
-            out = out.to_bidirectional(keep_orig_edges=self.keep_orig_edges)
-            out.metadata = metadata
-        self.counts.add_sample(out)
-        return out

@@ -3,7 +3,5 @@
 namespace gsample {
 
 GSAMPLE_INSTANTIATE_HOPS(SampleHopsCuda, int32_t, int32_t)
-GSAMPLE_INSTANTIATE_HOPS(SampleHopsCuda, int64_t, int32_t)
-GSAMPLE_INSTANTIATE_HOPS(SampleHopsCuda, int64_t, int64_t)
 
 }  // namespace gsample

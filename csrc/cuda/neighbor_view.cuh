@@ -1,0 +1,135 @@
+// What the phases of neighbor_sample.cuh see of their arguments: the graph, the
+// spans of hops, and the trees and batches of nodes.
+#pragma once
+
+#include "../core/search.h"
+#include "block.cuh"
+#include "neighbor_sample.h"
+#include "portable.h"
+#include "report.cuh"
+
+namespace gsample {
+
+// `kOne` of one node type and one relation, which are arguments of the kernel:
+// loops over them are gone, and there may be many batches.
+template <bool kOne, typename indptr_t, typename index_t>
+class NeighborView {
+ public:
+  using Args = NeighborSampleCuda<indptr_t, index_t>;
+  using Graph = SampledRelation<indptr_t, index_t>;
+
+ protected:
+  __device__ explicit NeighborView(const Args& args)
+      : a_(args), key_(kOne ? Key{} : read_key()) {}
+
+  __device__ int num_types() const { return kOne ? 1 : a_.num_types; }
+  __device__ int num_relations() const { return kOne ? 1 : a_.num_relations; }
+  __device__ const SampledType& type(int t) const {
+    return kOne ? a_.type : a_.types[t];
+  }
+  __device__ const Graph& relation(int r) const {
+    return kOne ? a_.relation : a_.relations[r];
+  }
+
+  struct Span {
+    int64_t begin;
+    int64_t end;
+  };
+
+  // Read when it is needed, or once: whichever takes fewer registers.
+  __device__ Key key() const { return kOne ? read_key() : key_; }
+  __device__ Key read_key() const {
+    const int64_t* k = a_.device_key;
+    return k == nullptr ? a_.options.key : Key{k[0], k[1], k[2]};
+  }
+
+  __device__ bool is_first_thread() const { return global_rank() == 0; }
+
+  __device__ bool has_batches() const { return kOne && a_.batches.count > 1; }
+
+  // Local ids of the nodes of type t that a hop samples from.
+  __device__ Span frontier(int hop, int t) const {
+    const int64_t* end = a_.node_end + int64_t{hop} * num_types() + t;
+    return {end[0], end[num_types()]};
+  }
+
+  // Edges of relation r at a hop.
+  __device__ Span edges(int hop, int r) const {
+    const int64_t* end = a_.edge_end + int64_t{hop} * num_relations() + r;
+    return {end[0], end[1]};
+  }
+
+  // What a block has of a span.
+  __device__ static Span part_of(Span span) {
+    const BlockRange range(span.end - span.begin);
+    return {span.begin + range.begin, span.begin + range.end};
+  }
+
+  // What each block counted of relation r [blocks].
+  __device__ int64_t* counts(int r) const {
+    return a_.totals + int64_t{r} * gridDim.x;
+  }
+  __device__ int64_t* firsts(int r) const {
+    return counts(num_relations() + r);
+  }
+
+  __device__ static int64_t tree(const SampledType& type, int64_t column) {
+    return type.batch == nullptr ? 0 : type.batch[column];
+  }
+
+  // The last batch that begins at a seed or before it: others are empty.
+  __device__ int64_t batch_of_seed(int64_t i) const {
+    return first_above(a_.batches.ptr, 0, a_.batches.count, i) - 1;
+  }
+  __device__ int64_t batch_of(int64_t tree) const {
+    return a_.options.disjoint ? batch_of_seed(tree) : tree;
+  }
+
+  // The table's key of node 0 of type `rows` in the tree of a column.
+  __device__ uint64_t first_key(const SampledType& rows,
+                                const SampledType& cols,
+                                int64_t column) const {
+    return static_cast<uint64_t>(tree(cols, column)) * a_.num_nodes +
+           rows.first_node;
+  }
+
+  // Where each batch begins at each hop: trees ascend.
+  __device__ void find_batches() const {
+    const SampledType& of = type(0);
+    const int64_t count = a_.batches.count;
+    const int hops = a_.options.num_hops;
+    for (int64_t i = global_rank(); i < (2 * int64_t{hops} + 1) * count;
+         i += grid_threads()) {
+      const int64_t hop = i / count, b = i % count;
+      const int64_t least = a_.options.disjoint ? a_.batches.ptr[b] : b;
+      if (hop <= hops)
+        a_.batches.node_begin[i] =
+            first_of_tree(frontier(static_cast<int>(hop), 0), least,
+                          [&](int64_t node) { return tree(of, node); });
+      else
+        a_.batches.edge_begin[i - (hops + 1) * count] =
+            first_of_tree(edges(static_cast<int>(hop - hops - 1), 0), least,
+                          [&](int64_t edge) { return tree(of, a_.col[edge]); });
+    }
+  }
+
+  // The first item of a span whose tree is not below `least`.
+  template <typename tree_t>
+  __device__ static int64_t first_of_tree(Span span,
+                                          int64_t least,
+                                          const tree_t& tree_of) {
+    while (span.begin < span.end) {
+      const int64_t middle = span.begin + (span.end - span.begin) / 2;
+      if (tree_of(middle) < least)
+        span.begin = middle + 1;
+      else
+        span.end = middle;
+    }
+    return span.begin;
+  }
+
+  const Args& a_;
+  const Key key_;
+};
+
+}  // namespace gsample

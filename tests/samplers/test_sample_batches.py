@@ -16,6 +16,8 @@ OPTIONS = [
     {},
     {'disjoint': True, 'order': 'random'},
     {'time_attr': 'time'},
+    {'time_attr': 'time', 'time_bound': 'batch', 'time_inclusive': 'left'},
+    {'time_attr': 'time', 'time_bound': 'edge', 'time_inclusive': 'right'},
     {'subgraph_type': 'induced', 'weight_attr': 'weight'},
     {'subgraph_type': 'bidirectional'},
     {'rng_scope': 'epoch'},

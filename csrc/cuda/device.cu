@@ -33,7 +33,7 @@ class Pinned {
   ~Pinned() { cudaFreeHost(memory_); }
   Pinned(const Pinned&) = delete;
 
-  // Null if there is no room for so many bytes.
+  // Null if there is no room for these bytes.
   void* get(size_t bytes) const { return bytes <= kBytes ? memory_ : nullptr; }
 
  private:

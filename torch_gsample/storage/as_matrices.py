@@ -27,7 +27,7 @@ class Matrices:
         extract, ``A[:, nodes]``, is read when it is looked at, and
         ``individual_sample`` of it, or a step of a walk, reads the drawn edges
         alone. Reductions, such as ``(A ** 2).sum(dim=1)``, scan the graph
-        once, and are kept in a folder beside it.
+        once, and are cached in a folder next to it.
 
         Args:
             edge_type (Tuple[str, str, str], optional): The relation, if there
@@ -94,7 +94,7 @@ class Matrices:
     def write_rows(
         self, *, memory_limit: int = 4 << 30, chunk_bytes: int = 512 << 20
     ) -> None:
-        """Writes the edges by row, beside the graph, for walks along edges.
+        """Writes the edges by row, next to the graph, for walks along edges.
 
         Matrices of the graph then have rows as well: ``A[nodes, :]``,
         ``A.random_walk``. It takes the space of the graph once more, and is

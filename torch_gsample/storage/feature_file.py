@@ -162,7 +162,7 @@ class FeatureFile(RowSource):
             ValueError: If a block is damaged; it names file and offset.
         """
         meta, width = self.meta, self.meta.row_bytes
-        # Pieces begin with blocks, if they have so many rows.
+        # Pieces begin with blocks, if they have that many rows.
         whole, count = BLOCK // math.gcd(width, BLOCK), memory // 2 // width
         count = max(count // whole * whole or count, 1)
         starts = range(0, meta.num_rows, count)

@@ -37,7 +37,7 @@ _EDGES_IN_LAUNCH = 2**22
 
 
 def batches_in_launch(num_seeds: int, fanouts: list[int]) -> int:
-    """Returns how many batches of so many seeds a launch should have."""
+    """Returns how many batches of a number of seeds a launch should have."""
     edges = columns = max(num_seeds, 1)
     for fanout in fanouts:
         if fanout < 0:  # nothing bounds them

@@ -1,4 +1,4 @@
-"""Files of what was computed of a graph on disk, kept beside it.
+"""Caches what was computed of a graph on disk in files next to it.
 
 They are named by the content of the graph, so that those of another graph, or
 of one that was replaced, are never taken. A name and what computes a vector

@@ -15,7 +15,7 @@ import numpy as np
 from torch_gsample.storage.blocks import BLOCK, BlockReader
 from torch_gsample.storage.read_model import DiskModel, Reads
 
-#: Blocks that are in memory at a time, beside the cache.
+#: Blocks that are in memory at a time, besides the cache.
 GROUP = 2048
 #: A disk of which nothing is known.
 USUAL_DISK = DiskModel(1e-5, 2e9)
@@ -142,7 +142,7 @@ def read_items(
 
 
 def _groups(wanted: np.ndarray, gap: int) -> list[tuple[int, int]]:
-    """Cuts blocks where so many are read, with the holes between them."""
+    """Cuts blocks into groups of bounded size, with the holes between them."""
     step = np.diff(wanted, prepend=wanted[0])
     cost = np.cumsum(np.where(step - 1 <= gap, step, 1))
     cuts = np.flatnonzero(np.diff(cost // GROUP)) + 1

@@ -1,4 +1,4 @@
-"""Writes the rows of a graph on disk: its transpose, beside it.
+"""Writes the rows of a graph on disk: its transpose, next to it.
 
 The columns of a relation come in, the same edges by row go out, in bounded
 memory. The ids of its edges are their positions in the columns.

@@ -251,7 +251,7 @@ class _Visited:
     def walk(
         self, function: Callable[..., Sequence[Tensor]], seeds: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Calls a function of the graph, whose nodes are numbered anew.
+        """Calls a function of the graph, whose nodes are numbered again.
 
         Numbers ascend with nodes, and nodes that are not known have no edge.
         """

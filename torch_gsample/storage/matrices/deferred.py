@@ -151,7 +151,7 @@ class Deferred(SparseSample):
 
     def _by(self, name: str, other: Any) -> Self:
         if isinstance(other, (bool, int, float)):
-            return self._then(name, other)
+            return self._then(name, +other)  # a truth value is a number
         raise TypeError(
             f'SparseSample: {name} of a matrix on disk needs a number, or a '
             f"vector with 'dim', as div(x, dim=0) (got {type(other).__name__}"

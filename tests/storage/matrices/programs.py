@@ -93,7 +93,7 @@ PROGRAMS = {
     'weighted_draws': lambda A, w: _weighted(A[:, TWICE]),
     'no_columns': lambda A, w: A[:, SEEDS[:0]].individual_sample(2),
     'arithmetic': lambda A, w: (
-        1 / ((-A).sub(0.5).mul(2) + 3).add(X[:, 0], dim=1).relu() - True
+        1 / ((-A).sub(0.5).mul(2) + 3).add(X[:, 0], dim=1).relu() + True
     )[:, SEEDS],
     'arithmetic_of_transpose': lambda A, w: (A.T.div(X[:, 1], dim=0))[
         :, SEEDS

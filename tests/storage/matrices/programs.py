@@ -93,7 +93,7 @@ PROGRAMS = {
     'weighted_draws': lambda A, w: _weighted(A[:, TWICE]),
     'no_columns': lambda A, w: A[:, SEEDS[:0]].individual_sample(2),
     'arithmetic': lambda A, w: (
-        1 / ((-A).sub(0.5).mul(2) + 3).add(X[:, 0], dim=1).relu() + True
+        1 / ((-A).sub(0.5).mul(2) + 3).add(X[:, 0], dim=1).relu() - 1
     )[:, SEEDS],
     'arithmetic_of_transpose': lambda A, w: (A.T.div(X[:, 1], dim=0))[
         :, SEEDS
@@ -101,7 +101,7 @@ PROGRAMS = {
     'sums': lambda A, w: [
         *(A.sum(dim=0), A.T.sum(dim=0), (A**2).sum(dim=1)),
         *(A.max(dim=0), A.min(dim=1), A.mean(dim=1), A.mean(axis=0)),
-        *(A.degree(), A.degree(1), A.T.degree(0)),
+        *(A.degree(), A.degree(1), A.T.degree(0), (A + True).sum(dim=0)),
     ],
 }
 #: Those that read rows.

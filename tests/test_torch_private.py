@@ -251,7 +251,7 @@ OTHERS = {
     *('_message_forward_hooks', '_message_forward_pre_hooks'),
     *('_propagate_forward_hooks', '_propagate_forward_pre_hooks'),
     *('_to_canonical', '_fields', '_asdict', '_sparse_size'),
-    *('_check_input', '_user_args'),
+    *('_check_input', '_edge_user_args', '_user_args'),
 }
 
 

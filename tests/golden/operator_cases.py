@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from tests.golden import batch_operators
 from tests.golden import operators as op
 from tests.golden.graphs import GRAPHS, mixed, some_nodes
 from torch_gsample import ops
@@ -71,7 +72,7 @@ def _samples(name: str, cases: dict[str, Callable[[], Any]]) -> None:
         )
     if not graph.is_typed:
         cases[f'sample_batches/{name}/plain'] = partial(
-            op.sample_batches, graph, [5, 3]
+            batch_operators.sample_batches, graph, [5, 3]
         )
     for option, fanouts in FANOUTS.items():
         cases[f'sample_neighbors/{name}/{option}'] = partial(

@@ -14,8 +14,7 @@ from torch import Tensor
 from tests.golden.graphs import Graph, mixed, some_nodes
 from tests.ops.layers import sample_typed_layers
 from tests.ops.neighbors import sample_typed
-from torch_gsample import CSC, ops
-from torch_gsample import Graph as SampledGraph
+from torch_gsample import ops
 from torch_gsample.rng import make_key
 
 KEY = make_key(3, 1, 4)
@@ -103,18 +102,6 @@ def sample_neighbors(
     if max_edges is not None:
         fields['fault'] = False  # there is none: it would have been an error
     return fields
-
-
-def sample_batches(graph: Graph, fanouts: list[int]) -> dict[str, Any]:
-    """Samples of three batches of a graph of one relation."""
-    csc = columns(graph)
-    whole = CSC(csc.indptr, csc.indices, csc.indptr.numel() - 1, checked=True)
-    [nodes] = seeds_of(graph, 9)
-    seeds = [nodes, nodes[:0], nodes[:4]]
-    outs = ops.sample_batches(
-        SampledGraph.from_csc(whole), seeds, fanouts, KEYS
-    )
-    return {str(b): list(out[:6]) for b, out in enumerate(outs)}
 
 
 def sample_layers(

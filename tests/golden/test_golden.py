@@ -14,9 +14,12 @@ PUBLIC = {
     # Records of options and results.
     'torch_gsample.ops': {'Layers', 'Sample', 'Sampling', 'Walks'},
     'torch_gsample.samplers': {'KeyedSampler'},
-    'torch_gsample.loader': {'BatchShape', 'GraphSAINTSampler'},
+    # Last neighbours are no draw.
+    'torch_gsample.loader': {
+        *('BatchShape', 'GraphSAINTSampler', 'LastNeighborLoader'),
+    },
     'torch_gsample.algorithms': {'EdgeBandit', 'SaintNorm', 'Subgraphs'},
-    'torch_gsample.storage': set(),
+    'torch_gsample.storage': {'RowSource'},
     'torch_gsample.graph_sampling': {'SampleQuality', 'sample_quality'},
     'torch_gsample.nn': set(),
     'torch_gsample.vertex.nn': set(),

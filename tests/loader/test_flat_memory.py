@@ -17,6 +17,7 @@ from torch_gsample.loader import (
     GraphSAINTNodeSampler,
     GraphSAINTRandomWalkSampler,
     HGTLoader,
+    LastNeighborLoader,
     LinkLoader,
     LinkNeighborLoader,
     NeighborLoader,
@@ -79,6 +80,18 @@ def from_disk(folder):
     return NeighborLoader(data, sampler=sampler, batch_size=2, prefetch=0)
 
 
+def last_neighbors(_):
+    """An epoch of a temporal graph network: events are looked up and added."""
+    src, dst = small().edge_index[:, :40]
+    loader = LastNeighborLoader(small().num_nodes, size=2)
+    for i in itertools.count():
+        if i % 20 == 0:
+            loader.reset_state()
+        part = slice(i % 20 * 2, i % 20 * 2 + 2)
+        yield loader(torch.cat([src[part], dst[part]]))
+        loader.insert(src[part], dst[part])
+
+
 LOADERS = {
     'NeighborLoader': lambda _: NeighborLoader(small(), [2, 2], **OPTIONS),
     'NeighborLoader in a thread': lambda _: NeighborLoader(
@@ -113,6 +126,7 @@ LOADERS = {
     'GraphSAINTRandomWalkSampler': lambda _: GraphSAINTRandomWalkSampler(
         small(), walk_length=2, **SAINT
     ),
+    'LastNeighborLoader': last_neighbors,
     'WalkLoader': lambda _: Node2Vec(
         small().edge_index, 4, walk_length=4, context_size=2
     ).loader(batch_size=2),

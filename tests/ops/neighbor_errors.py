@@ -3,6 +3,7 @@
 import torch
 
 from tests.ops.neighbors import call_one, sample_one, sample_typed
+from torch_gsample import CSC, Graph, ops
 from torch_gsample.rng import make_key
 
 GSAMPLE = torch.ops.gsample
@@ -26,6 +27,17 @@ def typed(seeds=(SEEDS,), fanouts=((1,), (1,)), **kw):
 
 
 NEIGHBOR_ERRORS = [
+    (
+        ValueError,
+        lambda: ops.sample_batches(
+            Graph.from_csc(CSC(INDPTR, INDICES, 3)),
+            [SEEDS] * 2,
+            [1],
+            KEY,
+            seed_time=[None],
+        ),
+        "'seed_time' must have one item for each of 2 batches (got 1)",
+    ),
     (IndexError, lambda: sample(seeds=SEEDS + 1), '(got 3 at position 1)'),
     (IndexError, lambda: sample(seeds=SEEDS - 1), '(got -1 at position 0)'),
     (IndexError, lambda: sample(INDPTR[:1], NONE), '[0, 0) (got 0 at positi'),
@@ -143,6 +155,14 @@ def hub_of_trees():
 
 
 NEIGHBORS = {
+    "'seed_ptr' must be on the CPU and have an element more than batches, of "
+    'which there is one or more': lambda: call(seed_ptr=[SEEDS[:1]]),
+    "'seed_ptr' must have one item for each node type": lambda: call(
+        seed_ptr=[]
+    ),
+    "'seed_ptr' and 'max_edges' must not be given together": lambda: call(
+        seed_ptr=[SEEDS], max_edges=1
+    ),
     "'seeds' must be in [0, 3) (got 3 at position 1)": lambda: call(
         seeds=SEEDS + 1
     ),

@@ -16,7 +16,6 @@ from torch_gsample.storage import (
     RandomReadSampler,
     StreamingSampler,
 )
-from torch_gsample.storage.format import HEADER
 from torch_gsample.storage.reading import File
 
 SEEDS = torch.arange(60)
@@ -369,27 +368,26 @@ ARGUMENTS = {
     "'memory_limit' must be at least 4 times the largest chunk": lambda g: (
         StreamingSampler(g, [1], memory_limit=1000)
     ),
-    "'seeds' must be in [0, 60) (got 60)": lambda g: sample_seeds(g, [60]),
-    "the graph has no node type 'x'": lambda g: StreamingSampler(
-        g, [1]
-    ).prepare_epoch(SEEDS, 0, 'x'),
+    "'seeds' must be in [0, 60) (got 60)": lambda g: prepare(g, SEEDS + 1),
+    "the graph has no node type 'x'": lambda g: prepare(g, SEEDS, 'x'),
     'edges stay on disk': lambda g: g.get_edge_index(None, 'csc'),
     'edges cannot be added': lambda g: g.put_edge_index(
         (SEEDS, SEEDS), None, 'coo'
     ),
     'edges cannot be removed': lambda g: g.remove_edge_index(None, 'csc'),
-    'edges cannot be seeds': lambda g: StreamingSampler(
-        g, [1]
-    ).sample_from_edges(None),
-    'epoch 0 is not prepared': lambda g: StreamingSampler(
-        g, [1]
-    ).sample_from_nodes(graphs.nodes([1])),
+    'edges cannot be seeds': lambda g: one_hop(g).sample_from_edges(None),
+    'epoch 0 is not prepared': lambda g: one_hop(g).sample_from_nodes(
+        graphs.nodes([1])
+    ),
 }
 
 
-def sample_seeds(graph, seeds):
-    sampler = StreamingSampler(graph, [1])
-    sampler.prepare_epoch(torch.tensor(seeds), 0)
+def one_hop(graph):
+    return StreamingSampler(graph, [1])
+
+
+def prepare(graph, seeds, *of_type):
+    one_hop(graph).prepare_epoch(seeds, 0, *of_type)
 
 
 @pytest.mark.parametrize('message', ARGUMENTS)
@@ -397,7 +395,3 @@ def test_arguments_are_checked(path, message):
     kinds = ValueError, TypeError, IndexError, NotImplementedError
     with pytest.raises(kinds, match=re.escape(message)):
         ARGUMENTS[message](ChunkedGraph(path))
-
-
-def test_a_header_is_64_bytes():
-    assert HEADER.size == 64

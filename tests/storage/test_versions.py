@@ -16,6 +16,7 @@ from torch_gsample.storage import (
     RandomReadSampler,
     StreamingSampler,
 )
+from torch_gsample.storage.format import HEADER
 
 KINDS = {
     'plain': (disk.homogeneous, False, False),
@@ -192,3 +193,7 @@ def test_verify_is_checked(tmp_path):
     disk.write(tmp_path / 'g', disk.homogeneous())
     with pytest.raises(ValueError, match=r"'verify' must be one of .*'x'"):
         ChunkedGraph(tmp_path / 'g', verify='x')
+
+
+def test_a_header_is_64_bytes():
+    assert HEADER.size == 64

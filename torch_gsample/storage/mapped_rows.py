@@ -45,7 +45,9 @@ class MappedRows(RowSource):
         self.row_bytes = array.nbytes // max(len(array), 1)
         self._file = File(Path(str(array.filename)))
         # A part of a map keeps the offset of the whole.
-        map_: Any = array._mmap  # type: ignore[attr-defined]
+        map_: Any = array
+        while not isinstance(map_, mmap.mmap):
+            map_ = map_.base
         begin = np.frombuffer(map_, np.uint8).ctypes.data
         skipped = array.offset % mmap.ALLOCATIONGRANULARITY
         self._offset = array.offset - skipped + array.ctypes.data - begin

@@ -52,9 +52,8 @@ class StreamingSampler(DiskSampler):
         graph (ChunkedGraph): The graph.
         num_neighbors (NumNeighbors or List[int] or Dict): See
             :class:`NeighborSampler`.
-        memory_limit (int, optional): Bytes for buffers and results. Two
-            chunks, and one more for each further directory, must fit in it
-            with as much to spare as two chunks.
+        memory_limit (int, optional): Bytes for buffers and results; four
+            chunks, and one more for each further directory, at least.
         spill_dir (str or Path, optional): Where results go that do not fit;
             the system's folder for temporary files if not given.
         trigger (float, optional): The part of an epoch after which the next
@@ -102,23 +101,16 @@ class StreamingSampler(DiskSampler):
             )
         base = subgraph_type, replace, disjoint, temporal_strategy
         super().__init__(graph, num_neighbors, *base, **options)
-        largest = max(
-            (
-                int(r.chunks[:, LENGTH].max())
-                for r in graph.meta.relations
-                if len(r.chunks) > 0
-            ),
-            default=0,
-        )
-        # One chunk is used while each directory is read.
-        buffers = 2 + len(graph.meta.directories)
-        self._spare = memory_limit - buffers * largest
+        lengths = [r.chunks[:, LENGTH] for r in graph.meta.relations]
+        largest = max((int(n.max()) for n in lengths if len(n)), default=0)
+        # One chunk is used while each directory is read; two are to spare.
+        least = 4 + len(graph.meta.directories)
+        self._spare = memory_limit - (least - 2) * largest
         if self._spare < 2 * largest or memory_limit <= 0:
             raise ValueError(
-                f"StreamingSampler: 'memory_limit' must be at least "
-                f'{buffers + 2} times the largest chunk, '
-                f'{(buffers + 2) * largest} (got {memory_limit}); '
-                "write the graph with smaller 'chunk_bytes'"
+                f"StreamingSampler: 'memory_limit' must be at least {least} "
+                f'times the largest chunk, {least * largest} (got '
+                f"{memory_limit}); write the graph with smaller 'chunk_bytes'"
             )
         self.trigger = trigger
         folder = OwnedFolder(spill_dir or tempfile.gettempdir(), 'gsample-')

@@ -1,0 +1,20 @@
+"""What golden tests call of operators on several batches."""
+
+from typing import Any
+
+from tests.golden.graphs import Graph
+from tests.golden.operators import KEYS, columns, seeds_of
+from torch_gsample import CSC, ops
+from torch_gsample import Graph as SampledGraph
+
+
+def sample_batches(graph: Graph, fanouts: list[int]) -> dict[str, Any]:
+    """Samples of three batches of a graph of one relation."""
+    csc = columns(graph)
+    whole = CSC(csc.indptr, csc.indices, csc.indptr.numel() - 1, checked=True)
+    [nodes] = seeds_of(graph, 9)
+    seeds = [nodes, nodes[:0], nodes[:4]]
+    outs = ops.sample_batches(
+        SampledGraph.from_csc(whole), seeds, fanouts, KEYS
+    )
+    return {str(b): list(out[:6]) for b, out in enumerate(outs)}

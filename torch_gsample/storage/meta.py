@@ -219,21 +219,8 @@ def _read_relation(
     check: Check,
 ) -> RelationMeta:
     check(isinstance(fields, dict), 'a relation must be an object')
-    edge_type = fields.get('edge_type')
-    if None in sizes:
-        check(edge_type is None, "'edge_type' must be null (got a name)")
-        src, dst = None, None
-    else:
-        check(
-            isinstance(edge_type, list)
-            and len(edge_type) == 3
-            and all(isinstance(part, str) for part in edge_type)
-            and edge_type[0] in sizes
-            and edge_type[2] in sizes,
-            f"'edge_type' must name two node types (got {edge_type!r})",
-        )
-        edge_type = tuple(edge_type)
-        src, dst = edge_type[0], edge_type[2]
+    edge_type = _read_edge_type(fields.get('edge_type'), sizes, check)
+    src, dst = (edge_type[0], edge_type[2]) if edge_type else (None, None)
     counts = [fields.get(k) for k in ('num_rows', 'num_cols', 'num_edges')]
     check(
         all(map(_count, counts)) and counts[:2] == [sizes[src], sizes[dst]],
@@ -280,6 +267,24 @@ def _read_relation(
         number,
         fields.get('checksum'),
     )
+
+
+def _read_edge_type(
+    names: Any, sizes: dict[Any, int], check: Check
+) -> tuple[str, str, str] | None:
+    if None in sizes:
+        check(names is None, "'edge_type' must be null (got a name)")
+        return None
+    check(
+        isinstance(names, list)
+        and len(names) == 3
+        and all(isinstance(part, str) for part in names)
+        and names[0] in sizes
+        and names[2] in sizes,
+        f"'edge_type' must name two node types (got {names!r})",
+    )
+    src, name, dst = names
+    return src, name, dst
 
 
 def _check_table(

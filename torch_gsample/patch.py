@@ -109,9 +109,8 @@ def patch_pyg(layers: bool = False) -> Patch:
     From here on, or within a ``with`` statement, ``NodeLoader``,
     ``LinkLoader``, ``NeighborLoader``, ``LinkNeighborLoader``, ``HGTLoader``,
     ``LastNeighborLoader``, ``ShaDowKHopSampler``, the ``GraphSAINT`` samplers,
-    ``Node2Vec``, and the
-    samplers and loaders behind PyG's Lightning data modules and GraphRAG store
-    are ours wherever a module holds them: one of PyG, or one that imported
+    ``Node2Vec``, and the samplers and loaders behind PyG's Lightning data
+    modules and GraphRAG store are ours wherever a module holds them: one of PyG, or one that imported
     the name before; so scripts run without pyg-lib and torch-sparse. What a
     module imports meanwhile it keeps.
     Classes that were derived from PyG's before, and objects, are what they

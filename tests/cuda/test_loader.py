@@ -193,11 +193,11 @@ def test_several_batches_are_one_call(gpu, monkeypatch, shuffle):
 
 def test_what_fails_together_is_sampled_one_by_one(gpu, monkeypatch):
     def failing(*args, **kwargs):
-        raise RuntimeError('no memory for so many')
+        raise RuntimeError('no memory for these')
 
     monkeypatch.setattr(neighborhood, 'draw_batches', failing)
     loader = NeighborLoader(some_data(), [2], batch_size=25, device='cuda')
-    with pytest.warns(UserWarning, match='no memory for so many'):
+    with pytest.warns(UserWarning, match='no memory for these'):
         assert [batch.batch_size for batch in loader] == [25, 25]
 
 

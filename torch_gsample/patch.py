@@ -110,9 +110,9 @@ def patch_pyg(layers: bool = False) -> Patch:
     ``LinkLoader``, ``NeighborLoader``, ``LinkNeighborLoader``, ``HGTLoader``,
     ``LastNeighborLoader``, ``ShaDowKHopSampler``, the ``GraphSAINT`` samplers,
     ``Node2Vec``, and the samplers and loaders behind PyG's Lightning data
-    modules and GraphRAG store are ours wherever a module holds them: one of PyG, or one that imported
-    the name before; so scripts run without pyg-lib and torch-sparse. What a
-    module imports meanwhile it keeps.
+    modules and GraphRAG store are ours wherever a module holds them: one of
+    PyG, or one that imported the name before; so scripts run without pyg-lib
+    and torch-sparse. What a module imports meanwhile it keeps.
     Classes that were derived from PyG's before, and objects, are what they
     were, and so is ``torch_geometric.distributed``, which needs pyg-lib
     itself. The command ``gsample run script.py`` does so for a whole script.

@@ -2,11 +2,13 @@
 
 import importlib.metadata
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import torch
+from cuda_checks import check_cuda
 
 import torch_gsample
 from torch_gsample import SparseSample, ops
@@ -90,6 +92,8 @@ def main() -> None:
     check_operators()
     check_compiler()
     check_command()
+    if os.environ.get('GSAMPLE_CUDA') == '1':
+        check_cuda(PACKAGE / '_C.so')
     print(f'torch {torch.__version__}: the wheel is whole')
 
 

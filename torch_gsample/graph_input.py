@@ -80,7 +80,13 @@ def read_graph(
         IndexError: If an edge has a node that does not exist.
         ValueError: If the format is not supported.
     """
-    data_type = DataType.from_data(data)
+    try:
+        data_type = DataType.from_data(data)
+    except ValueError:
+        raise ValueError(
+            "read_graph: 'data' must be a Data, a HeteroData or a tuple of "
+            f'FeatureStore and GraphStore (got {type(data).__name__})'
+        ) from None
     if data_type == DataType.remote:
         return _read_stores(*data, index_dtype=index_dtype)  # type: ignore
     if data_type == DataType.homogeneous:
@@ -217,6 +223,11 @@ def _adjacency(store: Any, name: str) -> Adjacency:
                 f"'adj' (got {list(store.keys())})"
             )
         edge_index = torch.empty(2, 0, dtype=torch.long)
+    if not isinstance(edge_index, Tensor):
+        raise TypeError(
+            f"read_graph: 'edge_index' of {name} must be a tensor (got "
+            f'{type(edge_index).__name__})'
+        )
     if edge_index.layout != torch.strided:
         raise ValueError(
             f"read_graph: 'edge_index' of {name} must be dense; store sparse "

@@ -17,7 +17,16 @@ project = 'torch_gsample'
 author = 'the authors of torch_gsample'
 release = torch_gsample.__version__
 
-extensions = ['myst_parser', 'sphinx.ext.autodoc', 'sphinx.ext.napoleon']
+extensions = [
+    'myst_parser',
+    'sphinx.ext.autodoc',
+    'sphinx.ext.napoleon',
+    'sphinx_copybutton',
+    'sphinx-mathjax-offline',  # formulas without a network
+]
+# Buttons copy input without prompts, and no output.
+copybutton_prompt_text = r'>>> |\.\.\. |\$ '
+copybutton_prompt_is_regexp = True
 root_doc = 'docs/index'
 include_patterns = [
     'docs/**/*.md',
@@ -30,7 +39,7 @@ include_patterns = [
 ]
 exclude_patterns = ['.*', 'build', 'dist', 'csrc', 'tests', '*.egg-info']
 
-myst_enable_extensions = ['deflist']
+myst_enable_extensions = ['deflist', 'dollarmath']
 myst_heading_anchors = 4
 suppress_warnings = [
     'myst.header',  # pages made of docstrings begin at the second level

@@ -80,13 +80,7 @@ def read_graph(
         IndexError: If an edge has a node that does not exist.
         ValueError: If the format is not supported.
     """
-    try:
-        data_type = DataType.from_data(data)
-    except ValueError:
-        raise ValueError(
-            "read_graph: 'data' must be a Data, a HeteroData or a tuple of "
-            f'FeatureStore and GraphStore (got {type(data).__name__})'
-        ) from None
+    data_type = type_of_data('read_graph', data)
     if data_type == DataType.remote:
         return _read_stores(*data, index_dtype=index_dtype)  # type: ignore
     if data_type == DataType.homogeneous:
@@ -109,6 +103,25 @@ def read_graph(
         frozenset(t for t, a in adjacencies.items() if a.layout != 'coo'),
         any(map(_has_edges, stores.values())),
     )
+
+
+def type_of_data(name: str, data: Any) -> DataType:
+    """Returns what PyG calls the kind of a graph.
+
+    Args:
+        name (str): Who reads it, for messages.
+        data: The graph.
+
+    Raises:
+        ValueError: If it is none of PyG's.
+    """
+    try:
+        return DataType.from_data(data)
+    except ValueError:
+        raise ValueError(
+            f"{name}: 'data' must be a Data, a HeteroData or a tuple of "
+            f'FeatureStore and GraphStore (got {type(data).__name__})'
+        ) from None
 
 
 def as_graph(

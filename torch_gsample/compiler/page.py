@@ -7,10 +7,7 @@ without other files goes out.
 import html
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from torch_gsample.compiler.explanation import Explanation, OperatorTime
+from typing import Any
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8881;
@@ -37,7 +34,7 @@ summary { cursor: pointer; }
 _NO_LINE = 'made by passes'
 
 
-def write_page(explanation: 'Explanation') -> str:
+def write_page(explanation: Any) -> str:
     """Returns the page.
 
     Args:
@@ -54,7 +51,7 @@ def write_page(explanation: 'Explanation') -> str:
     )
 
 
-def _calls(explanation: 'Explanation') -> str:
+def _calls(explanation: Any) -> str:
     """What a call takes, compiled and not."""
     if not explanation.compiled:
         return ''
@@ -70,7 +67,7 @@ def _calls(explanation: 'Explanation') -> str:
     return f'<h2>Time of a call</h2>\n<table>\n{"".join(rows)}</table>\n'
 
 
-def _operators(explanation: 'Explanation') -> str:
+def _operators(explanation: Any) -> str:
     """Source lines, and next to each its operators and their costs."""
     if not explanation.operators:
         return ''
@@ -89,9 +86,7 @@ def _operators(explanation: 'Explanation') -> str:
     return ''.join([*lines, '</table>\n'])
 
 
-def _rows(
-    line: str, operators: Sequence['OperatorTime'], longest: float
-) -> list[str]:
+def _rows(line: str, operators: Sequence[Any], longest: float) -> list[str]:
     """The rows of what one line of the source became."""
     source = f'<td rowspan="{len(operators)}">{html.escape(line or _NO_LINE)}'
     source += '</td>'

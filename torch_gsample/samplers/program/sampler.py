@@ -1,7 +1,7 @@
 """Any sampling program as a sampler of PyG's loaders."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -32,6 +32,7 @@ from torch_gsample.samplers.program.input import (
     open_graph,
 )
 from torch_gsample.samplers.program.returned import Returned, read_returned
+from torch_gsample.samplers.program.run import ProgramRunner, checked_options
 from torch_gsample.samplers.program.steps import (
     Run,
     Steps,
@@ -39,9 +40,6 @@ from torch_gsample.samplers.program.steps import (
     finish,
     layer_steps,
 )
-
-if TYPE_CHECKING:
-    from torch_gsample.samplers.program.run import ProgramRunner
 
 #: A function ``(A, seeds, fanouts, **kwargs) -> layers``.
 Program: TypeAlias = Callable[..., Any]
@@ -155,9 +153,6 @@ class ProgramSampler(KeyedSampler):
         options: Mapping[str, Any] | None = None,
         **program_kwargs: Any,
     ):
-        # The compiler: half of what an import of loaders would take.
-        from torch_gsample.samplers.program.run import checked_options
-
         super().__init__(seed, rng_scope)
         check_program(
             self._name,
@@ -342,11 +337,9 @@ class ProgramSampler(KeyedSampler):
         node_ids(self._name, name, seeds, self.graph.counts[node_type])
 
     @property
-    def _runner(self) -> 'ProgramRunner':
+    def _runner(self) -> ProgramRunner:
         """The program of matrices and seeds alone, compiled if ``compile``."""
         if '_bound' not in self.__dict__:
-            from torch_gsample.samplers.program.run import ProgramRunner
-
             bound = bind_program(
                 self.program, self.fanouts, self.program_kwargs
             )

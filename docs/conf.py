@@ -11,7 +11,7 @@ from typing import Any
 from sphinx.application import Sphinx
 
 import torch_gsample
-from torch_gsample import spark
+from torch_gsample import loader, samplers, spark
 
 project = 'torch_gsample'
 author = 'the authors of torch_gsample'
@@ -47,8 +47,9 @@ suppress_warnings = [
 ]
 
 # Names that are imported at their first use: autodoc looks at what is there.
-for _name in spark.__all__:
-    setattr(spark, _name, getattr(spark, _name))
+for _module in (loader, samplers, spark):
+    for _name in _module.__all__:
+        setattr(_module, _name, getattr(_module, _name))
 
 autodoc_member_order = 'bysource'
 autodoc_typehints = 'none'  # docstrings have them, with shapes

@@ -24,15 +24,15 @@ CONDA = {'torch': 'pytorch', 'torch-geometric': 'pytorch_geometric'}
 @pytest.mark.parametrize(
     ('schema', 'pattern'),
     [
-        ('github-workflows', 'workflows/*.yml'),
-        ('dependabot', 'dependabot.yml'),
-        ('github-issue-forms', 'ISSUE_TEMPLATE/[bf]*.yml'),
-        ('github-issue-config', 'ISSUE_TEMPLATE/config.yml'),
+        ('github-workflows', '.github/workflows/*.yml'),
+        ('dependabot', '.github/dependabot.yml'),
+        ('github-issue-forms', '.github/ISSUE_TEMPLATE/[bf]*.yml'),
+        ('github-issue-config', '.github/ISSUE_TEMPLATE/config.yml'),
         ('citation-file-format', 'CITATION.cff'),
     ],
 )
 def test_community_files_have_their_schema(schema, pattern):
-    files = sorted(map(str, GITHUB.glob(pattern)))
+    files = sorted(map(str, TOP.glob(pattern)))
     assert files
     check = [sys.executable, '-m', 'check_jsonschema', *files]
     done = subprocess.run(
@@ -62,7 +62,7 @@ def test_the_workflow_runs_targets_that_exist():
 
 def test_one_address_is_everywhere():
     home = PROJECT['urls']['Homepage']
-    cited = yaml.safe_load((GITHUB / 'CITATION.cff').read_text())
+    cited = yaml.safe_load((TOP / 'CITATION.cff').read_text())
     assert cited['repository-code'] == RECIPE['about']['homepage'] == home
     for url in PROJECT['urls'].values():
         path = url.removeprefix(home).removeprefix('/blob/main/')

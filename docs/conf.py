@@ -11,13 +11,22 @@ from typing import Any
 from sphinx.application import Sphinx
 
 import torch_gsample
-from torch_gsample import spark
+from torch_gsample import loader, samplers, spark
 
 project = 'torch_gsample'
 author = 'the authors of torch_gsample'
 release = torch_gsample.__version__
 
-extensions = ['myst_parser', 'sphinx.ext.autodoc', 'sphinx.ext.napoleon']
+extensions = [
+    'myst_parser',
+    'sphinx.ext.autodoc',
+    'sphinx.ext.napoleon',
+    'sphinx_copybutton',
+    'sphinx-mathjax-offline',  # formulas without a network
+]
+# Buttons copy input without prompts, and no output.
+copybutton_prompt_text = r'>>> |\.\.\. |\$ '
+copybutton_prompt_is_regexp = True
 root_doc = 'docs/index'
 include_patterns = [
     'docs/**/*.md',
@@ -30,7 +39,7 @@ include_patterns = [
 ]
 exclude_patterns = ['.*', 'build', 'dist', 'csrc', 'tests', '*.egg-info']
 
-myst_enable_extensions = ['deflist']
+myst_enable_extensions = ['deflist', 'dollarmath']
 myst_heading_anchors = 4
 suppress_warnings = [
     'myst.header',  # pages made of docstrings begin at the second level
@@ -38,8 +47,9 @@ suppress_warnings = [
 ]
 
 # Names that are imported at their first use: autodoc looks at what is there.
-for _name in spark.__all__:
-    setattr(spark, _name, getattr(spark, _name))
+for _module in (loader, samplers, spark):
+    for _name in _module.__all__:
+        setattr(_module, _name, getattr(_module, _name))
 
 autodoc_member_order = 'bysource'
 autodoc_typehints = 'none'  # docstrings have them, with shapes

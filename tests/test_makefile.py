@@ -45,7 +45,7 @@ done
 case "${0##*/} $*" in
   *' -m venv '*)
     mkdir -p "$previous/bin"
-    for name in auditwheel clang-format gsample mypy python ruff; do
+    for name in auditwheel clang-format gsample mypy pyright python ruff; do
       cp "$0" "$previous/bin/$name"
     done ;;
   *snippet.py*installation.md) echo picture > sample.png ;;

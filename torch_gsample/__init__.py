@@ -12,18 +12,25 @@ num_sampled_nodes=[3], num_sampled_edges=[2], input_id=[3], batch_size=3, \
 blocks=Blocks(2))
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from torch_gsample._lazy import lazy_names
 
 if TYPE_CHECKING:
     from torch_gsample import (
         algorithms,
+        compiler,
         datasets,
+        graph_sampling,
         loader,
         nn,
         ops,
+        relational,
         rng,
+        samplers,
+        spark,
         storage,
+        testing,
         vertex,
         viz,
     )
@@ -91,8 +98,11 @@ _MODULES = {
     'sparse_sample': ('SparseSample',),
     'vertex': ('vertex_program',),
 }
-_MODULE_OF = {name: m for m, names in _MODULES.items() for name in names}
-_PARTS = 'algorithms datasets loader nn ops rng storage vertex viz'.split()
+#: The public modules.
+_PARTS = (
+    'algorithms compiler datasets graph_sampling loader nn ops relational rng '
+    'samplers spark storage testing vertex viz'
+).split()
 
 __all__ = [
     'CSC',
@@ -115,11 +125,13 @@ __all__ = [
     'algorithms',
     'as_graph',
     'compile',
+    'compiler',
     'datasets',
     'explain',
     'export',
     'forget',
     'fuse',
+    'graph_sampling',
     'keep_memory',
     'last_neighbors',
     'load_program',
@@ -128,9 +140,13 @@ __all__ = [
     'ops',
     'patch_pyg',
     'quantize_rows',
+    'relational',
     'rng',
+    'samplers',
+    'spark',
     'storage',
     'super_batch',
+    'testing',
     'unfuse',
     'use_huge_pages',
     'vertex',
@@ -139,15 +155,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _PARTS:
-        return import_module(f'{__name__}.{name}')
-    if name not in _MODULE_OF:
-        raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
-    value = getattr(import_module(f'{__name__}.{_MODULE_OF[name]}'), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _MODULES, _PARTS)

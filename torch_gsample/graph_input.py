@@ -80,7 +80,7 @@ def read_graph(
         IndexError: If an edge has a node that does not exist.
         ValueError: If the format is not supported.
     """
-    data_type = DataType.from_data(data)
+    data_type = type_of_data('read_graph', data)
     if data_type == DataType.remote:
         return _read_stores(*data, index_dtype=index_dtype)  # type: ignore
     if data_type == DataType.homogeneous:
@@ -103,6 +103,25 @@ def read_graph(
         frozenset(t for t, a in adjacencies.items() if a.layout != 'coo'),
         any(map(_has_edges, stores.values())),
     )
+
+
+def type_of_data(name: str, data: Any) -> DataType:
+    """Returns what PyG calls the kind of a graph.
+
+    Args:
+        name (str): Who reads it, for messages.
+        data: The graph.
+
+    Raises:
+        ValueError: If it is none of PyG's.
+    """
+    try:
+        return DataType.from_data(data)
+    except ValueError:
+        raise ValueError(
+            f"{name}: 'data' must be a Data, a HeteroData or a tuple of "
+            f'FeatureStore and GraphStore (got {type(data).__name__})'
+        ) from None
 
 
 def as_graph(
@@ -217,6 +236,11 @@ def _adjacency(store: Any, name: str) -> Adjacency:
                 f"'adj' (got {list(store.keys())})"
             )
         edge_index = torch.empty(2, 0, dtype=torch.long)
+    if not isinstance(edge_index, Tensor):
+        raise TypeError(
+            f"read_graph: 'edge_index' of {name} must be a tensor (got "
+            f'{type(edge_index).__name__})'
+        )
     if edge_index.layout != torch.strided:
         raise ValueError(
             f"read_graph: 'edge_index' of {name} must be dense; store sparse "

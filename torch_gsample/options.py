@@ -173,7 +173,12 @@ def checked_names(init: Init) -> Init:
 
     @functools.wraps(init)
     def checked(self: object, *args: Any, **kwargs: Any) -> None:
-        check_known(type(self).__name__, kwargs, list(parameters)[1:])
+        name = type(self).__name__
+        check_known(name, kwargs, list(parameters)[1:])
+        try:
+            signature.bind(self, *args, **kwargs)
+        except TypeError as error:  # missing, or too many
+            raise TypeError(f'{name}: {error}') from None
         init(self, *args, **kwargs)
 
     changed: Any = checked

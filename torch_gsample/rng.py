@@ -241,7 +241,7 @@ def make_key(seed: int, epoch: int = 0, batch: int = 0) -> Tensor:
         tensor([[12,  1,  5]])
     """
     for name, number in (('seed', seed), ('epoch', epoch), ('batch', batch)):
-        if type(number) is not int and not isinstance(number, Integral):
+        if not isinstance(number, Integral) or isinstance(number, bool):
             raise TypeError(
                 f"make_key: '{name}' must be an integer (got {number!r})"
             )

@@ -10,6 +10,7 @@ from torch_gsample import cli
 from torch_gsample.bench import picture, tasks
 from torch_gsample.bench.tasks import Row
 from torch_gsample.bench.timing import Timing, compare
+from torch_gsample.bench.verdict import verdict
 
 TINY = tasks._Size(500, 5_000, 100, 16, 2, 20)
 
@@ -50,7 +51,8 @@ def test_rows_are_printed_written_and_drawn(a_peer, tmp_path, capsys):
     assert found['versions']['torch'].startswith('2.')
     text = (folder / 'bench.txt').read_text()
     assert found['machine'] in text
-    assert 'walker' in text
+    assert f'{found["verdict"][0]}\n' in text
+    assert 'as fast as walker' in text or 'slower than walker' in text
     assert (folder / 'bench.png').read_bytes()[1:4] == b'PNG'
 
 
@@ -67,6 +69,23 @@ def test_what_was_measured_is_kept_when_it_is_stopped(
     found = json.loads(capsys.readouterr().out)
     assert [row['task'] for row in found['rows']] == ['walks']
     assert json.loads((tmp_path / 'bench.json').read_text()) == found
+
+
+def test_the_verdict_names_the_slowest_row():
+    def row(task, ours, **peers):
+        times = {'torch_gsample': ours, **peers}
+        return Row(task, 1, {n: Timing([t]) for n, t in times.items()})
+
+    rows = [row('walks', 1.0, a=8.0, b=1.0), row('loader', 2.0, a=1.0)]
+    assert verdict(rows) == [
+        'torch_gsample is 2.0x as fast as a (geometric mean, 2 rows); slower '
+        'in loader, 1 thread: 0.50x.',
+        'torch_gsample is as fast as b (geometric mean, 1 row).',
+    ]
+    assert verdict([row('walks', 2.0, a=1.0)]) == [
+        'torch_gsample is slower than a, which is 2.0x as fast (geometric '
+        'mean, 1 row).'
+    ]
 
 
 def test_without_peers_it_says_so(monkeypatch, capsys):

@@ -87,6 +87,20 @@ def test_help_and_version_are_quick():
     subprocess.run([sys.executable, '-c', text], cwd=TOP, check=True)
 
 
+@pytest.mark.parametrize('shell', ['bash', 'zsh'])
+def test_completion_knows_commands_and_options(shell, capsys):
+    assert cli.main(['completion', shell]) == 0
+    script = capsys.readouterr().out
+    for word in (*COMMANDS, '--fanouts', '--html'):
+        assert word in script
+
+
+def test_completion_names_the_package_that_it_needs(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, 'shtab', None)
+    assert cli.main(['completion', 'bash']) == 2
+    assert "pip install 'torch_gsample[cli]'" in capsys.readouterr().err
+
+
 def stopped(*args, **kwargs):
     raise KeyboardInterrupt
 

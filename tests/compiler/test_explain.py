@@ -1,6 +1,7 @@
 """``gsample.explain``: what happened to a program, as text and pictures."""
 
 import html
+import re
 import sys
 import threading
 from html.parser import HTMLParser
@@ -14,6 +15,7 @@ import torch_gsample as gsample
 from tests.compiler.programs import PASS, PROGRAMS, A, X, trace
 from torch_gsample import algorithms
 from torch_gsample.compiler import CompileError, Explanation, cost, pipeline
+from torch_gsample.compiler.explanation import OperatorTime
 from torch_gsample.compiler.pipeline import Step, Trace
 
 
@@ -206,6 +208,36 @@ def test_html_is_escaped(special, tmp_path):
     for text in ('x < y', 'a <i> b', 'chose <x> & y', Kernel.source):
         assert text in tags.text
         assert html.escape(text, quote=False) in special._repr_html_()
+
+
+def test_pages_show_source_next_to_operators_and_costs(special, tmp_path):
+    special.compiled, special.eager = 1e-3, 4e-3
+    first = 'own.py:3: S = A < 2'
+    special.operators = [
+        OperatorTime('%1 = <f>', 2e-3, 1e-3, first, Kernel.source),
+        OperatorTime('%2 = g', 1e-3, 0.0, first),
+        OperatorTime('%3 = h', 1e-3, 1e-3),
+    ]
+    special.to_html(tmp_path / 'a.html')
+    page = (tmp_path / 'a.html').read_text()
+    assert page.count(html.escape(first)) == 1
+    assert '<td rowspan="2">own.py:3' in page
+    assert 'made by passes' in page
+    assert page.index('own.py:3') < page.index('%1 = &lt;f&gt;')
+    table = page[: page.index('<h2>Passes')]
+    assert table.count(html.escape(Kernel.source, quote=False)) == 1
+    shares = re.findall(r'bar (\w+)" style="width:([\d.]+)%', page)
+    assert shares == [
+        *[('measured', '25.0'), ('measured', '100.0')],  # of a call
+        *[('measured', '100.0'), ('predicted', '50.0'), ('measured', '50.0')],
+        *[('measured', '50.0'), ('predicted', '50.0')],
+    ]
+
+
+def test_operators_know_their_line(fastgcn):
+    lines = [op.line for op in fastgcn.operators if 'slice' in op.text]
+    assert lines
+    assert all(re.match(r'fastgcn\.py:\d+: \w', line) for line in lines)
 
 
 def test_graphviz_labels_are_quoted(special):

@@ -170,5 +170,5 @@ def test_a_sampler_on_disk_says_how_many_nodes_there_are(tmp_path):
 
 def test_what_is_no_graph_is_refused_beside_a_sampler():
     for loader in (NeighborLoader, LinkNeighborLoader):
-        with pytest.raises(ValueError, match="Expected a 'Data', 'HeteroD"):
+        with pytest.raises(ValueError, match="'data' must be a Data"):
             loader(None, sampler=NeighborSampler(DATA, [2]))

@@ -96,6 +96,11 @@ NEIGHBOR_ERRORS = [
         "'seed_time' must have 2 elements (got 3)",
     ),
     (
+        TypeError,
+        lambda: ops.sample_neighbors(3, SEEDS, [1], KEY),
+        "'graph' must be a Graph, as as_graph() returns (got int)",
+    ),
+    (
         ValueError,
         lambda: typed(seeds=SEEDS),
         "'seeds' and 'fanouts' must have one item for each node type and re",

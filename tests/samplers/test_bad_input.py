@@ -35,7 +35,7 @@ DATA = graphs.homogeneous()
             ValueError,
             r"NeighborSampler: 'rng_scope' must be 'batch' or 'epoch'.*'run'",
         ),
-        ({'subgraph_type': 'x'}, ValueError, "'x' is not a valid Subgraph"),
+        ({'subgraph_type': 'x'}, ValueError, "'subgraph_type' must be one of"),
         (
             {'time_window': 3},
             ValueError,
@@ -74,7 +74,7 @@ def test_bad_options_are_named(options, error, text):
 
 @pytest.mark.parametrize('data', [None, 3, torch.ones(2, 2), (DATA, 3)])
 def test_what_is_no_graph_is_refused(data):
-    with pytest.raises(ValueError, match="Expected a 'Data', 'HeteroData'"):
+    with pytest.raises(ValueError, match="'data' must be a Data, a Het"):
         NeighborSampler(data, [1])
 
 

@@ -100,7 +100,7 @@ def test_one_object_serves_graphs_of_other_edge_types():
         ([1.5], TypeError, "'num_neighbors' must hold integers .*got 1.5"),
         ([2, -2], ValueError, "'num_neighbors' must be -1 .*got -2"),
         ({RATES: [1]}, ValueError, 'Missing number of neighbors'),
-        ({('a', 'b', 'c'): [1]}, ValueError, 'exist in the graph'),
+        ({('a', 'b', 'c'): [1]}, ValueError, 'edge types of the graph'),
         (
             NumNeighbors({RATES: [1, 2]}, default=[1]),
             ValueError,

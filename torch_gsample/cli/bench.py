@@ -12,6 +12,7 @@ from tqdm import tqdm
 from torch_gsample.bench.machine import machine, versions
 from torch_gsample.bench.picture import draw
 from torch_gsample.bench.tasks import OURS, TASKS, Row, run_tasks
+from torch_gsample.bench.verdict import verdict
 from torch_gsample.cli import output
 
 _QUICK_SECONDS = 2.0
@@ -60,6 +61,7 @@ def bench(args: argparse.Namespace) -> None:
         output.table(
             _COLUMNS, _cells(rows), ('threads', 'ours', *_COLUMNS[4:])
         )
+        print(''.join(f'\n{sentence}' for sentence in verdict(rows)))
         if rows and not any(_peers(row) for row in rows):
             print('No peer is installed; see `gsample bench --help`.')
     if folder is not None:
@@ -88,6 +90,7 @@ def _facts(title: str, rows: list[Row]) -> dict[str, Any]:
             }
             for row in rows
         ],
+        'verdict': verdict(rows),
     }
 
 
@@ -113,7 +116,8 @@ def _write(folder: Path, title: str, rows: list[Row]) -> None:
     facts = json.dumps(_facts(title, rows), indent=2)
     (folder / 'bench.json').write_text(facts + '\n')
     text = output.text_table(_COLUMNS, _cells(rows), _COLUMNS[4:])
-    (folder / 'bench.txt').write_text(f'{title}\n\n{text}\n')
+    parts = [title, text, '\n'.join(verdict(rows))]
+    (folder / 'bench.txt').write_text('\n\n'.join(parts).rstrip() + '\n')
     written = ['bench.json', 'bench.txt']
     try:
         draw(folder / 'bench.png', title, rows)

@@ -62,6 +62,9 @@ _EXAMPLES = {
   gsample explain graphsage
   gsample explain ladies --arg fanouts=[64,32] --html ladies.html
   gsample explain package.module:function --graph data.pt""",
+    'completion': """\
+  gsample completion bash
+  gsample completion zsh""",
     'bench': """\
   gsample bench
   gsample bench --quick
@@ -236,6 +239,10 @@ def _add_bench(add: Callable[..., Any]) -> None:
     add('--output', help='a folder for bench.json, bench.txt and bench.png')
 
 
+def _add_completion(add: Callable[..., Any]) -> None:
+    add('shell', choices=['bash', 'tcsh', 'zsh'], help='bash, tcsh or zsh')
+
+
 #: Of each command: what it does, where it is, and what it takes.
 _COMMANDS: dict[str, tuple[str, str, Callable[..., None]]] = {
     'doctor': (
@@ -274,6 +281,11 @@ _COMMANDS: dict[str, tuple[str, str, Callable[..., None]]] = {
         'graphs:verify',
         _add_info,
     ),
+    'completion': (
+        'Print a script that completes gsample in a shell.',
+        'completion:completion',
+        _add_completion,
+    ),
 }
 
 
@@ -298,7 +310,7 @@ def make_parser() -> argparse.ArgumentParser:
         )
         command.set_defaults(place=place)
         add_arguments(command.add_argument)
-        if name != 'run':  # whose output is the script's
+        if name not in ('run', 'completion'):  # whose output is a script's
             command.add_argument('--json', action='store_true', help='as JSON')
             command.add_argument(
                 '--traceback',

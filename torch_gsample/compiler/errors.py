@@ -134,14 +134,23 @@ def _frames_of_user(error: BaseException) -> list[traceback.FrameSummary]:
     return [f for f in frames[:-1] if not _is_inner(f)] + frames[-1:]
 
 
-def line_of(stack_trace: str) -> str:
-    """Where a program made a node: the file and the line, or nothing."""
+def line_of(stack_trace: str, with_text: bool = False) -> str:
+    """Where a program made a node, or nothing.
+
+    Args:
+        stack_trace (str): That of the node.
+        with_text (bool, optional): Whether the text of the line follows the
+            file and the number.
+    """
     frames = [
         traceback.FrameSummary(path, int(line), '')
         for path, line in re.findall(r'File "(.+?)", line (\d+)', stack_trace)
     ]
     own = [frame for frame in frames if not _is_inner(frame)]
-    return f'{Path(own[-1].filename).name}:{own[-1].lineno}' if own else ''
+    if not own:
+        return ''
+    place = f'{Path(own[-1].filename).name}:{own[-1].lineno}'
+    return f'{place}: {own[-1].line}' if with_text else place
 
 
 def _is_inner(frame: traceback.FrameSummary) -> bool:

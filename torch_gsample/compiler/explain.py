@@ -14,6 +14,7 @@ from torch.fx import Graph, GraphModule, Interpreter, Node
 from torch_gsample.compiler.backend import optimize
 from torch_gsample.compiler.compiled import Compiled
 from torch_gsample.compiler.cost import predict_operator
+from torch_gsample.compiler.errors import line_of
 from torch_gsample.compiler.explanation import Explanation, OperatorTime
 from torch_gsample.compiler.ir import (
     SIZE_OPERATORS,
@@ -147,7 +148,17 @@ def _measure(out: Explanation, captured: _Captured) -> None:
         if node in clocks[0].seconds:
             seconds = statistics.median(c.seconds[node] for c in clocks)
             predicted = clocks[0].predicted[node]
-            out.operators.append(OperatorTime(line, seconds, predicted))
+            out.operators.append(
+                OperatorTime(
+                    line,
+                    seconds,
+                    predicted,
+                    line_of(
+                        node.meta.get('stack_trace') or '', with_text=True
+                    ),
+                    getattr(node.target, 'source', ''),
+                )
+            )
 
 
 class _Clock(Interpreter):

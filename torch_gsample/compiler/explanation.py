@@ -10,6 +10,7 @@ from torch.fx import Graph, Node
 from torch_gsample.compiler.ir import is_pure
 from torch_gsample.compiler.ir_text import ir_text
 from torch_gsample.compiler.opaque import describe_opaque
+from torch_gsample.compiler.page import time_text, write_page
 from torch_gsample.compiler.pipeline import PASSES, Step, Trace
 
 
@@ -23,11 +24,16 @@ class OperatorTime:
         predicted (float): What layouts are chosen by where nothing was
             measured yet: seconds of a call, and of each element; 0 for what
             is no operator.
+        line (str, optional): The file, the number and the text of the line
+            of the program that it comes from.
+        source (str, optional): The generated kernel that it runs.
     """
 
     text: str
     seconds: float
     predicted: float
+    line: str = ''
+    source: str = ''
 
 
 @dataclass
@@ -88,18 +94,12 @@ class Explanation:
         return '\n'.join(parts)
 
     def to_html(self, path: str | Path) -> None:
-        """Writes a page.
+        """Writes a page: source lines, operators, kernels, costs and passes.
 
         Args:
             path (str): The file.
         """
-        title = html.escape(f'{self.name}, compiled')
-        Path(path).write_text(
-            '<!DOCTYPE html>\n<html><head><meta charset="utf-8">'
-            f'<title>{title}</title></head>\n<body>\n<h1>{title}</h1>\n'
-            f'{self._repr_html_()}\n</body></html>\n',
-            encoding='utf-8',
-        )
+        Path(path).write_text(write_page(self), encoding='utf-8')
 
     def to_dot(self) -> str:
         """Returns the program after all passes in the language of Graphviz.
@@ -181,15 +181,17 @@ class Explanation:
         return out
 
     def _summary(self) -> str:
-        text = f'{_time(self.compiled)}, uncompiled {_time(self.eager)}'
+        text = f'{time_text(self.compiled)}, uncompiled '
+        text += time_text(self.eager)
         if self.once:
-            text += f', once for a graph {_time(self.once)}'
+            text += f', once for a graph {time_text(self.once)}'
         return text
 
     def _table(self) -> str:
         lines = ['measured    predicted   operator']
         lines += [
-            f'{_time(op.seconds):11} {_time(op.predicted):11} {op.text}'
+            f'{time_text(op.seconds):11} {time_text(op.predicted):11} '
+            f'{op.text}'
             for op in self.operators
         ]
         return '\n'.join(lines) + '\n'
@@ -199,13 +201,10 @@ def _about(step: Step) -> list[str]:
     """Name, reason and time of a pass, and what it decided."""
     reasons = {item.name: item.reason for item in PASSES}
     reason = reasons.get(step.name, '')
-    return [f'{step.name} ({reason}), {_time(step.seconds)}', *step.notes]
-
-
-def _time(seconds: float) -> str:
-    if seconds < 1e-3:
-        return f'{seconds * 1e6:.1f} us'
-    return f'{seconds * 1e3:.2f} ms'
+    return [
+        f'{step.name} ({reason}), {time_text(step.seconds)}',
+        *step.notes,
+    ]
 
 
 def _quoted(text: str) -> str:

@@ -3,22 +3,50 @@
 A graph and seeds come in, PyG mini-batches go out.
 """
 
-from torch_gsample.loader.batch_shape import BatchShape
-from torch_gsample.loader.graph_saint import (
-    GraphSAINTEdgeSampler,
-    GraphSAINTNodeSampler,
-    GraphSAINTRandomWalkSampler,
-    GraphSAINTSampler,
-)
-from torch_gsample.loader.hgt_loader import HGTLoader
-from torch_gsample.loader.last_neighbors import LastNeighborLoader
-from torch_gsample.loader.neighbor_loader import (
-    LinkNeighborLoader,
-    NeighborLoader,
-)
-from torch_gsample.loader.node_loader import LinkLoader, NodeLoader
-from torch_gsample.loader.shadow import ShaDowKHopSampler
-from torch_gsample.loader.walk_loader import WalkLoader
+from typing import TYPE_CHECKING
+
+from torch_gsample._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from torch_gsample.loader.batch_shape import BatchShape
+    from torch_gsample.loader.graph_saint import (
+        GraphSAINTEdgeSampler,
+        GraphSAINTNodeSampler,
+        GraphSAINTRandomWalkSampler,
+        GraphSAINTSampler,
+    )
+    from torch_gsample.loader.hgt_loader import HGTLoader
+    from torch_gsample.loader.last_neighbors import LastNeighborLoader
+    from torch_gsample.loader.neighbor_loader import (
+        LinkNeighborLoader,
+        NeighborLoader,
+    )
+    from torch_gsample.loader.node_loader import LinkLoader, NodeLoader
+    from torch_gsample.loader.shadow import ShaDowKHopSampler
+    from torch_gsample.loader.walk_loader import WalkLoader
+
+#: The module of each name: none is imported before a name of it is used.
+_MODULES = {
+    'batch_shape': ('BatchShape',),
+    'graph_saint': (
+        'GraphSAINTEdgeSampler',
+        'GraphSAINTNodeSampler',
+        'GraphSAINTRandomWalkSampler',
+        'GraphSAINTSampler',
+    ),
+    'hgt_loader': ('HGTLoader',),
+    'last_neighbors': ('LastNeighborLoader',),
+    'neighbor_loader': (
+        'LinkNeighborLoader',
+        'NeighborLoader',
+    ),
+    'node_loader': (
+        'LinkLoader',
+        'NodeLoader',
+    ),
+    'shadow': ('ShaDowKHopSampler',),
+    'walk_loader': ('WalkLoader',),
+}
 
 __all__ = [
     'BatchShape',
@@ -35,3 +63,5 @@ __all__ = [
     'ShaDowKHopSampler',
     'WalkLoader',
 ]
+
+__getattr__, __dir__ = lazy_names(__name__, _MODULES)

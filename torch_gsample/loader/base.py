@@ -13,6 +13,7 @@ from torch_gsample.loader.adjacency import with_edge_index
 from torch_gsample.loader.batch_plan import Planned
 from torch_gsample.loader.batch_shape import BatchShape
 from torch_gsample.loader.blocks import drop_stale
+from torch_gsample.loader.check_arguments import check_options
 from torch_gsample.loader.features import (
     filter_per_worker,
     join_features,
@@ -160,10 +161,7 @@ class KeyedLoader(NumberedLoader):
             raise ValueError(
                 f"{name}: 'prefetch' must not be negative (got {prefetch})"
             )
-        if kwargs.get('batch_size', 1) is None:
-            raise ValueError(
-                f"{name}: 'batch_size' must be a number of seeds (got None)"
-            )
+        check_options(name, kwargs)
         for own in ('dataset', 'collate_fn'):  # Lightning passes them again
             kwargs.pop(own, None)
         self._init_order(seed, kwargs)

@@ -5,6 +5,7 @@ from inspect import signature
 from typing import Any
 
 from torch_geometric import loader as pyg_loader
+from torch_geometric.data import Data, HeteroData
 from torch_geometric.sampler import BaseSampler, NegativeSampling
 from torch_geometric.sampler.base import SubgraphType
 from typing_extensions import Unpack
@@ -56,7 +57,9 @@ def _read_sampler(
     sampler, graph_sampler = samplers
     if isinstance(sampler, BaseSampler):
         graph_sampler = sampler
-    elif hasattr(sampler, '__iter__'):
+    elif hasattr(sampler, '__iter__') and not isinstance(
+        sampler, (Data, HeteroData, str)
+    ):
         kwargs['sampler'] = sampler
     elif sampler is not None:
         raise TypeError(

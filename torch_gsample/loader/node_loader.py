@@ -12,6 +12,10 @@ from typing_extensions import Unpack
 from torch_gsample.graph_input import GraphData
 from torch_gsample.loader.adjacency import with_edge_index
 from torch_gsample.loader.base import KeyedLoader
+from torch_gsample.loader.check_arguments import (
+    check_negatives,
+    check_sampler,
+)
 from torch_gsample.loader.options import SamplerLoaderOptions
 from torch_gsample.loader.seeds import link_seeds, node_seeds
 from torch_gsample.options import checked_names
@@ -30,6 +34,7 @@ class NodeBatches(KeyedLoader, PyGNodeLoader):
         kwargs: dict[str, Any],
     ) -> None:
         name = type(self).__name__
+        check_sampler(name, sampler, 'sample_from_nodes')
         data = with_edge_index(data)
         time, ids = kwargs.get('input_time'), kwargs.get('input_id')
         seeds = node_seeds(name, data, sampler, input_nodes, time, ids)
@@ -109,6 +114,10 @@ class LinkBatches(KeyedLoader, PyGLinkLoader):
         kwargs: dict[str, Any],
     ) -> None:
         name = type(self).__name__
+        check_sampler(name, sampler, 'sample_from_edges')
+        check_negatives(
+            name, kwargs.get('neg_sampling'), kwargs.get('neg_sampling_ratio')
+        )
         data = with_edge_index(data)
         link_seeds(name, data, sampler, *seeds, kwargs.get('input_id'))
         self._init_keyed(data, sampler, kwargs)

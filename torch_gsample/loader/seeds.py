@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
-from torch_geometric.sampler.base import DataType
 
+from torch_gsample.graph_input import type_of_data
 from torch_gsample.graph_types import GraphTypes
 from torch_gsample.ops import _check
 from torch_gsample.samplers.neighbor.node_wise import NeighborSampler
@@ -44,7 +44,7 @@ def node_seeds(
         ValueError: If an argument breaks a rule that is named.
     """
     node_type, nodes = None, input_nodes
-    if not _is_homogeneous(data):
+    if not _is_homogeneous(name, data):
         node_type, nodes = _typed_nodes(name, data, input_nodes)
     size = _num_nodes(name, 'input_nodes', data, sampler, node_type)
     count = size
@@ -86,7 +86,7 @@ def link_seeds(
     """
     argument = 'edge_label_index'
     edge_type, index = None, edge_label_index
-    if not _is_homogeneous(data):
+    if not _is_homogeneous(name, data):
         edge_type, index = _typed_edges(name, data, edge_label_index)
     if index is None:
         index = _all_edges(name, data, sampler, edge_type)
@@ -115,10 +115,10 @@ def link_seeds(
     _check_length(name, 'input_id', input_id, count)
 
 
-def _is_homogeneous(data: Any) -> bool:
+def _is_homogeneous(name: str, data: Any) -> bool:
     """Whether the data is known to have no types: stores may have some."""
     if not isinstance(data, (Data, HeteroData)) and not _is_pair(data):
-        DataType.from_data(data)  # says what there may be
+        type_of_data(name, data)  # says what there may be
     return isinstance(data, Data)
 
 

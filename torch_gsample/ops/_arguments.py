@@ -16,10 +16,15 @@ def read(
     """Returns seeds, fan-outs and times as lists that the operator checks.
 
     Raises:
-        TypeError: If a tensor does not hold integers.
+        TypeError: If a tensor does not hold integers, or the graph is none.
         ValueError: If one item is given for a graph with types, or fan-outs
             differ in their hops.
     """
+    if not hasattr(graph, 'ends'):
+        raise TypeError(
+            f"{op}: 'graph' must be a Graph, as as_graph() returns (got "
+            f'{type(graph).__name__})'
+        )
     if not isinstance(seeds, Tensor):
         seeds = [vector(op, 'seeds', value) for value in seeds]
         fanouts = _joined(op, len(graph.ends) // 2, fanouts)

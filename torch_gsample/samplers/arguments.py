@@ -152,6 +152,8 @@ def read_fanouts(
         TypeError: If they are in no form of PyG, or no integers.
         ValueError: If they do not fit the graph, or one is less than -1.
     """
+    if isinstance(value, dict):
+        _check_edge_types(value, graph)
     if not isinstance(value, NumNeighbors):
         value = NumNeighbors(value)
     if not isinstance(value.values, (list, tuple, dict)):
@@ -176,6 +178,40 @@ def read_fanouts(
         _check.fanouts('NeighborSampler', 'num_neighbors', fanout)
         for fanout in fanouts
     ]
+
+
+def _check_edge_types(values: dict[Any, Any], graph: GraphTypes) -> None:
+    """Checks that fan-outs are by edge types of the graph."""
+    if not graph.is_hetero:
+        raise ValueError(
+            "NeighborSampler: 'num_neighbors' must be a list for a "
+            'homogeneous graph (got a dictionary)'
+        )
+    for edge_type in values:
+        known = edge_type
+        if isinstance(edge_type, str):  # as PyG writes them in files
+            known = tuple(edge_type.split('__'))
+        if known not in graph.edge_types:
+            raise ValueError(
+                "NeighborSampler: 'num_neighbors' must have edge types of "
+                f'the graph, {list(graph.edge_types)} (got {edge_type!r})'
+            )
+
+
+def checked_subgraph_type(value: Any, directed: bool) -> SubgraphType:
+    """Returns PyG's type of subgraphs.
+
+    Raises:
+        ValueError: If it is unknown.
+    """
+    try:
+        return SubgraphType(value if directed else 'induced')
+    except ValueError as error:
+        known = [item.value for item in SubgraphType]
+        raise ValueError(
+            f"NeighborSampler: 'subgraph_type' must be one of {known} (got "
+            f'{value!r})'
+        ) from error
 
 
 def _check_hops(value: NumNeighbors, has_edges: bool) -> None:

@@ -21,6 +21,7 @@ Dynamo captures :func:`take_apart` and :func:`assemble` with the program.
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -281,6 +282,8 @@ def named(name: str) -> Any:
     """
     module, _, attribute = name.rpartition('.')
     found = None
+    # It has what programs return. No other name in a file is imported.
+    import_module('torch_gsample.algorithms')
     if module.startswith(_PACKAGE):
         found = vars(sys.modules.get(module, sys)).get(attribute)
     if not isinstance(found, type) or not issubclass(found, tuple):

@@ -64,6 +64,7 @@ class NegativeSampling(pyg.NegativeSampling):
         shared: bool = False,
     ):
         only_given = given is not None and amount == 0
+        _check_mode(mode, 1 if only_given else amount)
         super().__init__(
             mode, 1 if only_given else amount, src_weight, dst_weight
         )
@@ -144,6 +145,17 @@ def check_given(name: str, sampling: Any, edges: Any) -> None:
             f"{name}: 'given' of 'neg_sampling' must have one row for each of "
             f'{edges.row.numel()} seed edges (got {given.size(0)})'
         )
+
+
+def _check_mode(mode: Any, amount: Any) -> None:
+    if getattr(mode, 'value', mode) not in ('binary', 'triplet'):
+        raise ValueError(
+            f"{_NAME}: 'mode' must be 'binary' or 'triplet' (got {mode!r})"
+        )
+    if not isinstance(amount, (int, float)) or isinstance(amount, bool):
+        raise TypeError(f"{_NAME}: 'amount' must be a number (got {amount!r})")
+    if amount <= 0:
+        raise ValueError(f"{_NAME}: 'amount' must be positive (got {amount})")
 
 
 def _given(given: Any) -> Tensor:

@@ -39,6 +39,7 @@ from torch_gsample.samplers.arguments import (
     check_window,
     checked_order,
     checked_seeds,
+    checked_subgraph_type,
     read_fanouts,
 )
 from torch_gsample.samplers.attributes import read_times, read_weights
@@ -187,9 +188,7 @@ class NeighborSampler(DrawnNeighbors):
         check_count('num_threads', num_threads)
         check_count('cache_bytes', cache_bytes)
         where = read_device('NeighborSampler', device)
-        self.subgraph_type = SubgraphType(
-            subgraph_type if directed else 'induced'
-        )
+        self.subgraph_type = checked_subgraph_type(subgraph_type, directed)
         self.sample_direction = sample_direction
         self.replace = replace
         self.disjoint = disjoint

@@ -17,8 +17,6 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data, HeteroData
 
-from torch_gsample.compiler.cost import layouts_as_written
-from torch_gsample.compiler.exported.program import ExportedProgram
 from torch_gsample.sparse_sample import SparseSample
 
 #: What is in every sample, and holds nothing.
@@ -75,6 +73,8 @@ def without_gradients() -> Iterator[None]:
 @contextmanager
 def same_modes() -> Iterator[None]:
     """Lets processes compute the same, whatever their own modes are."""
+    from torch_gsample.compiler.cost import layouts_as_written  # 90 modules
+
     with (
         torch.inference_mode(False),
         torch.enable_grad(),
@@ -152,8 +152,6 @@ def _parts(value: Any) -> list[Any]:
     if isinstance(value, SparseSample):
         disk = value._disk
         return [value.value] if disk is None else disk.operands()
-    if isinstance(value, ExportedProgram):
-        return [value.tensors]
     if isinstance(value, (Data, HeteroData)):
         return [store.to_dict() for store in value.stores]
     if isinstance(value, Mapping):
@@ -168,7 +166,8 @@ def _parts(value: Any) -> list[Any]:
         return [value.__defaults__, value.__kwdefaults__, *_variables(value)]
     if is_dataclass(value):
         return [*vars(value).values()]
-    return [getattr(value, '__wrapped__', None)]  # of a compiled program
+    # Of a compiled program, and of an exported one.
+    return [getattr(value, name, None) for name in ('__wrapped__', 'tensors')]
 
 
 def _variables(function: FunctionType) -> Iterator[Any]:

@@ -12,8 +12,6 @@ import torch
 from torch import Tensor
 
 from torch_gsample import rng
-from torch_gsample.compiler import Compiled, Options
-from torch_gsample.compiler.super_batch.run import SuperBatch
 from torch_gsample.samplers.program.steps import Run
 
 #: The part of a pass that measuring may take.
@@ -34,8 +32,15 @@ def checked_options(options: Mapping[str, Any] | None) -> dict[str, Any]:
         TypeError: If an option has the wrong type.
         ValueError: If an option is not known.
     """
-    Options.read(options)
+    _options(options)
     return dict(options or {})
+
+
+def _options(options: Mapping[str, Any] | None) -> Any:
+    """Reads options by the compiler, which an import of loaders leaves out."""
+    from torch_gsample.compiler import Options
+
+    return Options.read(options)
 
 
 class ProgramRunner:
@@ -59,9 +64,12 @@ class ProgramRunner:
         size: int | str | None = None,
     ):
         self._program = program
+        from torch_gsample.compiler import Compiled
+        from torch_gsample.compiler.super_batch.run import SuperBatch
+
         self._several: SuperBatch | None = None
         self._seconds: float | None = None
-        chosen = Options.read(options)
+        chosen = _options(options)
         if compile and several and chosen.super_batch != 1:
             size = size or chosen.super_batch
             budget = chosen.memory_budget
@@ -90,7 +98,7 @@ class ProgramRunner:
     def is_compiled(self) -> bool:
         """Whether it was compiled, or will not be."""
         program = self._program
-        return not isinstance(program, Compiled) or program.is_compiled
+        return getattr(program, 'is_compiled', True)
 
     @property
     def size(self) -> int:

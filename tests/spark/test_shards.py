@@ -84,7 +84,7 @@ def test_other_file_systems_are_read(tmp_path, where):
 
 
 def test_folders_that_are_not_complete_are_refused(tmp_path, path):
-    with pytest.raises(FileNotFoundError, match="has no 'index.json'"):
+    with pytest.raises(FileNotFoundError, match=r"has no 'index\.json'"):
         SampledParquetLoader(str(tmp_path / 'none'))
     (tmp_path / 'sample' / 'index.json').unlink()
     with pytest.raises(FileNotFoundError, match='it is not complete'):
@@ -121,12 +121,12 @@ def test_each_damaged_byte_is_found(tmp_path, path):
         loader = SampledParquetLoader(path)
         for batch in range(3):
             if batch in bad:
-                with pytest.raises(ValueError, match='checksum.*is damaged'):
+                with pytest.raises(ValueError, match=r'checksum.*is damaged'):
                     loader[0, batch]
             else:
                 assert ids([loader[0, batch]]) == [batch]
     file.write_bytes(data[: footer - 1])
-    with pytest.raises(ValueError, match='damaged|cannot be read'):
+    with pytest.raises(ValueError, match=r'damaged|cannot be read'):
         SampledParquetLoader(path)[0, 1]
     file.unlink()
     with pytest.raises(ValueError, match='cannot be read'):
@@ -140,7 +140,7 @@ def hostile(fields, *keys, value):
 
 
 @pytest.mark.parametrize(
-    'keys, value, words',
+    ('keys', 'value', 'words'),
     [
         (('format',), 'other', "'format' and 'version' must be"),
         (('version',), 2, "'format' and 'version' must be"),

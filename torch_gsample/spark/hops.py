@@ -53,11 +53,12 @@ def neighbor_sample(
     Some jobs run before this returns: they say which nodes are hubs.
 
     Args:
-        edges (DataFrame or Dict or ChunkedGraph): Columns ``src``, ``dst`` and ``id``, the
-            number of the edge in the local graph's ``edge_index``; with
-            ``weighted`` also ``weight``, with ``timed`` also ``time``. A frame
-            for each edge type, in their order, in a heterogeneous graph. Or
-            the :class:`~torch_gsample.storage.ChunkedGraph` of
+        edges (DataFrame or Dict or ChunkedGraph): Columns ``src``, ``dst``
+            and ``id``, the number of the edge in the local graph's
+            ``edge_index``; with ``weighted`` also ``weight``, with ``timed``
+            also ``time``. A frame for each edge type, in their order, in a
+            heterogeneous graph. Or the
+            :class:`~torch_gsample.storage.ChunkedGraph` of
             :func:`prepare_adjacency`: then no edge is shuffled before it is
             drawn.
         seeds (DataFrame or Tuple): Columns ``position``, the place of a seed
@@ -264,11 +265,12 @@ def _relations(
     fanouts: Sequence[int] | Mapping[EdgeType, Sequence[int]],
 ) -> tuple[BatchTypes, list[list[int]]]:
     """Returns types, and the fan-outs of each relation."""
+    known: list[EdgeType] | None
     if isinstance(edges, ChunkedGraph):
         names = [relation.edge_type for relation in edges.meta.relations]
-        known = None if None in names else names
+        known = [t for t in names if t is not None] or None
     else:
-        known = list(edges) if isinstance(edges, Mapping) else None
+        known = [*edges] if isinstance(edges, Mapping) else None
     if known is None:
         if isinstance(fanouts, Mapping):
             raise ValueError(

@@ -375,8 +375,8 @@ def _copy(
     relation.chunks = table
     begin, block = int(table[0, OFFSET]), meta.block_bytes
     base = relation.number * BLOCKS_OF_FILE
-    part = open(folder / file, 'rb') if file is not None else None
     with (
+        open(os.devnull if file is None else folder / file, 'rb') as part,
         open(folder / relation.file, 'r+b') as out,
         open(folder / relation.table_file, 'r+b') as checksums,
     ):
@@ -386,8 +386,7 @@ def _copy(
             table[:, [OFFSET, LENGTH]].tolist()
         ):
             data = np.zeros(length, np.uint8)
-            if part is not None:
-                part.readinto(data.data)
+            part.readinto(data.data)
             header = relation.header(chunk)
             data[: HEADER.size] = np.frombuffer(header, np.uint8)
             out.write(data.data)
@@ -398,5 +397,3 @@ def _copy(
         for written in (out, checksums):
             written.flush()
             os.fsync(written.fileno())
-    if part is not None:
-        part.close()

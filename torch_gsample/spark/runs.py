@@ -5,11 +5,8 @@ A stored graph and seeds come in; packed batches of each epoch go out. What is
 done is in files: a record for each range of batches, an index for each epoch.
 """
 
-import fcntl
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -19,20 +16,22 @@ from torch_gsample.ops import _check
 from torch_gsample.spark.batches import SHARD_BYTES, EdgeType
 from torch_gsample.spark.frames import DataFrame, F, checked_frame
 from torch_gsample.spark.hops import neighbor_sample
+from torch_gsample.spark.run_folder import (
+    read_record,
+    run_folder,
+    write_record,
+)
 from torch_gsample.spark.shard_files import (
     INDEX,
-    RUN,
     PackedBatches,
     file_system,
     num_batches,
-    put,
     write_index,
 )
 from torch_gsample.storage import ChunkedGraph
-from torch_gsample.storage.format import is_sealed, malformed, seal
+from torch_gsample.storage.format import malformed
 
 _OP = 'sample_epochs'
-_VERSION = 1
 
 #: Seeds, as :func:`neighbor_sample` takes them.
 Seeds = DataFrame | tuple[str, DataFrame]
@@ -124,11 +123,6 @@ def sample_epochs(
     unknown = {*options} - {*SampleOptions.__annotations__}
     if unknown:
         raise TypeError(f'{_OP}: there is no option {min(unknown)!r}')
-    if file_system(path)[0].protocol not in ('file', ('file', 'local')):
-        raise ValueError(
-            f"{_OP}: 'path' must be a folder of a file system that has locks "
-            f'(got {str(path)!r})'
-        )
     arguments = {
         'graph': f'{graph.meta.generation:016x}',
         'fanouts': _plain(fanouts),
@@ -138,9 +132,7 @@ def sample_epochs(
         'edge_features': _schemas(edge_features),
         **options,
     }
-    folder = Path(file_system(path)[1])
-    with _locked(folder):
-        _check_run(folder, json.loads(json.dumps(arguments)))
+    with run_folder(_OP, path, arguments) as folder:
         for epoch in range(epochs):
             own = seeds(epoch) if callable(seeds) else seeds
             job = _Epoch(folder / f'epoch-{epoch}', epoch, _digest(own))
@@ -168,47 +160,6 @@ def sample_epochs(
             job.finish()
 
 
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Locks a folder until the end of the process, however it ends.
-
-    Raises:
-        RuntimeError: If another process has it.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    lock = os.open(folder / 'lock', os.O_RDWR | os.O_CREAT, 0o666)
-    try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise RuntimeError(
-                f'{_OP}: another driver writes to {str(folder)!r}'
-            ) from error
-        yield
-    finally:
-        os.close(lock)
-
-
-def _check_run(folder: Path, arguments: dict[str, Any]) -> None:
-    """Writes the arguments of a run, or compares them."""
-    path = folder / RUN
-    if not path.exists():
-        fields = {'version': _VERSION, 'arguments': arguments}
-        _put(path, fields)
-        return
-    found = _read(path)
-    if found.get('version') != _VERSION:
-        malformed(path, 0, f"'version' must be {_VERSION}", _OP)
-    known = found.get('arguments', {})
-    for name in [*arguments, *known]:
-        if arguments.get(name) != known.get(name):
-            raise ValueError(
-                f'{_OP}: {str(folder)!r} is a run of other arguments: '
-                f'{name!r} must be {known.get(name)!r} (got '
-                f'{arguments.get(name)!r})'
-            )
-
-
 class _Epoch:
     """The folder of an epoch: records of what is done, or an index.
 
@@ -223,7 +174,7 @@ class _Epoch:
         folder.mkdir(exist_ok=True)
         self._done: list[Any] = []
         for path in sorted(folder.glob('done-*.json')):
-            record = _read(path)
+            record = read_record(_OP, path)
             if record['seeds'] != seeds:
                 raise ValueError(
                     f"{_OP}: 'seeds' must be those that epoch {epoch} was "
@@ -260,7 +211,7 @@ class _Epoch:
             'facts': facts,
             'shards': shards,
         }
-        _put(self.folder / f'done-{batches.start:08d}.json', fields)
+        write_record(self.folder / f'done-{batches.start:08d}.json', fields)
         self._done.append(json.loads(json.dumps(fields)))
 
     def finish(self) -> None:
@@ -283,18 +234,6 @@ class _Epoch:
         for path in self.folder.iterdir():
             if path.name not in kept:
                 path.unlink(missing_ok=True)
-
-
-def _put(path: Path, fields: dict[str, Any]) -> None:
-    system, root = file_system(path)
-    put(system, root, seal(fields).encode())
-
-
-def _read(path: Path) -> Any:
-    text = path.read_bytes()
-    if not is_sealed(text):
-        malformed(path, 0, 'its checksum is wrong', _OP)
-    return json.loads(text)
 
 
 def _digest(seeds: Seeds) -> list[int]:

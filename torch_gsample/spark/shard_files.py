@@ -7,6 +7,7 @@ needs Spark.
 """
 
 import io
+import itertools
 import json
 import uuid
 from collections.abc import Iterator
@@ -92,9 +93,7 @@ class Shard:
         footer = len(data) - 8 - int.from_bytes(data[-8:-4], 'little')
         bounds = [*begins, footer, len(data)]
         view = memoryview(data)
-        checksums = [
-            crc32c(view[a:b]) for a, b in zip(bounds, bounds[1:], strict=False)
-        ]
+        checksums = [crc32c(view[a:b]) for a, b in itertools.pairwise(bounds)]
         name = f'batches-{self.first:08d}-{uuid.uuid4().hex[:8]}.parquet'
         put(system, f'{folder}/{name}', data)
         return {
@@ -361,7 +360,7 @@ def segments(batches: Iterator[Any]) -> Iterator[tuple[int, Any]]:
     """Yields the rows of each batch, of rows that are sorted by batch."""
     import pyarrow as pa
 
-    number, parts = -1, []
+    number, parts = -1, list[Any]()
     for rows in batches:
         of = rows.column('batch').to_numpy()
         starts = np.flatnonzero(np.diff(of, prepend=-1))

@@ -105,13 +105,11 @@ def _draw(
     names = rows.schema.names
     own = {name: to_tensor(rows.column(name)) for name in names}
     node, time = own['node'], own.get('time')
-    key, place = node, None
+    key = node
     if time is not None:
         times, rank = time.unique(return_inverse=True)
         key = node * max(len(times), 1) + rank
-    distinct, place = np.unique(key.numpy(), return_inverse=True)
-    place = torch.from_numpy(place)
-    of = torch.from_numpy(distinct)
+    of, place = key.unique(return_inverse=True)
     if time is not None:
         of, rank = of // max(len(times), 1), of % max(len(times), 1)
         frontier = Frontier(of, None, times[rank])

@@ -121,7 +121,7 @@ def test_a_run_of_other_arguments_is_refused(spark, graph, tmp_path):
         with pytest.raises(TypeError, match=words):
             sample(**options)
     file = run / 'epoch-0' / 'done-00000000.json'
-    file.write_bytes(file.read_bytes()[:-2] + b'1}')
+    file.write_text(file.read_text().replace('"stop": 4', '"stop": 3'))
     with pytest.raises(ValueError, match='its checksum is wrong'):
         sample(graph, seeds, run)
 
@@ -135,6 +135,7 @@ def test_a_second_driver_is_refused(graph, spark, tmp_path):
 
 KILLED = """
 import os, signal, sys
+from tests.spark.conftest import SETTINGS
 from tests.spark.graphs import seed_frame
 from torch_gsample.spark import local_session, runs
 from torch_gsample.storage import ChunkedGraph
@@ -145,7 +146,7 @@ def record(self, batches, *args):
     real(self, batches, *args)
     os.kill(os.getpid(), signal.SIGKILL)
 runs._Epoch.record = record
-spark = local_session(master='local[1]', spark_sql_shuffle_partitions='1')
+spark = local_session(master='local[1]', **SETTINGS)
 sample(ChunkedGraph(sys.argv[1]), seed_frame(spark, SEEDS), sys.argv[2], 1)
 """
 
@@ -189,9 +190,11 @@ def test_walks_go_on_and_read_stored_edges(spark, data, tmp_path, monkeypatch):
     monkeypatch.setattr(walks, '_STEPS', 3)
     real, steps = walks._StoredWalkGraph.follow, []
 
+    fails_at = 5
+
     def follow(self, vertices, ranks):
         steps.append(len(vertices))
-        if len(steps) == 5:
+        if len(steps) == fails_at:
             raise InterruptedError
         return real(self, vertices, ranks)
 
@@ -207,6 +210,7 @@ def test_walks_go_on_and_read_stored_edges(spark, data, tmp_path, monkeypatch):
 
     with pytest.raises(InterruptedError):
         walk()
+    fails_at = 0
     del steps[:]
     got = walk()
     assert len(steps) > 5

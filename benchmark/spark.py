@@ -250,6 +250,7 @@ def cost(spark: Any, num_edges: int, graphs: Path, out: Path) -> Report:
     for kind in ('plain', 'weighted', 'timed'):
         flags = {} if kind == 'plain' else {kind: True}
         stored = out / kind
+
         def prepare(flags: Any = flags, stored: Path = stored) -> Any:
             return on_spark.prepare_adjacency(edges, stored, **flags)
 

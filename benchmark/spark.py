@@ -29,6 +29,7 @@ from torch_geometric.data import Data
 from torch_gsample import graph_sampling
 from torch_gsample import spark as on_spark
 from torch_gsample.datasets import power_law
+from torch_gsample.storage import ChunkedGraph
 
 #: Arguments beside the graph and the share that is kept.
 OPERATORS: dict[str, dict[str, Any]] = {
@@ -82,26 +83,31 @@ def frames(spark: Any, data: Data, folder: Path) -> tuple[Any, Any]:
 
 def seconds(call: Callable[[], object]) -> tuple[float, float]:
     """Times one call: by the clock, and of processors."""
-    start, before = time.perf_counter(), processor_seconds()
-    call()
-    return time.perf_counter() - start, processor_seconds() - before
+    *_, processors, clock = measured(call)
+    return clock, processors
 
 
-def processor_seconds() -> float:
-    """What this process and all below it took of processors so far."""
-    parents, ticks = {}, {}
+def processor_seconds() -> dict[str, float]:
+    """What this process, the JVM and Python workers took of processors."""
+    parents, ticks, names = {}, {}, {}
     for path in Path('/proc').glob('[0-9]*/stat'):
         with contextlib.suppress(OSError):
             # After the name: state, parent, ..., user and system time, and
             # those of children that ended.
-            fields = path.read_text().rpartition(')')[2].split()
-            process = int(path.parent.name)
+            name, _, rest = path.read_text().rpartition(')')
+            fields, process = rest.split(), int(path.parent.name)
+            names[process] = name.partition('(')[2]
             parents[process] = int(fields[1])
             ticks[process] = sum(map(int, fields[11:15]))
     own = {os.getpid()}
     while more := {p for p in parents if parents[p] in own} - own:
         own |= more
-    return sum(ticks[p] for p in own & {*ticks}) / os.sysconf('SC_CLK_TCK')
+    out = {'driver': 0.0, 'JVM': 0.0, 'workers': 0.0}
+    for process in own & {*ticks}:
+        kind = 'JVM' if names[process] == 'java' else 'workers'
+        kind = 'driver' if process == os.getpid() else kind
+        out[kind] += ticks[process] / os.sysconf('SC_CLK_TCK')
+    return out
 
 
 def pair(values: Sequence[float]) -> str:
@@ -222,6 +228,69 @@ def shuffle(spark: Any, num_edges: int, graphs: Path, out: Path) -> Report:
     return report
 
 
+def cost(spark: Any, num_edges: int, graphs: Path, out: Path) -> Report:
+    """What the batches of an epoch cost, and where it goes."""
+    report = Report(
+        f'Seconds of processors for 8 batches, {num_edges / 1e6:g} M edges',
+        ['edges', 'what', 'driver', 'JVM', 'Python workers', 'all', 'clock'],
+    )
+    data = make_graph(num_edges)
+    _, bare = frames(spark, data, graphs)
+    edges = bare.selectExpr('*', 'double(1 + id % 7) weight', 'id % 1000 time')
+    ids = torch.randperm(num_edges // 16)[:8192]
+    seeds = spark.createDataFrame(
+        pa.table(
+            {
+                'position': range(len(ids)),
+                'id': ids.numpy(),
+                'time': np.full(len(ids), 500),
+            }
+        )
+    )
+    for kind in ('plain', 'weighted', 'timed'):
+        flags = {} if kind == 'plain' else {kind: True}
+        stored = out / kind
+
+        def prepare(flags: Any = flags, stored: Path = stored) -> Any:
+            return on_spark.prepare_adjacency(edges, stored, **flags)
+
+        report.add(kind, 'prepare_adjacency', *measured(prepare))
+        ways: dict[str, Any] = {
+            'prepared': lambda stored=stored: ChunkedGraph(stored),
+            'DataFrame': lambda: edges,
+        }
+        for way, opened in ways.items():
+
+            def batches(
+                number: int, opened: Any = opened, flags: Any = flags
+            ) -> None:
+                sample = on_spark.neighbor_sample(
+                    opened(),
+                    seeds if 'timed' in flags else seeds.drop('time'),
+                    [10, 5],
+                    batch_size=1024,
+                    seed=12,
+                    epoch=number,
+                    **flags,
+                )
+                path = str(out / 'batches')
+                sample.write(path, mode='overwrite')
+                sample.close()
+
+            batches(0)  # compiles code, starts workers
+            report.add(kind, way, *measured(lambda: batches(1)))
+    return report
+
+
+def measured(call: Callable[[], object]) -> list[float]:
+    """Returns seconds of processors of the driver, the JVM, workers, all."""
+    start, before = time.perf_counter(), processor_seconds()
+    call()
+    after = processor_seconds()
+    spent = [after[kind] - before[kind] for kind in after]
+    return [*spent, sum(spent), time.perf_counter() - start]
+
+
 def shuffled(spark: Any) -> int:
     """Bytes that all stages so far wrote for others, as Spark counts."""
     context = spark.sparkContext
@@ -237,7 +306,8 @@ def main() -> None:
     add('--edges', type=int, default=1_250_000, help='of the least graph')
     add('--memory', default='6g')
     add('--folder', help='for the graphs, to use them again')
-    add('--only', nargs='*', default=[*OPERATORS, 'neighbor_sample'])
+    parts = [*OPERATORS, 'neighbor_sample', 'cost']
+    add('--only', nargs='*', default=parts, choices=parts)
     add('--markdown', type=Path)
     args = parser.parse_args()
     spark = on_spark.local_session(
@@ -255,6 +325,9 @@ def main() -> None:
         reports = [grow(spark, sizes, kept, operators)] if operators else []
         if 'neighbor_sample' in args.only:
             reports.append(shuffle(spark, sizes[1], kept, Path(folder)))
+        if 'cost' in args.only:
+            number = 2 * args.edges
+            reports.append(cost(spark, number, kept, Path(folder)))
     for report in reports:
         report.show()
     if args.markdown:

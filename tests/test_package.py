@@ -106,7 +106,10 @@ LAYERS = {
         *('loader', 'memory', 'owned_folder', 'relational', 'rng'),
         'samplers',
     },
-    'spark': {'graph_sampling', 'loader', 'ops', 'options', 'rng', 'spark'},
+    'spark': {
+        *('graph_sampling', 'loader', 'ops', 'options', 'rng', 'spark'),
+        'storage',
+    },
     'testing': {'csc', 'ops', 'rng'},
     'vertex': {
         *('adjacency', 'block', 'codegen', 'csc', 'ops', 'snapshot'),

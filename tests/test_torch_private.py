@@ -244,8 +244,10 @@ ATTRIBUTES = {
     '_shape_env': 'capture needs a configuration flag',
     '_version': 'changes in place are not noticed',
 }
-#: Of other packages: PyG's hooks and stores, and what namedtuples have.
+#: Of other packages: PyG's hooks and stores, what namedtuples have, and the
+#: column of Spark's JVM.
 OTHERS = {
+    '_jc',
     *('_edge_store_dict', '_global_store', '_mapping', '_node_store_dict'),
     *('_aggregate_forward_hooks', '_edge_update_forward_hooks'),
     *('_message_forward_hooks', '_message_forward_pre_hooks'),

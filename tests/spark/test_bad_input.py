@@ -1,24 +1,15 @@
 """What is wrong is said before a job starts, or by the job in plain words."""
 
-import ast
 import builtins
 import functools
-import inspect
-import json
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PythonException, SparkRuntimeException
 
 from torch_gsample import spark as on_spark
-from torch_gsample.spark import (
-    SampledParquetLoader,
-    parquet_loader,
-    session,
-    walk,
-)
+from torch_gsample.spark import session, walk
 
 
 @pytest.fixture(scope='module')
@@ -217,156 +208,3 @@ def test_a_missing_java_is_named(monkeypatch):
     monkeypatch.setenv('PATH', '')
     with pytest.raises(ImportError, match=r'Java is needed.*openjdk-17'):
         session.require_java()
-
-
-def write_batch(folder, number, num_seeds=2, **changes):
-    facts = {
-        'nodes': [None],
-        'edges': [None],
-        'ends': [[0, 0]],
-        'hops': 1,
-        'disjoint': False,
-        'timed': False,
-        'input_type': 0,
-        'num_seeds': num_seeds,
-        'batch_size': 1,
-        'widths': {},
-    }
-    columns = {
-        'facts': [json.dumps(facts)],
-        'node_0': [[0, 1]],
-        'num_nodes_0': [[1, 1]],
-        'row_0': [[1]],
-        'col_0': [[0]],
-        'edge_0': [[7]],
-        'num_edges_0': [[1]],
-        'input_id': [[number]],
-        **changes,
-    }
-    folder = folder / f'batch={number}'
-    folder.mkdir(parents=True)
-    pq.write_table(pa.table(columns), folder / 'part.parquet')
-    return folder / 'part.parquet'
-
-
-def test_folders_that_hold_no_sample_are_refused(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        SampledParquetLoader(str(tmp_path / 'none'))
-    with pytest.raises(ValueError, match="'path' must be a folder"):
-        SampledParquetLoader(str(tmp_path))
-    write_batch(tmp_path, 0)
-    with pytest.raises(ValueError, match=r'must hold 2 batches .got 1.'):
-        SampledParquetLoader(str(tmp_path))
-    write_batch(tmp_path, 1)
-    assert len(list(SampledParquetLoader(str(tmp_path)))) == 2
-
-
-@pytest.mark.parametrize(
-    'changes',
-    [
-        {'node_0': [[0, None]]},
-        {'num_nodes_0': [[1, 2]]},
-        {'num_edges_0': [[2]]},
-        {'input_id': [[1, 1]]},
-        {'row_0': [[2]]},
-        {'col_0': [[-1]]},
-        {'row_0': [[0, 1]]},
-        {'edge_0': [[]]},
-        {'num_nodes_0': [[1]]},
-        {'facts': ['{}']},
-    ],
-)
-def test_damaged_batches_are_refused(tmp_path, changes):
-    write_batch(tmp_path, 0)
-    write_batch(tmp_path, 1, **changes)
-    with pytest.raises(ValueError, match=r'batch=1.*is damaged'):
-        list(SampledParquetLoader(str(tmp_path)))
-
-
-@pytest.mark.parametrize(
-    'facts', ['{', '{}', '{"num_seeds": 1, "batch_size": 0}', '[]']
-)
-def test_a_damaged_first_batch_is_refused(tmp_path, facts):
-    write_batch(tmp_path, 0, facts=[facts])
-    with pytest.raises(ValueError, match=r'batch=0.*is damaged'):
-        SampledParquetLoader(str(tmp_path))
-
-
-def test_a_number_of_batches_is_not_believed(tmp_path):
-    facts = json.dumps({'num_seeds': 2**60, 'batch_size': 1})
-    write_batch(tmp_path, 0, facts=[facts])
-    with pytest.raises(ValueError, match=rf'{2**60} batches .got 1.'):
-        SampledParquetLoader(str(tmp_path))
-
-
-def test_a_cut_file_is_refused(tmp_path):
-    write_batch(tmp_path, 0)
-    path = write_batch(tmp_path, 1)
-    path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(ValueError, match=r'batch=1.*is damaged'):
-        list(SampledParquetLoader(str(tmp_path)))
-
-
-def test_files_go_on_after_the_last_batch(tmp_path):
-    for number in range(7):
-        write_batch(tmp_path, number, 7)
-
-    def make(**options):
-        options = {'shuffle': True, 'seed': 4} | options
-        return SampledParquetLoader(str(tmp_path), **options)
-
-    def ids(batches):
-        return [int(batch.input_id) for batch in batches]
-
-    loader = make()
-    want = ids(loader), ids(loader)
-    assert sorted(want[0]) == list(range(7))
-    assert want[0] != want[1]
-    loader = make(num_workers=2)
-    list(loader)
-    iterator = iter(loader)
-    _ = [next(iterator) for _ in range(3)]
-    state = loader.state_dict()
-    del iterator
-    for options in ({}, {'num_workers': 2}):
-        again = make(**options)
-        again.load_state_dict(state)
-        assert ids(again) == want[1][3:]
-        assert ids([again[0, 5]]) == want[0][5:6]
-    shares = [make(rank=rank, world_size=2) for rank in range(2)]
-    for rank, share in enumerate(shares):
-        assert ids(share) == want[0][rank::2]
-        share.load_state_dict(state)
-        assert ids(share) == want[1][3 + rank :: 2]
-    with pytest.raises(ValueError, match=r'same seed, here 5 .got 4'):
-        make(seed=5).load_state_dict(state)
-
-
-def test_batches_are_shared_out_over_ranks(tmp_path):
-    for number in range(2):
-        write_batch(tmp_path, number)
-
-    def ids(**kwargs):
-        loader = SampledParquetLoader(str(tmp_path), **kwargs)
-        return [int(batch.input_id) for batch in loader]
-
-    assert ids() == ids(num_workers=2) == [0, 1]
-    assert ids(rank=0, world_size=2) == [0]
-    assert ids(rank=1, world_size=2) == [1]
-    assert ids(rank=2, world_size=3) == []
-    assert ids(rank=0, world_size=3, drop_last=True) == []
-    with pytest.raises(ValueError, match=r"'rank' must be in .0, 2. .got 2."):
-        ids(rank=2, world_size=2)
-
-
-def test_batches_are_read_without_spark():
-    names = set()
-    for node in ast.walk(ast.parse(inspect.getsource(parquet_loader))):
-        if isinstance(node, ast.ImportFrom):
-            names.add(node.module)
-        elif isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-    own = 'loader.base', 'loader.blocks', 'ops._check', 'options'
-    assert not {
-        n for n in names if n.startswith(('pyspark', 'torch_gsample.'))
-    } - {f'torch_gsample.{name}' for name in own}

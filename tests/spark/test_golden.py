@@ -46,3 +46,31 @@ def test_reduced_graphs_have_the_golden_hash(spark, edges, operator):
     found = {name: torch.tensor(ids) for name, ids in found.items()}
     name = f'disk/{operator}/small'
     assert digest(found)[:20] == expected()[name]
+
+
+def test_prepared_edges_have_the_golden_hashes(spark, edges, tmp_path):
+    graph = on_spark.prepare_adjacency(
+        edges, tmp_path / 'graph', weighted=True, chunk_bytes=512
+    )
+    seeds = seed_frame(spark, loader_cases.seeds('small', 20).tolist())
+    for option in disk_cases.ON_SPARK:
+        path = tmp_path / option
+        on_spark.sample_epochs(
+            graph,
+            seeds,
+            [4, 3],
+            path,
+            batch_size=8,
+            seed=1,
+            weighted=option == 'weighted',
+        )
+        batches = list(on_spark.SampledParquetLoader(path))
+        assert digest(batches)[:20] == expected()[f'disk/spark/{option}']
+    stored = on_spark.stored_edges(spark, graph)
+    vertices = spark.createDataFrame(pa.table({'id': list(range(50))}))
+    sample = on_spark.random_edge(vertices, stored, 0.25, seed=1)
+    found = {
+        'node': torch.tensor(sorted(r.id for r in sample.vertices.collect())),
+        'edge': torch.tensor(sorted(r.id for r in sample.edges.collect())),
+    }
+    assert digest(found)[:20] == expected()['disk/random_edge/small']

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
         random_vertex_neighborhood,
     )
     from torch_gsample.spark.parquet_loader import SampledParquetLoader
+    from torch_gsample.spark.prepare import prepare_adjacency
+    from torch_gsample.spark.runs import sample_epochs
     from torch_gsample.spark.session import local_session
+    from torch_gsample.spark.stored import stored_edges
     from torch_gsample.spark.walk import random_walk
 
 #: Where each name comes from: only what is used is imported, so that a
@@ -31,10 +34,13 @@ _MODULES = {
     'check_graph': 'frames',
     'local_session': 'session',
     'neighbor_sample': 'hops',
+    'prepare_adjacency': 'prepare',
     'random_edge': 'operators',
     'random_vertex': 'operators',
     'random_vertex_neighborhood': 'operators',
     'random_walk': 'walk',
+    'sample_epochs': 'runs',
+    'stored_edges': 'stored',
 }
 
 __all__ = [
@@ -44,10 +50,13 @@ __all__ = [
     'check_graph',
     'local_session',
     'neighbor_sample',
+    'prepare_adjacency',
     'random_edge',
     'random_vertex',
     'random_vertex_neighborhood',
     'random_walk',
+    'sample_epochs',
+    'stored_edges',
 ]
 
 

@@ -62,17 +62,23 @@ class Adjacency:
             )
         )
 
-    def sample(self, nodes: DataFrame, selection: Selection) -> DataFrame:
-        """Selects edges of nodes.
+    def draw(self, frontier: DataFrame, selection: Selection) -> DataFrame:
+        """Selects edges of the nodes of a frontier, once for each.
 
         Args:
-            nodes (DataFrame): Distinct ``node`` and, with times, ``time``.
+            frontier (DataFrame): ``batch``, ``tree``, ``node`` and, with
+                times, ``time``.
             selection (Selection): How to select.
 
         Returns:
             DataFrame: Those columns, ``slot``, and the edges ``src`` and
             ``id``.
         """
+        own = ['node', 'time'] if self.timed else ['node']
+        nodes = frontier.select(*own).distinct()
+        return frontier.join(self._sample(nodes, selection), own)
+
+    def _sample(self, nodes: DataFrame, selection: Selection) -> DataFrame:
         own = nodes.columns
         renamed = {name: OWN + name for name in self._kept}
         short = nodes.join(self._columns.withColumnsRenamed(renamed), 'node')

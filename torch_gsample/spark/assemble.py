@@ -4,7 +4,6 @@ Local ids go by first occurrence: seeds, then hop by hop, by relation, by the
 place of a node in the frontier, by slot.
 """
 
-import json
 from typing import Any
 
 import pyarrow as pa
@@ -22,17 +21,16 @@ FEATURE = {'node': 2, 'edge': 3}
 _FIELDS = ('hop', 'relation', 'tree', 'dst', 'slot', 'src', 'id')
 
 
-def assemble(table: pa.Table, facts: str) -> pa.StructScalar:
-    """Returns all of a batch, a list of numbers for each name.
+def assemble(table: pa.Table, types: dict[str, Any]) -> pa.Table:
+    """Returns all of a batch in one row, a list of numbers for each name.
 
     Args:
         table (pyarrow.Table): All rows of the batch.
-        facts (str): Of :meth:`BatchTypes.to_json`.
+        types (Dict[str, Any]): Of :meth:`BatchTypes.facts`.
 
     Raises:
         ValueError: If an item of the batch has no features, or several.
     """
-    types = json.loads(facts)
     batch = _Batch(_part(table, EDGE), _part(table, SEED), types)
     for hop in range(types['hops']):
         batch.sample_hop(hop)
@@ -42,10 +40,9 @@ def assemble(table: pa.Table, facts: str) -> pa.StructScalar:
         kind, t, _ = name.split('_', 2)
         rows = _feature_rows(table, FEATURE[kind], int(t))
         arrays[name] = _features(rows, name, width, lists[f'{kind}_{t}'])
-    arrays['facts'] = pa.array([facts])
     for name, values in lists.items():
         arrays[name] = pa.array([values.numpy()], pa.list_(pa.int64()))
-    return pa.StructArray.from_arrays([*arrays.values()], [*arrays])[0]
+    return pa.table(arrays)
 
 
 class _Nodes:

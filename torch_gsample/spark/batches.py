@@ -1,26 +1,38 @@
 """Writes sampled edges, nodes and features as one row a batch.
 
 Rows of all kinds that belong to a batch meet in one task, which puts them
-together: it holds one mini-batch, as a trainer does.
+together: it holds one mini-batch, as a trainer does, and the file that it
+writes.
 """
 
 import functools
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from torch_gsample.ops._check import count
 from torch_gsample.spark.assemble import EDGE, FEATURE, SEED, assemble
 from torch_gsample.spark.frames import (
+    OWN,
     DataFrame,
     F,
-    arrow_udf,
     checked_frame,
+    map_arrow,
     pa,
+)
+from torch_gsample.spark.shard_files import (
+    Shard,
+    file_system,
+    num_batches,
+    segments,
+    write_index,
 )
 
 EdgeType = tuple[str, str, str]
 
+#: Bytes of a file of batches.
+SHARD_BYTES = 128 << 20
 #: What tensors hold, as Spark calls it.
 _NUMBERS = 'boolean tinyint smallint int bigint float double'.split()
 #: The columns that rows of all kinds have.
@@ -63,14 +75,14 @@ class BatchTypes:
         """Returns these types with what was sampled."""
         return replace(self, **facts)
 
-    def to_json(self, widths: dict[str, int]) -> str:
-        """Returns all of it as text.
+    def facts(self, widths: dict[str, int]) -> dict[str, Any]:
+        """Returns all of it as plain values.
 
         Args:
             widths (Dict[str, int]): How many numbers a feature has, by its
                 column; -1 if it is no array.
         """
-        return json.dumps({**asdict(self), 'widths': widths})
+        return {**asdict(self), 'widths': widths}
 
 
 @dataclass
@@ -86,12 +98,14 @@ class SampledBatches:
         nodes (List[DataFrame]): For each node type ``batch``, ``tree`` and
             ``node`` of all sampled nodes.
         types (BatchTypes): Names of node and edge types.
+        batches (range): The batches that were sampled.
     """
 
     seeds: DataFrame
     edges: DataFrame
     nodes: list[DataFrame]
     types: BatchTypes
+    batches: range
     _persisted: list[DataFrame] = field(default_factory=list, repr=False)
 
     def write(
@@ -100,48 +114,96 @@ class SampledBatches:
         features: DataFrame | Mapping[str, DataFrame] | None = None,
         edge_features: DataFrame | Mapping[EdgeType, DataFrame] | None = None,
         mode: str = 'errorifexists',
+        *,
+        shard_bytes: int = SHARD_BYTES,
     ) -> None:
         """Writes Parquet files for :class:`SampledParquetLoader`.
 
-        There is a folder for each batch, with a file of one row.
+        A file has many batches, a row group for each. ``index.json`` has
+        their offsets and checksums; it is written last.
 
         Args:
-            path (str): A folder in any file system that Spark knows.
+            path (str): A folder that executors and driver share: a path, or
+                a URL that ``fsspec`` knows.
             features (DataFrame or Dict, optional): A column ``id`` of nodes,
                 and columns of numbers or of arrays of numbers, all of one
                 length; for each node type in a heterogeneous graph.
             edge_features (DataFrame or Dict, optional): The same for edges.
-            mode (str, optional): What Spark does if ``path`` exists:
+            mode (str, optional): What to do if ``path`` exists:
                 ``'errorifexists'`` or ``'overwrite'``.
+            shard_bytes (int, optional): A file that has as many bytes gets
+                no further batch. A task has one in memory.
 
         Raises:
+            FileExistsError: If ``path`` exists.
             TypeError: If ids are no integers, or features no numbers.
-            ValueError: If a column or a type is missing, or ``mode`` unknown.
+            ValueError: If a column or a type is missing, only a part of the
+                batches was sampled, or ``mode`` is unknown.
         """
         if mode not in ('errorifexists', 'overwrite'):
             raise ValueError(
                 f"write: 'mode' must be 'errorifexists' or 'overwrite' "
                 f'(got {mode!r})'
             )
-        types = self.types
+        count('write', 'shard_bytes', shard_bytes)
+        system, root = file_system(path)
+        if mode == 'errorifexists' and system.exists(root):
+            raise FileExistsError(
+                f"write: 'path' must not exist yet, or 'mode' be "
+                f"'overwrite' (got {path!r})"
+            )
+        facts, rows = self._to_write(features, edge_features)
+        if len(self.batches) < num_batches(facts):
+            raise ValueError(
+                f'write: all {num_batches(facts)} batches must be sampled; '
+                f"'sample_epochs' writes some at a time (got {self.batches})"
+            )
+        if system.exists(root):
+            system.rm(root, recursive=True)
+        shards = self._write_shards(path, facts, rows, shard_bytes)
+        write_index(system, root, facts, shards)
+
+    def _to_write(
+        self,
+        features: DataFrame | Mapping[str, DataFrame] | None,
+        edge_features: DataFrame | Mapping[EdgeType, DataFrame] | None,
+    ) -> tuple[dict[str, Any], DataFrame]:
+        """Returns what the index says, and the rows of all kinds."""
         rows, widths = self._rows(features, edge_features)
-        long = functools.reduce(
-            functools.partial(DataFrame.unionByName, allowMissingColumns=True),
-            rows,
+        union = functools.partial(
+            DataFrame.unionByName, allowMissingColumns=True
         )
-        facts, fields = types.to_json(widths), dict(long.dtypes)
+        return self.types.facts(widths), functools.reduce(union, rows)
 
-        features_first = [f'`{n}`: {_spark_type(fields[n])}' for n in widths]
-        columns = [name for name in long.columns if name != 'batch']
+    def _write_shards(
+        self,
+        path: str,
+        facts: dict[str, Any],
+        rows: DataFrame,
+        shard_bytes: int,
+    ) -> list[Any]:
+        """Writes shards, and returns their entries of the index."""
+        spark, own = rows.sparkSession, self.batches
+        parts = int(str(spark.conf.get('spark.sql.shuffle.partitions')))
+        parts = min(parts, len(own))
+        file_system(path)[0].makedirs(file_system(path)[1], exist_ok=True)
 
-        @arrow_udf(f'struct<{", ".join(features_first + _schema(types))}>')
-        def put_together(*values: pa.Array) -> pa.StructScalar:
-            rows = pa.table(dict(zip(columns, values, strict=True)))
-            return assemble(rows, facts)
+        def write(parts: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            system, root = file_system(path)
+            for entry in _shards(parts, facts, shard_bytes, system, root):
+                yield pa.RecordBatch.from_pydict({'entry': [entry]})
 
-        one = put_together(*columns).alias('one')
-        batches = long.groupBy('batch').agg(one).select('batch', 'one.*')
-        batches.write.mode(mode).partitionBy('batch').parquet(path)
+        part = F.expr(
+            f'cast((batch - {own.start}) * {parts} div {len(own)} as int)'
+        )
+        ranges = (
+            rows.withColumn(OWN + 'part', part)
+            .repartitionById(parts, OWN + 'part')
+            .drop(OWN + 'part')
+            .sortWithinPartitions('batch')
+        )
+        entries = map_arrow(ranges, write, 'entry string').collect()
+        return [json.loads(row.entry) for row in entries]
 
     def _rows(
         self,
@@ -168,17 +230,24 @@ class SampledBatches:
             frame.unpersist()
 
 
-def _schema(types: BatchTypes) -> list[str]:
-    """Returns the columns besides features: lists of numbers by type."""
-    lists = [f'node_{t}' for t in range(types.num_nodes)]
-    lists += [f'num_nodes_{t}' for t in range(types.num_nodes)]
-    if types.disjoint:
-        lists += [f'tree_{t}' for t in range(types.num_nodes)]
-    for r in range(len(types.edges)):
-        lists += [f'{name}_{r}' for name in ('row', 'col', 'edge')]
-        lists.append(f'num_edges_{r}')
-    lists += ['input_id'] + ['seed_time'] * types.timed
-    return ['facts: string'] + [f'{name}: array<bigint>' for name in lists]
+def _shards(
+    parts: Iterator[pa.RecordBatch],
+    facts: dict[str, Any],
+    shard_bytes: int,
+    system: Any,
+    folder: str,
+) -> Iterator[str]:
+    """Writes the batches of a task, and yields an entry for each shard."""
+    shard: Shard | None = None
+    for number, rows in segments(parts):
+        if shard is None:
+            shard = Shard(number)
+        shard.add(assemble(rows, facts))
+        if shard.size >= shard_bytes:
+            yield json.dumps(shard.write(system, folder))
+            shard = None
+    if shard is not None:
+        yield json.dumps(shard.write(system, folder))
 
 
 def _widths(table: DataFrame, prefix: str) -> dict[str, int]:
@@ -196,10 +265,6 @@ def _widths(table: DataFrame, prefix: str) -> dict[str, int]:
         for name in table.columns
         if name != 'id'
     }
-
-
-def _spark_type(field: str) -> str:
-    return field if field.startswith('array<') else f'array<{field}>'
 
 
 def _edge_rows(edges: DataFrame) -> DataFrame:

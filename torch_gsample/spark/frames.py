@@ -1,6 +1,6 @@
 """What all operators do with DataFrames: checks, draws, parts of a graph."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -14,8 +14,11 @@ require_pyspark()
 import pyarrow as pa  # noqa: E402
 from pyspark.sql import Column, DataFrame  # noqa: E402
 from pyspark.sql import functions as F  # noqa: E402
+from pyspark.sql.udf import UserDefinedFunction  # noqa: E402
+from pyspark.util import PythonEvalType  # noqa: E402
 
 _INTEGERS = ('tinyint', 'smallint', 'int', 'bigint')
+_WEIGHTS = (*_INTEGERS, 'float', 'double')
 
 #: Starts the names of columns that are not the user's.
 OWN = '__gsample_'
@@ -74,6 +77,40 @@ def _guarded(op: str, name: str, column: str, value: Column) -> Column:
     error = F.raise_error(F.concat(F.lit(text), got, F.lit(')')))
     valid = value.isNotNull() if time else value >= 0
     return F.when(valid, value).otherwise(error.cast('bigint'))
+
+
+def checked_relation(
+    op: str, frame: DataFrame, weighted: bool, timed: bool
+) -> DataFrame:
+    """Returns ``src``, ``dst``, ``id``, ``time`` and ``weight`` of edges.
+
+    Args:
+        op (str): The operator, for errors.
+        frame (DataFrame): The edges.
+        weighted (bool): Whether they have weights, which become float64.
+        timed (bool): Whether they have times.
+
+    Raises:
+        TypeError: If a column has the wrong type.
+        ValueError: If a column is missing.
+    """
+    numbers = ['src', 'dst', 'id'] + ['time'] * timed
+    frame = checked_frame(op, 'edges', frame, numbers)
+    if weighted:
+        if 'weight' not in frame.columns:
+            raise ValueError(
+                f"{op}: 'edges' must have a column 'weight' (it has "
+                f'{frame.columns})'
+            )
+        kind = dict(frame.dtypes)['weight']
+        if kind not in _WEIGHTS and not kind.startswith('decimal'):
+            raise TypeError(
+                f"{op}: column 'weight' of 'edges' must hold numbers (got "
+                f'{kind})'
+            )
+        # As the local sampler: 32-bit numbers are the same in 64 bits.
+        frame = frame.withColumn('weight', F.col('weight').cast('double'))
+    return frame.select(*numbers, *['weight'] * weighted)
 
 
 def checked_graph(
@@ -165,6 +202,25 @@ def arrow_udf(result: str) -> Callable[[Callable[..., Any]], Any]:
     :func:`pyspark.sql.functions.arrow_udf` do not know.
     """
     return F.arrow_udf(result)  # type: ignore[call-overload]
+
+
+def map_arrow(
+    frame: DataFrame,
+    function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+    schema: str,
+) -> DataFrame:
+    """Maps the Arrow batches of each partition.
+
+    That is ``DataFrame.mapInArrow``, which asks for pandas and does not use
+    it.
+    """
+    udf = UserDefinedFunction(
+        function, schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF
+    )
+    column: Any = udf(*(frame[name] for name in frame.columns))
+    inner: Any = frame
+    mapped = inner._jdf.mapInArrow(column._jc, False, None)
+    return type(inner)(mapped, frame.sparkSession)
 
 
 def draw(ids: str, seed: int, call_id: int) -> Column:

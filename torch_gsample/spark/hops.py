@@ -12,17 +12,23 @@ from torch_gsample.spark.batches import (
     EdgeType,
     SampledBatches,
 )
-from torch_gsample.spark.frames import DataFrame, F, checked_frame
+from torch_gsample.spark.frames import (
+    DataFrame,
+    F,
+    checked_frame,
+    checked_relation,
+)
 from torch_gsample.spark.selection import Selection
+from torch_gsample.spark.stored import StoredAdjacency
+from torch_gsample.storage import ChunkedGraph
 
 _OP = 'neighbor_sample'
-_WEIGHTS = ('tinyint', 'smallint', 'int', 'bigint', 'float', 'double')
 #: Edges of a node that one row of the prepared graph holds.
 _LARGEST_COLUMN = 1 << 14
 
 
 def neighbor_sample(
-    edges: DataFrame | Mapping[EdgeType, DataFrame],
+    edges: DataFrame | Mapping[EdgeType, DataFrame] | ChunkedGraph,
     seeds: DataFrame | tuple[str, DataFrame],
     fanouts: Sequence[int] | Mapping[EdgeType, Sequence[int]],
     *,
@@ -36,6 +42,7 @@ def neighbor_sample(
     replace: bool = False,
     disjoint: bool = False,
     largest_column: int = _LARGEST_COLUMN,
+    batches: range | None = None,
 ) -> SampledBatches:
     r"""Samples in-neighbours of the seeds of all batches, hop by hop.
 
@@ -46,10 +53,14 @@ def neighbor_sample(
     Some jobs run before this returns: they say which nodes are hubs.
 
     Args:
-        edges (DataFrame or Dict): Columns ``src``, ``dst`` and ``id``, the
-            number of the edge in the local graph's ``edge_index``; with
-            ``weighted`` also ``weight``, with ``timed`` also ``time``. A frame
-            for each edge type, in their order, in a heterogeneous graph.
+        edges (DataFrame or Dict or ChunkedGraph): Columns ``src``, ``dst``
+            and ``id``, the number of the edge in the local graph's
+            ``edge_index``; with ``weighted`` also ``weight``, with ``timed``
+            also ``time``. A frame for each edge type, in their order, in a
+            heterogeneous graph. Or the
+            :class:`~torch_gsample.storage.ChunkedGraph` of
+            :func:`prepare_adjacency`: then no edge is shuffled before it is
+            drawn.
         seeds (DataFrame or Tuple): Columns ``position``, the place of a seed
             among all seeds, ``id``, its node, and with ``timed`` also
             ``time``. A pair of the node type and this in a heterogeneous
@@ -74,6 +85,8 @@ def neighbor_sample(
         largest_column (int, optional): Nodes with more edges are hubs: their
             edges are spread over tasks. Weights of a hub, 8 bytes an edge,
             meet in one.
+        batches (range, optional): The batches to sample, one after the
+            other; all if not given.
 
     Returns:
         SampledBatches: To be written with :meth:`SampledBatches.write`.
@@ -104,25 +117,31 @@ def neighbor_sample(
     _check.time_window(_OP, time_window)
     if time_window is not None and not timed:
         raise ValueError(f"{_OP}: 'time_window' needs 'timed'")
-    types, relations, all_fanouts = _relations(edges, fanouts)
+    types, all_fanouts = _relations(edges, fanouts)
     disjoint = disjoint or timed
-    columns = _relation_columns(weighted, timed)
-    frames = [_checked_relation(frame, columns) for frame in relations]
+    stored = edges if isinstance(edges, ChunkedGraph) else None
+    frames = _checked_edges(edges, weighted, timed)
     input_type, seeds = _checked_seeds(types, seeds, timed)
     key = (checked_seed(seed), epoch, rng.EPOCH_SCOPE)
     rng.make_key(*key)  # checks the epoch
     place = F.col('position')
-    num_seeds = _num_seeds(seeds)
+    sizes = stored.num_nodes if stored is not None else {}
+    num_seeds = _num_seeds(seeds, sizes.get(types.nodes[input_type]))
     seeds = seeds.withColumns(
         {'batch': F.floor(place / batch_size), 'tree': place % batch_size}
     )
+    batches = _checked_batches(batches, -(-num_seeds // batch_size))
+    seeds = seeds.where(F.col('batch').between(batches[0], batches[-1]))
     options = (replace, time_window, temporal_strategy)
     run = _Run(types, timed, disjoint, input_type)
-    adjacency = []
+    relations: list[Adjacency | StoredAdjacency] = []
+    if stored is not None:
+        numbers = range(len(types.edges))
+        relations += [StoredAdjacency(stored, r, weighted) for r in numbers]
     for frame in frames:
         columns_of = Adjacency(frame, timed, weighted, largest_column)
         run.persisted += columns_of.persisted
-        adjacency.append(columns_of)
+        relations.append(columns_of)
     run.start(seeds)
     for hop in range(len(all_fanouts[0])):
         run.hop(
@@ -130,7 +149,7 @@ def neighbor_sample(
             [
                 (columns_of, Selection(key, hop, r, fanout[hop], *options))
                 for r, (columns_of, fanout) in enumerate(
-                    zip(adjacency, all_fanouts, strict=True)
+                    zip(relations, all_fanouts, strict=True)
                 )
             ],
         )
@@ -143,7 +162,7 @@ def neighbor_sample(
         batch_size=batch_size,
     )
     return SampledBatches(
-        seeds, run.edges(), run.seen_nodes(), types, run.persisted
+        seeds, run.edges(), run.seen_nodes(), types, batches, run.persisted
     )
 
 
@@ -176,21 +195,19 @@ class _Run:
         ]
 
     def hop(
-        self, hop: int, relations: list[tuple[Adjacency, Selection]]
+        self,
+        hop: int,
+        relations: list[tuple[Adjacency | StoredAdjacency, Selection]],
     ) -> None:
         reached: list[list[DataFrame]] = [[] for _ in self._frontier]
-        own = ['node', *self._time]
         for r, (adjacency, selection) in enumerate(relations):
             source, target = self._types.ends[r]
             frontier = self._frontier[target]
             if frontier is None or selection.fanout == 0:
                 continue
-            nodes = frontier.select(*own).distinct()
-            drawn = adjacency.sample(nodes, selection)
+            drawn = adjacency.draw(frontier, selection)
             edges = self._persist(
-                frontier.join(drawn, own).withColumns(
-                    {'hop': F.lit(hop), 'relation': F.lit(r)}
-                )
+                drawn.withColumns({'hop': F.lit(hop), 'relation': F.lit(r)})
             )
             self._sampled.append(edges)
             node = F.col('src').alias('node')
@@ -220,12 +237,21 @@ class _Run:
         ]
 
     def _unseen(self, t: int, parts: list[DataFrame]) -> DataFrame | None:
+        """Returns the nodes that no hop before has reached."""
         if not parts:
             return None
-        fresh = functools.reduce(DataFrame.union, parts).distinct()
-        if self._seen[t]:
-            seen = functools.reduce(DataFrame.union, self._seen[t])
-            fresh = fresh.join(seen, ['batch', 'tree', 'node'], 'left_anti')
+        reached = [part.withColumn('seen', F.lit(0)) for part in parts]
+        seen = [part.withColumn('seen', F.lit(1)) for part in self._seen[t]]
+        both = functools.reduce(DataFrame.union, reached + seen)
+        # A tree has one time, that of its seed.
+        times = [F.min(name).alias(name) for name in self._time]
+        fresh = (
+            both.groupBy('batch', 'tree', 'node')
+            .agg(*times, F.max('seen').alias('seen'))
+            .where('seen = 0')
+            .drop('seen')
+        )
+        fresh = fresh.select('batch', 'tree', 'node', *self._time)
         self._seen[t].append(self._persist(fresh))
         return fresh
 
@@ -235,61 +261,75 @@ class _Run:
 
 
 def _relations(
-    edges: DataFrame | Mapping[EdgeType, DataFrame],
+    edges: DataFrame | Mapping[EdgeType, DataFrame] | ChunkedGraph,
     fanouts: Sequence[int] | Mapping[EdgeType, Sequence[int]],
-) -> tuple[BatchTypes, list[DataFrame], list[list[int]]]:
-    """Returns types, and the frame and the fan-outs of each relation."""
-    if not isinstance(edges, Mapping):
+) -> tuple[BatchTypes, list[list[int]]]:
+    """Returns types, and the fan-outs of each relation."""
+    known: list[EdgeType] | None
+    if isinstance(edges, ChunkedGraph):
+        names = [relation.edge_type for relation in edges.meta.relations]
+        known = [t for t in names if t is not None] or None
+    else:
+        known = [*edges] if isinstance(edges, Mapping) else None
+    if known is None:
         if isinstance(fanouts, Mapping):
             raise ValueError(
                 f"{_OP}: 'fanouts' must be a list for a homogeneous graph "
                 f'(got a dictionary)'
             )
         each = [_check.fanouts(_OP, 'fanouts', fanouts)]
-        return BatchTypes.of(None), [edges], each
-    if not edges:
+        return BatchTypes.of(None), each
+    if not known:
         raise ValueError(f"{_OP}: 'edges' must have an edge type (got none)")
     by_type = (
         fanouts
         if isinstance(fanouts, Mapping)
-        else dict.fromkeys(edges, fanouts)
+        else dict.fromkeys(known, fanouts)
     )
-    if set(by_type) != set(edges):
+    if set(by_type) != set(known):
         raise ValueError(
-            f"{_OP}: 'fanouts' must have the edge types {list(edges)} "
+            f"{_OP}: 'fanouts' must have the edge types {known} "
             f'(got {list(by_type)})'
         )
-    each = [_check.fanouts(_OP, 'fanouts', by_type[t]) for t in edges]
+    each = [_check.fanouts(_OP, 'fanouts', by_type[t]) for t in known]
     if len({len(fanout) for fanout in each}) > 1:
         raise ValueError(
             f"{_OP}: 'fanouts' must have the same number of hops for each "
             f'edge type (got {each})'
         )
-    return BatchTypes.of(list(edges)), list(edges.values()), each
+    return BatchTypes.of(known), each
 
 
-def _relation_columns(weighted: bool, timed: bool) -> list[str]:
-    return ['src', 'dst', 'id'] + ['time'] * timed + ['weight'] * weighted
+def _checked_edges(
+    edges: DataFrame | Mapping[EdgeType, DataFrame] | ChunkedGraph,
+    weighted: bool,
+    timed: bool,
+) -> list[DataFrame]:
+    """Returns the frame of each relation; none of a graph that is stored."""
+    if isinstance(edges, ChunkedGraph):
+        _check_stored(edges, weighted, timed)
+        return []
+    frames = edges.values() if isinstance(edges, Mapping) else [edges]
+    return [checked_relation(_OP, frame, weighted, timed) for frame in frames]
 
 
-def _checked_relation(frame: DataFrame, columns: list[str]) -> DataFrame:
-    numbers = [name for name in columns if name != 'weight']
-    frame = checked_frame(_OP, 'edges', frame, numbers)
-    if 'weight' in columns:
-        if 'weight' not in frame.columns:
+def _check_stored(graph: ChunkedGraph, weighted: bool, timed: bool) -> None:
+    """Checks that a stored graph has what is drawn by.
+
+    The edges of a node are stored by time where there are times: positions,
+    and so samples, are others than without.
+    """
+    for relation in graph.meta.relations:
+        widths = relation.widths
+        if weighted and not widths['weight']:
             raise ValueError(
-                f"{_OP}: 'edges' must have a column 'weight' (it has "
-                f'{frame.columns})'
+                f"{_OP}: 'weighted' needs weights in {str(graph.path)!r}"
             )
-        kind = dict(frame.dtypes)['weight']
-        if kind not in _WEIGHTS and not kind.startswith('decimal'):
-            raise TypeError(
-                f"{_OP}: column 'weight' of 'edges' must hold numbers (got "
-                f'{kind})'
+        if timed != bool(widths['time']):
+            raise ValueError(
+                f"{_OP}: 'timed' must be {bool(widths['time'])} for "
+                f'{str(graph.path)!r}, as it was prepared (got {timed})'
             )
-        # As the local sampler: 32-bit numbers are the same in 64 bits.
-        frame = frame.withColumn('weight', F.col('weight').cast('double'))
-    return frame.select(*columns)
 
 
 def _checked_seeds(
@@ -311,11 +351,32 @@ def _checked_seeds(
     return types.nodes.index(node_type), frame
 
 
-def _num_seeds(seeds: DataFrame) -> int:
+def _checked_batches(batches: range | None, count: int) -> range:
+    every = range(count)
+    if batches is None:
+        return every
+    if not isinstance(batches, range):
+        raise TypeError(
+            f"{_OP}: 'batches' must be a range (got {type(batches).__name__})"
+        )
+    within = len(batches) > 0 and batches[0] >= 0 and batches[-1] < count
+    if batches.step != 1 or not within:
+        raise ValueError(
+            f"{_OP}: 'batches' must be some of {every}, one after the other "
+            f'(got {batches})'
+        )
+    return batches
+
+
+def _num_seeds(seeds: DataFrame, num_nodes: int | None) -> int:
     """Counts seeds, whose positions must be the numbers below that."""
     place = F.col('position')
-    count, distinct, least, greatest = seeds.agg(
-        F.count(F.lit(1)), F.countDistinct(place), F.min(place), F.max(place)
+    count, distinct, least, greatest, largest = seeds.agg(
+        F.count(F.lit(1)),
+        F.countDistinct(place),
+        F.min(place),
+        F.max(place),
+        F.max('id'),
     ).collect()[0]
     if count == 0:
         raise ValueError(f"{_OP}: 'seeds' must not be empty")
@@ -324,5 +385,10 @@ def _num_seeds(seeds: DataFrame) -> int:
             f"{_OP}: the column 'position' of 'seeds' must hold the numbers "
             f'from 0 to {count - 1}, each once (got {distinct} of them, from '
             f'{least} to {greatest})'
+        )
+    if num_nodes is not None and largest >= num_nodes:
+        raise ValueError(
+            f"{_OP}: the column 'id' of 'seeds' must hold nodes of the graph, "
+            f'below {num_nodes} (got {largest})'
         )
     return count

@@ -1,8 +1,7 @@
 """Reads the batches that Spark wrote, where a model is trained."""
 
-import json
-import re
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -13,8 +12,16 @@ from typing_extensions import Unpack
 
 from torch_gsample.loader.base import KeyedLoader
 from torch_gsample.loader.blocks import add_blocks, drop_stale
+from torch_gsample.loader.epochs import OrderedBatches
+from torch_gsample.loader.numbering import number_of
 from torch_gsample.ops._check import count
 from torch_gsample.options import WorkerOptions, checked_names
+from torch_gsample.spark.shard_files import (
+    RUN,
+    PackedBatches,
+    file_system,
+    num_batches,
+)
 
 #: What numbers of a file that do not fit raise.
 _DAMAGE = (
@@ -25,18 +32,18 @@ _DAMAGE = (
     TypeError,
     ValueError,
 )
-_FOLDER = re.compile(r'batch=(\d+)$')
 
 
 class SampledParquetLoader(KeyedLoader):
-    """Loads mini-batches of :meth:`SampledBatches.write`.
+    """Loads mini-batches of :meth:`SampledBatches.write`, or of a run.
 
     They are those of :class:`torch_gsample.loader.NeighborLoader`, with the
     same fields. Spark is not needed, only pyarrow. A batch is read when it is
-    its turn, by whichever worker makes it.
+    its turn, by whichever worker makes it, and its checksum is checked. Of a
+    folder of :func:`sample_epochs`, each pass reads the batches of its epoch.
 
     Args:
-        path (str): The folder, in any file system that pyarrow knows.
+        path (str): The folder: a path, or a URL that ``fsspec`` knows.
         rank (int, optional): The number of this process in distributed
             training. Of ``world_size`` processes, each takes every
             ``world_size``-th batch.
@@ -47,14 +54,18 @@ class SampledParquetLoader(KeyedLoader):
         sampler (Iterable[int], optional): The order of batches.
         seed (int, optional): The seed of a shuffled order, which then is a
             function of (seed, epoch); needed with ``world_size``.
+        window (int, optional): With ``shuffle`` and ``seed``, files are
+            shuffled, and batches among as many files at a time.
+        wait (float, optional): How many seconds a pass waits for its epoch
+            if that is not complete: it may be sampled while the one before
+            is read.
         **options (optional): Of :class:`torch.utils.data.DataLoader`:
             ``shuffle`` (the order of batches), ``num_workers``, ...
 
     Raises:
         ImportError: If pyarrow is not installed.
-        FileNotFoundError: If there is no such folder.
-        ValueError: If the folder holds no whole sample, an argument is out of
-            range, or, when it is read, a file is damaged.
+        FileNotFoundError: If there is no such folder, or it is not complete.
+        ValueError: If an argument is out of range, or a file is damaged.
 
     An example is in :func:`neighbor_sample`.
     """
@@ -70,10 +81,15 @@ class SampledParquetLoader(KeyedLoader):
         transform: Callable[[Any], Any] | None = None,
         sampler: Iterable[int] | None = None,
         seed: int | None = None,
+        window: int = 4,
+        wait: float = 0,
         **options: Unpack[WorkerOptions],
     ):
         op = 'SampledParquetLoader'
         count(op, 'world_size', world_size)
+        count(op, 'window', window)
+        if not wait >= 0:
+            raise ValueError(f"{op}: 'wait' must not be negative (got {wait})")
         if not 0 <= count(op, 'rank', rank, 0) < world_size:
             raise ValueError(
                 f"{op}: 'rank' must be in [0, {world_size}) (got {rank})"
@@ -84,124 +100,138 @@ class SampledParquetLoader(KeyedLoader):
         if seed is None and not options.get('shuffle') and sampler is None:
             seed = 0  # nothing is drawn
         self._init_epochs(seed, kwargs)
-        self._files = SampledBatchFiles(path, transform)
+        self._files = SampledBatchFiles(path, transform, wait)
         self.sample = self._files.facts  # for states
+        self.window = window
         super().__init__(
             range(len(self._files)),  # type: ignore[arg-type]
             collate_fn=self.collate_fn,
             drop_last=drop_last,
             **kwargs,
         )
+        if self._shuffles and self._is_ordered:
+            assert seed is not None
+            self._epochs.batches = _WindowedBatches(
+                self._files, seed, window, self.drop_last
+            )
+
+    def _begin_pass(self, epoch: int) -> Iterator[Any]:
+        self._files.of(epoch)  # workers that are forked have it
+        return super()._begin_pass(epoch)
 
     def _make_sample(self, index: list[int]) -> Data | HeteroData:
-        return self._files[index[0]]
+        number = number_of(index)
+        epoch = 0 if number is None else number.epoch
+        return self._files.read(epoch, int(index[0]))
 
 
 class SampledBatchFiles(Dataset):
-    """The files of a sample, in the order of batches.
+    """The batches of a sample, or of the epochs of a run.
 
     Args:
         path (str): The folder.
         transform (Callable, optional): Changes a batch after it was read.
+        wait (float, optional): Seconds to wait for an epoch.
     """
 
     def __init__(
-        self, path: str, transform: Callable[[Any], Any] | None = None
+        self,
+        path: str,
+        transform: Callable[[Any], Any] | None = None,
+        wait: float = 0,
     ):
-        self._system, root = _file_system(path)
-        self.transform = transform
-        found: dict[int, list[str]] = {}
-        from pyarrow import fs
+        try:
+            import pyarrow  # noqa: F401
+        except ImportError as error:
+            raise ImportError(
+                'SampledParquetLoader: pyarrow is needed: `pip install '
+                "'torch_gsample[spark]'`"
+            ) from error
+        self._path, self.transform, self._wait = str(path), transform, wait
+        self._opened: tuple[int, PackedBatches] | None = None
+        system, root = file_system(path)
+        #: Whether each epoch has a folder.
+        self.is_run = system.exists(f'{root}/{RUN}')
+        self.facts = self.of(0).facts
 
-        for item in self._system.get_file_info(fs.FileSelector(root)):
-            match = _FOLDER.search(item.path)
-            if match and item.type == fs.FileType.Directory:
-                files = self._system.get_file_info(fs.FileSelector(item.path))
-                found[int(match[1])] = [
-                    f.path for f in files if f.path.endswith('.parquet')
-                ]
-        self.files = [names for _, names in sorted(found.items())]
-        if not found or any(len(names) != 1 for names in self.files):
-            raise ValueError(
-                f"SampledParquetLoader: 'path' must be a folder that "
-                f"'SampledBatches.write' wrote, with a file for each batch "
-                f'(got {path!r})'
-            )
-        self.facts = self._checked(0, _facts)
-        wanted = self._checked(0, _num_batches)
-        if (len(found), max(found)) != (wanted, wanted - 1):
-            raise ValueError(
-                f'SampledParquetLoader: {path!r} must hold {wanted} batches '
-                f'(got {len(found)}): did the job that wrote it fail?'
-            )
+    def of(self, epoch: int) -> PackedBatches:
+        """Returns the batches of an epoch."""
+        if not self.is_run:
+            epoch = 0
+        if self._opened is None or self._opened[0] != epoch:
+            folder = f'{self._path}/epoch-{epoch}' if self.is_run else ''
+            packed = self._open(folder or self._path)
+            facts = packed.facts
+            if facts != getattr(self, 'facts', facts):
+                raise ValueError(
+                    f'SampledParquetLoader: {folder!r} must be of the same '
+                    f'run as the epochs before it'
+                )
+            self._opened = epoch, packed
+        return self._opened[1]
+
+    def _open(self, folder: str) -> PackedBatches:
+        end = time.monotonic() + self._wait
+        while True:
+            try:
+                return PackedBatches(folder)
+            except FileNotFoundError:
+                if time.monotonic() >= end:
+                    raise
+            time.sleep(min(1, self._wait))
 
     def __len__(self) -> int:
-        return len(self.files)
+        return num_batches(self.facts)
 
-    def __getitem__(self, index: int) -> Data | HeteroData:
-        batch = self._checked(index, _to_data)
+    def read(self, epoch: int, index: int) -> Data | HeteroData:
+        """Returns a batch of an epoch."""
+        packed = self.of(epoch)
+        table = packed.read(index)
+        try:
+            batch = _to_data(table, packed.facts)
+        except _DAMAGE as error:
+            raise ValueError(
+                f'SampledParquetLoader: batch {index} in '
+                f'{packed.name(index)!r} is damaged ({error})'
+            ) from error
         if self.transform is None:
             return batch
         return drop_stale(self.transform(batch))
 
-    def _checked(self, index: int, make: Callable[[Any], Any]) -> Any:
-        table = self._read(index)
-        try:
-            return make(table)
-        except _DAMAGE as error:
-            raise ValueError(
-                f'SampledParquetLoader: {self.files[index][0]!r} is damaged '
-                f'({error})'
-            ) from error
 
-    def _read(self, index: int) -> Any:
-        from pyarrow import ArrowInvalid, parquet
+class _WindowedBatches(OrderedBatches):
+    """Batches that are shuffled by shard, and among some shards.
 
-        (name,) = self.files[index]
-        try:
-            with self._system.open_input_file(name) as file:
-                table = parquet.read_table(file)
-        except (ArrowInvalid, OSError) as error:
-            raise ValueError(
-                f'SampledParquetLoader: {name!r} is damaged ({error})'
-            ) from error
-        if table.num_rows != 1 or 'facts' not in table.column_names:
-            raise ValueError(
-                f'SampledParquetLoader: {name!r} must hold one batch (got '
-                f'{table.num_rows} rows)'
-            )
-        return table
+    Args:
+        files (SampledBatchFiles): The batches.
+        seed (int): The seed.
+        window (int): How many shards are shuffled together.
+        drop_last (bool): See :class:`OrderedBatches`.
+    """
 
+    def __init__(
+        self,
+        files: SampledBatchFiles,
+        seed: int,
+        window: int,
+        drop_last: bool,
+    ):
+        super().__init__(len(files), 1, drop_last, seed)
+        self._files, self._window = files, window
+        self._known: tuple[int, Any] | None = None
 
-def _file_system(path: str) -> tuple[Any, str]:
-    try:
-        from pyarrow import fs
-    except ImportError as error:
-        raise ImportError(
-            'SampledParquetLoader: pyarrow is needed: `pip install '
-            "'torch_gsample[spark]'`"
-        ) from error
-    return fs.FileSystem.from_uri(path) if '://' in path else _local(path)
+    def read(self, epoch: int, batches: range) -> Iterator[list[int]]:
+        """Yields some of the batches of an epoch."""
+        if self._known is None or self._known[0] != epoch:
+            packed, seed = self._files.of(epoch), self.seed
+            assert seed is not None
+            self._known = epoch, packed.order(seed, epoch, self._window)
+        for batch in batches:
+            yield [int(self._known[1][batch])]
 
 
-def _local(path: str) -> tuple[Any, str]:
-    from pyarrow import fs
-
-    return fs.LocalFileSystem(), str(path)
-
-
-def _facts(table: Any) -> Any:
-    return json.loads(table['facts'][0].as_py())
-
-
-def _num_batches(table: Any) -> int:
-    facts = _facts(table)
-    return -(-facts['num_seeds'] // facts['batch_size'])
-
-
-def _to_data(table: Any) -> Data | HeteroData:
+def _to_data(table: Any, facts: dict[str, Any]) -> Data | HeteroData:
     """Makes PyG's batch, with the fields of its loaders."""
-    facts = _facts(table)
     hetero = facts['nodes'] != [None]
     out = HeteroData() if hetero else Data()
     sizes = []

@@ -1,6 +1,7 @@
 """Selects edges of nodes in Arrow batches, by the operator of the package."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -30,6 +31,16 @@ class Selection:
     replace: bool
     time_window: int | None
     temporal_strategy: str
+
+    def options(self) -> dict[str, Any]:
+        """Returns what the readers of stored columns want to know."""
+        return {
+            'key': torch.tensor([self.key]),
+            'replace': self.replace,
+            'time_window': self.time_window,
+            'temporal_strategy': self.temporal_strategy,
+            'num_threads': 1,
+        }
 
     def draw(
         self, indptr: Tensor, start: Tensor, id: Tensor, **options: object

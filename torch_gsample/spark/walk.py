@@ -1,9 +1,15 @@
 """Random walks over a graph in DataFrames."""
 
+import contextlib
+from dataclasses import fields
 from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import torch
 
 from torch_gsample.graph_sampling import draws
-from torch_gsample.graph_sampling.walkers import visited_vertices
+from torch_gsample.graph_sampling.walkers import WalkState, visited_vertices
 from torch_gsample.ops._check import count
 from torch_gsample.spark.frames import (
     OWN,
@@ -16,9 +22,20 @@ from torch_gsample.spark.frames import (
 )
 from torch_gsample.spark.operators import SampledGraph, induced
 from torch_gsample.spark.ranking import huge_groups, running_sum
+from torch_gsample.spark.run_folder import (
+    read_record,
+    run_folder,
+    write_record,
+)
+from torch_gsample.storage import ChunkedGraph
+from torch_gsample.storage.columns import concat_ranges
+from torch_gsample.storage.random_read import RandomReads
 
 #: Out-edges of a vertex that one task orders.
 _LARGEST = 1 << 20
+#: Steps of a walk after which it is saved.
+_STEPS = 10
+_CACHE_BYTES = 64 << 20
 
 
 def random_walk(
@@ -30,6 +47,8 @@ def random_walk(
     *,
     seed: int | None = None,
     keep_isolated: bool = False,
+    out_edges: ChunkedGraph | None = None,
+    checkpoint: str | Path | None = None,
 ) -> SampledGraph:
     """Keeps the vertices that walkers visit, and the edges between them.
 
@@ -47,11 +66,20 @@ def random_walk(
         jump_probability (float, optional): In [0, 1].
         seed (int, optional): See :func:`random_vertex`.
         keep_isolated (bool, optional): See :func:`random_vertex`.
+        out_edges (ChunkedGraph, optional): The edges by source: what
+            :func:`prepare_adjacency` stored of edges whose ``src`` and
+            ``dst`` change places. Then no edge is ranked: the driver reads
+            those of the vertices that walkers leave.
+        checkpoint (str or Path, optional): A folder in which the walk is
+            saved after each tenth step. A call with the same arguments goes
+            on from there. It must be in a file system that has locks.
 
     Raises:
+        RuntimeError: If another driver walks with the same ``checkpoint``.
         TypeError: If an argument has the wrong type.
-        ValueError: If a column is missing, an argument out of range, or a
-            vertex that walkers jump to has the id of another.
+        ValueError: If a column is missing, an argument out of range, a
+            vertex that walkers jump to has the id of another, or
+            ``checkpoint`` is of other arguments.
 
     Example:
         >>> from torch_gsample.spark import local_session
@@ -70,11 +98,29 @@ def random_walk(
     jump_probability = draws.checked_fraction(
         op, 'jump_probability', jump_probability
     )
-    graph = _SparkWalkGraph(vertices, edges, draws.checked_seed(seed))
+    seed = draws.checked_seed(seed)
+    graph: _Vertices
+    if out_edges is None:
+        graph = _SparkWalkGraph(vertices, edges, seed)
+    else:
+        graph = _StoredWalkGraph(vertices, _checked(edges, out_edges), seed)
+    arguments = {
+        'fraction': fraction,
+        'walkers': walkers,
+        'jump_probability': jump_probability,
+        'seed': seed,
+        'vertices': graph.num_vertices,
+        'out_edges': out_edges and f'{out_edges.meta.generation:016x}',
+    }
     try:
-        visited = visited_vertices(
-            graph, fraction, walkers, jump_probability, graph.seed
-        )
+        with contextlib.ExitStack() as stack:
+            saved = None
+            if checkpoint is not None:
+                folder = run_folder(op, checkpoint, arguments)
+                saved = _SavedWalk(stack.enter_context(folder))
+            visited = visited_vertices(
+                graph, fraction, walkers, jump_probability, seed, saved
+            )
     finally:
         graph.close()
     ids = pa.table({'id': pa.array(visited, pa.int64())})
@@ -82,57 +128,68 @@ def random_walk(
     return induced(vertices, edges, kept, keep_isolated)
 
 
-class _SparkWalkGraph:
-    """A graph on a cluster, for walkers: it is kept there while they walk."""
+class _SavedWalk:
+    """Saves a walk in a folder, after some steps."""
 
-    def __init__(self, vertices: DataFrame, edges: DataFrame, seed: int):
+    def __init__(self, folder: Path):
+        self._path = folder / 'walk.json'
+
+    def load(self) -> WalkState | None:
+        """See :class:`Checkpoint`."""
+        if not self._path.exists():
+            return None
+        found = read_record('random_walk', self._path)
+        found['visited'] = dict.fromkeys(found['visited'])
+        found['departures'] = dict(found['departures'])
+        return WalkState(**{f.name: found[f.name] for f in fields(WalkState)})
+
+    def save(self, state: WalkState) -> None:
+        """See :class:`Checkpoint`."""
+        if state.step % _STEPS:
+            return
+        out = {f.name: getattr(state, f.name) for f in fields(state)}
+        out['visited'] = list(state.visited)
+        out['departures'] = list(state.departures.items())
+        write_record(self._path, out)
+
+
+def _checked(edges: DataFrame, out_edges: ChunkedGraph) -> ChunkedGraph:
+    """Returns a graph of one relation, by whose ids edges are drawn."""
+    if not isinstance(out_edges, ChunkedGraph):
+        raise TypeError(
+            f"random_walk: 'out_edges' must be a ChunkedGraph (got "
+            f'{type(out_edges).__name__})'
+        )
+    if len(out_edges.meta.relations) != 1 or 'id' not in edges.columns:
+        raise ValueError(
+            "random_walk: 'out_edges' needs a column 'id' of 'edges' and one "
+            f'relation (got {edges.columns} and '
+            f'{len(out_edges.meta.relations)})'
+        )
+    return out_edges
+
+
+class _Vertices:
+    """The vertices of a graph, to which walkers jump."""
+
+    def __init__(self, vertices: DataFrame, seed: int):
         self.seed = seed
         self._spark = vertices.sparkSession
         self._jumps = vertices.select(
             'id', draw('id', seed, draws.JUMP_ORDER).alias('draw')
         )
+        self._persisted: list[DataFrame] = []
+        self.num_vertices = vertices.count()
         self._known: list[int] = []
         self._drawn: list[float] = []
-        numbers = draw_edges(edges, seed, draws.EDGE_ORDER)
-        drawn = edges.select('src', 'dst', numbers.alias('draw')).persist()
-        huge = huge_groups(drawn, 'src', 'draw', _LARGEST).persist()
-        self._edges = running_sum(
-            drawn,
-            'src',
-            ['draw', 'dst'],
-            F.lit(1),
-            'rank',
-            bin_by='draw',
-            huge=huge if huge.head() else None,
-            largest=_LARGEST,
-        ).persist()
-        self._persisted = [drawn, huge, self._edges]
-        self.num_vertices = vertices.count()
 
     def close(self) -> None:
         for frame in self._persisted:
             frame.unpersist()
 
     def follow(self, vertices: list[int], ranks: list[int]) -> list[int]:
-        if not vertices:
-            return []
-        wanted = self._spark.createDataFrame(
-            pa.table(
-                {
-                    'walker': pa.array(range(len(vertices)), pa.int64()),
-                    OWN + 'src': pa.array(vertices, pa.int64()),
-                    OWN + 'rank': pa.array(ranks, pa.int64()),
-                }
-            )
-        )
-        same = (F.col('src') == F.col(OWN + 'src')) & (
-            F.col('rank') == F.col(OWN + 'rank')
-        )
-        found = self._edges.join(F.broadcast(wanted), same)
-        reached = [-1] * len(vertices)
-        for walker, vertex in found.select('walker', 'dst').collect():
-            reached[walker] = vertex
-        return reached
+        """See :class:`WalkGraph`."""
+        raise NotImplementedError
 
     def jump_targets(self, first: int, last: int) -> list[int]:
         """Fetches vertices by ascending draws, twice as many each time."""
@@ -162,3 +219,74 @@ class _SparkWalkGraph:
                 f"random_walk: 'vertices' must be the same at each read (got "
                 f'{self.num_vertices} rows, then {len(self._known)})'
             )
+
+
+class _SparkWalkGraph(_Vertices):
+    """A graph on a cluster, for walkers: it is kept there while they walk."""
+
+    def __init__(self, vertices: DataFrame, edges: DataFrame, seed: int):
+        super().__init__(vertices, seed)
+        numbers = draw_edges(edges, seed, draws.EDGE_ORDER)
+        drawn = edges.select('src', 'dst', numbers.alias('draw')).persist()
+        huge = huge_groups(drawn, 'src', 'draw', _LARGEST).persist()
+        self._edges = running_sum(
+            drawn,
+            'src',
+            ['draw', 'dst'],
+            F.lit(1),
+            'rank',
+            bin_by='draw',
+            huge=huge if huge.head() else None,
+            largest=_LARGEST,
+        ).persist()
+        self._persisted = [drawn, huge, self._edges]
+
+    def follow(self, vertices: list[int], ranks: list[int]) -> list[int]:
+        if not vertices:
+            return []
+        wanted = self._spark.createDataFrame(
+            pa.table(
+                {
+                    'walker': pa.array(range(len(vertices)), pa.int64()),
+                    OWN + 'src': pa.array(vertices, pa.int64()),
+                    OWN + 'rank': pa.array(ranks, pa.int64()),
+                }
+            )
+        )
+        same = (F.col('src') == F.col(OWN + 'src')) & (
+            F.col('rank') == F.col(OWN + 'rank')
+        )
+        found = self._edges.join(F.broadcast(wanted), same)
+        reached = [-1] * len(vertices)
+        for walker, vertex in found.select('walker', 'dst').collect():
+            reached[walker] = vertex
+        return reached
+
+
+class _StoredWalkGraph(_Vertices):
+    """A graph on disk by source, of which walkers' vertices are read."""
+
+    def __init__(self, vertices: DataFrame, graph: ChunkedGraph, seed: int):
+        super().__init__(vertices, seed)
+        self._reader = RandomReads(graph, _CACHE_BYTES).readers()[0]
+        self._size = graph.meta.relations[0].num_cols
+
+    def follow(self, vertices: list[int], ranks: list[int]) -> list[int]:
+        node, place = np.unique(vertices, return_inverse=True)
+        known = torch.from_numpy(node[node < self._size].astype(np.int64))
+        start, length = self._reader.bounds(known)
+        position = concat_ranges(start, length)
+        target, id = self._reader.edges(position)
+        drawn = draws.uniform(id.long(), self.seed, draws.EDGE_ORDER)
+        column = torch.repeat_interleave(length)
+        order = np.lexsort([target.numpy(), drawn.numpy(), column.numpy()])
+        # A vertex that is not stored has no edges.
+        degree = np.zeros(len(node), np.int64)
+        degree[: len(length)] = length.numpy()
+        first = np.cumsum(degree) - degree
+        rank = np.array(ranks, np.int64)
+        found = rank < degree[place]
+        out = np.full(len(rank), -1)
+        at = order[(first[place] + rank)[found]]
+        out[found] = target.numpy()[at]
+        return out.tolist()

@@ -10,7 +10,7 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -143,6 +143,13 @@ def write_description(
     (folders[0] / META).write_text(meta.dump())
 
 
+class ChunkSink(Protocol):
+    """What takes chunks, one after the other."""
+
+    def write(self, chunk: np.ndarray) -> None:
+        """Writes a chunk, uint8."""
+
+
 class ChunkFiles:
     """The files of a relation: chunks in turns, and checksums of blocks.
 
@@ -198,19 +205,21 @@ class RelationWriter:
     a node that does not fit in a chunk of its own are split.
 
     Args:
-        file (ChunkFiles): Where chunks go.
+        file (ChunkSink): Where chunks go.
         meta (RelationMeta): The relation; gets its chunk table and its number
             of edges.
         chunk_bytes (int): The most bytes of a chunk before it is padded.
         alignment (int): What chunks are padded to.
+        first_node (int, optional): The first destination.
     """
 
     def __init__(
         self,
-        file: ChunkFiles,
+        file: ChunkSink,
         meta: RelationMeta,
         chunk_bytes: int,
         alignment: int,
+        first_node: int = 0,
     ):
         self._file, self._meta = file, meta
         self._chunk_bytes, self._alignment = chunk_bytes, alignment
@@ -221,8 +230,8 @@ class RelationWriter:
         self._fixed = meta.places(0, 0)['end'] + ITEM * len(self._names)
         self._pending: list[dict[str, np.ndarray]] = []
         self._size = 0  # pending edges
-        self._node = 0  # the first node of the next chunk
-        self._last = 0  # the last destination that came
+        self._node = first_node  # of the next chunk
+        self._last = first_node  # the last destination that came
         self._table: list[list[int]] = []
         self._offset = 0
 

@@ -1,0 +1,399 @@
+"""Writes edges as a graph in chunks, by all executors, once for many samples.
+
+DataFrames of edges come in; the folder of a
+:class:`~torch_gsample.storage.ChunkedGraph` goes out. Edges are shuffled once,
+by ranges of destinations: each task writes the chunks of its range to a file.
+Then the headers and the checksums, which depend on the position of a chunk in
+the whole graph, are known, and tasks copy their files to their positions.
+"""
+
+import os
+import secrets
+import uuid
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from torch_gsample.ops import _check
+from torch_gsample.spark.batches import BatchTypes, EdgeType
+from torch_gsample.spark.frames import (
+    DataFrame,
+    F,
+    checked_relation,
+    map_arrow,
+    pa,
+)
+from torch_gsample.storage import ChunkedGraph
+from torch_gsample.storage.chunk_writer import (
+    MIN_CHUNK_BYTES,
+    RelationWriter,
+    new_directories,
+    write_description,
+)
+from torch_gsample.storage.crc32c import block_checksums, crc32c
+from torch_gsample.storage.format import (
+    BLOCKS_OF_FILE,
+    EDGES,
+    FIRST,
+    HEADER,
+    LENGTH,
+    NODES,
+    OFFSET,
+    START,
+    GraphMeta,
+    RelationMeta,
+)
+from torch_gsample.storage.sources import index_width
+
+_OP = 'prepare_adjacency'
+_PART_BYTES = 128 << 20
+#: Edges for which a task is worth it.
+_LEAST_EDGES = 1 << 17
+#: Names of columns of edges, and of arrays of chunks.
+_ARRAYS = {
+    'dst': 'col',
+    'src': 'neighbor',
+    'id': 'edge_id',
+    'weight': 'weight',
+    'time': 'time',
+}
+#: What a task says of the part that it wrote.
+_PART = {
+    'part': pa.int64(),
+    'file': pa.string(),
+    'first': pa.int64(),
+    'last': pa.int64(),
+    'chunks': pa.binary(),
+}
+
+
+def prepare_adjacency(
+    edges: DataFrame | Mapping[EdgeType, DataFrame],
+    path: str | Path,
+    *,
+    num_nodes: int | Mapping[str, int] | None = None,
+    weighted: bool = False,
+    timed: bool = False,
+    chunk_bytes: int = 8 << 20,
+) -> ChunkedGraph:
+    """Stores edges by destination, so that samples need no shuffle of them.
+
+    The folder is that of a :class:`~torch_gsample.storage.ChunkedGraph`: its
+    chunk table says which range of nodes is where, the edges of a hub are
+    split over chunks, and each 4-KiB block has a checksum. Executors write
+    it together, so they and the driver must share the file system of
+    ``path``. It appears when it is complete.
+
+    Args:
+        edges (DataFrame or Dict): See :func:`neighbor_sample`.
+        path (str or Path): The folder, which must not exist.
+        num_nodes (int or Dict, optional): The number of nodes (of each
+            type); one more than the largest id if not given.
+        weighted (bool, optional): Whether to store ``weight``.
+        timed (bool, optional): Whether to store ``time``.
+        chunk_bytes (int, optional): The most bytes of a chunk.
+
+    Returns:
+        ChunkedGraph: What :func:`neighbor_sample` and :func:`stored_edges`
+        take in place of DataFrames.
+
+    Raises:
+        FileExistsError: If ``path`` exists.
+        TypeError: If an argument or a column has the wrong type.
+        ValueError: If a column is missing, an argument is out of range, or
+            an id is not below ``num_nodes``.
+
+    Example:
+        >>> import tempfile
+        >>> from torch_gsample.spark import local_session
+        >>> spark = local_session()
+        >>> edges = spark.createDataFrame(
+        ...     [(1, 0, 0), (2, 0, 1)], ['src', 'dst', 'id']
+        ... )
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     graph = prepare_adjacency(edges, f'{folder}/graph')
+        ...     graph.num_nodes, graph.num_edges
+        ({None: 3}, {None: 2})
+    """
+    _check.count(_OP, 'chunk_bytes', chunk_bytes, MIN_CHUNK_BYTES)
+    by_type = edges if isinstance(edges, Mapping) else {None: edges}
+    if not by_type:
+        raise ValueError(f"{_OP}: 'edges' must have an edge type (got none)")
+    types = BatchTypes.of(None if None in by_type else list(by_type))  # type: ignore[arg-type]
+    frames = [
+        checked_relation(_OP, frame, weighted, timed)
+        for frame in by_type.values()
+    ]
+    with new_directories(Path(path)) as made:
+        (folder,) = made
+        sizes, counts = _sizes(types, frames, num_nodes)
+        none: list[Any] = [None] * len(sizes)
+        meta = GraphMeta(types.nodes, sizes, none, none, [])
+        meta.generation = secrets.randbits(64)
+        for r, (frame, count) in enumerate(zip(frames, counts, strict=True)):
+            relation = _relation(types, sizes, count, r, frame)
+            _write(folder, meta, relation, frame, chunk_bytes)
+            meta.relations.append(relation)
+        write_description(made, meta, Path(path))
+    return ChunkedGraph(path)
+
+
+def _sizes(
+    types: BatchTypes, frames: list[DataFrame], num_nodes: Any
+) -> tuple[list[int], list[int]]:
+    """Returns the number of nodes of each type, and of edges of each."""
+    sizes, counts = [0] * types.num_nodes, []
+    for ends, frame in zip(types.ends, frames, strict=True):
+        row = frame.agg(F.count(F.lit(1)), F.max('src'), F.max('dst')).head()
+        assert row is not None
+        counts.append(row[0])
+        for t, largest in zip(ends, row[1:], strict=True):
+            sizes[t] = max(sizes[t], 0 if largest is None else largest + 1)
+    if num_nodes is None:
+        return sizes, counts
+    given = num_nodes if isinstance(num_nodes, Mapping) else {None: num_nodes}
+    if set(given) != set(types.nodes):
+        raise ValueError(
+            f"{_OP}: 'num_nodes' must be for the node types {types.nodes} "
+            f'(got {num_nodes!r})'
+        )
+    for t, name in enumerate(types.nodes):
+        _check.count(_OP, 'num_nodes', given[name], 0)
+        if given[name] < sizes[t]:
+            raise ValueError(
+                f"{_OP}: 'num_nodes' must be above all ids (got {given[name]} "
+                f'and the id {sizes[t] - 1})'
+            )
+    return [given[name] for name in types.nodes], counts
+
+
+def _relation(
+    types: BatchTypes,
+    sizes: list[int],
+    count: int,
+    number: int,
+    frame: DataFrame,
+) -> RelationMeta:
+    source, target = types.ends[number]
+    has = frame.columns
+    widths = {
+        'neighbor': index_width(sizes[source]),
+        'edge_id': 8,
+        'weight': 8 * ('weight' in has),
+        'time': 8 * ('time' in has),
+    }
+    none = np.empty((0, 6), np.int64)
+    name = types.edges[number]
+    file = f'edges-{number}.bin'
+    rows, cols = sizes[source], sizes[target]
+    return RelationMeta(name, file, rows, cols, count, widths, none, number)
+
+
+def _write(
+    folder: Path,
+    meta: GraphMeta,
+    relation: RelationMeta,
+    frame: DataFrame,
+    chunk_bytes: int,
+) -> None:
+    """Writes the chunks and the checksums of a relation."""
+    parts = _write_parts(folder, meta, relation, frame, chunk_bytes)
+    pieces = _placed(relation, parts, chunk_bytes, meta.alignment)
+    relation.chunks = np.concatenate(
+        [relation.chunks, *(t for _, t in pieces)]
+    )
+    size = int(relation.chunks[:, LENGTH].sum())
+    for name, length in (
+        (relation.file, size),
+        (relation.table_file, size // meta.block_bytes * 4),
+    ):
+        with open(folder / name, 'wb') as file:
+            file.truncate(length)
+    tasks = [(folder, meta, relation, *piece) for piece in pieces]
+    if tasks:
+        context = frame.sparkSession.sparkContext
+        context.parallelize(tasks, len(tasks)).foreach(_copy)
+    checksum = meta.file_seed(relation.table_file)
+    with open(folder / relation.table_file, 'rb') as table:
+        while data := table.read(1 << 24):
+            checksum = crc32c(data, checksum)
+    relation.checksum = checksum
+    for part in parts:
+        os.unlink(folder / part[0])
+
+
+def _write_parts(
+    folder: Path,
+    meta: GraphMeta,
+    relation: RelationMeta,
+    frame: DataFrame,
+    chunk_bytes: int,
+) -> list[Any]:
+    """Writes each range of destinations to a file, in its order."""
+    order = ['dst', *(['time'] if 'time' in frame.columns else []), 'id']
+    bytes_ = relation.num_edges * sum(relation.widths.values())
+    parallel = frame.sparkSession.sparkContext.defaultParallelism
+    most = -(-relation.num_edges // _LEAST_EDGES)
+    parts = max(-(-bytes_ // _PART_BYTES), min(parallel, most), 1)
+    alignment = meta.alignment
+
+    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from _write_part(
+            folder, relation, batches, chunk_bytes, alignment
+        )
+
+    ranges = frame.repartitionByRange(parts, *order)
+    schema = 'part long, file string, first long, last long, chunks binary'
+    rows = map_arrow(ranges.sortWithinPartitions(*order), write, schema)
+    found = sorted(rows.collect())
+    return [(r.file, r.first, r.last, bytes(r.chunks)) for r in found]
+
+
+class _PartFile:
+    """Takes the chunks of a part; checksums come later."""
+
+    def __init__(self, file: Any):
+        self._file = file
+
+    def write(self, chunk: np.ndarray) -> None:
+        self._file.write(chunk.data)
+
+
+def _write_part(
+    folder: Path,
+    relation: RelationMeta,
+    batches: Iterator[pa.RecordBatch],
+    chunk_bytes: int,
+    alignment: int,
+) -> Iterator[pa.RecordBatch]:
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None
+    part = context.partitionId()
+    # A task that runs twice at a time has a file of its own.
+    name = f'part-{relation.number}-{part}-{uuid.uuid4().hex}'
+    first = last = -1
+    with open(folder / name, 'wb') as file:
+        for batch in batches:
+            if batch.num_rows == 0:
+                continue
+            arrays = _arrays(batch)
+            if first < 0:
+                first = int(arrays['col'][0])
+                writer = RelationWriter(
+                    _PartFile(file), relation, chunk_bytes, alignment, first
+                )
+            last = int(arrays['col'][-1])
+            writer.add(**arrays)
+        if first >= 0:
+            relation.num_cols = last + 1
+            writer.finish()
+    if first < 0:
+        os.unlink(folder / name)
+        return
+    table = relation.chunks.astype('<i8').tobytes()
+    row = (part, name, first, last, table)
+    columns = [
+        pa.array([value], t)
+        for value, t in zip(row, _PART.values(), strict=True)
+    ]
+    yield pa.RecordBatch.from_arrays(columns, [*_PART])
+
+
+def _arrays(batch: pa.RecordBatch) -> dict[str, np.ndarray]:
+    arrays = {
+        _ARRAYS[name]: batch.column(name).to_numpy(zero_copy_only=False)
+        for name in batch.schema.names
+    }
+    if 'weight' in arrays:  # a null is NaN here
+        wrong = ~(np.isfinite(arrays['weight']) & (arrays['weight'] >= 0))
+        if wrong.any():
+            raise ValueError(
+                f"{_OP}: column 'weight' of 'edges' must be finite and not "
+                f'negative (got {arrays["weight"][wrong][0]} at the edge '
+                f'{arrays["edge_id"][wrong][0]})'
+            )
+    return arrays
+
+
+def _placed(
+    relation: RelationMeta,
+    parts: list[Any],
+    chunk_bytes: int,
+    alignment: int,
+) -> list[tuple[str | None, np.ndarray]]:
+    """Returns the file and the rows of the chunk table of each part.
+
+    Nodes between two parts have no edges: they get chunks of their own, which
+    are in no file.
+    """
+    pieces: list[tuple[str | None, np.ndarray]] = []
+    node = edges = offset = 0
+    ends = [(None, relation.num_cols, relation.num_cols, b'')]
+    for file, first, last, table in [*parts, *ends]:
+        if first > node:
+            gap = _gap(relation, node, first, chunk_bytes, alignment)
+            pieces.append((None, gap))
+        if file is not None:
+            rows = np.frombuffer(table, '<i8').reshape(-1, 6).astype(np.int64)
+            pieces.append((file, rows))
+            node = last + 1
+    for _, rows in pieces:
+        rows[:, FIRST] += edges
+        rows[:, OFFSET] += offset
+        edges += int(rows[:, EDGES].sum())
+        offset += int(rows[:, LENGTH].sum())
+    return pieces
+
+
+def _gap(
+    relation: RelationMeta, begin: int, end: int, chunk_bytes: int, align: int
+) -> np.ndarray:
+    """Returns the chunk table of nodes without edges."""
+    most = max(chunk_bytes // 8 - 32, 1)
+    start = np.arange(begin, end, most)
+    rows = np.zeros((len(start), 6), np.int64)
+    rows[:, START] = start
+    rows[:, NODES] = np.minimum(end - start, most)
+    size = relation.places(rows[:, NODES], rows[:, EDGES])['end']
+    rows[:, LENGTH] = -(-size // align) * align
+    rows[:, OFFSET] = rows[:, LENGTH].cumsum() - rows[:, LENGTH]
+    return rows
+
+
+def _copy(
+    task: tuple[Path, GraphMeta, RelationMeta, str | None, np.ndarray],
+) -> None:
+    """Copies the chunks of a part to their positions in the graph.
+
+    A task that runs twice writes the same bytes twice.
+    """
+    folder, meta, relation, file, table = task
+    relation.chunks = table
+    begin, block = int(table[0, OFFSET]), meta.block_bytes
+    base = relation.number * BLOCKS_OF_FILE
+    with (
+        open(os.devnull if file is None else folder / file, 'rb') as part,
+        open(folder / relation.file, 'r+b') as out,
+        open(folder / relation.table_file, 'r+b') as checksums,
+    ):
+        out.seek(begin)
+        checksums.seek(begin // block * 4)
+        for chunk, (offset, length) in enumerate(
+            table[:, [OFFSET, LENGTH]].tolist()
+        ):
+            data = np.zeros(length, np.uint8)
+            part.readinto(data.data)
+            header = relation.header(chunk)
+            data[: HEADER.size] = np.frombuffer(header, np.uint8)
+            out.write(data.data)
+            found = block_checksums(
+                data, base + offset // block, meta.generation, block
+            )
+            checksums.write(found.astype('<u4', copy=False).data)
+        for written in (out, checksums):
+            written.flush()
+            os.fsync(written.fileno())

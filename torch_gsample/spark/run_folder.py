@@ -1,0 +1,96 @@
+"""The folder of a job that goes on after its driver was lost.
+
+Arguments and records of what is done come in; sealed JSON files go out, which
+a later driver reads. One driver at a time has the folder.
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from torch_gsample.spark.shard_files import RUN, file_system, put
+from torch_gsample.storage.format import is_sealed, malformed, seal
+
+_VERSION = 1
+
+
+@contextmanager
+def run_folder(
+    op: str, path: str | Path, arguments: dict[str, Any]
+) -> Iterator[Path]:
+    """Makes a folder for a job, or opens that of one with equal arguments.
+
+    It is locked until the block ends, or the process, however it ends.
+
+    Args:
+        op (str): The function, for errors.
+        path (str or Path): The folder.
+        arguments (Dict[str, Any]): What results depend on.
+
+    Raises:
+        RuntimeError: If another driver has the folder.
+        ValueError: If it is of other arguments: the first that differs is
+            named. If it is in no file system that has locks.
+    """
+    system, root = file_system(path)
+    if system.protocol not in ('file', ('file', 'local')):
+        raise ValueError(
+            f'{op}: the folder must be in a file system that has locks (got '
+            f'{str(path)!r})'
+        )
+    folder = Path(root)
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = os.open(folder / 'lock', os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise RuntimeError(
+                f'{op}: another driver writes to {str(folder)!r}'
+            ) from error
+        _check_arguments(op, folder, json.loads(json.dumps(arguments)))
+        yield folder
+    finally:
+        os.close(lock)
+
+
+def _check_arguments(op: str, folder: Path, arguments: dict[str, Any]) -> None:
+    """Writes the arguments of a job, or compares them."""
+    path = folder / RUN
+    if not path.exists():
+        fields = {'op': op, 'version': _VERSION, 'arguments': arguments}
+        write_record(path, fields)
+        return
+    found = read_record(op, path)
+    if (found.get('op'), found.get('version')) != (op, _VERSION):
+        rule = f"'op' and 'version' must be {op!r} and {_VERSION}"
+        malformed(path, 0, rule, op)
+    known = found['arguments']
+    for name in [*arguments, *known]:
+        if arguments.get(name) != known.get(name):
+            raise ValueError(
+                f'{op}: {str(folder)!r} was begun with other arguments: '
+                f'{name!r} must be {known.get(name)!r} (got '
+                f'{arguments.get(name)!r})'
+            )
+
+
+def write_record(path: Path, fields: dict[str, Any]) -> None:
+    """Writes a sealed file, or nothing."""
+    put(*file_system(path), seal(fields).encode())
+
+
+def read_record(op: str, path: Path) -> Any:
+    """Reads what :func:`write_record` wrote.
+
+    Raises:
+        ValueError: If it is damaged.
+    """
+    text = path.read_bytes()
+    if not is_sealed(text):
+        malformed(path, 0, 'its checksum is wrong', op)
+    return json.loads(text)

@@ -1,0 +1,238 @@
+"""Draws at edges that are stored already, in the tasks that need them.
+
+A frontier comes in; it is shuffled by ranges of nodes, and each task reads
+what its nodes draw from a :class:`~torch_gsample.storage.ChunkedGraph` on a
+file system that all executors share. No edge is shuffled before it is drawn.
+"""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+from pyspark.sql import SparkSession
+from torch import Tensor
+
+from torch_gsample.spark.frames import (
+    OWN,
+    DataFrame,
+    F,
+    map_arrow,
+    pa,
+    to_tensor,
+)
+from torch_gsample.spark.selection import Selection
+from torch_gsample.storage import ChunkedGraph
+from torch_gsample.storage.columns import RelationReader, concat_ranges
+from torch_gsample.storage.format import EDGES, LENGTH, NODES, OFFSET, START
+from torch_gsample.storage.graph import chunk_arrays
+from torch_gsample.storage.hops import Frontier
+from torch_gsample.storage.random_read import RandomReads
+
+_CACHE_BYTES = 32 << 20
+#: Edges that a task hands over at a time.
+_ROWS = 1 << 18
+
+
+class StoredAdjacency:
+    """The columns of a relation on disk.
+
+    Args:
+        graph (ChunkedGraph): The graph.
+        number (int): The number of the relation.
+        weighted (bool): Whether to draw by weight.
+    """
+
+    def __init__(self, graph: ChunkedGraph, number: int, weighted: bool):
+        self._graph, self._number = graph, number
+        self._weighted = weighted
+        self.persisted: list[DataFrame] = []
+
+    def draw(self, frontier: DataFrame, selection: Selection) -> DataFrame:
+        """Selects edges of the nodes of a frontier.
+
+        Args:
+            frontier (DataFrame): ``batch``, ``tree``, ``node`` and, with
+                times, ``time``.
+            selection (Selection): How to select.
+
+        Returns:
+            DataFrame: Those columns, ``slot``, and the edges ``src`` and
+            ``id``.
+        """
+        spark, graph = frontier.sparkSession, self._graph
+        path, generation = str(graph.path.absolute()), graph.meta.generation
+        number, weighted = self._number, self._weighted
+
+        def draw(batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:
+            reader = _reads(path, generation).readers()[number]
+            for rows in batches:
+                yield from _draw(rows, reader, selection, weighted)
+
+        fields = [*frontier.columns, 'slot', 'src', 'id']
+        parts = int(str(spark.conf.get('spark.sql.shuffle.partitions')))
+        columns = graph.meta.relations[number].num_cols
+        part = F.expr(f'cast(node * {parts} div {columns} as int)')
+        ranges = (
+            frontier.withColumn(OWN + 'part', part)
+            .repartitionById(parts, OWN + 'part')
+            .drop(OWN + 'part')
+        )
+        schema = ', '.join(f'{name} long' for name in fields)
+        return map_arrow(ranges, draw, schema)
+
+
+@lru_cache(maxsize=4)
+def _reads(path: str, generation: int) -> RandomReads:
+    """Opens a graph once in each worker."""
+    graph = ChunkedGraph(path)
+    if graph.meta.generation != generation:
+        raise ValueError(
+            f'neighbor_sample: the graph in {path!r} was replaced by another '
+            f'one while it was sampled'
+        )
+    return RandomReads(graph, _CACHE_BYTES)
+
+
+def _draw(
+    rows: pa.RecordBatch,
+    reader: RelationReader,
+    selection: Selection,
+    weighted: bool,
+) -> Iterator[pa.RecordBatch]:
+    """Draws once for each node and time, and copies it to all their rows."""
+    names = rows.schema.names
+    own = {name: to_tensor(rows.column(name)) for name in names}
+    node, time = own['node'], own.get('time')
+    key = node
+    if time is not None:
+        times, rank = time.unique(return_inverse=True)
+        key = node * max(len(times), 1) + rank
+    of, place = key.unique(return_inverse=True)
+    if time is not None:
+        of, rank = of // max(len(times), 1), of % max(len(times), 1)
+        frontier = Frontier(of, None, times[rank])
+    else:
+        frontier = Frontier(of, None, None)
+    indptr, src, id = reader.draw(
+        selection.relation,
+        selection.hop,
+        frontier,
+        selection.fanout,
+        selection.options(),
+        weighted,
+    )
+    length = indptr.diff()[place]
+    start = indptr[:-1][place]
+    for part in _parts(length):
+        edges = concat_ranges(start[part], length[part])
+        count = length[part]
+        columns = {
+            name: torch.repeat_interleave(value[part], count)
+            for name, value in own.items()
+        }
+        columns['slot'] = edges - torch.repeat_interleave(start[part], count)
+        columns['src'], columns['id'] = src[edges].long(), id[edges].long()
+        yield pa.RecordBatch.from_pydict(
+            {name: value.numpy() for name, value in columns.items()}
+        )
+
+
+def _parts(length: Tensor) -> Iterator[slice]:
+    """Cuts rows so that those of a part have about ``_ROWS`` edges."""
+    part = (length.cumsum(0) - length) // _ROWS
+    counts = part.unique_consecutive(return_counts=True)[1].tolist()
+    first = 0
+    for count in counts:
+        yield slice(first, first + count)
+        first += count
+
+
+def stored_edges(
+    spark: SparkSession, graph: ChunkedGraph, edge_type: Any = None
+) -> DataFrame:
+    """Returns the edges of a stored graph, in the order of destinations.
+
+    The operators for whole graphs take them. Tasks read some chunks each.
+
+    Args:
+        spark (SparkSession): The session.
+        graph (ChunkedGraph): What :func:`prepare_adjacency` wrote, or
+            :meth:`ChunkedGraph.write`.
+        edge_type (Tuple[str, str, str], optional): The relation, in a graph
+            with types.
+
+    Returns:
+        DataFrame: ``src``, ``dst``, ``id`` and, where they are stored,
+        ``weight`` and ``time``.
+
+    Raises:
+        ValueError: If there is no such relation.
+
+    Example:
+        >>> import tempfile, torch
+        >>> from torch_gsample.spark import local_session
+        >>> edge_index = torch.tensor([[1, 2, 2], [0, 0, 1]])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     graph = ChunkedGraph.write(f'{folder}/graph', edge_index)
+        ...     edges = stored_edges(local_session(), graph)
+        ...     sorted(tuple(row) for row in edges.collect())
+        [(1, 0, 0), (2, 0, 1), (2, 1, 2)]
+    """
+    known = [relation.edge_type for relation in graph.meta.relations]
+    if edge_type not in known:
+        raise ValueError(
+            f"stored_edges: 'edge_type' must be one of {known} (got "
+            f'{edge_type!r})'
+        )
+    number = known.index(edge_type)
+    relation = graph.meta.relations[number]
+    kinds = {'src': 'long', 'dst': 'long', 'id': 'long'}
+    for name, kind in (('weight', 'double'), ('time', 'long')):
+        if relation.widths[name]:
+            kinds[name] = kind
+    path, generation = str(graph.path.absolute()), graph.meta.generation
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        # The lock of the reader of blocks is not needed: chunks are read.
+        own = _reads(path, generation)._graph
+        for rows in batches:
+            for chunk in rows.column(0).to_pylist():
+                yield from _chunk_edges(own, number, chunk, [*kinds])
+
+    chunks = len(relation.chunks)
+    parallel = max(min(4 * spark.sparkContext.defaultParallelism, chunks), 1)
+    parallel = max(parallel, graph.meta.sizes[relation.file] >> 27)
+    schema = ', '.join(f'{name} {kind}' for name, kind in kinds.items())
+    return map_arrow(spark.range(0, chunks, 1, parallel), read, schema)
+
+
+def _chunk_edges(
+    graph: ChunkedGraph, number: int, chunk: int, names: list[str]
+) -> Iterator[pa.RecordBatch]:
+    relation = graph.meta.relations[number]
+    row = relation.chunks[chunk]
+    data = np.empty(int(row[LENGTH]), np.uint8)
+    file = graph.open(relation, direct=False)
+    try:
+        file.read(int(row[OFFSET]), data)
+        graph.checked[number].check(file, chunk, data)
+    finally:
+        file.close()
+    arrays = chunk_arrays(file.path, relation, chunk, data)
+    first = np.arange(int(row[START]), int(row[START] + row[NODES]))
+    arrays['dst'] = np.repeat(first, np.diff(arrays['offset']))
+    arrays['src'] = arrays['neighbor']
+    arrays['id'] = arrays.get(
+        'edge_id', np.arange(int(row[2]), int(row[2] + row[EDGES]))
+    )
+    for at in range(0, int(row[EDGES]), _ROWS):
+        yield pa.RecordBatch.from_pydict(
+            {
+                name: arrays[name][at : at + _ROWS].astype(
+                    np.float64 if name == 'weight' else np.int64
+                )
+                for name in names
+            }
+        )

@@ -4,6 +4,7 @@ A graph and seeds come in, PyG mini-batches go out.
 """
 
 from torch_gsample.loader.batch_shape import BatchShape
+from torch_gsample.loader.cluster import ClusterData
 from torch_gsample.loader.graph_saint import (
     GraphSAINTEdgeSampler,
     GraphSAINTNodeSampler,
@@ -22,6 +23,7 @@ from torch_gsample.loader.walk_loader import WalkLoader
 
 __all__ = [
     'BatchShape',
+    'ClusterData',
     'GraphSAINTEdgeSampler',
     'GraphSAINTNodeSampler',
     'GraphSAINTRandomWalkSampler',

@@ -164,8 +164,10 @@ class LastNeighborLoader:
 
     @property
     def e_id(self) -> Tensor:
-        """The last events of all nodes, int64 ``[num_nodes, size]``, the
-        latest first, and -1 where there are fewer."""
+        """The last events of all nodes, int64 ``[num_nodes, size]``.
+
+        The latest comes first; -1 where there are fewer.
+        """
         return self._of_all()[1]
 
     @property

@@ -61,7 +61,11 @@ def fetch(suite: Suite, checkout: Path) -> None:
 def run(name: str, checkout: Path, options: list[str]) -> int:
     """Runs a suite on the package of its checkout."""
     suite = SUITES[name]
-    paths = [str(checkout), str(TOP), os.environ.get('PYTHONPATH', '')]
+    paths = [
+        str(checkout / suite.package),
+        str(TOP),
+        os.environ.get('PYTHONPATH', ''),
+    ]
     env = {
         'GSAMPLE_SUITE': name,
         'PYTHONPATH': os.pathsep.join(filter(None, paths)),

@@ -13,6 +13,8 @@ class Suite:
     #: What runs, from `folder` of the checkout; `options` are pytest's.
     paths: tuple[str, ...]
     folder: str = '.'
+    #: Where its package is.
+    package: str = '.'
     options: tuple[str, ...] = ()
     env: dict[str, str] = field(default_factory=dict)
     #: Parts of paths of tests that are skipped where PyG has no sampler.
@@ -141,6 +143,7 @@ SUITES = {
         repository='Lightning-AI/pytorch-lightning',
         revision='2.6.5',
         folder='tests',
+        package='src',
         paths=(
             'tests_pytorch/utilities/test_combined_loader.py',
             'tests_pytorch/utilities/test_data.py',

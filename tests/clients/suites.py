@@ -116,7 +116,7 @@ SUITES = {
     ),
     'pygod': Suite(
         repository='pygod-team/pygod',
-        revision='v1.1.0',
+        revision='c84dccafa9bf587cd03cfd3e89b9be7a8f3337e8',
         paths=('pygod/test',),
         # Its files have pickled graphs.
         env={'TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD': '1'},

@@ -37,6 +37,12 @@ class Toy(InMemoryDataset):
             graphs = [transforms[1](graph) for graph in graphs]
         self.data, self.slices = self.collate(graphs)
 
+    @property
+    def num_classes(self) -> int:
+        if isinstance(self.data, HeteroData):
+            return int(self.data['paper'].y.max()) + 1
+        return super().num_classes
+
     def get_idx_split(self) -> dict[str, Tensor]:
         parts = torch.arange(_NODES).split([300, 150, 150])
         return dict(zip(('train', 'valid', 'test'), parts, strict=True))

@@ -1,6 +1,6 @@
 """PyG's ``ClusterData`` with the METIS of pymetis."""
 
-from typing import Any
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -31,8 +31,15 @@ class ClusterData(cluster.ClusterData):
     Args:
         data (Data): The graph, with an ``edge_index``.
         num_parts (int): Number of parts, some of which may be empty.
-        **options (optional): PyG's further arguments; with ``recursive``,
-            METIS bisects recursively, and not into all parts at once.
+        recursive (bool, optional): Whether METIS bisects recursively, and
+            does not cut all parts at once.
+        save_dir (str, optional): Folder to keep parts in.
+        filename (str, optional): Their file in it.
+        log (bool, optional): Whether to print that METIS runs.
+        keep_inter_cluster_edges (bool, optional): Whether a part has the
+            edges to other parts.
+        sparse_format (str, optional): ``'csr'`` or ``'csc'``: whether parts
+            have the edges that leave their nodes, or that enter them.
 
     Raises:
         ImportError: If pymetis is not installed.
@@ -49,14 +56,33 @@ class ClusterData(cluster.ClusterData):
         2
     """
 
-    def __init__(self, data: Data, num_parts: int, *args: Any, **options: Any):
+    def __init__(
+        self,
+        data: Data,
+        num_parts: int,
+        recursive: bool = False,
+        save_dir: str | None = None,
+        filename: str | None = None,
+        log: bool = True,
+        keep_inter_cluster_edges: bool = False,
+        sparse_format: Literal['csr', 'csc'] = 'csr',
+    ):
         if integer(_NAME, 'num_parts', num_parts) < 1:
             raise ValueError(
                 f"{_NAME}: 'num_parts' must be positive (got {num_parts})"
             )
         if getattr(data, 'edge_index', None) is None:
             raise ValueError(f"{_NAME}: 'data' must have an 'edge_index'")
-        super().__init__(data, num_parts, *args, **options)
+        super().__init__(
+            data,
+            num_parts,
+            recursive,
+            save_dir,
+            filename,
+            log,
+            keep_inter_cluster_edges,
+            sparse_format,
+        )
 
     def _metis(self, edge_index: Tensor, num_nodes: int) -> Tensor:
         """Returns the part of each node; PyG calls it."""

@@ -20,7 +20,7 @@ CUDA_STAGES := build smoke parity bench profile sanitize
 
 .PHONY: demo test test-fast test-programs test-interop test-sanitize \
 	test-sanitize-address \
-	test-sanitize-thread test-sanitize-kernels test-cuda test-torch211 bench \
+	test-sanitize-thread test-sanitize-kernels test-clients test-cuda test-torch211 bench \
 	lint format docs docs-pages wheel sdist test-wheel test-wheels clean \
 	$(CUDA_STAGES:%=test-cuda-%)
 
@@ -72,6 +72,14 @@ test-torch211: $(VENV)-torch211/dev
 	PYTHONPATH=.:$(VENV)-torch211 \
 		$(VENV)-torch211/bin/python -m pytest tests/compiler tests/ops
 
+# Other projects' tests with our classes in PyG's place, and PyG's scripts, in
+# an environment of its own. CLIENTS has a checkout for each suite; those that
+# are not there are cloned. docs/clients.md lists the results.
+CLIENTS ?= build/clients
+test-clients: $(VENV)-clients/dev
+	PYTHONPATH=.:$(VENV)-clients $(VENV)-clients/bin/python -m tests.clients \
+		--checkouts $(CLIENTS)
+
 bench: $(VENV)/dev
 	$(BIN)/python benchmark/neighbor.py
 
@@ -122,7 +130,7 @@ test-wheels: wheel
 		tests/smoke/run dist/*.whl $$version; done
 
 clean:
-	rm -rf $(VENV) $(VENV)-torch211 build dist *.egg-info torch_gsample/_C.so
+	rm -rf $(VENV) $(VENV)-clients $(VENV)-torch211 build dist *.egg-info torch_gsample/_C.so
 
 # What is installed #############################################################
 
@@ -160,6 +168,16 @@ $(VENV)-torch211/dev: $(VENV)/package
 		scipy
 	$(VENV)-torch211/bin/python setup.py --quiet egg_info \
 		--egg-base $(VENV)-torch211
+	touch $@
+
+# Not PyG's operators: no pyg-lib, torch-sparse, torch-scatter, torch-cluster.
+$(VENV)-clients/dev: $(VENV)/package tests/clients/requirements.txt
+	$(PYTHON) -m venv $(VENV)-clients
+	$(VENV)-clients/bin/python -m pip -qq --disable-pip-version-check \
+		install --constraint constraints.txt torch torch-geometric setuptools \
+		--requirement tests/clients/requirements.txt
+	$(VENV)-clients/bin/python setup.py --quiet egg_info \
+		--egg-base $(VENV)-clients
 	touch $@
 
 $(VENV)/interop: $(VENV)/dev

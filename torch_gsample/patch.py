@@ -35,6 +35,7 @@ _REPLACED: tuple[tuple[ModuleType, Any, tuple[str, ...]], ...] = (
             'NeighborLoader',
             'LinkNeighborLoader',
             'HGTLoader',
+            'ClusterData',
             'ShaDowKHopSampler',
             'GraphSAINTSampler',
             'GraphSAINTNodeSampler',
@@ -109,6 +110,7 @@ def patch_pyg(layers: bool = False) -> Patch:
     From here on, or within a ``with`` statement, ``NodeLoader``,
     ``LinkLoader``, ``NeighborLoader``, ``LinkNeighborLoader``, ``HGTLoader``,
     ``LastNeighborLoader``, ``ShaDowKHopSampler``, the ``GraphSAINT`` samplers,
+    ``ClusterData``,
     ``Node2Vec``, and the samplers and loaders behind PyG's Lightning data
     modules and GraphRAG store are ours wherever a module holds them: one of
     PyG, or one that imported the name before; so scripts run without pyg-lib

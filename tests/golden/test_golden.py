@@ -17,6 +17,7 @@ PUBLIC = {
     # Last neighbours are no draw.
     'torch_gsample.loader': {
         *('BatchShape', 'GraphSAINTSampler', 'LastNeighborLoader'),
+        'ClusterData',
     },
     'torch_gsample.algorithms': {'EdgeBandit', 'SaintNorm', 'Subgraphs'},
     'torch_gsample.storage': {'RowSource'},

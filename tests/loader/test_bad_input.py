@@ -93,10 +93,10 @@ BAD_VALUES = {
     "'edge_label_time' must have 900 elements, one for each seed (got sh": (
         lambda: timed_links(edge_label_time=LONG)
     ),
-    "'edge_label_time' and 'time_attr' must be given together": (
+    "'time_attr' is not set, but 'edge_label_time' is": (
         lambda: links(edge_label_time=LONG[:900])
     ),
-    "LinkNeighborLoader: 'edge_label_time' and 'time_attr' must be given": (
+    "LinkNeighborLoader: 'edge_label_time' is not set, but 'time_attr' is": (
         timed_links
     ),
     "LinkNeighborLoader: 'input_id' must have 900 elements": (

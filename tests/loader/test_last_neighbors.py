@@ -95,6 +95,9 @@ def test_each_call_is_that_of_pyg(monkeypatch, few):
             for loader in (theirs, ours):
                 loader.insert(*batch)
             assert ours.cur_e_id == theirs.cur_e_id
+            assert torch.equal(ours.e_id, theirs.e_id)
+            there = theirs.e_id >= 0
+            assert torch.equal(ours.neighbors[there], theirs.neighbors[there])
 
 
 def test_batches_need_no_order():

@@ -3,9 +3,11 @@
 import pytest
 import torch
 from torch_geometric import loader as pyg
+from torch_geometric.sampler import NodeSamplerInput
 
 from tests.loader.batches import end_workers, graph, loader_of, run, values
 from torch_gsample import NeighborSampler
+from torch_gsample.loader import NodeLoader
 
 LOADERS = {
     'neighbor_loader': lambda data, sampler, **kwargs: pyg.NeighborLoader(
@@ -157,3 +159,17 @@ def test_our_sampler_draws_in_our_loader_as_in_a_loop_of_ones_own():
             out = sampler.sample_from_nodes(loader.input_data[seeds])
         ids = sampler.edge_permutation[out.edge]
         assert ids.tolist() == expected[number]
+
+
+def test_a_node_loader_joins_features_to_samples_of_others():
+    """RelBench's link loader: the times of its seeds come with the batch."""
+    data = graph()
+    data.edge_time = torch.arange(data.num_edges)
+    sampler = NeighborSampler(data, [4], time_attr='edge_time', seed=0)
+    loader = NodeLoader(data, sampler)
+    ids = torch.arange(3)
+    seeds = NodeSamplerInput(ids, ids, torch.full((3,), 9))
+    batch = loader.filter_fn(sampler.sample_from_nodes(seeds))
+    assert torch.equal(batch.x, data.x[batch.n_id])
+    with pytest.raises(ValueError, match="needs the seeds' times"):
+        next(iter(loader))

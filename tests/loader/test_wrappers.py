@@ -279,3 +279,20 @@ def test_shares_of_torchs_sampler_in_a_wrapper():
     assert sorted(i for w in want for b in w for i in b['input_id']) == list(
         range(60)
     )
+
+
+@pytest.mark.parametrize('per_worker', [True, False])
+def test_zipped_loaders_transform_each_batch_once(per_worker):
+    """``ZipLoader`` says where features are joined, and joins them itself."""
+
+    def count(batch):
+        batch.times = batch.get('times', 0) + 1
+        return batch
+
+    loaders = [
+        make(batch_size=8, transform=count) for make in (loader_of, links)
+    ]
+    zipped = pyg_loader.ZipLoader(loaders, per_worker, batch_size=8)
+    for nodes, edges in [*zipped, zipped([0, 1])]:
+        assert (nodes.times, edges.times) == (1, 1)
+        assert nodes.batch_size == len(edges.edge_label) // 2

@@ -9,6 +9,7 @@ from torch_gsample._lazy import lazy_names
 
 if TYPE_CHECKING:
     from torch_gsample.loader.batch_shape import BatchShape
+    from torch_gsample.loader.cluster import ClusterData
     from torch_gsample.loader.graph_saint import (
         GraphSAINTEdgeSampler,
         GraphSAINTNodeSampler,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 #: The module of each name: none is imported before a name of it is used.
 _MODULES = {
     'batch_shape': ('BatchShape',),
+    'cluster': ('ClusterData',),
     'graph_saint': (
         'GraphSAINTEdgeSampler',
         'GraphSAINTNodeSampler',
@@ -50,6 +52,7 @@ _MODULES = {
 
 __all__ = [
     'BatchShape',
+    'ClusterData',
     'GraphSAINTEdgeSampler',
     'GraphSAINTNodeSampler',
     'GraphSAINTRandomWalkSampler',

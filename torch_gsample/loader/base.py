@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch.utils.data import get_worker_info
+from torch_geometric.data import Data, HeteroData
 
 from torch_gsample.loader.adjacency import with_edge_index
 from torch_gsample.loader.batch_plan import Planned
@@ -331,7 +332,9 @@ class KeyedLoader(NumberedLoader):
         )
 
     def filter_fn(self, out: Any) -> Any:
-        """Makes a batch of a sample."""
+        """Makes a batch of a sample; a batch is returned as it is."""
+        if isinstance(out, (Data, HeteroData)):  # ZipLoader hands on batches
+            return out
         if isinstance(out, Group):  # one after another, as they are asked for
             return map(self.filter_fn, out.items())
         if isinstance(out, Drawn):

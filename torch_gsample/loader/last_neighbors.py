@@ -135,25 +135,10 @@ class LastNeighborLoader:
         Raises:
             IndexError: If a node or event does not exist.
         """
-        count = self._ends[0].shape[0]
-        if not 0 <= event <= count:
-            raise IndexError(
-                f"{_NAME}: 'event' must be in [0, {count}] (got {event})"
-            )
-        if event > self._num_sorted and self._num_tail < count:
-            self._extend(count)
-        time = torch.full_like(n_id, event)
-        parts = [
-            last_neighbors(graph, n_id, time, self.size)
-            for graph in (self._tail, self._sorted)
-        ]
-        # The tail is later than all that is sorted.
-        mask = torch.cat([part.mask for part in parts], 1)
-        mask &= mask.cumsum(1) <= self.size
-        neighbor, e_id = (
-            torch.cat([getattr(part, name) for part in parts], 1)[mask]
-            for name in ('neighbor', 'time')
-        )
+        self._check_event(event)
+        neighbor, e_id = self._padded(n_id, event)
+        mask = e_id >= 0
+        neighbor, e_id = neighbor[mask], e_id[mask]
         node = n_id[:, None].expand(mask.shape)[mask]
         nodes, local = torch.cat([n_id, neighbor, node]).unique(
             return_inverse=True
@@ -161,9 +146,53 @@ class LastNeighborLoader:
         ends = local[len(n_id) :].view(2, -1)
         return nodes, ends, e_id
 
+    def _padded(self, n_id: Tensor, event: int) -> tuple[Tensor, Tensor]:
+        """Returns neighbours and their events, -1 where there are fewer."""
+        time = torch.full_like(n_id, event)
+        parts = [
+            last_neighbors(graph, n_id, time, self.size)
+            for graph in (self._tail, self._sorted)
+        ]
+        neighbor, e_id = (
+            torch.cat(
+                [getattr(p, name).masked_fill(~p.mask, -1) for p in parts], 1
+            )
+            for name in ('neighbor', 'time')
+        )
+        e_id, perm = e_id.topk(self.size)
+        return neighbor.gather(1, perm), e_id
+
+    @property
+    def e_id(self) -> Tensor:
+        """The last events of all nodes, int64 ``[num_nodes, size]``.
+
+        The latest comes first; -1 where there are fewer.
+        """
+        return self._of_all()[1]
+
+    @property
+    def neighbors(self) -> Tensor:
+        """The other ends of the events in :attr:`e_id`."""
+        return self._of_all()[0]
+
+    def _of_all(self) -> tuple[Tensor, Tensor]:
+        self._check_event(self.cur_e_id)
+        nodes = torch.arange(self.num_nodes, device=self._ends[0].device)
+        return self._padded(nodes, self.cur_e_id)
+
     def reset_state(self) -> None:
         """Lets :meth:`__call__` see no event; the log is kept."""
         self.cur_e_id = 0
+
+    def _check_event(self, event: int) -> None:
+        """Checks an event, and that columns reach it."""
+        count = self._ends[0].shape[0]
+        if not 0 <= event <= count:
+            raise IndexError(
+                f"{_NAME}: 'event' must be in [0, {count}] (got {event})"
+            )
+        if event > self._num_sorted and self._num_tail < count:
+            self._extend(count)
 
     def _extend(self, count: int) -> None:
         """Brings columns up to date: all of them, if the tail is long."""

@@ -40,6 +40,17 @@ def _passed_on(arguments: dict[str, Any], *names: str) -> dict[str, Any]:
     return {**arguments['options'], **passed}
 
 
+def _check_times(name: str, edge_label_time: Any, time_attr: Any) -> None:
+    if (edge_label_time is None) != (time_attr is None):
+        known, missing = 'time_attr', 'edge_label_time'
+        if time_attr is None:
+            known, missing = missing, known
+        raise ValueError(
+            f"{name}: '{missing}' is not set, but '{known}' is: they must be "
+            'given together'
+        )
+
+
 def _read_sampler(
     name: str,
     data: GraphData,
@@ -242,12 +253,8 @@ class LinkNeighborLoader(LinkBatches, pyg_loader.LinkNeighborLoader):
         graph_sampler = _read_sampler(
             name, data, num_neighbors, samplers, kwargs
         )
-        timed = edge_label_time is not None, time_attr is not None
-        if graph_sampler not in samplers and any(timed) != all(timed):
-            raise ValueError(
-                f"{name}: 'edge_label_time' and 'time_attr' must be given "
-                'together'
-            )
+        if graph_sampler not in samplers:
+            _check_times(name, edge_label_time, time_attr)
         # Lightning makes the loader again of its attributes.
         self.neighbor_sampler = graph_sampler
         seeds = edge_label_index, edge_label, edge_label_time

@@ -26,6 +26,9 @@ from torch_gsample.samplers.link.sampling import check_given
 class NodeBatches(KeyedLoader, PyGNodeLoader):
     """Loads batches of seed nodes."""
 
+    #: Whether seeds of a temporal sampler need times before the first batch.
+    _needs_times = True
+
     def _init_nodes(
         self,
         data: Any,
@@ -37,7 +40,9 @@ class NodeBatches(KeyedLoader, PyGNodeLoader):
         check_sampler(name, sampler, 'sample_from_nodes')
         data = with_edge_index(data)
         time, ids = kwargs.get('input_time'), kwargs.get('input_id')
-        seeds = node_seeds(name, data, sampler, input_nodes, time, ids)
+        seeds = node_seeds(
+            name, data, sampler, input_nodes, time, ids, self._needs_times
+        )
         self._init_keyed(data, sampler, kwargs)
         PyGNodeLoader.__init__(self, data, sampler, seeds, **kwargs)
 
@@ -76,6 +81,9 @@ class NodeLoader(NodeBatches):
         >>> [batch.batch_size for batch in loader]
         [2, 1]
     """
+
+    # RelBench calls `filter_fn` alone, with samples of its own.
+    _needs_times = False
 
     @checked_names
     def __init__(

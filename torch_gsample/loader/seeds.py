@@ -24,6 +24,7 @@ def node_seeds(
     input_nodes: Any,
     input_time: Any = None,
     input_id: Any = None,
+    needs_times: bool = True,
 ) -> Any:
     """Checks the seeds of a node loader.
 
@@ -34,6 +35,8 @@ def node_seeds(
         input_nodes (Any): The seeds, in one of PyG's forms.
         input_time (torch.Tensor, optional): Their times.
         input_id (torch.Tensor, optional): Their ids.
+        needs_times (bool, optional): Whether seeds of a temporal sampler
+            without a time are an error here, or of the batch they are in.
 
     Returns:
         Any: The seeds, in one of PyG's forms.
@@ -52,7 +55,9 @@ def node_seeds(
         nodes = read_nodes(name, 'input_nodes', nodes, size)
         is_mask = nodes.dtype == torch.bool
         count = int(nodes.sum()) if is_mask else nodes.numel()
-    _check_times(name, 'input_time', sampler, [node_type], input_time, count)
+    if needs_times or input_time is not None:
+        types = [node_type]
+        _check_times(name, 'input_time', sampler, types, input_time, count)
     _check_length(name, 'input_id', input_id, count)
     if node_type is None:
         return nodes

@@ -43,6 +43,8 @@ class SubgraphLoader(KeyedLoader):
         ValueError: If it has no edges to read.
     """
 
+    _edge_id: Any  # of the edges of the matrix, or None on disk
+
     def __init__(
         self,
         data: SubgraphData,
@@ -131,14 +133,14 @@ class SubgraphLoader(KeyedLoader):
                 if self.data.is_node_attr(key):
                     out[key] = _take(value, nodes, dim)
                 elif self.data.is_edge_attr(key):
-                    if edge_id is None and self._edge_id is not None:
+                    if edge_id is None:
                         edge_id = self._edge_id[edge]
                     out[key] = _take(value, edge_id, dim)
         return edge
 
     def _edges_between(
         self, nodes: Tensor, batch: Tensor | None
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    ) -> tuple[Tensor, Tensor, Tensor, Any]:
         """Returns ends of edges, and their numbers in matrix or data."""
         if self._edge_id is None:  # on disk
             part = self.matrix.induce(nodes, batch)

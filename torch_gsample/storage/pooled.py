@@ -5,7 +5,6 @@ than to fill it with a sample. The operators have the same memory.
 """
 
 import ctypes
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -45,7 +44,7 @@ def empty_vector(size: int) -> Tensor:
     return torch.from_numpy(np.asarray(_Memory(data, num_bytes, size)))
 
 
-def joined(parts: Sequence[Tensor]) -> Tensor:
+def joined(parts: list[Tensor]) -> Tensor:
     """Concatenates int64 vectors; a single one is not copied."""
     if len(parts) == 1:
         return parts[0]

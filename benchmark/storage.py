@@ -34,13 +34,19 @@ from torch_gsample.storage import (
 )
 from torch_gsample.storage.format import LENGTH, OFFSET
 from torch_gsample.storage.graph import chunk_arrays
-from torch_gsample.storage.reading import File, ReadAhead, page_aligned
+from torch_gsample.storage.reading import ReadAhead, page_aligned
 
 SECTOR = 512
 FANOUTS = [15, 10, 5]
 
 
-def generate(path: Path, nodes: int, edges: int, chunk_bytes: int) -> None:
+def generate(
+    path: Path,
+    nodes: int,
+    edges: int,
+    chunk_bytes: int,
+    directories: Sequence[str] = (),
+) -> None:
     """Writes a graph without holding it."""
     batches = power_law_edges(nodes, edges, min(nodes // 20, 1_000_000))
     ChunkedGraph.write(
@@ -49,6 +55,7 @@ def generate(path: Path, nodes: int, edges: int, chunk_bytes: int) -> None:
         num_nodes=nodes,
         num_edges=edges,
         chunk_bytes=chunk_bytes,
+        directories=directories,
         progress=True,
     )
 
@@ -68,7 +75,7 @@ def sequential_seconds(graph: ChunkedGraph, hops: int) -> float:
 def edges_a_second_one_by_one(graph: ChunkedGraph, count: int) -> float:
     """Reads single sectors, one for each edge, many in flight."""
     meta = graph.meta.relations[0]
-    file = File(graph.path / meta.file, direct=True)
+    file = graph.open(meta)  # several, if it is dealt over directories
     sectors = graph.meta.sizes[meta.file] // SECTOR
     offset = np.random.default_rng(0).integers(0, sectors, count) * SECTOR
     out = page_aligned(count * SECTOR)
@@ -81,7 +88,9 @@ def sampled_edges(sampler: StreamingSampler, epoch: int) -> int:
     results = sampler._find(epoch)
     assert results is not None
     arrays = results.facts['arrays'].items()
-    return sum(size for name, (_, _, size) in arrays if name.endswith('-row'))
+    return sum(
+        array['size'] for name, array in arrays if name.endswith('-row')
+    )
 
 
 def read_all(graph: ChunkedGraph) -> tuple[torch.Tensor, torch.Tensor]:
@@ -177,6 +186,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     add = parser.add_argument
     add('--graph', type=Path, help='made if it does not exist')
+    add('--stripe', action='append', default=[], help='a further directory')
     add('--npz', help='what it is made of: relations, see neighbor.py')
     add('--nodes', type=int, default=200_000)
     add('--edges', type=int, default=5_000_000)
@@ -190,9 +200,11 @@ def main() -> None:
     path = args.graph or Path(folder.name) / 'graph'
     if not path.exists() and args.npz:
         data, size = load_npz(args.npz), args.chunk
-        ChunkedGraph.write(path, data, chunk_bytes=size)
+        ChunkedGraph.write(
+            path, data, chunk_bytes=size, directories=args.stripe
+        )
     elif not path.exists():
-        generate(path, args.nodes, args.edges, args.chunk)
+        generate(path, args.nodes, args.edges, args.chunk, args.stripe)
     graph = ChunkedGraph(path, direct=True)
     num_nodes = graph.num_nodes[None]
     generator = torch.Generator().manual_seed(0)

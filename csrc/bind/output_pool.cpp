@@ -149,3 +149,23 @@ Tensor pooled_vector(int64_t size) {
 }
 
 }  // namespace gsample
+
+// For Python, see torch_gsample/storage/pooled.py: memory of at least `bytes`,
+// whose size is written there, or null; and its return.
+extern "C" __attribute__((visibility("default"))) void* gsample_take_memory(
+    int64_t* bytes) {
+  try {
+    const auto [block, size] = gsample::OutputPool::get().allocate(
+        gsample::block_size(static_cast<size_t>(*bytes)));
+    *bytes = static_cast<int64_t>(size);
+    return block;
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+extern "C" __attribute__((visibility("default"))) void gsample_give_memory(
+    void* block,
+    int64_t bytes) {
+  gsample::OutputPool::get().release(block, static_cast<size_t>(bytes));
+}

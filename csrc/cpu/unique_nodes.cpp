@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <new>
 #include <vector>
 
 #include "radix_sort.h"
@@ -15,29 +16,55 @@ constexpr int64_t kPrefetch = 16;  // table accesses in flight
 // With more nodes for each id, sorting is faster than a pass over all nodes.
 constexpr int64_t kNodesPerId = 1024;
 
+// Numbers ids by first occurrence, behind distinct ones that are known: writes
+// the new ones and how many there are, or returns -1.
 template <typename table_t, typename id_t>
 int64_t number(table_t& table,
+               const int64_t* known,
+               int64_t num_known,
                const id_t* id,
                int64_t n,
                int64_t num_nodes,
                int64_t* node,
                id_t* local) {
   table.begin_call(num_nodes);
-  table.reserve(0, n);
-  uint32_t size = 0;
+  table.reserve(0, num_known + n);
+  for (int64_t i = 0; i < num_known; ++i) {
+    if (i + kPrefetch < num_known)
+      table.prefetch(known[i + kPrefetch]);
+    table.find_or_insert(known[i], static_cast<uint32_t>(i));
+  }
+  uint32_t next = static_cast<uint32_t>(num_known);
   for (int64_t i = 0; i < n; ++i) {
     if (i + kPrefetch < n && static_cast<uint64_t>(id[i + kPrefetch]) <
                                  static_cast<uint64_t>(num_nodes))
       table.prefetch(id[i + kPrefetch]);
     if (static_cast<uint64_t>(id[i]) >= static_cast<uint64_t>(num_nodes))
-      return -1;  // the next call clears the table
-    const uint32_t found = table.find_or_insert(id[i], size);
+      return -1;    // the next call clears the table
+    *node = id[i];  // there is room for n, and no more than i are written
+    const uint32_t found = table.find_or_insert(id[i], next);
     local[i] = static_cast<id_t>(found);
-    node[size] = id[i];  // `node` has room for n, and size <= i
-    size += found == size;
+    node += found == next;
+    next += found == next;
   }
-  table.end_call(size);
-  return size;
+  table.end_call(next);
+  return next - num_known;
+}
+
+template <typename id_t>
+int64_t number(const int64_t* known,
+               int64_t num_known,
+               const id_t* id,
+               int64_t n,
+               int64_t num_nodes,
+               int64_t* node,
+               id_t* local) {
+  static thread_local DenseTable dense;
+  static thread_local HashTable<uint64_t> hash;
+  const auto by = [&](auto& table) {
+    return number(table, known, num_known, id, n, num_nodes, node, local);
+  };
+  return prefers_dense(num_nodes, num_known + n) ? by(dense) : by(hash);
 }
 
 // A set of nodes, one bit each, that tells how many are below one.
@@ -162,13 +189,9 @@ int64_t unique_nodes(const id_t* id,
                      bool sorted,
                      int64_t* node,
                      id_t* local) {
-  static thread_local DenseTable dense;
-  static thread_local HashTable<uint64_t> hash;
   if (sorted)
     return number_ascending(id, n, num_nodes, node, local);
-  return prefers_dense(num_nodes, n)
-             ? number(dense, id, n, num_nodes, node, local)
-             : number(hash, id, n, num_nodes, node, local);
+  return number(nullptr, 0, id, n, num_nodes, node, local);
 }
 
 template int64_t unique_nodes(const int32_t*,
@@ -185,3 +208,22 @@ template int64_t unique_nodes(const int64_t*,
                               int64_t*);
 
 }  // namespace gsample
+
+// What samplers of graphs on disk call, see torch_gsample/storage/hops.py.
+// Returns how many are new, -1 if a key is not below `size`, -2 without memory.
+extern "C" __attribute__((visibility("default"))) int64_t gsample_number_nodes(
+    const int64_t* known,  // [num_known] distinct, below `size`
+    int64_t num_known,
+    const int64_t* key,  // [n]
+    int64_t n,
+    int64_t size,
+    int64_t* added,    // [n] keys that are new
+    int64_t* local) {  // [n]
+  if (num_known + n > gsample::TableBase::kMaxIds)
+    return -2;
+  try {
+    return gsample::number(known, num_known, key, n, size, added, local);
+  } catch (const std::bad_alloc&) {
+    return -2;
+  }
+}

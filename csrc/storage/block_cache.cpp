@@ -3,6 +3,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include <algorithm>
+
 #include "crc32c.h"
 
 namespace gsample {
@@ -35,6 +37,24 @@ int64_t find_items(const int64_t* offset,
   return num_missing;
 }
 
+// Copies the items of runs that lie in one block each.
+template <typename item_t>
+void copy_runs(const int64_t* offset,
+               const int64_t* first,
+               const int64_t* length,
+               const char* const* block,
+               int64_t num_runs,
+               item_t* out) {
+  constexpr int64_t kAhead = 4;  // runs between a prefetch and its use
+  for (int64_t r = 0; r < num_runs; ++r) {
+    if (r + kAhead < num_runs)
+      __builtin_prefetch(block[r + kAhead] +
+                         offset[first[r + kAhead]] % kBlockBytes);
+    for (int64_t i = first[r]; i < first[r] + length[r]; ++i)
+      memcpy(out + i, block[r] + offset[i] % kBlockBytes, sizeof(item_t));
+  }
+}
+
 }  // namespace
 
 }  // namespace gsample
@@ -54,4 +74,47 @@ extern "C" __attribute__((visibility("default"))) int64_t gsample_find_items(
                         ? gsample::find_items<8>
                         : gsample::find_items<gsample::kBlockBytes>;
   return find(offset, n, slot, num_blocks, data, marked, out, missing);
+}
+
+// Writes where items of edges are in the file, and which begin a run of items
+// in one block; returns how many do.
+extern "C" __attribute__((visibility("default"))) int64_t gsample_item_offsets(
+    const int64_t* position,  // [n] of edges
+    int64_t n,
+    const int64_t* first,  // [num_chunks] ascending: the first edge of each
+    const int64_t* begin,  // [num_chunks] where the item of edge 0 would be
+    int64_t num_chunks,
+    int64_t item_bytes,
+    int64_t* offset,  // [n]
+    int64_t* run) {   // [n]
+  int64_t num_runs = 0, last = -1, chunk = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t at = position[i];
+    if (at < first[chunk] || (chunk + 1 < num_chunks && at >= first[chunk + 1]))
+      chunk = std::max<int64_t>(
+          std::upper_bound(first, first + num_chunks, at) - first - 1, 0);
+    offset[i] = begin[chunk] + at * item_bytes;
+    const int64_t block = offset[i] / gsample::kBlockBytes;
+    run[num_runs] = i;  // there is room for n, and num_runs <= i
+    num_runs += block != last;
+    last = block;
+  }
+  return num_runs;
+}
+
+// Copies the items of runs from the blocks that hold them.
+extern "C" __attribute__((visibility("default"))) void gsample_copy_runs(
+    const int64_t* offset,  // [n] in the file
+    const int64_t* first,   // [num_runs] items
+    const int64_t* length,
+    const char* const* block,  // [num_runs] where the block of each is
+    int64_t num_runs,
+    int64_t item_bytes,  // 4 or 8
+    void* out) {         // [n]
+  if (item_bytes == 4)
+    gsample::copy_runs(offset, first, length, block, num_runs,
+                       static_cast<int32_t*>(out));
+  else
+    gsample::copy_runs(offset, first, length, block, num_runs,
+                       static_cast<int64_t*>(out));
 }

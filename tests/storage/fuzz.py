@@ -211,6 +211,7 @@ def read(path: Path) -> str:
     for edge_type in graph.num_edges:
         target = edge_type and edge_type[2]
         seeds = torch.arange(min(graph.num_nodes[target], 9))
+        may_fail(lambda t=edge_type, s=seeds: read_matrix(graph, t, s))
         for timed in {False, any(graph.meta.node_times)}:
             time = torch.full_like(seeds, 12) if timed else None
             inputs = graphs.nodes(seeds, target, time)
@@ -225,6 +226,14 @@ def read(path: Path) -> str:
                 permutation = None if None in types else dict.fromkeys(types)
                 disk.assert_same(*outs, permutation)
     return 'whole' if whole else 'damaged'
+
+
+def read_matrix(graph, edge_type, seeds):
+    matrix = graph.matrix(edge_type)
+    part = matrix[:, seeds]
+    part.coo(), part.values(), part.edge_id
+    matrix[:, seeds].individual_sample(2).coo()
+    matrix.sum(dim=1)
 
 
 def sample(kind, graph, inputs, timed):

@@ -7,21 +7,21 @@ from torch_gsample.storage.sorted_keys import SortedKeys
 
 
 @pytest.mark.parametrize('size', [1, 2, 40, 5_000])
-@pytest.mark.parametrize('below', [5_001, 1 << 40])
+@pytest.mark.parametrize('below', [5_001, 1 << 40])  # dense and sparse keys
 @pytest.mark.parametrize('power', [1, 9])
 def test_keys_are_found(size, below, power):
     rng = np.random.default_rng(size)
     keys = (below * rng.random(size) ** power).astype(np.int64)
     keys = np.unique(keys)  # by a power of 9, most of them in few runs
-    near = np.concatenate([keys - 1, keys, keys + 1, [0, below, 2 * below]])
-    place, found = SortedKeys(keys).find(near)
-    assert found.tolist() == np.isin(near, keys).tolist()
-    want = np.searchsorted(keys, near)
-    assert place.tolist() == np.minimum(want, len(keys) - 1).tolist()
+    order = rng.permutation(len(keys))
+    place, missing = SortedKeys(keys).find(keys[order])
+    assert (place.tolist(), missing) == (order.tolist(), -1)
 
 
-def test_nothing_is_found_among_no_keys():
-    none = np.array([], np.int64)
-    place, found = SortedKeys(none).find(np.array([0, 3]))
-    assert (place.tolist(), found.tolist()) == ([0, 0], [False, False])
-    assert len(SortedKeys(np.array([4])).find(none)[0]) == 0
+@pytest.mark.parametrize('keys', [[3, 5, 63, 64, 200], [3, 1 << 40], []])
+@pytest.mark.parametrize('wrong', [-1, -(1 << 62), 0, 4, 65, 201, 1 << 62])
+def test_the_first_unknown_key_is_named(keys, wrong):
+    keys = np.array(keys, np.int64)
+    asked = np.concatenate([np.tile(keys, 9), [wrong, wrong, *keys]])
+    assert SortedKeys(keys).find(asked)[1] == 9 * len(keys)
+    assert SortedKeys(keys).find(asked[:0])[1] == -1

@@ -61,6 +61,12 @@ def saint_edge(A: SparseSample, k: int) -> SparseSample:
         >>> saint_edge(A, k=1).shape
         (2, 2)
     """
+    if A._disk is not None:
+        raise ValueError(
+            'saint_edge: weights of all edges would be in memory, and the '
+            "matrix is on disk: use 'loader.GraphSAINTEdgeSampler', which "
+            'draws edges by the same probabilities there'
+        )
     u, v = A.coo()
     probs = 1 / A.degree(1)[u] + 1 / A.degree(0)[v]
     one_column = torch.arange(u.numel(), device=u.device), torch.zeros_like(u)

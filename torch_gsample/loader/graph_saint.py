@@ -11,7 +11,7 @@ from torch_gsample import ops, rng
 from torch_gsample.algorithms.graphsaint import SaintNorm, saint_norm
 from torch_gsample.loader.norm_file import fingerprint, load_norm, save_norm
 from torch_gsample.loader.options import EpochOptions
-from torch_gsample.loader.subgraph_loader import SubgraphLoader
+from torch_gsample.loader.subgraph_loader import SubgraphData, SubgraphLoader
 from torch_gsample.ops import _check
 from torch_gsample.options import checked_names
 from torch_gsample.samplers.arguments import flag
@@ -47,7 +47,10 @@ class GraphSAINTSampler(SubgraphLoader):
       matter, and is checked when it is read.
 
     Args:
-        data (Data): The graph.
+        data (Data or ChunkedGraph or Tuple[Data, ChunkedGraph]): The graph;
+            its edges may be on disk, with attributes in memory. Walks and
+            draws of edges then need ``graph.write_rows()``, and there is no
+            normalisation.
         batch_size (int): Number of draws of each subgraph.
         num_steps (int, optional): Subgraphs of an epoch.
         sample_coverage (int, optional): How often a node is in the subgraphs
@@ -71,7 +74,7 @@ class GraphSAINTSampler(SubgraphLoader):
     @checked_names
     def __init__(
         self,
-        data: Data,
+        data: SubgraphData,
         batch_size: int,
         num_steps: int = 1,
         sample_coverage: int = 0,
@@ -94,6 +97,12 @@ class GraphSAINTSampler(SubgraphLoader):
                 )
         if self.matrix.num_edges == 0:
             raise ValueError(f"{name}: 'data' must have edges (got none)")
+        if sample_coverage > 0 and self.matrix._disk is not None:
+            raise ValueError(
+                f"{name}: 'sample_coverage' must be 0 for a graph on disk, as "
+                f'factors of all its edges are in memory (got '
+                f'{sample_coverage})'
+            )
         self._prepare()
         if sample_coverage > 0:
             self._norm = self._read_or_estimate()
@@ -190,14 +199,13 @@ class GraphSAINTNodeSampler(GraphSAINTSampler):
 
     def _prepare(self) -> None:
         # v by 1 / deg(v), then one of its deg(v) in-edges: together P(u).
-        degree = self.matrix.csc.indptr.diff()
+        degree = self.matrix.degree(0)
         weight = torch.where(degree > 0, 1 / degree, 0.0)
         self._cum_weight = ops.cumulate_weights(
             torch.tensor([0, degree.numel()]), weight
         )
 
     def _draw_nodes(self) -> Tensor:
-        csc = self.matrix.csc
         key, call_id = rng.current_program()
         targets = ops.sample_nodes(
             self.matrix.num_cols,
@@ -207,7 +215,7 @@ class GraphSAINTNodeSampler(GraphSAINTSampler):
             cum_weight=self._cum_weight,
             replace=True,
         )
-        return _step(csc.indptr, csc.indices, targets)
+        return _step(self.matrix.T, targets)
 
 
 class GraphSAINTEdgeSampler(GraphSAINTSampler):
@@ -232,14 +240,13 @@ class GraphSAINTEdgeSampler(GraphSAINTSampler):
     def _prepare(self) -> None:
         # An out-edge of a uniform source has probability 1 / deg(u), an
         # in-edge of a uniform destination 1 / deg(v): they are a mixture.
-        csc, csr = self.matrix.csc, self.matrix.csr
-        sources = (csr.indptr.diff() > 0).nonzero().view(-1)
-        targets = (csc.indptr.diff() > 0).nonzero().view(-1)
+        _need_rows(self.matrix)
+        sources = (self.matrix.degree(1) > 0).nonzero().view(-1)
+        targets = (self.matrix.degree(0) > 0).nonzero().view(-1)
         self._num_sources = sources.numel()
         self._starts = torch.cat([sources, targets])
 
     def _draw_nodes(self) -> Tensor:
-        csc, csr = self.matrix.csc, self.matrix.csr
         key, call_id = rng.current_program()
         chosen = ops.sample_nodes(
             self._starts.numel(),
@@ -252,8 +259,8 @@ class GraphSAINTEdgeSampler(GraphSAINTSampler):
         return torch.cat(
             [
                 start,
-                _step(csr.indptr, csr.indices, start[by_source]),
-                _step(csc.indptr, csc.indices, start[~by_source]),
+                _step(self.matrix, start[by_source]),
+                _step(self.matrix.T, start[~by_source]),
             ]
         )
 
@@ -266,7 +273,7 @@ class GraphSAINTRandomWalkSampler(GraphSAINTSampler):
     :class:`GraphSAINTSampler` for the other arguments.
 
     Args:
-        data (Data): The graph.
+        data (Data or ChunkedGraph or Tuple[Data, ChunkedGraph]): The graph.
         batch_size (int): Number of roots of each subgraph.
         walk_length (int): Number of steps of each walk.
         num_steps (int, optional): As of :class:`GraphSAINTSampler`, like all
@@ -290,7 +297,7 @@ class GraphSAINTRandomWalkSampler(GraphSAINTSampler):
     @checked_names
     def __init__(
         self,
-        data: Data,
+        data: SubgraphData,
         batch_size: int,
         walk_length: int,
         num_steps: int = 1,
@@ -316,10 +323,9 @@ class GraphSAINTRandomWalkSampler(GraphSAINTSampler):
         return *super()._arguments(), self.walk_length
 
     def _prepare(self) -> None:
-        _ = self.matrix.csr  # not in each worker
+        _need_rows(self.matrix)
 
     def _draw_nodes(self) -> Tensor:
-        csr = self.matrix.csr
         key, call_id = rng.current_program()
         roots = ops.sample_nodes(
             self.matrix.num_cols,
@@ -328,21 +334,17 @@ class GraphSAINTRandomWalkSampler(GraphSAINTSampler):
             call_id=call_id,
             replace=True,
         )
-        key, call_id = rng.current_program()
-        walks = ops.random_walk(
-            csr.indptr,
-            csr.indices,
-            roots,
-            self.walk_length,
-            key=key,
-            call_id=call_id,
-        )
-        return walks.nodes.view(-1)
+        return self.matrix.random_walk(roots, self.walk_length).nodes.view(-1)
 
 
-def _step(indptr: Tensor, indices: Tensor, nodes: Tensor) -> Tensor:
-    """Moves each node to a uniformly drawn neighbour."""
-    key, call_id = rng.current_program()
-    return ops.random_walk(
-        indptr, indices, nodes, 1, key=key, call_id=call_id
-    ).nodes[:, 1]
+def _need_rows(matrix: SparseSample) -> None:
+    """Makes rows, not in each worker; on disk they must be stored."""
+    if matrix._disk is not None:
+        matrix._disk.check_rows()
+    else:
+        _ = matrix.csr
+
+
+def _step(matrix: SparseSample, nodes: Tensor) -> Tensor:
+    """Moves each node along an edge that is drawn uniformly."""
+    return matrix.random_walk(nodes, 1).nodes[:, 1]

@@ -9,7 +9,11 @@ from typing_extensions import Unpack
 
 from torch_gsample.algorithms.shadow import shadow_nodes
 from torch_gsample.loader.options import SubgraphOptions
-from torch_gsample.loader.subgraph_loader import SubgraphLoader
+from torch_gsample.loader.subgraph_loader import (
+    SubgraphData,
+    SubgraphLoader,
+    check_data,
+)
 from torch_gsample.ops import _check
 from torch_gsample.options import checked_names
 from torch_gsample.samplers.arguments import flag
@@ -36,7 +40,8 @@ class ShaDowKHopSampler(SubgraphLoader):
       and not by their length alone.
 
     Args:
-        data (Data): The graph.
+        data (Data or ChunkedGraph or Tuple[Data, ChunkedGraph]): The graph;
+            its edges may be on disk, with attributes in memory.
         depth (int): Number of hops.
         num_neighbors (int): In-neighbours of each node to sample at each hop;
             -1 takes all.
@@ -69,7 +74,7 @@ class ShaDowKHopSampler(SubgraphLoader):
     @checked_names
     def __init__(
         self,
-        data: Data,
+        data: SubgraphData,
         depth: int,
         num_neighbors: int,
         node_idx: Tensor | None = None,
@@ -104,11 +109,7 @@ class ShaDowKHopSampler(SubgraphLoader):
 
 
 def _seeds(name: str, data: Any, node_idx: Any) -> Tensor:
-    if not isinstance(data, Data):
-        raise TypeError(
-            f"{name}: 'data' must be a Data (got {type(data).__name__})"
-        )
-    size = data.num_nodes or 0
+    size = check_data(name, data).num_nodes or 0
     if node_idx is None:
         return torch.arange(size)
     seeds = read_nodes(name, 'node_idx', node_idx, size)

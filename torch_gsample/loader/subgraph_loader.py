@@ -6,7 +6,7 @@ attributes of their nodes and edges go out.
 
 import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -14,12 +14,16 @@ from torch_geometric.data import Data
 from typing_extensions import Unpack
 
 from torch_gsample import rng
+from torch_gsample.graph_input import stored_graph
 from torch_gsample.loader.adjacency import with_edge_index
 from torch_gsample.loader.base import KeyedLoader
 from torch_gsample.loader.features import is_wide
 from torch_gsample.loader.options import SubgraphOptions
 from torch_gsample.ops import gather_rows, induce_subgraph
 from torch_gsample.sparse_sample import SparseSample
+
+#: A graph, whose edges may be on disk.
+SubgraphData: TypeAlias = Data | Any
 
 
 class SubgraphLoader(KeyedLoader):
@@ -29,7 +33,8 @@ class SubgraphLoader(KeyedLoader):
     a function of (seed, epoch, batch).
 
     Args:
-        data (Data): The graph.
+        data (Data or ChunkedGraph or Tuple[Data, ChunkedGraph]): The graph;
+            on disk, with attributes of nodes and edges if there are any.
         num_items (int): What indices are below.
         **options (optional): See :class:`ShaDowKHopSampler`.
 
@@ -38,9 +43,11 @@ class SubgraphLoader(KeyedLoader):
         ValueError: If it has no edges to read.
     """
 
+    _edge_id: Any  # of the edges of the matrix, or None on disk
+
     def __init__(
         self,
-        data: Data,
+        data: SubgraphData,
         num_items: int,
         **options: Unpack[SubgraphOptions],
     ):
@@ -51,7 +58,8 @@ class SubgraphLoader(KeyedLoader):
         self._init_epochs(seed, kwargs)
         self.data = data
         if kwargs.get('num_workers', 0) > 0:
-            self._edge_id.share_memory_()
+            if self._edge_id is not None:
+                self._edge_id.share_memory_()
             self.matrix.share_memory_()
         super().__init__(
             range(num_items),  # type: ignore[arg-type]
@@ -75,13 +83,15 @@ class SubgraphLoader(KeyedLoader):
         return self._data
 
     @data.setter
-    def data(self, data: Data) -> None:
+    def data(self, data: Any) -> None:
         name = type(self).__name__
-        if not isinstance(data, Data):
-            raise TypeError(
-                f"{name}: 'data' must be a Data (got {type(data).__name__})"
-            )
-        self._data = _spelled_out(with_edge_index(data))
+        graph = stored_graph(data)
+        attributes = check_data(name, data)
+        if graph is not None:
+            self._data, self._edge_id = attributes, None
+            self.matrix = graph.matrix(use_weights=False)
+            return
+        self._data = _spelled_out(with_edge_index(attributes))
         if self._data.edge_index is None:
             raise ValueError(
                 f"{name}: 'data' must have an 'edge_index' or an 'adj_t'"
@@ -112,18 +122,8 @@ class SubgraphLoader(KeyedLoader):
         Returns:
             torch.Tensor: int64 ``[num_edges]``, by the numbers of the matrix.
         """
-        csc = self.matrix.csc
-        row, col, edge = induce_subgraph(
-            csc.indptr,
-            csc.indices,
-            self.matrix.num_rows,
-            nodes,
-            nodes,
-            batch,
-            batch,
-        )
+        row, col, edge, edge_id = self._edges_between(nodes, batch)
         out.edge_index = torch.stack([row, col])
-        edge_id = None
         for key, value in self.data:
             if key in skip or key in ('edge_index', 'num_nodes'):
                 continue
@@ -137,6 +137,67 @@ class SubgraphLoader(KeyedLoader):
                         edge_id = self._edge_id[edge]
                     out[key] = _take(value, edge_id, dim)
         return edge
+
+    def _edges_between(
+        self, nodes: Tensor, batch: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor, Any]:
+        """Returns ends of edges, and their numbers in matrix or data."""
+        if self._edge_id is None:  # on disk
+            part = self.matrix.induce(nodes, batch)
+            return *part.coo(), part.edge_id, part.edge_id
+        csc = self.matrix.csc
+        ends = induce_subgraph(
+            csc.indptr,
+            csc.indices,
+            self.matrix.num_rows,
+            nodes,
+            nodes,
+            batch,
+            batch,
+        )
+        return *ends, None
+
+
+def check_data(name: str, data: Any) -> Data:
+    """Returns the attributes of a graph, whose edges may be on disk.
+
+    Args:
+        name (str): The loader.
+        data (Data or ChunkedGraph or Tuple[Data, ChunkedGraph]): The graph.
+
+    Raises:
+        TypeError: If it is none of these, or has types of nodes.
+        ValueError: If both have edges, or numbers of nodes differ.
+    """
+    graph, out = stored_graph(data), data
+    if graph is not None:
+        out = data[0] if isinstance(data, tuple) else Data()
+        if list(graph.num_nodes) != [None]:
+            raise TypeError(
+                f"{name}: 'data' must have one type of nodes (got "
+                f'{list(graph.num_nodes)})'
+            )
+    if not isinstance(out, Data):
+        raise TypeError(
+            f"{name}: 'data' must be a Data (got {type(out).__name__}), whose "
+            "edges may be on disk: 'data, graph'; with features on disk use "
+            "'ShaDowSampler' or 'SaintSampler' in a NeighborLoader"
+        )
+    if graph is None:
+        return out
+    if 'edge_index' in out or 'adj_t' in out:
+        raise ValueError(
+            f"{name}: 'data' must have no edges next to those on disk"
+        )
+    out, size = copy.copy(out), graph.num_nodes[None]
+    found = out.num_nodes if list(out.keys()) else size
+    if found not in (None, size):
+        raise ValueError(
+            f"{name}: 'data' must have the {size} nodes of the graph on disk "
+            f'(got {found})'
+        )
+    out.num_nodes = size
+    return out
 
 
 def _take(value: Tensor, index: Tensor, dim: int) -> Tensor:

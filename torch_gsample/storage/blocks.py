@@ -6,6 +6,7 @@ read: sorted, neighbours joined to one read, all reads of a call at once.
 
 import ctypes
 import threading
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,30 @@ from torch_gsample.storage.reading import ReadableFile, page_aligned
 
 #: Blocks that are read together: what a call needs beside the cache.
 GROUP = 8192
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Items of a file, in runs that lie in one block each.
+
+    Args:
+        offset (numpy.ndarray): int64 ``[n]``, where items are in the file.
+        first (numpy.ndarray): int64 ``[num_runs]``, the first item of each.
+        length (numpy.ndarray): int64 ``[num_runs]``, how many it has.
+    """
+
+    offset: np.ndarray
+    first: np.ndarray
+    length: np.ndarray
+
+    @property
+    def block(self) -> np.ndarray:
+        """int64 ``[num_runs]``, the block of each run."""
+        return self.offset[self.first] // BLOCK
+
+    def take(self, index: np.ndarray | slice) -> 'Runs':
+        """Returns some of the runs."""
+        return Runs(self.offset, self.first[index], self.length[index])
 
 
 class BlockCache:
@@ -66,6 +91,16 @@ class BlockCache:
             pointer(missing),
         )
         return missing[:count]
+
+    def addresses(self, block: np.ndarray) -> np.ndarray:
+        """Returns where blocks are in memory, or 0, and marks these.
+
+        Args:
+            block (numpy.ndarray): int64 ``[n]``.
+        """
+        slot = self._slot[block].astype(np.int64) - 1
+        self._marked[slot[slot >= 0]] = True
+        return np.where(slot < 0, 0, self.data.ctypes.data + slot * BLOCK)
 
     def insert(self, block: np.ndarray, data: np.ndarray) -> None:
         """Adds different blocks that are not there; the last ones stay.
@@ -160,6 +195,51 @@ class BlockReader:
             order = missing[np.argsort(offset[missing], kind='stable')]
             self._gather_missing(order, offset[order], out)
         return out
+
+    def copy_runs(
+        self,
+        block: np.ndarray,
+        runs: 'Runs',
+        place: np.ndarray,
+        out: np.ndarray,
+    ) -> None:
+        """Copies items of some blocks, each of which is read once.
+
+        Args:
+            block (numpy.ndarray): int64 ``[n]``, ascending, at most ``GROUP``.
+            runs (Runs): Items that lie in one block each.
+            place (numpy.ndarray): int64 ``[num_runs]``, the position of that
+                block in ``block``.
+            out (numpy.ndarray): Where items go.
+
+        Raises:
+            OSError: If the file cannot be read.
+            ValueError: If a block or chunk that holds some is not whole.
+        """
+        assert len(block) * BLOCK <= self._staging.size
+        with self._lock:
+            address = self._cache.addresses(block)
+            missing = np.flatnonzero(address == 0)
+            self.stats['hits'] += len(block) - len(missing)
+            self.stats['misses'] += len(missing)
+            if len(missing) > 0:
+                self._read(block[missing])
+                address[missing] = self._staging.ctypes.data + BLOCK * (
+                    np.arange(len(missing))
+                )
+            address = address[place]
+            functions().gsample_copy_runs(
+                pointer(runs.offset),
+                pointer(runs.first),
+                pointer(runs.length),
+                pointer(address),
+                ctypes.c_int64(len(address)),
+                ctypes.c_int64(out.itemsize),
+                pointer(out),
+            )
+            self._cache.insert(
+                block[missing], self._staging[: len(missing) * BLOCK]
+            )
 
     def _gather_missing(
         self, index: np.ndarray, offset: np.ndarray, out: np.ndarray

@@ -73,6 +73,20 @@ class CheckedBlocks(CheckedFile):
             data = buffer[: int(count.sum()) * size]
             self.read_ranges(file, first * size, count * size, data, 'auto')
 
+    def read_bytes(
+        self, file: ReadableFile, begin: int, out: np.ndarray
+    ) -> None:
+        """See :meth:`CheckedFile.read_bytes`: each block is read once."""
+        size, end = self._meta.block_bytes, begin + out.size
+        first, last = begin // size * size, -(-end // size) * size
+        buffer = page_aligned(min(last - first, PIECE))
+        for at in range(first, last, PIECE):
+            data = buffer[: last - at]
+            where = np.array([at]), np.array([data.size])
+            self.read_ranges(file, *where, data, 'threads')
+            low, high = max(begin, at), min(end, at + data.size)
+            out[low - begin : high - begin] = data[low - at : high - at]
+
     def read_ranges(
         self,
         file: ReadableFile,

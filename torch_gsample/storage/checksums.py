@@ -120,6 +120,23 @@ class CheckedFile:
         """
         raise NotImplementedError
 
+    def read_bytes(
+        self, file: ReadableFile, begin: int, out: np.ndarray
+    ) -> None:
+        """Reads bytes from any offset on, and checks them.
+
+        Args:
+            file (ReadableFile): The file.
+            begin (int): Where they begin.
+            out (numpy.ndarray): uint8 ``[size]``.
+
+        Raises:
+            OSError: If the file cannot be read.
+            ValueError: If it is not as it was written.
+        """
+        self.read(file, np.array([begin]), np.array([begin + out.size]))
+        file.read(begin, out)
+
     def _of(self, file: ReadableFile) -> np.ndarray:
         """Returns for each part whether it is whole in this very file."""
         identity = file.identity()

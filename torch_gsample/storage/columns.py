@@ -1,5 +1,6 @@
 """Columns of a relation on disk: where they are, and what they draw."""
 
+import ctypes
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ from torch import Tensor
 
 from torch_gsample import ops
 from torch_gsample.storage.blocks import BlockReader
+from torch_gsample.storage.crc32c import functions
 from torch_gsample.storage.format import (
     EDGES,
     FIRST,
@@ -27,9 +29,16 @@ def concat_ranges(start: Tensor, length: Tensor) -> Tensor:
         >>> concat_ranges(torch.tensor([7, 2]), torch.tensor([1, 3]))
         tensor([7, 2, 3, 4])
     """
-    before = length.cumsum(0) - length
-    shift = torch.repeat_interleave(start - before, length)
-    return shift + torch.arange(len(shift))
+    start, length = start.contiguous(), length.contiguous()
+    assert len(length) == 0 or int(length.min()) >= 0
+    out = torch.empty(int(length.sum()), dtype=torch.int64)
+    functions().gsample_concat_ranges(
+        ctypes.c_void_p(start.data_ptr()),
+        ctypes.c_void_p(length.data_ptr()),
+        ctypes.c_int64(len(length)),
+        ctypes.c_void_p(out.data_ptr()),
+    )
+    return out
 
 
 def sample_columns(

@@ -20,9 +20,23 @@ def functions() -> Any:
     """Returns the C functions of csrc/storage."""
     out = ctypes.CDLL(str(_library.PATH))
     out.gsample_crc32c.restype = ctypes.c_uint32
-    out.gsample_find_damage.restype = ctypes.c_int64
-    out.gsample_find_items.restype = ctypes.c_int64
+    for name in (
+        'find_damage',
+        'find_items',
+        'find_indexed',
+        'find_keys',
+        'item_offsets',
+        'column_offsets',
+        'copy_columns',
+        'number_nodes',
+    ):
+        getattr(out, f'gsample_{name}').restype = ctypes.c_int64
     out.gsample_read_rows.restype = ctypes.c_int
+    out.gsample_take_memory.restype = ctypes.c_void_p
+    out.gsample_give_memory.restype = None
+    out.gsample_index_keys.restype = None
+    out.gsample_copy_runs.restype = None
+    out.gsample_concat_ranges.restype = None
     return out
 
 

@@ -6,14 +6,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torch_gsample import ops
 from torch_gsample.storage.hops import Frontier
+from torch_gsample.storage.look_up import copy_columns
 from torch_gsample.storage.sorted_keys import SortedKeys
-from torch_gsample.storage.spill import pieces_of, read_manifest, stamp
+from torch_gsample.storage.spill import read_manifest, stamp
 from torch_gsample.storage.spill_array import SpillArray
-
-#: Columns that are copied before pages are given back.
-_COLUMNS = 1 << 15
 
 
 class EpochResults:
@@ -34,7 +31,6 @@ class EpochResults:
             name: SpillArray(array) for name, array in facts['arrays'].items()
         }
         self._keys: dict[str, SortedKeys] = {}
-        self._on_disk = [a for a in self._arrays.values() if a.is_on_disk]
 
     @classmethod
     def find(cls, folder: Path) -> 'EpochResults | None':
@@ -58,35 +54,17 @@ class EpochResults:
         if frontier.time is not None:
             rank = torch.searchsorted(times, frontier.time)
             known = times[rank.clamp(max=len(times) - 1)] == frontier.time
-            self._check(known, frontier)
+            if not bool(known.all()):
+                self._refuse(frontier, int((~known).nonzero()[0]))
             key = key * len(times) + rank
-        # A frontier is in no order. Where it is searched in order, caches
-        # serve most of it.
-        key, order = key.sort()
-        place, found = map(
-            torch.from_numpy, self._keys_of(hop, dst).find(key.numpy())
+        place, missing = self._keys_of(hop, dst).find(key.numpy())
+        if missing >= 0:
+            self._refuse(frontier, missing)
+        indptr, row, edge = (
+            self._arrays[f'{hop}-{relation}-{name}']
+            for name in ('indptr', 'row', 'edge')
         )
-        if not bool(found.all()):
-            known = torch.empty_like(found).scatter_(0, order, found)
-            self._check(known, frontier)
-        place = torch.empty_like(place).scatter_(0, order, place)
-        names = [f'{hop}-{relation}-{n}' for n in ('indptr', 'row', 'edge')]
-        arrays = tuple(self._arrays[name] for name in names)
-        indptr, row, edge = (array.tensor for array in arrays)
-        if not any(array.is_on_disk for array in arrays):
-            out, neighbor, _ = ops.slice_cols(indptr, row, place)
-            return out, neighbor, ops.slice_cols(indptr, edge, place)[1]
-        slices = []
-        for part in pieces_of(len(place), _COLUMNS):
-            _check_columns(arrays, place[part])
-            start, neighbor, _ = ops.slice_cols(indptr, row, place[part])
-            _, ids, _ = ops.slice_cols(indptr, edge, place[part])
-            slices.append((start.diff(), neighbor, ids))
-            for array in self._on_disk:
-                array.release()
-        length, neighbor, ids = map(torch.cat, zip(*slices, strict=True))
-        out = torch.nn.functional.pad(length.cumsum(0), (1, 0))
-        return out, neighbor, ids
+        return copy_columns(indptr, row, edge, place)
 
     def _whole(self, name: str) -> Tensor:
         self._arrays[name].check_all()
@@ -99,23 +77,10 @@ class EpochResults:
         return self._keys[name]
 
     @staticmethod
-    def _check(known: Tensor, frontier: Frontier) -> None:
-        if bool(known.all()):
-            return
-        at = int((~known).nonzero()[0])
+    def _refuse(frontier: Frontier, at: int) -> None:
         time = frontier.time
         when = '' if time is None else f' at time {int(time[at])}'
         raise ValueError(
             f'StreamingSampler: node {int(frontier.node[at])}{when} was not '
             "among the seeds of 'prepare_epoch', nor sampled from them"
         )
-
-
-def _check_columns(arrays: tuple[SpillArray, ...], place: Tensor) -> None:
-    """Checks what columns read of files on disk."""
-    indptr, *items = arrays
-    indptr.check(place, place + 2)
-    if any(array.is_on_disk for array in items):
-        begin, end = indptr.tensor[place], indptr.tensor[place + 1]
-        for array in items:
-            array.check(begin, end)

@@ -4,6 +4,7 @@ Seeds come in; a function says what each frontier draws; PyG's outputs go out,
 the same ones as those of the operator ``sample_neighbors``.
 """
 
+import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,10 @@ from torch_gsample import ops
 from torch_gsample.graph_types import GraphTypes
 from torch_gsample.rng import EPOCH_SCOPE
 from torch_gsample.samplers.output import pyg as output
+from torch_gsample.storage.crc32c import functions
+from torch_gsample.storage.pooled import empty_vector, joined
+
+_NO_MEMORY = -2
 
 
 @dataclass(frozen=True)
@@ -48,8 +53,10 @@ class _Nodes:
     def __init__(self, seeds: Tensor, tree: Tensor, size: int, num_trees: int):
         self._size, self._num_trees = max(size, 1), num_trees
         self.node, self.tree = seeds, tree
-        self._keys, local = self._unique(self._key(seeds, tree))
-        # A seed that is given twice has two places; edges refer to the first.
+        self._bound = self._size * max(num_trees, 1)
+        self._keys, local = ops.unique_nodes(
+            self._key(seeds, tree), self._bound
+        )
         self._num_seeds, place = len(self._keys), torch.arange(len(seeds))
         self._first = torch.full_like(self._keys, len(seeds))
         self._first.scatter_reduce_(0, local, place, 'amin')
@@ -61,23 +68,19 @@ class _Nodes:
     def _key(self, node: Tensor, tree: Tensor) -> Tensor:
         return node if self._num_trees < 2 else tree * self._size + node
 
-    def _unique(self, keys: Tensor) -> tuple[Tensor, Tensor]:
-        size = self._size * max(self._num_trees, 1)
-        node, local = ops.unique_nodes(keys, size)
-        return node, local
-
     def local_ids(self, node: Tensor, tree: Tensor) -> Tensor:
         """Returns the local ids of nodes, new ones by first occurrence."""
-        known = len(self._keys)
-        self._keys, local = self._unique(
-            torch.cat([self._keys, self._key(node, tree)])
-        )
-        added, local = self._keys[known:], local[known:]
-        trees = torch.zeros_like(added)
+        added, local = _number(self._keys, self._key(node, tree), self._bound)
+        self._keys = joined([self._keys, added])
         if self._num_trees > 1:
-            added, trees = added % self._size, added // self._size
-        self.node = torch.cat([self.node, added])
-        self.tree = torch.cat([self.tree, trees])
+            trees = added // self._size
+            added = added % self._size
+            self.tree = joined([self.tree, trees])
+        self.node = joined([self.node, added])
+        if self._num_trees < 2:
+            self.tree = torch.zeros((), dtype=torch.int64).expand(
+                len(self.node)
+            )
         shift = len(self._first) - self._num_seeds
         repeated = len(self.node) - len(self._keys) + shift
         if repeated == 0:
@@ -96,6 +99,32 @@ class _Nodes:
     def end_hop(self) -> None:
         self.begin, self.end = self.end, len(self.node)
         self.counts.append(self.end - self.begin)
+
+
+def _number(known: Tensor, key: Tensor, bound: int) -> tuple[Tensor, Tensor]:
+    """Numbers keys by first occurrence, behind ``known`` distinct ones.
+
+    Returns:
+        Tuple[torch.Tensor, torch.Tensor]: The new keys, and the number of
+        each key.
+    """
+    key = key.contiguous()
+    added, local = empty_vector(len(key)), empty_vector(len(key))
+    count = functions().gsample_number_nodes(
+        ctypes.c_void_p(known.data_ptr()),
+        ctypes.c_int64(len(known)),
+        ctypes.c_void_p(key.data_ptr()),
+        ctypes.c_int64(len(key)),
+        ctypes.c_int64(bound),
+        ctypes.c_void_p(added.data_ptr()),
+        ctypes.c_void_p(local.data_ptr()),
+    )
+    if count == _NO_MEMORY:
+        raise MemoryError(
+            f'NeighborSampler: no memory to number {len(key)} sampled nodes'
+        )
+    assert count >= 0, 'a draw returned a node that is not in the graph'
+    return added[:count], local
 
 
 def sample_by_hops(
@@ -175,26 +204,21 @@ def _sample_hop(
         )
         indptr, neighbor, edge = draw(r, hop, frontier)
         col = torch.repeat_interleave(
-            torch.arange(cols.begin, cols.end), indptr.diff()
-        )
+            indptr.diff(), output_size=len(neighbor)
+        ).add_(cols.begin)
         # Without trees nobody looks at them.
         trees = cols.tree.index_select(0, col) if num_trees > 1 else col
         rows.setdefault(src, []).append((r, neighbor.long(), trees))
         edges[r].append((neighbor, col, edge.long()))
     for node_type, parts in rows.items():
-        neighbor = _joined([p[1] for p in parts])
-        tree = _joined([p[2] for p in parts])
+        neighbor = joined([p[1] for p in parts])
+        tree = joined([p[2] for p in parts])
         local = nodes[node_type].local_ids(neighbor, tree)
         sizes = [len(p[1]) for p in parts]
         for (r, _, _), row in zip(parts, local.split(sizes), strict=True):
             edges[r][-1] = (row, *edges[r][-1][1:])
     for sampled in nodes.values():
         sampled.end_hop()
-
-
-def _joined(parts: list[Tensor]) -> Tensor:
-    """Concatenates tensors; a single one is not copied."""
-    return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 def _to_output(
@@ -205,7 +229,7 @@ def _to_output(
 ) -> Any:
     none = torch.empty(0, dtype=torch.int64)
     row, col, edge = (
-        [torch.cat([none, *(hop[i] for hop in hops)]) for hops in edges]
+        [joined([hop[i] for hop in hops] or [none]) for hops in edges]
         for i in range(3)
     )
     sampled = [nodes[t] for t in graph.node_types]

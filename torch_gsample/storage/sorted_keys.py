@@ -1,17 +1,23 @@
 """Finds many keys at once among ascending ones."""
 
+import ctypes
+
 import numpy as np
+
+from torch_gsample.storage.crc32c import functions, pointer
 
 #: Keys of a run, about.
 _RUN = 16
+#: Numbers a key, above which a table by number is larger than the keys.
+_DENSE = 32
 
 
 class SortedKeys:
-    """Ascending distinct keys, and a table of where runs of them begin.
+    """Ascending distinct keys, and a table by which they are found.
 
-    The table leaves a few steps of a binary search, which are taken for all
-    keys at a time. A search of all keys for one after the other guesses a
-    branch wrong at most of its steps.
+    Dense keys have a bit for each number, next to a count, which is one access
+    a key; a table of where runs of keys begin leaves a short search among
+    others. Tables are small enough for caches, and many accesses in flight.
 
     Args:
         keys (numpy.ndarray): int64 ``[num_keys]``, from 0 on.
@@ -19,34 +25,53 @@ class SortedKeys:
     Example:
         >>> keys = SortedKeys(np.array([2, 5, 9]))
         >>> keys.find(np.array([5, 6, 9]))
-        (array([1, 2, 2]), array([ True, False,  True]))
+        (array([1, 2, 2]), 1)
     """
 
     def __init__(self, keys: np.ndarray):
         self._keys = keys
         size = int(keys[-1]) + 1 if len(keys) > 0 else 0
+        self._is_dense = 0 < size <= _DENSE * len(keys)
+        if self._is_dense:
+            self._table = np.zeros((size // 64 + 1, 2), np.int64)
+            functions().gsample_index_keys(
+                *_vector(keys), *_vector(self._table)
+            )
+            return
         # A run has the keys of equal `key >> shift`.
         self._shift = (_RUN * size // max(len(keys), 1)).bit_length()
         last = size >> self._shift
         begins = np.arange(last + 2) << self._shift
-        self._begin = np.searchsorted(keys, begins)
-        most = int(np.diff(self._begin).max()).bit_length()
-        self._steps = [1 << i for i in reversed(range(most))]
+        self._table = np.searchsorted(keys, begins)
 
-    def find(self, key: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the place of each key, and whether it is there.
+    def find(self, key: np.ndarray) -> tuple[np.ndarray, int]:
+        """Returns how many keys are below each, and the first unknown one.
 
         Args:
-            key (numpy.ndarray): int64 ``[n]``; in ascending order it is
-                found soonest.
+            key (numpy.ndarray): int64 ``[n]``, in any order.
+
+        Returns:
+            Tuple[numpy.ndarray, int]: Positions, int64 ``[n]``, and where in
+            ``key`` the first one is that is not there, or -1.
         """
-        if len(self._keys) == 0:
-            return np.zeros_like(key), np.zeros(len(key), bool)
-        run = np.clip(key >> self._shift, 0, len(self._begin) - 1)
-        place = self._begin[run]
-        for step in self._steps:
-            # All keys before `place` are less.
-            less = self._keys.take(place + (step - 1), mode='clip') < key
-            place += less * step
-        place = np.minimum(place, len(self._keys) - 1)
-        return place, self._keys.take(place) == key
+        key = np.ascontiguousarray(key, np.int64)
+        place = np.empty_like(key)
+        if self._is_dense:
+            missing = functions().gsample_find_indexed(
+                *_vector(self._table), *_vector(key), pointer(place)
+            )
+        else:
+            missing = functions().gsample_find_keys(
+                *_vector(self._keys),
+                pointer(self._table),
+                ctypes.c_int64(len(self._table) - 1),
+                ctypes.c_int64(self._shift),
+                *_vector(key),
+                pointer(place),
+            )
+        return place, missing
+
+
+def _vector(array: np.ndarray) -> tuple[ctypes.c_void_p, ctypes.c_int64]:
+    """Returns where an array is, and its length."""
+    return pointer(array), ctypes.c_int64(len(array))

@@ -71,12 +71,12 @@ class SpillArray:
         """Whether it is in a file on disk, not in memory."""
         return bool(self._checksums)
 
-    def check(self, begin: torch.Tensor, end: torch.Tensor) -> None:
+    def check(self, begin: np.ndarray, end: np.ndarray) -> None:
         """Checks blocks on disk before their items are read.
 
         Args:
-            begin (torch.Tensor): int64 ``[n]``, where ranges of items begin.
-            end (torch.Tensor): int64 ``[n]``, where they end.
+            begin (numpy.ndarray): int64 ``[n]``, where ranges of items begin.
+            end (numpy.ndarray): int64 ``[n]``, where they end.
 
         Raises:
             OSError: If the file is too short.
@@ -87,8 +87,8 @@ class SpillArray:
         self._check_size(self._map.size())
         if not self._unchecked.any():
             return
-        first = begin.numpy() * self._item // BLOCK
-        last = -(-end.numpy() * self._item // BLOCK)
+        first = begin * self._item // BLOCK
+        last = -(-end * self._item // BLOCK)
         wanted = touched(first, last, len(self._unchecked))
         blocks = np.flatnonzero(wanted & self._unchecked)
         self._check_blocks(self._map, blocks)

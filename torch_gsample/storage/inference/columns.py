@@ -154,9 +154,7 @@ class DiskColumns:
         place = self._meta.places(int(row[NODES]), int(row[EDGES]))[name]
         begin = int(row[OFFSET]) + place + at * dtype.itemsize
         data = np.empty(count * dtype.itemsize, np.uint8)
-        ends = np.array([begin]), np.array([begin + data.size])
-        self._checked.read(self._file, *ends)
-        self._file.read(begin, data)
+        self._checked.read_bytes(self._file, begin, data)
         return data.view(dtype)
 
 

@@ -3,6 +3,7 @@
 Positions of edges come in, what is stored there goes out.
 """
 
+import ctypes
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,8 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from torch_gsample.storage.blocks import BLOCK, BlockReader
+from torch_gsample.storage.blocks import BLOCK, BlockReader, Runs
 from torch_gsample.storage.columns import check_neighbors, check_weights
+from torch_gsample.storage.crc32c import functions, pointer
 from torch_gsample.storage.format import (
     EDGES,
     FIRST,
@@ -129,24 +131,33 @@ class StoredEdges:
             return torch.empty(0, dtype=self.dtypes[name])
         items = read_items(
             self.reads.files()[self.number],
-            self._offsets(name, position.numpy()),
+            self._runs(name, position.numpy()),
             self.meta.dtype(name),
             self.model,
             self.counts,
         )
         return self._checked(name, torch.from_numpy(items), position)
 
-    def _offsets(self, name: str, position: np.ndarray) -> np.ndarray:
+    def _runs(self, name: str, position: np.ndarray) -> Runs:
         """Returns where items are in the file."""
-        table = self.meta.chunks
+        table, width = self.meta.chunks, self.meta.widths[name]
         places = self.meta.places(table[:, NODES], table[:, EDGES])[name]
-        begin = table[:, OFFSET] + places
-        width = self.meta.widths[name]
-        if len(table) == 1:
-            return begin[0] + position * width
-        first = table[:, FIRST]
-        chunk = np.searchsorted(first, position, 'right') - 1
-        return (begin - first * width)[chunk] + position * width
+        edge = np.ascontiguousarray(table[:, FIRST])
+        begin = table[:, OFFSET] + places - edge * width
+        position = np.ascontiguousarray(position, np.int64)
+        offset, first = np.empty_like(position), np.empty_like(position)
+        count = functions().gsample_item_offsets(
+            pointer(position),
+            ctypes.c_int64(len(position)),
+            pointer(edge),
+            pointer(begin),
+            ctypes.c_int64(len(table)),
+            ctypes.c_int64(width),
+            pointer(offset),
+            pointer(first),
+        )
+        first = first[:count]
+        return Runs(offset, first, np.diff(first, append=len(position)))
 
     def _checked(self, name: str, items: Tensor, position: Any) -> Tensor:
         path = self.path

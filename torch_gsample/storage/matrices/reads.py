@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from torch_gsample.storage.blocks import BLOCK, BlockReader
+from torch_gsample.storage.blocks import BLOCK, BlockReader, Runs
 from torch_gsample.storage.read_model import DiskModel, Reads
 
 #: Blocks that are in memory at a time, besides the cache.
@@ -99,7 +99,7 @@ class ReadCounts:
 
 def read_items(
     blocks: BlockReader,
-    offset: np.ndarray,
+    runs: Runs,
     dtype: np.dtype,
     model: DiskModel,
     counts: ReadCounts,
@@ -108,8 +108,8 @@ def read_items(
 
     Args:
         blocks (BlockReader): Reads the file.
-        offset (numpy.ndarray): int64 ``[n]``, multiples of the item's size.
-        dtype (numpy.dtype): The items' dtype.
+        runs (Runs): Where items are, at least one.
+        dtype (numpy.dtype): The items' dtype, of 4 or 8 bytes.
         model (DiskModel): The disk.
         counts (ReadCounts): Where the plan is noted.
 
@@ -117,27 +117,20 @@ def read_items(
         OSError: If the file cannot be read.
         ValueError: If it is not as it was written.
     """
-    out = np.empty(len(offset), dtype)
-    block = offset // BLOCK
-    # Runs of items in one block: few, where columns are read whole.
-    first = np.flatnonzero(np.diff(block, prepend=-1))
-    length = np.diff(first, append=len(block))
-    order = np.argsort(block[first], kind='stable')
-    first, length = first[order], length[order]
-    wanted, run = np.unique(block[first], return_inverse=True)
+    out = np.empty(len(runs.offset), dtype)
+    block = runs.block
+    order = np.argsort(block, kind='stable')
+    runs, block = runs.take(order), block[order]
+    is_new = np.diff(block, prepend=-1) != 0
+    wanted, number = block[is_new], np.cumsum(is_new) - 1
     plan = choose_plan(wanted, model)
     misses = blocks.stats['misses']
-    item = offset % BLOCK // dtype.itemsize
     for begin, end in _groups(wanted, plan.gap):
         some = _bridged(wanted[begin:end], plan.gap)
-        void = np.dtype(f'V{BLOCK}')
-        data = blocks.gather(some * BLOCK, void).view(dtype)
-        runs = slice(*np.searchsorted(run, [begin, end]))
-        place = np.searchsorted(some, wanted[run[runs]])
-        index = _ranges(first[runs], length[runs])
-        place = np.repeat(place * (BLOCK // dtype.itemsize), length[runs])
-        out[index] = data[place + item[index]]
-    counts.add(plan, blocks.stats['misses'] == misses, len(offset))
+        part = slice(*np.searchsorted(number, [begin, end]))
+        place = np.searchsorted(some, block[part])
+        blocks.copy_runs(some, runs.take(part), place, out)
+    counts.add(plan, blocks.stats['misses'] == misses, len(out))
     return out
 
 

@@ -1,0 +1,51 @@
+"""Vectors in memory that earlier batches had.
+
+Fresh memory would be zeroed by the kernel page by page, which takes longer
+than to fill it with a sample. The operators have the same memory.
+"""
+
+import ctypes
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from torch_gsample.storage.crc32c import functions
+
+_SMALL = 1 << 13  # items; below, malloc is as good
+
+
+class _Memory:
+    """A block of the pool, which gets it back when no array has it."""
+
+    def __init__(self, data: int, num_bytes: ctypes.c_int64, size: int):
+        self._give = functions().gsample_give_memory
+        self._data, self._bytes = data, num_bytes
+        self.__array_interface__: dict[str, Any] = {
+            'version': 3,
+            'typestr': '<i8',
+            'shape': (size,),
+            'data': (data, False),
+        }
+
+    def __del__(self) -> None:
+        self._give(ctypes.c_void_p(self._data), self._bytes)
+
+
+def empty_vector(size: int) -> Tensor:
+    """Returns an int64 vector that is not initialised."""
+    num_bytes = ctypes.c_int64(8 * size)
+    data = None
+    if size >= _SMALL:
+        data = functions().gsample_take_memory(ctypes.byref(num_bytes))
+    if data is None:  # where there is no memory, torch says so
+        return torch.empty(size, dtype=torch.int64)
+    return torch.from_numpy(np.asarray(_Memory(data, num_bytes, size)))
+
+
+def joined(parts: list[Tensor]) -> Tensor:
+    """Concatenates int64 vectors; a single one is not copied."""
+    if len(parts) == 1:
+        return parts[0]
+    return torch.cat(parts, out=empty_vector(sum(map(len, parts))))

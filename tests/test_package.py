@@ -104,7 +104,7 @@ LAYERS = {
     'graph_sampling': {'graph_sampling', 'ops', 'rng'},
     'relational': {
         *('loader', 'memory', 'owned_folder', 'relational', 'rng'),
-        'samplers',
+        *('samplers', 'storage'),
     },
     'spark': {'graph_sampling', 'loader', 'ops', 'options', 'rng', 'spark'},
     'testing': {'csc', 'ops', 'rng'},

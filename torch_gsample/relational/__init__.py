@@ -3,7 +3,10 @@
 Tables with keys and times come in, PyG mini-batches and sequences go out.
 """
 
+from torch_gsample.relational.append import append_tables
 from torch_gsample.relational.contexts import Contexts, ContextSampler
+from torch_gsample.relational.convert import convert_tables
+from torch_gsample.relational.folder import TableFolder
 from torch_gsample.relational.loader import (
     RelationalLinkLoader,
     RelationalLoader,
@@ -27,9 +30,12 @@ __all__ = [
     'RelationalData',
     'RelationalLinkLoader',
     'RelationalLoader',
+    'TableFolder',
     'TableSchema',
     'Values',
+    'append_tables',
     'check_batch',
+    'convert_tables',
     'from_tables',
     'read_manifest',
 ]

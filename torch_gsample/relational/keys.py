@@ -1,6 +1,7 @@
 """Rows of a table as integers, by their keys, and edges between them."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import torch
 from torch import Tensor
 
 from torch_gsample.relational.schema import TableSchema
-from torch_gsample.relational.sources import Source, quoted
+from torch_gsample.relational.sources import Source, literal, quoted
 from torch_gsample.relational.times import NEVER, TimeColumn
 
 _ROWS = 1 << 18  # of a batch that comes back from DuckDB
@@ -25,9 +26,11 @@ class KeyTable:
         time (TimeColumn, optional): Its times.
         first (int, optional): The number of its first row.
         known (str, optional): What to select the keys of earlier rows from,
-            as ``id``, ``k0`` and so on.
+            with the names of :attr:`key_names`.
 
     Attributes:
+        first (int): The number of its first row.
+        columns (Dict[str, str]): The type of each of its columns.
         num_rows (int): Number of its rows.
         null_times (int): How many have no time.
 
@@ -47,8 +50,8 @@ class KeyTable:
     ):
         self.table, self.schema = table, schema
         self.timed = time is not None
-        self._columns, self._known = columns, known
-        self._database, self._first = source.database, first
+        self.columns, self.first = columns, first
+        self._database, self._known = source.database, known
         self.sql = quoted(f'keys of {table}')
         parts = [f'{quoted(c)} AS {k}' for k, c in self._named('k')]
         for i, foreign in enumerate(schema.foreign_keys):
@@ -85,11 +88,17 @@ class KeyTable:
         return rows[0] if rows else None
 
     @property
+    def key_names(self) -> list[str]:
+        """The staged columns that make a row known: its id, key and time."""
+        keys = [name for name, _ in self._named('k')]
+        return ['id', *keys, *(['time'] if self.timed else [])]
+
+    @property
     def all_keys(self) -> str:
         """What to select the keys of all rows from, with the earlier ones."""
         if self._known is None:
             return self.sql
-        names = ', '.join(['id', *(k for k, _ in self._named('k'))])
+        names = ', '.join(self.key_names)
         return (
             f'(SELECT {names} FROM {self._known} UNION ALL '
             f'SELECT {names} FROM {self.sql})'
@@ -135,7 +144,7 @@ class KeyTable:
     def time_pieces(self) -> Iterator[np.ndarray]:
         """Yields the times of rows, int64, some at a time."""
         query = f'SELECT coalesce(time, {NEVER}) FROM {self.sql} ORDER BY id'
-        for batch in self._database.sql(query).to_arrow_reader(_ROWS):
+        for batch in self.batches(query):
             yield batch.column(0).to_numpy()
 
     def edges(
@@ -163,7 +172,7 @@ class KeyTable:
             f'{parent.all_keys} AS p ON {self._on(number)} WHERE '
             f'{self.whole(number)} ORDER BY c.id'
         )
-        for batch in self._database.sql(query).to_arrow_reader(_ROWS):
+        for batch in self.batches(query):
             known += batch.num_rows
             batch = batch.filter(batch.column(1).is_valid())
             last = count + batch.num_rows
@@ -188,16 +197,25 @@ class KeyTable:
 
         Returns:
             Tuple[str, Dict[str, Any]]: The table, with ``child``, ``parent``
-            and maybe ``time``, whose ``rowid`` ascends by row; and how many
-            values are null or dangle, as in :meth:`edges`.
+            and, as far as tables have times, ``time`` and ``since``, when the
+            child and when both are there; its ``rowid`` ascends by row. And
+            how many values are null or dangle, as in :meth:`edges`, and how
+            many of the earlier ones are ``resolved``.
 
         Raises:
             TypeError: If the types of both keys cannot be compared.
         """
         self.check_types(number, parent)
         name = quoted(f'edges {number} of {self.table}')
-        time = f', coalesce(c.time, {NEVER}) AS time' if self.timed else ''
-        select = f'SELECT c.id AS child, p.id AS parent{time} FROM'
+        own, other = (f'coalesce({of}.time, {NEVER})' for of in 'cp')
+        times = [own] * self.timed, [own] * self.timed + [other] * parent.timed
+        columns = ['c.id AS child', 'p.id AS parent']
+        columns += [
+            f'greatest({", ".join(of)}) AS {name}'
+            for name, of in zip(('time', 'since'), times, strict=True)
+            if of
+        ]
+        select = f'SELECT {", ".join(columns)} FROM'
         on = self._on(number)
         query = f'{select} {self.sql} AS c JOIN {parent.all_keys} AS p ON {on}'
         if old is not None:
@@ -208,11 +226,11 @@ class KeyTable:
             f'SELECT count(*) FROM {self.sql} AS c WHERE {self.whole(number)}'
         )[0]
         found = self._one(
-            f'SELECT count(*) FILTER (child >= {self._first}), count(*) FROM '
+            f'SELECT count(*) FILTER (child >= {self.first}), count(*) FROM '
             f'{name}'
         )
         report = self.report(number, parent, known, found[0])
-        report['edges'] = found[1]
+        report['resolved'] = found[1] - found[0]
         return name, report
 
     def _on(self, number: int) -> str:
@@ -261,7 +279,7 @@ class KeyTable:
         """
         columns = self.schema.foreign_keys[number].columns
         for column, other in zip(columns, parent.schema.key, strict=True):
-            kinds = self._columns[column], parent._columns[other]
+            kinds = self.columns[column], parent.columns[other]
             texts = [kind == 'VARCHAR' or 'ENUM' in kind for kind in kinds]
             if texts[0] != texts[1]:
                 raise TypeError(
@@ -277,3 +295,12 @@ class KeyTable:
         columns = ', '.join(f'{k} AS {quoted(c)}' for k, c in self._named('k'))
         query = f'SELECT {columns} FROM {self.sql} ORDER BY id'
         return self._database.sql(query).to_arrow_table()
+
+    def batches(self, query: str) -> Iterator[Any]:
+        """Yields the rows of a query as batches of Arrow."""
+        yield from self._database.sql(query).to_arrow_reader(_ROWS)
+
+    def copy_to(self, query: str, path: Path) -> None:
+        """Writes the rows of a query to a Parquet file."""
+        to = literal(str(path))
+        self._execute(f'COPY ({query}) TO {to} (FORMAT parquet)')

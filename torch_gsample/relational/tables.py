@@ -173,11 +173,7 @@ def from_tables(
         >>> shop.keys_of('person', torch.tensor([1]))
         ['bob']
     """
-    if dangling not in ('report', 'error'):
-        raise ValueError(
-            "from_tables: 'dangling' must be 'report' or 'error' (got "
-            f'{dangling!r})'
-        )
+    check_dangling('from_tables', dangling)
     if isinstance(memory_limit, str):
         memory_limit = bytes_of(memory_limit, "from_tables: 'memory_limit'")
     with (
@@ -186,15 +182,31 @@ def from_tables(
     ):
         out = _read(source, max_categories)
         source.check_unchanged()
-    for name, found in out.report.items():
+    check_dangling('from_tables', dangling, out.report)
+    return out
+
+
+def check_dangling(
+    name: str, dangling: str, report: dict[str, Any] | None = None
+) -> None:
+    """Checks the argument of this name, and what it asks for.
+
+    Raises:
+        ValueError: If it is neither, or values dangle that must not.
+    """
+    if dangling not in ('report', 'error'):
+        raise ValueError(
+            f"{name}: 'dangling' must be 'report' or 'error' (got "
+            f'{dangling!r})'
+        )
+    for key, found in (report or {}).items():
         if dangling == 'error' and found.get('dangling'):
             example = found['example']
             raise ValueError(
-                f'from_tables: {name} must refer to rows ({found["dangling"]} '
+                f'{name}: {key} must refer to rows ({found["dangling"]} '
                 f'values do not, first {example["value"]} in row '
                 f'{example["row"]})'
             )
-    return out
 
 
 @dataclass

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import torch
@@ -130,7 +129,8 @@ class ValueReader:
             return
         parts = ', '.join(casts[k].format(quoted(n)) for k, _, n in columns)
         query = f'SELECT {parts} FROM {self._source.sql[self._table]}'
-        sets = {n: pa.array(c, pa.string()) for n, c in self.categories.items()}
+        text = pa.string()
+        sets = {n: pa.array(c, text) for n, c in self.categories.items()}
         for batch in self._source.database.sql(query).to_arrow_reader(_ROWS):
             out = self.empty(batch.num_rows)
             pairs = zip(batch.columns, columns, strict=True)

@@ -53,7 +53,8 @@ def write_features(
             arrays or pairs. A table has one column of lists of one length, or
             several columns of numbers.
         dtype (torch.dtype, optional): float32, float16, bfloat16, or int8
-            for a scale a row; that of ``data`` if not given.
+            for a scale a row; that of ``data`` if not given. int64 rows are
+            stored as they are.
         columns (List[str], optional): The columns of tables; all if not
             given.
         memory_limit (int, optional): The most bytes to use besides ``data``,
@@ -192,7 +193,9 @@ class FeatureWriter:
                 f'at most {MAX_DIMS} dimensions (got {list(self._shape)})'
             )
         self._dtype = self._dtype or values.dtype
-        if self._dtype not in DTYPES.values():
+        exact = torch.int64 not in (self._dtype, values.dtype)
+        exact = exact or self._dtype == values.dtype
+        if self._dtype not in DTYPES.values() or not exact:
             raise TypeError(
                 f"FeatureFile.write: 'dtype' must be given for rows of "
                 f'{values.dtype}: one of {[*DTYPES.values()]} (got None)'

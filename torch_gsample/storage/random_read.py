@@ -56,10 +56,11 @@ class RandomReads:
                     graph.meta.relations, graph.checked, strict=True
                 )
             ]
+            appended = graph.segments.edges or [None] * len(self._blocks)
             self._readers = [
-                RelationReader(meta, blocks)
-                for meta, blocks in zip(
-                    graph.meta.relations, self._blocks, strict=True
+                RelationReader(*parts)
+                for parts in zip(
+                    graph.meta.relations, self._blocks, appended, strict=True
                 )
             ]
             self._process = os.getpid()

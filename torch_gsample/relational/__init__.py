@@ -7,6 +7,7 @@ from torch_gsample.relational.append import append_tables
 from torch_gsample.relational.contexts import Contexts, ContextSampler
 from torch_gsample.relational.convert import convert_tables
 from torch_gsample.relational.folder import TableFolder
+from torch_gsample.relational.frames import TensorFrames
 from torch_gsample.relational.loader import (
     RelationalLinkLoader,
     RelationalLoader,
@@ -18,7 +19,11 @@ from torch_gsample.relational.schema import (
     read_manifest,
 )
 from torch_gsample.relational.tables import RelationalData, from_tables
-from torch_gsample.relational.tasks import EntityTask, LinkTask
+from torch_gsample.relational.tasks import (
+    EntityTask,
+    LinkTask,
+    autocomplete,
+)
 from torch_gsample.relational.values import Values
 
 __all__ = [
@@ -32,8 +37,10 @@ __all__ = [
     'RelationalLoader',
     'TableFolder',
     'TableSchema',
+    'TensorFrames',
     'Values',
     'append_tables',
+    'autocomplete',
     'check_batch',
     'convert_tables',
     'from_tables',

@@ -14,6 +14,8 @@ _NO_TIME = -(1 << 63)
 _TIMES = 'DATE', 'TIMESTAMP'
 #: What columns of each kind are stored as.
 DTYPES = {'num': np.float32, 'cat': np.int64, 'stamp': np.int64}
+#: What stands for null.
+NULLS = {'num': float('nan'), 'cat': -1, 'stamp': _NO_TIME}
 _NUMBERS = (
     'BOOLEAN TINYINT SMALLINT INTEGER BIGINT UTINYINT USMALLINT UINTEGER '
     'UBIGINT HUGEINT UHUGEINT FLOAT DOUBLE'

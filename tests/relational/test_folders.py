@@ -1,6 +1,8 @@
 """Tables on disk are those of memory, and rows are appended to them."""
 
+import copy
 import fcntl
+import json
 import os
 import shutil
 
@@ -18,11 +20,13 @@ from torch_gsample.relational import (
     convert_tables,
     from_tables,
 )
+from torch_gsample.relational.append import _no_rows
 from torch_gsample.storage import (
     ChunkedGraph,
     RandomReadSampler,
     StreamingSampler,
 )
+from torch_gsample.storage.format import seal
 
 MANIFEST = {
     'tables': {
@@ -350,3 +354,35 @@ def test_a_folder_is_whole_or_not_there(tmp_path):
         convert_tables(tmp_path / 'g', path, shops.MANIFEST)
     with pytest.raises(IndexError, match="'rows' must be in"):
         folder.keys_of('user', torch.tensor([3]))
+
+
+def test_descriptions_that_lie_are_refused(base, tmp_path):
+    shutil.copytree(base[0], tmp_path / 'graph')
+    path = tmp_path / 'graph' / 'tables.json'
+    whole = json.loads(path.read_text())
+    whole.pop('checksum')
+    for table, field, value, match in (
+        ('post', 'rows', 199, 'must have the rows of its graph'),
+        ('post', 'rows', -1, 'no negative number of rows'),
+        ('post', 'key', 'id', 'must have .* of the right types'),
+        ('post', 'key', ['ids', 'board'], "has no column 'ids'"),
+        ('post', 'names', {'num': []}, 'must have .* of the right types'),
+        ('user', 'categories', {}, "must have 'categories' of"),
+        ('user', 'columns', {'name': 3}, 'of the right types'),
+        ('user', 'names', {'num': [], 'cat': ['colour'] * 2, 'stamp': []},
+         'must have rows of'),
+        (None, 'report', [], "must have a 'report' and a 'time_kind'"),
+        (None, 'time_kind', 'lunar', "must have a 'report' and a 'time_kind'"),
+        (None, 'version', 2, "must have 'tables' of version 1"),
+    ):  # fmt: skip
+        fields = copy.deepcopy(whole)
+        (fields['tables'][table] if table else fields)[field] = value
+        path.write_text(seal(fields))
+        with pytest.raises(ValueError, match=match):
+            TableFolder(path.parent)
+    path.write_text(seal(whole))
+    assert TableFolder(path.parent).num_rows('post') == 200
+    # Types of columns are of a file: they are no SQL.
+    kind = "INTEGER AS x FROM read_text('/etc/hostname'); --"
+    assert kind not in _no_rows({'a': kind, 'b': 'DECIMAL(18,3)'})
+    assert 'DECIMAL(18,3)' in _no_rows({'b': 'DECIMAL(18,3)'})

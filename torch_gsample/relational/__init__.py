@@ -24,6 +24,11 @@ from torch_gsample.relational.tasks import (
     LinkTask,
     autocomplete,
 )
+from torch_gsample.relational.temporal_hooks import (
+    RecentNeighborHook,
+    TemporalNegatives,
+    TemporalNegativesHook,
+)
 from torch_gsample.relational.values import Values
 
 __all__ = [
@@ -32,11 +37,14 @@ __all__ = [
     'EntityTask',
     'ForeignKey',
     'LinkTask',
+    'RecentNeighborHook',
     'RelationalData',
     'RelationalLinkLoader',
     'RelationalLoader',
     'TableFolder',
     'TableSchema',
+    'TemporalNegatives',
+    'TemporalNegativesHook',
     'TensorFrames',
     'Values',
     'append_tables',

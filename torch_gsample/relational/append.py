@@ -1,5 +1,6 @@
 """Further rows of a converted folder, without a rebuild of what is there."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,8 @@ from torch_gsample.relational.tables import (
 )
 from torch_gsample.relational.values import ValueReader
 from torch_gsample.storage.segments import SegmentWriter, append_segment
+
+_TYPE = re.compile(r'[A-Z][A-Z0-9_ ]*(\([0-9, ]+\))?')
 
 
 def append_tables(
@@ -91,9 +94,9 @@ def append_tables(
                 report[f'{name}.{key.name}'] = found
                 number += 2
         check_dangling('append_tables', dangling, report)
-        for key, found in report.items():
+        for name, found in report.items():
             if 'resolved' in found:
-                report[key] = _joined(old.report[key], found)
+                report[name] = _joined(old.report[name], found)
         for i, values in enumerate(staged.values.values()):
             write_values(writer.folder, i, values)
         write_keys(writer.folder, staged.keys)
@@ -108,6 +111,8 @@ def _joined(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     out = {**new, **old, 'edges': old['edges'] + new['edges'] + resolved}
     out['null'] = old['null'] + new['null']
     out['dangling'] = old['dangling'] + new['dangling'] - resolved
+    if not out['dangling']:
+        out.pop('example', None)
     return out
 
 
@@ -125,9 +130,7 @@ def _stage(old: TableFolder, source: Source) -> Staged:
         if name in source.sql:
             _check_columns(name, entry['columns'], source.columns(name))
             continue
-        parts = [f'NULL::{k} AS {quoted(c)}' for c, k in columns[name].items()]
-        empty = f'(SELECT {", ".join(parts)} WHERE false)'
-        source.sql[name] = empty
+        source.sql[name] = _no_rows(columns[name])
     times = time_columns(source, old.schema, columns)
     kind = next((time.kind for time in times.values()), None)
     rows = {name: source.num_rows(name) for name in times}
@@ -154,7 +157,18 @@ def _stage(old: TableFolder, source: Source) -> Staged:
         values[name] = ValueReader(
             source, name, plain, 0, old.values[name].categories
         )
+        values[name].skipped = dict(old.values[name].skipped)
     return Staged(source, old.schema, keys, values, old.time_kind)
+
+
+def _no_rows(columns: dict[str, str]) -> str:
+    """Returns what selects no row of a table that has no new ones."""
+    # Types are of a file: only plain names of types become SQL.
+    parts = [
+        f'NULL::{kind if _TYPE.fullmatch(kind) else "VARCHAR"} AS {quoted(c)}'
+        for c, kind in columns.items()
+    ]
+    return f'(SELECT {", ".join(parts)} WHERE false)'
 
 
 def _check_columns(

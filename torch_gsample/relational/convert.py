@@ -101,7 +101,7 @@ def convert_tables(
     ):
         staged = Staged.read(source, max_categories)
         report: dict[str, Any] = {t: staged.report(t) for t in staged.keys}
-        relations = []
+        relations: list[RelationSource] = []
         for table in staged.keys.values():
             relations += _relations(table, staged.keys, report)
         check_dangling('convert_tables', dangling, report)

@@ -69,16 +69,19 @@ class TableFolder:
 
     def _read_values(self, number: int, name: str, verify: str) -> Values:
         entry = self.fields['tables'][name]
-        parts: dict[str, Any] = {}
-        for kind, names in entry['names'].items():
+        parts: list[Any] = []
+        kinds = 'num', 'cat', 'stamp'
+        for kind in kinds:
+            names = entry['names'][kind]
             dtype = torch.float32 if kind == 'num' else torch.int64
             if not names:
-                parts[kind] = torch.empty(entry['rows'], 0, dtype=dtype)
+                parts.append(torch.empty(entry['rows'], 0, dtype=dtype))
                 continue
             files = [f / rows_file(number, kind) for f in self._folders]
-            files = [file for file in files if file.exists()]
-            rows = [FeatureFile(file, verify=verify) for file in files]
-            part: RowSource = rows[0] if len(rows) == 1 else JoinedRows(rows)
+            rows: list[RowSource] = [
+                FeatureFile(file, verify=verify) for file in files
+            ]
+            part = rows[0] if len(rows) == 1 else JoinedRows(rows)
             want = (entry['rows'], len(names)), dtype
             if (tuple(part.shape), part.dtype) != want:
                 raise ValueError(
@@ -86,11 +89,9 @@ class TableFolder:
                     f'those before (got {tuple(part.shape)}, {part.dtype})'
                 )
             self.features.put_tensor(part, name, kind, None)
-            parts[kind] = part
-        lists = entry['names'].values()
-        return Values(
-            *parts.values(), *lists, entry['categories'], entry['skipped']
-        )
+            parts.append(part)
+        parts += [entry['names'][kind] for kind in kinds]
+        return Values(*parts, entry['categories'], entry['skipped'])
 
     @property
     def data(self) -> tuple[DiskFeatureStore, ChunkedGraph]:
@@ -112,8 +113,7 @@ class TableFolder:
                 f'TableFolder: table {table!r} must have a key (it has none)'
             )
         number = list(self.schema).index(table)
-        files = [folder / keys_file(number) for folder in self._folders]
-        return parquet([file for file in files if file.exists()])
+        return parquet([f / keys_file(number) for f in self._folders])
 
     def keys_of(self, table: str, rows: Tensor) -> list[Any]:
         """Returns the keys of rows; see :meth:`RelationalData.keys_of`."""

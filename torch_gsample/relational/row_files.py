@@ -123,6 +123,14 @@ def read_description(
         )
     for name, entry in tables.items():
         _check_entry(path, name, entry)
+    kinds = None, 'integer', 'naive', 'zoned'
+    if not isinstance(fields.get('report'), dict) or (
+        fields.get('time_kind') not in kinds
+    ):
+        raise ValueError(
+            f"TableFolder: {path} must have a 'report' and a 'time_kind' of "
+            f'{kinds}'
+        )
     entries = {
         name: {k: entry[k] for k in ('key', 'time', 'foreign_keys')}
         for name, entry in tables.items()

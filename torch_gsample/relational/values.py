@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -160,6 +161,6 @@ class ValueReader:
             for kind, array in piece.items():
                 out[kind][first:last] = array
             first = last
-        tensors = [torch.from_numpy(array) for array in out.values()]
-        names = self.names.values()
-        return Values(*tensors, *names, self.categories, self.skipped)
+        parts: list[Any] = [torch.from_numpy(array) for array in out.values()]
+        parts += self.names.values()
+        return Values(*parts, self.categories, self.skipped)

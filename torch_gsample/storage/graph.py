@@ -308,7 +308,7 @@ def _source_of(graph: ChunkedGraph) -> GraphSource:
         )
         largest = max(largest, int(meta.chunks[:, LENGTH].max(initial=0)))
     memory = (depth + 1) * largest
-    times = graph.node_times()
+    times: dict[Any, Any] = {**graph.node_times()}
     return GraphSource(graph.num_nodes, relations, times, memory)
 
 

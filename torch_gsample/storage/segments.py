@@ -113,7 +113,7 @@ def read_segments(path: Path, meta: GraphMeta) -> Segments:
         keys = found[[2, 3, 0]] if len(found) == 4 else found[[2, 0]]
         found = found[:, np.lexsort(keys)]
         time = found[3] if len(found) == 4 else None
-        edges.append(Appended(*found[:3], time))
+        edges.append(Appended(found[0], found[1], found[2], time))
     joined = {i: np.concatenate(part) for i, part in times.items()}
     return Segments(entries, edges, joined)
 

@@ -107,7 +107,7 @@ def memory_source(
         _memory_relation(t, csc, weights.get(t), weight_attr or '')
         for t, csc in graph.items()
     ]
-    return GraphSource(graph.counts, relations, times.node)
+    return GraphSource(graph.counts, relations, {**times.node})
 
 
 def _with_nodes(data: Any, num_nodes: int | None) -> GraphData:

@@ -24,6 +24,7 @@ from torch_gsample.storage.edge_files import file_source
 from torch_gsample.storage.format import GraphMeta, RelationMeta
 from torch_gsample.storage.sources import (
     GraphSource,
+    Pieces,
     RelationSource,
     as_paths,
     memory_source,
@@ -184,16 +185,19 @@ def _write_source(
         name = f'time-{i}.bin'
         meta.node_times.append(name)
         crc = meta.file_seed(name)
-        in_memory = isinstance(time, Tensor)
-        pieces = [time.long().numpy()] if in_memory else time()
         with open(made[0] / name, 'wb') as file:
-            for piece in pieces:
+            for piece in _pieces_of(time):
                 data = np.ascontiguousarray(piece, '<i8').view(np.uint8)
                 file.write(data.data)
                 crc = crc32c(data, crc)
         meta.time_checksums.append(crc)
     if source.finish is not None:
         source.finish(made[0])
+
+
+def _pieces_of(time: Tensor | Pieces) -> Iterable[np.ndarray]:
+    """Returns the times of nodes, some at a time."""
+    return [time.numpy()] if isinstance(time, Tensor) else time()
 
 
 def _write_relation(

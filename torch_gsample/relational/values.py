@@ -162,5 +162,5 @@ class ValueReader:
                 out[kind][first:last] = array
             first = last
         parts: list[Any] = [torch.from_numpy(array) for array in out.values()]
-        parts += self.names.values()
-        return Values(*parts, self.categories, self.skipped)
+        parts += [*self.names.values(), self.categories, self.skipped]
+        return Values(*parts)

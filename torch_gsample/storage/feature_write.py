@@ -193,9 +193,12 @@ class FeatureWriter:
                 f'at most {MAX_DIMS} dimensions (got {list(self._shape)})'
             )
         self._dtype = self._dtype or values.dtype
-        exact = torch.int64 not in (self._dtype, values.dtype)
-        exact = exact or self._dtype == values.dtype
-        if self._dtype not in DTYPES.values() or not exact:
+        if self._dtype == torch.int64 != values.dtype:
+            raise TypeError(
+                "FeatureFile.write: 'dtype' must be torch.int64 for rows of "
+                f'torch.int64 alone (got rows of {values.dtype})'
+            )
+        if self._dtype not in DTYPES.values():
             raise TypeError(
                 f"FeatureFile.write: 'dtype' must be given for rows of "
                 f'{values.dtype}: one of {[*DTYPES.values()]} (got None)'

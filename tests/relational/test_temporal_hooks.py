@@ -45,7 +45,8 @@ def last_of(log, node, until, k, directed):
 
 @pytest.mark.parametrize('directed', [False, True])
 def test_neighbours_are_the_last_before_the_batch(directed):
-    log = events()
+    src, dst, time = events()
+    log = src, dst, time - 20  # padded seeds have the time 0
     x = torch.arange(1.0, 91)[:, None]
     hook = RecentNeighborHook(
         *log, NODES, [3, 2], ['edge_src', 'edge_dst', 'edge_time'][:2],
@@ -103,12 +104,17 @@ def test_historical_negatives_are_earlier_and_random_ones_are_none_of_now():
         assert all(4 <= w < NODES and w not in now for w in row)
         seen += count
     assert seen > 150
-    early = negatives(log, until=int(time[5]))(*log)
-    old = {u: set(dst[:5][src[:5] == u].tolist()) for u in range(4)}
-    count = sum(
-        w in old[int(src[i])] for i, w in enumerate(early[:, 0].tolist())
-    )
-    assert count > 0
+
+
+def test_history_ends_where_it_is_told_to_and_has_no_positive():
+    src, dst = torch.zeros(3).long(), torch.tensor([5, 6, 7])
+    draw = TemporalNegatives(
+        src, dst, torch.tensor([1, 2, 3]), NODES, 1, num_historical=1,
+        destinations=(4, NODES), until=3,
+    )  # fmt: skip
+    # An event that is not in the log.
+    event = torch.tensor([0]), torch.tensor([5]), torch.tensor([9])
+    assert {int(draw(*event, batch)) for batch in range(40)} == {6}
 
 
 def test_negatives_are_a_function_of_seed_epoch_and_batch():

@@ -91,7 +91,8 @@ class TableFolder:
             self.features.put_tensor(part, name, kind, None)
             parts.append(part)
         parts += [entry['names'][kind] for kind in kinds]
-        return Values(*parts, entry['categories'], entry['skipped'])
+        parts += [entry['categories'], entry['skipped']]
+        return Values(*parts)
 
     @property
     def data(self) -> tuple[DiskFeatureStore, ChunkedGraph]:

@@ -92,8 +92,12 @@ class RecentNeighborHook:
 
     requires = {'edge_src', 'edge_dst', 'edge_time'}
     produces = {
-        *('seed_nids', 'seed_times', 'nbr_nids', 'nbr_edge_time'),
-        *('nbr_edge_x', 'seed_node_nbr_mask'),
+        'seed_nids',
+        'seed_times',
+        'nbr_nids',
+        'nbr_edge_time',
+        'nbr_edge_x',
+        'seed_node_nbr_mask',
     }
     has_state = False
 

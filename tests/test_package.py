@@ -103,8 +103,8 @@ LAYERS = {
     },
     'graph_sampling': {'graph_sampling', 'ops', 'rng'},
     'relational': {
-        *('loader', 'memory', 'owned_folder', 'relational', 'rng'),
-        'samplers',
+        *('graph', 'loader', 'memory', 'ops', 'owned_folder', 'relational'),
+        *('rng', 'samplers', 'storage'),
     },
     'spark': {
         *('graph_sampling', 'loader', 'ops', 'options', 'rng', 'spark'),
@@ -262,6 +262,8 @@ def test_packages_that_are_imported_are_declared():
     declared += [x for name in extras if name != 'dev' for x in extras[name]]
     declared = {re.match(r'[\w-]+', x)[0].replace('-', '_') for x in declared}
     declared |= {'dgl', 'pytest'}  # only where a user has them anyway
+    modules = {'pytorch_frame': 'torch_frame'}  # of another name
+    declared |= {modules.get(name, name) for name in declared}
     for path in PACKAGE.rglob('*.py'):
         names = {name.split('.')[0] for name in imported_modules(path)}
         names -= {*sys.stdlib_module_names, 'torch_gsample'}

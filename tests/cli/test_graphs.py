@@ -3,6 +3,7 @@
 import json
 import re
 
+import duckdb
 import pytest
 import torch
 from torch_geometric.sampler import NodeSamplerInput
@@ -153,5 +154,14 @@ def test_tables_are_converted_with_their_times(tmp_path, capsys):
     assert (
         sorted(seen.tolist()) == edge[shop['buy'].time[edge] <= time].tolist()
     )
+    rows = shops.as_duckdb(tmp_path / 'new.duckdb')
+    with duckdb.connect(str(rows)) as database:
+        database.execute('DROP TABLE item; DROP TABLE user')
+        database.execute("DELETE FROM buy WHERE id <> 'b3'")
+        database.execute("UPDATE buy SET id = 'b99'")
+    assert cli.main(['convert', str(rows), graph, '--append']) == 0
+    assert ChunkedGraph(graph).num_nodes['buy'] == 13
+    assert cli.main(['convert', str(rows), graph, '--append']) == 2
+    assert "got ['b99'] in rows 12 and 13" in capsys.readouterr().err
     assert cli.main([*args[:2], f'{graph}2', '--tables', '--time', 't']) == 2
     assert 'no option of edge files' in capsys.readouterr().err

@@ -56,6 +56,15 @@ def test_rows_come_back_in_the_order_of_the_index(tmp_path, dtype, shape):
     file.verify()
 
 
+def test_integers_come_back_as_they_are(tmp_path):
+    x = torch.randint(-(1 << 63), (1 << 63) - 1, (700, 3))
+    file = FeatureFile.write(tmp_path / 'x', x)
+    index = torch.tensor([699, 0, 5, 5])
+    assert file.dtype == torch.int64
+    assert torch.equal(file[index], x[index])
+    file.verify()
+
+
 def test_int8_rows_are_those_of_gather_rows(tmp_path):
     values, scale = quantize_rows(random(50, 24))
     file = FeatureFile.write(tmp_path / 'x', (values, scale))
@@ -249,7 +258,11 @@ WRITE_ERRORS = {
     "'memory_limit' must be at least 1048576 (got 5)": {'memory_limit': 5},
     "'columns' is for Parquet and Arrow (got Tensor)": {'columns': ['x']},
     "'data' must be a tensor, (int8 values, scales)": {'data': 5},
-    "'dtype' must be given for rows of torch.int64": {'data': X.long()},
+    "'dtype' must be given for rows of torch.int32": {'data': X.int()},
+    "'dtype' must be torch.int64 for rows of torch.int64 alone": {
+        'data': X,
+        'dtype': torch.int64,
+    },
     "'dtype' must be given for rows of torch.float64": {'data': X.double()},
     "'data' must have at least one dimension": {'data': X[0, 0]},
     "'data' must have at least one piece (got none)": {'data': iter([])},

@@ -169,6 +169,11 @@ def _add_convert(add: Callable[..., Any]) -> None:
         help='edges is a database or a folder of tables, whose keys are '
         'declared, or in this JSON file',
     )
+    add(
+        '--append',
+        action='store_true',
+        help='edges are new rows for a graph that --tables made',
+    )
     for name, default in {'--memory': '4GiB', '--chunk': '512MiB'}.items():
         add(name, type=parse_bytes, default=default, help=f'{default} if not')
 

@@ -28,12 +28,11 @@ def convert(args: argparse.Namespace) -> None:
         'directories': args.stripe,
     }
     data: Any = source
-    report: dict[str, Any] = {}
-    if args.tables is not None:
-        data, report = _read_tables(args, source)
-        timed = any('time' in store for store in data.stores)
-        options['time_attr'] = 'time' if timed else None
-    elif isinstance(source, str) and Path(source).is_dir():
+    if args.tables is not None or args.append:
+        graph, report = _convert_tables(args, source, options)
+        _print_graph(args, graph, report)
+        return
+    if isinstance(source, str) and Path(source).is_dir():
         if given := _options_of_files(args):
             raise ValueError(
                 f'convert: {given[0]} is for edge files; a graph on disk says '
@@ -47,7 +46,12 @@ def convert(args: argparse.Namespace) -> None:
             'weight_attr': args.weight,
             'time_attr': args.time,
         }
-    graph = ChunkedGraph.write(args.graph, data, **options)
+    _print_graph(args, ChunkedGraph.write(args.graph, data, **options), {})
+
+
+def _print_graph(
+    args: argparse.Namespace, graph: ChunkedGraph, report: dict[str, Any]
+) -> None:
     if args.json:
         tables = {'tables': report} if report else {}
         output.print_json({**_summary(graph), **tables})
@@ -65,8 +69,10 @@ def _options_of_files(args: argparse.Namespace) -> list[str]:
     return [f'--{name.replace("_", "-")}' for name in given]
 
 
-def _read_tables(args: argparse.Namespace, path: Any) -> tuple[Any, Any]:
-    """Returns the graph of a database or folder, and what was found in it."""
+def _convert_tables(
+    args: argparse.Namespace, path: Any, options: dict[str, Any]
+) -> tuple[ChunkedGraph, dict[str, Any]]:
+    """Writes or appends tables; returns the graph and what was found."""
     given = _options_of_files(args)
     if isinstance(path, list) or given:
         raise ValueError(
@@ -74,11 +80,19 @@ def _read_tables(args: argparse.Namespace, path: Any) -> tuple[Any, Any]:
             f'edge files (got {given or [path]})'
         )
     # DuckDB is imported where tables are read only.
-    from torch_gsample.relational import from_tables
+    from torch_gsample.relational import append_tables, convert_tables
 
-    manifest = args.tables or None
-    tables = from_tables(path, manifest, memory_limit=args.memory)
-    return tables.data, tables.report
+    if args.append:
+        if args.tables or args.stripe:
+            raise ValueError(
+                'convert: --append takes neither a manifest nor --stripe: a '
+                'folder says itself what it has'
+            )
+        folder = append_tables(args.graph, path, memory_limit=args.memory)
+    else:
+        manifest = args.tables or None
+        folder = convert_tables(args.graph, path, manifest, **options)
+    return folder.graph, folder.report
 
 
 def info(args: argparse.Namespace) -> None:

@@ -3,7 +3,11 @@
 Tables with keys and times come in, PyG mini-batches and sequences go out.
 """
 
+from torch_gsample.relational.append import append_tables
 from torch_gsample.relational.contexts import Contexts, ContextSampler
+from torch_gsample.relational.convert import convert_tables
+from torch_gsample.relational.folder import TableFolder
+from torch_gsample.relational.frames import TensorFrames
 from torch_gsample.relational.loader import (
     RelationalLinkLoader,
     RelationalLoader,
@@ -15,7 +19,16 @@ from torch_gsample.relational.schema import (
     read_manifest,
 )
 from torch_gsample.relational.tables import RelationalData, from_tables
-from torch_gsample.relational.tasks import EntityTask, LinkTask
+from torch_gsample.relational.tasks import (
+    EntityTask,
+    LinkTask,
+    autocomplete,
+)
+from torch_gsample.relational.temporal_hooks import (
+    RecentNeighborHook,
+    TemporalNegatives,
+    TemporalNegativesHook,
+)
 from torch_gsample.relational.values import Values
 
 __all__ = [
@@ -24,12 +37,20 @@ __all__ = [
     'EntityTask',
     'ForeignKey',
     'LinkTask',
+    'RecentNeighborHook',
     'RelationalData',
     'RelationalLinkLoader',
     'RelationalLoader',
+    'TableFolder',
     'TableSchema',
+    'TemporalNegatives',
+    'TemporalNegativesHook',
+    'TensorFrames',
     'Values',
+    'append_tables',
+    'autocomplete',
     'check_batch',
+    'convert_tables',
     'from_tables',
     'read_manifest',
 ]

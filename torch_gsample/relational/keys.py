@@ -1,13 +1,15 @@
 """Rows of a table as integers, by their keys, and edges between them."""
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from torch_gsample.relational.schema import ForeignKey, TableSchema
-from torch_gsample.relational.sources import Source, quoted
+from torch_gsample.relational.schema import TableSchema
+from torch_gsample.relational.sources import Source, literal, quoted
 from torch_gsample.relational.times import NEVER, TimeColumn
 
 _ROWS = 1 << 18  # of a batch that comes back from DuckDB
@@ -20,10 +22,17 @@ class KeyTable:
         source (Source): The tables.
         table (str): The table.
         schema (TableSchema): Its keys.
+        columns (Dict[str, str]): The type of each of its columns.
         time (TimeColumn, optional): Its times.
+        first (int, optional): The number of its first row.
+        known (str, optional): What to select the keys of earlier rows from,
+            with the names of :attr:`key_names`.
 
     Attributes:
+        first (int): The number of its first row.
+        columns (Dict[str, str]): The type of each of its columns.
         num_rows (int): Number of its rows.
+        null_times (int): How many have no time.
 
     Raises:
         ValueError: If a key is null, or in two rows.
@@ -34,26 +43,38 @@ class KeyTable:
         source: Source,
         table: str,
         schema: TableSchema,
+        columns: dict[str, str],
         time: TimeColumn | None,
+        first: int = 0,
+        known: str | None = None,
     ):
         self.table, self.schema = table, schema
-        self._database = source.database
-        self._sql = quoted(f'keys of {table}')
-        self._time = time is not None
+        self.timed = time is not None
+        self.columns, self.first = columns, first
+        self._database, self._known = source.database, known
+        self.sql = quoted(f'keys of {table}')
         parts = [f'{quoted(c)} AS {k}' for k, c in self._named('k')]
         for i, foreign in enumerate(schema.foreign_keys):
-            columns = enumerate(foreign.columns)
-            parts += [f'{quoted(c)} AS f{i}_{j}' for j, c in columns]
+            named = enumerate(foreign.columns)
+            parts += [f'{quoted(c)} AS f{i}_{j}' for j, c in named]
         if time is not None:
             parts.append(f'{time.sql} AS time')
         self._execute(
-            f'CREATE TEMP TABLE {self._sql} AS SELECT '
-            f'row_number() OVER () - 1 AS id{"".join(f", {p}" for p in parts)}'
-            f' FROM {source.sql[table]}'
+            f'CREATE TEMP TABLE {self.sql} AS SELECT row_number() OVER () - 1 '
+            f'+ {first} AS id{"".join(f", {p}" for p in parts)} '
+            f'FROM {source.sql[table]}'
         )
-        self.num_rows: int = self._one(f'SELECT count(*) FROM {self._sql}')[0]
+        null = ' OR '.join(f'{k} IS NULL' for k, _ in self._named('k'))
+        null = null or 'false'
+        timed = 'count(time)' if self.timed else 'count(*)'
+        found = self._one(
+            f'SELECT count(*), {timed}, count(*) FILTER ({null}), '
+            f'min(id) FILTER ({null}) FROM {self.sql}'
+        )
+        self.num_rows: int = found[0]
+        self.null_times = found[0] - found[1]
         if schema.key:
-            self._check_keys()
+            self._check_keys(*found[2:])
 
     def _named(self, prefix: str) -> list[tuple[str, str]]:
         return [(f'{prefix}{i}', c) for i, c in enumerate(self.schema.key)]
@@ -66,38 +87,65 @@ class KeyTable:
         rows = self._execute(query).fetchall()
         return rows[0] if rows else None
 
-    def _check_keys(self) -> None:
-        names = [name for name, _ in self._named('k')]
-        what = f'the key {list(self.schema.key)} of table {self.table!r}'
-        null = ' OR '.join(f'{name} IS NULL' for name in names)
-        found = self._one(
-            f'SELECT min(id), count(*) FROM {self._sql} WHERE {null}'
+    @property
+    def key_names(self) -> list[str]:
+        """The staged columns that make a row known: its id, key and time."""
+        keys = [name for name, _ in self._named('k')]
+        return ['id', *keys, *(['time'] if self.timed else [])]
+
+    @property
+    def all_keys(self) -> str:
+        """What to select the keys of all rows from, with the earlier ones."""
+        if self._known is None:
+            return self.sql
+        names = ', '.join(self.key_names)
+        return (
+            f'(SELECT {names} FROM {self._known} UNION ALL '
+            f'SELECT {names} FROM {self.sql})'
         )
-        if found[1]:
+
+    def _check_keys(self, nulls: int, row: int | None) -> None:
+        what = f'the key {list(self.schema.key)} of table {self.table!r}'
+        if nulls:
             raise ValueError(
-                f'from_tables: {what} must not be null (it is in {found[1]} '
-                f'rows, first in row {found[0]})'
+                f'from_tables: {what} must not be null (it is in {nulls} '
+                f'rows, first in row {row})'
             )
+        names = [name for name, _ in self._named('k')]
         by = ', '.join(names)
         found = self._one(
-            f'SELECT min(id), max(id), {by} FROM {self._sql} GROUP BY {by} '
+            f'SELECT min(id), max(id), {by} FROM {self.sql} GROUP BY {by} '
             'HAVING count(*) > 1 ORDER BY 1 LIMIT 1'
         )
+        if found is None and self._known is not None:
+            on = ' AND '.join(f'o.{k} = n.{k}' for k in names)
+            found = self._one(
+                f'SELECT o.id, n.id, {", ".join(f"n.{k}" for k in names)} '
+                f'FROM {self._known} AS o JOIN {self.sql} AS n ON {on} '
+                'ORDER BY 2 LIMIT 1'
+            )
         if found is not None:
             raise ValueError(
                 f'from_tables: {what} must be in one row (got '
                 f'{list(found[2:])} in rows {found[0]} and {found[1]})'
             )
 
-    def times(self) -> tuple[Tensor | None, int]:
-        """Returns the time of each row, and how many have none."""
-        if not self._time:
-            return None, 0
-        nulls = self._one(
-            f'SELECT count(*) FROM {self._sql} WHERE time IS NULL'
-        )[0]
-        query = f'SELECT coalesce(time, {NEVER}) FROM {self._sql} ORDER BY id'
-        return self._fetch(query, self.num_rows, 1)[0], nulls
+    def times(self) -> Tensor | None:
+        """Returns the time of each row."""
+        if not self.timed:
+            return None
+        out = np.empty(self.num_rows, np.int64)
+        first = 0
+        for piece in self.time_pieces():
+            out[first : first + len(piece)] = piece
+            first += len(piece)
+        return torch.from_numpy(out)
+
+    def time_pieces(self) -> Iterator[np.ndarray]:
+        """Yields the times of rows, int64, some at a time."""
+        query = f'SELECT coalesce(time, {NEVER}) FROM {self.sql} ORDER BY id'
+        for batch in self.batches(query):
+            yield batch.column(0).to_numpy()
 
     def edges(
         self, number: int, parent: 'KeyTable'
@@ -115,40 +163,123 @@ class KeyTable:
         Raises:
             TypeError: If the types of both keys cannot be compared.
         """
-        key = self.schema.foreign_keys[number]
-        names = [f'f{number}_{j}' for j in range(len(key.columns))]
-        self._check_types(key, names, parent)
-        on = ' AND '.join(f'c.{f} = p.k{j}' for j, f in enumerate(names))
-        both = f'{self._sql} AS c JOIN {parent._sql} AS p ON {on}'
-        whole = ' AND '.join(f'c.{f} IS NOT NULL' for f in names)
-        known = self._one(
-            f'SELECT count(*) FROM {self._sql} AS c WHERE {whole}'
+        self.check_types(number, parent)
+        # No more edges than rows; pages that are not written take no memory.
+        out = np.empty((2, self.num_rows), dtype=np.int64)
+        count = known = 0
+        query = (
+            f'SELECT c.id, p.id FROM {self.sql} AS c LEFT JOIN '
+            f'{parent.all_keys} AS p ON {self._on(number)} WHERE '
+            f'{self.whole(number)} ORDER BY c.id'
         )
-        found = self._one(f'SELECT count(*) FROM {both}')
-        report = {
-            'edges': found[0],
-            'null': self.num_rows - known[0],
-            'dangling': known[0] - found[0],
-        }
-        if report['dangling']:
-            values = ', '.join(f'c.{f}' for f in names)
-            row, *value = self._one(
-                f'SELECT c.id, {values} FROM {self._sql} AS c LEFT JOIN '
-                f'{parent._sql} AS p ON {on} WHERE {whole} AND p.id IS NULL '
-                'ORDER BY c.id LIMIT 1'
-            )
-            report['example'] = {'row': row, 'value': value}
-        query = f'SELECT c.id, p.id FROM {both} ORDER BY c.id'
-        return self._fetch(query, found[0], 2), report
+        for batch in self.batches(query):
+            known += batch.num_rows
+            batch = batch.filter(batch.column(1).is_valid())
+            last = count + batch.num_rows
+            for i in range(2):
+                out[i, count:last] = batch.column(i).to_numpy()
+            count = last
+        report = self.report(number, parent, known, count)
+        if count < self.num_rows:
+            out = out[:, :count].copy()
+        return torch.from_numpy(out), report
 
-    def _check_types(
-        self, key: ForeignKey, names: list[str], parent: 'KeyTable'
-    ) -> None:
-        own, other = self._types(), parent._types()
-        for j, (name, column) in enumerate(
-            zip(names, key.columns, strict=True)
-        ):
-            kinds = own[name], other[f'k{j}']
+    def stage_edges(
+        self, number: int, parent: 'KeyTable', old: str | None = None
+    ) -> tuple[str, dict[str, Any]]:
+        """Makes a table of the edges of a foreign key.
+
+        Args:
+            number (int): Which foreign key of the schema.
+            parent (KeyTable): The table that it refers to.
+            old (str, optional): What to select earlier rows from that
+                dangled, as staged ones.
+
+        Returns:
+            Tuple[str, Dict[str, Any]]: The table, with ``child``, ``parent``
+            and, as far as tables have times, ``time`` and ``since``, when the
+            child and when both are there; its ``rowid`` ascends by row. And
+            how many values are null or dangle, as in :meth:`edges`, and how
+            many of the earlier ones are ``resolved``.
+
+        Raises:
+            TypeError: If the types of both keys cannot be compared.
+        """
+        self.check_types(number, parent)
+        name = quoted(f'edges {number} of {self.table}')
+        own, other = (f'coalesce({of}.time, {NEVER})' for of in 'cp')
+        times = [own] * self.timed, [own] * self.timed + [other] * parent.timed
+        columns = ['c.id AS child', 'p.id AS parent']
+        columns += [
+            f'greatest({", ".join(of)}) AS {name}'
+            for name, of in zip(('time', 'since'), times, strict=True)
+            if of
+        ]
+        select = f'SELECT {", ".join(columns)} FROM'
+        on = self._on(number)
+        query = f'{select} {self.sql} AS c JOIN {parent.all_keys} AS p ON {on}'
+        if old is not None:
+            query += f' UNION ALL {select} {old} AS c JOIN {parent.sql} AS p '
+            query += f'ON {on}'
+        self._execute(f'CREATE TEMP TABLE {name} AS {query} ORDER BY child')
+        known = self._one(
+            f'SELECT count(*) FROM {self.sql} AS c WHERE {self.whole(number)}'
+        )[0]
+        found = self._one(
+            f'SELECT count(*) FILTER (child >= {self.first}), count(*) FROM '
+            f'{name}'
+        )
+        report = self.report(number, parent, known, found[0])
+        report['resolved'] = found[1] - found[0]
+        return name, report
+
+    def _on(self, number: int) -> str:
+        count = len(self.schema.foreign_keys[number].columns)
+        return ' AND '.join(f'c.f{number}_{j} = p.k{j}' for j in range(count))
+
+    def whole(self, number: int) -> str:
+        """Returns the condition that a foreign key has no null."""
+        count = len(self.schema.foreign_keys[number].columns)
+        names = [f'c.f{number}_{j}' for j in range(count)]
+        return ' AND '.join(f'{name} IS NOT NULL' for name in names)
+
+    def dangling(self, number: int, parent: 'KeyTable') -> str:
+        """Returns a query for the staged rows whose foreign key dangles."""
+        count = len(self.schema.foreign_keys[number].columns)
+        values = [f'c.f{number}_{j}' for j in range(count)]
+        values += ['c.time'] if self.timed else []
+        return (
+            f'SELECT c.id, {", ".join(values)} FROM {self.sql} AS c ANTI JOIN '
+            f'{parent.all_keys} AS p ON {self._on(number)} WHERE '
+            f'{self.whole(number)}'
+        )
+
+    def report(
+        self, number: int, parent: 'KeyTable', known: int, found: int
+    ) -> dict[str, Any]:
+        """Returns how many values of a foreign key are null or dangle."""
+        out: dict[str, Any] = {
+            'edges': found,
+            'null': self.num_rows - known,
+            'dangling': known - found,
+        }
+        if out['dangling']:
+            row, *value = self._one(
+                f'{self.dangling(number, parent)} ORDER BY c.id LIMIT 1'
+            )
+            width = len(self.schema.foreign_keys[number].columns)
+            out['example'] = {'row': row, 'value': value[:width]}
+        return out
+
+    def check_types(self, number: int, parent: 'KeyTable') -> None:
+        """Checks that a foreign key and a key can be compared.
+
+        Raises:
+            TypeError: If one holds texts and the other one does not.
+        """
+        columns = self.schema.foreign_keys[number].columns
+        for column, other in zip(columns, parent.schema.key, strict=True):
+            kinds = self.columns[column], parent.columns[other]
             texts = [kind == 'VARCHAR' or 'ENUM' in kind for kind in kinds]
             if texts[0] != texts[1]:
                 raise TypeError(
@@ -157,25 +288,19 @@ class KeyTable:
                     f'{kinds[1]} (got {kinds[0]})'
                 )
 
-    def _types(self) -> dict[str, str]:
-        rows = self._execute(f'DESCRIBE {self._sql}').fetchall()
-        return {name: kind for name, kind, *_ in rows}
-
-    def _fetch(self, query: str, count: int, width: int) -> Tensor:
-        """Returns the columns of a query: they alone are in memory at once."""
-        out = np.empty((width, count), dtype=np.int64)
-        first = 0
-        for batch in self._database.sql(query).to_arrow_reader(_ROWS):
-            last = first + batch.num_rows
-            for i in range(width):
-                out[i, first:last] = batch.column(i).to_numpy()
-            first = last
-        return torch.from_numpy(out)
-
     def key_rows(self) -> Any:
         """Returns the key of each row as an Arrow table, None without one."""
         if not self.schema.key:
             return None
         columns = ', '.join(f'{k} AS {quoted(c)}' for k, c in self._named('k'))
-        query = f'SELECT {columns} FROM {self._sql} ORDER BY id'
+        query = f'SELECT {columns} FROM {self.sql} ORDER BY id'
         return self._database.sql(query).to_arrow_table()
+
+    def batches(self, query: str) -> Iterator[Any]:
+        """Yields the rows of a query as batches of Arrow."""
+        yield from self._database.sql(query).to_arrow_reader(_ROWS)
+
+    def copy_to(self, query: str, path: Path) -> None:
+        """Writes the rows of a query to a Parquet file."""
+        to = literal(str(path))
+        self._execute(f'COPY ({query}) TO {to} (FORMAT parquet)')

@@ -11,7 +11,12 @@ from torch_geometric.typing import EdgeType
 
 from torch_gsample.loader import LinkNeighborLoader, NeighborLoader
 from torch_gsample.relational.tables import RelationalData
-from torch_gsample.relational.tasks import EntityTask, LinkTask
+from torch_gsample.relational.tasks import (
+    EntityTask,
+    LinkTask,
+    find_column,
+)
+from torch_gsample.relational.values import NULLS
 
 
 @dataclass
@@ -23,6 +28,7 @@ class _Finish:
     time: Tensor
     check: bool
     then: Any = None
+    hidden: tuple[tuple[str, int], ...] = ()
 
     def __call__(self, batch: HeteroData) -> HeteroData:
         store = batch[self.tables[0]]
@@ -30,6 +36,10 @@ class _Finish:
             ids = store.input_id
             if self.label is not None:
                 store.y = self.label[ids.cpu()].to(ids.device)
+            for kind, i in self.hidden:
+                value = store[kind].clone()
+                value[: len(ids), i] = NULLS[kind]
+                store[kind] = value
         else:
             ids = batch[self.tables].input_id
         if self.check:
@@ -121,8 +131,17 @@ class RelationalLoader(NeighborLoader):
         **options: Any,
     ):
         task.check(tables)
+        hidden = [
+            find_column(tables.values[task.table], task.table, column)
+            for column in task.hidden
+        ]
         finish = _Finish(
-            (task.table,), task.label, task.time, check_times, transform
+            (task.table,),
+            task.label,
+            task.time,
+            check_times,
+            transform,
+            tuple(hidden),
         )
         super().__init__(
             tables.data,

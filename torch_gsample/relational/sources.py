@@ -18,6 +18,7 @@ from torch_gsample.relational.schema import (
 from torch_gsample.relational.sqlite_tables import copy_sqlite
 
 MANIFEST = 'manifest.json'
+_SMALL = 32 << 20  # bytes up to which threads cost more than they bring
 
 
 class Source:
@@ -40,11 +41,21 @@ class Source:
         self.database, self.sql, self.schema = database, sql, schema
         self._files = {path: _stamp(path) for path in files or []}
 
+    @property
+    def num_bytes(self) -> int:
+        """The size of all files."""
+        return sum(size for size, _ in self._files.values())
+
     def columns(self, table: str) -> dict[str, str]:
         """Returns the type of each column of a table, in their order."""
         query = f'DESCRIBE SELECT * FROM {self.sql[table]}'
         rows = self.database.execute(query).fetchall()
         return {name: kind for name, kind, *_ in rows}
+
+    def num_rows(self, table: str) -> int:
+        """Returns the number of rows of a table."""
+        query = f'SELECT count(*) FROM {self.sql[table]}'
+        return self.database.execute(query).fetchall()[0][0]
 
     def check_unchanged(self) -> None:
         """Raises an error if a file was changed since it was opened.
@@ -92,9 +103,10 @@ def open_source(
         TypeError: If ``tables`` is nothing of the above.
         ValueError: If a manifest is wrong, or files of a table differ.
     """
-    duckdb = _import_duckdb()
+    duckdb = import_duckdb()
     known = None if manifest is None else read_manifest(manifest)
     config = {
+        'threads': 1,
         'memory_limit': f'{max(memory_limit // 1024, 1024)}KiB',
         'temp_directory': folder,
         'preserve_insertion_order': True,
@@ -104,14 +116,22 @@ def open_source(
     database = duckdb.connect(config=config)
     database.execute("SET TimeZone = 'UTC'")
     try:
-        yield _open(database, tables, known)
+        source = _open(database, tables, known)
+        if source.num_bytes > _SMALL:
+            database.execute('RESET threads')
+        yield source
     except duckdb.IOException as error:
         raise OSError(f'from_tables: {error}') from error
     finally:
         database.close()
 
 
-def _import_duckdb() -> Any:
+def import_duckdb() -> Any:
+    """Returns DuckDB.
+
+    Raises:
+        ImportError: If it or PyArrow is missing.
+    """
     try:
         import duckdb
         import pyarrow  # noqa: F401  (how rows come back)

@@ -14,7 +14,7 @@ from torch_gsample.relational.keys import KeyTable
 from torch_gsample.relational.schema import TableSchema, checked_schema
 from torch_gsample.relational.sources import Source, open_source
 from torch_gsample.relational.times import TimeColumn, check_alike
-from torch_gsample.relational.values import Values, read_values
+from torch_gsample.relational.values import ValueReader, Values
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,11 +173,7 @@ def from_tables(
         >>> shop.keys_of('person', torch.tensor([1]))
         ['bob']
     """
-    if dangling not in ('report', 'error'):
-        raise ValueError(
-            "from_tables: 'dangling' must be 'report' or 'error' (got "
-            f'{dangling!r})'
-        )
+    check_dangling('from_tables', dangling)
     if isinstance(memory_limit, str):
         memory_limit = bytes_of(memory_limit, "from_tables: 'memory_limit'")
     with (
@@ -186,71 +182,124 @@ def from_tables(
     ):
         out = _read(source, max_categories)
         source.check_unchanged()
-    for name, found in out.report.items():
-        if dangling == 'error' and found.get('dangling'):
-            example = found['example']
-            raise ValueError(
-                f'from_tables: {name} must refer to rows ({found["dangling"]} '
-                f'values do not, first {example["value"]} in row '
-                f'{example["row"]})'
-            )
+    check_dangling('from_tables', dangling, out.report)
     return out
 
 
-def _read(source: Source, max_categories: int) -> RelationalData:
-    columns = {name: source.columns(name) for name in source.schema}
-    schema = checked_schema(source.schema, columns)
-    times = {
+def check_dangling(
+    name: str, dangling: str, report: dict[str, Any] | None = None
+) -> None:
+    """Checks the argument of this name, and what it asks for.
+
+    Raises:
+        ValueError: If it is neither, or values dangle that must not.
+    """
+    if dangling not in ('report', 'error'):
+        raise ValueError(
+            f"{name}: 'dangling' must be 'report' or 'error' (got "
+            f'{dangling!r})'
+        )
+    for key, found in (report or {}).items():
+        if dangling == 'error' and found.get('dangling'):
+            example = found['example']
+            raise ValueError(
+                f'{name}: {key} must refer to rows ({found["dangling"]} '
+                f'values do not, first {example["value"]} in row '
+                f'{example["row"]})'
+            )
+
+
+@dataclass
+class Staged:
+    """Tables of a source whose keys and times were checked.
+
+    Args:
+        source (Source): The tables.
+        schema (Dict[str, TableSchema]): Their keys and times.
+        keys (Dict[str, KeyTable]): Of each table.
+        values (Dict[str, ValueReader]): Of each table.
+        time_kind (str, optional): See :class:`RelationalData`.
+    """
+
+    source: Source
+    schema: dict[str, TableSchema]
+    keys: dict[str, KeyTable]
+    values: dict[str, ValueReader]
+    time_kind: str | None
+
+    @classmethod
+    def read(cls, source: Source, max_categories: int) -> 'Staged':
+        """Stages all tables of a source."""
+        columns = {name: source.columns(name) for name in source.schema}
+        schema = checked_schema(source.schema, columns)
+        times = time_columns(source, schema, columns)
+        keys, values = {}, {}
+        for name, table in schema.items():
+            own = columns[name]
+            keys[name] = KeyTable(source, name, table, own, times.get(name))
+            plain = plain_columns(table, own)
+            values[name] = ValueReader(source, name, plain, max_categories)
+        kind = next((time.kind for time in times.values()), None)
+        return cls(source, schema, keys, values, kind)
+
+    def report(self, table: str) -> dict[str, Any]:
+        """Returns counts of the rows of a table."""
+        return {
+            'rows': self.keys[table].num_rows,
+            'null_times': self.keys[table].null_times,
+            'skipped': self.values[table].skipped,
+        }
+
+
+def time_columns(
+    source: Source,
+    schema: dict[str, TableSchema],
+    columns: dict[str, dict[str, str]],
+) -> dict[str, TimeColumn]:
+    """Returns the times of tables that have some.
+
+    Raises:
+        TypeError: If a column holds no times.
+        ValueError: If a value is none, or tables differ in their kind.
+    """
+    out = {
         name: TimeColumn(source, name, table.time, columns[name][table.time])
         for name, table in schema.items()
         if table.time is not None
     }
-    check_alike(times)
-    staged = {
-        name: KeyTable(source, name, table, times.get(name))
-        for name, table in schema.items()
-    }
+    check_alike(out)
+    return out
+
+
+def plain_columns(
+    schema: TableSchema, columns: dict[str, str]
+) -> dict[str, str]:
+    """Returns the columns that are neither keys nor the time."""
+    linked = {c for key in schema.foreign_keys for c in key.columns}
+    linked |= {*schema.key, schema.time or ''}
+    return {c: kind for c, kind in columns.items() if c not in linked}
+
+
+def _read(source: Source, max_categories: int) -> RelationalData:
+    """Reads all tables into memory."""
+    staged = Staged.read(source, max_categories)
     data = HeteroData()
     report: dict[str, dict[str, Any]] = {}
     values = {}
-    for name, table in staged.items():
-        values[name] = _read_rows(
-            source, table, columns[name], max_categories, data, report
-        )
-    for table in staged.values():
-        _read_edges(table, staged, data, report)
-    kinds = [time.kind for time in times.values()]
-    keys = {name: table.key_rows() for name, table in staged.items()}
-    kind = kinds[0] if kinds else None
-    return RelationalData(data, schema, values, report, kind, keys)
-
-
-def _read_rows(
-    source: Source,
-    table: KeyTable,
-    columns: dict[str, str],
-    max_categories: int,
-    data: HeteroData,
-    report: dict[str, dict[str, Any]],
-) -> Values:
-    """Reads the nodes of a table."""
-    name, schema = table.table, table.schema
-    linked = {c for key in schema.foreign_keys for c in key.columns}
-    linked |= {*schema.key, schema.time or ''}
-    plain = {c: kind for c, kind in columns.items() if c not in linked}
-    values = read_values(source, name, plain, table.num_rows, max_categories)
-    time, nulls = table.times()
-    data[name].num_nodes = table.num_rows
-    if time is not None:
-        data[name].time = time
-    data[name].num, data[name].cat = values.num, values.cat
-    data[name].stamp = values.stamp
-    report[name] = {
-        'rows': table.num_rows,
-        'null_times': nulls,
-        'skipped': values.skipped,
-    }
-    return values
+    for name, table in staged.keys.items():
+        own = values[name] = staged.values[name].read(table.num_rows)
+        store = data[name]
+        store.num_nodes = table.num_rows
+        if table.timed:
+            store.time = table.times()
+        store.num, store.cat, store.stamp = own.num, own.cat, own.stamp
+        report[name] = staged.report(name)
+    for table in staged.keys.values():
+        _read_edges(table, staged.keys, data, report)
+    keys = {name: table.key_rows() for name, table in staged.keys.items()}
+    return RelationalData(
+        data, staged.schema, values, report, staged.time_kind, keys
+    )
 
 
 def _read_edges(

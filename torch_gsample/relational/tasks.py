@@ -6,6 +6,8 @@ import torch
 from torch import Tensor
 
 from torch_gsample.relational.tables import RelationalData
+from torch_gsample.relational.times import NEVER
+from torch_gsample.relational.values import NULLS, Values
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,12 +19,15 @@ class EntityTask:
         row (torch.Tensor): int64 ``[n]``, its rows.
         time (torch.Tensor): int64 ``[n]``: nothing later is seen.
         label (torch.Tensor, optional): ``[n, ...]``.
+        hidden (Tuple[str, ...], optional): Columns of the table that are null
+            in the rows of the task, in their batches.
     """
 
     table: str
     row: Tensor
     time: Tensor
     label: Tensor | None = None
+    hidden: tuple[str, ...] = ()
 
     def check(self, tables: RelationalData) -> None:
         """Checks that the rows are there at their times.
@@ -38,6 +43,73 @@ class EntityTask:
                 f"EntityTask: 'label' must have {len(self.row)} items, one "
                 f'for each row (got {len(self.label)})'
             )
+        for column in self.hidden:
+            find_column(tables.values[self.table], self.table, column)
+
+
+def autocomplete(
+    tables: RelationalData,
+    table: str,
+    column: str,
+    rows: Tensor | None = None,
+    *,
+    also_hidden: tuple[str, ...] = (),
+) -> EntityTask:
+    """Makes a task of a column: to complete it where it is hidden.
+
+    A row is predicted at its own time, by what was there then. In the batch of
+    a row its own cell is null; other rows keep theirs, as they were known.
+
+    Args:
+        tables (RelationalData): The database.
+        table (str): The table.
+        column (str): The column. Labels are its numbers, codes of categories
+            or microseconds.
+        rows (torch.Tensor, optional): int64 ``[n]``; all if not given. Rows
+            that are null there, or have no time, are left out.
+        also_hidden (Tuple[str, ...], optional): Columns that tell of it.
+
+    Raises:
+        IndexError: If there is no such row.
+        ValueError: If there is no such table or column.
+
+    Example:
+        >>> task = autocomplete(tables, 'review', 'stars')  # doctest: +SKIP
+    """
+    if table not in tables.schema:
+        raise ValueError(
+            f'autocomplete: there is no table {table!r} (there are '
+            f'{sorted(tables.schema)[:20]})'
+        )
+    values = tables.values[table]
+    kind, i = find_column(values, table, column)
+    part = getattr(values, kind)
+    if rows is None:
+        rows = torch.arange(len(part))
+    label = part[rows][:, i]
+    null = label.isnan() if kind == 'num' else label == NULLS[kind]
+    time = torch.full_like(rows, NEVER - 1)
+    if 'time' in tables.data[table]:
+        time = tables.data[table].time[rows]
+    kept = ~null & (time != NEVER)
+    hidden = column, *also_hidden
+    return EntityTask(table, rows[kept], time[kept], label[kept], hidden)
+
+
+def find_column(values: Values, table: str, column: str) -> tuple[str, int]:
+    """Returns the kind of a column, and its index there.
+
+    Raises:
+        ValueError: If there is no such column.
+    """
+    for kind in ('num', 'cat', 'stamp'):
+        names = getattr(values, f'{kind}_names')
+        if column in names:
+            return kind, names.index(column)
+    raise ValueError(
+        f'EntityTask: table {table!r} must have a column {column!r} that is '
+        f'no key (it has {[*values.num_names, *values.cat_names]})'
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,5 +1,6 @@
 """Columns of a table as tensors, by types that are inferred."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +13,10 @@ from torch_gsample.relational.sources import Source, quoted
 _ROWS = 1 << 16
 _NO_TIME = -(1 << 63)
 _TIMES = 'DATE', 'TIMESTAMP'
+#: What columns of each kind are stored as.
+DTYPES = {'num': np.float32, 'cat': np.int64, 'stamp': np.int64}
+#: What stands for null.
+NULLS = {'num': float('nan'), 'cat': -1, 'stamp': _NO_TIME}
 _NUMBERS = (
     'BOOLEAN TINYINT SMALLINT INTEGER BIGINT UTINYINT USMALLINT UINTEGER '
     'UBIGINT HUGEINT UHUGEINT FLOAT DOUBLE'
@@ -46,90 +51,116 @@ class Values:
     skipped: dict[str, str] = field(default_factory=dict)
 
 
-def read_values(
-    source: Source,
-    table: str,
-    columns: dict[str, str],
-    num_rows: int,
-    max_categories: int,
-) -> Values:
-    """Reads columns of a table.
+class ValueReader:
+    """Reads the columns of a table that are no keys, some rows at a time.
 
     Args:
         source (Source): The tables.
         table (str): The table.
         columns (Dict[str, str]): Its columns and their types.
-        num_rows (int): Number of its rows.
         max_categories (int): A text with more values is skipped.
+        known (Dict[str, List[str]], optional): The categories of columns
+            in earlier rows; further values follow them. All other texts are
+            skipped.
+
+    Attributes:
+        names (Dict[str, List[str]]): The columns of ``num``, ``cat`` and
+            ``stamp``.
+        categories (Dict[str, List[str]]): See :class:`Values`.
+        skipped (Dict[str, str]): See :class:`Values`.
     """
-    kinds: dict[str, list[str]] = {'num': [], 'cat': [], 'stamp': []}
-    categories: dict[str, list[str]] = {}
-    skipped: dict[str, str] = {}
-    for name, kind in columns.items():
-        if kind in _NUMBERS or kind.startswith('DECIMAL'):
-            kinds['num'].append(name)
-        elif kind.startswith(_TIMES):
-            kinds['stamp'].append(name)
-        elif kind == 'VARCHAR' or kind.startswith('ENUM'):
-            found = _categories(source, table, name, max_categories)
-            if found is None:
-                skipped[name] = f'a text with over {max_categories} values'
+
+    def __init__(
+        self,
+        source: Source,
+        table: str,
+        columns: dict[str, str],
+        max_categories: int,
+        known: dict[str, list[str]] | None = None,
+    ):
+        self._source, self._table = source, table
+        self.names: dict[str, list[str]] = {'num': [], 'cat': [], 'stamp': []}
+        self.categories: dict[str, list[str]] = {}
+        self.skipped: dict[str, str] = {}
+        for name, kind in columns.items():
+            if kind in _NUMBERS or kind.startswith('DECIMAL'):
+                self.names['num'].append(name)
+            elif kind.startswith(_TIMES):
+                self.names['stamp'].append(name)
+            elif kind == 'VARCHAR' or kind.startswith('ENUM'):
+                self._read_text(name, max_categories, known)
             else:
-                kinds['cat'].append(name)
-                categories[name] = found
-        else:
-            skipped[name] = f'the type {kind}'
-    arrays = {
-        'num': np.empty((num_rows, len(kinds['num'])), np.float32),
-        'cat': np.empty((num_rows, len(kinds['cat'])), np.int64),
-        'stamp': np.empty((num_rows, len(kinds['stamp'])), np.int64),
-    }
-    _fill(source, table, kinds, categories, arrays)
-    num, cat, stamp = (torch.from_numpy(a) for a in arrays.values())
-    names = kinds['num'], kinds['cat'], kinds['stamp']
-    return Values(num, cat, stamp, *names, categories, skipped)
+                self.skipped[name] = f'the type {kind}'
 
+    def _read_text(
+        self, name: str, most: int, known: dict[str, list[str]] | None
+    ) -> None:
+        own = known is not None and name in known
+        found = None
+        if own or known is None:
+            limit = '' if own else f'LIMIT {most + 1}'
+            rows = self._source.database.execute(
+                f'SELECT DISTINCT {quoted(name)}::VARCHAR AS value FROM '
+                f'{self._source.sql[self._table]} WHERE value IS NOT NULL '
+                f'{limit}'
+            ).fetchall()
+            found = sorted(value for (value,) in rows)
+        if found is None or (len(found) > most and not own):
+            self.skipped[name] = f'a text with over {most} values'
+            return
+        old = (known or {}).get(name, [])
+        seen = set(old)
+        self.categories[name] = [*old, *(v for v in found if v not in seen)]
+        self.names['cat'].append(name)
 
-def _categories(
-    source: Source, table: str, name: str, most: int
-) -> list[str] | None:
-    rows = source.database.execute(
-        f'SELECT DISTINCT {quoted(name)}::VARCHAR AS value FROM '
-        f'{source.sql[table]} WHERE value IS NOT NULL LIMIT {most + 1}'
-    ).fetchall()
-    return None if len(rows) > most else sorted(value for (value,) in rows)
+    def pieces(self) -> Iterator[dict[str, np.ndarray]]:
+        """Yields ``num``, ``cat`` and ``stamp`` of rows, in their order."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
 
+        casts = {
+            'num': '{}::DOUBLE',
+            'cat': '{}::VARCHAR',
+            'stamp': f'coalesce(epoch_us({{}}), {_NO_TIME})',
+        }
+        columns = [
+            (kind, i, name)
+            for kind, names in self.names.items()
+            for i, name in enumerate(names)
+        ]
+        if not columns:
+            return
+        parts = ', '.join(casts[k].format(quoted(n)) for k, _, n in columns)
+        query = f'SELECT {parts} FROM {self._source.sql[self._table]}'
+        text = pa.string()
+        sets = {n: pa.array(c, text) for n, c in self.categories.items()}
+        for batch in self._source.database.sql(query).to_arrow_reader(_ROWS):
+            out = self.empty(batch.num_rows)
+            pairs = zip(batch.columns, columns, strict=True)
+            for column, (kind, i, name) in pairs:
+                if kind == 'cat':
+                    codes = pc.index_in(column, sets[name], skip_nulls=True)
+                    column = pc.fill_null(codes, -1)
+                elif kind == 'num':
+                    column = pc.fill_null(column, float('nan'))
+                out[kind][:, i] = column.to_numpy(zero_copy_only=False)
+            yield out
 
-def _fill(
-    source: Source,
-    table: str,
-    kinds: dict[str, list[str]],
-    categories: dict[str, list[str]],
-    arrays: dict[str, Any],
-) -> None:
-    """Reads all columns batch by batch, in the order of rows."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
+    def empty(self, num_rows: int) -> dict[str, np.ndarray]:
+        """Returns the arrays of some rows, to be filled."""
+        return {
+            kind: np.empty((num_rows, len(names)), DTYPES[kind])
+            for kind, names in self.names.items()
+        }
 
-    casts = {
-        'num': '{}::DOUBLE',
-        'cat': '{}::VARCHAR',
-        'stamp': f'coalesce(epoch_us({{}}), {_NO_TIME})',
-    }
-    wanted = [(k, i, n) for k, of in kinds.items() for i, n in enumerate(of)]
-    if not wanted:
-        return
-    parts = ', '.join(casts[k].format(quoted(n)) for k, _, n in wanted)
-    query = f'SELECT {parts} FROM {source.sql[table]}'
-    sets = {n: pa.array(c, pa.string()) for n, c in categories.items()}
-    first = 0
-    for batch in source.database.sql(query).to_arrow_reader(_ROWS):
-        last = first + batch.num_rows
-        for column, (kind, i, name) in zip(batch.columns, wanted, strict=True):
-            if kind == 'cat':
-                codes = pc.index_in(column, sets[name], skip_nulls=True)
-                column = pc.fill_null(codes, -1)
-            elif kind == 'num':
-                column = pc.fill_null(column, float('nan'))
-            arrays[kind][first:last, i] = column.to_numpy(zero_copy_only=False)
-        first = last
+    def read(self, num_rows: int) -> Values:
+        """Returns the columns of all rows."""
+        out, first = self.empty(num_rows), 0
+        for piece in self.pieces():
+            last = first + len(piece['num'])
+            for kind, array in piece.items():
+                out[kind][first:last] = array
+            first = last
+        parts: list[Any] = [torch.from_numpy(array) for array in out.values()]
+        parts += [*self.names.values(), self.categories, self.skipped]
+        return Values(*parts)

@@ -20,6 +20,7 @@ from torch_gsample.storage.format import (
     malformed,
 )
 from torch_gsample.storage.hops import Frontier
+from torch_gsample.storage.segments import Appended
 
 
 def concat_ranges(start: Tensor, length: Tensor) -> Tensor:
@@ -98,10 +99,16 @@ class RelationReader:
     Args:
         meta (RelationMeta): The relation.
         blocks (BlockReader): Reads its file.
+        appended (Appended, optional): Further edges.
     """
 
-    def __init__(self, meta: RelationMeta, blocks: BlockReader):
-        self._meta, self._blocks = meta, blocks
+    def __init__(
+        self,
+        meta: RelationMeta,
+        blocks: BlockReader,
+        appended: Appended | None = None,
+    ):
+        self._meta, self._blocks, self._appended = meta, blocks, appended
         table = meta.chunks
         self._start, self._first = table[:, START], table[:, FIRST]
         self._last_node = self._start + table[:, NODES] - 1
@@ -177,6 +184,8 @@ class RelationReader:
         weighted: bool,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Draws at a frontier; see :data:`hops.Draw`."""
+        if self._appended is not None:
+            return self._draw_joined(relation, hop, frontier, fanout, options)
         start, length = self.bounds(frontier.node)
         timed = frontier.time is not None and self._meta.widths['time'] > 0
         weighted = weighted and self._meta.widths['weight'] > 0
@@ -203,6 +212,65 @@ class RelationReader:
             time,
         )
         return indptr, *self.edges(position)
+
+    def _draw_joined(
+        self,
+        relation: int,
+        hop: int,
+        frontier: Frontier,
+        fanout: int,
+        options: dict[str, Any],
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Draws at columns that have appended edges, maybe.
+
+        Both parts of a column are merged by time, the appended ones last, as
+        a graph has them that is written at once: so draws are equal.
+        """
+        appended, timed = self._appended, self._meta.widths['time'] > 0
+        assert appended is not None  # only graphs without weights have some
+        node = frontier.node.clamp(max=self._meta.num_cols - 1)
+        start, length = torch.zeros(2, len(node), dtype=torch.int64)
+        if self._meta.num_cols:
+            start, length = self.bounds(node)
+            length = length.where(node == frontier.node, 0)  # the others: new
+        begin, count = map(
+            torch.from_numpy, appended.bounds(frontier.node.numpy())
+        )
+        old = concat_ranges(start, length)
+        new = concat_ranges(begin, count)
+        column = torch.arange(len(node))
+        column = torch.cat(
+            [column.repeat_interleave(length), column.repeat_interleave(count)]
+        )
+        order, time = torch.argsort(column, stable=True), None
+        if timed:
+            assert appended.time is not None
+            time = torch.from_numpy(appended.time)[new]
+            time = torch.cat([self.items('time', old), time])
+            order = torch.argsort(time, stable=True)
+            order = order[torch.argsort(column[order], stable=True)]
+            time = time[order] if frontier.time is not None else None
+        total = length + count
+        indptr, position = sample_columns(
+            total.cumsum(0) - total,
+            total,
+            frontier,
+            fanout,
+            hop,
+            relation,
+            options,
+            edge_time=time,
+        )
+        picked = order[position]
+        is_old = picked < len(old)
+        neighbor, edge = torch.empty(2, len(picked), dtype=torch.int64)
+        neighbor[is_old], edge[is_old] = (
+            part.long() for part in self.edges(old[picked[is_old]])
+        )
+        place = new[picked[~is_old] - len(old)].numpy()
+        neighbor[~is_old] = torch.from_numpy(appended.neighbor[place])
+        edge[~is_old] = torch.from_numpy(appended.edge_id[place])
+        return indptr, neighbor, edge
 
 
 def check_neighbors(

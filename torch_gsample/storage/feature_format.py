@@ -30,6 +30,7 @@ DTYPES = {
     2: torch.float16,
     3: torch.bfloat16,
     4: torch.int8,
+    5: torch.int64,  # as it is: numbers of categories, times
 }
 _CODES = {dtype: code for code, dtype in DTYPES.items()}
 

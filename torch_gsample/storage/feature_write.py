@@ -53,7 +53,8 @@ def write_features(
             arrays or pairs. A table has one column of lists of one length, or
             several columns of numbers.
         dtype (torch.dtype, optional): float32, float16, bfloat16, or int8
-            for a scale a row; that of ``data`` if not given.
+            for a scale a row; that of ``data`` if not given. int64 rows are
+            stored as they are.
         columns (List[str], optional): The columns of tables; all if not
             given.
         memory_limit (int, optional): The most bytes to use besides ``data``,
@@ -192,6 +193,11 @@ class FeatureWriter:
                 f'at most {MAX_DIMS} dimensions (got {list(self._shape)})'
             )
         self._dtype = self._dtype or values.dtype
+        if self._dtype == torch.int64 != values.dtype:
+            raise TypeError(
+                "FeatureFile.write: 'dtype' must be torch.int64 for rows of "
+                f'torch.int64 alone (got rows of {values.dtype})'
+            )
         if self._dtype not in DTYPES.values():
             raise TypeError(
                 f"FeatureFile.write: 'dtype' must be given for rows of "

@@ -27,6 +27,11 @@ from torch_gsample.storage.format import (
 )
 from torch_gsample.storage.meta import read_meta
 from torch_gsample.storage.reading import ReadableFile, ReadAhead
+from torch_gsample.storage.segments import (
+    Segments,
+    read_segments,
+    segment_name,
+)
 from torch_gsample.storage.sources import Edges, GraphSource, RelationSource
 from torch_gsample.storage.stripes import open_relation
 from torch_gsample.storage.write import write_graph
@@ -83,6 +88,8 @@ class ChunkedGraph(Matrices, GraphStore):
             )
         self.path, self.direct = Path(path), direct
         self.meta = read_meta(self.path)
+        #: What was appended until now.
+        self.segments: Segments = read_segments(self.path, self.meta)
         #: For each relation, which parts were found to be whole.
         self.checked = [
             checked_file(self.path, self.meta, r, verify)
@@ -95,6 +102,7 @@ class ChunkedGraph(Matrices, GraphStore):
     ) -> 'ChunkedGraph':
         """Writes a graph; see :func:`write_graph` for its arguments."""
         if isinstance(data, ChunkedGraph):
+            data.refuse_segments('ChunkedGraph.write')
             data = _source_of(data)
         write_graph(path, data, **kwargs)
         return cls(path)
@@ -102,13 +110,40 @@ class ChunkedGraph(Matrices, GraphStore):
     @property
     def num_nodes(self) -> dict[str | None, int]:
         """The number of nodes of each type."""
-        pairs = zip(self.meta.node_types, self.meta.num_nodes, strict=True)
-        return dict(pairs)
+        entries = self.segments.entries
+        counts = entries[-1]['num_nodes'] if entries else self.meta.num_nodes
+        return dict(zip(self.meta.node_types, counts, strict=True))
 
     @property
     def num_edges(self) -> dict[Any, int]:
         """The number of edges of each type."""
-        return {r.edge_type: r.num_edges for r in self.meta.relations}
+        out = {r.edge_type: r.num_edges for r in self.meta.relations}
+        for entry in self.segments.entries:
+            for edge_type, count in zip(out, entry['num_edges'], strict=True):
+                out[edge_type] += count
+        return out
+
+    @property
+    def segment_folders(self) -> list[Path]:
+        """The folders of what was appended, in their order."""
+        count = len(self.segments.entries)
+        return [self.path / segment_name(i + 1) for i in range(count)]
+
+    def refuse_segments(self, name: str) -> None:
+        """Raises an error if there are appended edges, which are not read.
+
+        Args:
+            name (str): Who does not read them.
+
+        Raises:
+            ValueError: If there are some.
+        """
+        if self.segments.entries:
+            raise ValueError(
+                f'{name}: {self.path} must have no appended segments (it has '
+                f'{len(self.segments.entries)}): RandomReadSampler reads '
+                'them; or convert its source again'
+            )
 
     @property
     def num_bytes(self) -> int:
@@ -120,7 +155,7 @@ class ChunkedGraph(Matrices, GraphStore):
         return GraphTypes(
             tuple(self.meta.node_types),
             tuple(r.edge_type for r in self.meta.relations),
-            tuple(self.meta.num_nodes),
+            tuple(self.num_nodes.values()),
         )
 
     def node_times(self) -> dict[str | None, Tensor]:
@@ -137,6 +172,9 @@ class ChunkedGraph(Matrices, GraphStore):
         for i, name in enumerate(meta.node_times):
             if name is not None:
                 times = read_times(self.path, meta, i)
+                if i in self.segments.times:
+                    new = self.segments.times[i]
+                    times = np.concatenate([times, new])
                 out[meta.node_types[i]] = torch.from_numpy(times)
         return out
 
@@ -216,12 +254,12 @@ class ChunkedGraph(Matrices, GraphStore):
 
     def get_all_edge_attrs(self) -> list[EdgeAttr]:
         """Returns the edge types and their sizes."""
-        return [
-            EdgeAttr(
-                r.edge_type, EdgeLayout.CSC, size=(r.num_rows, r.num_cols)
-            )
-            for r in self.meta.relations
-        ]
+        sizes, out = self.num_nodes, []
+        for r in self.meta.relations:
+            ends = (r.edge_type[0], r.edge_type[2]) if r.edge_type else (None,)
+            size = sizes[ends[0]], sizes[ends[-1]]
+            out.append(EdgeAttr(r.edge_type, EdgeLayout.CSC, size=size))
+        return out
 
     def _get_edge_index(self, edge_attr: EdgeAttr) -> Any:
         raise NotImplementedError(
@@ -244,7 +282,7 @@ class ChunkedGraph(Matrices, GraphStore):
     def __repr__(self) -> str:
         return (
             f'{type(self).__name__}({str(self.path)!r}, '
-            f'num_nodes={sum(self.meta.num_nodes)}, '
+            f'num_nodes={sum(self.num_nodes.values())}, '
             f'num_edges={sum(self.num_edges.values())})'
         )
 
@@ -270,7 +308,7 @@ def _source_of(graph: ChunkedGraph) -> GraphSource:
         )
         largest = max(largest, int(meta.chunks[:, LENGTH].max(initial=0)))
     memory = (depth + 1) * largest
-    times = graph.node_times()
+    times: dict[Any, Any] = {**graph.node_times()}
     return GraphSource(graph.num_nodes, relations, times, memory)
 
 

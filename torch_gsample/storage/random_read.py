@@ -15,6 +15,7 @@ from torch_gsample.storage.graph import ChunkedGraph
 from torch_gsample.storage.hops import Draw, Frontier
 from torch_gsample.storage.reading import ENGINES
 from torch_gsample.storage.sampler import DiskSampler
+from torch_gsample.storage.segments import Appended
 
 
 class RandomReads:
@@ -56,10 +57,12 @@ class RandomReads:
                     graph.meta.relations, graph.checked, strict=True
                 )
             ]
+            none: list[Appended | None] = [None] * len(self._blocks)
+            appended = [*graph.segments.edges] or none
             self._readers = [
-                RelationReader(meta, blocks)
-                for meta, blocks in zip(
-                    graph.meta.relations, self._blocks, strict=True
+                RelationReader(*parts)
+                for parts in zip(
+                    graph.meta.relations, self._blocks, appended, strict=True
                 )
             ]
             self._process = os.getpid()

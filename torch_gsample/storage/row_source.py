@@ -158,6 +158,69 @@ class RowSource(ABC):
         return out
 
 
+class JoinedRows(RowSource):
+    """Rows of several sources, one after the other, as those of one.
+
+    Args:
+        parts (List[RowSource]): The sources, of one shape and dtype of rows.
+
+    Raises:
+        ValueError: If they differ, or there is none.
+    """
+
+    def __init__(self, parts: list[RowSource]):
+        kinds = {(p.dtype, p.row_bytes, tuple(p.shape[1:])) for p in parts}
+        if len(kinds) != 1:
+            raise ValueError(
+                "JoinedRows: 'parts' must have rows of one kind (got "
+                f'{sorted(map(str, kinds))})'
+            )
+        self._parts = parts
+        self._ends = np.cumsum([len(part) for part in parts])
+        first = parts[0]
+        self.shape = torch.Size([int(self._ends[-1]), *first.shape[1:]])
+        self.dtype, self.row_bytes = first.dtype, first.row_bytes
+
+    @property
+    def memory(self) -> int:
+        """See :meth:`RowSource.memory`."""
+        return max(part.memory for part in self._parts)
+
+    @property
+    def disk(self) -> Any:
+        """See :meth:`RowSource.disk`: that of the first part."""
+        return self._parts[0].disk
+
+    def read_to(
+        self, index: np.ndarray, out: np.ndarray, gap: int = 0
+    ) -> None:
+        """See :meth:`RowSource.read_to`.
+
+        Raises:
+            IndexError: If a row does not exist.
+        """
+        count = len(self)
+        if len(index) and not 0 <= index.min() <= index.max() < count:
+            raise IndexError(
+                f"JoinedRows: 'index' must be in [0, {count}) (got "
+                f'{index.min()} to {index.max()})'
+            )
+        number = np.searchsorted(self._ends, index, 'right')
+        for i in np.unique(number):
+            part, at = self._parts[i], np.flatnonzero(number == i)
+            rows = np.empty((len(at), self.row_bytes), np.uint8)
+            part.read_to(index[at] - self._ends[i] + len(part), rows, gap)
+            out[at] = rows
+
+    def decode(self, rows: Tensor) -> Tensor:
+        """See :meth:`RowSource.decode`."""
+        return self._parts[0].decode(rows)
+
+    def cost(self, scratch: Path | None = None) -> DiskModel:
+        """See :meth:`RowSource.cost`: that of the largest part."""
+        return max(self._parts, key=len).cost(scratch)
+
+
 def _rows_of(index: Any, name: str) -> np.ndarray:
     """Returns row numbers as readers take them."""
     array = index.cpu().numpy() if isinstance(index, Tensor) else index

@@ -23,6 +23,8 @@ from torch_gsample.samplers.attributes import read_times
 
 #: A batch of edges: ``col``, ``neighbor`` and what else there is.
 Edges = dict[str, np.ndarray]
+#: Yields the items of an array, some at a time.
+Pieces = Callable[[], Iterator[np.ndarray]]
 
 _BATCH = 1 << 20  # edges that are handed over at a time
 
@@ -55,14 +57,18 @@ class GraphSource:
     Args:
         num_nodes (Dict[str, int]): The number of nodes of each type.
         relations (List[RelationSource]): The edge types.
-        node_times (Dict[str, torch.Tensor]): int64, times of nodes.
+        node_times (Dict[str, torch.Tensor or Callable]): int64, times of
+            nodes, or what yields them some at a time.
         memory (int): Bytes that reading it takes.
+        finish (Callable, optional): Writes further files to the directory
+            before it gets its name.
     """
 
     num_nodes: dict[Any, int]
     relations: list[RelationSource]
-    node_times: dict[Any, Tensor] = field(default_factory=dict)
+    node_times: dict[Any, Tensor | Pieces] = field(default_factory=dict)
     memory: int = 0
+    finish: Callable[[Path], None] | None = None
 
 
 def index_width(count: int) -> int:
@@ -101,7 +107,7 @@ def memory_source(
         _memory_relation(t, csc, weights.get(t), weight_attr or '')
         for t, csc in graph.items()
     ]
-    return GraphSource(graph.counts, relations, times.node)
+    return GraphSource(graph.counts, relations, {**times.node})
 
 
 def _with_nodes(data: Any, num_nodes: int | None) -> GraphData:

@@ -101,6 +101,7 @@ class StreamingSampler(DiskSampler):
             )
         base = subgraph_type, replace, disjoint, temporal_strategy
         super().__init__(graph, num_neighbors, *base, **options)
+        graph.refuse_segments('StreamingSampler')
         lengths = [r.chunks[:, LENGTH] for r in graph.meta.relations]
         largest = max((int(n.max()) for n in lengths if len(n)), default=0)
         # One chunk is used while each directory is read; two are to spare.

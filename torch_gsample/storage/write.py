@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 from tqdm import tqdm
@@ -20,11 +19,12 @@ from torch_gsample.storage.chunk_writer import (
     new_directories,
     write_description,
 )
-from torch_gsample.storage.crc32c import BLOCK
+from torch_gsample.storage.crc32c import BLOCK, crc32c
 from torch_gsample.storage.edge_files import file_source
 from torch_gsample.storage.format import GraphMeta, RelationMeta
 from torch_gsample.storage.sources import (
     GraphSource,
+    Pieces,
     RelationSource,
     as_paths,
     memory_source,
@@ -183,11 +183,21 @@ def _write_source(
             meta.time_checksums.append(None)
             continue
         name = f'time-{i}.bin'
-        data = time.to(torch.int64).numpy().astype('<i8', copy=False)
-        data.tofile(made[0] / name)
         meta.node_times.append(name)
-        checksum = meta.file_checksum(name, data.view(np.uint8))
-        meta.time_checksums.append(checksum)
+        crc = meta.file_seed(name)
+        with open(made[0] / name, 'wb') as file:
+            for piece in _pieces_of(time):
+                data = np.ascontiguousarray(piece, '<i8').view(np.uint8)
+                file.write(data.data)
+                crc = crc32c(data, crc)
+        meta.time_checksums.append(crc)
+    if source.finish is not None:
+        source.finish(made[0])
+
+
+def _pieces_of(time: Tensor | Pieces) -> Iterable[np.ndarray]:
+    """Returns the times of nodes, some at a time."""
+    return [time.numpy()] if isinstance(time, Tensor) else time()
 
 
 def _write_relation(

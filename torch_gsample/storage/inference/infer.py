@@ -118,9 +118,10 @@ def infer(
         ...     infer(model, edges, x, out=f'{folder}/y.gsf').shape
         torch.Size([4, 3])
     """
-    if dtype not in DTYPES.values():
+    known = [kind for kind in DTYPES.values() if kind != torch.int64]
+    if dtype not in known:
         raise ValueError(
-            f"infer: 'dtype' must be one of {[*DTYPES.values()]} (got {dtype})"
+            f"infer: 'dtype' must be one of {known} (got {dtype})"
         )
     limit = _positive('memory', bytes_of(memory, "infer: 'memory'"))
     threads = _positive('num_threads', num_threads or torch.get_num_threads())

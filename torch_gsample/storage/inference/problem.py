@@ -51,6 +51,7 @@ class Problem:
     ) -> 'Problem':
         """Checks the arguments of :func:`infer`."""
         if isinstance(graph, ChunkedGraph):
+            graph.refuse_segments('infer')
             types = graph.sampler_graph()
             columns: list[Columns] = [
                 DiskColumns(graph, i) for i in range(len(types.edge_types))

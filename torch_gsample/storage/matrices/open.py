@@ -42,6 +42,7 @@ def open_matrices(
             not as it was written.
     """
     name = 'ChunkedGraph.matrix'
+    graph.refuse_segments(name)
     if engine not in ENGINES:
         raise ValueError(
             f"{name}: 'engine' must be one of {ENGINES} (got {engine!r})"
@@ -109,6 +110,7 @@ def write_all_rows(
     graph: ChunkedGraph, memory_limit: int, chunk_bytes: int
 ) -> None:
     """See :meth:`ChunkedGraph.write_rows`."""
+    graph.refuse_segments('ChunkedGraph.write_rows')
     reads = RandomReads(graph, 0)
     for number in range(len(graph.meta.relations)):
         edges = StoredEdges(graph, number, reads)

@@ -1,0 +1,167 @@
+"""Rows of tables in files: columns, keys, and foreign keys that dangle.
+
+Staged tables come in; feature files and Parquet files of a folder go out.
+"""
+
+import contextlib
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from torch_gsample.relational.keys import KeyTable
+from torch_gsample.relational.schema import TableSchema, checked_schema
+from torch_gsample.relational.schema import read_manifest as read_schema
+from torch_gsample.relational.sources import literal
+from torch_gsample.relational.values import ValueReader
+from torch_gsample.storage.feature_write import FeatureWriter
+from torch_gsample.storage.format import is_sealed, seal
+
+#: What describes the tables of a folder or segment.
+TABLES = 'tables.json'
+_FORMAT = 'gsample tables'
+_LARGEST = 1 << 30  # bytes of a description
+
+
+def rows_file(table: int, kind: str) -> str:
+    """Returns the name of the file of a kind of columns."""
+    return f'table-{table}.{kind}.gsf'
+
+
+def keys_file(table: int) -> str:
+    """Returns the name of the file of the keys of rows."""
+    return f'table-{table}.keys.parquet'
+
+
+def dangling_file(table: int, number: int) -> str:
+    """Returns the name of the file of what a foreign key has no row for."""
+    return f'table-{table}.{number}.dangling.parquet'
+
+
+def write_values(folder: Path, table: int, values: ValueReader) -> None:
+    """Writes the columns of a table, by one scan.
+
+    Args:
+        folder (Path): Where to.
+        table (int): The number of the table.
+        values (ValueReader): Its columns.
+    """
+    with contextlib.ExitStack() as stack:
+        writers = {}
+        for kind, array in values.empty(0).items():
+            if array.shape[1]:
+                name = folder / rows_file(table, kind)
+                file = stack.enter_context(open(name, 'wb'))
+                writers[kind] = FeatureWriter(file, None)
+                writers[kind].add(torch.from_numpy(array))
+        for piece in values.pieces():
+            for kind, writer in writers.items():
+                writer.add(torch.from_numpy(piece[kind]))
+        for writer in writers.values():
+            writer.finish()
+
+
+def write_keys(folder: Path, tables: dict[str, KeyTable]) -> None:
+    """Writes the keys of all tables, and the foreign keys that dangle.
+
+    Args:
+        folder (Path): Where to.
+        tables (Dict[str, KeyTable]): All tables, in the order of the graph.
+    """
+    for i, table in enumerate(tables.values()):
+        if table.schema.key:
+            names = ', '.join(table.key_names)
+            query = f'SELECT {names} FROM {table.sql} ORDER BY id'
+            table.copy_to(query, folder / keys_file(i))
+        for j, key in enumerate(table.schema.foreign_keys):
+            query = table.dangling(j, tables[key.table])
+            table.copy_to(query, folder / dangling_file(i, j))
+
+
+def parquet(paths: list[Path]) -> str:
+    """Returns what selects the rows of some files in SQL."""
+    names = ', '.join(literal(str(path)) for path in paths)
+    return f'read_parquet([{names}], hive_partitioning=false)'
+
+
+def write_description(folder: Path, fields: dict[str, Any]) -> None:
+    """Writes what describes the tables, with a checksum."""
+    text = json.dumps({'format': _FORMAT, 'version': 1, **fields}, default=str)
+    (folder / TABLES).write_text(seal(json.loads(text)))
+
+
+def read_description(
+    folder: Path,
+) -> tuple[dict[str, Any], dict[str, TableSchema]]:
+    """Reads what describes the tables, and checks it.
+
+    Raises:
+        OSError: If it cannot be read.
+        ValueError: If it breaks a rule of the format.
+    """
+    path = folder / TABLES
+    if path.stat().st_size > _LARGEST:
+        raise ValueError(
+            f'TableFolder: {path} must have at most {_LARGEST} bytes'
+        )
+    text = path.read_bytes()
+    try:
+        fields = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(
+            f'TableFolder: {path} must be JSON: {error}'
+        ) from None
+    if not is_sealed(text) or not isinstance(fields, dict):
+        raise ValueError(f'TableFolder: the checksum of {path} is wrong')
+    version = fields.get('format'), fields.get('version')
+    tables = fields.get('tables')
+    if version != (_FORMAT, 1) or not isinstance(tables, dict):
+        raise ValueError(
+            f"TableFolder: {path} must have 'tables' of version 1 of "
+            f'{_FORMAT!r} (got {version})'
+        )
+    for name, entry in tables.items():
+        _check_entry(path, name, entry)
+    kinds = None, 'integer', 'naive', 'zoned'
+    if not isinstance(fields.get('report'), dict) or (
+        fields.get('time_kind') not in kinds
+    ):
+        raise ValueError(
+            f"TableFolder: {path} must have a 'report' and a 'time_kind' of "
+            f'{kinds}'
+        )
+    entries = {
+        name: {k: entry[k] for k in ('key', 'time', 'foreign_keys')}
+        for name, entry in tables.items()
+    }
+    schema = read_schema({'tables': entries})
+    columns = {name: entry['columns'] for name, entry in tables.items()}
+    return fields, checked_schema(schema, columns)
+
+
+def _check_entry(path: Path, name: str, entry: Any) -> None:
+    kinds = {
+        'rows': int, 'columns': dict, 'key': list, 'foreign_keys': list,
+        'names': dict, 'categories': dict, 'skipped': dict,
+    }  # fmt: skip
+    valid = isinstance(entry, dict) and all(
+        type(entry.get(k)) is kind for k, kind in kinds.items()
+    )
+    valid = valid and set(entry['names']) == {'num', 'cat', 'stamp'}
+    texts = [] if not valid else [*entry['columns'].values()]
+    lists = [] if not valid else [*entry['names'].values()]
+    lists += [] if not valid else entry['categories'].values()
+    valid = valid and all(isinstance(of, list) for of in lists)
+    texts += [text for of in lists for text in of] if valid else []
+    if not (valid and all(isinstance(text, str) for text in texts)):
+        raise ValueError(
+            f'TableFolder: table {name!r} of {path} must have {[*kinds]} of '
+            'the right types'
+        )
+    cats = entry['names']['cat']
+    if set(entry['categories']) != set(cats) or entry['rows'] < 0:
+        raise ValueError(
+            f"TableFolder: table {name!r} of {path} must have 'categories' of "
+            f'{cats}, and no negative number of rows'
+        )

@@ -5,8 +5,9 @@ in the cache. Its derivatives are functions of tiles, which compute the tile
 again: so they have derivatives of any order, too.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -24,11 +25,14 @@ from torch_gsample.vertex.frontend.precision import (
     kernel_dtype,
     without_autocast,
 )
-from torch_gsample.vertex.kernels.layouts import Layouts
+from torch_gsample.vertex.kernels.layouts import Layout, Layouts
 
 #: Numbers of a tile's widest value, and most and least edges of a tile. Half
 #: as many are slower by their overhead, twice as many do not fit the cache.
 _VALUES, _MOST, _LEAST = 1 << 18, 8192, 1024
+
+#: The graph type of values of a part of a vertex's in-edges.
+PIECE = 'piece'
 
 
 def tile_size(width: int) -> int:
@@ -42,7 +46,7 @@ def tile_size(width: int) -> int:
 
 @dataclass(frozen=True)
 class Tile:
-    """The in-edges of consecutive destinations.
+    """The in-edges of consecutive destinations, or some of one destination.
 
     Args:
         number (int): Which one it is.
@@ -52,6 +56,8 @@ class Tile:
         first (int): The first destination.
         last (int): The destination behind the last one.
         edges (torch.Tensor): int64 ``[num_edges]``, their rows in features.
+        piece (int, optional): Which of all parts of destinations it is. The
+            first destination counts among those that are in parts.
     """
 
     number: int
@@ -60,6 +66,7 @@ class Tile:
     first: int
     last: int
     edges: Tensor
+    piece: int | None = None
 
     @cached_property
     def sizes(self) -> tuple[int, int]:
@@ -77,19 +84,47 @@ class Tile:
             return x[self.first : self.last].detach()
         if kind == PARAMETER:
             return x.detach()
+        if kind == PIECE:
+            assert self.piece is not None
+            return x[self.piece : self.piece + 1].detach()
         return x.index_select(
             0, self.sources if kind == SOURCE else self.edges
         )
 
 
-def tiles_of(graph: Layouts, size: int) -> list[Tile]:
+@dataclass(frozen=True)
+class Hubs:
+    """The destinations with more in-edges than a tile, in parts.
+
+    Args:
+        vertices (torch.Tensor): int64 ``[num_hubs]``, ascending.
+        degree (torch.Tensor): int64 ``[num_hubs]``, their in-edges.
+        pieces (List[Tile]): Of the first one, then of the next one, ...
+    """
+
+    vertices: Tensor
+    degree: Tensor
+    pieces: list[Tile]
+
+    @cached_property
+    def edges(self) -> Tensor:
+        """The rows of all their in-edges in features."""
+        return torch.cat([piece.edges for piece in self.pieces])
+
+
+def tiles_of(graph: Layouts, size: int) -> tuple[list[Tile], Hubs | None]:
     """Returns the tiles of a graph, made once.
 
-    A vertex with more in-edges than a tile has one of its own.
+    A vertex with more in-edges than a tile has one of its own, the last ones
+    of all.
 
     Args:
         graph (Layouts): The graph.
         size (int): Most edges and destinations of a tile.
+
+    Returns:
+        Tuple[List[Tile], Hubs, optional]: The tiles, and the parts of such
+        vertices, if there are any.
     """
     if size not in graph.tiles:
         # Tensors of inference mode could not be saved for gradients later.
@@ -98,9 +133,9 @@ def tiles_of(graph: Layouts, size: int) -> list[Tile]:
     return graph.tiles[size]
 
 
-def _tiles(graph: Layouts, size: int) -> list[Tile]:
+def _tiles(graph: Layouts, size: int) -> tuple[list[Tile], Hubs | None]:
     layout = graph.incoming
-    found: list[Tile] = []
+    ends: list[tuple[int, int]] = []
     rows = torch.arange(layout.num_cols + 1, device=layout.indptr.device)
     work = layout.indptr + rows
     first = 0
@@ -110,24 +145,56 @@ def _tiles(graph: Layouts, size: int) -> list[Tile]:
             layout.indptr, layout.indptr[first] + size, right=True
         )
         last = max(first + 1, int(torch.minimum(most, enough)) - 1)
-        start, stop = layout.indptr[[first, last]].tolist()
-        sources, places = layout.indices[start:stop].unique(
-            return_inverse=True
-        )
-        if layout.edge_id is None:
-            edges = torch.arange(start, stop, device=work.device)
-        else:
-            edges = layout.edge_id[start:stop].long()
-        pointers = layout.indptr[first : last + 1] - start
-        places = places.to(pointers.dtype)
-        found.append(
-            Tile(
-                *(len(found), (pointers, places), sources.long()),
-                *(first, last, edges),
-            )
-        )
+        ends.append((first, last))
         first = last
-    return found
+    pointers = layout.indptr.tolist()
+    large = [pointers[last] - pointers[first] > size for first, last in ends]
+    ends.sort(key=lambda pair: pointers[pair[1]] - pointers[pair[0]] > size)
+    tiles = [
+        _tile(layout, number, layout.indptr[first : last + 1], first)
+        for number, (first, last) in enumerate(ends)
+    ]
+    count = len(ends) - sum(large)
+    hubs = [tile.first for tile in tiles[count:]]
+    return tiles, _hubs(layout, hubs, size, len(tiles)) if hubs else None
+
+
+def _hubs(layout: Layout, hubs: list[int], size: int, number: int) -> Hubs:
+    vertices = torch.tensor(hubs, device=layout.indptr.device)
+    degree = layout.degree()[vertices].long()
+    pieces: list[Tile] = []
+    for hub, (vertex, count) in enumerate(
+        zip(hubs, degree.tolist(), strict=True)
+    ):
+        parts = -(-count // size)
+        bounds = [count * i // parts for i in range(parts + 1)]
+        for pair in itertools.pairwise(bounds):
+            pointers = layout.indptr[vertex] + layout.indptr.new_tensor(pair)
+            tile = _tile(layout, number + len(pieces), pointers, hub)
+            pieces.append(replace(tile, piece=len(pieces)))
+    return Hubs(vertices, degree, pieces)
+
+
+def _tile(layout: Layout, number: int, pointers: Tensor, first: int) -> Tile:
+    """Returns a tile.
+
+    Args:
+        layout (Layout): The graph.
+        number (int): Which tile it is.
+        pointers (torch.Tensor): Where the edges of each destination start.
+        first (int): The number of its first destination.
+    """
+    start, stop = pointers[[0, -1]].tolist()
+    sources, places = layout.indices[start:stop].unique(return_inverse=True)
+    if layout.edge_id is None:
+        edges = torch.arange(start, stop, device=pointers.device)
+    else:
+        edges = layout.edge_id[start:stop].long()
+    pointers = pointers - start
+    return Tile(
+        *(number, (pointers, places.to(pointers.dtype)), sources.long()),
+        *(first, first + len(pointers) - 1, edges),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,18 +256,18 @@ class TileFunction:
 def over_tiles(
     function: TileFunction,
     tiles: Sequence[Tile],
-    graph: Layouts,
+    rows: Mapping[str, int],
     inputs: Sequence[Tensor],
 ) -> list[Tensor | None]:
     """Computes a function tile by tile, under autograd.
 
     Args:
         function (TileFunction): The function.
-        tiles (Sequence[Tile]): All tiles of the graph.
-        graph (Layouts): The graph.
+        tiles (Sequence[Tile]): The tiles.
+        rows (Mapping[str, int]): Rows of values by graph type.
         inputs (Sequence[torch.Tensor]): Its arguments.
     """
-    return list(_OverTiles.apply(function, tiles, graph, *inputs))
+    return list(_OverTiles.apply(function, tiles, rows, *inputs))
 
 
 class _OverTiles(torch.autograd.Function):
@@ -211,18 +278,18 @@ class _OverTiles(torch.autograd.Function):
         ctx: Any,
         function: TileFunction,
         tiles: Sequence[Tile],
-        graph: Layouts,
+        rows: Mapping[str, int],
         *inputs: Tensor,
     ) -> tuple[Tensor | None, ...]:
         ctx.save_for_backward(*inputs)
-        ctx.known = function, tiles, graph
-        sums = [_Sum(kind, graph) for kind in function.outputs]
+        ctx.known = function, tiles, rows
+        sums = [_Sum(kind, rows) for kind in function.outputs]
         with without_autocast(inputs[0].device):
             for tile in tiles:
                 kinds = zip(function.inputs, inputs, strict=True)
-                rows = [tile.rows(kind, x) for kind, x in kinds]
-                found = function.run(tile, rows)
-                del rows
+                given = [tile.rows(kind, x) for kind, x in kinds]
+                found = function.run(tile, given)
+                del given
                 for total, part in zip(sums, found, strict=True):
                     if part is not None:
                         total.put(tile, part.detach())
@@ -230,13 +297,13 @@ class _OverTiles(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
-        function, tiles, graph = ctx.known
+        function, tiles, rows = ctx.known
         wanted = [i for i, x in enumerate(ctx.needs_input_grad[3:]) if x]
         inputs = ctx.saved_tensors
         known = [i for i, grad in enumerate(grads) if grad is not None]
         given = [*inputs, *(grads[i] for i in known)]
         adjoint = function.adjoint(wanted, known)
-        out = over_tiles(adjoint, tiles, graph, given)
+        out = over_tiles(adjoint, tiles, rows, given)
         found: list[Tensor | None] = [None] * len(inputs)
         for i, grad in zip(wanted, out, strict=True):
             if grad is not None:
@@ -249,24 +316,23 @@ class _Sum:
 
     Args:
         kind (str): Its graph type.
-        graph (Layouts): The graph.
+        rows (Mapping[str, int]): Rows of values by graph type.
     """
 
-    def __init__(self, kind: str, graph: Layouts):
-        self._kind = kind
+    def __init__(self, kind: str, rows: Mapping[str, int]):
+        self._kind, self._rows = kind, rows
         self._total: Tensor | None = None
-        self._rows = {
-            SOURCE: graph.num_sources,
-            DESTINATION: graph.num_destinations,
-            EDGE: graph.num_edges,
-        }
 
     def put(self, tile: Tile, part: Tensor) -> None:
         """Takes the result of a tile."""
         if self._total is None:
-            self._total = self._blank(part)
-        if self._kind == DESTINATION:
+            self._total = self._blank(tile, part)
+        if self._kind == DESTINATION and tile.piece is not None:
+            self._total[tile.first] += part[0]
+        elif self._kind == DESTINATION:
             self._total[tile.first : tile.last] = part
+        elif self._kind == PIECE:
+            self._total[tile.piece] = part[0]
         elif self._kind == EDGE:
             self._total.index_copy_(0, tile.edges, part)
         elif self._kind == SOURCE:
@@ -276,11 +342,12 @@ class _Sum:
         else:
             self._total += part
 
-    def _blank(self, part: Tensor) -> Tensor:
+    def _blank(self, tile: Tile, part: Tensor) -> Tensor:
         shape = list(part.shape)
         if self._kind != PARAMETER:
             shape[0] = self._rows[self._kind]
         adds = self._kind in (SOURCE, PARAMETER)
+        adds |= self._kind == DESTINATION and tile.piece is not None
         dtype = kernel_dtype(part.dtype) if adds else part.dtype
         return part.new_zeros(shape, dtype=dtype)
 

@@ -23,8 +23,6 @@ from torch_gsample.codegen.evaluate import evaluate
 from torch_gsample.codegen.expression import (
     ALONG,
     Expression,
-    apply,
-    constant,
     operand,
 )
 from torch_gsample.codegen.unit import (
@@ -32,7 +30,6 @@ from torch_gsample.codegen.unit import (
     DESTINATION,
     EDGE,
     PARAMETER,
-    SOURCE,
     Leaf,
     Output,
     Types,
@@ -44,8 +41,6 @@ from torch_gsample.codegen.unit import (
 from torch_gsample.vertex.frontend.precision import half_dtype, promoted
 from torch_gsample.vertex.frontend.symbols import trace
 from torch_gsample.vertex.frontend.trace import (
-    DEGREE,
-    RELATION,
     Given,
     Nested,
     Operand,
@@ -57,6 +52,7 @@ from torch_gsample.vertex.frontend.trace import (
 from torch_gsample.vertex.frontend.values import Axis, Unsupported
 from torch_gsample.vertex.kernels.operator import Fused, fused
 from torch_gsample.vertex.plan.axes import numbered, sizes_of
+from torch_gsample.vertex.plan.levels import nested_unit
 from torch_gsample.vertex.plan.projections import projection_of
 
 
@@ -107,10 +103,16 @@ class Plan:
         name: str,
         dtypes: Sequence[torch.dtype] | None = None,
     ):
-        self.number = next(_numbers)
-        _plans[self.number] = self
+        self.set_number()
         self._program = function, signature, parameters
         self._name, self._dtypes = name, dtypes
+        #: Whether each aggregate ends its unit.
+        self.is_staged = False
+
+    def set_number(self) -> None:
+        """Gives the plan a number of its own."""
+        self.number = next(_numbers)
+        _plans[self.number] = self
 
     def trace(self) -> None:
         """Records the operations of the program."""
@@ -141,7 +143,8 @@ class Plan:
     def divide(self) -> None:
         """Divides the program between units and operators of torch."""
         self.depths: list[int] = []  # units that run before each operand
-        self._roots: dict[int, list[Expression]] = {}
+        #: What the units compute, by their numbers.
+        self.roots: dict[int, list[Expression]] = {}
         self._computed: dict[Expression, Expression] = {}
         self._steps: dict[Expression, Step] = {}
         self.steps: list[Step] = []
@@ -156,7 +159,7 @@ class Plan:
     def make_units(self) -> None:
         """Makes a kernel of the aggregates that run together."""
         self.units = {
-            number: self._unit(roots) for number, roots in self._roots.items()
+            number: self._unit(roots) for number, roots in self.roots.items()
         }
 
     def make_operators(self) -> None:
@@ -169,7 +172,7 @@ class Plan:
             for number, (unit, kept) in self.units.items()
         }
         self.levels = {
-            number: self._operator(*self.nested(origin))
+            number: self._operator(*nested_unit(self, origin))
             for number, origin in enumerate(self.origins)
             if isinstance(origin, Nested)
         }
@@ -254,8 +257,16 @@ class Plan:
 
     def _depth(self, root: Expression) -> int:
         """Returns how many units run before the one that computes a value."""
-        numbers = operands_of([root])
-        return max((self.depths[number] for number in numbers), default=0)
+        if not self.is_staged:
+            numbers = operands_of([root])
+            return max((self.depths[number] for number in numbers), default=0)
+        known: dict[Expression, int] = {}  # before the value is known
+        for node in ordered([root]):
+            before = max((known[arg] for arg in node.args), default=0)
+            if node.op == 'operand':
+                before = self.depths[int(node.value or 0)]
+            known[node] = before + (node.op in AGGREGATES)
+        return known[root] - (root.op in AGGREGATES)
 
     def step(self, root: Expression) -> Step:
         """Returns how a value is computed."""
@@ -267,7 +278,7 @@ class Plan:
             )
             if self._has_unit(rest):
                 number = self._depth(rest)
-                roots = self._roots.setdefault(number, [])
+                roots = self.roots.setdefault(number, [])
                 if rest not in roots:
                     roots.append(rest)
                 step = replace(step, unit=number, place=roots.index(rest))
@@ -342,6 +353,8 @@ class Plan:
         Not what a later unit reads, or what is a result in two dtypes.
         """
         found: dict[Expression, torch.dtype | None] = {}
+        if self.is_staged:  # results are of some edges
+            return found
         for root, dtype in zip(self.results, self.dtypes, strict=True):
             rest, half = self.step(root).root, half_dtype(dtype)
             found[rest] = half if found.get(rest, half) == half else None
@@ -353,32 +366,6 @@ class Plan:
         made = fused(unit)
         self._fused.append(made)
         return made.number, [kept[i] for i in made.given]
-
-    def nested(self, origin: Nested) -> tuple[Unit, list[int]]:
-        """Returns the unit of one of two levels of aggregation.
-
-        Types of edges are destinations of the inner level, and sources of
-        the outer one.
-        """
-        root = self.resolved(origin.body.expr)
-        outer = origin.body.kind == RELATION
-        leaves = [
-            replace(leaf, kind=SOURCE)
-            if outer and leaf.kind == RELATION
-            else leaf
-            for leaf in self.leaves
-        ]
-        axes = tuple(sorted(self.types.axes(root)))
-        if origin.op == 'mean':
-            degree = operand(len(leaves), root.dtype)
-            leaves.append(Leaf(DEGREE, DESTINATION, root.dtype))
-            one = constant(1, root.dtype)
-            count = apply('clamp_min', degree, one)
-            total = apply('div', apply('sum_in', root), count)
-        else:
-            total = apply(f'{origin.op}_in', root)
-        output = Output(total, DESTINATION, axes)
-        return unit_of(DESTINATION, leaves, self.sizes, [output])
 
 
 #: The plans that are in use. Dynamo's graphs hold numbers, no objects.

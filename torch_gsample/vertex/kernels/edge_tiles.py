@@ -31,8 +31,8 @@ from torch_gsample.vertex.kernels.layouts import Layout, Layouts
 #: as many are slower by their overhead, twice as many do not fit the cache.
 _VALUES, _MOST, _LEAST = 1 << 18, 8192, 1024
 
-#: The graph type of values of a part of a vertex's in-edges.
-PIECE = 'piece'
+#: Graph types of vertices with more in-edges than a tile, and their parts.
+HUB, PIECE = 'hub', 'piece'
 
 
 def tile_size(width: int) -> int:
@@ -56,8 +56,9 @@ class Tile:
         first (int): The first destination.
         last (int): The destination behind the last one.
         edges (torch.Tensor): int64 ``[num_edges]``, their rows in features.
-        piece (int, optional): Which of all parts of destinations it is. The
-            first destination counts among those that are in parts.
+        hub (int, optional): If it has some edges of a destination, which one
+            of those in parts it is.
+        piece (int, optional): And which one of all parts.
     """
 
     number: int
@@ -66,6 +67,7 @@ class Tile:
     first: int
     last: int
     edges: Tensor
+    hub: int | None = None
     piece: int | None = None
 
     @cached_property
@@ -84,12 +86,40 @@ class Tile:
             return x[self.first : self.last].detach()
         if kind == PARAMETER:
             return x.detach()
-        if kind == PIECE:
-            assert self.piece is not None
-            return x[self.piece : self.piece + 1].detach()
+        if kind in (HUB, PIECE):
+            return x[self._row(kind)].detach()
         return x.index_select(
             0, self.sources if kind == SOURCE else self.edges
         )
+
+    def _row(self, kind: str) -> slice:
+        """The row of its part, or of the destination: none of other tiles."""
+        row = self.hub if kind == HUB else self.piece
+        return slice(0, 0) if row is None else slice(row, row + 1)
+
+    def add(self, kind: str, total: Tensor, part: Tensor) -> None:
+        """Puts what it computes of a value into those of all tiles.
+
+        Args:
+            kind (str): Its graph type.
+            total (torch.Tensor): The values of all tiles.
+            part (torch.Tensor): Its own.
+        """
+        if kind == DESTINATION and self.hub is None:
+            total[self.first : self.last] = part
+        elif kind == DESTINATION:
+            total[self.first] += part[0]
+        elif kind == PIECE:
+            total[self._row(kind)] = part
+        elif kind == HUB:
+            total[self._row(kind)] += part
+        elif kind == EDGE:
+            total.index_copy_(0, self.edges, part)
+        elif kind == SOURCE:
+            # Each source is once in a tile: sums have the order of tiles.
+            total.index_add_(0, self.sources, part)
+        else:
+            total += part
 
 
 @dataclass(frozen=True)
@@ -170,8 +200,8 @@ def _hubs(layout: Layout, hubs: list[int], size: int, number: int) -> Hubs:
         bounds = [count * i // parts for i in range(parts + 1)]
         for pair in itertools.pairwise(bounds):
             pointers = layout.indptr[vertex] + layout.indptr.new_tensor(pair)
-            tile = _tile(layout, number + len(pieces), pointers, hub)
-            pieces.append(replace(tile, piece=len(pieces)))
+            tile = _tile(layout, number + len(pieces), pointers, vertex)
+            pieces.append(replace(tile, hub=hub, piece=len(pieces)))
     return Hubs(vertices, degree, pieces)
 
 
@@ -325,31 +355,17 @@ class _Sum:
 
     def put(self, tile: Tile, part: Tensor) -> None:
         """Takes the result of a tile."""
-        if self._total is None:
-            self._total = self._blank(tile, part)
-        if self._kind == DESTINATION and tile.piece is not None:
-            self._total[tile.first] += part[0]
-        elif self._kind == DESTINATION:
-            self._total[tile.first : tile.last] = part
-        elif self._kind == PIECE:
-            self._total[tile.piece] = part[0]
-        elif self._kind == EDGE:
-            self._total.index_copy_(0, tile.edges, part)
-        elif self._kind == SOURCE:
-            # Each source is once in a tile: sums have the order of tiles.
-            part = cast(part, self._total.dtype)
-            self._total.index_add_(0, tile.sources, part)
-        else:
-            self._total += part
-
-    def _blank(self, tile: Tile, part: Tensor) -> Tensor:
-        shape = list(part.shape)
-        if self._kind != PARAMETER:
-            shape[0] = self._rows[self._kind]
-        adds = self._kind in (SOURCE, PARAMETER)
-        adds |= self._kind == DESTINATION and tile.piece is not None
+        adds = self._kind in (SOURCE, PARAMETER, HUB)
+        adds |= self._kind == DESTINATION and tile.hub is not None
         dtype = kernel_dtype(part.dtype) if adds else part.dtype
-        return part.new_zeros(shape, dtype=dtype)
+        if self._total is None:
+            shape = list(part.shape)
+            if self._kind != PARAMETER:
+                shape[0] = self._rows[self._kind]
+            self._total = part.new_zeros(shape, dtype=dtype)
+        elif adds:
+            self._total = cast(self._total, dtype)
+        tile.add(self._kind, self._total, cast(part, self._total.dtype))
 
     def value(self) -> Tensor | None:
         """Returns the result; none if no tile has one."""

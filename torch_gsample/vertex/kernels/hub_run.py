@@ -5,16 +5,18 @@ parts are joined in the order of the edges, then the next unit reads them: no
 more edges than a tile has are in memory.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from torch_gsample.codegen.unit import DESTINATION, EDGE, SOURCE
+from torch_gsample.codegen.unit import DESTINATION, EDGE
 from torch_gsample.vertex.frontend.trace import Degree, Drawn
 from torch_gsample.vertex.kernels.edge_tiles import (
+    HUB,
     PIECE,
     Hubs,
     Tile,
@@ -81,39 +83,81 @@ def inputs_of(
     return sorted(found)
 
 
+@dataclass(frozen=True)
+class Whole:
+    """The part of a call that runs on tiles of whole vertices.
+
+    Args:
+        run (Run): The call.
+        numbers (Sequence[int]): The operands that are computed before edges
+            are seen.
+        tiles (Sequence[Tile]): The tiles.
+        rows (Mapping[str, int]): Rows of values by graph type.
+    """
+
+    run: Run
+    numbers: Sequence[int]
+    tiles: Sequence[Tile]
+    rows: Mapping[str, int]
+
+    def results(self) -> list[Tensor | None]:
+        """Returns the results of its vertices."""
+        if not self.tiles:
+            return [None] * len(self.kinds)
+        operands = [self.run.operand(i) for i in self.numbers]
+        function = TileFunction(
+            tuple(self.run.plan.leaves[i].kind for i in self.numbers),
+            *(self.kinds, self.on_tile),
+        )
+        return over_tiles(function, self.tiles, self.rows, operands)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The graph types of its results."""
+        return tuple(step.kind for step in self.run.plan.result_steps)
+
+    def on_tile(
+        self, tile: Tile, tensors: Sequence[Tensor]
+    ) -> Sequence[Tensor | None]:
+        """Returns the results of a tile."""
+        return tile_run(self.run.plan, tile, self.numbers, tensors).results()
+
+
 class HubRun(Run):
     """A run of a program at the vertices with most edges.
 
     Args:
-        outer (Run): The run at all vertices.
+        whole (Whole): The part of the call that is at all other vertices:
+            runs with the first stage, so that gradients are added up once.
         stages (Stages): The steps of the program.
         hubs (Hubs): The vertices.
-        known (Sequence[int]): Operands that are computed before edges are
-            seen.
     """
 
-    def __init__(
-        self, outer: Run, stages: Stages, hubs: Hubs, known: Sequence[int]
-    ):
-        plan = stages.plan
+    def __init__(self, whole: Whole, stages: Stages, hubs: Hubs):
+        plan, outer = stages.plan, whole.run
         sizes = outer.sizes[0], hubs.vertices.numel()
         super().__init__(plan, outer.graph, sizes, outer.loops, {})
-        self._stages, self._hubs = stages, hubs
-        self._rows = {
-            SOURCE: sizes[0],
-            DESTINATION: sizes[1],
-            EDGE: outer.num_edges,
-            PIECE: len(hubs.pieces),
-        }
-        for number in known:
-            x = outer.operand(number)
-            if plan.leaves[number].kind == DESTINATION:
-                x = x.index_select(0, hubs.vertices)
-            self.operands[number] = x
-        for number, origin in enumerate(plan.origins):
-            if isinstance(origin, Degree):
-                degree = hubs.degree.to(plan.leaves[number].dtype)
-                self.operands[number] = degree.unsqueeze(1)
+        self._whole, self._stages, self._hubs = whole, stages, hubs
+        pieces = {HUB: sizes[1], PIECE: len(hubs.pieces)}
+        self._rows = {**whole.rows, **pieces}
+        #: The results of all other vertices, after those of these ones.
+        self.others: list[Tensor | None] | None = None
+
+    def operand(self, number: int) -> Tensor:
+        """Returns an operand, a row for each of the vertices."""
+        if number in self.operands:
+            return self.operands[number]
+        leaf = self.plan.leaves[number]
+        if isinstance(self.plan.origins[number], Degree):
+            x = self._hubs.degree.to(leaf.dtype).unsqueeze(1)
+        elif number not in self._whole.numbers:
+            return super().operand(number)
+        else:
+            x = self._whole.run.operand(number)
+            if leaf.kind == DESTINATION:
+                x = x.index_select(0, self._hubs.vertices)
+        self.operands[number] = x
+        return x
 
     def _done(self, step: Step, kind: str) -> Tensor:
         if step.unit is None and step.kind == EDGE:
@@ -121,66 +165,94 @@ class HubRun(Run):
         return super()._done(step, kind)
 
     def _fused(self, unit: int) -> list[Tensor]:
-        roots = self.plan.roots[unit]
+        roots, ties = self.plan.roots[unit], self._stages.ties
+        results = {
+            step.place for step in self.plan.result_steps if step.unit == unit
+        }
         steps = [
             Step(root, -1, (), self.plan.types.kind(root), unit, place)
             for place, root in enumerate(roots)
         ]
-        wanted = {
-            step.place for step in self.plan.result_steps if step.unit == unit
-        }
-        kept = [s for s in steps if s.kind != EDGE or s.place in wanted]
-        kinds = [PIECE if s.kind == DESTINATION else EDGE for s in kept]
-        found: dict[int, Tensor] = {
-            step.place: x
-            for step, x in zip(
-                kept, self._over_pieces(kept, kinds), strict=True
-            )
-        }
-        for step in kept:
-            if step.kind == DESTINATION and step.place not in self._counts(
-                unit
-            ):
-                count = self._stages.ties.get((unit, step.place))
-                ties = None if count is None else found[count]
+        steps = [s for s in steps if s.kind != EDGE or s.place in results]
+        kinds = [PIECE if s.kind == DESTINATION else EDGE for s in steps]
+        parts = self._over_pieces(steps, kinds)
+        found = {s.place: x for s, x in zip(steps, parts, strict=True)}
+        out = dict(found)
+        for step in steps:
+            if step.kind == DESTINATION:
+                count = ties.get((unit, step.place))
+                tied = None if count is None else found[count]
                 x = found[step.place]
-                found[step.place] = self._joined(step.root.op, x, ties)
-        return [found.get(i, self._hubs.degree) for i in range(len(roots))]
-
-    def _counts(self, unit: int) -> set[int]:
-        """The outputs of a unit that count ties alone."""
-        ties = self._stages.ties
-        return {at for (number, _), at in ties.items() if number == unit}
+                out[step.place] = self._joined(step.root.op, x, tied)
+        return [out.get(place, parts[0]) for place in range(len(roots))]
 
     def _over_pieces(
         self, steps: Sequence[Step], kinds: Sequence[str]
     ) -> list[Tensor]:
-        plan = self.plan
+        """Computes some values at each part, and all at other vertices."""
+        plan, whole = self.plan, self._whole
         leaves = plan.leaves
         numbers = inputs_of(plan, steps, lambda i: leaves[i].kind != EDGE)
+        # Operands of all vertices, then those of hubs alone.
+        read = [i for i in numbers if i in whole.numbers]
+        first = self.others is None
+        if first:
+            read = list(whole.numbers)
+        more = [i for i in numbers if i not in read]
 
-        def one(tile: Tile, tensors: Sequence[Tensor]) -> list[Tensor]:
-            run = tile_run(plan, tile, numbers, tensors)
-            return [run._done(step, step.kind) for step in steps]
+        def one(
+            tile: Tile, tensors: Sequence[Tensor]
+        ) -> Sequence[Tensor | None]:
+            none = [None] * len(whole.kinds) if first else []
+            if tile.hub is None:
+                found = whole.on_tile(tile, tensors[: len(read)])
+                return [*found, *[None] * len(steps)]
+            run = tile_run(plan, tile, [*read, *more], tensors)
+            return [*none, *(run._done(step, step.kind) for step in steps)]
 
+        named = {DESTINATION: HUB}  # of these, more are of hubs alone
+        of_hubs = [named.get(leaves[i].kind, leaves[i].kind) for i in more]
         function = TileFunction(
-            tuple(leaves[i].kind for i in numbers), tuple(kinds), one
+            (*(leaves[i].kind for i in read), *of_hubs),
+            (*(whole.kinds if first else ()), *kinds),
+            one,
         )
-        inputs = [self.operand(i) for i in numbers]
-        out = over_tiles(function, self._hubs.pieces, self._rows, inputs)
-        return [x for x in out if x is not None]
+        operands = [whole.run.operand(i) for i in read]
+        operands += [self.operand(i) for i in more]
+        tiles = [*(whole.tiles if first else ()), *self._hubs.pieces]
+        out = over_tiles(function, tiles, self._rows, operands)
+        if first:
+            self.others = out[: len(whole.kinds)]
+        return [x for x in out[-len(steps) :] if x is not None]
 
     def _joined(self, op: str, parts: Tensor, ties: Tensor | None) -> Tensor:
         """Joins the aggregates of the parts of each vertex, in their order."""
         count = [0] * self.sizes[1]
         for piece in self._hubs.pieces:
-            count[piece.first] += 1
+            count[piece.hub or 0] += 1
         rows = parts.split(count)
         if ties is not None:
             pairs = zip(rows, ties.split(count), strict=True)
             return torch.cat([_Extreme.apply(op, *pair) for pair in pairs])
         add = torch.mul if op == 'prod_in' else torch.add
         return torch.cat([reduce(add, of.split(1)) for of in rows])
+
+
+class Placed(torch.autograd.Function):
+    """Puts the results of hubs among those of others, which read no such row.
+
+    The gradient of others is that of all: their tiles do not read the rest.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, of_hubs: Tensor, rows: Tensor) -> Tensor:
+        ctx.save_for_backward(rows)
+        ctx.mark_dirty(x)
+        return x.index_copy_(0, rows, of_hubs)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        return grad, grad.index_select(0, ctx.saved_tensors[0]), None
 
 
 class _Extreme(torch.autograd.Function):

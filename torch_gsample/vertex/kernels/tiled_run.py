@@ -6,7 +6,6 @@ A tile of edges is a small graph. The program runs on it: a kernel computes
 ``relu(x_u + x_v)`` of its edges, torch multiplies them, and a kernel adds up.
 """
 
-from collections.abc import Sequence
 from math import prod
 from weakref import WeakKeyDictionary
 
@@ -22,13 +21,16 @@ from torch_gsample.vertex.frontend.trace import (
     Quantile,
 )
 from torch_gsample.vertex.kernels.edge_tiles import (
-    Tile,
-    TileFunction,
-    over_tiles,
+    Hubs,
     tile_size,
     tiles_of,
 )
-from torch_gsample.vertex.kernels.hub_run import HubRun, inputs_of, tile_run
+from torch_gsample.vertex.kernels.hub_run import (
+    HubRun,
+    Placed,
+    Whole,
+    inputs_of,
+)
 from torch_gsample.vertex.kernels.layouts import layouts_of
 from torch_gsample.vertex.kernels.run import Run
 from torch_gsample.vertex.plan.plan import Plan
@@ -64,48 +66,38 @@ def run_tiled(run: Run) -> list[Tensor] | None:
     known = inputs_of(plan, plan.result_steps, lambda i: _is_before(plan, i))
     numbers = [i for i in known if not isinstance(plan.origins[i], Degree)]
 
-    def one(tile: Tile, tensors: Sequence[Tensor]) -> list[Tensor]:
-        return tile_run(plan, tile, numbers, tensors).results()
-
-    function = TileFunction(
-        tuple(plan.leaves[i].kind for i in numbers),
-        tuple(step.kind for step in plan.result_steps),
-        one,
-    )
     tiles, hubs = tiles_of(graph, _edges(plan))
-    stages = None if hubs is None else _stages(plan)
-    if hubs is not None and stages is not None:
-        tiles = tiles[: -hubs.vertices.numel()]
     rows = {
         SOURCE: graph.num_sources,
         DESTINATION: graph.num_destinations,
         EDGE: graph.num_edges,
     }
-    given = [run.operand(i) for i in numbers]
-    found = over_tiles(function, tiles, rows, given) if tiles else []
+    stages = None if hubs is None else _stages(plan)
     if hubs is None or stages is None:
+        found = Whole(run, numbers, tiles, rows).results()
         return [x for x in found if x is not None]
-    ends = {DESTINATION: hubs.vertices, EDGE: hubs.edges}
-    of_hubs = HubRun(run, stages, hubs, numbers).results()
-    if not tiles:
-        found = [None] * len(of_hubs)
-    return [
-        _with_hubs(x, of_hub, ends[step.kind], rows[step.kind])
-        for x, of_hub, step in zip(
-            *(found, of_hubs, plan.result_steps), strict=True
-        )
-    ]
+    tiles = tiles[: -hubs.vertices.numel()]
+    at_hubs = HubRun(Whole(run, numbers, tiles, rows), stages, hubs)
+    return _placed(at_hubs.results(), at_hubs, hubs, rows)
 
 
-def _with_hubs(
-    x: Tensor | None, of_hubs: Tensor, places: Tensor, rows: int
-) -> Tensor:
+def _placed(
+    results: list[Tensor], run: HubRun, hubs: Hubs, rows: dict[str, int]
+) -> list[Tensor]:
     """Puts the results of vertices in parts among those of all others."""
-    if len(of_hubs) == rows:  # of edges
-        of_hubs = of_hubs.index_select(0, places)
-    if x is None:
-        x = of_hubs.new_zeros((rows, *of_hubs.shape[1:]))
-    return x.index_copy_(0, places, of_hubs)
+    assert run.others is not None
+    out = []
+    for x, of_hubs, step in zip(
+        *(run.others, results, run.plan.result_steps), strict=True
+    ):
+        places = hubs.vertices
+        if step.kind == EDGE:
+            places = hubs.edges
+            of_hubs = of_hubs.index_select(0, places)
+        if x is None:
+            x = of_hubs.new_zeros((rows[step.kind], *of_hubs.shape[1:]))
+        out.append(Placed.apply(x, of_hubs, places))
+    return out
 
 
 #: The stages of programs.

@@ -25,8 +25,9 @@ from torch_gsample.vertex.kernels.edge_tiles import (
 )
 from torch_gsample.vertex.kernels.layouts import Loops
 from torch_gsample.vertex.kernels.run import MOST_KEY, Run
-from torch_gsample.vertex.plan.plan import Plan, Step
+from torch_gsample.vertex.plan.plan import Plan
 from torch_gsample.vertex.plan.stages import Stages
+from torch_gsample.vertex.plan.step import Step
 
 #: Keys of tiles differ by an odd number.
 _STEP = 0x1E3779B97F4A7C15

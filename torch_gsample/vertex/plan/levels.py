@@ -1,4 +1,4 @@
-"""The units of aggregations of two levels: edges of a type, and types."""
+"""The units of aggregations of their own: by type, and of out-edges."""
 
 from dataclasses import replace
 from typing import Any
@@ -12,20 +12,21 @@ from torch_gsample.codegen.unit import (
     Unit,
     unit_of,
 )
-from torch_gsample.vertex.frontend.trace import DEGREE, RELATION, Nested
+from torch_gsample.vertex.frontend.kinds import RELATION
+from torch_gsample.vertex.frontend.trace import DEGREE, Nested
 
 
 def nested_unit(plan: Any, origin: Nested) -> tuple[Unit, list[int]]:
-    """Returns the unit of one of two levels, and the operands that it reads.
+    """Returns the unit of an aggregation, and the operands that it reads.
 
     Types of edges are destinations of the inner level, and sources of the
-    outer one.
+    outer one. Out-neighbours are sources.
 
     Args:
         plan (Plan): The program.
         origin (Nested): The aggregation.
     """
-    root = plan.resolved(origin.body.expr)
+    root = plan.body(origin)
     outer = origin.body.kind == RELATION
     leaves = [
         replace(leaf, kind=SOURCE) if outer and leaf.kind == RELATION else leaf

@@ -9,7 +9,7 @@ edges of the vertex once more. Only a dense product ends a unit.
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from math import prod
 from typing import Any
@@ -30,6 +30,7 @@ from torch_gsample.codegen.unit import (
     DESTINATION,
     EDGE,
     PARAMETER,
+    SOURCE,
     Leaf,
     Output,
     Types,
@@ -38,6 +39,7 @@ from torch_gsample.codegen.unit import (
     ordered,
     unit_of,
 )
+from torch_gsample.vertex.frontend.kinds import OUT_EDGE, OUT_NEIGHBOR
 from torch_gsample.vertex.frontend.precision import half_dtype, promoted
 from torch_gsample.vertex.frontend.symbols import trace
 from torch_gsample.vertex.frontend.trace import (
@@ -54,34 +56,7 @@ from torch_gsample.vertex.kernels.operator import Fused, fused
 from torch_gsample.vertex.plan.axes import numbered, sizes_of
 from torch_gsample.vertex.plan.levels import nested_unit
 from torch_gsample.vertex.plan.projections import projection_of
-
-
-@dataclass(frozen=True)
-class Computed:
-    """An aggregate that an earlier unit gives to a later one."""
-
-    root: Expression
-
-
-@dataclass(frozen=True)
-class Step:
-    """How a value comes to be: by a unit, or by operators of torch.
-
-    Args:
-        root (Expression): The value, of operands that are known then.
-        number (int): Of the step.
-        operands (Tuple[int, ...]): What it reads.
-        kind (str): Its graph type.
-        unit (int, optional): The unit that computes it.
-        place (int): Which of its outputs it is.
-    """
-
-    root: Expression
-    number: int
-    operands: tuple[int, ...]
-    kind: str
-    unit: int | None = None
-    place: int = 0
+from torch_gsample.vertex.plan.step import Computed, Step
 
 
 class Plan:
@@ -155,6 +130,8 @@ class Plan:
         for origin in list(self.origins):
             if isinstance(origin, Product | Quantile):
                 self.step(self.resolved(origin.x.expr))
+            if isinstance(origin, Nested):
+                self.body(origin)
 
     def make_units(self) -> None:
         """Makes a kernel of the aggregates that run together."""
@@ -185,6 +162,11 @@ class Plan:
             number: projection_of(self.origins[number], self.operands)
             for number in self.levels
         }
+
+    @property
+    def has_out_edges(self) -> bool:
+        """Whether edges are aggregated in the other direction, too."""
+        return any(isinstance(x, Nested) and x.out for x in self.origins)
 
     def link_operands(self) -> None:
         """Finds how operands and results come to be."""
@@ -224,7 +206,8 @@ class Plan:
         half = item.half
         if isinstance(item.origin, Product) and half is None:
             half = self.half
-        return Leaf(item.name, item.kind, item.dtype, tuple(axes), half=half)
+        kind = _TURNED.get(item.kind, item.kind)
+        return Leaf(item.name, kind, item.dtype, tuple(axes), half=half)
 
     def _axis(self, axis: Axis) -> int:
         return self._number[axis.root()]
@@ -252,7 +235,9 @@ class Plan:
             root = self.resolved(origin.x.expr)
             return self._depth(root) + self._has_unit(root)
         if isinstance(origin, Nested):
-            return self._depth(self.resolved(origin.body.expr)) + 1
+            root = self.resolved(origin.body.expr)
+            own = any(node.op in AGGREGATES for node in ordered([root]))
+            return self._depth(root) + (own or not origin.out)
         return 0
 
     def _depth(self, root: Expression) -> int:
@@ -309,9 +294,18 @@ class Plan:
         factors = origin.x, origin.weight
         return [self.step(self.resolved(x.expr)) for x in factors]
 
-    def _without_earlier(self, root: Expression) -> Expression:
+    def body(self, origin: Nested) -> Expression:
+        """Returns what is aggregated: of out-edges, after in-edges are."""
+        root = self.resolved(origin.body.expr)
+        if origin.out:
+            return self._without_earlier(root, len(self.depths))
+        return root
+
+    def _without_earlier(
+        self, root: Expression, depth: int | None = None
+    ) -> Expression:
         """Replaces aggregates that an earlier unit has computed."""
-        depth = self._depth(root)
+        depth = self._depth(root) if depth is None else depth
         done: dict[Expression, Expression] = {}
 
         def visit(node: Expression) -> Expression:
@@ -368,6 +362,8 @@ class Plan:
         return made.number, [kept[i] for i in made.given]
 
 
+#: What neighbours and edges are of where edges are in the other direction.
+_TURNED = {OUT_NEIGHBOR: SOURCE, OUT_EDGE: EDGE}
 #: The plans that are in use. Dynamo's graphs hold numbers, no objects.
 _plans: WeakValueDictionary[int, Plan] = WeakValueDictionary()
 _numbers = itertools.count()

@@ -136,8 +136,9 @@ PARAMETER = torch.nn.Parameter(WEIGHT.detach())
 @pytest.mark.parametrize('text', REFUSED)
 def test_refusals_name_the_line(text):
     program = vertex_program(REFUSED[text])
-    with pytest.raises(ValueError, match=rf'line \d+, .*{text}'):
+    with pytest.raises(ValueError, match=r'<lambda>: line \d+, ') as caught:
         program(EDGES, x=X, w=FACTOR)
+    assert text in str(caught.value.__cause__)
 
 
 def test_two_kinds_of_vertices_are_refused():

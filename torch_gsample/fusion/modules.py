@@ -116,7 +116,7 @@ class FusedLayer(_Fused):
 
     def _of_pyg(self, own: Any, args: Any, kwargs: Any) -> Any:
         """Calls PyG's layer, which is faster for few vertices."""
-        state, layer = self._gsample_layer
+        _, layer = self._gsample_layer
         pyg: Any = self.original
         before, _left.layer = _left.layer, self
         try:

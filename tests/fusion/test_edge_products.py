@@ -10,6 +10,7 @@ from torch_geometric import nn as pyg
 import torch_gsample as gsample
 from tests.fusion.layers import WIDTH, mlp, sample
 from tests.fusion.test_layers import assert_close, assert_same, fused
+from torch_gsample.vertex import prod, var
 from torch_gsample.vertex.kernels import edge_tiles
 
 W = WIDTH
@@ -17,7 +18,7 @@ W = WIDTH
 
 @pytest.fixture(autouse=True)
 def small_tiles(monkeypatch):
-    """Tiles of at most 16 edges, but for those of the hub."""
+    """Tiles of at most 16 edges."""
     for name in ('_LEAST', '_MOST'):
         monkeypatch.setattr(edge_tiles, name, 16)
 
@@ -65,7 +66,7 @@ def tiles(monkeypatch):
 
     monkeypatch.setattr(edge_tiles, 'over_tiles', counted)
     monkeypatch.setattr(
-        'torch_gsample.vertex.kernels.tiled_run.over_tiles', counted
+        'torch_gsample.vertex.kernels.hub_run.over_tiles', counted
     )
     return calls
 
@@ -86,8 +87,10 @@ def test_layers_with_wide_products_equal_those_of_pyg(name, tiles):
     ours.train(theirs.training)
     assert_same(ours, theirs, args)
     assert capture.is_fused, capture.reason
-    assert len(tiles) == 2  # forward and backward
-    assert tiles[0] > 4
+    # Forward and backward; a softmax of the hub has three stages.
+    stages = 3 if name == 'PointTransformerConv' else 1
+    assert len(tiles) == 2 * stages
+    assert min(tiles) >= 4
 
 
 def second(layer, x, edge_index):
@@ -156,6 +159,35 @@ def deep(v, first, second):
     hidden = [torch.relu(e.src.x + e.w * v.x) for e in v.inedges]
     scores = [torch.tanh(h @ first) @ second for h in hidden]
     return sum(torch.exp(s) for s in scores) + max(scores)
+
+
+@gsample.vertex_program
+def aggregated(v, first, second):
+    h = [torch.relu(e.src.x + e.w * v.x) @ first for e in v.inedges]
+    top = max(h)
+    total = sum(torch.exp(x - top) for x in h)
+    factor = prod(1 + x / 50 for x in h)
+    weights = [(torch.exp(x - top) / total) @ second for x in h]
+    low = min(e.src.x * 2.0 - v.x for e in v.inedges)
+    return top + total + var(h) * factor + low @ first, weights
+
+
+def test_hubs_in_parts_have_all_aggregates(monkeypatch, tiles):
+    edge_index, x, w, parts = random_graph()
+    edge_index[1, 90:140] = 7  # and equal extremes in several parts:
+    x = x.detach().double().round().requires_grad_()
+    w = w.detach().double().round().requires_grad_()
+    parts = [y.detach().double().requires_grad_() for y in parts]
+    found = []
+    for size in (16, 1000):
+        for name in ('_LEAST', '_MOST'):
+            monkeypatch.setattr(edge_tiles, name, size)
+        tiles.clear()
+        out = aggregated(edge_index, x=x, w=w, first=parts[0], second=parts[1])
+        loss = sum(y.tanh().sum() for y in out)
+        found.append([*out, *torch.autograd.grad(loss, [x, w, *parts])])
+        assert len(tiles) == (8 if size == 16 else 0)
+    assert_close(*found, 1e-8)
 
 
 def random_graph():
@@ -232,6 +264,20 @@ def test_dropout_of_tiles_differs_and_is_repeated_by_the_gradient(tiles):
     assert len(tiles) == 2
 
 
+@gsample.vertex_program
+def dropped(v, weight):
+    kept = nn.functional.dropout(v.x, 0.5)
+    return sum(torch.relu(u.x + kept) @ weight for u in v.innbs)
+
+
+def test_dropout_of_a_hub_is_the_same_for_all_its_edges():
+    edge_index = torch.stack([torch.arange(50), torch.zeros(50).long()])
+    x = torch.zeros(50, 32)
+    x[0] = 1
+    out = dropped(edge_index, x=(torch.zeros(50, 32), x), weight=torch.eye(32))
+    assert out[0].unique().tolist() == [0, 100]
+
+
 def test_no_value_of_all_edges_is_stored(monkeypatch):
     shapes = set()
 
@@ -248,5 +294,5 @@ def test_no_value_of_all_edges_is_stored(monkeypatch):
         out = deep(edge_index, x=x, w=w, first=first, second=second)
         torch.autograd.grad(out.sum(), x)
     assert not any(rows >= 400 for rows, *_ in shapes)
-    # The hub's tile is the largest one.
-    assert max(rows for rows, *_ in shapes) < 120
+    # Neither of those of the hub: sources and destinations have most rows.
+    assert max(rows for rows, *_ in shapes) == 64

@@ -363,3 +363,22 @@ def test_inference_mode():
         torch.testing.assert_close(ours(x, edges), theirs(x, edges))
     assert capture.is_fused, capture.reason
     assert_same(ours, theirs, given())
+
+
+@pytest.mark.parametrize('rows', [29, 30])
+def test_of_few_vertices_no_message_is_looked_at(monkeypatch, rows):
+    calls = []
+    monkeypatch.setattr(
+        type(capture_of(nn.Identity())),
+        'run',
+        lambda *args: calls.append(args[1]) or args[3](args[5], **args[6]),
+    )
+    x, edge_index = given(rows)
+    edge_index = edge_index % rows
+    layers = pyg.APPNP(3, 0.1), pyg.SSGConv(WIDTH, WIDTH, 0.1, K=3).double()
+    model = copy.deepcopy(nn.ModuleList(layers))
+    fuse(model, min_nodes=30, verbose=False)
+    for ours, theirs in zip(model, layers, strict=True):
+        torch.testing.assert_close(ours(x, edge_index), theirs(x, edge_index))
+    # Of as many, the first one is a kernel, the messages of the other are.
+    assert len(calls) == (0 if rows < 30 else 3)

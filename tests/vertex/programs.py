@@ -229,11 +229,16 @@ def deep(v, weight):
     return sum(torch.tanh(u.x + v.x) @ weight for u in v.innbs)
 
 
-def in_tiles(graph, **features):
+@vertex_program
+def highest(v, weight):
+    return max(torch.tanh(u.x + v.x) @ weight for u in v.innbs)
+
+
+def in_tiles(graph, program=deep, **features):
     """Runs a product of values of edges on tiles of four."""
     before = edge_tiles._LEAST, edge_tiles._MOST
     edge_tiles._LEAST = edge_tiles._MOST = 4
     try:
-        return deep(graph, **features)
+        return program(graph, **features)
     finally:
         edge_tiles._LEAST, edge_tiles._MOST = before

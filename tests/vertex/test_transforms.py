@@ -11,7 +11,15 @@ from torch._library.custom_ops import OPDEFS
 from torch.autograd import forward_ad
 
 import torch_gsample as gsample
-from tests.vertex.programs import PROGRAMS, E, N, features, graph, in_tiles
+from tests.vertex.programs import (
+    PROGRAMS,
+    E,
+    N,
+    features,
+    graph,
+    highest,
+    in_tiles,
+)
 from tests.vertex.test_nn import LAYERS, layers
 from torch_gsample import SparseSample, ops
 from torch_gsample.batch_edges import BatchEdges
@@ -111,6 +119,8 @@ FORMULAS = {
     ),
     '_SharedRows': on_block,
     '_OverTiles': lambda x: in_tiles(GRAPH, x=x, weight=WEIGHT[0]),
+    'Placed': lambda x: in_tiles(GRAPH, x=x, weight=WEIGHT[0]),
+    '_Extreme': lambda x: in_tiles(GRAPH, highest, x=x, weight=WEIGHT[0]),
     '_EdgeFunction': lambda x: PRODUCT(x[:, 0], x[:, 1]),
 }
 

@@ -110,12 +110,21 @@ class FusedLayer(_Fused):
         args = tuple(map(_plain_edges, args))
         kwargs = {name: _plain_edges(x) for name, x in kwargs.items()}
         edges = args[1] if len(args) > 1 else kwargs.get('edge_index')
-        known = isinstance(rows, Tensor) and isinstance(edges, Tensor)
-        if layer.is_fused and known and len(rows) < state.min_nodes:
-            # For so few, PyG's layer is faster.
-            pyg: Any = self.original
-            return pyg.forward(self, *args, **kwargs)
+        if isinstance(edges, Tensor) and _are_few(x, state.min_nodes):
+            return self._of_pyg(own, args, kwargs)
         return own(*args, **kwargs)
+
+    def _of_pyg(self, own: Any, args: Any, kwargs: Any) -> Any:
+        """Calls PyG's layer, which is faster for few vertices."""
+        _, layer = self._gsample_layer
+        pyg: Any = self.original
+        before, _left.layer = _left.layer, self
+        try:
+            if layer.is_fused:
+                return pyg.forward(self, *args, **kwargs)
+            return own(*args, **kwargs)
+        finally:
+            _left.layer = before
 
     def propagate(self, edge_index: Any, **kwargs: Any) -> Any:
         """Computes messages in a kernel, if they could be captured."""
@@ -130,7 +139,7 @@ class FusedLayer(_Fused):
     def _captured(
         self, method: str, own: Any, edge_index: Any, kwargs: dict[str, Any]
     ) -> Any:
-        if _is_traced():
+        if _left.layer is self or _is_traced():
             return own(edge_index, **kwargs)
         (state, layer), module = self._gsample_layer, cast(nn.Module, self)
         capture = capture_of(module)
@@ -139,6 +148,25 @@ class FusedLayer(_Fused):
         )
         state.messages[layer.name] = capture.is_fused, capture.reason
         return out
+
+
+class _Left(threading.local):
+    """The layer whose call is PyG's, as it has few vertices."""
+
+    layer: Any = None
+
+
+_left = _Left()
+
+
+def _are_few(x: Any, min_nodes: int) -> bool:
+    """Whether features, or a pair of them, have fewer rows than would pay."""
+    if isinstance(x, Tensor):
+        return len(x) < min_nodes
+    pair = x if isinstance(x, (tuple, list)) else ()
+    return bool(pair) and all(
+        y is None or _are_few(y, min_nodes) for y in pair
+    )
 
 
 def _is_traced() -> bool:

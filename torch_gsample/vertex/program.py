@@ -322,9 +322,10 @@ def _sizes(
         for kind, count in zip(rows, size or (), strict=False):
             say('size', kind, count)
     given = [
-        (item.origin.name, item.kind)
+        (item.origin.name, item.origin.end or item.kind)
         for item in plan.operands
-        if isinstance(item.origin, Given) and item.kind in rows
+        if isinstance(item.origin, Given)
+        and (item.origin.end or item.kind) in rows
     ]
     # A pair says how many vertices there are, whether they are read or not.
     pairs = [key for key, x in features.items() if isinstance(x, tuple)]
@@ -339,5 +340,10 @@ def _sizes(
     if sources is None or destinations is None:
         raise ValueError(
             f"{name}: 'size' must be given: no features of vertices are used"
+        )
+    if sources != destinations and plan.has_out_edges:
+        raise ValueError(
+            f'{name}: out-neighbours need as many sources as destinations '
+            f'(got {sources} and {destinations})'
         )
     return sources, destinations

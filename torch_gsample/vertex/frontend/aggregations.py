@@ -5,10 +5,15 @@ from typing import Any
 
 from torch_gsample.codegen.unit import EDGE, SOURCE
 from torch_gsample.vertex.frontend.functions import root
+from torch_gsample.vertex.frontend.kinds import OUT_EDGE, OUT_NEIGHBOR
 from torch_gsample.vertex.frontend.loops import consumed
 from torch_gsample.vertex.frontend.trace import Quantile
-from torch_gsample.vertex.frontend.values import Unsupported, Value
+from torch_gsample.vertex.frontend.values import (
+    Unsupported,
+    Value,
+)
 
+_OF_EDGES = SOURCE, EDGE, OUT_NEIGHBOR, OUT_EDGE
 INTERPOLATIONS = ('linear', 'lower', 'higher', 'midpoint', 'nearest')
 
 
@@ -114,6 +119,11 @@ def quantile(
         tensor([1.5000, 0.0000, 0.0000])
     """
     x: Any = _of_edges('quantile', values)
+    if x.kind in (OUT_NEIGHBOR, OUT_EDGE):
+        raise Unsupported(
+            'quantile and median are of in-edges only: give the edges in the '
+            'other direction to a program of its own'
+        )
     if not isinstance(q, (int, float)) or not 0 <= q <= 1:
         raise Unsupported(f"quantile: 'q' must be in [0, 1] (got {q})")
     if interpolation not in INTERPOLATIONS:
@@ -130,7 +140,7 @@ def _of_edges(name: str, values: Any) -> Value:
     found = [x for x in items if isinstance(x, Value)]
     if not found:
         raise RuntimeError(f'{name}: is for vertex programs only')
-    if len(items) > 1 or found[0].kind not in (SOURCE, EDGE):
+    if len(items) > 1 or found[0].kind not in _OF_EDGES:
         raise Unsupported(
             f'{name} takes a comprehension over the edges of a vertex, whose '
             f'value depends on them, outside of by_type'

@@ -10,8 +10,8 @@ from torch_gsample.codegen.unit import (
     DESTINATION,
     EDGE,
     SOURCE,
-    join,
 )
+from torch_gsample.vertex.frontend.kinds import OUT_EDGE, OUT_NEIGHBOR
 from torch_gsample.vertex.frontend.values import (
     RULES,
     Dims,
@@ -59,7 +59,9 @@ def _dropout(
         return x
     if p > 1 - 2.0**-32:
         return elementwise('mul', x, 0.0)
-    kind = join([x.kind])
+    kind = x.kind
+    if kind in (OUT_NEIGHBOR, OUT_EDGE):
+        raise Unsupported('dropout is of vertices and in-edges only')
     if kind not in _ROWS:
         raise Unsupported('dropout is of values of vertices and edges')
     factor: Any = mask(x.tracer, x.dims, _ROWS[kind], 1 - p, x.dtype)

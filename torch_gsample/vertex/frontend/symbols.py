@@ -17,14 +17,22 @@ from torch_gsample.codegen.unit import (
     PARAMETER,
     SOURCE,
 )
+from torch_gsample.vertex.frontend.kinds import (
+    OUT_EDGE,
+    OUT_NEIGHBOR,
+    RELATION,
+)
 from torch_gsample.vertex.frontend.loops import consumed, one_edge
 from torch_gsample.vertex.frontend.trace import (
-    RELATION,
     Given,
     Signature,
     Tracer,
 )
-from torch_gsample.vertex.frontend.values import Unsupported, Value, call
+from torch_gsample.vertex.frontend.values import (
+    Unsupported,
+    Value,
+    call,
+)
 
 
 class _Symbol:
@@ -41,15 +49,15 @@ class _Symbol:
 
 
 class Neighbor(_Symbol):
-    """An in-neighbour: its attributes are features of sources."""
+    """A neighbour: the attributes of an in-neighbour are those of sources."""
 
-    def __init__(self, tracer: Tracer):
-        self._tracer = tracer
+    def __init__(self, tracer: Tracer, kind: str = SOURCE):
+        self._tracer, self._kind = tracer, kind
 
     def __getattr__(self, name: str) -> Value:
         if name.startswith('__'):
             raise AttributeError(name)
-        return self._tracer.feature(name, SOURCE)
+        return self._tracer.feature(name, self._kind)
 
 
 class InEdge(_Symbol):
@@ -65,8 +73,23 @@ class InEdge(_Symbol):
         return self._tracer.feature(name, EDGE)
 
 
+class OutEdge(_Symbol):
+    """An out-edge: ``src``, ``dst``, and features of edges."""
+
+    def __init__(self, tracer: Tracer, vertex: 'Vertex'):
+        self._tracer = tracer
+        self.src, self.dst = vertex, Neighbor(tracer, OUT_NEIGHBOR)
+
+    def __getattr__(self, name: str) -> Value:
+        if name.startswith('__'):
+            raise AttributeError(name)
+        return self._tracer.feature(name, OUT_EDGE)
+
+
 class _Each:
     """Yields the one symbol that stands for all."""
+
+    is_out = False
 
     def __init__(self, tracer: Tracer, item: Any):
         self._tracer, self._item = tracer, item
@@ -76,7 +99,7 @@ class _Each:
             raise Unsupported(
                 'inside by_type, only the edges of the type can be aggregated'
             )
-        self._tracer.iterations += 1
+        self._tracer.loops.append(self.is_out)
         yield from one_edge(self._item)
 
     def __getitem__(self, index: Any) -> Any:
@@ -134,9 +157,23 @@ class InEdges(_Each):
         """Groups of the edges of one type."""
         group = EdgesOfType(self._tracer, self._item)
         self._tracer.group = group
-        self._tracer.iterations += 1
+        self._tracer.loops.append(False)
         yield group
         self._tracer.group = None
+
+
+class OutEdges(_Each):
+    """The out-edges of the vertex, or its out-neighbours."""
+
+    is_out = True
+
+    @property
+    def by_type(self) -> Any:
+        """Is refused."""
+        raise Unsupported(
+            'by_type is of in-edges only: give the edges in the other '
+            'direction to a program of its own'
+        )
 
 
 class EdgesOfType(_Each):
@@ -158,13 +195,16 @@ class Vertex(_Symbol):
     """The vertex at which a program computes.
 
     Its attributes are features of destinations; ``innbs`` are its
-    in-neighbours and ``inedges`` its in-edges.
+    in-neighbours and ``inedges`` its in-edges, ``outnbs`` and ``outedges``
+    those in the other direction.
     """
 
     def __init__(self, tracer: Tracer):
         self._tracer = tracer
         self.innbs = _Each(tracer, Neighbor(tracer))
         self.inedges = InEdges(tracer, InEdge(tracer, self))
+        self.outnbs = OutEdges(tracer, Neighbor(tracer, OUT_NEIGHBOR))
+        self.outedges = OutEdges(tracer, OutEdge(tracer, self))
 
     def __getattr__(self, name: str) -> Value:
         if name.startswith('__'):
@@ -197,7 +237,10 @@ def _enumerate(values: Iterable[Any], start: int = 0) -> Any:
 def _is_symbol(items: list[Any]) -> bool:
     """Whether the one item of a list stands for values of all edges."""
     kinds = [getattr(item, 'kind', '') for item in items]
-    return len(kinds) == 1 and kinds[0] in (SOURCE, EDGE)
+    return len(kinds) == 1 and kinds[0] in (*_OF_IN_EDGES, *_OF_OUT_EDGES)
+
+
+_OF_IN_EDGES, _OF_OUT_EDGES = (SOURCE, EDGE), (OUT_NEIGHBOR, OUT_EDGE)
 
 
 def _aggregation(tracer: Tracer, name: str) -> Callable[..., Any]:
@@ -209,17 +252,26 @@ def _aggregation(tracer: Tracer, name: str) -> Callable[..., Any]:
             return _pairwise(name, args)
         if len(args) != 1 or kwargs or not isinstance(args[0], Iterable):
             return original(*args, **kwargs)  # type: ignore
-        before = tracer.iterations
+        before = len(tracer.loops)
         items = consumed(args[0])
+        begun = set(tracer.loops[before:])
+        del tracer.loops[before:]  # what is around has loops of its own
         if len(items) != 1:
             if any(isinstance(x, Value) for x in items):
                 return _pairwise(name, items)
             return original(items)  # type: ignore
         [item] = items
-        edges = isinstance(item, Value) and item.kind in (
-            *(SOURCE, EDGE, RELATION),
-        )
-        if not edges and tracer.iterations == before:
+        kind = item.kind if isinstance(item, Value) else PARAMETER
+        if kind in (*_OF_IN_EDGES, RELATION):
+            begun.add(False)
+        if kind in _OF_OUT_EDGES:
+            begun.add(True)
+        if len(begun) > 1:
+            raise Unsupported(
+                f'{name} over in-edges and out-edges at once: aggregate those '
+                f'of each direction by itself'
+            )
+        if not begun:
             raise Unsupported(
                 f'{name} of a list whose element is no value of edges: write '
                 f'the comprehension inside {name}(...)'
@@ -232,7 +284,7 @@ def _aggregation(tracer: Tracer, name: str) -> Callable[..., Any]:
                     f'{name} of numbers, where no features say their dtype'
                 )
             item = Value(tracer, constant(item, dtype), PARAMETER, ())
-        return tracer.aggregate(name, item)
+        return tracer.aggregate(name, item, True in begun)
 
     return aggregate
 
@@ -301,6 +353,11 @@ def _result(item: Any) -> Value:
             raise Unsupported(
                 'features of edges are returned as they are: compute '
                 'something of them'
+            )
+        if getattr(value, 'kind', None) in _OF_OUT_EDGES:
+            raise Unsupported(
+                'values of out-edges cannot be returned: return those of '
+                'v.inedges, which are the same edges'
             )
         item = value
     kind = getattr(item, 'kind', type(item).__name__)

@@ -20,6 +20,11 @@ from torch_gsample.codegen.unit import (
     SOURCE,
     operands_of,
 )
+from torch_gsample.vertex.frontend.kinds import (
+    OUT_EDGE,
+    OUT_NEIGHBOR,
+    RELATION,
+)
 from torch_gsample.vertex.frontend.precision import half_dtype, kernel_dtype
 from torch_gsample.vertex.frontend.values import (
     Axis,
@@ -28,9 +33,6 @@ from torch_gsample.vertex.frontend.values import (
     Value,
     shape_of,
 )
-
-#: The graph type of a vertex's edges of one type, between edge and vertex.
-RELATION = 'T'
 
 #: The operand that the graph gives.
 DEGREE = 'in-degree'
@@ -42,6 +44,8 @@ class Given:
 
     name: str
     tensor: Tensor | None = None
+    #: Whose features they are, if not those of the operand's graph type.
+    end: str | None = None
 
 
 @dataclass(frozen=True)
@@ -66,10 +70,13 @@ class Product:
 
 @dataclass(frozen=True)
 class Nested:
-    """An aggregation of one of two levels: edges of a type, or types."""
+    """An aggregation of one of two levels, edges of a type or types; or of
+    out-edges.
+    """
 
     op: str
     body: Value
+    out: bool = False
 
 
 @dataclass(frozen=True)
@@ -136,7 +143,8 @@ class Tracer:
         self.operands: list[Operand] = []
         self.axes: list[Axis] = []
         self.shapes: list[Dims] = []
-        self.iterations = 0
+        #: The loops that have begun: whether each is over out-edges.
+        self.loops: list[bool] = []
         self._draws = 0
         self._known: dict[Any, Value] = {}
 
@@ -144,9 +152,10 @@ class Tracer:
         """Returns features of a name."""
         key = name, kind
         if key not in self._known:
-            given = self.signature.get(key)
+            end = _ENDS.get(kind, kind)
+            given = self.signature.get((name, end))
             if given is None:
-                names = sorted({n for n, k in self.signature if k == kind})
+                names = sorted({n for n, k in self.signature if k == end})
                 raise Unsupported(
                     f'no features {name!r} are given to '
                     f'{_WHERE[kind]} (given: {", ".join(names) or "none"})'
@@ -158,7 +167,8 @@ class Tracer:
                 )
             self._known[key] = self._add(
                 *(name, kind, given.shape, kernel_dtype(given.dtype)),
-                *(Given(name), half_dtype(given.dtype)),
+                Given(name, end=None if end == kind else end),
+                half_dtype(given.dtype),
             )
         return self._known[key]
 
@@ -245,6 +255,11 @@ class Tracer:
         self, x: Value, weight: Value, transposed: bool = False
     ) -> Value:
         """Records a product with a matrix of parameters."""
+        if x.kind == OUT_EDGE:
+            raise Unsupported(
+                'values of out-edges cannot be multiplied by a matrix: '
+                'multiply those of vertices, or aggregate them first'
+            )
         by_type = weight.kind == RELATION
         if weight.kind not in (PARAMETER, RELATION) or len(weight.dims) != 2:
             raise Unsupported(
@@ -285,8 +300,17 @@ class Tracer:
             return self.operands[int(x.expr.value or 0)].name
         return x.expr.op
 
-    def aggregate(self, op: str, body: Value) -> Value:
-        """Records an aggregation of edges, edges of a type, or types."""
+    def aggregate(self, op: str, body: Value, out: bool = False) -> Value:
+        """Records an aggregation of edges, edges of a type, or types.
+
+        Args:
+            op (str): What it does.
+            body (Value): What is aggregated.
+            out (bool, optional): Whether a value that is not of edges is
+                aggregated over out-edges.
+        """
+        if out or body.kind in (OUT_NEIGHBOR, OUT_EDGE):
+            return self._nested(op, DESTINATION, body, True)
         if op == 'mean' and body.kind != RELATION and self.group is None:
             total = self.aggregate('sum', body)
             # A vertex without edges has 0.
@@ -318,12 +342,15 @@ class Tracer:
     #: The edges of a type that the function is in.
     group: Any = None
 
-    def _nested(self, op: str, kind: str, body: Value) -> Value:
+    def _nested(
+        self, op: str, kind: str, body: Value, out: bool = False
+    ) -> Value:
         dims = tuple(
             None if a is None else self.axis(a.size) for a in body.dims
         )
         name = f'{op} of {"types" if kind == DESTINATION else "a type"}'
-        return self.add(name, kind, dims, body.dtype, Nested(op, body))
+        name = f'{op} of out-edges' if out else name
+        return self.add(name, kind, dims, body.dtype, Nested(op, body, out))
 
     def draw(self) -> tuple[Value, int]:
         """Returns the key of random numbers, and the number of a call."""
@@ -343,7 +370,11 @@ class Tracer:
         return self._known[key]
 
 
+#: Whose features those of the other direction are.
+_ENDS = {OUT_NEIGHBOR: DESTINATION, OUT_EDGE: EDGE}
 _WHERE = {
+    OUT_NEIGHBOR: 'the vertex',
+    OUT_EDGE: 'edges',
     SOURCE: 'sources',
     DESTINATION: 'the vertex',
     EDGE: 'edges',

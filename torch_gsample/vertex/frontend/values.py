@@ -14,7 +14,8 @@ from torch_gsample.codegen.expression import (
     constant,
 )
 from torch_gsample.codegen.operations import OPERATIONS
-from torch_gsample.codegen.unit import PARAMETER, join
+from torch_gsample.codegen.unit import PARAMETER
+from torch_gsample.vertex.frontend.kinds import MIXED, joined
 
 
 class Axis:
@@ -250,7 +251,9 @@ def elementwise(op: str, *args: Any, dtype: torch.dtype | None = None) -> Any:
     for value in values:
         dims = broadcast(dims, value.dims)
     values[0].tracer.shapes.append(dims)
-    kind = join(value.kind for value in values)
+    kind = joined(value.kind for value in values)
+    if kind is None:
+        raise Unsupported(MIXED)
     expr = apply(op, *(value.expr for value in values), dtype=dtype)
     return Value(values[0].tracer, expr, kind, dims)
 
@@ -370,10 +373,6 @@ def _linear(x: Any, weight: Any, bias: Any = None) -> Value:
     return out if bias is None else out + bias
 
 
-def _dot(x: Any, y: Any) -> Value:
-    return _sum(x * y, -1)
-
-
 #: Functions of torch by name.
 RULES: dict[str, Callable[..., Any]] = {
     **{
@@ -396,5 +395,5 @@ RULES: dict[str, Callable[..., Any]] = {
     'matmul': _matmul,
     'mm': _matmul,
     'linear': _linear,
-    'dot': _dot,
+    'dot': lambda x, y: _sum(x * y, -1),
 }

@@ -5,8 +5,9 @@ in the cache. Its derivatives are functions of tiles, which compute the tile
 again: so they have derivatives of any order, too.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -24,11 +25,14 @@ from torch_gsample.vertex.frontend.precision import (
     kernel_dtype,
     without_autocast,
 )
-from torch_gsample.vertex.kernels.layouts import Layouts
+from torch_gsample.vertex.kernels.layouts import Layout, Layouts
 
 #: Numbers of a tile's widest value, and most and least edges of a tile. Half
 #: as many are slower by their overhead, twice as many do not fit the cache.
 _VALUES, _MOST, _LEAST = 1 << 18, 8192, 1024
+
+#: Graph types of vertices with more in-edges than a tile, and their parts.
+HUB, PIECE = 'hub', 'piece'
 
 
 def tile_size(width: int) -> int:
@@ -42,7 +46,7 @@ def tile_size(width: int) -> int:
 
 @dataclass(frozen=True)
 class Tile:
-    """The in-edges of consecutive destinations.
+    """The in-edges of consecutive destinations, or some of one destination.
 
     Args:
         number (int): Which one it is.
@@ -52,6 +56,9 @@ class Tile:
         first (int): The first destination.
         last (int): The destination behind the last one.
         edges (torch.Tensor): int64 ``[num_edges]``, their rows in features.
+        hub (int, optional): If it has some edges of a destination, which one
+            of those in parts it is.
+        piece (int, optional): And which one of all parts.
     """
 
     number: int
@@ -60,6 +67,8 @@ class Tile:
     first: int
     last: int
     edges: Tensor
+    hub: int | None = None
+    piece: int | None = None
 
     @cached_property
     def sizes(self) -> tuple[int, int]:
@@ -77,19 +86,75 @@ class Tile:
             return x[self.first : self.last].detach()
         if kind == PARAMETER:
             return x.detach()
+        if kind in (HUB, PIECE):
+            return x[self._row(kind)].detach()
         return x.index_select(
             0, self.sources if kind == SOURCE else self.edges
         )
 
+    def _row(self, kind: str) -> slice:
+        """The row of its part, or of the destination: none of other tiles."""
+        row = self.hub if kind == HUB else self.piece
+        return slice(0, 0) if row is None else slice(row, row + 1)
 
-def tiles_of(graph: Layouts, size: int) -> list[Tile]:
+    def add(self, kind: str, total: Tensor, part: Tensor) -> None:
+        """Puts what it computes of a value into those of all tiles.
+
+        Args:
+            kind (str): Its graph type.
+            total (torch.Tensor): The values of all tiles.
+            part (torch.Tensor): Its own.
+        """
+        if kind == DESTINATION and self.hub is None:
+            total[self.first : self.last] = part
+        elif kind == DESTINATION:
+            total[self.first] += part[0]
+        elif kind == PIECE:
+            total[self._row(kind)] = part
+        elif kind == HUB:
+            total[self._row(kind)] += part
+        elif kind == EDGE:
+            total.index_copy_(0, self.edges, part)
+        elif kind == SOURCE:
+            # Each source is once in a tile: sums have the order of tiles.
+            total.index_add_(0, self.sources, part)
+        else:
+            total += part
+
+
+@dataclass(frozen=True)
+class Hubs:
+    """The destinations with more in-edges than a tile, in parts.
+
+    Args:
+        vertices (torch.Tensor): int64 ``[num_hubs]``, ascending.
+        degree (torch.Tensor): int64 ``[num_hubs]``, their in-edges.
+        pieces (List[Tile]): Of the first one, then of the next one, ...
+    """
+
+    vertices: Tensor
+    degree: Tensor
+    pieces: list[Tile]
+
+    @cached_property
+    def edges(self) -> Tensor:
+        """The rows of all their in-edges in features."""
+        return torch.cat([piece.edges for piece in self.pieces])
+
+
+def tiles_of(graph: Layouts, size: int) -> tuple[list[Tile], Hubs | None]:
     """Returns the tiles of a graph, made once.
 
-    A vertex with more in-edges than a tile has one of its own.
+    A vertex with more in-edges than a tile has one of its own, the last ones
+    of all.
 
     Args:
         graph (Layouts): The graph.
         size (int): Most edges and destinations of a tile.
+
+    Returns:
+        Tuple[List[Tile], Hubs, optional]: The tiles, and the parts of such
+        vertices, if there are any.
     """
     if size not in graph.tiles:
         # Tensors of inference mode could not be saved for gradients later.
@@ -98,9 +163,9 @@ def tiles_of(graph: Layouts, size: int) -> list[Tile]:
     return graph.tiles[size]
 
 
-def _tiles(graph: Layouts, size: int) -> list[Tile]:
+def _tiles(graph: Layouts, size: int) -> tuple[list[Tile], Hubs | None]:
     layout = graph.incoming
-    found: list[Tile] = []
+    ends: list[tuple[int, int]] = []
     rows = torch.arange(layout.num_cols + 1, device=layout.indptr.device)
     work = layout.indptr + rows
     first = 0
@@ -110,24 +175,56 @@ def _tiles(graph: Layouts, size: int) -> list[Tile]:
             layout.indptr, layout.indptr[first] + size, right=True
         )
         last = max(first + 1, int(torch.minimum(most, enough)) - 1)
-        start, stop = layout.indptr[[first, last]].tolist()
-        sources, places = layout.indices[start:stop].unique(
-            return_inverse=True
-        )
-        if layout.edge_id is None:
-            edges = torch.arange(start, stop, device=work.device)
-        else:
-            edges = layout.edge_id[start:stop].long()
-        pointers = layout.indptr[first : last + 1] - start
-        places = places.to(pointers.dtype)
-        found.append(
-            Tile(
-                *(len(found), (pointers, places), sources.long()),
-                *(first, last, edges),
-            )
-        )
+        ends.append((first, last))
         first = last
-    return found
+    pointers = layout.indptr.tolist()
+    large = [pointers[last] - pointers[first] > size for first, last in ends]
+    ends.sort(key=lambda pair: pointers[pair[1]] - pointers[pair[0]] > size)
+    tiles = [
+        _tile(layout, number, layout.indptr[first : last + 1], first)
+        for number, (first, last) in enumerate(ends)
+    ]
+    count = len(ends) - sum(large)
+    hubs = [tile.first for tile in tiles[count:]]
+    return tiles, _hubs(layout, hubs, size, len(tiles)) if hubs else None
+
+
+def _hubs(layout: Layout, hubs: list[int], size: int, number: int) -> Hubs:
+    vertices = torch.tensor(hubs, device=layout.indptr.device)
+    degree = layout.degree()[vertices].long()
+    pieces: list[Tile] = []
+    for hub, (vertex, count) in enumerate(
+        zip(hubs, degree.tolist(), strict=True)
+    ):
+        parts = -(-count // size)
+        bounds = [count * i // parts for i in range(parts + 1)]
+        for pair in itertools.pairwise(bounds):
+            pointers = layout.indptr[vertex] + layout.indptr.new_tensor(pair)
+            tile = _tile(layout, number + len(pieces), pointers, vertex)
+            pieces.append(replace(tile, hub=hub, piece=len(pieces)))
+    return Hubs(vertices, degree, pieces)
+
+
+def _tile(layout: Layout, number: int, pointers: Tensor, first: int) -> Tile:
+    """Returns a tile.
+
+    Args:
+        layout (Layout): The graph.
+        number (int): Which tile it is.
+        pointers (torch.Tensor): Where the edges of each destination start.
+        first (int): The number of its first destination.
+    """
+    start, stop = pointers[[0, -1]].tolist()
+    sources, places = layout.indices[start:stop].unique(return_inverse=True)
+    if layout.edge_id is None:
+        edges = torch.arange(start, stop, device=pointers.device)
+    else:
+        edges = layout.edge_id[start:stop].long()
+    pointers = pointers - start
+    return Tile(
+        *(number, (pointers, places.to(pointers.dtype)), sources.long()),
+        *(first, first + len(pointers) - 1, edges),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,18 +286,18 @@ class TileFunction:
 def over_tiles(
     function: TileFunction,
     tiles: Sequence[Tile],
-    graph: Layouts,
+    rows: Mapping[str, int],
     inputs: Sequence[Tensor],
 ) -> list[Tensor | None]:
     """Computes a function tile by tile, under autograd.
 
     Args:
         function (TileFunction): The function.
-        tiles (Sequence[Tile]): All tiles of the graph.
-        graph (Layouts): The graph.
+        tiles (Sequence[Tile]): The tiles.
+        rows (Mapping[str, int]): Rows of values by graph type.
         inputs (Sequence[torch.Tensor]): Its arguments.
     """
-    return list(_OverTiles.apply(function, tiles, graph, *inputs))
+    return list(_OverTiles.apply(function, tiles, rows, *inputs))
 
 
 class _OverTiles(torch.autograd.Function):
@@ -211,18 +308,18 @@ class _OverTiles(torch.autograd.Function):
         ctx: Any,
         function: TileFunction,
         tiles: Sequence[Tile],
-        graph: Layouts,
+        rows: Mapping[str, int],
         *inputs: Tensor,
     ) -> tuple[Tensor | None, ...]:
         ctx.save_for_backward(*inputs)
-        ctx.known = function, tiles, graph
-        sums = [_Sum(kind, graph) for kind in function.outputs]
+        ctx.known = function, tiles, rows
+        sums = [_Sum(kind, rows) for kind in function.outputs]
         with without_autocast(inputs[0].device):
             for tile in tiles:
                 kinds = zip(function.inputs, inputs, strict=True)
-                rows = [tile.rows(kind, x) for kind, x in kinds]
-                found = function.run(tile, rows)
-                del rows
+                given = [tile.rows(kind, x) for kind, x in kinds]
+                found = function.run(tile, given)
+                del given
                 for total, part in zip(sums, found, strict=True):
                     if part is not None:
                         total.put(tile, part.detach())
@@ -230,13 +327,13 @@ class _OverTiles(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
-        function, tiles, graph = ctx.known
+        function, tiles, rows = ctx.known
         wanted = [i for i, x in enumerate(ctx.needs_input_grad[3:]) if x]
         inputs = ctx.saved_tensors
         known = [i for i, grad in enumerate(grads) if grad is not None]
         given = [*inputs, *(grads[i] for i in known)]
         adjoint = function.adjoint(wanted, known)
-        out = over_tiles(adjoint, tiles, graph, given)
+        out = over_tiles(adjoint, tiles, rows, given)
         found: list[Tensor | None] = [None] * len(inputs)
         for i, grad in zip(wanted, out, strict=True):
             if grad is not None:
@@ -249,40 +346,26 @@ class _Sum:
 
     Args:
         kind (str): Its graph type.
-        graph (Layouts): The graph.
+        rows (Mapping[str, int]): Rows of values by graph type.
     """
 
-    def __init__(self, kind: str, graph: Layouts):
-        self._kind = kind
+    def __init__(self, kind: str, rows: Mapping[str, int]):
+        self._kind, self._rows = kind, rows
         self._total: Tensor | None = None
-        self._rows = {
-            SOURCE: graph.num_sources,
-            DESTINATION: graph.num_destinations,
-            EDGE: graph.num_edges,
-        }
 
     def put(self, tile: Tile, part: Tensor) -> None:
         """Takes the result of a tile."""
-        if self._total is None:
-            self._total = self._blank(part)
-        if self._kind == DESTINATION:
-            self._total[tile.first : tile.last] = part
-        elif self._kind == EDGE:
-            self._total.index_copy_(0, tile.edges, part)
-        elif self._kind == SOURCE:
-            # Each source is once in a tile: sums have the order of tiles.
-            part = cast(part, self._total.dtype)
-            self._total.index_add_(0, tile.sources, part)
-        else:
-            self._total += part
-
-    def _blank(self, part: Tensor) -> Tensor:
-        shape = list(part.shape)
-        if self._kind != PARAMETER:
-            shape[0] = self._rows[self._kind]
-        adds = self._kind in (SOURCE, PARAMETER)
+        adds = self._kind in (SOURCE, PARAMETER, HUB)
+        adds |= self._kind == DESTINATION and tile.hub is not None
         dtype = kernel_dtype(part.dtype) if adds else part.dtype
-        return part.new_zeros(shape, dtype=dtype)
+        if self._total is None:
+            shape = list(part.shape)
+            if self._kind != PARAMETER:
+                shape[0] = self._rows[self._kind]
+            self._total = part.new_zeros(shape, dtype=dtype)
+        elif adds:
+            self._total = cast(self._total, dtype)
+        tile.add(self._kind, self._total, cast(part, self._total.dtype))
 
     def value(self) -> Tensor | None:
         """Returns the result; none if no tile has one."""

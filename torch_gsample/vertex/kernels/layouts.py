@@ -108,6 +108,13 @@ class Layouts:
         """The out-edges of sources."""
         return Layout.of(self.incoming.transpose())
 
+    @cached_property
+    def turned(self) -> 'Layouts':
+        """The edges in the other direction."""
+        made = Layouts(self.outgoing, self.num_edges)
+        made.outgoing = self.incoming
+        return made
+
 
 class BlockLayout(Layout):
     """The edges of each vertex of a block.

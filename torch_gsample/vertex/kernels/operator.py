@@ -336,7 +336,7 @@ def is_direct(operands: Sequence[Tensor]) -> bool:
     return not (
         torch.compiler.is_compiling()
         or has_dispatch_modes()
-        or operands[0].device.type not in ('cpu', 'cuda')
+        or any(x.device.type not in ('cpu', 'cuda') for x in operands[:1])
         or is_transformed()
         or any(type(x) not in _PLAIN for x in operands)
     )

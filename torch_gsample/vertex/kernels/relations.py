@@ -29,6 +29,8 @@ class Level(IntEnum):
     INNER = 1
     #: From pairs to their vertices.
     OUTER = 2
+    #: Those of the graph, in the other direction.
+    OUT = 3
 
 
 def level_sizes(sizes: Sequence[Any], level: int) -> tuple[Any, Any, Any]:
@@ -43,6 +45,8 @@ def level_sizes(sizes: Sequence[Any], level: int) -> tuple[Any, Any, Any]:
         return sources, pairs, edges
     if level == Level.OUTER:
         return pairs, destinations, pairs
+    if level == Level.OUT:
+        return destinations, sources, edges
     return sources, destinations, edges
 
 
@@ -106,6 +110,8 @@ def layouts_at(
         level (Level): Which edges there are.
     """
     graph = layouts_of(tensors, sizes[0], sizes[1], loops)
+    if level == Level.OUT:
+        return graph.turned
     if types is None or level == Level.EDGES:
         return graph
     relations = Relations.of(graph, types)

@@ -11,9 +11,9 @@ from torch_gsample.codegen.unit import (
     SOURCE,
 )
 from torch_gsample.torch_private import is_transformed, without_functorch
+from torch_gsample.vertex.frontend.kinds import RELATION
 from torch_gsample.vertex.frontend.precision import cast
 from torch_gsample.vertex.frontend.trace import (
-    RELATION,
     Degree,
     Drawn,
     Given,
@@ -28,8 +28,9 @@ from torch_gsample.vertex.kernels.operator import run_unit
 from torch_gsample.vertex.kernels.products import product_by_type
 from torch_gsample.vertex.kernels.quantiles import quantiles
 from torch_gsample.vertex.kernels.relations import Level
-from torch_gsample.vertex.plan.plan import Computed, Plan, Step, evaluate_step
+from torch_gsample.vertex.plan.plan import Plan, evaluate_step
 from torch_gsample.vertex.plan.projections import Projection
+from torch_gsample.vertex.plan.step import Computed, Step
 
 #: Keys of random numbers are below it.
 MOST_KEY = (1 << 63) - 1
@@ -142,7 +143,7 @@ class Run:
             if leaf.kind in (PARAMETER, RELATION):
                 assert isinstance(feature, Tensor)
                 return feature
-            x = end_of(feature, leaf.kind)
+            x = end_of(feature, origin.end or leaf.kind)
             if leaf.kind == EDGE and x.shape[0] != self.num_edges:
                 raise ValueError(
                     f'vertex_program: {origin.name!r} must have '
@@ -231,6 +232,13 @@ class Run:
 
     def _nested(self, number: int, origin: Nested) -> Tensor:
         """Aggregates the edges of each type, or the types."""
+        if origin.out:
+            unit, given = self.plan.levels[number]
+            sizes = *self.sizes, self.num_edges, 0
+            return run_unit(
+                *(unit, self.graph, None, sizes, self.loops),
+                *(Level.OUT, [self.operand(i) for i in given]),
+            )[0]
         known = self.plan.projections[number]
         if known is not None and _joins_levels(self.graph[0].device):
             return self._projected(known)

@@ -6,34 +6,35 @@ A tile of edges is a small graph. The program runs on it: a kernel computes
 ``relu(x_u + x_v)`` of its edges, torch multiplies them, and a kernel adds up.
 """
 
-from collections.abc import Sequence
 from math import prod
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
 
-from torch_gsample.codegen.unit import EDGE, PARAMETER
+from torch_gsample.codegen.unit import DESTINATION, EDGE, PARAMETER, SOURCE
 from torch_gsample.torch_private import has_dispatch_modes, is_transformed
 from torch_gsample.vertex.frontend.trace import (
     Degree,
-    Drawn,
     Nested,
     Product,
     Quantile,
 )
 from torch_gsample.vertex.kernels.edge_tiles import (
-    Tile,
-    TileFunction,
-    over_tiles,
+    Hubs,
     tile_size,
     tiles_of,
 )
-from torch_gsample.vertex.kernels.layouts import Loops, layouts_of
-from torch_gsample.vertex.kernels.run import MOST_KEY, Run
-from torch_gsample.vertex.plan.plan import Plan, Step
-
-#: Keys of tiles differ by an odd number.
-_STEP = 0x1E3779B97F4A7C15
+from torch_gsample.vertex.kernels.hub_run import (
+    HubRun,
+    Placed,
+    Whole,
+    inputs_of,
+)
+from torch_gsample.vertex.kernels.layouts import layouts_of
+from torch_gsample.vertex.kernels.run import Run
+from torch_gsample.vertex.plan.plan import Plan
+from torch_gsample.vertex.plan.stages import Stages, stages_of
 
 
 def stores_edges(plan: Plan) -> bool:
@@ -62,27 +63,51 @@ def run_tiled(run: Run) -> list[Tensor] | None:
     ):
         return None
     graph = layouts_of(run.graph, *run.sizes, run.loops)
-    numbers = tile_inputs(plan)
-    leaves = [plan.leaves[i] for i in numbers]
+    known = inputs_of(plan, plan.result_steps, lambda i: _is_before(plan, i))
+    numbers = [i for i in known if not isinstance(plan.origins[i], Degree)]
 
-    def one(tile: Tile, tensors: Sequence[Tensor]) -> list[Tensor]:
-        inner = Run(plan, list(tile.graph), tile.sizes, Loops.KEEP, {})
-        for i, x in zip(numbers, tensors, strict=True):
-            if isinstance(plan.origins[i], Drawn):
-                x = (x + (tile.number * _STEP & MOST_KEY)) & MOST_KEY
-            inner.operands[i] = x
-        return inner.results()
+    tiles, hubs = tiles_of(graph, _edges(plan))
+    rows = {
+        SOURCE: graph.num_sources,
+        DESTINATION: graph.num_destinations,
+        EDGE: graph.num_edges,
+    }
+    stages = None if hubs is None else _stages(plan)
+    if hubs is None or stages is None:
+        found = Whole(run, numbers, tiles, rows).results()
+        return [x for x in found if x is not None]
+    tiles = tiles[: -hubs.vertices.numel()]
+    at_hubs = HubRun(Whole(run, numbers, tiles, rows), stages, hubs)
+    return _placed(at_hubs.results(), at_hubs, hubs, rows)
 
-    function = TileFunction(
-        tuple(leaf.kind for leaf in leaves),
-        tuple(step.kind for step in plan.result_steps),
-        one,
-    )
-    tiles = tiles_of(graph, _edges(plan))
-    found = over_tiles(
-        function, tiles, graph, [run.operand(i) for i in numbers]
-    )
-    return [x for x in found if x is not None]
+
+def _placed(
+    results: list[Tensor], run: HubRun, hubs: Hubs, rows: dict[str, int]
+) -> list[Tensor]:
+    """Puts the results of vertices in parts among those of all others."""
+    assert run.others is not None
+    out = []
+    for x, of_hubs, step in zip(
+        *(run.others, results, run.plan.result_steps), strict=True
+    ):
+        places = hubs.vertices
+        if step.kind == EDGE:
+            places = hubs.edges
+            of_hubs = of_hubs.index_select(0, places)
+        if x is None:
+            x = of_hubs.new_zeros((rows[step.kind], *of_hubs.shape[1:]))
+        out.append(Placed.apply(x, of_hubs, places))
+    return out
+
+
+#: The stages of programs.
+_known: WeakKeyDictionary[Plan, Stages | None] = WeakKeyDictionary()
+
+
+def _stages(plan: Plan) -> Stages | None:
+    if plan not in _known:
+        _known[plan] = stages_of(plan)
+    return _known[plan]
 
 
 def _edges(plan: Plan) -> int:
@@ -93,37 +118,6 @@ def _edges(plan: Plan) -> int:
         if leaf.kind != PARAMETER
     ]
     return tile_size(max(widths))
-
-
-def tile_inputs(plan: Plan) -> list[int]:
-    """Returns the operands that are computed before tiles: none of edges.
-
-    Args:
-        plan (Plan): The program.
-    """
-    found: dict[int, None] = {}
-    seen: set[int] = set()
-
-    def visit(step: Step) -> None:
-        numbers = step.operands
-        if step.unit is not None:
-            numbers = tuple(plan.operators[step.unit][1])
-        for number in numbers:
-            if number in seen:
-                continue
-            seen.add(number)
-            origin = plan.origins[number]
-            if isinstance(origin, Degree):
-                continue
-            if number not in plan.inputs or _is_before(plan, number):
-                found[number] = None
-                continue
-            for part in plan.inputs[number]:
-                visit(part)
-
-    for step in plan.result_steps:
-        visit(step)
-    return sorted(found)
 
 
 def _is_before(plan: Plan, number: int) -> bool:

@@ -9,7 +9,7 @@ edges of the vertex once more. Only a dense product ends a unit.
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from math import prod
 from typing import Any
@@ -23,8 +23,6 @@ from torch_gsample.codegen.evaluate import evaluate
 from torch_gsample.codegen.expression import (
     ALONG,
     Expression,
-    apply,
-    constant,
     operand,
 )
 from torch_gsample.codegen.unit import (
@@ -41,11 +39,10 @@ from torch_gsample.codegen.unit import (
     ordered,
     unit_of,
 )
+from torch_gsample.vertex.frontend.kinds import OUT_EDGE, OUT_NEIGHBOR
 from torch_gsample.vertex.frontend.precision import half_dtype, promoted
 from torch_gsample.vertex.frontend.symbols import trace
 from torch_gsample.vertex.frontend.trace import (
-    DEGREE,
-    RELATION,
     Given,
     Nested,
     Operand,
@@ -57,35 +54,9 @@ from torch_gsample.vertex.frontend.trace import (
 from torch_gsample.vertex.frontend.values import Axis, Unsupported
 from torch_gsample.vertex.kernels.operator import Fused, fused
 from torch_gsample.vertex.plan.axes import numbered, sizes_of
+from torch_gsample.vertex.plan.levels import nested_unit
 from torch_gsample.vertex.plan.projections import projection_of
-
-
-@dataclass(frozen=True)
-class Computed:
-    """An aggregate that an earlier unit gives to a later one."""
-
-    root: Expression
-
-
-@dataclass(frozen=True)
-class Step:
-    """How a value comes to be: by a unit, or by operators of torch.
-
-    Args:
-        root (Expression): The value, of operands that are known then.
-        number (int): Of the step.
-        operands (Tuple[int, ...]): What it reads.
-        kind (str): Its graph type.
-        unit (int, optional): The unit that computes it.
-        place (int): Which of its outputs it is.
-    """
-
-    root: Expression
-    number: int
-    operands: tuple[int, ...]
-    kind: str
-    unit: int | None = None
-    place: int = 0
+from torch_gsample.vertex.plan.step import Computed, Step
 
 
 class Plan:
@@ -107,10 +78,16 @@ class Plan:
         name: str,
         dtypes: Sequence[torch.dtype] | None = None,
     ):
-        self.number = next(_numbers)
-        _plans[self.number] = self
+        self.set_number()
         self._program = function, signature, parameters
         self._name, self._dtypes = name, dtypes
+        #: Whether each aggregate ends its unit.
+        self.is_staged = False
+
+    def set_number(self) -> None:
+        """Gives the plan a number of its own."""
+        self.number = next(_numbers)
+        _plans[self.number] = self
 
     def trace(self) -> None:
         """Records the operations of the program."""
@@ -141,7 +118,8 @@ class Plan:
     def divide(self) -> None:
         """Divides the program between units and operators of torch."""
         self.depths: list[int] = []  # units that run before each operand
-        self._roots: dict[int, list[Expression]] = {}
+        #: What the units compute, by their numbers.
+        self.roots: dict[int, list[Expression]] = {}
         self._computed: dict[Expression, Expression] = {}
         self._steps: dict[Expression, Step] = {}
         self.steps: list[Step] = []
@@ -152,11 +130,13 @@ class Plan:
         for origin in list(self.origins):
             if isinstance(origin, Product | Quantile):
                 self.step(self.resolved(origin.x.expr))
+            if isinstance(origin, Nested):
+                self.body(origin)
 
     def make_units(self) -> None:
         """Makes a kernel of the aggregates that run together."""
         self.units = {
-            number: self._unit(roots) for number, roots in self._roots.items()
+            number: self._unit(roots) for number, roots in self.roots.items()
         }
 
     def make_operators(self) -> None:
@@ -169,7 +149,7 @@ class Plan:
             for number, (unit, kept) in self.units.items()
         }
         self.levels = {
-            number: self._operator(*self.nested(origin))
+            number: self._operator(*nested_unit(self, origin))
             for number, origin in enumerate(self.origins)
             if isinstance(origin, Nested)
         }
@@ -182,6 +162,11 @@ class Plan:
             number: projection_of(self.origins[number], self.operands)
             for number in self.levels
         }
+
+    @property
+    def has_out_edges(self) -> bool:
+        """Whether edges are aggregated in the other direction, too."""
+        return any(isinstance(x, Nested) and x.out for x in self.origins)
 
     def link_operands(self) -> None:
         """Finds how operands and results come to be."""
@@ -221,7 +206,8 @@ class Plan:
         half = item.half
         if isinstance(item.origin, Product) and half is None:
             half = self.half
-        return Leaf(item.name, item.kind, item.dtype, tuple(axes), half=half)
+        kind = _TURNED.get(item.kind, item.kind)
+        return Leaf(item.name, kind, item.dtype, tuple(axes), half=half)
 
     def _axis(self, axis: Axis) -> int:
         return self._number[axis.root()]
@@ -249,13 +235,23 @@ class Plan:
             root = self.resolved(origin.x.expr)
             return self._depth(root) + self._has_unit(root)
         if isinstance(origin, Nested):
-            return self._depth(self.resolved(origin.body.expr)) + 1
+            root = self.resolved(origin.body.expr)
+            own = any(node.op in AGGREGATES for node in ordered([root]))
+            return self._depth(root) + (own or not origin.out)
         return 0
 
     def _depth(self, root: Expression) -> int:
         """Returns how many units run before the one that computes a value."""
-        numbers = operands_of([root])
-        return max((self.depths[number] for number in numbers), default=0)
+        if not self.is_staged:
+            numbers = operands_of([root])
+            return max((self.depths[number] for number in numbers), default=0)
+        known: dict[Expression, int] = {}  # before the value is known
+        for node in ordered([root]):
+            before = max((known[arg] for arg in node.args), default=0)
+            if node.op == 'operand':
+                before = self.depths[int(node.value or 0)]
+            known[node] = before + (node.op in AGGREGATES)
+        return known[root] - (root.op in AGGREGATES)
 
     def step(self, root: Expression) -> Step:
         """Returns how a value is computed."""
@@ -267,7 +263,7 @@ class Plan:
             )
             if self._has_unit(rest):
                 number = self._depth(rest)
-                roots = self._roots.setdefault(number, [])
+                roots = self.roots.setdefault(number, [])
                 if rest not in roots:
                     roots.append(rest)
                 step = replace(step, unit=number, place=roots.index(rest))
@@ -298,9 +294,18 @@ class Plan:
         factors = origin.x, origin.weight
         return [self.step(self.resolved(x.expr)) for x in factors]
 
-    def _without_earlier(self, root: Expression) -> Expression:
+    def body(self, origin: Nested) -> Expression:
+        """Returns what is aggregated: of out-edges, after in-edges are."""
+        root = self.resolved(origin.body.expr)
+        if origin.out:
+            return self._without_earlier(root, len(self.depths))
+        return root
+
+    def _without_earlier(
+        self, root: Expression, depth: int | None = None
+    ) -> Expression:
         """Replaces aggregates that an earlier unit has computed."""
-        depth = self._depth(root)
+        depth = self._depth(root) if depth is None else depth
         done: dict[Expression, Expression] = {}
 
         def visit(node: Expression) -> Expression:
@@ -342,6 +347,8 @@ class Plan:
         Not what a later unit reads, or what is a result in two dtypes.
         """
         found: dict[Expression, torch.dtype | None] = {}
+        if self.is_staged:  # results are of some edges
+            return found
         for root, dtype in zip(self.results, self.dtypes, strict=True):
             rest, half = self.step(root).root, half_dtype(dtype)
             found[rest] = half if found.get(rest, half) == half else None
@@ -354,33 +361,9 @@ class Plan:
         self._fused.append(made)
         return made.number, [kept[i] for i in made.given]
 
-    def nested(self, origin: Nested) -> tuple[Unit, list[int]]:
-        """Returns the unit of one of two levels of aggregation.
 
-        Types of edges are destinations of the inner level, and sources of
-        the outer one.
-        """
-        root = self.resolved(origin.body.expr)
-        outer = origin.body.kind == RELATION
-        leaves = [
-            replace(leaf, kind=SOURCE)
-            if outer and leaf.kind == RELATION
-            else leaf
-            for leaf in self.leaves
-        ]
-        axes = tuple(sorted(self.types.axes(root)))
-        if origin.op == 'mean':
-            degree = operand(len(leaves), root.dtype)
-            leaves.append(Leaf(DEGREE, DESTINATION, root.dtype))
-            one = constant(1, root.dtype)
-            count = apply('clamp_min', degree, one)
-            total = apply('div', apply('sum_in', root), count)
-        else:
-            total = apply(f'{origin.op}_in', root)
-        output = Output(total, DESTINATION, axes)
-        return unit_of(DESTINATION, leaves, self.sizes, [output])
-
-
+#: What neighbours and edges are of where edges are in the other direction.
+_TURNED = {OUT_NEIGHBOR: SOURCE, OUT_EDGE: EDGE}
 #: The plans that are in use. Dynamo's graphs hold numbers, no objects.
 _plans: WeakValueDictionary[int, Plan] = WeakValueDictionary()
 _numbers = itertools.count()

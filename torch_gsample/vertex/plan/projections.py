@@ -6,8 +6,8 @@ from typing import Any
 
 from torch_gsample.codegen.expression import Expression
 from torch_gsample.codegen.unit import PARAMETER, SOURCE
+from torch_gsample.vertex.frontend.kinds import RELATION
 from torch_gsample.vertex.frontend.trace import (
-    RELATION,
     Nested,
     Operand,
     Product,

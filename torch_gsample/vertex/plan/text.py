@@ -12,8 +12,8 @@ from torch_gsample.codegen.unit import (
     Unit,
     ordered,
 )
+from torch_gsample.vertex.frontend.kinds import RELATION
 from torch_gsample.vertex.frontend.trace import (
-    RELATION,
     Degree,
     Drawn,
     Given,
@@ -22,7 +22,8 @@ from torch_gsample.vertex.frontend.trace import (
     Quantile,
 )
 from torch_gsample.vertex.kernels.operator import training
-from torch_gsample.vertex.plan.plan import Computed, Plan
+from torch_gsample.vertex.plan.plan import Plan
+from torch_gsample.vertex.plan.step import Computed
 
 #: Operands that a program's text calls by their names.
 _PLAIN = Given, Degree, Drawn
@@ -104,8 +105,9 @@ def _origin(origin: object, plan: Plan) -> str:
         body = plan.resolved(origin.x.expr).text(names)
         return f'quantile({body}, {origin.q:g}, {origin.interpolation})'
     assert isinstance(origin, Nested)
-    body = plan.resolved(origin.body.expr).text(names)
+    body = plan.body(origin).text(names)
     of = 'types' if origin.body.kind == RELATION else 'the edges of a type'
+    of = 'out-edges' if origin.out else of
     return f'{origin.op}({body}), of {of}'
 
 

@@ -1,0 +1,30 @@
+"""Graph types that programs have and units do not."""
+
+from collections.abc import Iterable
+
+from torch_gsample.codegen.unit import DESTINATION, PARAMETER, join
+
+#: The graph type of a vertex's edges of one type, between edge and vertex.
+RELATION = 'T'
+
+#: The graph types of an out-neighbour and an out-edge: in the unit that
+#: aggregates them, over edges in the other direction, sources and edges.
+OUT_NEIGHBOR, OUT_EDGE = 'O', 'F'
+
+MIXED = (
+    'values of in-edges and of out-edges do not go together: aggregate those '
+    'of one direction first'
+)
+
+
+def joined(kinds: Iterable[str]) -> str | None:
+    """Returns the graph type of what is computed of some.
+
+    There is none of values of both in-edges and out-edges.
+    """
+    found = set(kinds) - {PARAMETER}
+    if not found & {OUT_NEIGHBOR, OUT_EDGE}:
+        return join(found)
+    if found - {OUT_NEIGHBOR, OUT_EDGE, DESTINATION}:
+        return None
+    return OUT_NEIGHBOR if found == {OUT_NEIGHBOR} else OUT_EDGE

@@ -12,6 +12,13 @@ if TYPE_CHECKING:
     from torch_gsample.spark.batches import SampledBatches
     from torch_gsample.spark.frames import check_graph
     from torch_gsample.spark.hops import neighbor_sample
+    from torch_gsample.spark.ids import VertexIds, assign_ids, read_ids
+    from torch_gsample.spark.layouts import (
+        EncodedGraph,
+        encode_graph,
+        read_graphalytics,
+        read_snb,
+    )
     from torch_gsample.spark.operators import (
         SampledGraph,
         random_edge,
@@ -25,29 +32,43 @@ if TYPE_CHECKING:
 #: Where each name comes from: only what is used is imported, so that a
 #: machine that reads batches needs no Spark.
 _MODULES = {
+    'EncodedGraph': 'layouts',
     'SampledBatches': 'batches',
     'SampledGraph': 'operators',
     'SampledParquetLoader': 'parquet_loader',
+    'VertexIds': 'ids',
+    'assign_ids': 'ids',
     'check_graph': 'frames',
+    'encode_graph': 'layouts',
     'local_session': 'session',
     'neighbor_sample': 'hops',
     'random_edge': 'operators',
     'random_vertex': 'operators',
     'random_vertex_neighborhood': 'operators',
     'random_walk': 'walk',
+    'read_graphalytics': 'layouts',
+    'read_ids': 'ids',
+    'read_snb': 'layouts',
 }
 
 __all__ = [
+    'EncodedGraph',
     'SampledBatches',
     'SampledGraph',
     'SampledParquetLoader',
+    'VertexIds',
+    'assign_ids',
     'check_graph',
+    'encode_graph',
     'local_session',
     'neighbor_sample',
     'random_edge',
     'random_vertex',
     'random_vertex_neighborhood',
     'random_walk',
+    'read_graphalytics',
+    'read_ids',
+    'read_snb',
 ]
 
 

@@ -18,6 +18,7 @@ from torch_gsample.spark.frames import (
     checked_frame,
     pa,
 )
+from torch_gsample.spark.jobs import operation
 
 EdgeType = tuple[str, str, str]
 
@@ -94,6 +95,7 @@ class SampledBatches:
     types: BatchTypes
     _persisted: list[DataFrame] = field(default_factory=list, repr=False)
 
+    @operation
     def write(
         self,
         path: str,

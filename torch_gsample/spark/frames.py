@@ -15,6 +15,8 @@ import pyarrow as pa  # noqa: E402
 from pyspark.sql import Column, DataFrame  # noqa: E402
 from pyspark.sql import functions as F  # noqa: E402
 
+from torch_gsample.spark.jobs import counter, operation  # noqa: E402
+
 INTEGERS = ('tinyint', 'smallint', 'int', 'bigint')
 
 #: Starts the names of columns that are not the user's.
@@ -102,6 +104,7 @@ def checked_graph(
     )
 
 
+@operation
 def check_graph(vertices: DataFrame, edges: DataFrame) -> None:
     """Looks through a graph for what would make a sample wrong.
 
@@ -179,9 +182,11 @@ def arrow_udf(result: str) -> Callable[[Callable[..., Any]], Any]:
 
 def draw(ids: str, seed: int, call_id: int) -> Column:
     """Returns the numbers of [0, 1) that belong to a column of ids."""
+    count = counter('ids drawn')
 
     @arrow_udf('double')
     def uniform(values: pa.Array) -> pa.Array:
+        count(len(values))
         numbers = draws.uniform(to_tensor(values), seed, call_id)
         return pa.array(numbers.numpy())
 
@@ -193,8 +198,11 @@ def draw_edges(edges: DataFrame, seed: int, call_id: int) -> Column:
     if 'id' in edges.columns:
         return draw('id', seed, call_id)
 
+    count = counter('ids drawn')
+
     @arrow_udf('double')
     def uniform(src: pa.Array, dst: pa.Array) -> pa.Array:
+        count(len(src))
         ids = draws.edge_ids(to_tensor(src), to_tensor(dst))
         return pa.array(draws.uniform(ids, seed, call_id).numpy())
 

@@ -13,6 +13,7 @@ from torch_gsample.spark.batches import (
     SampledBatches,
 )
 from torch_gsample.spark.frames import DataFrame, F, checked_frame
+from torch_gsample.spark.jobs import operation
 from torch_gsample.spark.selection import Selection
 
 _OP = 'neighbor_sample'
@@ -21,6 +22,7 @@ _WEIGHTS = ('tinyint', 'smallint', 'int', 'bigint', 'float', 'double')
 _LARGEST_COLUMN = 1 << 14
 
 
+@operation
 def neighbor_sample(
     edges: DataFrame | Mapping[EdgeType, DataFrame],
     seeds: DataFrame | tuple[str, DataFrame],

@@ -170,7 +170,12 @@ def run(spark: Any, name: str, num_edges: int, folder: Path) -> None:
 
 
 def grow(
-    spark: Any, names: list[str], sizes: list[int], folder: Path, log: str
+    spark: Any,
+    names: list[str],
+    sizes: list[int],
+    folder: Path,
+    log: str,
+    metrics: str | None,
 ) -> list[Report]:
     """Measures operators on graphs of several sizes, and replays them."""
     grown = Report(
@@ -192,7 +197,9 @@ def grow(
         for size in sizes:
             most: list[int] = []
             start = time.time()
-            with on_spark.watch(spark, name) as report, peak_memory(most):
+            file = metrics and f'{metrics}/{name}-{size}.json'
+            watched = on_spark.watch(spark, name, metrics=file or None)
+            with watched as report, peak_memory(most):
                 wall, busy = seconds(
                     functools.partial(run, spark, name, size, folder)
                 )
@@ -321,6 +328,7 @@ def main() -> None:
     add('--partitions', type=int, default=16, help='of a shuffle')
     add('--split', type=int, default=128 << 20, help='bytes of a file a task')
     add('--replay', action='store_true', help='simulate more executors')
+    add('--metrics', help='a folder for what each stage did, as JSON')
     add('--peers', action='store_true')
     add('--folder', help='for the graphs, to use them again')
     add('--only', nargs='*', default=[*OPERATORS, EPOCH])
@@ -332,7 +340,7 @@ def main() -> None:
         kept = Path(args.folder or folder)
         log = tempfile.mkdtemp(dir=folder) if args.replay else ''
         with session(args, log) as spark:
-            reports = grow(spark, args.only, sizes, kept, log)
+            reports = grow(spark, args.only, sizes, kept, log, args.metrics)
         if args.peers:
             reports.append(beside(args.only, sizes[0]))
     for report in reports:

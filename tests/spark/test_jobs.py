@@ -133,6 +133,8 @@ def test_types_are_checked_before_a_job(spark, graph, tmp_path):
             on_spark.neighbor_sample(numbered, seeds, bad, batch_size=2)
     with pytest.raises(TypeError, match="'spark_ui_enabled' must be a str"):
         local_session(spark_ui_enabled=True)
+    with pytest.raises(FileNotFoundError, match='no folder for'):
+        with_context(watch(spark, 'x', metrics=str(tmp_path / 'no/m.json')))
     with pytest.raises(ValueError, match="'interval' must be positive"):
         with_context(watch(spark, 'x', interval=0))
     sample.close()

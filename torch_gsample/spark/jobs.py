@@ -17,6 +17,7 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, TypeVar
 
+from py4j.protocol import Py4JError
 from pyspark import Accumulator, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -60,6 +61,7 @@ def watch(
             as JSON when the block ends, also by an error.
 
     Raises:
+        FileNotFoundError: If the folder of ``metrics`` is missing.
         TypeError: If an argument has the wrong type.
         ValueError: If ``interval`` is not positive, or ``session`` has no
             context.
@@ -82,6 +84,8 @@ def watch(
         raise ValueError(
             f"watch: 'interval' must be positive (got {interval})"
         )
+    if metrics is not None and not Path(metrics).absolute().parent.is_dir():
+        raise FileNotFoundError(f'watch: there is no folder for {metrics}')
     tag = f'torch_gsample-{next(_tags)}'
     report = JobReport(name)
     progress = _Progress(StatusStore(context), report, tag, interval)
@@ -200,8 +204,8 @@ class _Progress:
             self._look()
 
     def _look(self) -> None:
-        # What Spark forgets or cannot say is left out: a job goes on.
-        with suppress(Exception):
+        # The JVM may be gone: what failed is raised where it was called.
+        with suppress(Py4JError, OSError):
             for stage in self._store.stages(self._tag, self._report.done()):
                 if stage.status != 'PENDING':
                     log.info('%s: %s', self._report.name, stage.line())

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from statistics import median
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark import Accumulator, SparkContext
 
 #: Least, median and longest of the tasks of a stage.
@@ -159,6 +160,9 @@ class StatusStore:
         self._quantiles = gateway.new_array(gateway.jvm.double, 3)
         for i, quantile in enumerate(_QUANTILES):
             self._quantiles[i] = quantile
+        self._first = 1 + max(
+            (job.jobId() for job in self._jobs(0)), default=-1
+        )
 
     def settle(self) -> None:
         """Waits until what tasks reported has been counted."""
@@ -171,9 +175,7 @@ class StatusStore:
             tag (str): The tag.
             known (Set[int]): Stages to leave out.
         """
-        jobs = self._store.jobsList(None)
-        for i in reversed(range(jobs.size())):  # the last one comes first
-            job = jobs.apply(i)
+        for job in self._jobs(self._first):
             if not job.jobTags().contains(tag):
                 continue
             text = job.description()
@@ -181,9 +183,21 @@ class StatusStore:
             ids = job.stageIds().mkString(',')
             for stage in sorted(map(int, ids.split(',') if ids else ())):
                 if stage not in known:
-                    found = self._store.lastStageAttempt(stage)
+                    try:
+                        found = self._store.lastStageAttempt(stage)
+                    except Py4JJavaError:  # Spark forgets old ones
+                        continue
                     if found.submissionTime().isDefined():
                         yield self._stage(found, text)
+
+    def _jobs(self, first: int) -> list[Any]:
+        """Returns the jobs from a number on."""
+        jobs, out = self._store.jobsList(None), []
+        for i in range(jobs.size()):  # the last one comes first
+            if jobs.apply(i).jobId() < first:
+                break
+            out.append(jobs.apply(i))
+        return out[::-1]
 
     def _stage(self, data: Any, job: str) -> StageMetrics:
         stage, attempt = data.stageId(), data.attemptId()

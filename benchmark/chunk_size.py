@@ -17,7 +17,7 @@ import torch
 from harness import Report, machine
 from torch_geometric.sampler import NodeSamplerInput
 
-from torch_gsample.cli.command import parse_bytes
+from torch_gsample.cli.arguments import parse_bytes
 from torch_gsample.datasets import power_law_edges
 from torch_gsample.storage import (
     ChunkedGraph,

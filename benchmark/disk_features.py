@@ -35,7 +35,7 @@ from torch_geometric.data import Data, FeatureStore, TensorAttr
 from torch_geometric.testing import MyGraphStore
 
 from torch_gsample import NeighborSampler
-from torch_gsample.cli.command import parse_bytes
+from torch_gsample.cli.arguments import parse_bytes
 from torch_gsample.datasets import power_law
 from torch_gsample.loader import NeighborLoader
 from torch_gsample.storage import DiskFeatureStore, FeatureFile

@@ -24,7 +24,7 @@ from torch_geometric.nn import GraphSAGE
 from torch_geometric.sampler import NodeSamplerInput
 
 from torch_gsample import CSC, Graph, ops
-from torch_gsample.cli.command import parse_bytes
+from torch_gsample.cli.arguments import parse_bytes
 from torch_gsample.datasets import power_law_edges
 from torch_gsample.rng import EPOCH_SCOPE, make_key
 from torch_gsample.storage import (

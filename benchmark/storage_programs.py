@@ -26,7 +26,7 @@ from harness import Report, machine
 from storage import generate, read_all, sequential_seconds
 
 from torch_gsample import CSC, SparseSample, algorithms
-from torch_gsample.cli.command import parse_bytes
+from torch_gsample.cli.arguments import parse_bytes
 from torch_gsample.rng import make_key, program_scope
 from torch_gsample.storage import ChunkedGraph
 from torch_gsample.storage.reading import File

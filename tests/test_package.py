@@ -41,7 +41,7 @@ LAYERS = {
     'cli': {
         *('algorithms', 'bench', 'cli', 'datasets', 'doctor', 'rng'),
         *('memory', 'owned_folder', 'run_script', 'samplers', 'sparse_sample'),
-        *('relational', 'storage'),
+        *('relational', 'spark', 'storage'),
     },
     'doctor': {'_library', 'codegen'},
     'fusion': {'block', 'fusion', 'loader', 'vertex'},

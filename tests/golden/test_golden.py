@@ -21,13 +21,20 @@ PUBLIC = {
     },
     'torch_gsample.algorithms': {'EdgeBandit', 'SaintNorm', 'Subgraphs'},
     'torch_gsample.storage': {'RowSource'},
-    'torch_gsample.graph_sampling': {'SampleQuality', 'sample_quality'},
+    'torch_gsample.graph_sampling': {
+        *('GraphProperties', 'SampleQuality'),
+        *('graph_properties', 'sample_quality'),
+    },
     'torch_gsample.nn': set(),
     'torch_gsample.vertex.nn': set(),
-    # Sessions and checks of frames.
+    # Sessions, checks of frames, ids and layouts.
     'torch_gsample.spark': {
         *('SampledBatches', 'SampledGraph', 'SampledParquetLoader'),
         *('check_graph', 'local_session'),
+        *('EncodedGraph', 'VertexIds', 'assign_ids', 'encode_graph'),
+        *('read_graphalytics', 'read_ids', 'read_snb'),
+        *('JobReport', 'StageMetrics', 'watch'),
+        *('graph_properties', 'sample_quality'),
     },
 }
 #: On a hub, and by several threads where there are some.

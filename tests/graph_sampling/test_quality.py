@@ -3,7 +3,11 @@
 import torch
 from torch_geometric.data import Data
 
-from torch_gsample.graph_sampling import random_edge, sample_quality
+from torch_gsample.graph_sampling import (
+    graph_properties,
+    random_edge,
+    sample_quality,
+)
 
 
 def graph(pairs, size):
@@ -16,11 +20,19 @@ def test_properties_of_a_small_graph():
     found = sample_quality(data, data).original
     assert found.num_components == 2
     assert found.largest_component == 0.8
-    assert found.in_degree.tolist() == [1, 2, 1, 2, 0]
+    assert found.in_degrees.degree.tolist() == [0, 1, 2]
+    assert found.in_degrees.count.tolist() == [1, 2, 2]
+    assert found.density == 6 / 20
+    assert found.reciprocity == 0
     assert found.max_degree == 3
     # Vertices 0 and 1: 1, vertex 2: 1 of 3 pairs, the others 0.
     assert abs(found.average_clustering - (2 + 1 / 3) / 5) < 1e-6
     assert abs(found.transitivity - 3 / 5) < 1e-6  # of 5 pairs, 3 closed
+
+
+def test_reciprocity_is_that_of_distinct_edges():
+    pairs = [(0, 1), (1, 0), (0, 1), (1, 2), (2, 2)]
+    assert graph_properties(graph(pairs, 3)).reciprocity == 2 / 3
 
 
 def test_distances_are_those_of_the_distributions():

@@ -11,10 +11,17 @@ from torch_gsample.graph_sampling.operators import (
     random_vertex_neighborhood,
     random_walk,
 )
-from torch_gsample.graph_sampling.quality import SampleQuality, sample_quality
+from torch_gsample.graph_sampling.quality import (
+    GraphProperties,
+    SampleQuality,
+    graph_properties,
+    sample_quality,
+)
 
 __all__ = [
+    'GraphProperties',
     'SampleQuality',
+    'graph_properties',
     'random_edge',
     'random_vertex',
     'random_vertex_neighborhood',

@@ -10,6 +10,8 @@ from torch_gsample import ops, rng
 
 #: Call ids: what a number decides.
 KEEP, EDGE_ORDER, JUMP_ORDER, JUMP = range(4)
+#: Of wedges that estimate clustering: of vertices and of their neighbours.
+VERTEX_WEDGES, ALL_WEDGES, FIRST_NEIGHBOR, SECOND_NEIGHBOR = range(4, 8)
 
 
 def uniform(ids: Tensor, seed: int, call_id: int) -> Tensor:

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -243,6 +243,8 @@ def in_range(op: str, name: str, value: Tensor, size: int) -> Tensor:
 
 def fanouts(op: str, name: str, value: Sequence[int]) -> list[int]:
     """Returns the neighbours to sample at each hop, each at least -1."""
+    if not isinstance(value, Iterable):
+        raise TypeError(f"{op}: '{name}' must hold integers (got {value!r})")
     value = list(value)
     for fanout in value:
         if isinstance(fanout, bool) or not isinstance(fanout, int):

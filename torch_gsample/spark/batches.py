@@ -21,6 +21,7 @@ from torch_gsample.spark.frames import (
     map_arrow,
     pa,
 )
+from torch_gsample.spark.jobs import operation
 from torch_gsample.spark.shard_files import (
     Shard,
     file_system,
@@ -108,6 +109,7 @@ class SampledBatches:
     batches: range
     _persisted: list[DataFrame] = field(default_factory=list, repr=False)
 
+    @operation
     def write(
         self,
         path: str,

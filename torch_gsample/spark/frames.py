@@ -17,8 +17,10 @@ from pyspark.sql import functions as F  # noqa: E402
 from pyspark.sql.udf import UserDefinedFunction  # noqa: E402
 from pyspark.util import PythonEvalType  # noqa: E402
 
-_INTEGERS = ('tinyint', 'smallint', 'int', 'bigint')
-_WEIGHTS = (*_INTEGERS, 'float', 'double')
+from torch_gsample.spark.jobs import counter, operation  # noqa: E402
+
+INTEGERS = ('tinyint', 'smallint', 'int', 'bigint')
+_WEIGHTS = (*INTEGERS, 'float', 'double')
 
 #: Starts the names of columns that are not the user's.
 OWN = '__gsample_'
@@ -57,24 +59,34 @@ def checked_frame(
                 f"{op}: '{name}' must have a column '{column}' (it has "
                 f'{frame.columns})'
             )
-        if types[column] not in _INTEGERS:
+        if types[column] not in INTEGERS:
             raise TypeError(
                 f"{op}: column '{column}' of '{name}' must hold integers "
                 f'(got {types[column]})'
             )
     casts = {c: F.col(c).cast('bigint') for c in columns}
     if guard:
-        casts = {c: _guarded(op, name, c, casts[c]) for c in columns}
+        casts = {c: _guarded(op, name, c, casts) for c in columns}
     return frame.withColumns(casts)
 
 
-def _guarded(op: str, name: str, column: str, value: Column) -> Column:
-    """Returns numbers that are not null, and ids that are not negative."""
-    time = column == 'time'
+def _guarded(
+    op: str, name: str, column: str, row: dict[str, Column]
+) -> Column:
+    """Returns numbers that are not null, and ids that are not negative.
+
+    The error of a job that meets another one shows the row's numbers.
+    """
+    value, time = row[column], column == 'time'
     rule = 'null' if time else 'null or negative'
     text = f"{op}: column '{column}' of '{name}' must not be {rule} (got "
-    got = F.coalesce(value.cast('string'), F.lit('null'))
-    error = F.raise_error(F.concat(F.lit(text), got, F.lit(')')))
+    shown = {
+        c: F.coalesce(v.cast('string'), F.lit('null')) for c, v in row.items()
+    }
+    parts = [F.lit(text), shown[column]]
+    for i, (other, got) in enumerate(shown.items() if len(row) > 1 else ()):
+        parts += [F.lit(f'{", " if i else ", in the row "}{other}='), got]
+    error = F.raise_error(F.concat(*parts, F.lit(')')))
     valid = value.isNotNull() if time else value >= 0
     return F.when(valid, value).otherwise(error.cast('bigint'))
 
@@ -129,6 +141,7 @@ def checked_graph(
     )
 
 
+@operation
 def check_graph(vertices: DataFrame, edges: DataFrame) -> None:
     """Looks through a graph for what would make a sample wrong.
 
@@ -225,9 +238,11 @@ def map_arrow(
 
 def draw(ids: str, seed: int, call_id: int) -> Column:
     """Returns the numbers of [0, 1) that belong to a column of ids."""
+    count = counter('ids drawn')
 
     @arrow_udf('double')
     def uniform(values: pa.Array) -> pa.Array:
+        count(len(values))
         numbers = draws.uniform(to_tensor(values), seed, call_id)
         return pa.array(numbers.numpy())
 
@@ -239,8 +254,11 @@ def draw_edges(edges: DataFrame, seed: int, call_id: int) -> Column:
     if 'id' in edges.columns:
         return draw('id', seed, call_id)
 
+    count = counter('ids drawn')
+
     @arrow_udf('double')
     def uniform(src: pa.Array, dst: pa.Array) -> pa.Array:
+        count(len(src))
         ids = draws.edge_ids(to_tensor(src), to_tensor(dst))
         return pa.array(draws.uniform(ids, seed, call_id).numpy())
 

@@ -18,6 +18,7 @@ from torch_gsample.spark.frames import (
     checked_frame,
     checked_relation,
 )
+from torch_gsample.spark.jobs import operation
 from torch_gsample.spark.selection import Selection
 from torch_gsample.spark.stored import StoredAdjacency
 from torch_gsample.storage import ChunkedGraph
@@ -27,6 +28,7 @@ _OP = 'neighbor_sample'
 _LARGEST_COLUMN = 1 << 14
 
 
+@operation
 def neighbor_sample(
     edges: DataFrame | Mapping[EdgeType, DataFrame] | ChunkedGraph,
     seeds: DataFrame | tuple[str, DataFrame],

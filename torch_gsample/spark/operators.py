@@ -20,6 +20,7 @@ from torch_gsample.spark.frames import (
     ends_of,
     members,
 )
+from torch_gsample.spark.jobs import operation
 
 
 class SampledGraph(NamedTuple):
@@ -29,6 +30,7 @@ class SampledGraph(NamedTuple):
     edges: DataFrame
 
 
+@operation
 def random_vertex(
     vertices: DataFrame,
     edges: DataFrame,
@@ -80,6 +82,7 @@ def random_vertex(
     return _without_isolated(vertices, edges, keep_isolated)
 
 
+@operation
 def random_edge(
     vertices: DataFrame,
     edges: DataFrame,
@@ -120,6 +123,7 @@ def random_edge(
     return _without_isolated(vertices, edges, keep_isolated=False)
 
 
+@operation
 def random_vertex_neighborhood(
     vertices: DataFrame,
     edges: DataFrame,

@@ -46,11 +46,17 @@ def local_session(**conf: str) -> 'SparkSession':
 
     Raises:
         ImportError: If PySpark, pyarrow or Java is not installed.
+        TypeError: If a setting is no string.
 
     Example:
         >>> local_session(spark_driver_memory='1g').range(3).count()
         3
     """
+    for name, value in conf.items():
+        if not isinstance(value, str):
+            raise TypeError(
+                f"local_session: '{name}' must be a string (got {value!r})"
+            )
     require_pyspark()
     from pyspark.sql import SparkSession
 

@@ -20,6 +20,7 @@ from torch_gsample.spark.frames import (
     draw_edges,
     pa,
 )
+from torch_gsample.spark.jobs import described, log, operation
 from torch_gsample.spark.operators import SampledGraph, induced
 from torch_gsample.spark.ranking import huge_groups, running_sum
 from torch_gsample.spark.run_folder import (
@@ -38,6 +39,7 @@ _STEPS = 10
 _CACHE_BYTES = 64 << 20
 
 
+@operation
 def random_walk(
     vertices: DataFrame,
     edges: DataFrame,
@@ -179,7 +181,8 @@ class _Vertices:
             'id', draw('id', seed, draws.JUMP_ORDER).alias('draw')
         )
         self._persisted: list[DataFrame] = []
-        self.num_vertices = vertices.count()
+        with described(self._spark, 'count vertices'):
+            self.num_vertices = vertices.count()
         self._known: list[int] = []
         self._drawn: list[float] = []
 
@@ -199,7 +202,8 @@ class _Vertices:
             bound = min(1.0, 1.1 * wanted / self.num_vertices)
             if self._drawn and bound <= self._drawn[-1]:
                 bound = 1.0
-            rows = self._jumps.where(F.col('draw') < bound).collect()
+            with described(self._spark, 'vertices to jump to'):
+                rows = self._jumps.where(F.col('draw') < bound).collect()
             pairs = sorted((row.draw, row.id) for row in rows)
             self._drawn = [pair[0] for pair in pairs]
             self._known = [pair[1] for pair in pairs]
@@ -229,6 +233,8 @@ class _SparkWalkGraph(_Vertices):
         numbers = draw_edges(edges, seed, draws.EDGE_ORDER)
         drawn = edges.select('src', 'dst', numbers.alias('draw')).persist()
         huge = huge_groups(drawn, 'src', 'draw', _LARGEST).persist()
+        with described(self._spark, 'find hubs'):
+            has_hubs = huge.head() is not None
         self._edges = running_sum(
             drawn,
             'src',
@@ -236,10 +242,11 @@ class _SparkWalkGraph(_Vertices):
             F.lit(1),
             'rank',
             bin_by='draw',
-            huge=huge if huge.head() else None,
+            huge=huge if has_hubs else None,
             largest=_LARGEST,
         ).persist()
         self._persisted = [drawn, huge, self._edges]
+        self._steps = 0
 
     def follow(self, vertices: list[int], ranks: list[int]) -> list[int]:
         if not vertices:
@@ -258,8 +265,17 @@ class _SparkWalkGraph(_Vertices):
         )
         found = self._edges.join(F.broadcast(wanted), same)
         reached = [-1] * len(vertices)
-        for walker, vertex in found.select('walker', 'dst').collect():
+        self._steps += 1
+        with described(self._spark, f'step {self._steps}'):
+            rows = found.select('walker', 'dst').collect()
+        for walker, vertex in rows:
             reached[walker] = vertex
+        log.info(
+            'random_walk: step %d, %d of %d walkers found an edge',
+            self._steps,
+            len(rows),
+            len(vertices),
+        )
         return reached
 
 

@@ -8,7 +8,7 @@ from torch_geometric.data import Data, HeteroData
 
 from torch_gsample._axes import make_axes, sample_colors
 from torch_gsample.csc import CSC
-from torch_gsample.graph_sampling.quality import degree_distance
+from torch_gsample.graph_sampling.quality import DegreeCounts, SampleQuality
 from torch_gsample.sparse_sample import SparseSample
 
 
@@ -58,14 +58,15 @@ def plot_degrees(graph: Any, ax: Any = None) -> Any:
     ax = make_axes('plot_degrees', ax, (9 if len(lines) > 4 else 6, 4))
     shades = sample_colors(len(lines))
     for (label, degree), color in zip(lines.items(), shades, strict=True):
-        _draw(ax, degree, label=label, color=color)
+        counts = DegreeCounts.of(degree)
+        _draw(ax, counts, label=label, color=color)
     _finish(ax)
     if len(lines) > 4:  # they would hide the lines
         ax.legend(frameon=False, loc='center left', bbox_to_anchor=(1.0, 0.5))
     return ax
 
 
-def plot_quality(original: Any, sampled: Any, ax: Any = None) -> Any:
+def plot_quality(original: Any, sampled: Any = None, ax: Any = None) -> Any:
     """Draws the degrees of a graph and those of a sample of it.
 
     Lines are as in :func:`plot_degrees`, dashed for the sample; the legend
@@ -73,8 +74,10 @@ def plot_quality(original: Any, sampled: Any, ax: Any = None) -> Any:
     their distribution functions.
 
     Args:
-        original (Data, CSC or SparseSample): The whole graph.
-        sampled (Data, CSC or SparseSample): What was sampled of it.
+        original (Data, CSC, SparseSample or SampleQuality): The whole graph,
+            or a comparison of both, as of a graph on a cluster.
+        sampled (Data, CSC or SparseSample, optional): What was sampled of it,
+            not with a comparison.
         ax (matplotlib.axes.Axes, optional): Where to draw.
 
     Returns:
@@ -92,16 +95,27 @@ def plot_quality(original: Any, sampled: Any, ax: Any = None) -> Any:
         >>> ax.get_legend().get_texts()[1].get_text()
         'in-degree, sampled (distance 0.000)'
     """
-    graphs = (
-        _degrees('plot_quality', 'original', original),
-        _degrees('plot_quality', 'sampled', sampled),
-    )
+    if isinstance(original, SampleQuality):
+        if sampled is not None:
+            raise TypeError(
+                "plot_quality: 'sampled' must not be given with a comparison"
+            )
+        both = original.original, original.sampled
+        graphs = [(g.in_degrees, g.out_degrees) for g in both]
+    else:
+        graphs = [
+            (DegreeCounts.of(inner), DegreeCounts.of(outer))
+            for inner, outer in (
+                _degrees('plot_quality', 'original', original),
+                _degrees('plot_quality', 'sampled', sampled),
+            )
+        ]
     ax = make_axes('plot_quality', ax, (6, 4))
     names = 'in-degree', 'out-degree'
     for name, color, whole, part in zip(
         names, sample_colors(2), *graphs, strict=True
     ):
-        distance = degree_distance(whole, part)
+        distance = whole.distance(part)
         _draw(ax, whole, label=f'{name}, original', color=color)
         label = f'{name}, sampled (distance {distance:.3f})'
         _draw(ax, part, label=label, color=color, linestyle='--')
@@ -135,13 +149,11 @@ def _degree(name: str, store: Any, key: Any, end: int) -> Tensor:
     return torch.bincount(store.edge_index[end], minlength=int(size or 0))
 
 
-def _draw(ax: Any, degree: Tensor, **style: Any) -> None:
+def _draw(ax: Any, counts: DegreeCounts, **style: Any) -> None:
     """Draws the share of nodes with at least each number of edges."""
-    ordered = degree.cpu().long().sort().values
-    least = torch.cat([torch.ones(1).long(), ordered]).unique()
-    least = least[(least > 0) & (least <= ordered[-1:].sum())]
-    fewer = torch.searchsorted(ordered, least)
-    share = 1 - fewer / max(ordered.numel(), 1)
+    least = torch.cat([torch.ones(1).long(), counts.degree]).unique()
+    least = least[(least > 0) & (least <= counts.degree[-1:].sum())]
+    share = 1 - counts.share_below(least)
     ax.plot(least.numpy(), share.numpy(), **style)
 
 

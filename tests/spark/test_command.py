@@ -1,0 +1,169 @@
+"""``gsample spark-sample``, in this process and under spark-submit."""
+
+import json
+import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyspark
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from torch_gsample import cli, graph_sampling
+from torch_gsample.loader import NeighborLoader
+from torch_gsample.spark import SampledParquetLoader
+
+NAMES = [f'v{i}' for i in range(30)]
+ENDS = [(i, (i * 7 + 1) % 30) for i in range(30)]
+
+
+@pytest.fixture(scope='module')
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp('graph')
+    src, dst = map(list, zip(*ENDS, strict=True))
+    tables = {
+        'edges': {'src': src, 'dst': dst, 'id': list(range(30))},
+        'seeds': {'position': [0, 1, 2], 'id': [4, 5, 6]},
+        'named': {
+            'a': [NAMES[i] for i in src],
+            'b': [NAMES[i] for i in dst],
+        },
+    }
+    for name, columns in tables.items():
+        pq.write_table(pa.table(columns), folder / f'{name}.parquet')
+    return {name: str(folder / f'{name}.parquet') for name in tables}
+
+
+@pytest.fixture
+def run(spark, capsys):
+    def run(*words):
+        status = cli.main(['spark-sample', *map(str, words)])
+        return status, capsys.readouterr()
+
+    yield run
+    log = logging.getLogger('torch_gsample.spark')
+    assert (log.handlers, log.level) == ([], logging.NOTSET)
+
+
+def local(operator, *args, **options):
+    data = Data(edge_index=torch.tensor(ENDS).T, num_nodes=30)
+    return getattr(graph_sampling, operator)(data, *args, seed=3, **options)
+
+
+def rows(path, *names):
+    table = pq.read_table(path)
+    return set(zip(*(table[n].to_pylist() for n in names), strict=True))
+
+
+def test_samples_are_written(run, files, tmp_path):
+    out, metrics = tmp_path / 'out', tmp_path / 'metrics.json'
+    words = ['random_vertex', '--edges', files['edges'], '--fraction', 0.7]
+    words += ['--seed', 3, '--output', out]
+    status, shown = run(*words, '--metrics', metrics, '--json')
+    assert status == 0
+    found = local('random_vertex', 0.7)
+    assert rows(out / 'edges', 'id') == {(e,) for e in found.e_id.tolist()}
+    assert rows(out / 'vertices', 'id') == {(v,) for v in found.n_id.tolist()}
+    report = json.loads(metrics.read_text())
+    assert json.loads(shown.out)['stages'] == len(report['stages']) > 0
+    status, shown = run(*words)  # the folder is there
+    assert status == 2
+    assert 'already exists' in shown.err
+    assert run(*words, '--overwrite', '--quiet')[0] == 0
+
+
+def test_keys_are_mapped_and_come_back(run, files, tmp_path):
+    out = tmp_path / 'out'
+    words = ['--edges', files['named'], '--columns', 'a,b', '--id', 'name']
+    words += ['--keys', 'dense', '--fraction', 0.6, '--output', out]
+    assert run('random_vertex', *words, '--quiet')[0] == 0
+    kept = {name for (name,) in rows(out / 'vertices', 'name')}
+    assert 0 < len(kept) < 30
+    assert rows(out / 'ids', 'name') == {(name,) for name in NAMES}
+    named = {(NAMES[a], NAMES[b]) for a, b in ENDS}
+    got = rows(out / 'edges', 'a', 'b')
+    assert got
+    assert got == {(a, b) for a, b in named if {a, b} <= kept}
+
+
+def test_batches_are_written(run, files, tmp_path):
+    words = ['--edges', files['edges'], '--seeds', files['seeds']]
+    words += ['--fanouts', '2,1', '--batch-size', 2, '--seed', 3]
+    words += ['--output', tmp_path / 'out', '--quiet']
+    assert run('neighbor_sample', *words)[0] == 0
+    data = Data(edge_index=torch.tensor(ENDS).T, num_nodes=30)
+    want = NeighborLoader(
+        data,
+        [2, 1],
+        input_nodes=torch.tensor([4, 5, 6]),
+        batch_size=2,
+        seed=3,
+        rng_scope='epoch',
+    )
+    got = SampledParquetLoader(str(tmp_path / 'out'))
+    pairs = [(a.n_id.tolist(), b.n_id.tolist()) for a, b in zip(got, want)]  # noqa: B905
+    assert len(pairs) == 2
+    assert all(a == b for a, b in pairs)
+
+
+def test_wrong_options_are_one_line(run, files, tmp_path):
+    edges = '--edges', files['edges']
+    out = '--output', tmp_path / 'out'
+    for words, message in (
+        (['random_edge'], '--fraction is missing'),
+        (['random_edge', '--fraction', 0.5], '--edges is missing'),
+        (['random_edge', '--fraction', 0.5, *edges], '--output is missing'),
+        ([*edges, *out], 'an operator is missing'),
+        (
+            ['random_edge', '--fraction', 0.5, *edges, *out, '--walkers', 2],
+            '--walkers is no option of random_edge',
+        ),
+        (['neighbor_sample', *edges, *out], '--seeds is missing'),
+        (
+            ['random_edge', '--fraction', 1.5, *edges, *out, '--quiet'],
+            "'fraction' must be in [0, 1]",
+        ),
+        (
+            ['random_edge', '--fraction', 1, *out, '--edges', 'no.parquet'],
+            'PATH_NOT_FOUND',
+        ),
+    ):
+        status, shown = run(*words)
+        assert (status, shown.out) == (2, '')
+        assert message in shown.err.splitlines()[-1]
+
+
+def test_spark_submit_runs_it(files, tmp_path):
+    """Spark starts Python here, with its own master and settings."""
+    script = subprocess.run(
+        [sys.executable, '-m', 'torch_gsample.cli', 'spark-sample']
+        + ['--script'],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    home = Path(pyspark.__file__).parent
+    command = [home / 'bin/spark-submit', '--master', 'local[1]']
+    command += ['--conf', 'spark.ui.enabled=false', script]
+    command += ['random_edge', '--edges', files['edges'], '--seed', '3']
+    command += ['--fraction', '0.5', '--output', str(tmp_path / 'out')]
+    place = {'SPARK_HOME': str(home), 'PYTHONPATH': os.getcwd()}
+    python = {'PYSPARK_PYTHON': sys.executable, 'SPARK_LOCAL_IP': '127.0.0.1'}
+    done = subprocess.run(
+        command,
+        env={**os.environ, **place, **python},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    found = local('random_edge', 0.5, edge_id=torch.arange(30))
+    assert rows(tmp_path / 'out/edges', 'src', 'dst') == {
+        ENDS[e] for e in found.e_id.tolist()
+    }
+    # The launcher prints both streams of Python on one.
+    assert 'gsample spark-sample random_edge: done after' in done.stdout

@@ -1,0 +1,325 @@
+"""Maps vertex keys of any kind to the int64 ids of samplers, and back."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_
+from typing import TypeAlias
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from torch_gsample.spark.frames import INTEGERS, OWN, Column, DataFrame, F
+from torch_gsample.spark.keys import (
+    KEY_TYPES,
+    canonical,
+    canonical_type,
+    check_columns,
+    check_frame,
+    check_path,
+    dense_ids,
+    hashed,
+    key_error,
+    key_names,
+    not_null,
+    unique_hashes,
+)
+
+Columns: TypeAlias = Mapping[str, str | Sequence[str]]
+
+KINDS = ('dense', 'hashed')
+_METADATA = 'torch_gsample.ids'
+_NEW = OWN + 'new_'
+
+
+@dataclass(frozen=True)
+class VertexIds:
+    """A map of keys to ids, made by :func:`assign_ids`.
+
+    Args:
+        frame (DataFrame): The key columns, and ``id``: int64, not negative.
+        kind (str): ``'dense'`` or ``'hashed'``.
+    """
+
+    frame: DataFrame
+    kind: str
+
+    @property
+    def keys(self) -> list[str]:
+        """The names of the key columns."""
+        return [name for name in self.frame.columns if name != 'id']
+
+    def encode(
+        self, frame: DataFrame, columns: Columns, check: bool = True
+    ) -> DataFrame:
+        """Replaces key columns by columns of ids.
+
+        Args:
+            frame (DataFrame): Vertices or edges; other columns stay.
+            columns (Dict[str, str or List[str]]): For each new column, the
+                key column, or all columns of a composite key.
+            check (bool, optional): Whether the job fails on a key that has no
+                id. Without it hashed ids are computed in place: no join.
+
+        Raises:
+            TypeError: If an argument or a column has the wrong type.
+            ValueError: If a column is missing, or a key has another number of
+                columns.
+
+        Example:
+            >>> from torch_gsample.spark import assign_ids, local_session
+            >>> spark = local_session()
+            >>> names = spark.createDataFrame([('ann',), ('bob',)], ['name'])
+            >>> edges = spark.createDataFrame([('ann', 'bob')], ['a', 'b'])
+            >>> ids = assign_ids(names, 'name')
+            >>> coded = ids.encode(edges, {'src': 'a', 'dst': 'b'})
+            >>> coded.columns
+            ['src', 'dst']
+            >>> ids.decode(coded, {'src': 'a', 'dst': 'b'}).collect()
+            [Row(a='ann', b='bob')]
+        """
+        op = 'encode'
+        wanted = self._checked_columns(op, frame, columns)
+        if not isinstance(check, bool):
+            raise TypeError(f"{op}: 'check' must be a bool (got {check!r})")
+        fields = frame.dtypes
+        for name, keys in wanted.items():
+            own = canonical(op, 'frame', frame, keys)
+            self._check_types(op, fields, keys)
+            if check or self.kind == 'dense':
+                frame = self._joined(frame, name, own, keys)
+            else:
+                kept = [not_null(op, 'frame', k, keys, own) for k in keys]
+                frame = frame.withColumn(_NEW + name, hashed(kept))
+        gone = {key for keys in wanted.values() for key in keys}
+        return _renamed(frame, [*wanted], [n for n, _ in fields], gone)
+
+    def decode(self, frame: DataFrame, columns: Columns) -> DataFrame:
+        """Replaces columns of ids by key columns, as :meth:`encode` had them.
+
+        Args:
+            frame (DataFrame): Vertices or edges; other columns stay.
+            columns (Dict[str, str or List[str]]): For each column of ids, the
+                name of the key column, or of all of a composite key.
+
+        Raises:
+            TypeError: If an argument or a column has the wrong type.
+            ValueError: If a column is missing or twice, or a key has another
+                number of columns.
+        """
+        op = 'decode'
+        wanted = self._checked_columns(op, frame, columns, back=True)
+        names = frame.columns
+        made: list[str] = []
+        for name, keys in wanted.items():
+            made += [key for key in keys if key not in made]
+            own = self._own_names(name)
+            known = self.frame.withColumnsRenamed({'id': OWN + 'id', **own})
+            same = F.col(name) == F.col(OWN + 'id')
+            frame = frame.join(known, same, 'left')
+            missing = F.col(OWN + 'id').isNull()
+            error = key_error(
+                op, f"'{name}' has an id of no vertex", F.col(name)
+            )
+            for key, mine in zip(keys, own.values(), strict=True):
+                kind = dict(frame.dtypes)[mine]
+                value = F.when(missing, error.cast(kind)).otherwise(
+                    F.col(mine)
+                )
+                frame = frame.withColumn(_NEW + key, value)
+            frame = frame.drop(OWN + 'id', *own.values())
+        kept = [n for n in names if n not in wanted]
+        if both := sorted({*made} & {*kept}):
+            raise ValueError(
+                f"{op}: 'frame' must not have the key columns already (got "
+                f'{both})'
+            )
+        return _renamed(frame, made, names, {*wanted})
+
+    def write(self, path: str, mode: str = 'errorifexists') -> None:
+        """Writes Parquet files for :func:`read_ids`.
+
+        Args:
+            path (str): A folder in any file system that Spark knows.
+            mode (str, optional): ``'errorifexists'`` or ``'overwrite'``.
+
+        Raises:
+            TypeError: If ``path`` is no string.
+            ValueError: If ``mode`` is unknown.
+        """
+        check_path('write', path)
+        if mode not in ('errorifexists', 'overwrite'):
+            raise ValueError(
+                f"write: 'mode' must be 'errorifexists' or 'overwrite' (got "
+                f'{mode!r})'
+            )
+        kind = {_METADATA: self.kind}
+        marked = self.frame.withMetadata('id', kind)
+        marked.write.mode(mode).parquet(path)
+
+    def _own_names(self, end: str) -> dict[str, str]:
+        return {key: f'{OWN}{end}_{key}' for key in self.keys}
+
+    def _joined(
+        self,
+        frame: DataFrame,
+        name: str,
+        own: dict[str, Column],
+        keys: list[str],
+    ) -> DataFrame:
+        """Adds the ids of keys, or an error that names the key."""
+        known = self._own_names(name)
+        table = self.frame.withColumnsRenamed({'id': OWN + 'id', **known})
+        pairs = zip(own.values(), known.values(), strict=True)
+        same = reduce(and_, (a == F.col(b) for a, b in pairs))
+        text = f"the key of '{name}' must be one of a vertex"
+        error = key_error('encode', text, *(F.col(key) for key in keys))
+        id = F.coalesce(F.col(OWN + 'id'), error.cast('bigint'))
+        joined = frame.join(table, same, 'left').withColumn(_NEW + name, id)
+        return joined.drop(OWN + 'id', *known.values())
+
+    def _checked_columns(
+        self, op: str, frame: DataFrame, columns: Columns, back: bool = False
+    ) -> dict[str, list[str]]:
+        check_frame(op, 'frame', frame)
+        if not isinstance(columns, Mapping) or not columns:
+            raise TypeError(
+                f"{op}: 'columns' must be a dictionary of column names (got "
+                f'{columns!r})'
+            )
+        out = {name: key_names(op, keys) for name, keys in columns.items()}
+        for name, keys in out.items():
+            if len(keys) != len(self.keys):
+                raise ValueError(
+                    f'{op}: a key must have {len(self.keys)} columns, as '
+                    f'{self.keys} (got {keys} for {name!r})'
+                )
+            check_columns(op, 'frame', frame, [name] if back else keys)
+            if back and dict(frame.dtypes)[name] not in INTEGERS:
+                raise TypeError(
+                    f"{op}: column '{name}' of 'frame' must hold integers "
+                    f'(got {dict(frame.dtypes)[name]})'
+                )
+        return out
+
+    def _check_types(
+        self, op: str, fields: list[tuple[str, str]], keys: list[str]
+    ) -> None:
+        known = dict(self.frame.dtypes)
+        for key, own in zip(keys, self.keys, strict=True):
+            kind = canonical_type(dict(fields)[key])
+            if kind != known[own]:
+                raise TypeError(
+                    f"{op}: column '{key}' of 'frame' must be {known[own]}, "
+                    f"as the key column '{own}' (got {kind})"
+                )
+
+
+def assign_ids(
+    vertices: DataFrame,
+    key: str | Sequence[str] = 'id',
+    kind: str = 'dense',
+) -> VertexIds:
+    r"""Gives each vertex key an int64 id: strings, UUIDs, several columns.
+
+    Ids are functions of keys, in any order and any number of partitions, so
+    that a sample can be repeated in another run. Dense ids are the ranks
+    0, 1, ... of the keys by a 64-bit hash: another set of keys has other
+    ids. A hashed id depends on its own key only, and stays when vertices are
+    added: the lower 63 bits of xxHash64. Two of :math:`n` keys share one with
+    a probability of about :math:`n^2 / 2^{64}` (one in 1,800 for
+    :math:`10^8` keys), and the job then fails and names them.
+
+    The result is lazy. Write it (:meth:`VertexIds.write`), or it is computed
+    at each use.
+
+    Args:
+        vertices (DataFrame): A row for each vertex.
+        key (str or List[str], optional): The column of keys, or the columns
+            of a composite key: strings, integers, bytes, dates or booleans.
+        kind (str, optional): ``'dense'`` or ``'hashed'``.
+
+    Raises:
+        TypeError: If an argument or a column has the wrong type.
+        ValueError: If a column is missing, or ``kind`` is unknown. The job
+            fails on a null and on a key of two vertices, and names it.
+
+    Example:
+        >>> from torch_gsample.spark import local_session
+        >>> spark = local_session()
+        >>> names = spark.createDataFrame([('ann',), ('bob',)], ['name'])
+        >>> ids = assign_ids(names, 'name')
+        >>> sorted(row.id for row in ids.frame.collect())
+        [0, 1]
+    """
+    op = 'assign_ids'
+    check_frame(op, 'vertices', vertices)
+    if kind not in KINDS:
+        raise ValueError(
+            f"{op}: 'kind' must be 'dense' or 'hashed' (got {kind!r})"
+        )
+    keys = key_names(op, key)
+    check_columns(op, 'vertices', vertices, keys)
+    own = canonical(op, 'vertices', vertices, keys)
+    valid = [
+        not_null(op, 'vertices', key, keys, own).alias(key) for key in keys
+    ]
+    frame = vertices.select(*valid)
+    # A key column may be called `id`: it is renamed, as ids are.
+    names = [f'{n}_key' if n == 'id' else n for n in keys]
+    if len({*names}) < len(names):
+        raise ValueError(f"{op}: names in 'key' must differ (got {keys})")
+    frame = frame.toDF(*names)
+    number = dense_ids if kind == 'dense' else unique_hashes
+    return VertexIds(number(frame, names), kind)
+
+
+def read_ids(session: SparkSession, path: str) -> VertexIds:
+    """Reads what :meth:`VertexIds.write` wrote.
+
+    Args:
+        session (SparkSession): The session that reads.
+        path (str): The folder.
+
+    Raises:
+        FileNotFoundError: If there are no such files.
+        TypeError: If an argument has the wrong type.
+        ValueError: If they are none of :class:`VertexIds`.
+    """
+    op = 'read_ids'
+    check_session(op, session)
+    check_path(op, path)
+    try:
+        frame = session.read.parquet(path)
+    except AnalysisException as error:
+        raise FileNotFoundError(f'{op}: {path}: {error}') from error
+    fields = dict(frame.dtypes)
+    known = fields.pop('id', None) == 'bigint' and fields
+    kind = frame.schema['id'].metadata.get(_METADATA) if known else None
+    if kind not in KINDS or not {*fields.values()} <= {*KEY_TYPES}:
+        raise ValueError(f"{op}: 'path' must have been written by VertexIds")
+    return VertexIds(frame, kind)
+
+
+def check_session(op: str, session: SparkSession) -> None:
+    """Checks the type of a session.
+
+    Raises:
+        TypeError: If it is none.
+    """
+    if not isinstance(session, SparkSession):
+        raise TypeError(
+            f"{op}: 'session' must be a SparkSession (got "
+            f'{type(session).__name__})'
+        )
+
+
+def _renamed(
+    frame: DataFrame, made: list[str], names: list[str], gone: set[str]
+) -> DataFrame:
+    """New columns first, under their names, then those that stay."""
+    kept = [n for n in names if n not in gone and n not in made]
+    return frame.select(
+        *(F.col(f'`{_NEW}{name}`').alias(name) for name in made),
+        *(F.col(f'`{name}`') for name in kept),
+    )

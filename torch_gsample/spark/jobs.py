@@ -1,0 +1,267 @@
+"""Watches Spark jobs: progress in logs, names in the UI, metrics as JSON.
+
+Messages go to the logger ``torch_gsample.spark``, at level INFO.
+"""
+
+import functools
+import inspect
+import itertools
+import logging
+import threading
+import time
+import typing
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, TypeVar
+
+from py4j.protocol import Py4JError
+from pyspark import Accumulator, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from torch_gsample.spark.metrics import JobReport, StatusStore
+
+Function = TypeVar('Function', bound=Callable[..., Any])
+
+log = logging.getLogger('torch_gsample.spark')
+
+_DESCRIPTION = 'spark.job.description'
+_tags = itertools.count()
+#: The report of the innermost :func:`watch`, and its context.
+_watched: ContextVar[tuple[SparkContext, JobReport] | None] = ContextVar(
+    '_watched', default=None
+)
+
+
+@contextmanager
+def watch(
+    session: SparkSession,
+    name: str,
+    *,
+    interval: float = 10.0,
+    metrics: str | None = None,
+) -> Iterator[JobReport]:
+    """Logs the progress of all jobs of a block, and measures their stages.
+
+    Jobs are those that this thread starts in the block; the Spark UI shows
+    ``name`` for them. A line is logged for each stage that runs, every
+    ``interval`` seconds, and for each that ended. Most functions of
+    :mod:`torch_gsample.spark` are lazy: what writes or counts their frames
+    belongs into the block, too. Accumulators count the ids that frames of
+    the block draw, again where a task runs again.
+
+    Args:
+        session (SparkSession): The session, not one of Spark Connect.
+        name (str): What the jobs are for.
+        interval (float, optional): Seconds between lines.
+        metrics (str, optional): A local file to which the report is written
+            as JSON when the block ends, also by an error.
+
+    Raises:
+        FileNotFoundError: If the folder of ``metrics`` is missing.
+        TypeError: If an argument has the wrong type.
+        ValueError: If ``interval`` is not positive, or ``session`` has no
+            context.
+
+    Example:
+        >>> from torch_gsample.spark import local_session
+        >>> with watch(local_session(), 'count three rows') as report:
+        ...     count = local_session().range(3).count()
+        >>> report.error is None, sum(s.tasks for s in report.stages) > 0
+        (True, True)
+    """
+    _check_types('watch', _HINTS, locals())
+    context = _context(session)
+    if context is None:
+        raise ValueError(
+            "watch: 'session' must run in this process or on a cluster, not "
+            'behind Spark Connect'
+        )
+    if interval <= 0:
+        raise ValueError(
+            f"watch: 'interval' must be positive (got {interval})"
+        )
+    if metrics is not None and not Path(metrics).absolute().parent.is_dir():
+        raise FileNotFoundError(f'watch: there is no folder for {metrics}')
+    tag = f'torch_gsample-{next(_tags)}'
+    report = JobReport(name)
+    progress = _Progress(StatusStore(context), report, tag, interval)
+    scope = _watched.set((context, report))
+    context.addJobTag(tag)
+    start = time.perf_counter()
+    try:
+        with described(session, name), progress:
+            yield report
+    except BaseException as error:
+        report.error = f'{type(error).__name__}: {error}'.split('\n')[0]
+        raise
+    finally:
+        context.removeJobTag(tag)
+        _watched.reset(scope)
+        report.seconds = time.perf_counter() - start
+        report.finish()
+        if metrics is not None:
+            Path(metrics).write_text(report.to_json() + '\n')
+        log.info('%s', report.summary())
+
+
+@contextmanager
+def described(session: SparkSession, text: str) -> Iterator[None]:
+    """Gives jobs of a block a description in the Spark UI, and logs it.
+
+    Inside of another such block, the description is added to that one.
+    """
+    context = _context(session)
+    if context is None:
+        yield
+        return
+    before = context.getLocalProperty(_DESCRIPTION)
+    context.setJobDescription(f'{before}: {text}' if before else text)
+    start = time.perf_counter()
+    log.debug('%s: begins', text)
+    try:
+        yield
+    finally:
+        context.setLocalProperty(_DESCRIPTION, before)  # type: ignore
+        log.debug('%s: %.1f s', text, time.perf_counter() - start)
+
+
+def operation(function: Function) -> Function:
+    """Makes a public function check its arguments and name its jobs.
+
+    Arguments whose annotation is a plain type (:obj:`bool`, :obj:`int`,
+    :obj:`float`, :obj:`str`, or one of them or :obj:`None`) are checked by
+    it, before a job runs.
+    """
+    signature = inspect.signature(function)
+    hints = typing.get_type_hints(function)
+    name = function.__name__
+
+    @functools.wraps(function)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        given = signature.bind(*args, **kwargs).arguments
+        _check_types(name, hints, given)
+        session = _session_of(given.values())
+        if session is None:
+            return function(*args, **kwargs)
+        with described(session, name):
+            return function(*args, **kwargs)
+
+    return typing.cast(Function, checked)
+
+
+def counter(name: str) -> Callable[[int], None]:
+    """Returns a function that adds to a number of the report, on any worker.
+
+    Outside of :func:`watch` it does nothing.
+    """
+    watched = _watched.get()
+    if watched is None:
+        return _ignore
+    context, report = watched
+    if name not in report.accumulators:
+        report.accumulators[name] = context.accumulator(0)
+    return functools.partial(_add, report.accumulators[name])
+
+
+def _add(accumulator: Accumulator[int], count: int) -> None:
+    accumulator.add(count)
+
+
+def _ignore(count: int) -> None:
+    pass
+
+
+class _Progress:
+    """A thread that looks at the stages of a tag from time to time."""
+
+    def __init__(
+        self,
+        store: StatusStore,
+        report: JobReport,
+        tag: str,
+        interval: float,
+    ):
+        self._store, self._report = store, report
+        self._tag, self._interval = tag, interval
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *args: object) -> None:
+        self._ended.set()
+        self._thread.join()
+        self._store.settle()
+        self._look()
+
+    def _run(self) -> None:
+        while not self._ended.wait(self._interval):
+            self._look()
+
+    def _look(self) -> None:
+        # The JVM may be gone: what failed is raised where it was called.
+        with suppress(Py4JError, OSError):
+            for stage in self._store.stages(self._tag, self._report.done()):
+                if stage.status != 'PENDING':
+                    log.info('%s: %s', self._report.name, stage.line())
+                self._report.add(stage)
+
+
+def _context(session: SparkSession) -> SparkContext | None:
+    """The context of a session; Spark Connect has none."""
+    try:
+        return session.sparkContext
+    except (AttributeError, PySparkException):
+        return None
+
+
+def _session_of(values: Any) -> SparkSession | None:
+    """The session of the first frame among arguments or their parts."""
+    for value in values:
+        if isinstance(value, DataFrame):
+            return value.sparkSession
+        if isinstance(value, dict):
+            value = tuple(value.values())
+        elif hasattr(value, 'seeds'):  # batches that write themselves
+            value = (value.seeds,)
+        if isinstance(value, tuple):
+            found = _session_of(value)
+            if found is not None:
+                return found
+    return None
+
+
+_KINDS: dict[Any, tuple[type, str]] = {
+    bool: (bool, 'a bool'),
+    int: (Integral, 'an integer'),
+    float: (Real, 'a number'),
+    str: (str, 'a string'),
+    SparkSession: (SparkSession, 'a SparkSession'),
+}
+
+
+def _check_types(op: str, hints: dict[str, Any], given: Any) -> None:
+    for name, value in given.items():
+        kinds = typing.get_args(hints.get(name)) or (hints.get(name),)
+        plain = [kind for kind in kinds if kind is not type(None)]
+        if len(plain) != 1 or plain[0] not in _KINDS:
+            continue
+        if value is None and len(plain) < len(kinds):
+            continue
+        kind, text = _KINDS[plain[0]]
+        wrong = isinstance(value, bool) and kind is not bool
+        if wrong or not isinstance(value, kind):
+            raise TypeError(f"{op}: '{name}' must be {text} (got {value!r})")
+
+
+_HINTS = {
+    'session': SparkSession,
+    'name': str,
+    'interval': float,
+    'metrics': str | None,
+}

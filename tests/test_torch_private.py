@@ -247,7 +247,7 @@ ATTRIBUTES = {
 #: Of other packages: PyG's hooks and stores, what namedtuples have, and the
 #: column of Spark's JVM.
 OTHERS = {
-    '_jc',
+    *('_gateway', '_jc'),
     *('_edge_store_dict', '_global_store', '_mapping', '_node_store_dict'),
     *('_aggregate_forward_hooks', '_edge_update_forward_hooks'),
     *('_message_forward_hooks', '_message_forward_pre_hooks'),

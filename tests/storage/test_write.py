@@ -22,7 +22,7 @@ from tests.storage.disk import in_a_fork
 from torch_gsample import CSC
 from torch_gsample.datasets import power_law, power_law_edges
 from torch_gsample.storage import ChunkedGraph
-from torch_gsample.storage.graph import chunk_arrays
+from torch_gsample.storage.chunks import chunk_arrays
 from torch_gsample.storage.reading import File
 
 NAMES = 'src', 'dst', 'weight', 'time'

@@ -24,8 +24,8 @@ from torch_gsample.relational.tasks import (
     LinkTask,
     autocomplete,
 )
-from torch_gsample.relational.temporal_hooks import (
-    RecentNeighborHook,
+from torch_gsample.relational.temporal_hooks import RecentNeighborHook
+from torch_gsample.relational.temporal_negatives import (
     TemporalNegatives,
     TemporalNegativesHook,
 )

@@ -24,9 +24,9 @@ from torch_gsample.spark.frames import (
 )
 from torch_gsample.spark.selection import Selection
 from torch_gsample.storage import ChunkedGraph
+from torch_gsample.storage.chunks import chunk_arrays
 from torch_gsample.storage.columns import RelationReader, concat_ranges
 from torch_gsample.storage.format import EDGES, LENGTH, NODES, OFFSET, START
-from torch_gsample.storage.graph import chunk_arrays
 from torch_gsample.storage.hops import Frontier
 from torch_gsample.storage.random_read import RandomReads
 

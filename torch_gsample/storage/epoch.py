@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from torch_gsample.storage.chunks import chunk_arrays
 from torch_gsample.storage.columns import (
     RelationReader,
     check_neighbors,
@@ -30,7 +31,7 @@ from torch_gsample.storage.format import (
     malformed,
 )
 from torch_gsample.storage.frontiers import next_keys
-from torch_gsample.storage.graph import ChunkedGraph, chunk_arrays
+from torch_gsample.storage.graph import ChunkedGraph
 from torch_gsample.storage.hops import Frontier
 from torch_gsample.storage.reading import ReadableFile, ReadAhead
 from torch_gsample.storage.sources import index_width

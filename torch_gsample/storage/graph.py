@@ -14,16 +14,19 @@ from torch_geometric.data.graph_store import EdgeLayout
 from torch_gsample.graph_types import GraphTypes
 from torch_gsample.storage.as_matrices import Matrices
 from torch_gsample.storage.checked_blocks import checked_file
-from torch_gsample.storage.checksums import VERIFY, check_header, read_times
+from torch_gsample.storage.checksums import VERIFY, read_times
+from torch_gsample.storage.chunks import (
+    check_offsets,
+    check_structure,
+    chunk_arrays,
+)
 from torch_gsample.storage.format import (
     EDGES,
-    HEADER,
     LENGTH,
     NODES,
     OFFSET,
     START,
     RelationMeta,
-    malformed,
 )
 from torch_gsample.storage.meta import read_meta
 from torch_gsample.storage.reading import ReadableFile, ReadAhead
@@ -217,7 +220,7 @@ class ChunkedGraph(Matrices, GraphStore):
             with ReadAhead(file, ranges) as chunks:
                 for i, data in enumerate(chunks):
                     checked.check(file, i, data)
-                    _check_structure(file.path, relation, i, data)
+                    check_structure(file.path, relation, i, data)
             file.close()
 
     def degree_histogram(self, relation: RelationMeta) -> np.ndarray:
@@ -239,7 +242,7 @@ class ChunkedGraph(Matrices, GraphStore):
             raw = np.empty(places['neighbor'] - places['offset'], np.uint8)
             file.read(int(row[OFFSET]) + places['offset'], raw)
             offset = raw.view('<i8')
-            _check_offsets(file.path, relation, i, offset)
+            check_offsets(file.path, relation, i, offset)
             degree = np.diff(offset)
             degree[0] += rest
             end = row[START] + row[NODES]
@@ -320,7 +323,7 @@ def _edges_of(graph: ChunkedGraph, index: int) -> Iterator[Edges]:
     with ReadAhead(file, ranges) as chunks:
         for i, data in enumerate(chunks):
             graph.checked[index].check(file, i, data)
-            _check_structure(file.path, meta, i, data)
+            check_structure(file.path, meta, i, data)
             arrays = chunk_arrays(file.path, meta, i, data)
             offset, row = arrays.pop('offset'), meta.chunks[i]
             for first in range(0, int(row[EDGES]), _ROWS):
@@ -332,77 +335,3 @@ def _edges_of(graph: ChunkedGraph, index: int) -> Iterator[Edges]:
                     'col': col.astype(np.int64),
                     **{name: array[at] for name, array in arrays.items()},
                 }
-
-
-def chunk_arrays(
-    path: Any, relation: RelationMeta, chunk: int, data: np.ndarray
-) -> dict[str, np.ndarray]:
-    """Returns the arrays of a chunk, as views of its bytes.
-
-    Raises:
-        ValueError: If its header is not what the chunk table says.
-    """
-    row = relation.chunks[chunk]
-    check_header(path, relation, chunk, data[: HEADER.size].tobytes())
-    nodes, edges = int(row[NODES]), int(row[EDGES])
-    places = relation.places(nodes, edges)
-    out = {}
-    for name in ('offset', 'neighbor', 'edge_id', 'weight', 'time'):
-        if name != 'offset' and relation.widths[name] == 0:
-            continue
-        dtype = relation.dtype(name)
-        count = nodes + 1 if name == 'offset' else edges
-        part = data[places[name] : places[name] + count * dtype.itemsize]
-        out[name] = part.view(dtype)
-    return out
-
-
-def _check_offsets(
-    path: Any, relation: RelationMeta, chunk: int, offset: np.ndarray
-) -> None:
-    row = relation.chunks[chunk]
-    ascends = bool((offset[1:] >= offset[:-1]).all())
-    if offset[0] != 0 or offset[-1] != row[EDGES] or not ascends:
-        malformed(
-            path,
-            int(row[OFFSET]),
-            f'offsets of chunk {chunk} must ascend from 0 to {row[EDGES]}',
-        )
-
-
-def _check_structure(
-    path: Any, relation: RelationMeta, chunk: int, data: np.ndarray
-) -> None:
-    arrays = chunk_arrays(path, relation, chunk, data)
-    row = relation.chunks[chunk]
-    at = int(row[OFFSET])
-    _check_offsets(path, relation, chunk, arrays['offset'])
-    limits = {'neighbor': relation.num_rows, 'edge_id': 1 << 63}
-    for name, limit in limits.items():
-        values = arrays.get(name)
-        if values is None or len(values) == 0:
-            continue
-        low, high = int(values.min()), int(values.max())
-        if low < 0 or high >= limit:
-            malformed(
-                path,
-                at,
-                f'each {name} of chunk {chunk} must be in [0, {limit}) (got '
-                f'{low if low < 0 else high})',
-            )
-    weight = arrays.get('weight')
-    if weight is not None and not (np.isfinite(weight) & (weight >= 0)).all():
-        malformed(
-            path, at, f'a weight of chunk {chunk} is negative or not finite'
-        )
-    time = arrays.get('time')
-    if time is not None:
-        first = arrays['offset'][:-1]
-        first = first[(first > 0) & (first < len(time))]
-        ascends = time[1:] >= time[:-1]
-        ascends[first - 1] = True  # between two nodes
-        if not ascends.all():
-            malformed(path, at, f'times of chunk {chunk} must ascend')
-    end = relation.places(int(row[NODES]), int(row[EDGES]))['end']
-    if data[end:].any():
-        malformed(path, at + end, f'padding of chunk {chunk} must be zero')

@@ -247,12 +247,14 @@ class Placed(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, of_hubs: Tensor, rows: Tensor) -> Tensor:
+        """Writes rows of ``x`` in place."""
         ctx.save_for_backward(rows)
         ctx.mark_dirty(x)
         return x.index_copy_(0, rows, of_hubs)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
+        """Hands on the gradient, and that of the rows."""
         return grad, grad.index_select(0, ctx.saved_tensors[0]), None
 
 

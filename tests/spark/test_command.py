@@ -138,6 +138,7 @@ def test_wrong_options_are_one_line(run, files, tmp_path):
         assert message in shown.err.splitlines()[-1]
 
 
+@pytest.mark.interop
 def test_spark_submit_runs_it(files, tmp_path):
     """Spark starts Python here, with its own master and settings."""
     script = subprocess.run(

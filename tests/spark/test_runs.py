@@ -151,6 +151,7 @@ sample(ChunkedGraph(sys.argv[1]), seed_frame(spark, SEEDS), sys.argv[2], 1)
 """
 
 
+@pytest.mark.interop
 def test_a_driver_that_was_killed_is_followed_by_another(
     spark, data, graph, tmp_path, monkeypatch
 ):

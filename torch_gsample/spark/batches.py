@@ -148,17 +148,17 @@ class SampledBatches:
                 f'(got {mode!r})'
             )
         count('write', 'shard_bytes', shard_bytes)
-        system, root = file_system(path)
-        if mode == 'errorifexists' and system.exists(root):
-            raise FileExistsError(
-                f"write: 'path' must not exist yet, or 'mode' be "
-                f"'overwrite' (got {path!r})"
-            )
         facts, rows = self._to_write(features, edge_features)
         if len(self.batches) < num_batches(facts):
             raise ValueError(
                 f'write: all {num_batches(facts)} batches must be sampled; '
                 f"'sample_epochs' writes some at a time (got {self.batches})"
+            )
+        system, root = file_system(path)
+        if mode == 'errorifexists' and system.exists(root):
+            raise FileExistsError(
+                f"write: 'path' must not exist yet, or 'mode' be "
+                f"'overwrite' (got {path!r})"
             )
         if system.exists(root):
             system.rm(root, recursive=True)

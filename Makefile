@@ -72,8 +72,8 @@ test-torch211: $(VENV)-torch211/dev
 	PYTHONPATH=.:$(VENV)-torch211 \
 		$(VENV)-torch211/bin/python -m pytest tests/compiler tests/ops
 
-# Other projects' tests with our classes in PyG's place, and PyG's scripts, in
-# an environment of its own. CLIENTS has a checkout for each suite; those that
+# Other projects' tests with our classes in PyG's place, in an environment of
+# its own. CLIENTS has a checkout for each suite; those that
 # are not there are cloned. docs/clients.md lists the results.
 CLIENTS ?= build/clients
 test-clients: $(VENV)-clients/dev

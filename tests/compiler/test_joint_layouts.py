@@ -1,5 +1,7 @@
 """Layouts that are chosen together give the same."""
 
+import re
+
 import pytest
 import torch
 from hypothesis import assume, given, note, settings
@@ -231,7 +233,8 @@ def test_rows_of_a_large_graph_are_taken_by_row():
     assert ', csr ' in lines[0].partition('predicted csc ')[2]
     assert lines[1].startswith('slice_cols[0]: csc, chosen together')
     assert lines[2].startswith('layouts[0]: open, measured by the first calls')
-    assert 'layouts[0]: joint, measured csc ' in str(shown)
+    # Which is faster is the machine's matter.
+    assert re.search(r'layouts\[0\]: joint, measured cs[cr] ', str(shown))
 
 
 KINDS = 'rows', 'cols', 'compact', 'rows'

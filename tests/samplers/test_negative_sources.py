@@ -178,7 +178,7 @@ def test_programs_take_them_as_well():
             ValueError,
             r'\[num_seed_edges, m\]',
         ),
-        ({'amount': 0}, ValueError, "'amount' needs to be positive"),
+        ({'amount': 0}, ValueError, "'amount' must be positive"),
         ({'among': 'all'}, ValueError, "'among' must be 'graph', 'batch'"),
         (
             {'among': (torch.tensor([0, 2]), torch.tensor([1]))},

@@ -61,18 +61,23 @@ def saint_edge(A: SparseSample, k: int) -> SparseSample:
         >>> saint_edge(A, k=1).shape
         (2, 2)
     """
+    u, v = _ends(A)
+    probs = 1 / A.degree(1)[u] + 1 / A.degree(0)[v]
+    one_column = torch.arange(u.numel(), device=u.device), torch.zeros_like(u)
+    drawn = SparseSample.from_coo(*one_column, shape=(u.numel(), 1))
+    edge = drawn.individual_sample(k, probs, replace=True).edge_id
+    return A.induce(torch.cat([u[edge], v[edge]]).unique())
+
+
+def _ends(A: SparseSample) -> tuple[Tensor, Tensor]:
+    """Rows and columns of edges, whose weights will be in memory, too."""
     if A._disk is not None:
         raise ValueError(
             'saint_edge: weights of all edges would be in memory, and the '
             "matrix is on disk: use 'loader.GraphSAINTEdgeSampler', which "
             'draws edges by the same probabilities there'
         )
-    u, v = A.coo()
-    probs = 1 / A.degree(1)[u] + 1 / A.degree(0)[v]
-    one_column = torch.arange(u.numel(), device=u.device), torch.zeros_like(u)
-    drawn = SparseSample.from_coo(*one_column, shape=(u.numel(), 1))
-    edge = drawn.individual_sample(k, probs, replace=True).edge_id
-    return A.induce(torch.cat([u[edge], v[edge]]).unique())
+    return A.coo()
 
 
 def saint_walk(A: SparseSample, roots: Tensor, length: int) -> SparseSample:

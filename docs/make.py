@@ -44,7 +44,7 @@ def write_explanation() -> None:
 
 def build_site() -> None:
     """Writes ``build/docs``; a warning is an error."""
-    arguments = ['-q', '-W', '--keep-going', '-j', 'auto', '-c', str(DOCS)]
+    arguments = ['-q', '-W', '--keep-going', '-c', str(DOCS)]
     doctrees = str(SITE.with_name('doctrees'))
     failed = sphinx_build(
         [*arguments, '-d', doctrees, str(DOCS.parent), str(SITE)]

@@ -3,7 +3,7 @@
 `python benchmark/convert_tables.py` answers one question: how fast does
 `convert_tables` write a table of sales with two foreign keys and their times,
 and how much memory does it take? The most that the process had is printed
-beside the limit that it was given.
+next to the limit that it was given.
 """
 
 import argparse

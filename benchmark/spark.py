@@ -263,7 +263,7 @@ def peer(name: str, data: Data, share: float) -> Callable[[], object] | None:
 def beside(names: list[str], num_edges: int) -> Report:
     """Measures operators on tensors, and those of littleballoffur."""
     report = Report(
-        f'Beside littleballoffur, {num_edges / 1e6:g} M edges: seconds by the '
+        f'With littleballoffur, {num_edges / 1e6:g} M edges: seconds by the '
         'clock / of processors',
         ['operator', 'on tensors', 'littleballoffur'],
     )

@@ -1,4 +1,4 @@
-"""Neighbours of batches of events: our hook beside TGM's, equal ones.
+"""Neighbours of batches of events: our hook and TGM's, equal ones.
 
 `python benchmark/temporal_hooks.py` answers one question: how long does an
 epoch of TGM's loader take with its `RecencyNeighborHook`, and with ours in its

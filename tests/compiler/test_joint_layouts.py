@@ -1,7 +1,5 @@
 """Layouts that are chosen together give the same."""
 
-import re
-
 import pytest
 import torch
 from hypothesis import assume, given, note, settings
@@ -15,6 +13,7 @@ from tests.compiler.programs import graph, seeds, tensors
 from tests.compiler.test_generated_programs import LONG, assert_same, run
 from tests.compiler.test_select_layout import after
 from torch_gsample import SparseSample
+from torch_gsample.compiler import cost
 from torch_gsample.compiler.errors import OptionError
 from torch_gsample.compiler.pipeline import PASSES
 
@@ -218,8 +217,17 @@ def test_columns_that_do_not_exist_are_refused_by_row():
         fast(graph(), torch.tensor([39, 1, 2]))
 
 
-def test_rows_of_a_large_graph_are_taken_by_row():
-    """As predicted, and then by measuring."""
+def test_rows_of_a_large_graph_are_taken_by_row(monkeypatch):
+    """As predicted, and then by measuring: a clock by which joint ones win."""
+    run_node = cost._Clock.run_node
+
+    def timed(self, n):
+        out, candidate = run_node(self, n), n.meta.get('candidate')
+        if candidate is not None:
+            self.seconds[candidate] = 1.0 + (candidate[1] != 'joint')
+        return out
+
+    monkeypatch.setattr(cost._Clock, 'run_node', timed)
     torch.manual_seed(0)
     row, col = torch.randint(20_000, (2, 400_000))
     A = SparseSample.from_coo(row, col, torch.rand(400_000), (20_000,) * 2)
@@ -233,8 +241,7 @@ def test_rows_of_a_large_graph_are_taken_by_row():
     assert ', csr ' in lines[0].partition('predicted csc ')[2]
     assert lines[1].startswith('slice_cols[0]: csc, chosen together')
     assert lines[2].startswith('layouts[0]: open, measured by the first calls')
-    # Which is faster is the machine's matter.
-    assert re.search(r'layouts\[0\]: joint, measured cs[cr] ', str(shown))
+    assert 'layouts[0]: joint, measured csc ' in str(shown)
 
 
 KINDS = 'rows', 'cols', 'compact', 'rows'

@@ -86,7 +86,7 @@ def sample_epochs(
             :meth:`SampledBatches.write`.
         edge_features (DataFrame or Dict, optional): Likewise.
         batches_per_job (int, optional): Batches that are sampled and recorded
-            together: at most so many are lost with a driver.
+            together: the most that are lost with a driver.
         shard_bytes (int, optional): See :meth:`SampledBatches.write`.
         **options (optional): ``weighted``, ``timed``, ``time_window``,
             ``temporal_strategy``, ``replace`` and ``disjoint`` of

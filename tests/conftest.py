@@ -22,6 +22,8 @@ torch._dynamo.config.run_gc_after_compile = False
 # To log how long guards take, Dynamo empties the processor's caches after each
 # compilation.
 torch._dynamo.guards.profile_guard_manager = lambda *_: 0.0
+# No entry would be found again: the sizes of each capture are new symbols.
+torch._dynamo.config.fake_tensor_cache_enabled = False
 
 
 def pytest_addoption(parser):

@@ -181,5 +181,6 @@ $(VENV)-clients/dev: $(VENV)/package tests/clients/requirements.txt
 	touch $@
 
 $(VENV)/interop: $(VENV)/dev
-	$(INSTALL) --no-build-isolation torch-scatter torch-sparse 'ray[train]'
+	$(INSTALL) --no-build-isolation torch-scatter torch-sparse \
+		pytorch-frame 'ray[train]'
 	touch $@

@@ -107,6 +107,7 @@ NAMES = {
         None,
         'a program with no_grad inside gets gradients at the wrong nodes',
     ),
+    'torch._dynamo.config.patch': (None, 'a capture takes longer'),
     'torch._dynamo.decorators.mark_unbacked': (
         ('t', 'index'),
         'each number of seeds is compiled',

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
+import torch_gsample.ops  # noqa: F401
 from torch_gsample import torch_private
 
 
@@ -121,6 +122,21 @@ def test_a_function_runs_only_as_it_was_compiled():
         out = only(torch.ones(2), k)
         assert out[0].tolist() == [k, k]
         assert out[1] is is_compiled
+
+
+def test_captures_do_not_cache_fake_tensors():
+    seen = []
+
+    def look(gm, example_inputs):
+        seen.append(torch._guards.detect_fake_mode().cache_enabled)
+        return gm.forward
+
+    copy = torch_private.own_copy(lambda x: x + 1)
+    function = torch_private.Direct(torch.compile(copy, backend=look))
+    with torch._dynamo.config.patch(fake_tensor_cache_enabled=True):
+        assert function(torch.ones(2)).tolist() == [2, 2]
+        assert torch._dynamo.config.fake_tensor_cache_enabled
+    assert seen == [False]
 
 
 class Layer(torch.nn.Module):

@@ -79,7 +79,9 @@ class Direct:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls it as Dynamo does, and notes what is compiled now."""
-        out = self.compiled(*args, **kwargs)
+        # The cache would never hit: sizes of each capture are new symbols.
+        with torch._dynamo.config.patch(fake_tensor_cache_enabled=False):
+            out = self.compiled(*args, **kwargs)
         if self._is_plain:
             self._note()
         return out

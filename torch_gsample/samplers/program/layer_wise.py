@@ -118,15 +118,14 @@ class FastGCNSampler(WeightedSampler):
     It runs :func:`torch_gsample.algorithms.fastgcn`, of `"FastGCN: Fast
     Learning with Graph Convolutional Networks via Importance Sampling"
     <https://arxiv.org/abs/1801.10247>`_ (ICLR 2018). The distribution depends
-    on the graph alone and is computed once. Of the drawn nodes, those without
-    an edge into the layer before are dropped.
+    only on the graph and is computed once. Drawn nodes without an edge into
+    the previous layer are dropped.
 
-    See :class:`LadiesSampler` for weights, layers and what a model does with
-    them.
+    See :class:`LadiesSampler` for weights, layers and their use in a model.
 
     Args:
         data (Data or (FeatureStore, GraphStore)): The graph.
-        num_sampled (List[int]): How many nodes to draw at each hop, with
+        num_sampled (List[int]): Number of nodes to draw at each hop, with
             replacement.
         **options (optional): See :class:`LadiesSampler`: ``normalization``,
             ``weight_attr``, ``seed``, ...
@@ -168,15 +167,14 @@ class FastGCNSampler(WeightedSampler):
 
 
 class LaborSampler(WeightedSampler):
-    r"""Samples neighbours that nodes share, where they can (LABOR).
+    r"""Samples neighbours that several nodes share, if possible (LABOR).
 
     It runs :func:`torch_gsample.algorithms.labor`, of `"Layer-Neighbor
     Sampling: Defusing Neighborhood Explosion in GNNs"
     <https://arxiv.org/abs/2210.13339>`_ (NeurIPS 2023): about as many edges as
     :class:`NeighborSampler` samples, with the same variance, of fewer nodes.
 
-    See :class:`LadiesSampler` for weights, layers and what a model does with
-    them.
+    See :class:`LadiesSampler` for weights, layers and their use in a model.
 
     Args:
         data (Data or (FeatureStore, GraphStore)): The graph.
@@ -184,17 +182,17 @@ class LaborSampler(WeightedSampler):
             node at each hop.
         steps (int, optional): The :math:`i` of LABOR-i: each step lowers the
             number of nodes; -1 for LABOR-\*.
-        normalize (bool, optional): Whether the sampled weights of each
-            destination are scaled to the sum of 1, as the paper does.
-        weighted (bool, optional): Whether probabilities follow the weights:
-            of ``weight_attr``, or of ``normalization``.
-        layer_dependency (bool, optional): Whether the draw of a node is the
-            same at all hops, which then have fewer different nodes.
+        normalize (bool, optional): Whether to scale the sampled weights of
+            each destination to the sum of 1, as in the paper.
+        weighted (bool, optional): Whether probabilities follow the weights of
+            ``weight_attr`` or ``normalization``.
+        layer_dependency (bool, optional): Whether a node has the same draw at
+            all hops, which then have fewer distinct nodes.
         **options (optional): See :class:`LadiesSampler`: ``normalization``,
             ``weight_attr``, ``seed``, ...
 
     Raises:
-        TypeError: If ``num_neighbors`` or ``steps`` are no integers.
+        TypeError: If ``num_neighbors`` or ``steps`` are not integers.
         ValueError: As of :class:`LadiesSampler`, or if ``steps`` is below -1.
 
     Example:

@@ -41,7 +41,21 @@ What changes when I come from pyg-lib?
 Which loaders are there?
     sampling#loaders LinkNeighborLoader
 How do I sample by edge weights?
-    sampling# weight_attr
+    howto/weighted_sampling# weight_attr
+How do I train on edge features?
+    howto/edge_features# edge_attr
+How do fan-outs and batch size change a batch?
+    howto/fanouts# nodes a seed
+How many workers and threads do I need?
+    howto/workers# num_workers
+How do I predict for all nodes in memory?
+    howto/inference# inference(loader)
+How do I train on an OGB data set?
+    howto/ogb# PygNodePropPredDataset
+How do I train with PyTorch Lightning?
+    howto/lightning# trainer.fit
+How do I train with Accelerate?
+    howto/accelerate# accelerator.prepare
 How do I sample before a time?
     sampling#temporal-sampling time_attr
 How do I sample negative edges?
@@ -152,6 +166,27 @@ def test_a_question_is_answered_within_two_clicks(item):
     assert page in pages_of_the_index()
     answer = sections(page)[anchor]
     assert word.lower() in answer.lower()
+
+
+def test_howto_guides_lead_to_sections():
+    """The index names each guide, and headings that other pages have."""
+    links = re.findall(r'\]\(([\w/]+)\.md#?([\w-]*)\)', sections('howto')[''])
+    for page, anchor in links:
+        assert anchor in sections(page), (page, anchor)
+    guides = {f'howto/{p.stem}' for p in (DOCS / 'howto').glob('*.md')}
+    assert guides == {page for page, _ in links if '/' in page}
+    assert guides <= pages_of_the_index()
+
+
+def test_all_code_of_howto_guides_runs():
+    """Doctest runs what has prompts: a block without them is not tested."""
+    for path in (DOCS / 'howto').glob('*.md'):
+        blocks = re.findall(r'```(\w*)\n(.*?)```', path.read_text(), re.DOTALL)
+        assert blocks
+        for language, code in blocks:
+            assert language == 'python', path
+            assert code.startswith('>>> '), path
+            assert code.endswith('\n\n'), path
 
 
 def test_there_are_forty_questions():

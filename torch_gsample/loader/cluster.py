@@ -22,18 +22,19 @@ class ClusterData(cluster.ClusterData):
     """PyG's ``ClusterData`` without pyg-lib and torch-sparse.
 
     `"Cluster-GCN" <https://arxiv.org/abs/1905.07953>`_ trains on the parts of
-    a graph that METIS cuts with few edges between them. Here they are cut by
-    `pymetis <https://pypi.org/project/pymetis>`_, which is METIS as well, but
-    may cut other parts than PyG's builds of it. METIS cuts undirected graphs
-    without self-loops: an edge counts alike in whichever directions the data
-    has it. All else is PyG's: a part has the edges of the data.
+    a graph, between which METIS cuts few edges. Here
+    `pymetis <https://pypi.org/project/pymetis>`_ computes the parts. It is
+    METIS as well, but its parts may differ from those of PyG's builds. METIS
+    takes undirected graphs without self-loops: an edge counts the same for
+    any of its directions in the data. The rest is PyG's: a part has the edges
+    of the data.
 
     Args:
         data (Data): The graph, with an ``edge_index``.
         num_parts (int): Number of parts, some of which may be empty.
-        recursive (bool, optional): Whether METIS bisects recursively, and
-            does not cut all parts at once.
-        save_dir (str, optional): Folder to keep parts in.
+        recursive (bool, optional): Whether METIS bisects recursively instead
+            of computing all parts at once.
+        save_dir (str, optional): Folder for the parts.
         filename (str, optional): Their file in it.
         log (bool, optional): Whether to print that METIS runs.
         keep_inter_cluster_edges (bool, optional): Whether a part has the
@@ -43,8 +44,8 @@ class ClusterData(cluster.ClusterData):
 
     Raises:
         ImportError: If pymetis is not installed.
-        TypeError: If ``num_parts`` is no integer.
-        ValueError: If there is no ``edge_index``, or no part.
+        TypeError: If ``num_parts`` is not an integer.
+        ValueError: If there is no ``edge_index``, or ``num_parts`` is below 1.
 
     Example:
         >>> from torch_geometric.datasets import KarateClub

@@ -28,23 +28,23 @@ class GraphSAINTSampler(SubgraphLoader):
     :class:`GraphSAINTNodeSampler`, :class:`GraphSAINTEdgeSampler` or
     :class:`GraphSAINTRandomWalkSampler`.
 
-    With ``sample_coverage``, batches have the factors of the paper, estimated
-    from :math:`n` subgraphs that are sampled beforehand, of which :math:`C_v`
-    hold node :math:`v` and :math:`C_{uv}` the edge :math:`u \to v`:
-    ``node_norm`` :math:`= n / (N C_v)`, by which the sum of the losses of a
-    batch is an unbiased estimate of the mean loss, and ``edge_norm``
-    :math:`= C_v / C_{uv}`, by which an aggregation over the edges into
-    :math:`v` is.
+    With ``sample_coverage``, batches have the normalisation of the paper,
+    estimated from :math:`n` subgraphs sampled in advance: :math:`C_v` of them
+    contain node :math:`v`, and :math:`C_{uv}` the edge :math:`u \to v`.
+    ``node_norm`` :math:`= n / (N C_v)` makes the sum of the losses of a batch
+    an unbiased estimate of the mean loss. ``edge_norm``
+    :math:`= C_v / C_{uv}` does so for the aggregation over the edges into
+    :math:`v`.
 
-    It differs from PyG's in that
+    Differences from PyG's:
 
     * samples are a function of (``seed``, epoch, step), and factors of the
       graph and the arguments, for any number of workers and threads;
     * ``edge_norm`` divides by the count of the destination, where messages
-      are summed, not of the source; what was in no subgraph counts as if in
-      one;
-    * a file in ``save_dir`` is named after the graph and all arguments that
-      matter, and is checked when it is read.
+      are summed, not of the source; nodes and edges in no subgraph count as
+      in one;
+    * the name of a file in ``save_dir`` depends on the graph and all relevant
+      arguments, and the file is checked when it is read.
 
     Args:
         data (Data or ChunkedGraph or Tuple[Data, ChunkedGraph]): The graph;
@@ -55,7 +55,7 @@ class GraphSAINTSampler(SubgraphLoader):
         num_steps (int, optional): Subgraphs of an epoch.
         sample_coverage (int, optional): How often a node is in the subgraphs
             of the estimate, on average; 0 for no normalisation.
-        save_dir (str, optional): Where to keep the normalisation.
+        save_dir (str, optional): Folder for the normalisation.
         log (bool, optional): Whether to show the progress of the estimate.
         **options (optional): ``seed``, drawn from torch's default generator if
             not given; ``prefetch``, ``rank`` and ``world_size`` of
@@ -63,10 +63,10 @@ class GraphSAINTSampler(SubgraphLoader):
             :class:`torch.utils.data.DataLoader`.
 
     Raises:
-        TypeError: If ``data`` is no homogeneous graph, or a number is no
-            integer.
-        ValueError: If a number is out of range, ``data`` has a ``node_norm``
-            or ``edge_norm`` already, or a saved file is not as it must be.
+        TypeError: If ``data`` is not a homogeneous graph, or a number is not
+            an integer.
+        ValueError: If a number is out of range, ``data`` already has a
+            ``node_norm`` or ``edge_norm``, or a saved file is invalid.
     """
 
     _norm: SaintNorm | None = None  # its edges are numbered by column
@@ -185,9 +185,9 @@ class GraphSAINTNodeSampler(GraphSAINTSampler):
 
     .. math:: P(u) \propto \sum_{u \to v} \frac{1}{\deg(v)^2}
 
-    with in-degrees: the squared norm of what :math:`u` adds to a mean
-    aggregation. PyG's loader draws by out-degree. A node without an out-edge
-    is never drawn. See :class:`GraphSAINTSampler` for the arguments.
+    with in-degrees: the squared norm of the contribution of :math:`u` to a
+    mean aggregation. PyG's loader draws by out-degree. A node without an
+    out-edge is never drawn. See :class:`GraphSAINTSampler` for the arguments.
 
     Example:
         >>> data = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
@@ -266,22 +266,22 @@ class GraphSAINTEdgeSampler(GraphSAINTSampler):
 
 
 class GraphSAINTRandomWalkSampler(GraphSAINTSampler):
-    r"""Walks from random roots and induces the subgraph of what they visit.
+    r"""Walks from random roots and induces the subgraph of visited nodes.
 
-    ``batch_size`` roots are drawn uniformly with replacement, and walks go
-    along edges; one that meets a node without an out-edge stays. See
+    ``batch_size`` roots are drawn uniformly with replacement. Walks follow
+    edges; a walk stays at a node without an out-edge. See
     :class:`GraphSAINTSampler` for the other arguments.
 
     Args:
         data (Data or ChunkedGraph or Tuple[Data, ChunkedGraph]): The graph.
         batch_size (int): Number of roots of each subgraph.
         walk_length (int): Number of steps of each walk.
-        num_steps (int, optional): As of :class:`GraphSAINTSampler`, like all
-            that follow.
-        sample_coverage (int, optional): As there.
-        save_dir (str, optional): As there.
-        log (bool, optional): As there.
-        **options (optional): As there.
+        num_steps (int, optional): See :class:`GraphSAINTSampler`, as for all
+            arguments below.
+        sample_coverage (int, optional): See there.
+        save_dir (str, optional): See there.
+        log (bool, optional): See there.
+        **options (optional): See there.
 
     Example:
         >>> data = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)

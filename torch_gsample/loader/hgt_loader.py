@@ -16,21 +16,20 @@ from torch_gsample.samplers.program.hgt import HGTSampler, NumSamples
 class HGTLoader(NodeBatches, pyg_loader.HGTLoader):
     r"""PyG's ``HGTLoader`` without torch-sparse.
 
-    It takes PyG's arguments, and returns PyG's mini-batches. They also count
-    their nodes in ``num_sampled_nodes``. See :class:`HGTSampler` for what is
-    drawn, and :class:`NeighborLoader` for workers, threads and features.
+    It takes PyG's arguments and returns PyG's mini-batches, which also have
+    ``num_sampled_nodes``. See :class:`HGTSampler` for the distribution, and
+    :class:`NeighborLoader` for workers, threads and features.
 
     Args:
         data (HeteroData or (FeatureStore, GraphStore)): The graph.
         num_samples (List[int] or Dict[NodeType, List[int]]): Nodes of each
             type to sample at each layer.
         input_nodes (str or Tuple[str, torch.Tensor]): The seeds: their type,
-            and which of its nodes.
-        is_sorted (bool, optional): Whether edges are sorted by destination
-            already.
-        transform (Callable, optional): What to do with a batch.
-        transform_sampler_output (Callable, optional): What to do with a
-            sample.
+            or a pair of the type and its nodes.
+        is_sorted (bool, optional): Whether edges are already sorted by
+            destination.
+        transform (Callable, optional): Transforms a batch.
+        transform_sampler_output (Callable, optional): Transforms a sample.
         filter_per_worker (bool, optional): Whether workers join the features.
         **options (optional): ``seed`` and ``rng_scope`` of
             :class:`KeyedSampler`, ``prefetch``, ``rank`` and ``world_size`` of
@@ -38,9 +37,9 @@ class HGTLoader(NodeBatches, pyg_loader.HGTLoader):
             ``NodeLoader`` and of :class:`torch.utils.data.DataLoader`.
 
     Raises:
-        TypeError: If ``num_samples`` are no integers.
+        TypeError: If ``num_samples`` are not integers.
         ValueError: If the graph has no node types, or ``num_samples`` do not
-            fit them.
+            match them.
 
     Example:
         >>> import torch

@@ -17,27 +17,28 @@ class LastNeighborLoader:
 
     A drop-in replacement of PyG's class of this name (Rossi et al.,
     `"Temporal Graph Networks" <https://arxiv.org/abs/2006.10637>`_). PyG's
-    holds the last neighbours of now; this one holds the log, in columns sorted
-    by event, and looks the last ones before an event up. So :meth:`before`
-    answers for any event: batches can be shuffled, resumed at one and made in
-    workers. :meth:`insert` only moves the end of the log that
-    :meth:`__call__` sees where the same events were inserted before, as in
-    every epoch but the first, or in none of a loader of :meth:`from_events`.
+    class stores the current last neighbours. This class stores the log, in
+    columns sorted by event, and searches for the last neighbours before an
+    event. So :meth:`before` answers for any event: batches can be shuffled,
+    resumed at any event and made in workers. :meth:`insert` only moves the
+    end of the log that :meth:`__call__` sees if the same events were inserted
+    before: in every epoch but the first, and always for a loader made by
+    :meth:`from_events`.
 
-    PyG's class differs where a node has more than ``size`` events in one call
+    PyG's class differs if a node has more than ``size`` events in one call
     of :meth:`insert`: it keeps some of them, this one the last.
 
     Args:
         num_nodes (int): Number of nodes.
-        size (int): Neighbours to return of each node.
-        device (torch.device, optional): Where the log is.
+        size (int): Number of neighbours to return for each node.
+        device (torch.device, optional): Device of the log.
 
     Attributes:
-        cur_e_id (int): How many events :meth:`__call__` sees: all of the
-            state, to be stored in a checkpoint.
+        cur_e_id (int): Number of events that :meth:`__call__` sees. This is
+            the whole state, to be stored in a checkpoint.
 
     Raises:
-        TypeError: If ``num_nodes`` or ``size`` is no integer.
+        TypeError: If ``num_nodes`` or ``size`` is not an integer.
         ValueError: If one is negative.
 
     Example:

@@ -96,57 +96,56 @@ def _read_sampler(
 class NeighborLoader(NodeBatches, pyg_loader.NeighborLoader):
     r"""PyG's ``NeighborLoader`` on our sampler.
 
-    It takes PyG's arguments, and returns PyG's mini-batches. Samples are the
-    same for any ``num_workers`` and number of threads. Without workers, the
-    next batches are made in a thread while the caller trains. Workers join
-    features to samples where ``filter_per_worker`` is set, and by default
-    where there is a ``transform`` or a feature store. Mini-batches of
-    a graph that is a ``torch.sparse`` tensor have an ``edge_index``.
+    It takes PyG's arguments and returns PyG's mini-batches. Samples are the
+    same for any ``num_workers`` and number of threads. Without workers, a
+    thread prefetches batches while the caller trains. Workers join features
+    to samples if ``filter_per_worker`` is set, and by default if there is a
+    ``transform`` or a feature store. Mini-batches of a graph given as a
+    ``torch.sparse`` tensor have an ``edge_index``.
 
-    With ``device='cuda'`` (here or of the ``sampler``) batches are made on
-    the GPU, on a stream of its own, while the caller trains; attributes of
-    the host are pinned, and the GPU reads what a batch needs.
+    With ``device='cuda'`` (here or in the ``sampler``), a thread makes batches
+    on the GPU, on its own stream, while the caller trains. Attributes on the
+    host are pinned, and the GPU reads the rows of a batch.
 
     Args:
         data (Data or HeteroData or (FeatureStore, GraphStore)): The graph.
         num_neighbors (List[int] or Dict, optional): Neighbours to sample at
             each hop; needed unless ``sampler`` is given.
         input_nodes (torch.Tensor or str or Tuple, optional): The seeds.
-        input_time (torch.Tensor, optional): Their times.
-        transform (Callable, optional): What to do with a batch.
-        transform_sampler_output (Callable, optional): What to do with a
-            sample.
+        input_time (torch.Tensor, optional): The times of the seeds.
+        transform (Callable, optional): Transforms a batch.
+        transform_sampler_output (Callable, optional): Transforms a sample.
         filter_per_worker (bool, optional): Whether workers join the features.
         neighbor_sampler (BaseSampler, optional): PyG's name of ``sampler``.
-        sampler (BaseSampler, optional): The graph sampler,
-            :class:`NeighborSampler` if not given. A sampler of indices, which
-            torch's loader calls by the same name, is passed on to it.
-        prefetch (int, optional): Batches that a thread prefetches, or, with
-            workers, joins the features to. Only ``transform`` stays in the
-            caller's thread. (default: 2, but 0 for a ``sampler`` that is no
-            :class:`KeyedSampler`, whose draws may depend on where it runs, or
-            that trains)
-        rank (int, optional): The number of this process in distributed
+        sampler (BaseSampler, optional): The graph sampler; default:
+            :class:`NeighborSampler`. An index sampler, torch's argument of
+            the same name, is passed to torch's loader.
+        prefetch (int, optional): Number of batches that a thread prefetches;
+            with workers, for which it joins features. Only ``transform`` runs
+            in the caller's thread. (default: 2, but 0 for a ``sampler`` that
+            trains, or that is not a :class:`KeyedSampler`, because its draws
+            may depend on the thread)
+        rank (int, optional): The rank of this process in distributed
             training, with ``world_size`` and ``seed``.
-        world_size (int, optional): How many processes there are: each gets
-            every ``world_size``-th batch of an epoch.
+        world_size (int, optional): Number of processes: each gets every
+            ``world_size``-th batch of an epoch.
         static_shapes (bool or int or List[BatchShape], optional): Pads
             batches to a few shapes, so that ``torch.compile`` compiles a
-            model as many times only: how many (:obj:`True`: one), or these
-            shapes. See ``docs/static_shapes.md`` for the masks.
-        widen_features (bool, optional): Whether attributes of nodes become
-            float32 in batches that are in fewer bits in ``data``: those in
-            bfloat16, float16, and, where ``data`` has their scales, int8, as
-            in ``data.x, data.x_scale = quantize_rows(x)``. Batches have no
+            model once for each: the number of shapes (:obj:`True`: one), or
+            the shapes. See ``docs/static_shapes.md`` for the masks.
+        widen_features (bool, optional): Whether batches get float32 node
+            attributes where ``data`` has fewer bits: bfloat16, float16 and,
+            if ``data`` has their scales, int8, as in
+            ``data.x, data.x_scale = quantize_rows(x)``. Batches have no
             scales. (default: :obj:`False`)
         progress (bool, optional): Whether to show a progress bar with sampled
-            edges a second, where standard error is a terminal. Needs rich.
+            edges a second, if standard error is a terminal. Needs rich.
         **options (optional): Further arguments of :class:`NeighborSampler`
-            (as ``replace`` and ``seed``), of PyG's loader (``input_id``,
+            (such as ``replace`` and ``seed``), of PyG's loader (``input_id``,
             ``custom_cls``) and of :class:`torch.utils.data.DataLoader`.
 
     Raises:
-        ImportError: If there is no rich for ``progress``.
+        ImportError: If ``progress`` is set and rich is not installed.
         ValueError: If arguments contradict each other, or a ``sampler`` that
             trains gets workers or a ``prefetch``.
 
@@ -197,10 +196,10 @@ class NeighborLoader(NodeBatches, pyg_loader.NeighborLoader):
 class LinkNeighborLoader(LinkBatches, pyg_loader.LinkNeighborLoader):
     r"""PyG's ``LinkNeighborLoader`` on our sampler.
 
-    It takes PyG's arguments, and returns PyG's mini-batches. In addition to
-    those of :class:`NeighborLoader`, ``exclude_seed_edges`` removes the seed
-    edges from the sampled subgraphs, and ``true_negatives`` makes sure that no
-    negative is an edge of the graph.
+    It takes PyG's arguments and returns PyG's mini-batches. In addition to
+    the options of :class:`NeighborLoader`, ``exclude_seed_edges`` removes the
+    seed edges from the sampled subgraphs, and ``true_negatives`` ensures that
+    no negative is an edge of the graph.
 
     Args:
         data (Data or HeteroData or (FeatureStore, GraphStore)): The graph.
@@ -208,16 +207,16 @@ class LinkNeighborLoader(LinkBatches, pyg_loader.LinkNeighborLoader):
             each hop; needed unless ``sampler`` is given.
         edge_label_index (torch.Tensor or EdgeType or Tuple, optional): The
             seed edges.
-        edge_label (torch.Tensor, optional): Their labels.
-        edge_label_time (torch.Tensor, optional): Their times.
-        neg_sampling (NegativeSampling, optional): As in PyG; ours has hard,
+        edge_label (torch.Tensor, optional): The labels of the seed edges.
+        edge_label_time (torch.Tensor, optional): The times of the seed edges.
+        neg_sampling (NegativeSampling, optional): As in PyG; ours adds hard,
             shared and in-batch negatives.
         neg_sampling_ratio (float, optional): As in PyG.
-        **options (optional): All others are as in :class:`NeighborLoader`.
+        **options (optional): As of :class:`NeighborLoader`.
             With ``static_shapes``, seed edges are not padded.
 
     Raises:
-        ImportError: If there is no rich for ``progress``.
+        ImportError: If ``progress`` is set and rich is not installed.
         ValueError: If arguments contradict each other.
     """
 

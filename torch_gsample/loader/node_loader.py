@@ -50,22 +50,21 @@ class NodeBatches(KeyedLoader, PyGNodeLoader):
 class NodeLoader(NodeBatches):
     """PyG's ``NodeLoader`` for any graph sampler.
 
-    With one of this package a batch is a function of (seed, epoch, batch).
-    PyG's Lightning data modules use it under :func:`.patch_pyg`.
+    With a sampler of this package, a batch is a function of (seed, epoch,
+    batch). PyG's Lightning data modules use it under :func:`.patch_pyg`.
 
     Args:
         data (Data or HeteroData or (FeatureStore, GraphStore)): The graph.
         node_sampler (BaseSampler): The graph sampler.
         input_nodes (torch.Tensor or str or Tuple, optional): The seeds.
-        input_time (torch.Tensor, optional): Their times.
-        transform (Callable, optional): What to do with a batch.
-        transform_sampler_output (Callable, optional): What to do with a
-            sample.
+        input_time (torch.Tensor, optional): The times of the seeds.
+        transform (Callable, optional): Transforms a batch.
+        transform_sampler_output (Callable, optional): Transforms a sample.
         filter_per_worker (bool, optional): Whether workers join the features.
         custom_cls (Any, optional): As in PyG.
         input_id (torch.Tensor, optional): Ids of the seeds.
         **options (optional): As of :class:`NeighborLoader`; ``sampler`` is
-            one of indices.
+            an index sampler.
 
     Raises:
         ValueError: If arguments contradict each other.
@@ -146,18 +145,17 @@ class LinkLoader(LinkBatches):
         link_sampler (BaseSampler): The graph sampler.
         edge_label_index (torch.Tensor or EdgeType or Tuple, optional): The
             seed edges.
-        edge_label (torch.Tensor, optional): Their labels.
-        edge_label_time (torch.Tensor, optional): Their times.
+        edge_label (torch.Tensor, optional): The labels of the seed edges.
+        edge_label_time (torch.Tensor, optional): The times of the seed edges.
         neg_sampling (NegativeSampling, optional): As in PyG.
         neg_sampling_ratio (float, optional): As in PyG.
-        transform (Callable, optional): What to do with a batch.
-        transform_sampler_output (Callable, optional): What to do with a
-            sample.
+        transform (Callable, optional): Transforms a batch.
+        transform_sampler_output (Callable, optional): Transforms a sample.
         filter_per_worker (bool, optional): Whether workers join the features.
         custom_cls (Any, optional): As in PyG.
         input_id (torch.Tensor, optional): Ids of the seeds.
         **options (optional): As of :class:`LinkNeighborLoader`; ``sampler``
-            is one of indices.
+            is an index sampler.
 
     Raises:
         ValueError: If arguments contradict each other.

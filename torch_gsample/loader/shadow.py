@@ -24,20 +24,21 @@ class ShaDowKHopSampler(SubgraphLoader):
     r"""Loads a bounded subgraph for each node of a batch.
 
     The counterpart of PyG's loader of this name, with its arguments and the
-    fields of its batches: ``batch`` and ``ptr`` say whose subgraph a node is
-    in, ``root_n_id`` where the seeds are, ``y`` is that of the seeds, and all
-    other attributes are those of the nodes and edges. From `"Decoupling the
-    Depth and Scope of Graph Neural Networks"
+    fields of its batches. ``batch`` and ``ptr`` assign nodes to subgraphs,
+    ``root_n_id`` has the positions of the seeds, and ``y`` the labels of the
+    seeds. All other attributes are those of the nodes and edges. From
+    `"Decoupling the Depth and Scope of Graph Neural Networks"
     <https://arxiv.org/abs/2201.07858>`_ (NeurIPS 2021).
 
-    It differs in that
+    Differences from PyG's:
 
     * samples are a function of (``seed``, epoch, batch), for any number of
       workers and threads;
     * the first node of a subgraph is its seed;
-    * edges come by destination, and ``adj_t`` becomes an ``edge_index``;
-    * attributes are told apart as :class:`torch_geometric.data.Data` does it,
-      and not by their length alone.
+    * edges are sorted by destination, and ``adj_t`` becomes an
+      ``edge_index``;
+    * node and edge attributes are told apart as in
+      :class:`torch_geometric.data.Data`, not by their length alone.
 
     Args:
         data (Data or ChunkedGraph or Tuple[Data, ChunkedGraph]): The graph;
@@ -45,8 +46,8 @@ class ShaDowKHopSampler(SubgraphLoader):
         depth (int): Number of hops.
         num_neighbors (int): In-neighbours of each node to sample at each hop;
             -1 takes all.
-        node_idx (torch.Tensor, optional): The seeds: int64 indices or a bool
-            mask; all nodes if not given.
+        node_idx (torch.Tensor, optional): The seeds, int64 indices or a bool
+            mask; default: all nodes.
         replace (bool, optional): Whether to sample with replacement.
         **options (optional): ``seed``, drawn from torch's default generator if
             not given; ``prefetch``, ``rank`` and ``world_size`` of
@@ -55,8 +56,8 @@ class ShaDowKHopSampler(SubgraphLoader):
 
     Raises:
         IndexError: If a node of ``node_idx`` is not in the graph.
-        TypeError: If ``data`` is no homogeneous graph, or a number is no
-            integer.
+        TypeError: If ``data`` is not a homogeneous graph, or a number is not
+            an integer.
         ValueError: If a number is out of range.
 
     Example:

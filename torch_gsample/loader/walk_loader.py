@@ -12,10 +12,10 @@ from torch_gsample.options import checked_names
 
 
 class WalkLoader(KeyedLoader):
-    """Calls a function for batches of nodes, under the batch's number.
+    """Calls a function for batches of nodes, with the batch's id.
 
-    What the function draws under :func:`torch_gsample.rng.current_batch` is
-    the same for any number of workers. Each pass is an epoch; see
+    Draws of the function under :func:`torch_gsample.rng.current_batch` are
+    the same for any number of workers. Each iteration is an epoch; see
     :meth:`set_epoch`.
 
     Args:

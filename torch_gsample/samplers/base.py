@@ -18,15 +18,13 @@ _PYG_LOADERS, _NEAR = 'torch_geometric.loader.', 8
 class KeyedSampler(BaseSampler):
     """A sampler whose draws are a pure function of (seed, epoch, batch).
 
-    Under a loader of :mod:`torch_gsample.loader`, or inside
-    :func:`torch_gsample.rng.batch_scope`, epoch and batch are the loader's.
-    PyG's own loaders do not tell them: then a hash of the batch's inputs and
-    of the loader's base seed takes the place of the batch number, and the
-    epoch is the one of :meth:`set_epoch`.
+    Loaders of :mod:`torch_gsample.loader`, or
+    :func:`torch_gsample.rng.batch_scope`, set epoch and batch. PyG's own
+    loaders do not. Then a hash of the batch's inputs and of the loader's base
+    seed replaces the batch id, and :meth:`set_epoch` sets the epoch.
 
     Args:
-        seed (int, optional): The seed; drawn from torch's default generator
-            if not given.
+        seed (int, optional): The seed; default: drawn from torch's generator.
         rng_scope (str, optional): ``'batch'`` draws again for every batch;
             with ``'epoch'`` a node at a hop draws the same neighbours in all
             batches of an epoch.
@@ -52,7 +50,7 @@ class KeyedSampler(BaseSampler):
         """Sets the epoch of batches that come without one.
 
         Args:
-            epoch (int): The number of the epoch.
+            epoch (int): The epoch, from 0.
         """
         rng.make_key(self.seed, epoch)  # checks the epoch
         self.epoch = epoch

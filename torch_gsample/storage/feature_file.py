@@ -35,31 +35,30 @@ _PIECE = 4 << 20  # bytes that are verified at a time
 
 
 class FeatureFile(RowSource):
-    r"""Rows of features in a file, of which only the rows asked for are read.
+    r"""Rows of features in a file, read on demand.
 
-    Reads are sorted and merged to few requests, all in flight at once; the
-    4-KiB blocks that hold the rows are checked against their CRC-32C. An int8
-    row :math:`q_i` with its scale :math:`s_i` is read as float32
-    :math:`s_i q_i`.
+    Reads are sorted and merged to few requests, all in flight at once. The
+    4-KiB blocks of the rows are checked against their CRC-32C. An int8 row
+    :math:`q_i` with its scale :math:`s_i` is read as float32 :math:`s_i q_i`.
 
-    It may be forked and pickled: each process reads by itself.
+    It may be forked and pickled: each process opens the file itself.
 
     Args:
-        path (str or Path): The file that :meth:`write` made.
-        verify (str, optional): When blocks are checked: ``'once'``, when they
-            are first read by this process or one that is forked from it, and
-            again if the file changes; ``'always'``, or ``'never'``. The
-            header is always checked. 4 bytes of memory (5 for ``'once'``)
-            for each block, but for ``'never'``.
-        direct (bool, optional): Whether to read by direct I/O, past the page
-            cache of the operating system, where the file system can do it.
-        engine (str, optional): ``'io_uring'``, ``'threads'``, or ``'auto'``
-            for the first one that works.
+        path (str or Path): A file written by :meth:`write`.
+        verify (str, optional): When blocks are checked: ``'once'``, on the
+            first read by this process or its forks, and again if the file
+            changes; ``'always'``, or ``'never'``. The header is always
+            checked. Except with ``'never'``, this takes 4 bytes of memory (5
+            for ``'once'``) for each block.
+        direct (bool, optional): Whether to read by direct I/O, bypassing the
+            page cache, if the file system supports it.
+        engine (str, optional): ``'io_uring'``, ``'threads'``, or ``'auto'``:
+            the first one that works.
 
     Raises:
         OSError: If the file is missing or cannot be read.
-        ValueError: If it breaks a rule of the format, or an argument one that
-            is named.
+        ValueError: If the file breaks a rule of the format, or an argument is
+            invalid.
 
     Example:
         >>> import tempfile

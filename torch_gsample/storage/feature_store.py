@@ -34,20 +34,20 @@ def plan_by_default(memory_limit: int | None) -> None:
 class DiskFeatureStore(FeatureStore):
     """Features of nodes and edges on disk: the first part of a loader's data.
 
-    PyG's loaders and ours take ``(store, graph_store)``, where the second one
-    is a :class:`ChunkedGraph`, or any ``GraphStore``. What is small, as labels
-    are, may be a tensor in memory.
+    PyG's loaders and ours take ``(store, graph_store)``, where
+    ``graph_store`` is a :class:`ChunkedGraph` or any ``GraphStore``. Small
+    features, such as labels, may be tensors in memory.
 
-    PyG's loaders do not ask stores for features of edges. Ours add them; PyG's
-    do with ``transform=store.add_edge_features``.
+    PyG's loaders read only node features from a store. Ours also read edge
+    features; PyG's do so with ``transform=store.add_edge_features``.
 
     Args:
-        features (Dict, optional): Each value a :class:`FeatureFile`, the path
-            of one or of an ``.npy`` file, a mapped array (``numpy.memmap``),
-            another :class:`RowSource`, or a tensor. Keys are names (``'x'``)
-            in a graph without types, and else ``(type, name)``, where the
-            type is that of nodes or of edges; edges without a type are
-            ``EDGES``, ``(None, None)``.
+        features (Dict, optional): Each value is a :class:`FeatureFile`, the
+            path of one or of an ``.npy`` file, a mapped array
+            (``numpy.memmap``), another :class:`RowSource`, or a tensor. Keys
+            are names (``'x'``) in a graph without types, and ``(type, name)``
+            with a node or edge type otherwise. The type of edges in a graph
+            without types is ``EDGES``, ``(None, None)``.
 
     Raises:
         OSError: If a file cannot be read.

@@ -43,27 +43,27 @@ _ROWS = 1 << 20  # edges that are handed over at a time
 
 
 class ChunkedGraph(Matrices, GraphStore):
-    """A graph in chunks on disk, of which only the table is in memory.
+    """A graph in chunks on disk; only its chunk table is in memory.
 
-    It is a :class:`~torch_geometric.data.GraphStore` that never hands out its
-    edges: with a ``FeatureStore`` it is the ``data`` of a loader whose
+    It is a :class:`~torch_geometric.data.GraphStore` that never returns its
+    edges. With a ``FeatureStore``, it is the ``data`` of a loader whose
     ``sampler`` is a :class:`RandomReadSampler` or :class:`StreamingSampler`.
 
     Args:
-        path (str or Path): The directory that :meth:`write` made.
-        direct (bool, optional): Whether to read by direct I/O, past the page
-            cache of the operating system, where the file system can do it.
+        path (str or Path): A directory written by :meth:`write`.
+        direct (bool, optional): Whether to read by direct I/O, bypassing the
+            page cache, if the file system supports it.
         verify (str, optional): When blocks are checked against their
-            checksums: ``'once'``, when they are first read by this process or
-            one that is forked from it, and again if the file changes;
-            ``'always'``, or ``'never'``. What describes the graph is always
-            checked. 4 bytes of memory (5 for ``'once'``) for each block of
-            4 KiB, but for ``'never'``.
+            checksums: ``'once'``, on the first read by this process or its
+            forks, and again if the file changes; ``'always'``, or
+            ``'never'``. The description of the graph is always checked.
+            Except with ``'never'``, this takes 4 bytes of memory (5 for
+            ``'once'``) for each block of 4 KiB.
 
     Raises:
         OSError: If a file is missing or cannot be read.
         ValueError: If a file breaks a rule of the format, or ``verify`` is
-            none of the above.
+            not one of these.
 
     Example:
         >>> import tempfile

@@ -94,14 +94,14 @@ class RandomReads:
 class RandomReadSampler(DiskSampler):
     r"""Samples a graph on disk by reading the blocks that a batch needs.
 
-    As RingSampler does, it first draws positions, which takes the offsets of
-    columns alone, and then reads the 4-KiB blocks that hold them: sorted,
-    joined and all at once by io_uring, or by threads where the kernel refuses
-    it. Blocks are cached. Where there are weights or times, those of
-    a whole column are read.
+    Like RingSampler, it first draws positions, which needs only the offsets
+    of columns. Then it reads the 4-KiB blocks with these positions, sorted
+    and merged, all in flight at once: by io_uring, or by threads if the
+    kernel refuses it. Blocks are cached. Weighted and temporal sampling read
+    the weights or times of whole columns.
 
-    Its samples are those of a :class:`NeighborSampler` of the same seed. It
-    needs no preparation; :class:`StreamingSampler` is faster where an epoch
+    Samples equal those of a :class:`NeighborSampler` of the same seed. It
+    needs no preparation; :class:`StreamingSampler` is faster if an epoch
     touches much of the graph.
 
     Args:
@@ -109,8 +109,8 @@ class RandomReadSampler(DiskSampler):
         num_neighbors (NumNeighbors or List[int] or Dict): See
             :class:`NeighborSampler`.
         cache_bytes (int, optional): Memory for blocks, in each process.
-        engine (str, optional): ``'io_uring'``, ``'threads'``, or ``'auto'``
-            for the first one that works.
+        engine (str, optional): ``'io_uring'``, ``'threads'``, or ``'auto'``:
+            the first one that works.
         **options (optional): All others are as in :class:`DiskSampler`.
 
     Raises:

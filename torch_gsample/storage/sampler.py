@@ -53,25 +53,25 @@ class DiskNeighborhood:
 
 
 class DiskSampler(NeighborSampler):
-    """A :class:`NeighborSampler` that has its graph on disk.
+    """A :class:`NeighborSampler` with its graph on disk.
 
     Args:
         graph (ChunkedGraph): The graph.
         num_neighbors (NumNeighbors or List[int] or Dict): See
-            :class:`NeighborSampler`; as all that follow.
+            :class:`NeighborSampler`, as for all arguments below.
         subgraph_type (SubgraphType or str, optional): ``'directional'`` or
             ``'bidirectional'``.
         replace (bool, optional): Whether to sample with replacement.
         disjoint (bool, optional): Whether each seed has its own subgraph.
         temporal_strategy (str, optional): ``'uniform'`` or ``'last'``.
         use_weights (bool, optional): Whether to sample by the weights of
-            edges, where the graph has them.
-        use_times (bool, optional): Whether to sample by times, where the
-            graph has them.
+            edges, if the graph has them.
+        use_times (bool, optional): Whether to sample by times, if the graph
+            has them.
         seed (int, optional): Seed of all draws.
         rng_scope (str, optional): See :class:`KeyedSampler`.
         time_window (int, optional): Width of the time window.
-        num_threads (int, optional): At most this many threads.
+        num_threads (int, optional): Maximum number of threads.
         order (str, optional): See :class:`NeighborSampler`.
     """
 

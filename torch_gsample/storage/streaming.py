@@ -34,29 +34,28 @@ from torch_gsample.storage.spill import Folder
 class StreamingSampler(DiskSampler):
     r"""Samples a graph on disk an epoch at a time, by reading it in order.
 
-    :meth:`prepare_epoch` goes through the hops. Of each it sorts the nodes
-    that any batch may ask for, reads the chunks that hold them once, one
-    after the other, and samples the nodes of a chunk while the next one is
-    read. A batch then looks up what its nodes drew. So draws are those of
-    ``rng_scope='epoch'``: a node at a hop draws the same neighbours in all
-    batches of an epoch.
+    :meth:`prepare_epoch` samples hop by hop. It sorts all nodes of a hop that
+    any batch may need, reads the chunks with these nodes once, one after the
+    other, and samples a chunk while it reads the next. Batches then look up
+    the draws of their nodes. So draws are those of ``rng_scope='epoch'``: a
+    node at a hop draws the same neighbours in all batches of an epoch.
 
-    The loaders of :mod:`torch_gsample.loader` prepare the first epoch when a
-    pass begins, and the next one, in a thread, when ``trigger`` of a pass is
-    handed out. Without them, call :meth:`prepare_epoch`.
+    Loaders of :mod:`torch_gsample.loader` prepare the first epoch at its
+    start. A thread prepares the next one when a share ``trigger`` of an epoch
+    is delivered. Without these loaders, call :meth:`prepare_epoch`.
 
-    Its samples are those of a :class:`NeighborSampler` of the same seed with
+    Samples equal those of a :class:`NeighborSampler` of the same seed with
     ``rng_scope='epoch'``.
 
     Args:
         graph (ChunkedGraph): The graph.
         num_neighbors (NumNeighbors or List[int] or Dict): See
             :class:`NeighborSampler`.
-        memory_limit (int, optional): Bytes for buffers and results; four
-            chunks, and one more for each further directory, at least.
-        spill_dir (str or Path, optional): Where results go that do not fit;
-            the system's folder for temporary files if not given.
-        trigger (float, optional): The part of an epoch after which the next
+        memory_limit (int, optional): Bytes for buffers and results; at least
+            four chunks, and one more for each further directory.
+        spill_dir (str or Path, optional): Folder for results that do not fit
+            in memory; default: the system's temporary folder.
+        trigger (float, optional): The share of an epoch after which the next
             one is prepared; above 1 it never is.
         **options (optional): All others are as in :class:`DiskSampler`.
 

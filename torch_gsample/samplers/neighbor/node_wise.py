@@ -57,7 +57,7 @@ SeedDict: TypeAlias = dict[Any, Tensor]
 
 
 class NeighborSampler(DrawnNeighbors):
-    r"""Samples neighbours hop by hop, as :class:`NeighborLoader` needs it.
+    r"""Samples neighbours hop by hop, for :class:`NeighborLoader`.
 
     A drop-in replacement of :class:`torch_geometric.sampler.NeighborSampler`
     (Hamilton et al., `"Inductive Representation Learning on Large Graphs"
@@ -70,66 +70,68 @@ class NeighborSampler(DrawnNeighbors):
             ``edge_index``, ``adj_t`` or ``adj`` (``SparseTensor``,
             ``torch.sparse_csr`` or ``torch.sparse_csc``).
         num_neighbors (NumNeighbors or List[int] or Dict): Neighbours to
-            sample at each hop, -1 for all; a dictionary gives them for each
+            sample at each hop, -1 for all; a dictionary has a list for each
             edge type. Can be set later.
-        subgraph_type (SubgraphType or str, optional): ``'directional'`` holds
-            the sampled edges, ``'bidirectional'`` these and their reverse
-            ones, ``'induced'`` all edges between the sampled nodes.
+        subgraph_type (SubgraphType or str, optional): ``'directional'`` has
+            the sampled edges, ``'bidirectional'`` also their reverse edges,
+            ``'induced'`` all edges between the sampled nodes.
         replace (bool, optional): Whether to sample with replacement.
-        disjoint (bool, optional): Whether each seed has a subgraph of its
-            own; always so in temporal sampling.
+        disjoint (bool, optional): Whether each seed has its own subgraph;
+            always true in temporal sampling.
         temporal_strategy (str, optional): ``'uniform'`` among the edges that
-            are early enough, or the ``'last'`` ones of them.
-        time_attr (str or Tuple[str, str], optional): The attribute that holds
-            the times (integers) of nodes or of edges; a pair names one for
-            nodes and one for edges. An edge can be seen from a seed's time on
-            when its own time and that of its source have come.
-        weight_attr (str, optional): The attribute that holds the weights of
-            edges. Edges of weight 0 are never sampled.
-        is_sorted (bool, optional): Whether edges are sorted by destination
-            already (and then by time, if there is one).
+            are early enough, or the ``'last'`` of them.
+        time_attr (str or Tuple[str, str], optional): The attribute with the
+            times (integers) of nodes or of edges; a pair names one for nodes
+            and one for edges. A seed sees an edge if neither the edge nor its
+            source is later than the seed's time.
+        weight_attr (str, optional): The attribute with the weights of edges.
+            Edges of weight 0 are never sampled.
+        is_sorted (bool, optional): Whether edges are already sorted by
+            destination (and then by time, if there is one).
         share_memory (bool, optional): Whether to move the graph to shared
-            memory, for workers that are spawned.
+            memory, for spawned workers.
         directed (bool, optional): Deprecated, as in PyG.
-        sample_direction (str, optional): ``'forward'`` samples along edges
-            towards their source, ``'backward'`` towards their destination.
-        seed (int, optional): Seed of all draws; drawn from torch's default
-            generator if not given.
+        sample_direction (str, optional): ``'forward'`` samples in-edges, from
+            a node towards their sources, ``'backward'`` out-edges.
+        seed (int, optional): Seed of all draws; default: drawn from torch's
+            generator.
         rng_scope (str, optional): See :class:`KeyedSampler`.
-        time_window (int, optional): Only edges of
-            ``[seed_time - time_window, seed_time]`` are sampled.
-        time_bound (str, optional): Whose time bounds the edges of a hop: that
-            of the ``'seed'``, the earliest one of the ``'batch'``, or of the
-            ``'edge'`` that led to their destination, as in temporal random
-            walks (on the CPU only): each sampled edge has its own source.
+        time_window (int, optional): Samples only edges in
+            ``[seed_time - time_window, seed_time]``.
+        time_bound (str, optional): The time that bounds the edges of a hop:
+            that of the ``'seed'``, the earliest one of the ``'batch'``, or
+            that of the ``'edge'`` that led to their destination, as in
+            temporal random walks (CPU only; each sampled edge then has its
+            own source).
         time_inclusive (str, optional): Which ends of that interval belong to
             it: ``'both'``, ``'left'`` (only earlier edges), ``'right'`` or
             ``'neither'``.
-        index_dtype (torch.dtype, optional): Dtype of the graph inside the
-            sampler; int32 takes half the memory and bandwidth. If not given,
-            int32 for edge lists where it suffices.
-        num_threads (int, optional): At most this many threads; if not given,
-            as many as torch uses. It bounds all that our loaders do for a
-            batch.
-        order (str, optional): Order of a node's sampled edges: ``'slot'``, in
-            which they were drawn, or ``'random'``, as aggregations need it
-            that depend on the order (an LSTM); see ``docs/randomness.md``.
-        exclude_seed_edges (bool or str, optional): Whether the seed edges of
-            :meth:`sample_from_edges` are removed from the sampled subgraph
-            (``'reverse'``: their reverse ones, too), so that a link is never
+        index_dtype (torch.dtype, optional): Dtype of the graph's indices in
+            the sampler; int32 takes half of the memory and bandwidth.
+            Default: int32 for edge lists if it suffices.
+        num_threads (int, optional): Maximum number of threads, also for all
+            work of our loaders on a batch; default: torch's number.
+        order (str, optional): Order of a node's sampled edges: ``'slot'``,
+            the order of the draws, or ``'random'``, for aggregations that
+            depend on the order (an LSTM); see ``docs/randomness.md``.
+        exclude_seed_edges (bool or str, optional): Whether to remove the seed
+            edges of :meth:`sample_from_edges` from the sampled subgraph
+            (``'reverse'``: and their reverse edges), so that no link is
             predicted from itself.
-        true_negatives (bool or str, optional): Whether sampled negatives are
-            never edges of the graph; ``'uniform'`` if, in addition, each pair
-            of nodes that is no edge is as likely; ``'unseen'`` if they may be
-            edges that come after the time of their seed edge.
-        device (torch.device or str, optional): Where to sample; on a GPU
-            samples are the same, and stay there. Negatives are the host's.
-        graph_placement (str, optional): Where the graph is for a GPU: its
-            memory (``'gpu'``), pinned memory of the host that it reads itself
-            (``'uva'``), or the first if half of the free memory is enough.
-        cache_bytes (int, optional): Memory of a GPU for the neighbour lists
-            that are read most, where the graph is in pinned memory; a quarter
-            of what is free there if not given. See :meth:`stats`.
+        true_negatives (bool or str, optional): Whether negatives are never
+            edges of the graph; ``'uniform'``: uniform over all pairs that are
+            not edges; ``'unseen'``: may be edges later than the time of their
+            seed edge.
+        device (torch.device or str, optional): Device to sample on. On a GPU,
+            samples are the same and stay there. Negatives are drawn on the
+            host.
+        graph_placement (str, optional): Memory of the graph for a GPU: its
+            own (``'gpu'``), pinned host memory that it reads directly
+            (``'uva'``), or ``'auto'``: ``'gpu'`` if the graph fits in half of
+            the free memory.
+        cache_bytes (int, optional): GPU memory that caches the hottest
+            neighbour lists of a pinned graph; default: a quarter of the free
+            memory. See :meth:`stats`.
 
     Example:
         >>> import torch

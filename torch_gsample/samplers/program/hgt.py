@@ -20,26 +20,25 @@ NumSamples: TypeAlias = Sequence[int] | Mapping[NodeType, Sequence[int]]
 
 
 class HGTSampler(ProgramSampler):
-    r"""Samples as many nodes of each type, as PyG's ``HGTSampler``.
+    r"""Samples the same number of nodes of each type, as PyG's ``HGTSampler``.
 
     A :class:`ProgramSampler` of :func:`~torch_gsample.algorithms.hgt`, which
-    says what is drawn and what differs from torch-sparse's sampler. Of each
-    type, a sample holds the seeds and then the sampled nodes, layer by layer,
-    and it holds all edges between its nodes. So ``num_sampled_nodes`` counts
-    the seeds and the other nodes, and there is no ``num_sampled_edges``. Seeds
-    may also be the ends of links.
+    describes the distribution and the differences from torch-sparse's
+    sampler. For each type, a sample has the seeds, then the sampled nodes,
+    layer by layer, and all edges between its nodes. So ``num_sampled_nodes``
+    counts the seeds and the other nodes, and there is no
+    ``num_sampled_edges``. Seeds may also be the ends of links.
 
     Args:
         data (HeteroData or (FeatureStore, GraphStore)): The graph.
-        num_samples (List[int] or Dict[NodeType, List[int]]): Nodes of each
-            type a layer, at most; -1 takes all neighbours of what is sampled.
-            A list is that of all types.
-        time_attr (str, optional): The node attribute that says when a node
-            exists, of one or more node types. Nodes of the others get the time
-            of the nodes by which they are sampled, as this attribute of the
-            batch.
-        max_time (int, optional): The latest time of a sampled node, and that
-            of seeds whose type has no time.
+        num_samples (List[int] or Dict[NodeType, List[int]]): Maximum number
+            of nodes of each type in each layer; -1 takes all neighbours of
+            sampled nodes. A list applies to all types.
+        time_attr (str, optional): The node attribute with the times of one or
+            more node types. Nodes of other types get the time of the node
+            that led to them, as this attribute of the batch.
+        max_time (int, optional): The latest time of a sampled node, and the
+            time of seeds whose type has none.
         is_sorted (bool, optional): As in :class:`NeighborSampler`.
         share_memory (bool, optional): As in :class:`ProgramSampler`.
         seed (int, optional): See :class:`KeyedSampler`.
@@ -50,9 +49,9 @@ class HGTSampler(ProgramSampler):
         options (Dict[str, Any], optional): As there.
 
     Raises:
-        TypeError: If ``num_samples``, ``max_time`` or times are no integers.
+        TypeError: If ``num_samples``, ``max_time`` or times are not integers.
         ValueError: If the graph has no node types, ``num_samples`` are not
-            lists of one length for all of them, or ``time_attr`` is no
+            lists of equal length for all of them, or ``time_attr`` is not an
             attribute of nodes.
 
     Example:

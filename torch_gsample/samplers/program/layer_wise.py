@@ -18,14 +18,14 @@ from torch_gsample.sparse_sample import NodeProbs
 class LadiesSampler(WeightedSampler):
     r"""Samples the nodes of each layer together, by importance (LADIES).
 
-    It runs :func:`torch_gsample.algorithms.ladies`, which has the formula, of
-    `"Layer-Dependent Importance Sampling for Training Deep and Large Graph
-    Convolutional Networks" <https://arxiv.org/abs/1911.07323>`_ (NeurIPS
-    2019). Weights of edges are in the batch as ``edge_weight``.
+    It runs :func:`torch_gsample.algorithms.ladies` (see there for the
+    formula), of `"Layer-Dependent Importance Sampling for Training Deep and
+    Large Graph Convolutional Networks" <https://arxiv.org/abs/1911.07323>`_
+    (NeurIPS 2019). Batches have the weights of edges as ``edge_weight``.
 
     Each layer of edges is for one layer of the model: the edges of hop
-    :math:`l` lead into what hop :math:`l - 1` sampled, and with their weights
-    estimate :math:`A^\top H` there. ``batch.num_sampled_edges`` counts them,
+    :math:`l` lead to the nodes of hop :math:`l - 1`, and their weighted sum
+    estimates :math:`A^\top H` there. ``batch.num_sampled_edges`` counts them,
     so a model reads
 
     .. code-block:: python
@@ -40,41 +40,41 @@ class LadiesSampler(WeightedSampler):
     with a convolution that sums, such as ``GCNConv(..., normalize=False)``.
 
     The papers' :math:`A` is the normalised Laplacian of a graph with
-    self-loops. Give it as ``weight_attr``; or add the loops
+    self-loops. Pass it as ``weight_attr``, or add the loops
     (:class:`torch_geometric.transforms.AddSelfLoops`) and set
     ``normalization='sym'``. Without either, values are ones, and a sample
     estimates the sum of the neighbours.
 
     Args:
         data (Data or (FeatureStore, GraphStore)): The graph.
-        num_sampled (List[int]): How many nodes to sample at each hop, for all
-            seeds together.
+        num_sampled (List[int]): Number of nodes to sample at each hop, for
+            all seeds together.
         replace (bool, optional): Whether nodes are drawn independently: then
-            the estimate is unbiased, and a node that is drawn twice has its
-            edges twice. Without replacement, the variance is lower.
-        normalize (bool, optional): Whether the sampled weights of each
-            destination are scaled to the sum of 1. The paper trains with
+            the estimate is unbiased, and a node drawn twice has its edges
+            twice. Without replacement, the variance is lower.
+        normalize (bool, optional): Whether to scale the sampled weights of
+            each destination to the sum of 1. The paper trains with
             ``replace=False, normalize=True``.
-        normalization (str, optional): How the weights of the graph are
-            normalised, once: ``'row'`` divides by the sum of the weights into
-            a destination, :math:`A_{uv} / d_v`, which makes means of sums;
-            ``'sym'`` is :math:`A_{uv} / \sqrt{d_u d_v}`, with the sum of the
-            weights out of a source :math:`u`.
-        weight_attr (str, optional): The edge attribute that the values of
-            :math:`A` are; ones if not given.
+        normalization (str, optional): Normalisation of the graph's weights:
+            ``'row'`` divides by the sum of the weights into a destination,
+            :math:`A_{uv} / d_v`, which turns sums into means; ``'sym'`` is
+            :math:`A_{uv} / \sqrt{d_u d_v}`, with the sum of the weights out
+            of a source :math:`u`.
+        weight_attr (str, optional): The edge attribute with the values of
+            :math:`A`; default: ones.
         seed (int, optional): See :class:`KeyedSampler`.
         rng_scope (str, optional): See :class:`KeyedSampler`.
-        share_memory (bool, optional): See :class:`ProgramSampler`, as of all
-            that follow.
+        share_memory (bool, optional): See :class:`ProgramSampler`, as for all
+            arguments below.
         true_negatives (bool or str, optional): As there.
         exclude_seed_edges (bool or str, optional): As there.
         compile (bool, optional): As there.
         options (Dict[str, Any], optional): As there.
 
     Raises:
-        TypeError: If ``num_sampled`` are no integers.
+        TypeError: If ``num_sampled`` are not integers.
         ValueError: If they are not positive, the graph is heterogeneous, or
-            ``normalization`` is not known or meets negative weights.
+            ``normalization`` is unknown or the graph has negative weights.
 
     Example:
         >>> import torch
@@ -118,15 +118,14 @@ class FastGCNSampler(WeightedSampler):
     It runs :func:`torch_gsample.algorithms.fastgcn`, of `"FastGCN: Fast
     Learning with Graph Convolutional Networks via Importance Sampling"
     <https://arxiv.org/abs/1801.10247>`_ (ICLR 2018). The distribution depends
-    on the graph alone and is computed once. Of the drawn nodes, those without
-    an edge into the layer before are dropped.
+    only on the graph and is computed once. Drawn nodes without an edge into
+    the previous layer are dropped.
 
-    See :class:`LadiesSampler` for weights, layers and what a model does with
-    them.
+    See :class:`LadiesSampler` for weights, layers and their use in a model.
 
     Args:
         data (Data or (FeatureStore, GraphStore)): The graph.
-        num_sampled (List[int]): How many nodes to draw at each hop, with
+        num_sampled (List[int]): Number of nodes to draw at each hop, with
             replacement.
         **options (optional): See :class:`LadiesSampler`: ``normalization``,
             ``weight_attr``, ``seed``, ...
@@ -168,15 +167,14 @@ class FastGCNSampler(WeightedSampler):
 
 
 class LaborSampler(WeightedSampler):
-    r"""Samples neighbours that nodes share, where they can (LABOR).
+    r"""Samples neighbours that several nodes share, if possible (LABOR).
 
     It runs :func:`torch_gsample.algorithms.labor`, of `"Layer-Neighbor
     Sampling: Defusing Neighborhood Explosion in GNNs"
     <https://arxiv.org/abs/2210.13339>`_ (NeurIPS 2023): about as many edges as
     :class:`NeighborSampler` samples, with the same variance, of fewer nodes.
 
-    See :class:`LadiesSampler` for weights, layers and what a model does with
-    them.
+    See :class:`LadiesSampler` for weights, layers and their use in a model.
 
     Args:
         data (Data or (FeatureStore, GraphStore)): The graph.
@@ -184,17 +182,17 @@ class LaborSampler(WeightedSampler):
             node at each hop.
         steps (int, optional): The :math:`i` of LABOR-i: each step lowers the
             number of nodes; -1 for LABOR-\*.
-        normalize (bool, optional): Whether the sampled weights of each
-            destination are scaled to the sum of 1, as the paper does.
-        weighted (bool, optional): Whether probabilities follow the weights:
-            of ``weight_attr``, or of ``normalization``.
-        layer_dependency (bool, optional): Whether the draw of a node is the
-            same at all hops, which then have fewer different nodes.
+        normalize (bool, optional): Whether to scale the sampled weights of
+            each destination to the sum of 1, as in the paper.
+        weighted (bool, optional): Whether probabilities follow the weights of
+            ``weight_attr`` or ``normalization``.
+        layer_dependency (bool, optional): Whether a node has the same draw at
+            all hops, which then have fewer distinct nodes.
         **options (optional): See :class:`LadiesSampler`: ``normalization``,
             ``weight_attr``, ``seed``, ...
 
     Raises:
-        TypeError: If ``num_neighbors`` or ``steps`` are no integers.
+        TypeError: If ``num_neighbors`` or ``steps`` are not integers.
         ValueError: As of :class:`LadiesSampler`, or if ``steps`` is below -1.
 
     Example:

@@ -22,36 +22,37 @@ class PinSAGESampler(WeightedSampler):
     At each hop, :func:`torch_gsample.algorithms.pinsage` replaces the
     neighbours of a node by the nodes that its walks visit most, as in `"Graph
     Convolutional Neural Networks for Web-Scale Recommender Systems"
+    Convolutional Neural Networks for Web-Scale Recommender Systems"
     <https://arxiv.org/abs/1806.01973>`_ (KDD 2018). They need not be
-    neighbours, so batches have no edge attributes but ``edge_weight``: the
+    neighbours, so ``edge_weight`` is the only edge attribute of batches: the
     share of the visits, which sums to 1 for each destination.
 
-    Walks go from sources to destinations: give an undirected graph, such as
-    one of items that occur together. Or give the items alone as ``data``, and
-    a ``metapath`` through the ``relations`` of a heterogeneous graph that
-    leads from items to items: then a step of a walk is the whole path, and a
-    walk ends with probability ``restart`` after each.
+    Walks go from sources to destinations: use an undirected graph, such as
+    items that occur together. Alternatively, pass the items alone as ``data``
+    and a ``metapath`` from items to items through the ``relations`` of a
+    heterogeneous graph. A step of a walk is then the whole path, and a walk
+    ends with probability ``restart`` after each.
 
-    See :class:`LadiesSampler` for layers and what a model does with them.
+    See :class:`LadiesSampler` for layers and their use in a model.
 
     Args:
         data (Data or (FeatureStore, GraphStore)): The graph.
-        num_neighbors (List[int]): How many nodes to take at each hop.
-        num_walks (int, optional): Walks of each node.
-        walk_length (int, optional): Steps of each walk.
-        restart (float, optional): Probability to go back to the node, at each
+        num_neighbors (List[int]): Number of nodes to select at each hop.
+        num_walks (int, optional): Number of walks from each node.
+        walk_length (int, optional): Number of steps of each walk.
+        restart (float, optional): Probability to return to the node, at each
             step.
         relations (HeteroData or (FeatureStore, GraphStore), optional): The
             graph of the metapath.
-        metapath (List[EdgeType], optional): Its relations, one after another,
-            as of :func:`torch_gsample.algorithms.pinsage`. The nodes of the
-            type where it begins are those of ``data``.
+        metapath (List[EdgeType], optional): Its relations in order, as in
+            :func:`torch_gsample.algorithms.pinsage`. The node type where it
+            begins is that of ``data``.
         **options (optional): See :class:`LadiesSampler`: ``seed``,
             ``share_memory``, ...
 
     Raises:
         TypeError: If ``num_neighbors``, ``num_walks`` or ``walk_length`` are
-            no integers.
+            not integers.
         ValueError: If they are not positive, ``data`` is heterogeneous,
             ``restart`` is not in ``[0, 1)``, only one of ``relations`` and
             ``metapath`` is given, or the path does not fit.

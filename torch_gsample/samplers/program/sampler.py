@@ -50,68 +50,67 @@ class ProgramSampler(KeyedSampler):
 
     The function, the *program*, is called for each batch as
     ``program(A, seeds, fanouts, **program_kwargs)``. ``A`` is the graph as a
-    :class:`~torch_gsample.SparseSample` and ``seeds`` are distinct nodes (all
-    of the batch, in their order, with ``disjoint=True``); in a heterogeneous
-    graph they are dictionaries by edge type and by node type.
-    It returns
+    :class:`~torch_gsample.SparseSample`, and ``seeds`` are distinct nodes
+    (with ``disjoint=True`` all seeds of the batch, in their order). In a
+    heterogeneous graph they are dictionaries by edge type and by node type.
+    The program returns
 
     * a list of matrices (or of dictionaries of them), the layers of a sample
-      from the seeds outwards, whose columns are what a layer was sampled for;
+      from the seeds outwards; the columns of a layer are its destinations;
     * or one matrix (or dictionary), whose rows and columns are the nodes of
       an induced subgraph;
     * or, with ``disjoint=True``, :class:`~torch_gsample.algorithms.Subgraphs`,
       one for each seed;
     * or a pair of one of these and a dictionary of node attributes, by name
-      (and by node type before), tensors ``[num_nodes, ...]`` of the whole
-      graph.
+      (in a heterogeneous graph first by node type): tensors
+      ``[num_nodes, ...]`` of the whole graph.
 
-    Where matrices have values, these are in the batch as ``edge_weight``.
-    The loaders of :mod:`torch_gsample.loader` write them, and the node
-    attributes, to the batch; PyG's own loaders have no place for what a
-    sampler computes and leave them out.
+    Batches have the values of the matrices as ``edge_weight``. The loaders of
+    :mod:`torch_gsample.loader` add them, and the node attributes, to the
+    batch; PyG's own loaders drop both.
 
-    What the matrices draw is a function of (seed, epoch, batch), and of the
+    Draws of the matrices are a function of (seed, epoch, batch), and of the
     parameters of a program that trains. Draws from torch's generator are not.
 
     Args:
         data (Data or HeteroData or (FeatureStore, GraphStore)): The graph, or
             a :class:`~torch_gsample.storage.ChunkedGraph`, alone or as the
             graph store: its edges stay on disk.
-        program (Callable): The program. For workers that are spawned, it must
-            be picklable: a function of a module, not a lambda.
-        fanouts (List[int] or Dict[EdgeType, List[int]], optional): What the
-            program gets as ``fanouts``; if not given, it is called without.
-        weight_attr (str, optional): The edge attribute that the values of
-            ``A`` are; ones if not given. On disk, any name stands for the
-            stored weights.
+        program (Callable): The program. For spawned workers it must be
+            picklable: a function of a module, not a lambda.
+        fanouts (List[int] or Dict[EdgeType, List[int]], optional): The
+            program's argument ``fanouts``; default: the program is called
+            without it.
+        weight_attr (str, optional): The edge attribute with the values of
+            ``A``; default: ones. On disk, any name selects the stored
+            weights.
         own_edges (bool, optional): Whether the program returns edges that the
-            graph does not have. Batches are then without edge attributes.
+            graph does not have. Batches then have no edge attributes.
         disjoint (bool, optional): Whether the program returns a subgraph for
-            each seed: nodes are then the seeds, duplicates included, and
-            after them all others; ``batch`` says whose subgraph each of them
-            is in. In link loaders each end of a link has a subgraph.
+            each seed. Nodes are then the seeds, duplicates included, followed
+            by all others; ``batch`` has the subgraph of each node. In link
+            loaders, each end of a link has a subgraph.
         is_sorted (bool, optional): As in :class:`NeighborSampler`.
         share_memory (bool, optional): Whether to move the graph to shared
-            memory, for workers that are spawned.
+            memory, for spawned workers.
         true_negatives (bool or str, optional): As in :class:`NeighborSampler`.
         exclude_seed_edges (bool or str, optional): As there.
         compile (bool, optional): Whether to compile the program, at the first
             batch of each process: see :func:`torch_gsample.compile`. Samples
             are the same.
-        options (Dict[str, Any], optional): What
-            :class:`~torch_gsample.compiler.Options` says of a compilation.
-            With ``super_batch`` (a number, or ``'auto'`` to measure it)
-            loaders of :mod:`torch_gsample.loader` look ahead and run several
-            batches together.
+        options (Dict[str, Any], optional): See
+            :class:`~torch_gsample.compiler.Options`. With ``super_batch`` (a
+            number, or ``'auto'`` to measure it), loaders of
+            :mod:`torch_gsample.loader` run several batches together.
         seed (int, optional): See :class:`KeyedSampler`.
         rng_scope (str, optional): See :class:`KeyedSampler`.
         **program_kwargs (optional): More arguments of the program.
 
     Raises:
         CompileError: At the first batch, if a program cannot be compiled.
-        TypeError: If ``program`` cannot be called, or ``fanouts`` are no
+        TypeError: If ``program`` is not callable, or ``fanouts`` are not
             integers.
-        ValueError: If ``fanouts`` are empty, ``weight_attr`` is not known, or
+        ValueError: If ``fanouts`` are empty, ``weight_attr`` is unknown, or
             ``disjoint`` is true for a heterogeneous graph.
 
     Example:

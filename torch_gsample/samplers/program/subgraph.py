@@ -34,33 +34,31 @@ class ShaDowSampler(ProgramSampler):
 
     From `"Decoupling the Depth and Scope of Graph Neural Networks"
     <https://arxiv.org/abs/2201.07858>`_ (NeurIPS 2021): a model of any depth
-    runs on the edges between the seed and a few nodes around it, which are
-    those that neighbour sampling meets, or those of the highest personalised
-    PageRank.
+    runs on the edges between the seed and a few nodes around it. These come
+    from neighbour sampling, or have the highest personalised PageRank.
 
-    Samples are disjoint: their nodes are the seeds, then all others, and
-    ``batch`` says whose subgraph a node is in. A seed that occurs twice has
-    two subgraphs. In link loaders each end of a link has a subgraph, and
-    ``batch`` is the number of the link.
+    Samples are disjoint: their nodes are the seeds, followed by all others,
+    and ``batch`` has the subgraph of each node. A repeated seed has a subgraph
+    for each occurrence. In link loaders, each end of a link has a subgraph,
+    and ``batch`` is the index of the link.
 
     Args:
         data (Data): The graph.
         num_neighbors (List[int], optional): In-neighbours of each node to
             sample at each hop.
         ppr (int, optional): Instead of them, the number of nodes around the
-            seed, those of highest personalised PageRank; see
+            seed with the highest personalised PageRank; see
             :func:`~torch_gsample.algorithms.shadow_ppr`.
         replace (bool, optional): Whether to sample neighbours with
             replacement.
-        alpha (float, optional): Of PageRank, the probability to go back to
-            the seed.
-        eps (float, optional): Of PageRank, the remaining residues.
+        alpha (float, optional): Restart probability of PageRank.
+        eps (float, optional): Tolerance of the residues of PageRank.
         **options (optional): As of :class:`ProgramSampler`: ``seed``,
             ``weight_attr`` (for PageRank), ``share_memory``, ...
 
     Raises:
-        ValueError: If not one of ``num_neighbors`` and ``ppr`` is given, or
-            the graph is heterogeneous.
+        ValueError: If not exactly one of ``num_neighbors`` and ``ppr`` is
+            given, or the graph is heterogeneous.
 
     Example:
         >>> from torch_geometric.data import Data
@@ -119,18 +117,17 @@ class SaintSampler(ProgramSampler):
 
     From `"GraphSAINT: Graph Sampling Based Inductive Learning Method"
     <https://arxiv.org/abs/1907.04931>`_ (ICLR 2020). Walks from different
-    seeds are independent; with ``frontier_steps``, the seeds are a frontier,
-    of which one walker moves at a time, chosen by its degree: the paper's
+    seeds are independent. With ``frontier_steps``, the seeds are a frontier,
+    and in each step one walker moves, chosen by its degree: the paper's
     multi-dimensional random walks. With ``sample_coverage``, batches have the
-    normalisation of the paper, estimated from subgraphs that are sampled
-    beforehand: ``node_norm``
-    :math:`= n / (N C_v)`, with which the loss of each node of a batch is
-    multiplied and summed, and ``edge_norm`` :math:`= C_v / C_{uv}`, with which
-    messages :math:`u \to v` are multiplied. The loaders of
-    :mod:`torch_gsample.loader` write them to the batch.
+    normalisation of the paper, estimated from subgraphs sampled in advance.
+    Multiply the loss of each node by ``node_norm`` :math:`= n / (N C_v)` and
+    sum, and multiply messages :math:`u \to v` by ``edge_norm``
+    :math:`= C_v / C_{uv}`. The loaders of :mod:`torch_gsample.loader` add
+    them to the batch.
 
-    The normalisation is that of full batches whose seeds are drawn uniformly:
-    set ``shuffle`` and ``drop_last`` in the loader. It does not depend on
+    The normalisation assumes full batches of uniformly drawn seeds: set
+    ``shuffle`` and ``drop_last`` in the loader. It does not depend on
     ``seed``.
 
     Args:
@@ -141,17 +138,17 @@ class SaintSampler(ProgramSampler):
         sample_coverage (int, optional): How often a node is in the subgraphs
             of the estimate, on average; 0 for no normalisation.
         batch_size (int, optional): Seeds of a batch, needed for the estimate.
-        input_nodes (torch.Tensor, optional): The nodes that seeds are drawn
-            from, for the estimate: indices or a mask, all if not given.
+        input_nodes (torch.Tensor, optional): The population of seeds, for the
+            estimate: indices or a mask; default: all nodes.
         **options (optional): As of :class:`ProgramSampler`: ``seed``,
             ``share_memory``, ...
 
     Raises:
         IndexError: If a node of ``input_nodes`` is not in the graph.
-        TypeError: If a number is no integer.
-        ValueError: If not one of ``walk_length`` and ``frontier_steps`` is
-            given, a number is out of range, ``batch_size`` is missing, or the
-            graph is heterogeneous.
+        TypeError: If a number is not an integer.
+        ValueError: If not exactly one of ``walk_length`` and
+            ``frontier_steps`` is given, a number is out of range,
+            ``batch_size`` is missing, or the graph is heterogeneous.
 
     Example:
         >>> from torch_geometric.data import Data

@@ -69,7 +69,7 @@ How much memory does a sampler take?
 How do I resume in the middle of an epoch?
     loaders#checkpoint-and-resume state_dict
 How do I keep features in bfloat16 or int8?
-    loaders#features-in-fewer-bits quantize_rows
+    loaders#feature-quantization quantize_rows
 How do I use GraphSAINT?
     loaders# GraphSAINT
 Does the number of workers change samples?
@@ -85,7 +85,7 @@ How do I profile a loader?
 How do I log to TensorBoard?
     observability#tensorboard TensorBoard
 How do I train with DistributedDataParallel?
-    distributed#how-an-epoch-is-shared world_size
+    distributed#sharding-an-epoch world_size
 How do processes share one graph?
     distributed#shared-memory graph
 How do I serve predictions?
@@ -103,11 +103,11 @@ Why does my sampler not compile?
 How do I see what the compiler did?
     compiler#explain-a-compiled-program explain
 How do I run a model on exact blocks?
-    fuse#which-models fuse
+    fuse#supported-models fuse
 How do I sample on a GPU?
     gpu#loading-batches-on-a-gpu device
 How do I use a graph larger than memory?
-    storage#which-sampler ChunkedGraph
+    storage#choose-a-sampler ChunkedGraph
 How do I read features from disk?
     storage#features-on-disk DiskFeatureStore
 How do I compute all nodes' outputs?

@@ -80,6 +80,8 @@ def batch_of(seeds: int) -> Any:
     loader = NeighborLoader(
         data, sampler=sampler, batch_size=seeds, shuffle=True
     )
+    marking = Model(LAYERS['SAGEConv'])
+    fuse(marking, verbose=False)  # edges know blocks while such a model lives
     return next(iter(loader))
 
 

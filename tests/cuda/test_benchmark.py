@@ -114,7 +114,7 @@ def test_results_become_a_file_and_a_table(bench, programs, tmp_path):
     text = page.read_text()
     assert '| walks | 2 | 0.5 | 2.5 | 25 % | x |' in text
     assert 'No GPU was measured yet' not in text
-    assert 'What is to be reached' in text
+    assert 'Goals for an H200' in text
     gpu.write_page(page, 'again')  # what was measured before goes
     assert '| walks |' not in page.read_text()
 

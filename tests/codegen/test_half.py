@@ -10,7 +10,7 @@ import torch
 
 from tests.codegen.test_kernel_math import HEAD, all_floats
 from torch_gsample.codegen.build import FLAGS
-from torch_gsample.codegen.cpp import HALF, INCLUDES
+from torch_gsample.codegen.cpp import HALF, LIBRARY
 
 KINDS = {torch.bfloat16: 'bf16_t', torch.float16: 'half_t'}
 CALL = """
@@ -36,7 +36,7 @@ def built(tmp_path_factory):
     flags = *FLAGS, '-O3', '-fno-trapping-math', '-fopt-info-vec-optimized'
     done = subprocess.run(
         [compiler, *flags, '-x', 'c++', '-', '-o', path],
-        input=INCLUDES + HEAD + HALF + calls,
+        input=LIBRARY + HEAD + HALF + calls,
         text=True,
         check=True,
         capture_output=True,

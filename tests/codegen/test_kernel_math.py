@@ -7,13 +7,13 @@ import subprocess
 import pytest
 import torch
 
-from torch_gsample.codegen.cpp import INCLUDES, MATH
+from torch_gsample.codegen.cpp import LIBRARY, MATH
 
 #: The most units of the last place by which each may differ.
 BOUNDS = {'exp': 1, 'log': 1, 'log1p': 3, 'expm1': 3, 'tanh': 5}
 HEAD = """
 #define GSAMPLE_INLINE inline
-using std::memcpy;
+using lib::memcpy;
 """
 CALL = """
 extern "C" void all_NAME(const float* x, float* out, int n) {
@@ -37,7 +37,7 @@ def library(tmp_path_factory):
     )
     subprocess.run(
         [compiler, *flags, '-x', 'c++', '-', '-o', path],
-        input=INCLUDES + HEAD + MATH + calls,
+        input=LIBRARY + HEAD + MATH + calls,
         text=True,
         check=True,
     )

@@ -16,7 +16,7 @@ from torch_gsample.codegen.cuda_driver import Driver
 #: Functions of CUDA's library, which may round otherwise than the CPU's; the
 #: `exp_of` of doubles is one.
 LIBRARY = re.compile(
-    r'std::(exp|log|pow|tanh|erf|sin|cos|log1p|expm1)\(|'
+    r'lib::(exp|log|pow|tanh|erf|sin|cos|log1p|expm1)\(|'
     r'using T = double.*(exp|log|log1p|expm1|tanh)_of\(',
     re.S,
 )

@@ -32,6 +32,9 @@ FLAGS = (
     *('-std=c++14', '-O2', '-fopenmp-simd', '-march=native', '-fPIC'),
     *('-shared', '-ffp-contract=off', '-fno-math-errno'),
 )
+#: What is compiled, and the libraries that it is linked with: it takes nothing
+#: of C++'s.
+_INPUT = '-x', 'c++', '-', '-nostdlib', '-lm', '-lgcc', '-lc'
 
 _SECONDS = 120  # that a compiler may take
 _DIGEST = hashlib.sha256().digest_size
@@ -62,7 +65,8 @@ def build(source: str, flags: tuple[str, ...] = ()) -> BinaryIO:
         raise BuildError(f'the compiler {name!r} was not found')
     state = os.stat(compiler)
     flags = *FLAGS, *flags
-    parts = compiler, state.st_size, state.st_mtime_ns, flags, _processor()
+    version = compiler, state.st_size, state.st_mtime_ns
+    parts = version, flags, _INPUT, _processor()
     key = hashlib.sha256(repr((parts, source)).encode()).hexdigest()[:32]
     # Other processes build the same, and one is kept.
     with _building.setdefault(key, threading.Lock()):
@@ -119,7 +123,7 @@ def _compile(
     with _beside(path) as target:
         try:
             done = subprocess.run(
-                [compiler, *flags, '-x', 'c++', '-', '-o', str(target)],
+                [compiler, *flags, *_INPUT, '-o', target],
                 input=source,
                 capture_output=True,
                 text=True,

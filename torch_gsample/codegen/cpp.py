@@ -52,14 +52,7 @@ MATH = Path(__file__).with_name('kernel_math.h').read_text()
 HALF = '\n' + Path(__file__).with_name('kernel_half.h').read_text()
 
 #: What every kernel for the CPU begins with.
-INCLUDES = """\
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <cstring>
-#include <limits>
-#include <type_traits>
-"""
+LIBRARY = Path(__file__).with_name('kernel_lib.h').read_text()
 
 #: What kernels over vertices have, too.
 _OPEN = """
@@ -70,7 +63,7 @@ _OPEN = """
 
 namespace {
 
-using std::memcpy;
+using lib::memcpy;
 
 """
 
@@ -159,8 +152,8 @@ def preamble(unit: Unit) -> str:
         more = DRAWS if unit.is_random else ''
         more += _MAX if unit.has('max_axis') else ''
         more += HALF if unit.has_half else ''
-        return ''.join((INCLUDES, _OPEN, MATH, _SUM, WALK, more, _CLOSE))
-    text = f'{INCLUDES}\n{CHECKS}'
+        return ''.join((LIBRARY, _OPEN, MATH, _SUM, WALK, more, _CLOSE))
+    text = f'{LIBRARY}\n{CHECKS}'
     return f'{text}\n{REDUCE_COLUMNS}' if in_lanes(unit) else text
 
 
@@ -324,7 +317,7 @@ class Writer:
 
     def _reset(self, name: str, width: int, start: str) -> str:
         """Sets an aggregate to its first value; returns what it adds to."""
-        self._lines.append(f'    std::fill_n({name}, {width}, {start});')
+        self._lines.append(f'    lib::fill_n({name}, {width}, {start});')
         return f'{name}[{{0}}]'
 
     def _fill(self, node: Expression) -> None:
@@ -333,7 +326,7 @@ class Writer:
             name = self._arrays[node]
             self._lines += [
                 '    if (first == last)',
-                f'      std::fill_n({name}, sizeof {name} / sizeof(T), T(0));',
+                f'      lib::fill_n({name}, sizeof {name} / sizeof(T), T(0));',
             ]
 
     def _center(self, bodies: list[Expression], level: int) -> None:

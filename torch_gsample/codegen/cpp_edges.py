@@ -25,14 +25,15 @@ constexpr int64_t kBlock = 1024;  // edges whose indices are checked together
 // Whether `count` numbers of an index are in [low, high).
 template <typename index_t>
 bool inside(const index_t* index, int64_t count, int64_t low, int64_t high) {
-  index_t least = std::numeric_limits<index_t>::max();
-  index_t most = std::numeric_limits<index_t>::min();
+  if (count == 0)
+    return true;
+  index_t least = index[0], most = index[0];
 #pragma omp simd reduction(min : least) reduction(max : most)
   for (int64_t i = 0; i < count; ++i) {
     least = index[i] < least ? index[i] : least;
     most = index[i] > most ? index[i] : most;
   }
-  return count == 0 || (least >= low && most < high);
+  return least >= low && most < high;
 }
 
 // Negative positions count from the end.
@@ -48,7 +49,7 @@ REDUCE_COLUMNS = Path(__file__).with_name('reduce_columns.h').read_text()
 
 _EDGES = """\
   for (int64_t base = begin; base < end; base += kBlock) {
-    const int64_t stop = std::min(base + kBlock, end);
+    const int64_t stop = lib::min(base + kBlock, end);
     CHECKS
 EACH
   }

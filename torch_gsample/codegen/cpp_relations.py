@@ -8,6 +8,7 @@ from pathlib import Path
 
 import torch
 
+from torch_gsample.codegen.cpp import LIBRARY
 from torch_gsample.codegen.expression import CPP_TYPES, MEMORY_TYPES
 
 #: Flags of the compiler. A product may be contracted, as in BLAS.
@@ -51,7 +52,7 @@ _PROJECT = """\
     const int64_t i = order == nullptr ? n : order[n];
     int64_t k = indptr[i];
     const int64_t last = indptr[i + 1];
-    std::fill_n(out, kTile * kRight, T(0));
+    lib::fill_n(out, kTile * kRight, T(0));
     while (k < last) {{
       const int64_t type = code[k] / kTile;
       int count = 0;
@@ -83,7 +84,7 @@ _OUTER = """\
     int64_t k = indptr[i];
     const int64_t last = indptr[i + 1];
     T* const out = static_cast<T*>(to[0]) + i * kLeft * kRight;
-    std::fill_n(out, kLeft * kRight, T(0));
+    lib::fill_n(out, kLeft * kRight, T(0));
     for (int r = 0; r < kLeft; ++r)
       rows[r] = out + r * kRight;
     while (k < last) {{
@@ -166,7 +167,7 @@ def _head(
     scaled: bool,
     is_product: bool,
 ) -> str:
-    parts = _PARTS + (_HALF if dtype in HALF_TYPES else '')
+    parts = f'{LIBRARY}\n{_PARTS}' + (_HALF if dtype in HALF_TYPES else '')
     scale = 'static_cast<const T*>(data[2])' if scaled else 'nullptr'
     return parts + _HEAD.format(
         text=text,

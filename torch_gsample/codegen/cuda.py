@@ -65,6 +65,7 @@ using ::tanh;
 #endif
 
 #define GSAMPLE_INLINE __device__ inline
+namespace lib = std;
 #ifndef GSAMPLE_SHARED
 #define GSAMPLE_SHARED(Struct, name) __shared__ Struct name
 #endif

@@ -80,19 +80,19 @@ GSAMPLE_INLINE float tanh_of(float x) {
 }
 
 GSAMPLE_INLINE double exp_of(double x) {
-  return std::exp(x);
+  return lib::exp(x);
 }
 GSAMPLE_INLINE double log_of(double x) {
-  return std::log(x);
+  return lib::log(x);
 }
 GSAMPLE_INLINE double log1p_of(double x) {
-  return std::log1p(x);
+  return lib::log1p(x);
 }
 GSAMPLE_INLINE double expm1_of(double x) {
-  return std::expm1(x);
+  return lib::expm1(x);
 }
 GSAMPLE_INLINE double tanh_of(double x) {
-  return std::tanh(x);
+  return lib::tanh(x);
 }
 
 // How many partial sums n numbers have: number i is added to that of i modulo

@@ -168,7 +168,7 @@ class Block:
         start = ' = {}' if node.op == 'sum_axis' else ''
         self._line(f'alignas(64) {kind} {name}[{width}]{start};')
         if node.op == 'max_axis':
-            self._line(f'std::fill_n({name}, {width}, {kind}(-INFINITY));')
+            self._line(f'lib::fill_n({name}, {width}, {kind}(-INFINITY));')
 
     def _line(self, text: str, depth: int = 0) -> None:
         self._lines.append(f'{self._indent}{"  " * depth}{text}')
@@ -286,7 +286,7 @@ class Block:
             text = cpp_of(node).format(*args).replace('T(', f'{kind}(')
             if not self._is_edge_map:
                 for name in _OWN:
-                    text = text.replace(f'std::{name}(', f'{name}_of(')
+                    text = text.replace(f'lib::{name}(', f'{name}_of(')
         name = f'v{len(values)}'
         self._line(f'const {kind} {name} = {text};', depth)
         values[node] = name

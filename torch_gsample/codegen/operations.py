@@ -148,13 +148,13 @@ OPERATIONS: dict[str, Operation] = {
     'logical_not': Operation('!{0}', torch.logical_not, _none),
     'neg': Operation('-{0}', torch.neg, lambda v, g: [apply('neg', g)]),
     'abs': Operation(
-        'std::abs({0})',
+        'lib::abs({0})',
         torch.abs,
         lambda v, g: [_times(g, apply('sign', v.args[0]))],
     ),
     'sign': Operation('T((0 < {0}) - ({0} < 0))', torch.sign, _nothing),
     'sqrt': Operation(
-        'std::sqrt({0})',
+        'lib::sqrt({0})',
         torch.sqrt,
         lambda v, g: [apply('div', g, _times(constant(2, v.dtype), v))],
     ),
@@ -163,30 +163,30 @@ OPERATIONS: dict[str, Operation] = {
         torch.reciprocal,
         lambda v, g: [apply('neg', _times(g, _times(v, v)))],
     ),
-    'pow': Operation('std::pow({0}, {1})', torch.pow, _pow),
-    'exp': Operation('std::exp({0})', torch.exp, lambda v, g: [_times(g, v)]),
+    'pow': Operation('lib::pow({0}, {1})', torch.pow, _pow),
+    'exp': Operation('lib::exp({0})', torch.exp, lambda v, g: [_times(g, v)]),
     'log': Operation(
-        'std::log({0})', torch.log, lambda v, g: [apply('div', g, v.args[0])]
+        'lib::log({0})', torch.log, lambda v, g: [apply('div', g, v.args[0])]
     ),
     'sigmoid': Operation(
-        'T(1) / (T(1) + std::exp(-{0}))', torch.sigmoid, _sigmoid
+        'T(1) / (T(1) + lib::exp(-{0}))', torch.sigmoid, _sigmoid
     ),
-    'tanh': Operation('std::tanh({0})', torch.tanh, _tanh),
-    'erf': Operation('std::erf({0})', torch.erf, _erf),
+    'tanh': Operation('lib::tanh({0})', torch.tanh, _tanh),
+    'erf': Operation('lib::erf({0})', torch.erf, _erf),
     'sin': Operation(
-        'std::sin({0})',
+        'lib::sin({0})',
         torch.sin,
         lambda v, g: [_times(g, apply('cos', v.args[0]))],
     ),
     'cos': Operation(
-        'std::cos({0})',
+        'lib::cos({0})',
         torch.cos,
         lambda v, g: [apply('neg', _times(g, apply('sin', v.args[0])))],
     ),
-    'log1p': Operation('std::log1p({0})', torch.log1p, _log1p),
-    'expm1': Operation('std::expm1({0})', torch.expm1, _expm1),
+    'log1p': Operation('lib::log1p({0})', torch.log1p, _log1p),
+    'expm1': Operation('lib::expm1({0})', torch.expm1, _expm1),
     **{
-        name: Operation(f'std::{cpp}({{0}})', getattr(torch, name), _nothing)
+        name: Operation(f'lib::{cpp}({{0}})', getattr(torch, name), _nothing)
         for name, cpp in _STEPS.items()
     },
     'relu': Operation(

@@ -131,7 +131,7 @@ struct VectorTotals {
     }
     transpose(row);
     int64_t bytes = 0;
-    std::memcpy(&bytes, first, kWidth);
+    lib::memcpy(&bytes, first, kWidth);
     const __m256i bits = widened(_mm_cvtsi64_si128(bytes), total);
 #pragma GCC unroll 8
     for (int i = 0; i < kWidth; ++i) {
@@ -163,8 +163,9 @@ class Block {
   // many, or 0 if their pointers descend or leave [0, edges].
   template <typename index_t>
   int64_t take(const index_t* ptr, int64_t cols, int64_t edges) {
-    using Place = std::make_unsigned_t<index_t>;  // pointers may be anything
-    const int64_t base = ptr[0], most = std::min(cols, kColumns);
+    // Pointers may be anything.
+    using Place = typename lib::Unsigned<sizeof(index_t)>::type;
+    const int64_t base = ptr[0], most = lib::min(cols, kColumns);
     if (base < 0 || base > edges)
       return 0;
     Place end = static_cast<Place>(base);
@@ -183,7 +184,7 @@ class Block {
         at = next;
       }
       end = from + at;
-      longest_ = std::max<int64_t>(longest_, at);
+      longest_ = lib::max<int64_t>(longest_, at);
     }
     if (static_cast<int64_t>(end) > edges)
       return 0;
@@ -212,12 +213,12 @@ class Block {
               int64_t cols,
               const Read& read,
               T* out) {
-    std::fill(totals_, totals_ + kWidth, fill);
+    lib::fill_n(totals_, kWidth, fill);
     Totals<T> lanes;
     for (int64_t i = 0; i < longest_; i += kWidth)
       lanes.take([&](int lane, T* to) { read(begin_[lane] + i, to); },
                  first_ + i, start, step, totals_ + (i + 1) * kWidth);
-    std::memset(first_, 0, longest_ / kWidth * kWidth + kWidth);
+    lib::memset(first_, 0, longest_ / kWidth * kWidth + kWidth);
     for (int64_t col = 0; col < cols; ++col)
       out[col] = totals_[last_[col]];
   }
@@ -226,7 +227,7 @@ class Block {
   template <typename Step>
   void reduce(T start, T fill, Step step, int64_t cols, T* out) {
     const auto read = [&](int64_t i, T* to) {
-      std::memcpy(to, values_ + i, kWidth * sizeof(T));
+      lib::memcpy(to, values_ + i, kWidth * sizeof(T));
     };
     reduce(start, fill, step, cols, read, out);
   }

@@ -1,15 +1,10 @@
 // Rows of edges, added up and multiplied while they are in the cache: what
 // kernels of relations are made of.
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <cstring>
-
 #define GSAMPLE_INLINE inline
 
 namespace {
 
-using std::memcpy;
+using lib::memcpy;
 
 #if defined(__AVX512F__)
 constexpr int kBytes = 64, kRows = 6, kVectors = 4;
@@ -38,7 +33,7 @@ struct Vector {
 template <int n, typename T>
 inline void ask(const T* row) {
   constexpr int kLine = 64 / sizeof(T);
-  for (int i = 0; i < std::min(n, 8 * kLine); i += kLine)
+  for (int i = 0; i < lib::min(n, 8 * kLine); i += kLine)
     __builtin_prefetch(row + i);
 }
 
@@ -139,7 +134,7 @@ inline int64_t add_rows(const S* x,
                         int64_t last,
                         T* out) {
   const I own = code[k];
-  std::fill_n(out, width, T(0));
+  lib::fill_n(out, width, T(0));
   for (; k < last && code[k] == own; ++k) {
     if (k + kAhead < last)
       ask<width>(x + int64_t(indices[k + kAhead]) * width);

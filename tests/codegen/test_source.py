@@ -1,5 +1,6 @@
 """The text of generated kernels: golden files."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,13 @@ def test_the_text_for_the_cpu(request, name):
     unit = program(name)
     text = cpp_source(unit).removeprefix(preamble(unit))
     check(request, GOLDEN / f'{name}.cpp.txt', text)
+
+
+@pytest.mark.parametrize('name', NAMES)
+def test_headers_that_take_long_to_read_are_not_needed(name):
+    """They took more than half of each compilation."""
+    headers = re.findall(r'#include <(.*)>', cpp_source(program(name)))
+    assert set(headers) <= {'stdint.h', 'immintrin.h'}
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,13 @@
 #include <torch/csrc/stable/accelerator.h>
 
 #include <memory>
+#include <vector>
 
 #include "../cuda/device.h"
 #include "../cuda/report.h"
 #include "check.h"
 #include "device_memory_cuda.h"
+#include "host_reads_cuda.h"
 
 // The emulator runs the same operators on tensors of the CPU, under a name of
 // its own, for tests.
@@ -97,6 +99,16 @@ inline const void* readable(const char* op,
                   "' or in pinned host memory (see "
                   "torch_gsample.placement.pin)");
   return found;
+}
+
+// Those tensors of a graph that kernels read in pinned memory.
+inline std::vector<Tensor> host_tensors(const std::vector<Tensor>& graph,
+                                        const Tensor& like) {
+  std::vector<Tensor> out;
+  for (const Tensor& tensor : graph)
+    if (!on_device_of(tensor, like))
+      out.push_back(tensor);
+  return out;
 }
 
 template <typename item_t>

@@ -67,6 +67,40 @@ void copy_to_device(void* to,
                              static_cast<cudaStream_t>(stream)));
 }
 
+bool is_captured(StreamHandle stream) {
+  cudaStreamCaptureStatus status;
+  check_cuda("cudaStreamIsCapturing",
+             cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status));
+  return status != cudaStreamCaptureStatusNone;
+}
+
+EventHandle record_event(StreamHandle stream) {
+  cudaEvent_t event;
+  check_cuda("cudaEventCreate",
+             cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  const cudaError_t error =
+      cudaEventRecord(event, static_cast<cudaStream_t>(stream));
+  if (error != cudaSuccess)
+    cudaEventDestroy(event);
+  check_cuda("cudaEventRecord", error);
+  return event;
+}
+
+// A query would end the capture of a CUDA graph in another thread, unless this
+// thread says that it is safe. After an error no kernel runs any more.
+bool event_passed(EventHandle handle) {
+  const auto event = static_cast<cudaEvent_t>(handle);
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  check_cuda("cudaThreadExchangeStreamCaptureMode",
+             cudaThreadExchangeStreamCaptureMode(&mode));
+  const bool passed = cudaEventQuery(event) != cudaErrorNotReady;
+  if (passed)
+    cudaEventDestroy(event);
+  cudaThreadExchangeStreamCaptureMode(&mode);
+  cudaGetLastError();  // no error of a later call
+  return passed;
+}
+
 const void* device_address(const void* host) {
   cudaPointerAttributes found;
   check_cuda("cudaPointerGetAttributes",

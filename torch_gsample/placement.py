@@ -186,8 +186,8 @@ def pin(tensor: Tensor) -> Tensor:
     """Returns a tensor in pinned memory, which GPUs read themselves.
 
     The memory of the tensor is registered with CUDA where it is; it stays so
-    as long as the result lives, and until the kernels of padded samples that
-    read it are done. Where CUDA refuses (as of memory that is mapped from a
+    as long as the result lives, and until the kernels that read it are done.
+    Where CUDA refuses (as of memory that is mapped from a
     file), the result is a copy.
 
     Args:

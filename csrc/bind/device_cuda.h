@@ -5,7 +5,6 @@
 #include <torch/csrc/stable/accelerator.h>
 
 #include <memory>
-#include <vector>
 
 #include "../cuda/device.h"
 #include "../cuda/report.h"
@@ -36,6 +35,7 @@ class DeviceScope {
   const MemoryScope memory_;
   std::unique_ptr<torch::stable::accelerator::DeviceGuard> guard_;
   StreamHandle stream_;
+  HostReads host_reads_;
 };
 
 // A kernel's report, on the device.
@@ -85,7 +85,7 @@ inline void check_device(const char* op,
 }
 
 // Where kernels find a tensor of the graph: on the device of `like`, or in
-// pinned memory of the host (UVA).
+// pinned memory of the host (UVA), which is held until the kernels are done.
 inline const void* readable(const char* op,
                             const Tensor& tensor,
                             const Tensor& like,
@@ -98,17 +98,8 @@ inline const void* readable(const char* op,
                   ": the graph must be on the device of '", like_name,
                   "' or in pinned host memory (see "
                   "torch_gsample.placement.pin)");
+  HostReads::add(tensor);
   return found;
-}
-
-// Those tensors of a graph that kernels read in pinned memory.
-inline std::vector<Tensor> host_tensors(const std::vector<Tensor>& graph,
-                                        const Tensor& like) {
-  std::vector<Tensor> out;
-  for (const Tensor& tensor : graph)
-    if (!on_device_of(tensor, like))
-      out.push_back(tensor);
-  return out;
 }
 
 template <typename item_t>

@@ -98,7 +98,6 @@ class Call {
   NeighborOutputs run_padded() {
     const Ints& most = *in_.max_edges;
     start({sum(most), most_nodes(in_, types_, args_.options.disjoint)});
-    keep_until_done(host_tensors(in_.tensors, like_), scope_.stream());
     Outputs out(*this, most);
     Tensor counts = device_vector("counts", like_, num_counts(in_));
     int64_t* const num_nodes = counts.mutable_data_ptr<int64_t>();

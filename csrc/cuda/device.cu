@@ -40,6 +40,24 @@ class Pinned {
   void* memory_ = nullptr;
 };
 
+// A query would end the capture of a CUDA graph in another thread, unless this
+// thread says that it is safe. After an error no kernel runs any more.
+class Query {
+ public:
+  Query() {
+    check_cuda("cudaThreadExchangeStreamCaptureMode",
+               cudaThreadExchangeStreamCaptureMode(&mode_));
+  }
+  ~Query() {
+    cudaThreadExchangeStreamCaptureMode(&mode_);
+    cudaGetLastError();  // no error of a later call
+  }
+  Query(const Query&) = delete;
+
+ private:
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+
 }  // namespace
 
 void copy_to_host(void* to,
@@ -86,18 +104,18 @@ EventHandle record_event(StreamHandle stream) {
   return event;
 }
 
-// A query would end the capture of a CUDA graph in another thread, unless this
-// thread says that it is safe. After an error no kernel runs any more.
+bool is_idle(StreamHandle stream) {
+  const Query query;
+  return cudaStreamQuery(static_cast<cudaStream_t>(stream)) !=
+         cudaErrorNotReady;
+}
+
 bool event_passed(EventHandle handle) {
+  const Query query;
   const auto event = static_cast<cudaEvent_t>(handle);
-  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-  check_cuda("cudaThreadExchangeStreamCaptureMode",
-             cudaThreadExchangeStreamCaptureMode(&mode));
   const bool passed = cudaEventQuery(event) != cudaErrorNotReady;
   if (passed)
     cudaEventDestroy(event);
-  cudaThreadExchangeStreamCaptureMode(&mode);
-  cudaGetLastError();  // no error of a later call
   return passed;
 }
 

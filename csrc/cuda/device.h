@@ -22,6 +22,9 @@ void copy_to_host(void* to, const void* from, size_t bytes, StreamHandle);
 // Copies to the device. `from` may be used again at once.
 void copy_to_device(void* to, const void* from, size_t bytes, StreamHandle);
 
+// Whether the stream has nothing to do. No CUDA graph may record it.
+bool is_idle(StreamHandle);
+
 // Whether a CUDA graph records the stream.
 bool is_captured(StreamHandle);
 

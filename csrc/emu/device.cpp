@@ -61,11 +61,16 @@ void copy_to_host(void* to, const void*, size_t bytes, StreamHandle) {
 #else
 void copy_to_host(void* to, const void* from, size_t bytes, StreamHandle) {
   memcpy(to, from, bytes);
+  emu::runs_since_wait() = false;
 }
 #endif
 
 void copy_to_device(void* to, const void* from, size_t bytes, StreamHandle) {
   memcpy(to, from, bytes);
+}
+
+bool is_idle(StreamHandle) {
+  return !emu::runs_since_wait();
 }
 
 bool is_captured(StreamHandle) {
@@ -123,7 +128,7 @@ int64_t max_sorted() {
 
 DeviceScope::DeviceScope(const char* op, const Tensor&)
     : memory_(op), stream_(nullptr) {
-  drop_done(stream_);
+  host_reads_.start(stream_);
 }
 
 }  // namespace gsample

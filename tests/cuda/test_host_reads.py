@@ -15,6 +15,15 @@ from tests.cuda.test_uva import CALLS, graph_parts, on_host
 from torch_gsample import placement
 
 PADDED = 'sample_neighbors, padded'
+#: Nothing is launched after they waited for their report.
+WAIT = (
+    'random_walk',
+    'node2vec_walk',
+    'metapath_walk',
+    'forest_fire',
+    'negative_sample',
+    'sample_neighbors',
+)
 
 
 @pytest.fixture
@@ -83,13 +92,39 @@ def test_graphs_that_live_are_not_released(emulated, driver, pinned):
     assert {t.data_ptr() for t in parts[:2]} <= set(driver.registered)
 
 
-@pytest.mark.parametrize('name', [name for name in CALLS if name != PADDED])
-def test_operators_that_wait_keep_nothing(emulated, driver, pinned, name):
+@pytest.mark.parametrize('name', CALLS)
+def test_a_graph_is_kept_if_a_kernel_may_run(emulated, driver, pinned, name):
     with emulated.running():
         parts = pinned(False)
         call(emulated, name, parts)
         del parts
         gc.collect()
+        assert bool(driver.registered) == (name not in WAIT)
+        emulated.finish()
+        another_call(emulated)
+        assert not driver.registered
+
+
+def test_a_failed_call_keeps_its_graph(emulated, driver, pinned):
+    with emulated.running():
+        parts = pinned(False)
+        held = set(driver.registered)
+        try:
+            for allocations in range(20):
+                emulated.allow_allocations(allocations)
+                with pytest.raises(RuntimeError, match='out of memory') as no:
+                    call(emulated, PADDED, parts)
+                if "'counts'" in str(no.value):
+                    break  # after the launch
+        finally:
+            emulated.allow_allocations(-1)
+        del parts, no
+        gc.collect()
+        assert set(driver.registered) == held
+        another_call(emulated)
+        assert set(driver.registered) == held
+        emulated.finish()
+        another_call(emulated)
         assert not driver.registered
 
 

@@ -187,8 +187,8 @@ def pin(tensor: Tensor) -> Tensor:
 
     The memory of the tensor is registered with CUDA where it is; it stays so
     as long as the result lives, and until the kernels that read it are done.
-    Where CUDA refuses (as of memory that is mapped from a
-    file), the result is a copy.
+    Where CUDA refuses (as of memory that is mapped from a file), the result is
+    a copy.
 
     Args:
         tensor (torch.Tensor): On the CPU; one on a GPU is returned as it is.

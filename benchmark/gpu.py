@@ -33,6 +33,7 @@ from gpu_launches import (
     uva,
 )
 from gpu_samples import fires, frontiers, negatives, nodes
+from gpu_times import times_apart
 from harness import machine
 from neighbor import load_graph
 from torch import Tensor
@@ -263,6 +264,7 @@ def measure(
     for part in (
         bench.neighbor_batches,
         bench.neighbor_epoch,
+        partial(times_apart, bench),
         partial(several_batches, bench),
         bench.walks,
         bench.layers,

@@ -31,7 +31,7 @@ from torch_gsample import CSC, Graph, ops  # noqa: E402
 from torch_gsample.rng import make_key  # noqa: E402
 
 #: What the operator is made of.
-HOST = 'sample_neighbors', 'device_memory', 'list_cache'
+HOST = 'sample_neighbors', 'device_memory', 'list_cache', 'host_reads'
 KERNELS = 'neighbor_*.cu', 'split_*.cu', 'pad_sample.cu', 'arguments.cu'
 CALLS, ROUNDS = 200, 15
 FANOUTS = [15, 10, 5]

@@ -186,8 +186,9 @@ def pin(tensor: Tensor) -> Tensor:
     """Returns a tensor in pinned memory, which GPUs read themselves.
 
     The memory of the tensor is registered with CUDA where it is; it stays so
-    as long as the result lives. Where CUDA refuses (as of memory that is
-    mapped from a file), the result is a copy.
+    as long as the result lives, and until the kernels that read it are done.
+    Where CUDA refuses (as of memory that is mapped from a file), the result is
+    a copy.
 
     Args:
         tensor (torch.Tensor): On the CPU; one on a GPU is returned as it is.
@@ -229,6 +230,22 @@ def is_pinned(tensor: Tensor) -> bool:
     make a context, and fail in workers that were forked.
     """
     return torch.cuda.is_initialized() and tensor.is_pinned()
+
+
+def is_registered(tensor: Tensor) -> bool:
+    """Whether a tensor is in memory that :func:`pin` registered.
+
+    torch's allocator does not know such memory, and would not keep it until an
+    asynchronous copy of it is done.
+    """
+    if not _registered or not tensor.is_cpu:
+        return False
+    address = tensor.data_ptr()
+    with _lock:
+        return any(
+            start <= address < start + known.size
+            for start, known in _registered.items()
+        )
 
 
 def _release(address: int) -> None:

@@ -179,17 +179,19 @@ inline void check_matrix(const char* op,
   STD_TORCH_CHECK(indptr.numel() > 0, op, ": 'indptr' must not be empty");
 }
 
-// A CPU tensor, not initialised, in half the time of torch::stable::empty,
-// which finds its operator by name.
+// A tensor, by default of the CPU, not initialised, in half the time of
+// torch::stable::empty, which finds its operator by name.
 inline Tensor empty_strided(int64_t dim,
                             const int64_t* sizes,
                             const int64_t* strides,
-                            ScalarType dtype) {
+                            ScalarType dtype,
+                            int32_t device_type = aoti_torch_device_type_cpu(),
+                            int32_t device_index = 0) {
   AtenTensorHandle handle;
   STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(
       dim, sizes, strides,
       torch::stable::detail::to<int32_t>(torch::stable::detail::from(dtype)),
-      aoti_torch_device_type_cpu(), 0, &handle));
+      device_type, device_index, &handle));
   return Tensor(handle);
 }
 

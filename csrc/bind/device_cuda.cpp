@@ -30,6 +30,7 @@ DeviceScope::DeviceScope(const char* op, const Tensor& like) : memory_(op) {
   guard_ = std::make_unique<torch::stable::accelerator::DeviceGuard>(device);
   STD_TORCH_CHECK(current_stream(device, &stream_) == 0, op,
                   ": torch has no current stream on device ", device);
+  host_reads_.start(stream_);
 }
 
 }  // namespace gsample

@@ -1,10 +1,12 @@
 #include "device_memory_cuda.h"
 
+#include <algorithm>
 #include <new>
 #include <sstream>
 
 #include "../cuda/device.h"
 #include "../cuda/device_state.h"
+#include "check.h"
 
 // What torch's last error in this thread said: from torch 2.13 on, and where
 // there is none this is null.
@@ -16,6 +18,21 @@ namespace gsample {
 namespace {
 
 thread_local MemoryScope* scope_of_thread = nullptr;
+
+// In half the time of torch::stable::new_empty, which boxes its arguments.
+Tensor empty_on_device(const Tensor& like,
+                       const std::vector<int64_t>& sizes,
+                       ScalarType dtype) {
+  std::vector<int64_t> strides(sizes.size(), 1);
+  for (size_t d = sizes.size(); d-- > 1;)
+    strides[d - 1] = strides[d] * std::max<int64_t>(sizes[d], 1);
+  int32_t device_type;
+  STABLE_TORCH_ERROR_CODE_CHECK(
+      aoti_torch_get_device_type(like.get(), &device_type));
+  return empty_strided(static_cast<int64_t>(sizes.size()), sizes.data(),
+                       strides.data(), dtype, device_type,
+                       like.get_device_index());
+}
 
 std::string first_line(const std::string& text) {
   return text.substr(0, text.find('\n'));
@@ -123,9 +140,8 @@ Tensor device_tensor(const char* what,
   int64_t elements = 1;
   for (const int64_t size : sizes)
     elements = multiply_sizes(elements, size);
-  Tensor out = allocate(what, elements, element_bytes, [&] {
-    return torch::stable::new_empty(like, sizes, dtype);
-  });
+  Tensor out = allocate(what, elements, element_bytes,
+                        [&] { return empty_on_device(like, sizes, dtype); });
   poison(out.mutable_data_ptr(), elements * element_bytes);
   return out;
 }

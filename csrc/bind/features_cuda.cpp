@@ -10,7 +10,10 @@ namespace gsample {
 namespace {
 
 // Where a GPU reads a tensor of the host or of its own.
-const void* readable(const char* op, const char* name, const Tensor& tensor) {
+const void* readable(const char* op,
+                     const char* name,
+                     const Tensor& tensor,
+                     const Tensor& index) {
   const void* data = tensor.const_data_ptr();
   if (tensor.is_cuda() || tensor.numel() == 0)
     return data;
@@ -18,6 +21,8 @@ const void* readable(const char* op, const char* name, const Tensor& tensor) {
   STD_TORCH_CHECK(data != nullptr, op, ": '", name,
                   "' must be on the device of 'index' or in pinned host memory "
                   "(see Tensor.pin_memory)");
+  if (!on_device_of(tensor, index))
+    HostReads::add(tensor);
   return data;
 }
 
@@ -34,8 +39,8 @@ Tensor gather_rows_cuda(Tensor input,
   if (scale && scale->is_cuda())
     check_device(op, "index", index, *scale, "scale");
   const DeviceScope scope(op, index);
-  const void* rows = readable(op, "input", input);
-  const void* scales = scale ? readable(op, "scale", *scale) : nullptr;
+  const void* rows = readable(op, "input", input, index);
+  const void* scales = scale ? readable(op, "scale", *scale, index) : nullptr;
   Tensor out =
       device_tensor("rows", index, plan.sizes, plan.dtype, plan.item_size);
   DeviceReport device_report(index);

@@ -32,6 +32,7 @@ Tensor negative_sample_cuda(Tensor id,
   check("order_time", order_time);
   check("max_time", max_time);
   check("anchor", anchor);
+  const DeviceScope scope(op, id);
   NegativeSampleCuda args{};
   args.args = read_negative_args(
       op, id, num_nodes,
@@ -41,7 +42,6 @@ Tensor negative_sample_cuda(Tensor id,
     args.args.indptr = readable<int64_t>(op, *indptr, id, "id");
     args.args.indices = readable<int64_t>(op, *indices, id, "id");
   }
-  const DeviceScope scope(op, id);
   Tensor out = device_vector("out", id, args.args.n);
   args.out = out.mutable_data_ptr<int64_t>();
   if (!anchor.has_value()) {

@@ -61,17 +61,15 @@ class Call {
     else if (!batches_.many())
       args_.options.key = read_key(in.op, key);
     check_devices();
-    int64_t num_trees = 0;
     for (const NodeType& type : types_) {
       sampled_.push_back(
-          {type, num_trees, args_.num_nodes, nullptr, nullptr, 0});
-      num_trees += type.num_seeds;
+          {type, num_trees_, args_.num_nodes, nullptr, nullptr, 0});
+      num_trees_ += type.num_seeds;
       args_.num_nodes += type.num_nodes;
     }
-    num_trees_ = num_trees;
-    STD_TORCH_CHECK(
-        !in_trees_ || num_trees == 0 || args_.num_nodes < INT64_MAX / num_trees,
-        in.op, ": too many seeds (", num_trees, ")");
+    STD_TORCH_CHECK(!in_trees_ || num_trees_ == 0 ||
+                        args_.num_nodes < INT64_MAX / num_trees_,
+                    in.op, ": too many seeds (", num_trees_, ")");
     for (const auto& relation : relations_)
       args_.weighted |= relation.cum_weight != nullptr;
   }

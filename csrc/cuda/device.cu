@@ -40,6 +40,24 @@ class Pinned {
   void* memory_ = nullptr;
 };
 
+// A query would end the capture of a CUDA graph in another thread, unless this
+// thread says that it is safe. After an error no kernel runs any more.
+class Query {
+ public:
+  Query() {
+    check_cuda("cudaThreadExchangeStreamCaptureMode",
+               cudaThreadExchangeStreamCaptureMode(&mode_));
+  }
+  ~Query() {
+    cudaThreadExchangeStreamCaptureMode(&mode_);
+    cudaGetLastError();  // no error of a later call
+  }
+  Query(const Query&) = delete;
+
+ private:
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+
 }  // namespace
 
 void copy_to_host(void* to,
@@ -65,6 +83,40 @@ void copy_to_device(void* to,
   check_cuda("cudaMemcpyAsync",
              cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice,
                              static_cast<cudaStream_t>(stream)));
+}
+
+bool is_captured(StreamHandle stream) {
+  cudaStreamCaptureStatus status;
+  check_cuda("cudaStreamIsCapturing",
+             cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status));
+  return status != cudaStreamCaptureStatusNone;
+}
+
+EventHandle record_event(StreamHandle stream) {
+  cudaEvent_t event;
+  check_cuda("cudaEventCreate",
+             cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  const cudaError_t error =
+      cudaEventRecord(event, static_cast<cudaStream_t>(stream));
+  if (error != cudaSuccess)
+    cudaEventDestroy(event);
+  check_cuda("cudaEventRecord", error);
+  return event;
+}
+
+bool is_idle(StreamHandle stream) {
+  const Query query;
+  return cudaStreamQuery(static_cast<cudaStream_t>(stream)) !=
+         cudaErrorNotReady;
+}
+
+bool event_passed(EventHandle handle) {
+  const Query query;
+  const auto event = static_cast<cudaEvent_t>(handle);
+  const bool passed = cudaEventQuery(event) != cudaErrorNotReady;
+  if (passed)
+    cudaEventDestroy(event);
+  return passed;
 }
 
 const void* device_address(const void* host) {

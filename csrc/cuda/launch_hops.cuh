@@ -1,4 +1,5 @@
-// How the kernels of layers are started, for any kind of graph.
+// How the kernels of layers are started, for any kind of graph: a file for each
+// dtype and kind, as each takes a compiler long.
 #pragma once
 
 #include "launch.cuh"
@@ -6,41 +7,25 @@
 
 namespace gsample {
 
-// The kernel for these arguments: each of these takes registers.
-template <typename args_t>
-auto* hops_kernel_for(const args_t& args) {
-  if (args.weighted)
-    return args.takes_queue() ? sample_hops_kernel<true, true, args_t>
-                              : sample_hops_kernel<true, false, args_t>;
-  return args.takes_queue() ? sample_hops_kernel<false, true, args_t>
-                            : sample_hops_kernel<false, false, args_t>;
+template <bool kWeighted, bool kQueue, typename args_t>
+LaunchShape hops_kernel_shape(const args_t& args) {
+  return cooperative_shape(sample_hops_kernel<kWeighted, kQueue, args_t>,
+                           kHopThreads, args.max_edges);
 }
 
-template <typename args_t>
-LaunchShape sample_hops_shape(const args_t& args) {
-  return cooperative_shape(hops_kernel_for(args), kHopThreads, args.max_edges);
+template <bool kWeighted, bool kQueue, typename args_t>
+void start_hops_kernel(const args_t& args,
+                       LaunchShape shape,
+                       StreamHandle stream) {
+  launch_cooperative("sample_hops",
+                     sample_hops_kernel<kWeighted, kQueue, args_t>, shape,
+                     stream, args);
 }
 
-template <typename args_t>
-void sample_hops(const args_t& args, LaunchShape shape, StreamHandle stream) {
-  launch_cooperative("sample_hops", hops_kernel_for(args), shape, stream, args);
-}
-
-template <typename args_t>
-void write_hops(
-    const args_t& args,
-    const HopOutputs<typename args_t::Indptr, typename args_t::Index>& out,
-    StreamHandle stream) {
-  launch("write_hops", write_hops_kernel<args_t>,
-         shape_for(kHopThreads, out.items), stream, args, out);
-}
-
-#define GSAMPLE_INSTANTIATE_HOPS(args_t, indptr_t, index_t)                 \
-  template LaunchShape sample_hops_shape(const args_t<indptr_t, index_t>&); \
-  template void sample_hops(const args_t<indptr_t, index_t>&, LaunchShape,  \
-                            StreamHandle);                                  \
-  template void write_hops(const args_t<indptr_t, index_t>&,                \
-                           const HopOutputs<indptr_t, index_t>&,            \
-                           StreamHandle);
+#define GSAMPLE_INSTANTIATE_HOPS(kWeighted, kQueue, args_t, indptr_t, index_t) \
+  template LaunchShape hops_kernel_shape<kWeighted, kQueue>(                   \
+      const args_t<indptr_t, index_t>&);                                       \
+  template void start_hops_kernel<kWeighted, kQueue>(                          \
+      const args_t<indptr_t, index_t>&, LaunchShape, StreamHandle);
 
 }  // namespace gsample

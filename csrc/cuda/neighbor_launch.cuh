@@ -7,33 +7,28 @@
 
 namespace gsample {
 
-template <bool kWeighted, typename indptr_t, typename index_t>
-auto* neighbor_kernel_for(const NeighborSampleCuda<indptr_t, index_t>& args) {
-  const bool one = args.num_types == 1 && args.num_relations == 1;
-  return one ? neighbor_sample_kernel<kWeighted, true, indptr_t, index_t>
-             : neighbor_sample_kernel<kWeighted, false, indptr_t, index_t>;
-}
-
-template <bool kWeighted, typename indptr_t, typename index_t>
+template <bool kWeighted, bool kOne, typename indptr_t, typename index_t>
 LaunchShape neighbor_kernel_shape(
     const NeighborSampleCuda<indptr_t, index_t>& args) {
-  return cooperative_shape(neighbor_kernel_for<kWeighted>(args), kSampleThreads,
-                           args.max_edges);
+  return cooperative_shape(
+      neighbor_sample_kernel<kWeighted, kOne, indptr_t, index_t>,
+      kSampleThreads, args.max_edges);
 }
 
-template <bool kWeighted, typename indptr_t, typename index_t>
+template <bool kWeighted, bool kOne, typename indptr_t, typename index_t>
 void start_neighbor_kernel(const NeighborSampleCuda<indptr_t, index_t>& args,
                            LaunchShape shape,
                            StreamHandle stream) {
-  launch_cooperative("neighbor_sample", neighbor_kernel_for<kWeighted>(args),
+  launch_cooperative("neighbor_sample",
+                     neighbor_sample_kernel<kWeighted, kOne, indptr_t, index_t>,
                      shape, stream, args);
 }
 
-#define GSAMPLE_INSTANTIATE_NEIGHBORS(kWeighted, indptr_t, index_t) \
-  template LaunchShape neighbor_kernel_shape<kWeighted>(            \
-      const NeighborSampleCuda<indptr_t, index_t>&);                \
-  template void start_neighbor_kernel<kWeighted>(                   \
-      const NeighborSampleCuda<indptr_t, index_t>&, LaunchShape,    \
+#define GSAMPLE_INSTANTIATE_NEIGHBORS(kWeighted, kOne, indptr_t, index_t) \
+  template LaunchShape neighbor_kernel_shape<kWeighted, kOne>(            \
+      const NeighborSampleCuda<indptr_t, index_t>&);                      \
+  template void start_neighbor_kernel<kWeighted, kOne>(                   \
+      const NeighborSampleCuda<indptr_t, index_t>&, LaunchShape,          \
       StreamHandle);
 
 }  // namespace gsample

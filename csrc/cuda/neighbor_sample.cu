@@ -4,11 +4,11 @@
 
 namespace gsample {
 
-template <bool kWeighted, typename indptr_t, typename index_t>
+template <bool kWeighted, bool kOne, typename indptr_t, typename index_t>
 LaunchShape neighbor_kernel_shape(
     const NeighborSampleCuda<indptr_t, index_t>& args);
 
-template <bool kWeighted, typename indptr_t, typename index_t>
+template <bool kWeighted, bool kOne, typename indptr_t, typename index_t>
 void start_neighbor_kernel(const NeighborSampleCuda<indptr_t, index_t>& args,
                            LaunchShape shape,
                            StreamHandle stream);
@@ -16,16 +16,24 @@ void start_neighbor_kernel(const NeighborSampleCuda<indptr_t, index_t>& args,
 template <typename indptr_t, typename index_t>
 LaunchShape neighbor_sample_shape(
     const NeighborSampleCuda<indptr_t, index_t>& args) {
-  return args.weighted ? neighbor_kernel_shape<true>(args)
-                       : neighbor_kernel_shape<false>(args);
+  const bool one = args.num_types == 1 && args.num_relations == 1;
+  if (args.weighted)
+    return one ? neighbor_kernel_shape<true, true>(args)
+               : neighbor_kernel_shape<true, false>(args);
+  return one ? neighbor_kernel_shape<false, true>(args)
+             : neighbor_kernel_shape<false, false>(args);
 }
 
 template <typename indptr_t, typename index_t>
 void neighbor_sample(const NeighborSampleCuda<indptr_t, index_t>& args,
                      LaunchShape shape,
                      StreamHandle stream) {
-  return args.weighted ? start_neighbor_kernel<true>(args, shape, stream)
-                       : start_neighbor_kernel<false>(args, shape, stream);
+  const bool one = args.num_types == 1 && args.num_relations == 1;
+  if (args.weighted)
+    return one ? start_neighbor_kernel<true, true>(args, shape, stream)
+               : start_neighbor_kernel<true, false>(args, shape, stream);
+  return one ? start_neighbor_kernel<false, true>(args, shape, stream)
+             : start_neighbor_kernel<false, false>(args, shape, stream);
 }
 
 #define GSAMPLE_INSTANTIATE(indptr_t, index_t)                                \

@@ -2,6 +2,7 @@
 
 namespace gsample {
 
-GSAMPLE_INSTANTIATE_NEIGHBORS(false, int32_t, int32_t)
+GSAMPLE_INSTANTIATE_NEIGHBORS(false, true, int32_t, int32_t)
+GSAMPLE_INSTANTIATE_NEIGHBORS(false, false, int32_t, int32_t)
 
 }  // namespace gsample

@@ -2,6 +2,6 @@
 
 namespace gsample {
 
-GSAMPLE_INSTANTIATE_NEIGHBORS(true, int32_t, int32_t)
+GSAMPLE_INSTANTIATE_NEIGHBORS(true, true, int32_t, int32_t)
 
 }  // namespace gsample

@@ -2,6 +2,6 @@
 
 namespace gsample {
 
-GSAMPLE_INSTANTIATE_NEIGHBORS(true, int64_t, int64_t)
+GSAMPLE_INSTANTIATE_NEIGHBORS(true, true, int64_t, int64_t)
 
 }  // namespace gsample

@@ -25,6 +25,19 @@ std::map<const void*, std::vector<char>>& host_memory() {
   return memory;
 }
 
+// How many events there were, and how many of them have passed if not all.
+// Kernels run at once here, so tests choose when their events pass.
+struct Events {
+  uintptr_t recorded = 0;
+  std::optional<uintptr_t> passed;
+  bool capturing = false;
+};
+
+Events& events() {
+  static Events all;
+  return all;
+}
+
 // How many allocations succeed before one fails; negative: all do.
 int64_t& allocations_left() {
   static int64_t left = -1;
@@ -48,11 +61,29 @@ void copy_to_host(void* to, const void*, size_t bytes, StreamHandle) {
 #else
 void copy_to_host(void* to, const void* from, size_t bytes, StreamHandle) {
   memcpy(to, from, bytes);
+  emu::runs_since_wait() = false;
 }
 #endif
 
 void copy_to_device(void* to, const void* from, size_t bytes, StreamHandle) {
   memcpy(to, from, bytes);
+}
+
+bool is_idle(StreamHandle) {
+  return !emu::runs_since_wait();
+}
+
+bool is_captured(StreamHandle) {
+  return events().capturing;
+}
+
+EventHandle record_event(StreamHandle) {
+  return reinterpret_cast<EventHandle>(++events().recorded);
+}
+
+bool event_passed(EventHandle event) {
+  return reinterpret_cast<uintptr_t>(event) <=
+         events().passed.value_or(UINTPTR_MAX);
 }
 
 const void* device_address(const void* host) {
@@ -96,7 +127,9 @@ int64_t max_sorted() {
 }
 
 DeviceScope::DeviceScope(const char* op, const Tensor&)
-    : memory_(op), stream_(nullptr) {}
+    : memory_(op), stream_(nullptr) {
+  host_reads_.start(stream_);
+}
 
 }  // namespace gsample
 
@@ -133,6 +166,18 @@ extern "C" __attribute__((visibility("default"))) void gsample_emulator_fault(
   gsample::state_at_fault().reset();
   if (fault != nullptr)
     gsample::state_at_fault() = gsample::DeviceState{fault, free_bytes};
+}
+
+// Lets all events pass but the last few, and no later one; if the number is
+// negative, all that there will be. A CUDA graph may record the stream.
+extern "C" __attribute__((visibility("default"))) void gsample_emulator_events(
+    int64_t running,
+    int capturing) {
+  gsample::Events& events = gsample::events();
+  events.passed.reset();
+  if (running >= 0)
+    events.passed = events.recorded - static_cast<uintptr_t>(running);
+  events.capturing = capturing != 0;
 }
 
 // Says that memory is the host's, pinned or not, or forgets it.

@@ -194,12 +194,18 @@ Config& config() {
   return instance;
 }
 
+bool& runs_since_wait() {
+  static bool runs = false;
+  return runs;
+}
+
 void run_grid(const char* kernel,
               Dim3 blocks,
               Dim3 block_size,
               bool cooperative,
               void (*body)(void*),
               void* argument) {
+  runs_since_wait() = true;
   const unsigned threads = block_size.x * block_size.y * block_size.z;
   const unsigned capacity = config().resident_blocks;
   Fiber scheduler;

@@ -28,6 +28,9 @@ struct Config {
 
 Config& config();
 
+// Whether a kernel ran since the host last waited for the device.
+bool& runs_since_wait();
+
 // A mistake of a kernel: its name, block, thread and place.
 class Error : public std::runtime_error {
  public:

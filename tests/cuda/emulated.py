@@ -4,6 +4,7 @@ Operators for the GPU are in `torch.ops.gsample_emulated` then, with the
 schemas of `torch.ops.gsample`, and take CPU tensors.
 """
 
+import contextlib
 import ctypes
 import os
 import subprocess
@@ -139,6 +140,24 @@ class Emulator:
     def sort_at_once(self, numbers):
         """Says how many numbers torch sorts at once."""
         self._library.gsample_emulator_sort(ctypes.c_int64(numbers))
+
+    @contextlib.contextmanager
+    def running(self, capturing=False):
+        """Kernels of operators that are called in it run until `finish`."""
+        self.finish(0, capturing)
+        try:
+            yield
+        finally:
+            self.finish(-1)
+
+    def finish(self, running=0, capturing=False):
+        """Lets all events pass but the last few, and no later one.
+
+        With -1 later ones pass, too. A CUDA graph may record the stream.
+        """
+        self._library.gsample_emulator_events(
+            ctypes.c_int64(running), int(capturing)
+        )
 
     def on_host(self, tensor, pinned=True, hidden=True):
         """A copy of a tensor in memory of the host.

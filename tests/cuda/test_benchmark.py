@@ -35,7 +35,9 @@ def programs(monkeypatch):
         'gpu_bounds',
         'gpu_kernels',
         'gpu_launches',
+        'gpu_profile',
         'gpu_samples',
+        'gpu_times',
         'harness',
         'neighbor',
     ):
@@ -65,10 +67,44 @@ def test_every_row_is_measured(bench, programs):
     assert [row.note for row in rows if 'failed' in row.note] == []
     assert [row for row in rows if row.ms <= 0] == []
     assert rows[0].note == 'the sample of the CPU'
-    assert len(rows) == 37
+    assert len(rows) == 46
     unbounded = [row.name for row in rows if row.bound_ms <= 0]
-    assert len(unbounded) == 10, unbounded  # epochs, and padded samples
+    assert len(unbounded) == 19, unbounded  # epochs, padded, times apart
     assert 'the same sample' in rows[-1].note
+
+
+def count_seconds(seen):
+    """A clock on which each call that is seen takes a second."""
+
+    def seconds(call, rounds):
+        out = call(0)
+        return float(len(seen)), out
+
+    return seconds
+
+
+def test_times_are_those_of_a_call(bench, programs):
+    """A pipelined time is of one call; kernels are of all that it started."""
+    import gpu_times
+
+    seen, clock = [], bench.seconds
+
+    def work(i):
+        seen.append(i)
+        torch.zeros(1_000_000).sort()
+
+    in_turn, _ = bench.milliseconds(work, rounds=1)
+    seen.clear()
+    bench.seconds = count_seconds(seen)
+    assert gpu_times.pipelined(bench, work) == 1e3
+    assert seen == list(range(gpu_times.IN_A_ROW))
+    bench.seconds = clock
+    alone = gpu_times.kernels_only(bench, work)
+    assert in_turn / 30 < alone < in_turn * 30  # milliseconds, too
+    names = [row.name for row in gpu_times.times_apart(bench)]
+    kinds = [name.rpartition(', ')[2] for name in names]
+    assert kinds == ['latency', 'pipelined', 'kernels'] * 3
+    assert len(set(names)) == 9
 
 
 @pytest.mark.parametrize(
@@ -95,7 +131,7 @@ def test_a_row_that_fails_says_why(bench, programs):
     assert notes.count('failed: RuntimeError: out of memory') == 6
     assert [row.note for row in gpu.measure(bench, -1)] == [
         'left out: no time was left'
-    ] * 16
+    ] * 17
 
 
 def test_results_become_a_file_and_a_table(bench, programs, tmp_path):

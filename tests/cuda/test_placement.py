@@ -4,6 +4,7 @@ from unittest import mock
 
 import pytest
 import torch
+from torch.overrides import TorchFunctionMode
 
 from tests.cuda.test_loader import CPU, some_data
 from torch_gsample import SparseSample, placement
@@ -121,3 +122,30 @@ def test_matrices_are_pinned_in_place(driver):
     assert torch.equal(pinned.to_dense(), matrix.to_dense())
     del pinned
     assert not driver.registered
+
+
+class Copies(TorchFunctionMode):
+    """Says which copies are asynchronous."""
+
+    def __init__(self):
+        super().__init__()
+        self.non_blocking = []
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if function is torch.Tensor.to:
+            self.non_blocking.append(kwargs['non_blocking'])
+        return function(*args, **(kwargs or {}))
+
+
+def test_copies_of_registered_memory_wait(driver):
+    matrix = SparseSample.from_edge_index(some_data().edge_index)
+    pinned = matrix.pin()
+    with Copies() as of_pinned:
+        pinned.to('meta', non_blocking=True)
+    assert of_pinned.non_blocking
+    assert not any(of_pinned.non_blocking)
+    del pinned
+    with Copies() as copies:
+        matrix.to('meta', non_blocking=True)
+    assert copies.non_blocking
+    assert all(copies.non_blocking)

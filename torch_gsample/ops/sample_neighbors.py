@@ -210,9 +210,16 @@ def padded_sizes(
             if src == t
         )
         if not disjoint:  # a faulty edge has a slot, too
-            new = torch.sym_min(new, torch.sym_max(known, 1))
+            new = _least(new, known)
         nodes.append(seeds[t].shape[0] + new)
     return list(max_edges), nodes
+
+
+def _least(new: Any, known: Any) -> Any:
+    """Returns the fewer of new and known nodes, but room for a faulty one."""
+    if isinstance(new, int) and isinstance(known, int):
+        return min(new, max(known, 1))
+    return torch.sym_min(new, torch.sym_max(known, 1))
 
 
 @torch.library.register_fake('gsample::sample_neighbors')

@@ -27,7 +27,8 @@ def to(
             tensors; or ``dtype``, as in :meth:`torch.Tensor.to`.
         dtype (torch.dtype, optional): The dtype of the values.
         non_blocking (bool, optional): Whether copies between a GPU and pinned
-            memory are asynchronous.
+            memory are asynchronous. Those of :meth:`pin` never are: the
+            matrix may be released at once.
 
     Example:
         >>> from torch_gsample import SparseSample
@@ -40,7 +41,12 @@ def to(
     out = matrix
     if device is not None:
         target = torch.device(device)
-        out = _mapped(out, lambda t: t.to(target, non_blocking=non_blocking))
+
+        def moved(tensor: Tensor) -> Tensor:
+            waits = not non_blocking or placement.is_registered(tensor)
+            return tensor.to(target, non_blocking=not waits)
+
+        out = _mapped(out, moved)
     if dtype is not None and dtype != out.dtype:
         value = out.values().to(dtype, non_blocking=non_blocking)
         out = out._of_value(value)

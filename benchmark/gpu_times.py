@@ -1,0 +1,73 @@
+"""Latency, pipelined and kernel-only times of a call on a GPU, apart.
+
+*Latency* is a call that starts on an idle device, until its results are there.
+*Pipelined* is a call among others that follow at once: the host prepares one
+while the device runs another, if the operator does not wait. *Kernels* is the
+time of the device alone.
+"""
+
+from collections.abc import Callable, Iterator
+
+from gpu_bounds import Bench, Row
+from gpu_launches import FANOUTS, most_edges, one_relation
+from gpu_profile import kernels
+
+from torch_gsample import ops
+from torch_gsample.rng import make_key
+
+Call = Callable[[int], object]
+IN_A_ROW = 16  # calls of a pipelined round
+
+
+def times_apart(bench: Bench) -> Iterator[Row]:
+    """Three times of samples, which wait for sizes or do not, and walks."""
+    for name, call in calls(bench).items():
+        latency, _ = bench.milliseconds(call, rounds=25)
+        yield Row(f'{name}, latency', latency)
+        yield Row(f'{name}, pipelined', pipelined(bench, call))
+        yield Row(f'{name}, kernels', kernels_only(bench, call))
+
+
+def calls(bench: Bench) -> dict[str, Call]:
+    """Returns calls, as functions of the number of a round."""
+    batches = bench.batches(1024)
+    graph = one_relation(*bench.graph)
+    most = [most_edges(1024, FANOUTS)]
+
+    def sample(i: int) -> object:
+        seeds, key = batches[i % len(batches)], make_key(0, 0, i)
+        return ops.sample_neighbors(graph, seeds, FANOUTS, key)
+
+    # Only a key on the device saves a copy that waits.
+    keys = [make_key(0, 0, i).to(bench.device) for i in range(IN_A_ROW)]
+
+    def padded(i: int) -> object:
+        seeds, key = batches[i % len(batches)], keys[i % IN_A_ROW]
+        return ops.sample_neighbors(graph, seeds, FANOUTS, key, max_edges=most)
+
+    def walk(i: int) -> object:
+        seeds = batches[i % len(batches)]
+        return ops.random_walk(*bench.graph, seeds, 80, key=make_key(0, 0, i))
+
+    return {
+        f'{FANOUTS} of 1,024 seeds': sample,
+        f'padded {FANOUTS} of 1,024 seeds': padded,
+        'DeepWalk of 1,024 seeds': walk,
+    }
+
+
+def pipelined(bench: Bench, call: Call) -> float:
+    """Milliseconds of a call among others, none of which is waited for."""
+
+    def in_a_row(i: int) -> None:
+        for j in range(IN_A_ROW):
+            call(IN_A_ROW * i + j)
+
+    ms, _ = bench.milliseconds(in_a_row, rounds=5)
+    return ms / IN_A_ROW
+
+
+def kernels_only(bench: Bench, call: Call) -> float:
+    """Milliseconds of the kernels and copies of a call."""
+    device = bench.device.type
+    return sum(row['us'] for row in kernels(call, device)) / 1e3

@@ -1,0 +1,8 @@
+#include "hetero_sample_hops.h"
+#include "launch_hops.cuh"
+
+namespace gsample {
+
+GSAMPLE_INSTANTIATE_HOPS(true, true, HeteroHopsCuda, int64_t, int32_t)
+
+}  // namespace gsample

@@ -1,0 +1,7 @@
+#include "neighbor_launch.cuh"
+
+namespace gsample {
+
+GSAMPLE_INSTANTIATE_NEIGHBORS(true, false, int32_t, int32_t)
+
+}  // namespace gsample

@@ -1,0 +1,7 @@
+#include "launch_hops.cuh"
+
+namespace gsample {
+
+GSAMPLE_INSTANTIATE_HOPS(false, false, SampleHopsCuda, int32_t, int32_t)
+
+}  // namespace gsample

@@ -1,0 +1,7 @@
+#include "launch_hops.cuh"
+
+namespace gsample {
+
+GSAMPLE_INSTANTIATE_HOPS(true, false, SampleHopsCuda, int64_t, int32_t)
+
+}  // namespace gsample

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch_gsample.fusion import row_rules
 from torch_gsample.torch_private import (
     is_in_backward,
+    is_of_backward,
     no_subclass_dispatch,
     tree_map,
 )
@@ -111,6 +112,8 @@ def _as_it_is(function: Any, args: Any, kwargs: Any) -> Any:
 
 def _refusal(name: str) -> _Rule:
     def refuse(function: Any, args: Any, kwargs: Any) -> Any:
+        if is_of_backward(function):
+            return function(*args, **kwargs)
         partial = row_rules.tensors_of(args, kwargs, FirstRows)
         raise unseen(name, partial[0])
 

@@ -1,0 +1,169 @@
+"""Layers that take a graph alone compute the destinations of a block."""
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+from torch_geometric import nn as pyg
+
+from tests.fusion.models import WIDTH, Hand, batches, graph
+from tests.fusion.test_exact import unmarked
+from torch_gsample import fuse
+
+
+class Near(pyg.MessagePassing):
+    """Multiplies what it aggregates, of a graph alone."""
+
+    def __init__(self, channels, out_channels):
+        super().__init__()
+        self.lin = nn.Linear(2 * channels, out_channels)
+        self.rows = []
+
+    def forward(self, x, edge_index, edge_attr=None):
+        scale = x.new_ones(x.shape[0], 1)
+        out = self.propagate(edge_index, x=x, scale=scale, edge_attr=edge_attr)
+        self.rows.append(len(out))
+        return self.lin(torch.cat([x, out], dim=-1))
+
+    def message(self, x_i, x_j, scale_j, edge_attr):
+        out = (x_i - x_j) * scale_j
+        return out if edge_attr is None else out * edge_attr.sum(-1, True)
+
+
+class Updating(Near):
+    """Reads all rows behind the aggregation: of pairs it knows nothing."""
+
+    def update(self, out, x):
+        return out + x
+
+
+class Twice(Near):
+    """Sends messages along two edges."""
+
+    def forward(self, x, edge_index, edge_attr=None):
+        ones = x.new_ones(x.shape[0], 1)
+        once = self.propagate(edge_index, x=x, scale=ones, edge_attr=None)
+        out = self.propagate(edge_index, x=once, scale=ones, edge_attr=None)
+        self.rows.append(len(out))
+        return self.lin(torch.cat([x, out], dim=-1))
+
+
+class Sized(Near):
+    """Says the number of its vertices."""
+
+    def propagate(self, edge_index, size=None, **kwargs):
+        rows = len(kwargs['x'])
+        size = (rows, rows) if size is None else size
+        return super().propagate(edge_index, size=size, **kwargs)
+
+
+class Backwards(Near):
+    """Sends messages to sources."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.flow = 'target_to_source'
+
+
+class Middle(Near):
+    """Has rows in the second dimension."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.node_dim = 1
+
+    def forward(self, x, edge_index, edge_attr=None):
+        scale = x.new_ones(1, x.shape[0], 1)
+        towers = torch.stack([x, x + 1])
+        out = self.propagate(
+            edge_index, x=towers, scale=scale, edge_attr=edge_attr
+        )
+        self.rows.append(out.shape[1])
+        return self.lin(torch.cat([x, out[0] + out[1]], dim=-1))
+
+
+@pytest.fixture
+def batch():
+    return batches(graph(), count=1)[0]
+
+
+def read(model, batch, *more):
+    size = batch.batch_size
+    out = model(batch.x, batch.edge_index, *more)[:size]
+    parameters = list(model.convs.parameters())
+    return [out, *torch.autograd.grad(out.square().sum(), parameters)]
+
+
+def fused_rows(kind, batch, min_nodes=0):
+    """The rows that each layer aggregates, after comparing results."""
+    model = Hand('', 3, kind).double()
+    want = read(model, unmarked(batch))
+    fuse(model, min_nodes=min_nodes, verbose=False)
+    read(model, batch)
+    layers = [m for m in model.modules() if isinstance(m, Near)]
+    for layer in layers:
+        layer.rows.clear()
+    for x, y in zip(read(model, batch), want, strict=True):
+        torch.testing.assert_close(x, y, rtol=1e-9, atol=1e-9)
+    return [rows for layer in layers for rows in layer.rows]
+
+
+def destinations(batch):
+    return [block.num_dst for block in batch.blocks]
+
+
+@pytest.mark.parametrize('kind', [Near, Middle])
+@pytest.mark.filterwarnings('error:fuse')
+def test_messages_go_to_destinations_alone(kind, batch):
+    assert fused_rows(kind, batch) == destinations(batch)
+
+
+@pytest.mark.filterwarnings('error:fuse')
+def test_messages_that_are_left_to_pyg_do_so_too(batch):
+    class Sorting(Near):
+        def message(self, x_i, x_j, scale_j):
+            return torch.sort(x_i - x_j, dim=-1)[0]
+
+    assert fused_rows(Sorting, batch) == destinations(batch)
+
+
+@pytest.mark.parametrize('kind', [Updating, Sized])
+@pytest.mark.filterwarnings('error:fuse')
+def test_layers_that_read_more_rows_compute_sources(kind, batch):
+    rows = fused_rows(kind, batch)
+    want = [block.num_src for block in batch.blocks]
+    assert rows == (destinations(batch) if kind is Sized else want)
+
+
+@pytest.mark.parametrize('kind', [Twice, Backwards])
+@pytest.mark.filterwarnings('ignore:fuse')
+def test_layers_beyond_a_block_compute_all_rows(kind, batch):
+    assert set(fused_rows(kind, batch)) == {batch.num_nodes}
+
+
+def products_of(model, batch):
+    read(model, batch)
+    with FlopCounterMode(display=False) as counter:
+        read(model, batch)
+    return counter.get_total_flops()
+
+
+def test_products_have_the_rows_of_a_block(batch):
+    degrees = torch.bincount(torch.randint(0, 8, (99,)))
+    kinds = ['mean', 'std'], ['identity', 'attenuation']
+
+    def make(channels, out_channels):
+        return pyg.PNAConv(channels, out_channels, *kinds, degrees)
+
+    model = Hand('', 3, make).double()
+    fuse(model, min_nodes=0, verbose=False)
+    want = 0
+    for i, block in enumerate(batch.blocks):
+        layer = model.convs[i]
+        behind = layer.post_nns[0][0].weight.numel() + WIDTH * WIDTH
+        ends = WIDTH * WIDTH * (block.num_src + block.num_dst)
+        # Forward, of matrices, and of rows: features need no gradient.
+        want += 2 * (3 * behind * block.num_dst + (3 if i else 2) * ends)
+    head = 2 * model.lin.weight.numel() * batch.blocks[-1].num_dst
+    # Of the head, the gradient of rows alone was wanted.
+    assert products_of(model, batch) == want + 2 * head

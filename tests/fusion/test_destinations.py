@@ -9,6 +9,7 @@ from torch_geometric import nn as pyg
 from tests.fusion.models import WIDTH, Hand, batches, graph
 from tests.fusion.test_exact import unmarked
 from torch_gsample import fuse
+from torch_gsample.fusion.rows import FirstRows, Origin, first_rows
 
 
 class Near(pyg.MessagePassing):
@@ -167,3 +168,16 @@ def test_products_have_the_rows_of_a_block(batch):
     head = 2 * model.lin.weight.numel() * batch.blocks[-1].num_dst
     # Of the head, the gradient of rows alone was wanted.
     assert products_of(model, batch) == want + 2 * head
+
+
+def test_one_tower_of_rows_is_a_view():
+    """The gradient of a selected column would be copied into zeros."""
+    x = torch.randn(4, 1, 3, requires_grad=True)
+    rows = first_rows(x * 2, Origin('a layer', 9))
+    out = rows[:, 0]
+    assert isinstance(out, FirstRows)
+    names = {type(node).__name__ for node, _ in out.grad_fn.next_functions}
+    assert names == {'SqueezeBackward1'}
+    assert torch.equal(rows[:, -1], x[:, 0] * 2)
+    with pytest.raises(IndexError, match='out of bounds'):
+        rows[:, 1]

@@ -137,6 +137,11 @@ ON_BLOCKS = {
     'sage max, projected': lambda: nn.SAGEConv(C, C, 'max', project=True),
     'sage without root': lambda: nn.SAGEConv(C, C, root_weight=False),
     'rgcn': lambda: nn.RGCNConv(C, C, RELATIONS),
+    'gat': lambda: nn.GATConv(C, 4, 2),
+    'gat of two matrices': lambda: nn.GATConv((C, C), 4, 2),
+    'gatv2': lambda: nn.GATv2Conv(C, 4, 2),
+    'gatv2 residual': lambda: nn.GATv2Conv(C, 4, 2, residual=True),
+    'gatv2 shared': lambda: nn.GATv2Conv(C, 4, 2, share_weights=True),
 }
 
 
@@ -154,9 +159,10 @@ def test_gradients_of_both_ends_are_added_in_place(name, monkeypatch):
         early = given.sin().sum()
         out = layer(given, graph, *more)
         loss = early + out.cos().sum() + (given[:5] ** 2).sum()
-        [first] = torch.autograd.grad(loss, leaf, retain_graph=True)
-        [again] = torch.autograd.grad(loss, leaf)
-        assert torch.equal(first, again)
+        inputs = [leaf, *layer.parameters()]
+        first = torch.autograd.grad(loss, inputs, retain_graph=True)
+        again = torch.autograd.grad(loss, inputs)
+        assert all(map(torch.equal, first, again))
         found.append(first)
     torch.testing.assert_close(*found)
 

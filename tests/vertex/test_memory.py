@@ -167,6 +167,18 @@ def test_gradients_of_both_ends_are_added_in_place(name, monkeypatch):
     torch.testing.assert_close(*found)
 
 
+@pytest.mark.parametrize('name', ['sage', 'gatv2', 'gatv2 residual'])
+def test_ends_of_large_features_are_shared(name, monkeypatch):
+    monkeypatch.setattr(fusible, '_SHARED', 0)
+    x = torch.randn(N, C, requires_grad=True)
+    stack, seen = [ON_BLOCKS[name]()(x, block()).grad_fn], set()
+    while stack:
+        node = stack.pop()
+        seen.add(type(node).__name__)
+        stack += [y for y, _ in node.next_functions if y is not None]
+    assert '_SharedRowsBackward' in seen
+
+
 def test_a_gradient_of_destinations_fills_no_other_rows():
     """A slice's gradient would be zeros for all sources first."""
     graph = block()

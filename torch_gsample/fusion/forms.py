@@ -11,7 +11,6 @@ from typing import Any
 from torch import Tensor
 
 from torch_gsample.block import Block
-from torch_gsample.fusion.row_rules import tensors_of
 from torch_gsample.fusion.rows import FirstRows, plain
 
 
@@ -73,7 +72,8 @@ def to_destinations(
     """Returns the arguments of ``propagate`` for a block's destinations.
 
     Values of vertices that messages read become pairs, whose second is the
-    first rows. What is read otherwise stays: the layer may fail.
+    first rows. What is read otherwise stays: where that is wrong, the layer
+    fails, or differs when it is tried.
 
     Args:
         layer (MessagePassing): The layer.
@@ -82,15 +82,11 @@ def to_destinations(
         block (Block): The block.
 
     Raises:
-        PlanError: If messages go elsewhere, or read rows that are unknown.
+        PlanError: If ``size`` is not that of the block's sources.
     """
     rows = block.num_src
-    if layer.flow != 'source_to_target' or (
-        size is not None and tuple(size) != (rows, rows)
-    ):
-        raise PlanError('messages go to other rows than destinations')
-    if tensors_of((), values, FirstRows):
-        raise PlanError('messages read rows that were not computed')
+    if size is not None and tuple(size) != (rows, rows):
+        raise PlanError(f'messages go from {size[0]} to {size[1]} rows')
     out: Arguments = dict(values, size=block.size)
     for name, value in values.items():
         ends = {f'{name}_i', f'{name}_j'} & set(layer._user_args)

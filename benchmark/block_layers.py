@@ -3,17 +3,20 @@
 A batch of [15, 10, 5] around 1,024 packages with 100 features, forward with
 backward: a model that `fuse` has compute exact blocks, PyG's layers on these
 blocks by hand, and the same model as PyG runs it, on all edges of the batch.
-In turns, one thread, the same weights.
+In turns, one thread, the same weights, processor time.
 
     python benchmark/block_layers.py --markdown table.md
 
-`products` is the share of fused time in products of matrices: no layer takes
-less.
+`products` is the share of fused time in products of matrices, `GFLOP` are
+the operations of these in a step, fused and of PyG's layers on blocks. A
+batch that does not know its blocks, or a model that computes whole batches, is
+an error: the work would not be equal.
 """
 
 import argparse
 import copy
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,10 +24,12 @@ from typing import Any
 import torch
 from harness import Report, compare, machine
 from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
 from torch_geometric import nn as pyg
 
 from torch_gsample import NeighborSampler, fuse
 from torch_gsample.datasets import DebianPackages
+from torch_gsample.fusion.calls import knows_blocks
 from torch_gsample.loader import NeighborLoader
 
 FEATURES, WIDTH, HEADS = 100, 128, 4
@@ -94,12 +99,26 @@ def steps_of(
         make (Callable): Makes a layer of some features.
         batch (Any): The batch.
         seeds (int): Its seeds.
+
+    Raises:
+        ValueError: If the fused model would compute more than blocks.
     """
+    edges = batch.edge_index
+    if not knows_blocks(edges):
+        raise ValueError(
+            f"block_layers: 'batch' must know its blocks, drawn while a fused "
+            f'model is alive (got edges of type {type(edges).__name__})'
+        )
     torch.manual_seed(12)
     theirs = Model(make)
     ours = copy.deepcopy(theirs)
-    fuse(ours, min_nodes=0, verbose=False)
-    edges = batch.edge_index
+    fusion = fuse(ours, min_nodes=0, verbose=False)
+    ours(batch.x, edges)
+    report = fusion.report()
+    if report.count('exact block') < len(ours.layers):
+        raise ValueError(
+            f'block_layers: each layer must compute its block (got {report})'
+        )
     plain = torch.Tensor(edges).as_subclass(torch.Tensor).clone()
     blocks = [
         (block.edge_index.contiguous(), block.num_dst)
@@ -130,6 +149,13 @@ def products(step: Callable[[int], object]) -> float:
     return own / sum(e.self_cpu_time_total for e in events)
 
 
+def operations(step: Callable[[int], object]) -> str:
+    """Returns the operations of a step's products, in billions."""
+    with FlopCounterMode(display=False) as counter:
+        step(0)
+    return f'{counter.get_total_flops() / 1e9:.3g}'
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -143,17 +169,23 @@ def main(arguments: list[str] | None = None) -> None:
     torch.set_num_threads(args.threads)
     batch = batch_of(args.seeds)
     columns = ['layer', 'fused ms', 'PyG on blocks ms', 'PyG ms', 'blocks']
-    columns += ['PyG', 'products', 'load']
+    columns += ['PyG', 'products', 'GFLOP', 'load']
     report = Report(f'Steps on exact blocks: {machine()}', columns)
     for name in args.layers:
         steps = steps_of(LAYERS[name], batch, args.seeds)
         share = [products(steps['fused']) for _ in range(2)][1]
-        times = compare(steps, args.rounds, max_seconds=args.seconds)
+        work = [operations(steps[k]) for k in ('fused', 'blocks')]
+        times = compare(
+            steps,
+            args.rounds,
+            clock=time.process_time,
+            max_seconds=args.seconds,
+        )
         fused, blocks, whole = (1e3 * times[k].median for k in steps)
         report.add(
             *(name, f'{fused:.3g}', f'{blocks:.3g}', f'{whole:.3g}'),
             *(f'{blocks / fused:.2f}x', f'{whole / fused:.2f}x'),
-            *(f'{share:.0%}', round(os.getloadavg()[0], 1)),
+            *(f'{share:.0%}', ' / '.join(work), round(os.getloadavg()[0], 1)),
         )
         report.show()
     if args.markdown:

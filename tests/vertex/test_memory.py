@@ -137,6 +137,11 @@ ON_BLOCKS = {
     'sage max, projected': lambda: nn.SAGEConv(C, C, 'max', project=True),
     'sage without root': lambda: nn.SAGEConv(C, C, root_weight=False),
     'rgcn': lambda: nn.RGCNConv(C, C, RELATIONS),
+    'gat': lambda: nn.GATConv(C, 4, 2),
+    'gat of two matrices': lambda: nn.GATConv((C, C), 4, 2),
+    'gatv2': lambda: nn.GATv2Conv(C, 4, 2),
+    'gatv2 residual': lambda: nn.GATv2Conv(C, 4, 2, residual=True),
+    'gatv2 shared': lambda: nn.GATv2Conv(C, 4, 2, share_weights=True),
 }
 
 
@@ -154,11 +159,24 @@ def test_gradients_of_both_ends_are_added_in_place(name, monkeypatch):
         early = given.sin().sum()
         out = layer(given, graph, *more)
         loss = early + out.cos().sum() + (given[:5] ** 2).sum()
-        [first] = torch.autograd.grad(loss, leaf, retain_graph=True)
-        [again] = torch.autograd.grad(loss, leaf)
-        assert torch.equal(first, again)
+        inputs = [leaf, *layer.parameters()]
+        first = torch.autograd.grad(loss, inputs, retain_graph=True)
+        again = torch.autograd.grad(loss, inputs)
+        assert all(map(torch.equal, first, again))
         found.append(first)
     torch.testing.assert_close(*found)
+
+
+@pytest.mark.parametrize('name', ['sage', 'gatv2', 'gatv2 residual'])
+def test_ends_of_large_features_are_shared(name, monkeypatch):
+    monkeypatch.setattr(fusible, '_SHARED', 0)
+    x = torch.randn(N, C, requires_grad=True)
+    stack, seen = [ON_BLOCKS[name]()(x, block()).grad_fn], set()
+    while stack:
+        node = stack.pop()
+        seen.add(type(node).__name__)
+        stack += [y for y, _ in node.next_functions if y is not None]
+    assert '_SharedRowsBackward' in seen
 
 
 def test_a_gradient_of_destinations_fills_no_other_rows():

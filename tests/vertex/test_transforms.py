@@ -89,6 +89,7 @@ def outer(x):
 
 
 LAYER = nn.SAGEConv(3, 2).double()
+ATTENTION = nn.GATConv(3, 2, heads=2).double()
 TO_TWO = torch.stack([GRAPH[0], torch.arange(E) * 2 // E])
 BLOCK = Block(BatchEdges(TO_TWO, [2, N - 2], [2, N - 2], [E]), 0)
 
@@ -117,6 +118,7 @@ FORMULAS = {
         *('project_edges', [GRAPH], TYPES, [N, N], 0, True, False, x, WEIGHT)
     ),
     '_SharedRows': on_block,
+    '_SharedProduct': lambda x: ATTENTION(x, GRAPH),
     '_OverTiles': lambda x: in_tiles(GRAPH, x=x, weight=WEIGHT[0]),
     'Placed': lambda x: in_tiles(GRAPH, x=x, weight=WEIGHT[0]),
     '_Extreme': lambda x: in_tiles(GRAPH, highest, x=x, weight=WEIGHT[0]),
@@ -268,6 +270,7 @@ def check(name, mode, function, x):
 CALLED = {
     '_EdgeFunction': 'edge_map',
     '_SharedRows': 'SAGEConv',
+    '_SharedProduct': 'GATConv',
     '_Unit': 'vertex_unit|pna',
     '_TransformedUnit': 'vertex_unit|pna',
     'vertex_unit': 'vertex_unit|pna',
@@ -286,7 +289,10 @@ def test_a_derivative_of_an_operator_is_right_or_refused(
 
 
 #: What transforms call, and layers that they reach.
-OF_TRANSFORMS = '_Unit', '_TransformedUnit', '_Bilinear', '_SharedRows'
+OF_TRANSFORMS = (
+    *('_Unit', '_TransformedUnit', '_Bilinear', '_SharedRows'),
+    '_SharedProduct',
+)
 
 
 @pytest.mark.parametrize('mode', MODES)

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 from torch import Tensor, nn
 from torch_geometric.nn.conv import MessagePassing
 
+from torch_gsample.block import Block
 from torch_gsample.fusion.forms import FORMS, PlanError
 from torch_gsample.fusion.row_rules import tensors_of
-from torch_gsample.fusion.rows import FirstRows, Origin, first_rows
+from torch_gsample.fusion.rows import FirstRows, Origin, first_rows, plain
 from torch_gsample.loader.batch_edge_index import BatchEdgeIndex
 
 #: Norms whose statistics are over all rows, in training.
@@ -145,6 +146,8 @@ class Call:
         self.state = state
         #: Whether a layer runs: layers inside it are left alone.
         self.in_layer = False
+        #: The block whose destinations alone messages of the layer go to.
+        self.block: Block | None = None
 
     def __enter__(self) -> Any:
         self._before, current.call = current.call, self
@@ -172,6 +175,25 @@ class Call:
         self, module: Any, layer: Layer, forward: Any, args: Any, kwargs: Any
     ) -> Any:
         return forward(*args, **kwargs)
+
+    def run_form(
+        self, form: str, forward: Any, values: dict[str, Any], block: Block
+    ) -> Any:
+        """Calls a layer in one of :data:`FORMS`.
+
+        Args:
+            form (str): The form.
+            forward (Callable): The layer.
+            values (Dict[str, Any]): Its arguments by name.
+            block (Block): What it reads and computes.
+        """
+        values = FORMS[form](values, block)
+        if form == 'rows' and block.num_dst < block.num_src:
+            self.block = block
+        try:
+            return plain(forward(**values))
+        finally:
+            self.block = None
 
 
 class BlockCall(Call):
@@ -210,10 +232,9 @@ class BlockCall(Call):
             self._check_norms(module, layer)
         block = edge_index.block(step.level)
         try:
-            values = FORMS[step.form](values, block)
+            out = self.run_form(step.form, forward, values, block)
         except PlanError as error:
             raise PlanError(f'{layer}: {error}') from None
-        out = forward(**values)
         if not isinstance(out, Tensor):
             raise PlanError(f'{layer} returned no tensor')
         return _limited(out, layer, block.num_dst, block.edges.num_dst[-1])

@@ -56,12 +56,44 @@ def as_square(values: Arguments, block: Block) -> Arguments:
     return out
 
 
-#: The forms by name; the first one that is right is taken.
+#: The forms by name; the first one that is right is taken. In ``rows``,
+#: messages go to the destinations alone (:func:`to_destinations`).
 FORMS: dict[str, Callable[[Arguments, Block], Arguments]] = {
     'block': as_block,
     'pair': as_pair,
+    'rows': as_square,
     'square': as_square,
 }
+
+
+def to_destinations(
+    layer: Any, size: Any, values: Arguments, block: Block
+) -> Arguments:
+    """Returns the arguments of ``propagate`` for a block's destinations.
+
+    Values of vertices that messages read become pairs, whose second is the
+    first rows. What is read otherwise stays: where that is wrong, the layer
+    fails, or differs when it is tried.
+
+    Args:
+        layer (MessagePassing): The layer.
+        size (Tuple[int, int], optional): The argument ``size``.
+        values (Dict[str, Any]): The other arguments.
+        block (Block): The block.
+
+    Raises:
+        PlanError: If ``size`` is not that of the block's sources.
+    """
+    rows = block.num_src
+    if size is not None and tuple(size) != (rows, rows):
+        raise PlanError(f'messages go from {size[0]} to {size[1]} rows')
+    out: Arguments = dict(values, size=block.size)
+    for name, value in values.items():
+        ends = {f'{name}_i', f'{name}_j'} & set(layer._user_args)
+        if ends and isinstance(value, Tensor):
+            first = value.narrow(layer.node_dim, 0, block.num_dst)
+            out[name] = value, first
+    return out
 
 
 def first(x: Tensor, count: int) -> Tensor:

@@ -18,11 +18,12 @@ from torch_gsample.fusion.calls import (
     current,
     recomputed,
 )
-from torch_gsample.fusion.forms import PlanError
+from torch_gsample.fusion.forms import PlanError, to_destinations
 from torch_gsample.fusion.record import make_plan
 from torch_gsample.fusion.report import print_report
 from torch_gsample.fusion.rows import (
     FirstRows,
+    Origin,
     UnseenRowsError,
     first_rows,
     plain,
@@ -129,7 +130,19 @@ class FusedLayer(_Fused):
     def propagate(self, edge_index: Any, **kwargs: Any) -> Any:
         """Computes messages in a kernel, if they could be captured."""
         own: Any = super().propagate  # type: ignore[misc]
-        return self._captured('propagate', own, edge_index, kwargs)
+        call = current.call
+        state, layer = self._gsample_layer
+        block = None
+        if call is not None and call.state is state:
+            block = call.block
+        if block is None:
+            return self._captured('propagate', own, edge_index, kwargs)
+        module: Any = self
+        size = kwargs.pop('size', None)
+        kwargs = to_destinations(module, size, kwargs, block)
+        out = self._captured('propagate', own, edge_index, kwargs)
+        dim = module.node_dim % out.dim()
+        return first_rows(out, Origin(layer, block.num_src), dim)
 
     def edge_updater(self, edge_index: Any, **kwargs: Any) -> Any:
         """Computes a feature of edges in a kernel, if it could be captured."""

@@ -270,7 +270,7 @@ def _is_right(
         inner = Call(state)
         inner.in_layer = inner.is_trial = True
         with torch.no_grad(), inner:
-            out = forward(**FORMS[form](values, block))
+            out = inner.run_form(form, forward, values, block)
         if not isinstance(out, Tensor) or out.dim() != whole.dim():
             return False
         count = block.num_dst

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch_gsample.fusion import row_rules
 from torch_gsample.torch_private import (
     is_in_backward,
+    is_of_backward,
     no_subclass_dispatch,
     tree_map,
 )
@@ -111,6 +112,8 @@ def _as_it_is(function: Any, args: Any, kwargs: Any) -> Any:
 
 def _refusal(name: str) -> _Rule:
     def refuse(function: Any, args: Any, kwargs: Any) -> Any:
+        if is_of_backward(function):
+            return function(*args, **kwargs)
         partial = row_rules.tensors_of(args, kwargs, FirstRows)
         raise unseen(name, partial[0])
 
@@ -253,7 +256,7 @@ def _index(function: Any, args: Any, kwargs: Any) -> Any:
             return first_rows(out, rows.origin, rows.row_dim - 1)
         raise unseen('an index', rows)
     if row_rules.takes_all(first, rest, rows.dim()):
-        out = plain(rows)[index]
+        out = _of_columns(plain(rows), index)
         if out.dim() and out.shape[0] == count:
             return first_rows(out, rows.origin)
         raise unseen('an index', rows)
@@ -266,6 +269,24 @@ def _index(function: Any, args: Any, kwargs: Any) -> Any:
     if not row_rules.are_among(first, count):
         raise unseen(f'the index {row_rules.shown(first)}', rows)
     return plain(rows)[index]
+
+
+def _of_columns(rows: Tensor, index: Any) -> Tensor:
+    """Returns ``rows[index]``, an index of other dimensions than the first.
+
+    The gradient of ``rows[:, 0]`` would be a copy, filled with zeros before:
+    that of a dimension of size 1 is a view.
+    """
+    if (
+        isinstance(index, tuple)
+        and len(index) == 2
+        and index[0] == slice(None)
+        and type(index[1]) is int
+        and rows.shape[1] == 1
+        and index[1] in (0, -1)
+    ):
+        return rows.squeeze(1)
+    return rows[index]
 
 
 def _index_select(function: Any, args: Any, kwargs: Any) -> Any:

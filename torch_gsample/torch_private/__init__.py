@@ -190,6 +190,11 @@ def is_in_backward() -> bool:
     return torch._C._current_graph_task_id() != -1
 
 
+def is_of_backward(function: Any) -> bool:
+    """Whether autograd calls a function, an operator that a mode sees."""
+    return isinstance(function, OpOverload) and is_in_backward()
+
+
 def has_hooks(module: torch.nn.Module) -> bool:
     """Whether somebody sees what goes into a module, or comes out of it."""
     return bool(

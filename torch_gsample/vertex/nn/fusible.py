@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.nn import Linear
 from torch_geometric.nn.conv import MessagePassing
@@ -16,7 +17,7 @@ from torch_gsample.torch_private import (
     is_transformed,
     without_functorch,
 )
-from torch_gsample.vertex.frontend.precision import HALF, is_autocast
+from torch_gsample.vertex.frontend.precision import HALF, cast, is_autocast
 from torch_gsample.vertex.kernels.layouts import read_graph
 from torch_gsample.vertex.program import VertexProgram
 
@@ -173,17 +174,60 @@ def share_rows(pair: tuple[Any, Any], x: Any, graph: Any) -> tuple[Any, Any]:
         x (torch.Tensor or Tuple): What they were read of.
         graph (Any): The argument ``edge_index``.
     """
-    if (
-        isinstance(graph, Block)
-        and isinstance(x, Tensor)
-        and x.requires_grad
+    if isinstance(graph, Block) and isinstance(x, Tensor) and _is_shared(x):
+        return _SharedRows.apply(pair[0], graph.num_dst)
+    return pair
+
+
+def _is_shared(x: Tensor) -> bool:
+    """Whether gradients of a tensor may be added up in their memory."""
+    return (
+        x.requires_grad
         and x.numel() >= _SHARED
         and torch.is_grad_enabled()
         and not torch.compiler.is_compiling()
         and not is_transformed()
-    ):
-        return _SharedRows.apply(pair[0], graph.num_dst)
-    return pair
+    )
+
+
+class _SharedProduct(torch.autograd.Function):
+    """Rows, and their product with a matrix of few rows, transposed.
+
+    The gradient of the product is added to that of the rows in place, as in
+    :class:`_SharedRows`.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, matrix: Tensor) -> tuple[Tensor, Tensor]:
+        ctx.save_for_backward(x, matrix)
+        return x.view_as(x), F.linear(x, matrix)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        x, matrix = ctx.saved_tensors
+        of_x, of_product = grads
+        of_matrix = None
+        if ctx.needs_input_grad[1]:
+            of_matrix = of_product.t() @ x
+        if torch.is_grad_enabled() or not of_x.is_contiguous():
+            return of_x + of_product @ matrix, of_matrix
+        return of_x.addmm_(of_product, matrix), of_matrix
+
+
+def with_product(x: Tensor, matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns rows, and their product with a matrix, transposed.
+
+    The first result is for a program, whose gradient nobody else has.
+
+    Args:
+        x (torch.Tensor): ``[rows, width]``.
+        matrix (torch.Tensor): ``[few, width]``.
+    """
+    if x.dtype == matrix.dtype and _is_shared(x):
+        return _SharedProduct.apply(x, matrix)
+    # Under autocast, features are products in half precision.
+    dtype = torch.promote_types(x.dtype, matrix.dtype)
+    return x, F.linear(cast(x, dtype), cast(matrix, dtype))
 
 
 def add_product(out: Tensor, x: Tensor, first: Any, second: Any) -> Tensor:

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch_geometric import nn
 from torch_geometric.typing import OptPairTensor, OptTensor
 
-from torch_gsample.vertex.frontend.precision import cast, without_autocast
+from torch_gsample.vertex.frontend.precision import without_autocast
 from torch_gsample.vertex.kernels.layouts import Loops
 from torch_gsample.vertex.nn.fusible import (
     is_fusible,
@@ -17,6 +17,7 @@ from torch_gsample.vertex.nn.fusible import (
     read_edges,
     read_ends,
     with_loops,
+    with_product,
 )
 from torch_gsample.vertex.program import VertexProgram
 
@@ -124,7 +125,7 @@ class GATConv(nn.GATConv):
             )
         source, target = self._projected(x, pair)
         with without_autocast(source.device):
-            first, second = self._scores(source, target)
+            source, (first, second) = self._scored(source, target)
         loops = min(pair[0].shape[0], pair[1].shape[0]) * self.add_self_loops
         shape = -1, self.heads, self.out_channels
         features: dict[str, Any] = {
@@ -150,33 +151,25 @@ class GATConv(nn.GATConv):
             out = out + self.res(pair[1])
         return out if self.bias is None else out + self.bias
 
-    def _scores(self, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns ``[num_nodes, heads]`` of both ends.
+    def _scored(
+        self, source: Tensor, target: Tensor
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Returns the sources, and ``[num_nodes, heads]`` of both ends.
 
-        They are products with matrices of a column for each head, which is
+        Scores are products with matrices of a row for each head, which is
         ``att`` at the features of the head: no memory as large as the
-        features is taken forward. Backward, features are no view of anything
-        here, so that autograd adds their gradients in place.
+        features is taken.
         """
         one = torch.eye(self.heads, device=source.device)
-        one = one.to(self.att_src.dtype)
-        matrices = [
-            (att[0].unsqueeze(-1) * one.unsqueeze(1)).flatten(0, 1)
-            for att in (self.att_src, self.att_dst)
-        ]
-        # Under autocast, features are products in half precision.
-        dtype = torch.promote_types(source.dtype, one.dtype)
-        is_shared = source is target
-        source, target = cast(source, dtype), cast(target, dtype)
-        if is_shared:
-            both = source @ torch.cat(matrices, dim=1)
-            first, second = both.split(self.heads, dim=1)
-            return first, second
+        one = one.to(self.att_src.dtype).unsqueeze(-1)
         first, second = (
-            x @ matrix
-            for x, matrix in zip((source, target), matrices, strict=True)
+            (att * one).flatten(1) for att in (self.att_src, self.att_dst)
         )
-        return first, second
+        if source is target:
+            source, both = with_product(source, torch.cat([first, second]))
+            return source, both.split(self.heads, dim=1)
+        source, of_source = with_product(source, first)
+        return source, (of_source, with_product(target, second)[1])
 
     def _projected(self, x: Any, pair: Any) -> tuple[Tensor, Tensor]:
         """Returns ``[num_nodes, heads * out_channels]`` of both ends.

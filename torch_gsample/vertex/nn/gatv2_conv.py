@@ -15,6 +15,7 @@ from torch_gsample.vertex.nn.fusible import (
     left_to_pyg,
     read_edges,
     read_ends,
+    share_rows,
     with_loops,
 )
 from torch_gsample.vertex.program import VertexProgram
@@ -112,6 +113,8 @@ class GATv2Conv(nn.GATv2Conv):
                 edge_attr,
                 return_attention_weights,
             )
+        if not self.share_weights:
+            pair = share_rows(pair, x, edge_index)
         shape = -1, self.heads, self.out_channels
         left = self.lin_l(pair[0]).view(shape)
         if self.share_weights and isinstance(x, Tensor):

@@ -24,6 +24,14 @@ void check_ids(const std::optional<Tensor>& edge_id, int64_t num_edges) {
   check_size(kOp, "edge_id", *edge_id, num_edges);
 }
 
+void check_columns(const Tensor& cols, int64_t num_cols) {
+  const int64_t* v = cols.const_data_ptr<int64_t>();
+  for (int64_t i = 0; i < cols.numel(); ++i)
+    STD_TORCH_CHECK(v[i] >= -1 && v[i] < num_cols, kOp,
+                    ": 'cols' must be in [-1, ", num_cols, ") (got ", v[i],
+                    " at position ", i, ")");
+}
+
 std::tuple<Tensor, Tensor, Tensor> last_neighbors_op(
     Tensor indptr,
     Tensor indices,
@@ -81,9 +89,10 @@ std::tuple<Tensor, Tensor, Tensor> last_neighbors_op(
             time.mutable_data_ptr<int64_t>());
       });
   STD_TORCH_CHECK(status != Status::kInterrupted, kOp, ": interrupted");
-  STD_TORCH_CHECK(status == Status::kDone, kOp, ": 'cols' must be in [-1, ",
-                  indptr.numel() - 1,
-                  "), and 'indptr' must ascend from 0 to the number of edges");
+  if (status == Status::kFault)
+    check_columns(cols, indptr.numel() - 1);
+  STD_TORCH_CHECK(status == Status::kDone, kOp,
+                  ": 'indptr' must ascend from 0 to the number of edges");
   return {neighbor, edge, time};
 }
 

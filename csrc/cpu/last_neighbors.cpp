@@ -41,7 +41,7 @@ class Block {
       begin_[i] = a_.indptr[v];
       end_[i] = a_.indptr[v + 1];
       bad |= begin_[i] < 0 || begin_[i] > end_[i] || end_[i] > a_.num_edges;
-      prefetch_item(a_.edge_time, begin_[i] + (end_[i] - begin_[i]) / 2);
+      prefetch_times(i);
     }
     return !bad;
   }
@@ -72,6 +72,15 @@ class Block {
   }
 
  private:
+  // All times of a short column, else where the search begins.
+  void prefetch_times(int64_t i) const {
+    constexpr int64_t kStep = kLine / sizeof(int64_t), kShort = 8 * kStep;
+    const int64_t size = end_[i] - begin_[i];
+    if (size > kShort)
+      return prefetch_item(a_.edge_time, begin_[i] + size / 2);
+    for (int64_t e = 0; e < size + kStep; e += kStep)
+      prefetch_item(a_.edge_time, begin_[i] + std::min(e, size));
+  }
   // The first edge of column i after a time, or, unless `after`, not before.
   int64_t bound(int64_t i, int64_t time, bool after) const {
     return after ? first_above(a_.edge_time, begin_[i], end_[i], time)

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torch_gsample import ops
 from torch_gsample.graph import Graph
+from torch_gsample.ops import _check
 from torch_gsample.ops.features import select_rows
 from torch_gsample.relational.events import checked_events
 
@@ -104,7 +104,10 @@ class RecentNeighborHook:
             edges = torch.stack([edges, edges.flip(0)], 2).flatten(1)
         graph = Graph.from_edge_index(edges, num_nodes)
         times = time.repeat_interleave(self._copies)
-        [self._columns] = graph.with_times({None: times}).columns
+        [csc] = graph.with_times({None: times}).columns
+        assert csc.edge_time is not None
+        self._columns = csc.indptr, csc.indices, csc.edge_time
+        self._edge_id = csc.edge_id
         self._edge_x = edge_x
 
     def reset_state(self) -> None:
@@ -123,10 +126,11 @@ class RecentNeighborHook:
         parts = [part for part in parts if part[1] is not None]
         seeds = torch.cat([part[1] for part in parts])
         times = torch.cat([part[2] for part in parts])
-        sizes = [len(part[1]) for part in parts]
-        slots = torch.arange(len(seeds), device=seeds.device).split(sizes)
-        names = [part[0] for part in parts]
-        batch.seed_node_nbr_mask = dict(zip(names, slots, strict=True))
+        batch.seed_node_nbr_mask, first = {}, 0
+        for name, seed, _ in parts:
+            last = first + len(seed)
+            slots = torch.arange(first, last, device=seeds.device)
+            batch.seed_node_nbr_mask[name], first = slots, last
         batch.seed_nids, batch.seed_times = [], []
         batch.nbr_nids, batch.nbr_edge_time, batch.nbr_edge_x = [], [], []
         start = batch.edge_time.min() if len(batch.edge_time) else None
@@ -145,16 +149,13 @@ class RecentNeighborHook:
         self, seeds: Tensor, until: Tensor, k: int
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Returns neighbors, edges and times, the latest last."""
-        csc = self._columns
-        assert csc.edge_time is not None
-        neighbor, edge, time = ops.last_neighbors(
-            csc.indptr,
-            csc.indices,
-            csc.edge_time,
-            seeds,
-            until,
+        neighbor, edge, time = _check.call(
+            torch.ops.gsample.last_neighbors.default,
+            *self._columns,
+            seeds.long(),
+            until.long(),
             k,
-            edge_id=csc.edge_id,
+            self._edge_id,
             ascending=True,
             return_edge=self._edge_x is not None,
         )

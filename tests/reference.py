@@ -34,6 +34,7 @@ from tests.reference_matrix import (  # noqa: F401
     has_edges,
     joined,
     labor_scale,
+    last_neighbors,
     match_edges,
     next_key,
     random_uniform,

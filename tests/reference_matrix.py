@@ -127,6 +127,47 @@ def sample_columns(
     return begin, edge
 
 
+def last_neighbors(
+    indptr,
+    indices,
+    edge_time,
+    cols,
+    until,
+    k,
+    edge_id=None,
+    time_window=None,
+    closed_start=True,
+    closed_end=False,
+    ascending=False,
+    return_edge=True,
+    num_threads=0,
+):
+    neighbor, edge, time = [], [], []
+    for v, end in zip(cols, until, strict=True):
+        seen = []
+        for e in range(*((0, 0) if v == -1 else indptr[v : v + 2])):
+            t = edge_time[e]
+            early = t <= end if closed_end else t < end
+            start = None if time_window is None else end - time_window
+            late = start is None or t > start or (closed_start and t == start)
+            if early and late:
+                seen.append(e)
+        seen = seen[::-1][:k]
+        ids = seen if edge_id is None else [edge_id[e] for e in seen]
+        rest = k - len(seen)
+        rows = (
+            [indices[e] for e in seen] + [-1] * rest,
+            ids + [-1] * rest,
+            [edge_time[e] for e in seen] + [0] * rest,
+        )
+        if ascending:
+            rows = tuple(row[::-1] for row in rows)
+        neighbor.append(rows[0])
+        edge.append(rows[1] if return_edge else [])
+        time.append(rows[2])
+    return neighbor, edge, time
+
+
 def sample_nodes(
     num_nodes,
     k,

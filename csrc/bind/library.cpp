@@ -86,6 +86,12 @@ STABLE_TORCH_LIBRARY(gsample, m) {
       "bool replace=False, Tensor? ptr=None, Tensor[]? columns=None, "
       "int[]? options=None) -> (Tensor indptr, Tensor edge)");
   m.def(
+      "last_neighbors(Tensor indptr, Tensor indices, Tensor edge_time, "
+      "Tensor cols, Tensor until, int k, Tensor? edge_id=None, "
+      "int? time_window=None, bool closed_start=True, bool closed_end=False, "
+      "bool ascending=False, bool return_edge=True, int num_threads=0) -> "
+      "(Tensor neighbor, Tensor edge, Tensor time)");
+  m.def(
       "sample_layers(Tensor[] graph, int[] ends, SymInt[] num_nodes, "
       "Tensor[] seeds, int[] fanouts, Tensor[] key, SymInt[] call_id, "
       "int frontier=1, bool sorted=False, bool replace=False, "

@@ -12,7 +12,10 @@ from tests.golden.cases import all_cases, expected, hash_of
 #: Modules whose public names have cases, and what has none.
 PUBLIC = {
     # Records of options and results.
-    'torch_gsample.ops': {'Layers', 'Sample', 'Sampling', 'Walks'},
+    'torch_gsample.ops': {
+        *('Layers', 'Sample', 'Sampling', 'Walks'),
+        'last_neighbors',  # no draw
+    },
     'torch_gsample.samplers': {'KeyedSampler'},
     # Last neighbours are no draw.
     'torch_gsample.loader': {

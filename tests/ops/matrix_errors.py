@@ -40,11 +40,45 @@ def has_edges(ptr=INDPTR, rows=INDICES, cols=None, indptr=INDPTR, **kw):
     return GSAMPLE.has_edges(indptr, INDICES, ptr, rows, cols, **kw)
 
 
+def last(
+    cols=SEEDS, indptr=INDPTR, k=1, time=TIME, until=SEEDS, edge_id=None, **kw
+):
+    return GSAMPLE.last_neighbors(
+        indptr, INDICES, time, cols, until, k, edge_id, **kw
+    )
+
+
 def sample_segments(num_nodes=3, k=1, **kw):
     return GSAMPLE.sample_nodes(num_nodes, k, KEYS, ptr=PTR, **kw)
 
 
 MATRICES = {
+    "last_neighbors: 'indptr' must not be empty": lambda: last(indptr=NONE),
+    "last_neighbors: 'k' must not be negative (got -1)": lambda: last(k=-1),
+    "last_neighbors: 'k' must be less than 576460752303423487": lambda: last(
+        k=2**62
+    ),
+    "last_neighbors: 'time_window' must not be negative": lambda: last(
+        time_window=-1
+    ),
+    "last_neighbors: 'edge_id' has the wrong dtype": lambda: last(
+        edge_id=TIME.float()
+    ),
+    "last_neighbors: 'edge_id' must have 3 elements (got 2)": lambda: last(
+        edge_id=SEEDS
+    ),
+    "last_neighbors: 'edge_time' must have 3 elements (got 2)": lambda: last(
+        time=SEEDS
+    ),
+    "last_neighbors: 'until' must have 2 elements (got 3)": lambda: last(
+        until=TIME
+    ),
+    "last_neighbors: 'cols' must be in [-1, 3) (got 3 at position 1)": (
+        lambda: last(SEEDS + 1)
+    ),
+    "last_neighbors: 'indptr' must ascend from 0 to the number of edges": (
+        lambda: last(indptr=-INDPTR)
+    ),
     "slice_cols: 'indptr' must not be empty": lambda: slice_cols(indptr=NONE),
     "slice_cols: 'cols' must be in [0, 3), 'indptr' must ascend from 0": (
         lambda: slice_cols(SEEDS + 1)

@@ -156,6 +156,14 @@ SAMPLES = {
             frontier=0,
         ),
     ],
+    'last_neighbors': [
+        ((*CSC, TIME, SEEDS, SEED_TIME, 3), {}),
+        ((*CSC, TIME, SEEDS, SEED_TIME, 3), {'return_edge': False}),
+        (
+            (G.indptr.int(), G.indices.int(), TIME, NONE, NONE, 0, TIME.int()),
+            {'time_window': 3, 'ascending': True},
+        ),
+    ],
     'induce_subgraph': [
         ((G.indptr, G.indices, 40, SEEDS, SEEDS), {}),
         ((G.indptr, G.indices, 40, SEEDS, SEEDS[:1], SEEDS, SEEDS[:1]), {}),

@@ -154,12 +154,9 @@ class LastNeighborLoader:
             last_neighbors(graph, n_id, time, self.size)
             for graph in (self._tail, self._sorted)
         ]
-        neighbor, e_id = (
-            torch.cat(
-                [getattr(p, name).masked_fill(~p.mask, -1) for p in parts], 1
-            )
-            for name in ('neighbor', 'time')
-        )
+        neighbor = torch.cat([p.neighbor for p in parts], 1)
+        events = [p.time.masked_fill(~p.mask, -1) for p in parts]
+        e_id = torch.cat(events, 1)
         e_id, perm = e_id.topk(self.size)
         return neighbor.gather(1, perm), e_id
 

@@ -17,7 +17,7 @@ from torch_gsample.torch_private import guard_or_false
 #: ABI knows no other error than RuntimeError.
 _NOT_A_NODE = re.compile(
     r": '(seeds|rows?|cols?|row_nodes|col_nodes|id|index)' must be in "
-    r'\[0, \d+\) \(got .* at position'
+    r'\[(0|-1), \d+\) \(got .* at position'
 )
 
 #: Where an operator raised an error, before its text.

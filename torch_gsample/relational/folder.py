@@ -75,7 +75,9 @@ class TableFolder:
             names = entry['names'][kind]
             dtype = torch.float32 if kind == 'num' else torch.int64
             if not names:
-                parts.append(torch.empty(entry['rows'], 0, dtype=dtype))
+                none = torch.empty(entry['rows'], 0, dtype=dtype)
+                self.features.put_tensor(none, name, kind, None)
+                parts.append(none)
                 continue
             files = [f / rows_file(number, kind) for f in self._folders]
             rows: list[RowSource] = [

@@ -1,6 +1,6 @@
 """Batches of what was known of rows at the times of a task."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -10,7 +10,12 @@ from torch_geometric.sampler import NegativeSampling
 from torch_geometric.typing import EdgeType
 
 from torch_gsample.loader import LinkNeighborLoader, NeighborLoader
-from torch_gsample.relational.tables import RelationalData
+from torch_gsample.relational.inputs import (
+    Tables,
+    add_edge_times,
+    read_inputs,
+    times_of_edges,
+)
 from torch_gsample.relational.tasks import (
     EntityTask,
     LinkTask,
@@ -29,8 +34,10 @@ class _Finish:
     check: bool
     then: Any = None
     hidden: tuple[tuple[str, int], ...] = ()
+    edge_times: dict[EdgeType, int] = field(default_factory=dict)
 
     def __call__(self, batch: HeteroData) -> HeteroData:
+        add_edge_times(batch, self.edge_times)
         store = batch[self.tables[0]]
         if len(self.tables) == 1:
             ids = store.input_id
@@ -83,7 +90,8 @@ class RelationalLoader(NeighborLoader):
     """Batches of an :class:`EntityTask`: rows, and what led to them.
 
     Args:
-        tables (RelationalData): The database.
+        tables (RelationalData or TableFolder): The database, in memory or
+            on disk with all rows that were appended.
         task (EntityTask): What is predicted, and when.
         num_neighbors (List[int] or Dict): Rows to follow a key to, at each
             hop. Of a key to another table there is one; -1 takes all that
@@ -122,7 +130,7 @@ class RelationalLoader(NeighborLoader):
 
     def __init__(
         self,
-        tables: RelationalData,
+        tables: Tables,
         task: EntityTask,
         num_neighbors: Any,
         *,
@@ -130,6 +138,8 @@ class RelationalLoader(NeighborLoader):
         transform: Any = None,
         **options: Any,
     ):
+        name = type(self).__name__
+        inputs = read_inputs(name, tables, num_neighbors, options)
         task.check(tables)
         hidden = [
             find_column(tables.values[task.table], task.table, column)
@@ -142,15 +152,13 @@ class RelationalLoader(NeighborLoader):
             check_times,
             transform,
             tuple(hidden),
+            times_of_edges(tables),
         )
         super().__init__(
-            tables.data,
-            num_neighbors,
             input_nodes=(task.table, task.row),
             input_time=task.time,
-            time_attr='time',
             transform=finish,
-            **options,
+            **inputs,
         )
 
 
@@ -162,7 +170,8 @@ class RelationalLinkLoader(LinkNeighborLoader):
     are there at the time, too.
 
     Args:
-        tables (RelationalData): The database.
+        tables (RelationalData or TableFolder): The database, in memory or
+            on disk with all rows that were appended.
         task (LinkTask): The pairs, and their times.
         num_neighbors (List[int] or Dict): As in :class:`RelationalLoader`.
         check_times (bool, optional): As in :class:`RelationalLoader`.
@@ -176,7 +185,7 @@ class RelationalLinkLoader(LinkNeighborLoader):
 
     def __init__(
         self,
-        tables: RelationalData,
+        tables: Tables,
         task: LinkTask,
         num_neighbors: Any,
         *,
@@ -184,17 +193,23 @@ class RelationalLinkLoader(LinkNeighborLoader):
         transform: Any = None,
         **options: Any,
     ):
+        name = type(self).__name__
+        inputs = read_inputs(name, tables, num_neighbors, options)
         task.check(tables)
         src, dst = task.tables
         edge_type: EdgeType = (src, 'task', dst)
-        finish = _Finish(edge_type, None, task.time, check_times, transform)
+        finish = _Finish(
+            edge_type,
+            None,
+            task.time,
+            check_times,
+            transform,
+            edge_times=times_of_edges(tables),
+        )
         super().__init__(
-            tables.data,
-            num_neighbors,
             edge_label_index=(edge_type, torch.stack([task.src, task.dst])),
             edge_label_time=task.time,
             neg_sampling=NegativeSampling('triplet', task.num_negatives),
-            time_attr='time',
             transform=finish,
-            **options,
+            **inputs,
         )

@@ -5,7 +5,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from torch_gsample.relational.tables import RelationalData
+from torch_gsample.relational.inputs import (
+    Tables,
+    num_rows,
+    read_column,
+    row_times,
+)
 from torch_gsample.relational.times import NEVER
 from torch_gsample.relational.values import NULLS, Values
 
@@ -29,7 +34,7 @@ class EntityTask:
     label: Tensor | None = None
     hidden: tuple[str, ...] = ()
 
-    def check(self, tables: RelationalData) -> None:
+    def check(self, tables: Tables) -> None:
         """Checks that the rows are there at their times.
 
         Raises:
@@ -48,7 +53,7 @@ class EntityTask:
 
 
 def autocomplete(
-    tables: RelationalData,
+    tables: Tables,
     table: str,
     column: str,
     rows: Tensor | None = None,
@@ -61,7 +66,7 @@ def autocomplete(
     a row its own cell is null; other rows keep theirs, as they were known.
 
     Args:
-        tables (RelationalData): The database.
+        tables (RelationalData or TableFolder): The database.
         table (str): The table.
         column (str): The column. Labels are its numbers, codes of categories
             or microseconds.
@@ -83,14 +88,14 @@ def autocomplete(
         )
     values = tables.values[table]
     kind, i = find_column(values, table, column)
-    part = getattr(values, kind)
     if rows is None:
-        rows = torch.arange(len(part))
-    label = part[rows][:, i]
+        rows = torch.arange(num_rows(tables, table))
+    label = read_column(getattr(values, kind), i, rows)
     null = label.isnan() if kind == 'num' else label == NULLS[kind]
     time = torch.full_like(rows, NEVER - 1)
-    if 'time' in tables.data[table]:
-        time = tables.data[table].time[rows]
+    times = row_times(tables, table)
+    if times is not None:
+        time = times[rows]
     kept = ~null & (time != NEVER)
     hidden = column, *also_hidden
     return EntityTask(table, rows[kept], time[kept], label[kept], hidden)
@@ -130,7 +135,7 @@ class LinkTask:
     time: Tensor
     num_negatives: int = 1
 
-    def check(self, tables: RelationalData) -> None:
+    def check(self, tables: Tables) -> None:
         """Checks that both rows of each pair are there at its time.
 
         Raises:
@@ -144,7 +149,7 @@ class LinkTask:
 
 
 def check_rows(
-    tables: RelationalData, name: str, table: str, row: Tensor, time: Tensor
+    tables: Tables, name: str, table: str, row: Tensor, time: Tensor
 ) -> None:
     """Checks that rows are in their table, and there at a time.
 
@@ -165,8 +170,7 @@ def check_rows(
                 f"RelationalLoader: '{what}' must be int64 of shape "
                 f'[{len(row)}] (got {value.dtype} {list(value.shape)})'
             )
-    store = tables.data[table]
-    count = store.num_nodes
+    count, times = num_rows(tables, table), row_times(tables, table)
     wrong = (row < 0) | (row >= count)
     if bool(wrong.any()):
         i = int(wrong.nonzero()[0])
@@ -174,13 +178,13 @@ def check_rows(
             f"RelationalLoader: '{name}' must be in [0, {count}) (got "
             f'{int(row[i])} in item {i})'
         )
-    if 'time' not in store:
+    if times is None:
         return
-    late = store.time[row] > time
+    late = times[row] > time
     if bool(late.any()):
         i = int(late.nonzero()[0])
         raise ValueError(
             f"RelationalLoader: '{name}' must not be later than 'time' (row "
             f'{int(row[i])} of table {table!r} is of '
-            f'{int(store.time[row[i]])}, item {i} of {int(time[i])})'
+            f'{int(times[row[i]])}, item {i} of {int(time[i])})'
         )

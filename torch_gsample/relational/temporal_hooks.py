@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from torch_gsample.graph import Graph
+from torch_gsample.ops import _check
+from torch_gsample.ops.features import select_rows
 from torch_gsample.relational.events import checked_events
-from torch_gsample.samplers.neighbor.last_neighbors import last_neighbors
 
 _NEIGHBORS = 'RecentNeighborHook'
 
@@ -103,7 +104,10 @@ class RecentNeighborHook:
             edges = torch.stack([edges, edges.flip(0)], 2).flatten(1)
         graph = Graph.from_edge_index(edges, num_nodes)
         times = time.repeat_interleave(self._copies)
-        self._graph = graph.with_times({None: times})
+        [csc] = graph.with_times({None: times}).columns
+        assert csc.edge_time is not None
+        self._columns = csc.indptr, csc.indices, csc.edge_time
+        self._edge_id = csc.edge_id
         self._edge_x = edge_x
 
     def reset_state(self) -> None:
@@ -120,38 +124,52 @@ class RecentNeighborHook:
             for name, times in self._keys
         ]
         parts = [part for part in parts if part[1] is not None]
-        seeds = torch.cat([part[1].long() for part in parts])
-        times = torch.cat([part[2].long() for part in parts])
+        seeds = torch.cat([part[1] for part in parts])
+        times = torch.cat([part[2] for part in parts])
         batch.seed_node_nbr_mask, first = {}, 0
         for name, seed, _ in parts:
-            at = torch.arange(first, first + len(seed), device=seed.device)
-            batch.seed_node_nbr_mask[name] = at
-            first += len(seed)
+            last = first + len(seed)
+            slots = torch.arange(first, last, device=seeds.device)
+            batch.seed_node_nbr_mask[name], first = slots, last
         batch.seed_nids, batch.seed_times = [], []
         batch.nbr_nids, batch.nbr_edge_time, batch.nbr_edge_x = [], [], []
         start = batch.edge_time.min() if len(batch.edge_time) else None
         for k in self.num_nbrs:
             batch.seed_nids.append(seeds.int())
             batch.seed_times.append(times)
-            seeds, times = self._hop(seeds, times, start, k, batch)
+            until = times if start is None else times.clamp(max=start)
+            neighbor, event, time = self._hop(seeds, until, k)
+            batch.nbr_nids.append(neighbor)
+            batch.nbr_edge_time.append(time)
+            batch.nbr_edge_x.append(self._features(neighbor, event))
+            seeds, times = neighbor.flatten(), time.flatten()
         return batch
 
     def _hop(
-        self, seeds: Tensor, times: Tensor, start: Any, k: int, batch: Any
-    ) -> tuple[Tensor, Tensor]:
-        until = times if start is None else times.clamp(max=int(start))
-        out = last_neighbors(self._graph, seeds.clamp(min=0), until, k)
-        # Latest last; the places of padded seeds are empty.
-        mask = out.mask.flip(1) & (seeds >= 0)[:, None]
-        neighbor = out.neighbor.flip(1).where(mask, -1)
-        time = out.time.flip(1).where(mask, 0)
-        batch.nbr_nids.append(neighbor.int())
-        batch.nbr_edge_time.append(time)
+        self, seeds: Tensor, until: Tensor, k: int
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Returns neighbors, edges and times, the latest last."""
+        neighbor, edge, time = _check.call(
+            torch.ops.gsample.last_neighbors.default,
+            *self._columns,
+            seeds.long(),
+            until.long(),
+            k,
+            self._edge_id,
+            ascending=True,
+            return_edge=self._edge_x is not None,
+        )
+        return neighbor.int(), edge, time
+
+    def _features(self, neighbor: Tensor, edge: Tensor) -> Tensor:
+        """Returns the features of the events in slots, 0 in empty slots."""
         x = self._edge_x
         if x is None:
-            features = torch.zeros(*mask.shape, 0, device=mask.device)
-        else:
-            event = out.edge.flip(1).where(mask, 0) // self._copies
-            features = x[event] * mask.view(*mask.shape, *[1] * (x.dim() - 1))
-        batch.nbr_edge_x.append(features)
-        return neighbor.flatten(), time.flatten()
+            return torch.zeros(*neighbor.shape, 0, device=neighbor.device)
+        if len(x) == 0:  # no events
+            return x.new_zeros(*neighbor.shape, *x.shape[1:])
+        event = edge.flatten() // self._copies
+        empty = event < 0
+        rows = select_rows(x, event.masked_fill_(empty, 0))
+        rows = rows.index_fill_(0, empty.nonzero().flatten(), 0)
+        return rows.view(*neighbor.shape, *x.shape[1:])

@@ -2,11 +2,11 @@
 
 from typing import Any, NamedTuple
 
-import torch
 from torch import Tensor
 
 from torch_gsample import ops
 from torch_gsample.graph import Graph
+from torch_gsample.ops import _check
 from torch_gsample.options import TimeInclusive
 from torch_gsample.samplers.neighbor.time_interval import TimeInterval
 
@@ -76,28 +76,17 @@ def last_neighbors(
         raise TypeError(f"{_OP}: 'k' must be an integer (got {k!r})")
     if k < 0:
         raise ValueError(f"{_OP}: 'k' must not be negative (got {k})")
-    interval = TimeInterval('seed', time_inclusive)
-    interval.check(graph, 'times', time_window, induced=False)
-    indptr, position = ops.sample_columns(
+    TimeInterval('seed', time_inclusive).width(time_window)
+    neighbor, edge, time = ops.last_neighbors(
         csc.indptr,
+        csc.indices,
+        csc.edge_time,
+        _check.node_ids(_OP, 'nodes', nodes, csc.num_cols, nodes.device),
+        times,
         k,
-        key=torch.zeros(1, 3, dtype=torch.int64),  # nothing is drawn
-        cols=nodes,
-        edge_time=csc.edge_time,
-        column_time=interval.latest(times),
-        time_window=interval.width(time_window),
-        temporal_strategy='last',
+        edge_id=csc.edge_id,
+        time_window=time_window,
+        closed_start=time_inclusive in ('both', 'left'),
+        closed_end=time_inclusive in ('both', 'right'),
     )
-    count = indptr.diff()
-    # Column i has positions of ascending time, whose last is the first here.
-    place = indptr[1:, None] - 1 - torch.arange(k, device=count.device)
-    mask = torch.arange(k, device=count.device) < count[:, None]
-    at = position.new_full(mask.shape, -1)
-    at[mask] = position[place[mask]]
-    neighbor, time = at.clone(), torch.zeros_like(at)
-    neighbor[mask] = csc.indices[at[mask]].long()
-    time[mask] = csc.edge_time[at[mask]]
-    edge = at if csc.edge_id is None else at.clone()
-    if csc.edge_id is not None:
-        edge[mask] = csc.edge_id[at[mask]].long()
-    return LastNeighbors(neighbor, edge, time, mask)
+    return LastNeighbors(neighbor.long(), edge, time, edge >= 0)

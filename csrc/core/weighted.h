@@ -72,6 +72,13 @@ struct CumulativeWeights {
   }
   GSAMPLE_HD uint64_t total() const { return n == 0 ? 0 : through(n - 1); }
 
+  // 1 if sum > r, else 0: the sign of r - sum, as both are below 2^63. Not a
+  // comparison: GCC 12 adds comparisons in a row as vectors of 0 and -1, so
+  // that the window below counted to -8 on aarch64.
+  GSAMPLE_HD static uint64_t exceeds(uint64_t sum, uint64_t r) {
+    return (r - sum) >> 63;
+  }
+
   // Where the window around a guess starts.
   GSAMPLE_HD uint64_t window(uint64_t guess) const {
     const uint64_t last = n < kWindow ? 0 : n - kWindow;
@@ -85,14 +92,15 @@ struct CumulativeWeights {
   GSAMPLE_HD uint64_t find(uint64_t r, uint64_t guess) const {
     const uint64_t size = n < kWindow ? n : kWindow;
     const uint64_t first = window(guess);
-    uint64_t below = 0;
+    uint64_t above = 0;
     if (size == kWindow) {
       for (uint64_t i = 0; i < kWindow; ++i)
-        below += through(first + i) <= r;
+        above += exceeds(through(first + i), r);
     } else {
       for (uint64_t i = 0; i < size; ++i)
-        below += through(first + i) <= r;
+        above += exceeds(through(first + i), r);
     }
+    const uint64_t below = size - above;
     if (below < size && (below > 0 || first == 0))
       return first + below;
     uint64_t low = 0, high = n - 1;  // invariant: low <= answer <= high

@@ -9,8 +9,8 @@ def use_huge_pages(input: Tensor) -> Tensor:
 
     Random reads of rows then become several times as fast: on pages of 4 KiB,
     most reads of a large table miss the TLB. The tensor keeps its address and
-    values. The call takes about two seconds per GB. It requires Linux 6.1 and
-    has no effect elsewhere, or for memory-mapped files. Results of
+    values. The call takes about two seconds per GB. It requires Linux 6.1 or
+    later and has no effect elsewhere, or for memory-mapped files. Results of
     :func:`~torch_gsample.quantize_rows` are already on such pages.
 
     Args:

@@ -126,7 +126,7 @@ class Placement:
         return pin(tensor) if self.pinned else tensor.to(self.device)
 
     def on_device(self, tensor: Tensor) -> Tensor:
-        """Returns a small tensor on the device."""
+        """Returns a tensor on the device, wherever large ones are."""
         return tensor.to(self.device)
 
 

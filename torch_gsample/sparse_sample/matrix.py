@@ -93,7 +93,7 @@ class SparseSample(Parts):
 
         Raises:
             TypeError: If the format is unknown.
-            ValueError: If the graph has no edges.
+            ValueError: If the graph has no ``edge_index`` or ``adj_t``.
         """
         return read_source(cls, data, edge_type, value)
 

@@ -17,7 +17,7 @@ class NodeProbs:
 
     Args:
         probs (torch.Tensor): Unnormalised probabilities ``[num_rows]``. A row
-            of probability 0 is never sampled.
+            of probability 0 is never sampled; if all are 0, no row is.
 
     Raises:
         ValueError: If a probability is negative or not finite.
@@ -53,8 +53,8 @@ class NodeProbs:
         """Samples rows.
 
         Args:
-            k (int): Number of rows. Without replacement, at most ``k`` rows of
-                positive probability select all of these, in order.
+            k (int): Number of rows. Without replacement, if at most ``k`` rows
+                have a positive probability, all of them in order.
             replace (bool, optional): Whether rows are drawn independently.
 
         Returns:

@@ -67,7 +67,7 @@ class Parts:
             value (torch.Tensor, optional): ``[num_edges]`` or
                 ``[num_edges, F]``.
             shape (Tuple[int, int], optional): Number of rows and columns;
-                default: the smallest square matrix.
+                default: the smallest square.
 
         Raises:
             IndexError: If a node is out of range.
@@ -233,7 +233,7 @@ class Parts:
 
     @property
     def edge_id(self) -> Tensor:
-        """The id of each edge in the original graph, ``[num_edges]``."""
+        """Edge ids in the original graph, int64 ``[num_edges]``."""
         if self._edge_id is None:
             return torch.arange(self.num_edges, device=self.device)
         return self._known_ids()

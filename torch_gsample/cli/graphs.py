@@ -78,7 +78,7 @@ def _convert_tables(
     given = _options_of_files(args)
     if isinstance(path, list) or given:
         raise ValueError(
-            'convert: --tables requires one database or folder and no option of '
+            'convert: --tables requires one database or folder, no option of '
             f'edge files (got {given or [path]})'
         )
     # Imports DuckDB, which only tables need.

@@ -51,8 +51,8 @@ def open_graph(
     Args:
         name (str): ``debian`` or ``gcc``, a directory of chunks, a ``.pt``
             file of PyG's data, or a file of edges.
-        columns (Tuple[str, str], optional): Columns of sources and destinations in
-            an edge file.
+        columns (Tuple[str, str], optional): Columns of sources and
+            destinations in an edge file.
         weight (str, optional): The column of weights in an edge file.
         time (str, optional): The column of times in an edge file.
 

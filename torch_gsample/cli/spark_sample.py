@@ -102,8 +102,8 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
             continue
         if args.operator is not None and name not in known:
             raise ValueError(
-                f'spark-sample: --{name.replace("_", "-")} is not an option of '
-                f'{args.operator}'
+                f'spark-sample: --{name.replace("_", "-")} is not an option '
+                f'of {args.operator}'
             )
         out[name] = value
     needed = ['fraction'] if args.operator in OPERATORS else ['seeds']

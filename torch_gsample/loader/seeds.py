@@ -44,7 +44,7 @@ def node_seeds(
     Raises:
         IndexError: If a seed is not in the graph.
         TypeError: If an argument has the wrong type.
-        ValueError: If an argument breaks a rule that is named.
+        ValueError: If an argument is invalid; the message names the rule.
     """
     node_type, nodes = None, input_nodes
     if not _is_homogeneous(name, data):
@@ -87,7 +87,7 @@ def link_seeds(
     Raises:
         IndexError: If an end of an edge is not in the graph.
         TypeError: If an argument has the wrong type.
-        ValueError: If an argument breaks a rule that is named.
+        ValueError: If an argument is invalid; the message names the rule.
     """
     argument = 'edge_label_index'
     edge_type, index = None, edge_label_index

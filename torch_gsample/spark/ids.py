@@ -144,7 +144,7 @@ class VertexIds:
             mode (str, optional): ``'errorifexists'`` or ``'overwrite'``.
 
         Raises:
-            TypeError: If ``path`` is no string.
+            TypeError: If ``path`` is not a string.
             ValueError: If ``mode`` is unknown.
         """
         check_path('write', path)

@@ -112,7 +112,7 @@ def watch(
 def described(session: SparkSession, text: str) -> Iterator[None]:
     """Gives jobs of a block a description in the Spark UI, and logs it.
 
-    Inside of another such block, the description is added to that one.
+    Inside another such block, the description is added to that one.
     """
     context = _context(session)
     if context is None:

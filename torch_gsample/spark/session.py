@@ -1,4 +1,4 @@
-"""Starts Spark inside of this process, or says what is missing for it."""
+"""Starts Spark inside this process, or says what is missing for it."""
 
 import os
 import shutil
@@ -46,7 +46,7 @@ def local_session(**conf: str) -> 'SparkSession':
 
     Raises:
         ImportError: If PySpark, pyarrow or Java is not installed.
-        TypeError: If a setting is no string.
+        TypeError: If a setting is not a string.
 
     Example:
         >>> local_session(spark_driver_memory='1g').range(3).count()

@@ -1,6 +1,6 @@
 """What a ``SparseSample`` selects: at random, and the greatest edges.
 
-Every draw is a function of a key. Inside of
+Every draw is a function of a key. Inside
 :func:`torch_gsample.rng.program_scope`, where samplers run programs, the key
 is the batch's and calls are numbered; elsewhere each call draws a key from
 torch's default generator.

@@ -169,7 +169,7 @@ class DiskFeatureStore(FeatureStore):
         Raises:
             OSError: If ``scratch`` cannot be written to.
             TypeError: If an argument has the wrong type.
-            ValueError: If an argument breaks a rule that is named.
+            ValueError: If an argument is invalid; the message names the rule.
         """
         files = {
             key: file

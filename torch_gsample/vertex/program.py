@@ -217,13 +217,13 @@ def vertex_program(function: Callable[..., Any]) -> VertexProgram:
 
 
 def mean(values: Any) -> Any:
-    """Averages over the edges of a vertex, inside of vertex programs only.
+    """Averages over the edges of a vertex, inside vertex programs only.
 
     Args:
         values (Iterable): A comprehension over ``v.innbs`` or ``v.inedges``.
 
     Raises:
-        RuntimeError: Outside of a program.
+        RuntimeError: Outside a program.
     """
     raise RuntimeError('mean: is for vertex programs only')
 

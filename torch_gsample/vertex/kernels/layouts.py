@@ -221,7 +221,7 @@ def read_graph(graph: Any) -> tuple[list[Tensor], tuple[int, int] | None]:
         destinations.
 
     Raises:
-        TypeError: If it is no graph.
+        TypeError: If it is not a graph.
         ValueError: If it has another shape.
     """
     if isinstance(graph, Block):

@@ -135,8 +135,8 @@ class DebianPackages(BundledDataset):
     Nodes of type :obj:`"package"` have the 1,000 most common words of the
     one-line descriptions as binary features, followed by four numbers:
     :math:`\log(1 + \textrm{installed size in KiB})`,
-    :math:`\log(1 + \textrm{download size in bytes})`, whether the package is for all
-    architectures, and whether it names a homepage. The numbers are
+    :math:`\log(1 + \textrm{download size in bytes})`, whether the package is
+    for all architectures, and whether it names a homepage. The numbers are
     standardised by the mean and standard deviation of the training nodes.
     Package names are not a feature, as they reveal the label. The label
     :obj:`y` is the section of the package (:obj:`-1` without a section, which

@@ -24,7 +24,7 @@ def plot_batch(
     Nodes of a ring are close to the nodes that they were sampled for, and
     arrows point from sources to destinations. Colours are hops, or node types
     in a heterogeneous batch. Hubs, that is, nodes with at least ten times the
-    mean number of edges, have a black border. It is readable up to a few
+    mean number of edges, have a border. It is readable up to a few
     hundred nodes.
 
     Args:
@@ -253,14 +253,14 @@ def _ids(name: str, part: _Part, size: int) -> Tensor:
     return part.node
 
 
-# What is drawn ###############################################################
+# Drawing ####################################################################
 
 
 def _draw_rings(ax: Any, radius: Tensor) -> None:
     turn = torch.linspace(0, 2 * math.pi, 181)
     for r in radius.round().unique():
         x, y = r * turn.cos(), r * turn.sin()
-        ax.plot(x.numpy(), y.numpy(), color='#eeeeee', lw=1.0, zorder=0)
+        ax.plot(x.numpy(), y.numpy(), color='#88888826', lw=1.0, zorder=0)
 
 
 def _draw_edges(ax: Any, x: Tensor, y: Tensor, edges: Tensor) -> None:
@@ -281,7 +281,7 @@ def _draw_edges(ax: Any, x: Tensor, y: Tensor, edges: Tensor) -> None:
         headwidth=6,
         headlength=8,
         headaxislength=7,
-        color='#bbbbbb',
+        color='#88888890',
         zorder=1,
     )
 
@@ -289,7 +289,9 @@ def _draw_edges(ax: Any, x: Tensor, y: Tensor, edges: Tensor) -> None:
 def _draw_nodes(
     ax: Any, x: Tensor, y: Tensor, kind: Tensor, names: list[str], hub: Tensor
 ) -> None:
-    """Draws a marker for each node, of a colour for each kind."""
+    """Draws a marker for each node, with a colour for each kind."""
+    from matplotlib import rcParams
+
     size = 60.0 if x.numel() <= 100 else 20.0
     colors = sample_colors(len(names))
     for k, (name, color) in enumerate(zip(names, colors, strict=True)):
@@ -305,7 +307,7 @@ def _draw_nodes(
             y[hub],
             s=2 * size,
             facecolors='none',
-            edgecolors='black',
+            edgecolors=rcParams['axes.edgecolor'],
             linewidths=1.5,
             label=f'hub ({int(hub.sum())})',
             zorder=4,
@@ -313,6 +315,8 @@ def _draw_nodes(
 
 
 def _write_texts(ax: Any, x: Tensor, y: Tensor, texts: list[str]) -> None:
+    from matplotlib import rcParams
+
     for i, text in enumerate(texts):
         if text:
             ax.annotate(
@@ -322,6 +326,10 @@ def _write_texts(ax: Any, x: Tensor, y: Tensor, texts: list[str]) -> None:
                 textcoords='offset points',
                 fontsize=8,
                 ha='center',
-                bbox=dict(boxstyle='round,pad=0.1', fc='white', ec='none'),
+                bbox=dict(
+                    boxstyle='round,pad=0.1',
+                    fc=rcParams['axes.facecolor'],
+                    ec='none',
+                ),
                 zorder=2,
             )

@@ -72,9 +72,9 @@ def warn_unnumbered(name: str, hint: str) -> None:
     info = get_worker_info()
     if info is None or info.id == 0:  # and not each worker
         warnings.warn(
-            f'{name}: a batch came without its number, so what is drawn for '
-            'it depends on its seeds alone: without shuffling, each epoch '
-            f'samples alike. {hint}',
+            f'{name}: a batch has no index, so its draws depend on its seeds '
+            'alone: without shuffling, all epochs have equal samples. '
+            f'{hint}',
             stacklevel=4,
         )
 

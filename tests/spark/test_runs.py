@@ -114,7 +114,7 @@ def test_a_run_of_other_arguments_is_refused(spark, graph, tmp_path):
             sample(graph, **options)
     for options, words in (
         ({'seed': None}, "'seed' must be an integer"),
-        ({'speed': 3}, "there is no option 'speed'"),
+        ({'speed': 3}, "unknown option 'speed'"),
         ({'graph': 3}, "'graph' must be a ChunkedGraph"),
     ):
         options = {'graph': graph, 'seeds': seeds, 'path': run, **options}

@@ -69,12 +69,12 @@ def read_shard(name: str, kwargs: dict[str, Any], seed: int | None) -> Shard:
         )
     if shared is not None:
         raise ValueError(
-            f"{name}: 'rank' and 'world_size' must not be given with a "
-            f'DistributedSampler, which shares the seeds already'
+            f"{name}: 'rank' and 'world_size' must not be set with a "
+            f'DistributedSampler, which already splits the seeds'
         )
     if seed is None:
         raise ValueError(
-            f"{name}: 'seed' must be given with 'world_size', the same in all "
+            f"{name}: 'seed' is required with 'world_size', equal in all "
             f'processes (got None)'
         )
     return Shard(rank, world_size)

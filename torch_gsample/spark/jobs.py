@@ -85,7 +85,7 @@ def watch(
             f"watch: 'interval' must be positive (got {interval})"
         )
     if metrics is not None and not Path(metrics).absolute().parent.is_dir():
-        raise FileNotFoundError(f'watch: there is no folder for {metrics}')
+        raise FileNotFoundError(f'watch: no folder for {metrics}')
     tag = f'torch_gsample-{next(_tags)}'
     report = JobReport(name)
     progress = _Progress(StatusStore(context), report, tag, interval)

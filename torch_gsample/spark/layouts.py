@@ -220,4 +220,4 @@ def _read(
     except AnalysisException as error:
         if error.getCondition() != 'PATH_NOT_FOUND':
             raise
-        raise FileNotFoundError(f'{op}: there is no file {path}') from error
+        raise FileNotFoundError(f'{op}: no such file: {path}') from error

@@ -122,7 +122,7 @@ def sample_epochs(
         raise TypeError(f"{_OP}: 'seed' must be an integer (got {seed!r})")
     unknown = {*options} - {*SampleOptions.__annotations__}
     if unknown:
-        raise TypeError(f'{_OP}: there is no option {min(unknown)!r}')
+        raise TypeError(f'{_OP}: unknown option {min(unknown)!r}')
     arguments = {
         'graph': f'{graph.meta.generation:016x}',
         'fanouts': _plain(fanouts),

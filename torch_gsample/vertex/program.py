@@ -62,7 +62,7 @@ class VertexProgram:
     ):
         if not callable(function) or not hasattr(function, '__code__'):
             raise TypeError(
-                f'vertex_program: takes a function of a vertex (got '
+                f'vertex_program: must decorate a function of a vertex (got '
                 f'{type(function).__name__})'
             )
         functools.update_wrapper(self, function)
@@ -73,8 +73,8 @@ class VertexProgram:
         plain = inspect.Parameter.POSITIONAL_OR_KEYWORD
         if not parameters or any(p.kind != plain for p in parameters):
             raise TypeError(
-                f'vertex_program: {function.__name__} must take the vertex '
-                f'and named parameters'
+                f'vertex_program: {function.__name__} must have an argument '
+                f'for the vertex and named parameters'
             )
         self.parameters = [p.name for p in parameters[1:]]
         self.plans: dict[Any, Plan] = {}

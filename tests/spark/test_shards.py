@@ -87,7 +87,7 @@ def test_folders_that_are_not_complete_are_refused(tmp_path, path):
     with pytest.raises(FileNotFoundError, match=r"has no 'index\.json'"):
         SampledParquetLoader(str(tmp_path / 'none'))
     (tmp_path / 'sample' / 'index.json').unlink()
-    with pytest.raises(FileNotFoundError, match='it is not complete'):
+    with pytest.raises(FileNotFoundError, match='is not a complete folder'):
         SampledParquetLoader(path)
 
 

@@ -1,7 +1,7 @@
-"""How Sphinx builds the site: see ``docs/make.py``.
+"""Configuration of Sphinx; see ``docs/make.py``.
 
 The source folder is the repository, so that links between pages and to files
-are those that hold in it.
+work in both.
 """
 
 import re
@@ -46,7 +46,7 @@ suppress_warnings = [
     'toc.not_included',  # what the index does not list has links to it
 ]
 
-# Names that are imported at their first use: autodoc looks at what is there.
+# Import lazy names now, as autodoc reads attributes.
 for _module in (loader, samplers, spark):
     for _name in _module.__all__:
         setattr(_module, _name, getattr(_module, _name))
@@ -60,6 +60,8 @@ nitpicky = True
 nitpick_ignore_regex = [('py:.*', r'(?!torch_gsample\b).*')]
 
 html_theme = 'furo'
+html_static_path = ['site']
+html_css_files = ['site.css']
 html_title = f'torch_gsample {release}'
 html_show_sphinx = False
 html_show_copyright = False
@@ -67,7 +69,7 @@ pygments_style = 'friendly'
 
 
 def name_the_rest(_: Sphinx, page: str, source: list[str]) -> None:
-    """Lists the pages that nobody has put anywhere in the index."""
+    """Lists the pages that are missing in the index."""
     if page == root_doc:
         pages = sorted(p.stem for p in Path(__file__).parent.glob('*.md'))
         named = source[0].split()
@@ -79,7 +81,7 @@ def name_the_rest(_: Sphinx, page: str, source: list[str]) -> None:
 
 
 def unlink_folders(_: Sphinx, page: str, source: list[str]) -> None:
-    """Leaves the text of links to folders, which have no page."""
+    """Replaces links to folders, which have no page, by their text."""
     here = Path(__file__).parent.parent / Path(page).parent
 
     def text_of(link: re.Match) -> str:
@@ -89,7 +91,7 @@ def unlink_folders(_: Sphinx, page: str, source: list[str]) -> None:
 
 
 def resolve_short_name(app: Sphinx, env: Any, node: Any, text: Any) -> Any:
-    """Finds names of ``torch_gsample``, which their modules describe."""
+    """Finds names of ``torch_gsample`` on the pages of their modules."""
     package, _, name = node.get('reftarget', '').rpartition('.')
     module = getattr(getattr(torch_gsample, name, None), '__module__', '')
     domain = env.domains['py']
@@ -103,8 +105,17 @@ def resolve_short_name(app: Sphinx, env: Any, node: Any, text: Any) -> Any:
     return None
 
 
+def shorten_ellipsis(*arguments: Any) -> tuple[str, str | None] | None:
+    """Writes defaults of ``...`` as in the source."""
+    signature, returned = arguments[-2:]
+    if signature is None:
+        return None
+    return signature.replace('=Ellipsis', '=...'), returned
+
+
 def setup(app: Sphinx) -> None:
     """Connects the functions above."""
     app.connect('source-read', name_the_rest)
     app.connect('source-read', unlink_folders)
     app.connect('missing-reference', resolve_short_name)
+    app.connect('autodoc-process-signature', shorten_ellipsis)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import matplotlib as mpl
 import torch
-from draw_samples import save
 from matplotlib.figure import Figure
+from picture_style import save
 
 RESULTS = Path(__file__).resolve().parent.parent / 'benchmark' / 'results'
 
@@ -49,7 +49,7 @@ def draw_ablation(path: Path) -> None:
         ax.bar(*zip(*bars, strict=True), width=0.2, color=shade, label=label)
     ax.set_yscale('log', base=2)
     ax.yaxis.set_major_formatter('{x:g}x')
-    ax.axhline(1, color='#777777', lw=0.8)
+    ax.axhline(1, color='#888888', lw=0.8)
     ax.set_ylabel('times as fast as eager')
     places = [x + 0.3 for x in range(len(table))]
     ax.set_xticks(places, list(table), fontsize=8)
@@ -59,4 +59,4 @@ def draw_ablation(path: Path) -> None:
         loc='lower center',
         bbox_to_anchor=(0.5, 1.0),
     )
-    save(ax, path)
+    save(ax.figure, path)

@@ -9,6 +9,7 @@ import matplotlib as mpl
 import torch
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
+from picture_style import ON_DARK, ON_LIGHT, picture_style, save
 
 RESULTS = Path(__file__).resolve().parent.parent / 'benchmark' / 'results'
 EAGER, COMPILED = '#999999', '#2a788e'
@@ -83,7 +84,7 @@ def draw_without(rows: Rows) -> Figure:
     for y, x in itertools.product(*map(range, ratio.shape)):
         text = rows[y][passes[x]]
         dark = abs(float(shown[y, x])) > 2
-        color = 'white' if dark else 'black'
+        color = ON_DARK if dark else ON_LIGHT
         ax.text(x, y, text, ha='center', va='center', fontsize=7, color=color)
     ax.set_xticks(range(len(passes)), passes, rotation=30, ha='right')
     ax.set_yticks(range(len(rows)), [row['left out of'] for row in rows])
@@ -152,11 +153,7 @@ def draw_paper(folder: Path) -> list[Path]:
         rows = read_table(*columns)
         if rows:
             drawn.append(folder / f'{name}.svg')
-            # The same file for the same table.
-            with mpl.rc_context({'svg.hashsalt': name}):
-                draw(rows).savefig(
-                    drawn[-1], bbox_inches='tight', metadata={'Date': None}
-                )
+            save(draw(rows), drawn[-1])
     return drawn
 
 
@@ -196,4 +193,5 @@ def _bars(
 
 if __name__ == '__main__':
     images = Path(__file__).resolve().parent / 'images'
-    print(*draw_paper(images), sep='\n')
+    with picture_style():
+        print(*draw_paper(images), sep='\n')

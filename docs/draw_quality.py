@@ -3,7 +3,7 @@
     python docs/draw_quality.py
     python docs/draw_quality.py --spark
 
-The table is printed, the picture is ``docs/images/sampling_quality.png``: as
+The table is printed, the picture is ``docs/images/sampling_quality.svg``: as
 in Section 5 of "Graph Sampling with Distributed In-Memory Dataflow Systems"
 (Gomez et al., BTW 2021). With ``--spark`` the samples and their properties
 are those of Spark, both clusterings estimated.
@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pyarrow as pa
 from matplotlib.figure import Figure
+from picture_style import picture_style, save
 from torch_geometric.data import Data
 
 from torch_gsample import graph_sampling, viz
@@ -104,6 +105,17 @@ def table(found: dict[str, SampleQuality]) -> str:
     return '\n'.join(lines)
 
 
+def draw(found: dict[str, SampleQuality], path: Path) -> None:
+    """Draws the degrees of each sample."""
+    figure = Figure(figsize=(11, 8), layout='constrained')
+    for ax, (name, quality) in zip(
+        figure.subplots(2, 2).flat, found.items(), strict=True
+    ):
+        viz.plot_quality(quality, ax=ax)
+        ax.set_title(f'{name}: {OPERATORS[name][0]}')
+    save(figure, path)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument('--spark', action='store_true')
@@ -112,15 +124,10 @@ def main() -> None:
     data = Data(edge_index=data.edge_index, num_nodes=data.num_nodes)
     found = on_spark(data) if args.spark else in_memory(data)
     print(table(found))
-    figure = Figure(figsize=(11, 8), layout='constrained')
-    for ax, (name, quality) in zip(
-        figure.subplots(2, 2).flat, found.items(), strict=True
-    ):
-        viz.plot_quality(quality, ax=ax)
-        ax.set_title(f'{name}: {OPERATORS[name][0]}')
     if not args.spark:
         images = Path(__file__).resolve().parent / 'images'
-        figure.savefig(images / 'sampling_quality.png', dpi=80)
+        with picture_style():
+            draw(found, images / 'sampling_quality.svg')
 
 
 if __name__ == '__main__':

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from draw_samples import save
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from picture_style import ON_DARK, ON_LIGHT, save
 
 BLUE, YELLOW, RED, GREY = '#00798c', '#edae49', '#d1495b', '#dddddd'
 
@@ -13,15 +13,21 @@ BLUE, YELLOW, RED, GREY = '#00798c', '#edae49', '#d1495b', '#dddddd'
 def box(
     ax: Axes, x: float, y: float, size: float, color: str, text: str
 ) -> None:
-    """Draws a box of height 0.8 with a text in it."""
-    ax.add_patch(
-        Rectangle((x, y), size, 0.8, facecolor=color, edgecolor='white')
+    """Draws a box of height 0.8 around a text."""
+    ax.add_patch(Rectangle((x + 0.02, y), size - 0.04, 0.8, facecolor=color))
+    ax.text(
+        x + size / 2,
+        y + 0.4,
+        text,
+        ha='center',
+        va='center',
+        fontsize=8,
+        color=ON_DARK if color in (BLUE, RED) else ON_LIGHT,
     )
-    ax.text(x + size / 2, y + 0.4, text, ha='center', va='center', fontsize=8)
 
 
 def draw_chunk(ax: Axes) -> None:
-    """A file of chunks, and what is in one of them."""
+    """Draws a file of chunks, and the parts of one of them."""
     for i in range(4):
         box(ax, 3 * i, 2, 3, YELLOW if i == 1 else GREY, f'chunk {i}')
     parts = [
@@ -43,7 +49,7 @@ def draw_chunk(ax: Axes) -> None:
 
 
 def draw_pipeline(ax: Axes) -> None:
-    """What is done at the same time."""
+    """Draws the work that overlaps."""
     for i in range(5):
         box(ax, 2 * i, 2, 1.9, BLUE, f'read chunk {i}')
         box(ax, 2 * i + 2, 1, 1.9, YELLOW, f'sample chunk {i}')
@@ -60,4 +66,4 @@ def draw_storage(path: Path) -> None:
         ax.set_xlim(-0.1, 12.1)
         ax.set_ylim(-0.1, 3)
         ax.set_axis_off()
-    save(axes[0], path)
+    save(axes[0].figure, path)

@@ -15,6 +15,7 @@ from draw_samples import draw_samples
 from draw_storage import draw_storage
 from make_pages import explain_ladies, public_modules, public_names
 from make_pages import main as make_pages
+from picture_style import picture_style
 from sphinx.cmd.build import main as sphinx_build
 from sphinx.util.inventory import InventoryFile
 
@@ -26,14 +27,15 @@ def draw_pictures() -> None:
     """Writes ``docs/images``."""
     folder = DOCS / 'images'
     folder.mkdir(exist_ok=True)
-    draw_samples(folder)
-    draw_ablation(folder / 'ablation.png')
-    draw_storage(folder / 'storage.png')
-    draw_paper(folder)
+    with picture_style():
+        draw_samples(folder)
+        draw_ablation(folder / 'ablation.svg')
+        draw_storage(folder / 'storage.svg')
+        draw_paper(folder)
 
 
 def write_explanation() -> None:
-    """Writes what ``explain`` shows of a program, its parts closed."""
+    """Writes the report of ``explain`` for a program, with closed parts."""
     shown = (
         explain_ladies()._repr_html_().replace('<details open>', '<details>')
     )
@@ -57,7 +59,7 @@ def build_site() -> None:
 
 
 def check_reference() -> None:
-    """Fails where a public name is on no page of the reference."""
+    """Fails if a public name is missing in the reference."""
     inventory = InventoryFile.loads(
         (SITE / 'objects.inv').read_bytes(), uri=''
     )

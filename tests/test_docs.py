@@ -13,9 +13,9 @@ TOP = Path(__file__).resolve().parent.parent
 PAGES = [TOP / 'README.md', TOP / 'CONTRIBUTING.md', *TOP.glob('docs/**/*.md')]
 
 
-def make_pages():
-    path = TOP / 'docs/make_pages.py'
-    spec = importlib.util.spec_from_file_location('make_pages', path)
+def load(name: str):
+    path = TOP / f'docs/{name}.py'
+    spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -54,7 +54,7 @@ def test_architecture_names_files_that_exist():
     torch.__version__ < '2.13', reason='the text of another Dynamo'
 )
 def test_pages_of_passes_say_what_the_compiler_says():
-    texts = make_pages().pages()
+    texts = load('make_pages').pages()
     for path, text in texts.items():
         assert path.read_text() == text, f'{path}: run `make docs-pages`'
     assert set((TOP / 'docs/passes').glob('*.md')) < set(texts)
@@ -65,7 +65,7 @@ def test_docstrings_become_markdown():
         'Does :func:`~a.b.c` on ``x``.\n\nBefore::\n\n    %0 = f(x)\n\n'
         '    %1 = g(%0)\n\nAfter, see :mod:`..ir`::\n\n    %0 = h(x)'
     )
-    assert make_pages().markdown(text) == (
+    assert load('make_pages').markdown(text) == (
         'Does `c` on `x`.\n\nBefore:\n\n```text\n%0 = f(x)\n\n%1 = g(%0)\n'
         '```\n\nAfter, see `ir`:\n\n```text\n%0 = h(x)\n```\n'
     )
@@ -104,4 +104,57 @@ def test_errors_of_the_page_are_raised_somewhere():
 
 def test_every_public_module_is_in_the_reference():
     pages = {p.stem for p in (TOP / 'docs/api').glob('*.md')}
-    assert pages == set(make_pages().public_modules()), 'make docs-pages'
+    assert pages == set(load('make_pages').public_modules()), 'make docs-pages'
+
+
+PICTURES = sorted((TOP / 'docs/images').glob('*.svg'))
+
+
+def brightness(color: str) -> float:
+    """Relative luminance, as in WCAG 2.2."""
+    shares = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [
+        c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
+        for c in shares
+    ]
+    weights = 0.2126, 0.7152, 0.0722
+    return sum(w * c for w, c in zip(weights, linear, strict=True))
+
+
+def contrast(first: str, second: str) -> float:
+    low, high = sorted(map(brightness, (first, second)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize('picture', PICTURES, ids=ids)
+def test_pictures_suit_light_and_dark_pages(picture):
+    style = load('picture_style')
+    text = picture.read_text()
+    background = text.split('<g id="patch_1">')[1].split('</g>')[0]
+    assert 'fill: none' in background or 'opacity: 0' in background
+    words = re.findall(r'-->\s*<g ([^>]*)>', text)  # behind its text
+    assert words
+    for word in words:  # black without a style
+        color = re.search(r'fill: (#\w{6})', word)
+        assert color is not None
+        assert color[1] in (style.INK, style.ON_LIGHT, style.ON_DARK)
+    for page in ('#ffffff', '#131416'):  # furo's
+        assert contrast(style.INK, page) > 4
+
+
+def test_pictures_of_one_run_are_equal(tmp_path):
+    from matplotlib.figure import Figure
+
+    style = load('picture_style')
+    for name in ('a.svg', 'b.svg'):
+        with style.picture_style():
+            figure = Figure()
+            figure.subplots().set_title('a title')
+            style.save(figure, tmp_path / name)
+    assert (tmp_path / 'a.svg').read_text() == (tmp_path / 'b.svg').read_text()
+
+
+def test_signatures_have_dots_as_in_the_source():
+    shorten = load('conf').shorten_ellipsis
+    assert shorten(None, '(a, b=Ellipsis)', None) == ('(a, b=...)', None)
+    assert shorten(None, None, None) is None

@@ -161,7 +161,7 @@ def test_packages_and_folders_run_their_main(tmp_path, monkeypatch, capsys):
 
 def test_a_module_that_is_missing(capsys):
     assert cli.main(['run', '-m', 'nowhere']) == 2
-    assert "there is no module 'nowhere'" in capsys.readouterr().err
+    assert "no such module 'nowhere'" in capsys.readouterr().err
 
 
 def test_only_the_script_is_told_that_torch_sparse_is_there(script, capsys):
@@ -264,4 +264,4 @@ def test_the_exit_status_is_that_of_the_script(script):
 
 def test_a_script_that_is_missing(capsys):
     assert cli.main(['run', 'nowhere.py']) == 2
-    assert "there is no script 'nowhere.py'" in capsys.readouterr().err
+    assert "no such script 'nowhere.py'" in capsys.readouterr().err

@@ -85,7 +85,7 @@ class Adjacency:
             is_sorted (bool, optional): Whether ``'coo'`` is sorted by
                 destination, if it does not say so itself.
             index_dtype (torch.dtype, optional): See :class:`CSC`.
-            name (str, optional): What to call the graph in errors.
+            name (str, optional): Name of the graph in errors.
 
         Raises:
             IndexError: If a node is out of range.

@@ -21,14 +21,14 @@ EAGER = 1 << 14
 
 
 class Block:
-    """The edges that a layer reads, and the nodes that it computes.
+    """The edges of a layer, with its sources and destinations.
 
     Sources are the first ``num_src`` nodes of the batch, and destinations the
     first ``num_dst`` of them.
 
     Args:
         edges (BatchEdges): The edges of the batch.
-        level (int): The layer computes the nodes up to this hop.
+        level (int): The last hop whose nodes the layer computes.
     """
 
     def __init__(self, edges: BatchEdges, level: int):
@@ -41,7 +41,7 @@ class Block:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Numbers of sources and destinations, as PyG's layers take them."""
+        """Numbers of sources and destinations, as in PyG's layers."""
         return self.num_src, self.num_dst
 
     @cached_property
@@ -71,20 +71,21 @@ class Block:
     ) -> Tensor:
         """Returns the in-edges of each source in the whole batch.
 
-        What a layer needs that weighs neighbours by their degrees: the block
-        itself has not all in-edges of its sources.
+        Layers that normalise by degrees need it, as the block itself lacks
+        in-edges of its sources.
 
         Args:
             weight (torch.Tensor, optional): ``[num_edges]`` of the whole
-                batch: weights to add up instead.
-            loop (float, optional): The weight of one loop that each node has
-                instead of its own ones; the last of these keeps its weight.
+                batch: weights to sum instead of counting edges.
+            loop (float, optional): Weight of the one self-loop that replaces
+                those of each node. If a node has self-loops, the last one
+                keeps its weight.
 
         Returns:
             torch.Tensor: ``[num_src]``, int32 without weights.
 
         Raises:
-            ValueError: If the weights are not those of the whole batch.
+            ValueError: If the weights are not of the whole batch.
         """
         edges = self.edges
         if weight is not None and weight.shape != (edges.num_edges[-1],):
@@ -100,12 +101,12 @@ class Block:
 
         Args:
             x (torch.Tensor or Tuple): ``[>= num_src, ...]``, features of the
-                nodes in the order of the batch; a pair is for sources and
-                destinations of two node types.
+                nodes in the order of the batch, or a pair for the node types
+                of sources and destinations.
 
         Raises:
-            ValueError: If the block reads rows that are not there, as when
-                blocks are given to layers in another order.
+            ValueError: If the features have too few rows, for example if
+                layers get blocks in the wrong order.
         """
         first, second = x if isinstance(x, (tuple, list)) else (x, x)
         self._check_rows('sources', first, self.num_src)
@@ -174,12 +175,13 @@ class HeteroBlock(dict[Any, Block]):
 
 
 class Blocks:
-    """The blocks of a batch, that of the first layer first.
+    """The blocks of a batch, in the order of the layers.
 
     Args:
         edges (Dict[EdgeType, BatchEdges]): The edges of each edge type, or of
             ``None``.
-        num_nodes (Dict[NodeType, Sequence[int]]): New nodes of each hop.
+        num_nodes (Dict[NodeType, Sequence[int]]): Number of new nodes of each
+            hop.
 
     Example:
         >>> from torch_gsample.vertex.nn import SAGEConv
@@ -216,14 +218,15 @@ Block(num_src=3, num_dst=1, num_edges=2)], torch.Size([1, 4]))
         return max(len(n) for n in self._counts.values()) - 1
 
     def level(self, level: int) -> Any:
-        """Returns the block of the layer that computes the nodes of a hop.
+        """Returns the block of the layer that computes a hop's nodes.
 
         Args:
-            level (int): 0 is the last layer, which computes the seeds. From
-                the number of hops on, layers read and compute all nodes.
+            level (int): The hop; 0 for the last layer, which computes the
+                seeds. From the number of hops on, layers read and compute all
+                nodes.
 
         Returns:
-            Block or HeteroBlock: Made once.
+            Block or HeteroBlock: The cached block.
         """
         level = min(level, self.num_hops)
         if level not in self._known:
@@ -239,13 +242,13 @@ Block(num_src=3, num_dst=1, num_edges=2)], torch.Size([1, 4]))
         return self._known[level]
 
     def of(self, num_layers: int) -> list[Any]:
-        """Returns the blocks of a model of more or fewer layers than hops.
+        """Returns the blocks for a model with any number of layers.
 
         Args:
             num_layers (int): Number of layers.
 
         Raises:
-            ValueError: If there is none.
+            ValueError: If ``num_layers`` is below 1.
         """
         if num_layers < 1:
             raise ValueError(
@@ -269,10 +272,10 @@ Block(num_src=3, num_dst=1, num_edges=2)], torch.Size([1, 4]))
         return iter(self.of(self.num_hops) if self.num_hops else [])
 
     def prepare(self) -> 'Blocks':
-        """Makes now what layers would make when they are called.
+        """Computes in advance what layers would compute when called.
 
-        The columns, and for all layers but the first, whose features are the
-        batch's and need no gradient, their transposed order.
+        These are the columns, and their transposed order for all layers but
+        the first, whose input needs no gradient.
         """
         for edges in self.edges.values():
             _ = edges.csc

@@ -27,15 +27,15 @@ class CSC:
     """The edges of a relation in compressed sparse columns.
 
     Args:
-        indptr (torch.Tensor): ``[num_cols + 1]``, where each column starts.
+        indptr (torch.Tensor): ``[num_cols + 1]``, the start of each column.
         indices (torch.Tensor): ``[num_edges]``, the row of each edge.
         num_rows (int): Number of sources.
-        edge_id (torch.Tensor, optional): ``[num_edges]``, the edge of the
-            original graph at each position; the position if not given.
+        edge_id (torch.Tensor, optional): ``[num_edges]``, the id of each edge
+            in the original graph; default: its position.
         cum_weight (torch.Tensor, optional): int64, see
             :func:`~torch_gsample.ops.cumulate_weights`.
-        edge_time (torch.Tensor, optional): int64 ``[num_edges]``, when each
-            edge can be seen first; ascending in each column.
+        edge_time (torch.Tensor, optional): int64 ``[num_edges]``, the first
+            time of each edge, ascending within each column.
         checked (bool, optional): Whether the columns are known to be valid.
     """
 
@@ -78,20 +78,20 @@ class CSC:
         is_sorted: bool = False,
         index_dtype: torch.dtype | None = None,
     ) -> 'CSC':
-        """Sorts edges by column, stably.
+        """Sorts edges by column with a stable sort.
 
         Args:
             row (torch.Tensor): ``[num_edges]``, sources.
             col (torch.Tensor): ``[num_edges]``, destinations.
             num_rows (int): Number of sources.
             num_cols (int): Number of destinations.
-            is_sorted (bool, optional): Whether ``col`` ascends already.
-            index_dtype (torch.dtype, optional): int32 or int64; if not given,
-                int32 where it suffices.
+            is_sorted (bool, optional): Whether ``col`` is already sorted.
+            index_dtype (torch.dtype, optional): int32 or int64; default: int32
+                if it suffices.
 
         Raises:
             IndexError: If a node is out of range.
-            ValueError: If ``is_sorted`` is wrong.
+            ValueError: If ``is_sorted`` is set and edges are not sorted.
         """
         if is_sorted and bool((col[1:] < col[:-1]).any()):
             raise ValueError(
@@ -116,10 +116,10 @@ class CSC:
         index_dtype: torch.dtype | None = None,
         name: str = 'graph',
     ) -> 'CSC':
-        """Takes over columns that are compressed already, after checks.
+        """Checks compressed columns and wraps them.
 
-        Tensors are shared, not copied, unless ``index_dtype`` asks for
-        another dtype or columns are missing at the end.
+        Tensors are shared, unless ``index_dtype`` is another dtype or columns
+        are missing at the end.
 
         Raises:
             IndexError: If a node is out of range.
@@ -146,10 +146,10 @@ class CSC:
         return cls(indptr, indices, num_rows, edge_id, checked=True)
 
     def check(self, name: str = 'graph') -> 'CSC':
-        """Returns the columns after checks, which are made once.
+        """Checks the columns once and returns them.
 
         Args:
-            name (str, optional): What to call the columns in errors.
+            name (str, optional): Name of the columns in errors.
 
         Raises:
             IndexError: If a source is out of range.
@@ -181,7 +181,7 @@ class CSC:
         """Returns the column of each edge, ``[num_edges]``.
 
         Args:
-            dtype (torch.dtype, optional): That of ``indices`` if not given.
+            dtype (torch.dtype, optional): Default: that of ``indices``.
         """
         dtype = self.indices.dtype if dtype is None else dtype
         # Patterns of the compiler name neither int64 nor the CPU.
@@ -199,19 +199,20 @@ class CSC:
         """Returns the number of edges of each column, ``[num_cols]``.
 
         Args:
-            dtype (torch.dtype, optional): That of ``indptr`` if not given.
+            dtype (torch.dtype, optional): Default: that of ``indptr``.
         """
         degree = self.indptr.diff()
         return degree if dtype is None else degree.to(dtype)
 
     def in_columns(self, value: Tensor) -> Tensor:
-        """Returns a value of each original edge in the order of columns."""
+        """Returns values of the original edges in the order of the columns."""
         return value if self.edge_id is None else value[self.edge_id]
 
     def drop_identity(self) -> 'CSC':
-        """Returns the columns without ids where each edge is in its position.
+        """Returns the columns without edge ids if these are the positions.
 
-        Samples then need not look ids up: 8 bytes and a random read an edge.
+        Sampling then skips the lookup of ids: 8 bytes and a random read per
+        edge.
         """
         ids = self.edge_id
         if ids is None:
@@ -227,10 +228,11 @@ class CSC:
     def transpose(self) -> 'CSC':
         """Returns the relation with its edges reversed.
 
-        ``edge_id`` of the result refers to the original graph as well.
+        ``edge_id`` of the result refers to the original graph.
 
         Raises:
-            ValueError: If there are weights or times, which are by column.
+            ValueError: If there are weights or times, which are stored by
+                column.
         """
         self._check_no_values('transpose')
         # The columns may need int64 where the rows do not.
@@ -249,18 +251,18 @@ class CSC:
         return replace(out, edge_id=out.in_columns(self.edge_id))
 
     def sort_columns(self, by: Tensor) -> tuple['CSC', Tensor]:
-        """Sorts the edges of each column, stably.
+        """Sorts the edges of each column with a stable sort.
 
         Args:
-            by (torch.Tensor): ``[num_edges]``, the value to sort by, in the
-                current order.
+            by (torch.Tensor): The sort key, ``[num_edges]``, in the current
+                order.
 
         Returns:
             Tuple[CSC, torch.Tensor]: The sorted columns, and the former
             position of each edge.
 
         Raises:
-            ValueError: If there are weights or times already.
+            ValueError: If there are already weights or times.
         """
         self._check_no_values('sort_columns')
         order = torch.argsort(by, stable=True)
@@ -308,14 +310,14 @@ class CSC:
         return self.map(lambda tensor: tensor.to(device))
 
     def pin(self) -> 'CSC':
-        """Returns the columns in pinned memory, which GPUs read."""
+        """Returns the columns in pinned memory, for access by GPUs."""
         return self.map(placement.pin)
 
     def place(self, where: placement.Placement) -> 'CSC':
-        """Returns the columns where a GPU samples from them.
+        """Returns a copy of the columns placed for a GPU.
 
-        Pointers are always on the GPU: each column that is sampled reads them.
-        Edge ids become int32 if these hold them.
+        ``indptr`` is always on the GPU, as every sampled column reads it. Edge
+        ids become int32 if it suffices.
         """
         ids = self.edge_id
         if ids is not None and (not len(ids) or int(ids.max()) <= _INT32_MAX):

@@ -1,4 +1,4 @@
-"""What this machine has, what it lacks, and how to get it."""
+"""Checks of this machine, and how to install what is missing."""
 
 import importlib.metadata
 import os
@@ -42,16 +42,16 @@ _KERNEL = 'extern "C" int gsample_kernel() { return 0; }\n'
 
 @dataclass(frozen=True)
 class Finding:
-    """A part of the machine.
+    """The state of a package, a program or a setting.
 
     Args:
-        part (str): Its name.
+        part (str): The name.
         state (str): ``'ok'``, ``'missing'``, ``'too old'``, ``'broken'`` or
             ``'slow'``.
-        found (str): What was found.
-        used_for (str): What needs it.
-        advice (str): How to get it, if it is not as it should be.
-        needed (bool): Whether nothing works without it.
+        found (str): The version, path or value.
+        used_for (str): The features that need it.
+        advice (str): The remedy, if the state is not ``'ok'``.
+        needed (bool): Whether all features need it.
     """
 
     part: str
@@ -63,7 +63,7 @@ class Finding:
 
 
 def examine() -> list[Finding]:
-    """Returns what was found of everything that the package may use.
+    """Checks all dependencies and settings.
 
     Example:
         >>> from torch_gsample.doctor import examine
@@ -87,7 +87,7 @@ def examine() -> list[Finding]:
 
 
 def is_sound(findings: list[Finding]) -> bool:
-    """Whether nothing is amiss with what is always needed."""
+    """Whether all requirements are ``'ok'``."""
     return all(f.state == 'ok' for f in findings if f.needed)
 
 
@@ -140,17 +140,17 @@ def _cpu() -> Finding:
 
 
 def _waiting() -> Finding:
-    """OpenMP's threads wait for each other by spinning, unless told not to."""
+    """Checks that OpenMP threads do not spin while they wait."""
     policy = os.environ.get('OMP_WAIT_POLICY', '')
     found, use = f'OMP_WAIT_POLICY={policy}', 'operators of torch on the CPU'
     if torch.get_num_threads() == 1 or policy.lower() == 'passive':
         return Finding('waiting', 'ok', found, use)
-    advice = 'set OMP_WAIT_POLICY=PASSIVE where other programs run as well'
+    advice = 'set OMP_WAIT_POLICY=PASSIVE if other programs run as well'
     return Finding('waiting', 'slow', found, use, advice)
 
 
 def _allocator() -> Finding:
-    """The C library gives large tensors back to the system, page by page."""
+    """Checks that freed memory is not returned to the system."""
     use = 'large tensors of torch on the CPU'
     preloaded = os.environ.get('LD_PRELOAD', '')
     for name in ('jemalloc', 'tcmalloc', 'mimalloc'):
@@ -161,7 +161,7 @@ def _allocator() -> Finding:
     tunables = os.environ.get('GLIBC_TUNABLES', '')
     kept = os.environ.get('MALLOC_MMAP_MAX_') == '0'
     if kept or 'glibc.malloc.mmap_max=0' in tunables.split(':'):
-        return Finding('allocator', 'ok', 'glibc, pages are kept', use)
+        return Finding('allocator', 'ok', 'glibc, keeps pages', use)
     advice = (
         'to keep their pages, call torch_gsample.keep_memory(), or set '
         'MALLOC_MMAP_MAX_=0 and MALLOC_TRIM_THRESHOLD_=17179869184'
@@ -184,7 +184,7 @@ def _gpu() -> Finding:
 
 
 def _compiler() -> Finding:
-    """Builds a kernel, as compiled programs do."""
+    """Compiles a kernel, as for compiled programs."""
     name = os.environ.get('CXX', 'g++')
     use = 'kernels of compiled programs (else torch computes)'
     path = shutil.which(name)

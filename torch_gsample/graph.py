@@ -19,30 +19,31 @@ __all__ = ['CSC', 'Graph']
 
 @dataclass(frozen=True, eq=False)
 class Graph(GraphTypes):
-    """A graph: node types, and the edges of each relation.
+    """A graph: node types and the edges of each relation.
 
-    What it holds is checked once, when it is made, and never changed:
-    operators trust it. Columns get common dtypes.
+    The constructor checks the tensors and converts columns to common dtypes. A
+    graph is immutable afterwards, so operators need no checks.
 
     Args:
-        node_types (Tuple[str, ...]): The node types; :obj:`None` is that of a
+        node_types (Tuple[str, ...]): The node types; :obj:`None` in a
             homogeneous graph.
-        edge_types (Tuple[Tuple[str, str, str], ...]): The relations, as well.
+        edge_types (Tuple[Tuple[str, str, str], ...]): The relations; likewise
+            :obj:`None`.
         num_nodes (Tuple[int, ...]): Number of nodes of each type.
         columns (Tuple[CSC, ...]): The edges of each relation.
         is_transposed (bool, optional): Whether columns are the sources of a
             relation and rows its destinations.
 
     Attributes:
-        ends (Tuple[int, ...]): For each relation, the positions of the types
-            of its rows and of its columns in ``node_types``.
+        ends (Tuple[int, ...]): For each relation, the positions in
+            ``node_types`` of the types of its rows and columns.
         tensors (Tuple[torch.Tensor, ...]): For each relation ``indptr`` and
             ``indices`` and, if any has weights or times, ``cum_weight`` and
-            ``edge_time``; an empty tensor stands for one that is missing.
+            ``edge_time``, or an empty tensor for relations without.
 
     Raises:
-        IndexError: If an edge has a node that does not exist.
-        ValueError: If columns are malformed, or do not fit the types.
+        IndexError: If a node of an edge is out of range.
+        ValueError: If columns are malformed or do not match the types.
 
     Example:
         >>> edge_index = torch.tensor([[1, 2, 2], [0, 0, 1]])
@@ -95,7 +96,7 @@ class Graph(GraphTypes):
 
     @classmethod
     def from_csc(cls, columns: CSC) -> 'Graph':
-        """Makes a homogeneous graph of its columns."""
+        """Creates a homogeneous graph from its columns."""
         return cls((None,), (None,), (columns.num_cols,), (columns,))
 
     @classmethod
@@ -107,21 +108,22 @@ class Graph(GraphTypes):
         is_sorted: bool = False,
         index_dtype: torch.dtype | None = None,
     ) -> 'Graph':
-        """Makes a homogeneous graph of PyG's ``edge_index``.
+        """Creates a homogeneous graph from PyG's ``edge_index``.
 
         Args:
             edge_index (torch.Tensor): int32 or int64 ``[2, num_edges]``,
                 sources and destinations.
-            num_nodes (int, optional): Number of nodes; as many as the edges
-                need if not given.
-            is_sorted (bool, optional): Whether edges are sorted by
-                destination already.
-            index_dtype (torch.dtype, optional): int32 or int64; if not given,
-                int32 where it suffices.
+            num_nodes (int, optional): Number of nodes; default: the highest
+                node of an edge plus one.
+            is_sorted (bool, optional): Whether edges are already sorted by
+                destination.
+            index_dtype (torch.dtype, optional): int32 or int64; default: int32
+                if it suffices.
 
         Raises:
             IndexError: If a node is out of range.
-            ValueError: If the shape is wrong, or ``is_sorted`` is.
+            ValueError: If the shape is wrong, or ``is_sorted`` is set and
+                edges are not sorted.
         """
         edges = read_adjacency(
             'Graph.from_edge_index', 'edge_index', edge_index
@@ -155,7 +157,7 @@ class Graph(GraphTypes):
         return any(csc.edge_time is not None for csc in self.columns)
 
     def items(self) -> Iterator[tuple[Any, CSC]]:
-        """Returns each edge type with its columns."""
+        """Returns pairs of edge type and columns."""
         return zip(self.edge_types, self.columns, strict=True)
 
     def __getitem__(self, edge_type: Any) -> CSC:
@@ -171,13 +173,13 @@ class Graph(GraphTypes):
         return self.columns[self.edge_types.index(edge_type)]
 
     def has_edge(self, edge_type: Any, row: int, col: int, edge: int) -> bool:
-        """Returns whether an edge of the original graph leads so.
+        """Returns whether an edge of the original graph has these ends.
 
         Args:
-            edge_type (Tuple[str, str, str], optional): Its type.
+            edge_type (Tuple[str, str, str], optional): The edge type.
             row (int): The row.
             col (int): The column.
-            edge (int): Its number in the original graph.
+            edge (int): The id of the edge in the original graph.
         """
         csc = self[edge_type]
         part = slice(int(csc.indptr[col]), int(csc.indptr[col + 1]))
@@ -195,14 +197,14 @@ class Graph(GraphTypes):
         """Returns the graph with weights of edges.
 
         Args:
-            weights (Dict[Tuple[str, str, str], torch.Tensor]): A weight of
-                each original edge, by edge type; a relation that is missing
-                is sampled uniformly.
-            name (str, optional): What to call the weights in errors.
+            weights (Dict[Tuple[str, str, str], torch.Tensor]): The weight of
+                each original edge, by edge type. Missing relations are sampled
+                uniformly.
+            name (str, optional): Name of the weights in errors.
 
         Raises:
-            ValueError: If a weight is negative, infinite or not a number, or
-                there is not one for each edge.
+            ValueError: If a weight is negative, infinite or NaN, or their
+                number is not the number of edges.
         """
         columns = []
         for edge_type, csc in self.items():
@@ -221,22 +223,22 @@ class Graph(GraphTypes):
         is_sorted: bool = False,
         name: str = 'Graph.with_times',
     ) -> 'Graph':
-        """Returns the graph with times, and columns that are sorted by them.
+        """Returns the graph with times, and with columns sorted by them.
 
-        An edge can be seen when its own time and that of its row have come.
+        An edge exists from the later one of its own time and its row's time.
 
         Args:
             edge_time (Dict[Tuple[str, str, str], torch.Tensor]): int64, the
                 time of each original edge, by edge type.
             node_time (Dict[str, torch.Tensor], optional): int64, the time of
                 each node, by node type.
-            is_sorted (bool, optional): Whether columns are sorted by time
-                already.
-            name (str, optional): The function to name in errors.
+            is_sorted (bool, optional): Whether columns are already sorted by
+                time.
+            name (str, optional): Name of the function in errors.
 
         Raises:
-            ValueError: If there are weights already, or ``is_sorted`` is
-                wrong.
+            ValueError: If there are already weights, or ``is_sorted`` is set
+                and columns are not sorted.
         """
         columns = []
         for edge_type, csc in self.items():
@@ -263,7 +265,7 @@ class Graph(GraphTypes):
 
     @property
     def location(self) -> Literal['cpu', 'pinned', 'gpu']:
-        """The memory that holds the edges."""
+        """The memory of the edges."""
         if not self.columns:
             return 'cpu'
         indices = self.columns[0].indices
@@ -280,18 +282,19 @@ class Graph(GraphTypes):
         return self.map(lambda csc: csc.to(device))
 
     def pin(self) -> 'Graph':
-        """Returns the graph in pinned memory, which GPUs read."""
+        """Returns the graph in pinned memory, for access by GPUs."""
         return self.map(CSC.pin)
 
     def place(self, where: placement.Placement) -> 'Graph':
-        """Returns the graph where a GPU samples from it; see CSC.place."""
+        """Returns a copy of the graph placed for a GPU; see CSC.place."""
         return self.map(lambda csc: csc.place(where))
 
     def transpose(self) -> 'Graph':
         """Returns the graph whose columns list out-neighbours.
 
         Raises:
-            ValueError: If there are weights or times, which are by column.
+            ValueError: If there are weights or times, which are stored by
+                column.
         """
         columns = tuple(csc.transpose() for csc in self.columns)
         return replace(

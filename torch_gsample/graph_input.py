@@ -130,18 +130,18 @@ def as_graph(
     is_sorted: bool = False,
     index_dtype: torch.dtype | None = None,
 ) -> Graph:
-    """Returns a graph in any format as a :class:`Graph`.
+    """Converts a graph in any format to a :class:`Graph`.
 
     Args:
-        data: PyG's ``Data``, ``HeteroData`` or ``(FeatureStore,
-            GraphStore)``; or a homogeneous graph as ``edge_index``,
-            ``EdgeIndex``, ``SparseTensor`` (an ``adj_t``: rows are
-            destinations), ``torch.sparse`` tensor, SciPy matrix,
-            :class:`CSC` or ``SparseSample``; a graph is its own.
-        is_sorted (bool, optional): Whether an ``edge_index`` is sorted by
-            destination already.
-        index_dtype (torch.dtype, optional): int32 or int64; if not given,
-            edge lists become int32 where it suffices.
+        data: PyG's ``Data``, ``HeteroData`` or ``(FeatureStore, GraphStore)``;
+            or a homogeneous graph as ``edge_index``, ``EdgeIndex``,
+            ``SparseTensor`` (an ``adj_t``: rows are destinations),
+            ``torch.sparse`` tensor, SciPy matrix, :class:`CSC` or
+            ``SparseSample``. A :class:`Graph` is returned as it is.
+        is_sorted (bool, optional): Whether an ``edge_index`` is already sorted
+            by destination.
+        index_dtype (torch.dtype, optional): int32 or int64; default: int32 for
+            edge lists, if it suffices.
 
     Raises:
         IndexError: If a node is out of range.

@@ -5,14 +5,13 @@ from torch import Tensor
 
 
 def use_huge_pages(input: Tensor) -> Tensor:
-    """Moves a tensor to pages of 2 MiB, where the system has them.
+    """Moves a tensor to pages of 2 MiB, if the system supports them.
 
-    Rows that are read at random are then found several times as fast: most
-    reads of a large table on pages of 4 KiB miss the processor's cache of
-    addresses. The tensor stays at its address, with its values. It takes about
-    two seconds a GB, once; Linux does it from version 6.1 on, elsewhere
-    nothing happens. Files that are mapped stay on their pages.
-    :func:`~torch_gsample.quantize_rows` makes its results on such pages.
+    Random reads of rows then become several times as fast: on pages of 4 KiB,
+    most reads of a large table miss the TLB. The tensor keeps its address and
+    values. The call takes about two seconds per GB. It requires Linux 6.1 or
+    later and has no effect elsewhere, or for memory-mapped files. Results of
+    :func:`~torch_gsample.quantize_rows` are already on such pages.
 
     Args:
         input (torch.Tensor): Contiguous, in any dtype and shape, on the CPU.
@@ -21,8 +20,8 @@ def use_huge_pages(input: Tensor) -> Tensor:
         torch.Tensor: ``input``.
 
     Raises:
-        TypeError: If ``input`` is no tensor.
-        ValueError: If it is not on the CPU, or not contiguous.
+        TypeError: If ``input`` is not a tensor.
+        ValueError: If ``input`` is not on the CPU, or not contiguous.
 
     Example:
         >>> x = use_huge_pages(torch.rand(1000, 100).bfloat16())

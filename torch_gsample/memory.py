@@ -49,28 +49,27 @@ def bytes_of(value: int | str, name: str) -> int:
 
 
 def keep_memory(keep: bool = True) -> bool:
-    """Keeps memory that tensors on the CPU free, for the next ones.
+    """Reuses the memory of freed CPU tensors instead of returning it.
 
-    A call is for the whole process, for all that allocates with ``malloc``,
-    and so never made unless asked for: here, or by ``gsample run
-    --keep-memory``. It is worth most where tensors have tens of MiB: there, a
-    step spends up to half of its time in fresh pages. In turn the process
-    holds all that it once needed at a time, and up to twice as much where the
-    pieces do not fit.
+    It affects all allocations by ``malloc`` in the process, so it must be
+    enabled explicitly: here, or by ``gsample run --keep-memory``. It helps
+    most with tensors of tens of MiB, where a step spends up to half of its
+    time on page faults. In return, the process keeps its peak memory, and up
+    to twice as much due to fragmentation.
 
-    While less than a tenth of the system's memory, or of the process's cgroup,
-    is available, which is looked at each second, all that is free is given
-    back. Processes that are forked later give back as usual.
+    Free memory is returned as long as less than a tenth of the memory of the
+    system, or of the process's cgroup, is available; a check runs every
+    second. Processes forked later return memory as usual.
 
     Args:
-        keep (bool, optional): If false, gives back what is free, and from
-            here on as usual.
+        keep (bool, optional): If false, returns free memory and restores the
+            default.
 
     Returns:
-        bool: Whether memory is kept: the C library must be glibc.
+        bool: Whether memory is kept, which requires glibc.
 
     Raises:
-        TypeError: If ``keep`` is no bool.
+        TypeError: If ``keep`` is not a bool.
 
     Example:
         >>> import torch_gsample

@@ -105,36 +105,36 @@ class Patch:
 
 
 def patch_pyg(layers: bool = False) -> Patch:
-    """Puts our samplers and loaders in the place of PyG's.
+    """Replaces PyG's samplers and loaders by those of this package.
 
-    From here on, or within a ``with`` statement, ``NodeLoader``,
-    ``LinkLoader``, ``NeighborLoader``, ``LinkNeighborLoader``, ``HGTLoader``,
-    ``LastNeighborLoader``, ``ShaDowKHopSampler``, the ``GraphSAINT`` samplers,
-    ``ClusterData``,
+    The patch holds from the call on, or within a ``with`` statement. It
+    replaces ``NodeLoader``, ``LinkLoader``, ``NeighborLoader``,
+    ``LinkNeighborLoader``, ``HGTLoader``, ``LastNeighborLoader``,
+    ``ShaDowKHopSampler``, the ``GraphSAINT`` samplers, ``ClusterData``,
     ``Node2Vec``, and the samplers and loaders behind PyG's Lightning data
-    modules and GraphRAG store are ours wherever a module holds them: one of
-    PyG, or one that imported the name before; so scripts run without pyg-lib
-    and torch-sparse. What a module imports meanwhile it keeps.
-    Classes that were derived from PyG's before, and objects, are what they
-    were, and so is ``torch_geometric.distributed``, which needs pyg-lib
-    itself. The command ``gsample run script.py`` does so for a whole script.
+    modules and GraphRAG store, in PyG and in all modules that imported them
+    before. Scripts then run without pyg-lib and torch-sparse. Modules that
+    import a name while the patch holds keep the replacement. Existing objects,
+    classes already derived from PyG's, and ``torch_geometric.distributed``,
+    which needs pyg-lib itself, do not change. The command
+    ``gsample run script.py`` patches a whole script.
 
-    All threads of the process see it. Patches may be nested, or overlap in
-    several threads: PyG gets its classes back with the last one.
+    The patch holds for all threads of the process. Patches may be nested, or
+    overlap in several threads; the end of the last one restores PyG's classes.
 
     Args:
-        layers (bool, optional): Whether to fuse models, too, as
-            :func:`~torch_gsample.fuse` does: each outermost module with layers
-            that is called with the edges of a batch. Its first batch runs as
-            it is; if only the rows of seeds are read of its outputs, layers
-            compute blocks from the third batch on. What was done is printed.
+        layers (bool, optional): Whether to fuse models as well, as by
+            :func:`~torch_gsample.fuse`: each outermost module with layers that
+            is called with the edges of a batch. The first batch runs unfused.
+            If the script reads only the seeds' rows of the outputs, layers
+            compute blocks from the third batch on. A report is printed.
 
     Returns:
-        Patch: Undoes it by ``undo()``, or at the end of a ``with`` statement.
+        Patch: A context manager; ``undo()`` or its exit ends the patch.
 
     Raises:
         ImportError: If the installed version of PyG is too old.
-        TypeError: If ``layers`` is no flag.
+        TypeError: If ``layers`` is not a bool.
 
     Example:
         >>> import torch_gsample

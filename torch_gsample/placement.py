@@ -28,18 +28,18 @@ _AUTO_SHARE = 0.5
 
 
 def read_device(name: str, device: torch.device | str) -> torch.device:
-    """Returns a device to sample on, which is there.
+    """Returns a device to sample on, after checks.
 
     Args:
-        name (str): Who asks, for messages.
+        name (str): Name of the caller, for messages.
         device (torch.device or str): ``'cpu'``, ``'cuda'`` or ``'cuda:<i>'``.
 
     Raises:
-        RuntimeError: If there is no driver, or CUDA was used before this
-            process was forked.
-        TypeError: If it is no device.
-        ValueError: If it is another kind of device, if there are not as many
-            GPUs, or if torch or this package was built without CUDA.
+        RuntimeError: If there is no driver, or if this process was forked
+            after CUDA was used.
+        TypeError: If ``device`` is not a device.
+        ValueError: If the device is of another type, the GPU does not exist,
+            or torch or this package was built without CUDA.
     """
     if not isinstance(device, (torch.device, str)):
         raise TypeError(
@@ -93,8 +93,8 @@ def check_process(name: str) -> None:
     """Checks that this process may use a GPU.
 
     Raises:
-        RuntimeError: If it is a worker of a loader, or was forked after CUDA
-            was used.
+        RuntimeError: If it is a loader's worker, or was forked after CUDA was
+            used.
     """
     if get_worker_info() is not None:
         raise RuntimeError(
@@ -111,39 +111,39 @@ def check_process(name: str) -> None:
 
 @dataclass(frozen=True)
 class Placement:
-    """Where the tensors of a graph are for a device.
+    """The memory of a graph's tensors for sampling on a device.
 
     Args:
-        device (torch.device): Where sampling takes place.
-        pinned (bool): Whether long tensors stay in pinned memory.
+        device (torch.device): The device that samples.
+        pinned (bool): Whether large tensors stay in pinned memory.
     """
 
     device: torch.device
     pinned: bool
 
     def place(self, tensor: Tensor) -> Tensor:
-        """Returns a long tensor where it belongs."""
+        """Returns a large tensor in its memory."""
         return pin(tensor) if self.pinned else tensor.to(self.device)
 
     def on_device(self, tensor: Tensor) -> Tensor:
-        """Returns a tensor that is always on the device."""
+        """Returns a tensor on the device, wherever large ones are."""
         return tensor.to(self.device)
 
 
 def choose_placement(
     name: str, device: torch.device, kind: str, tensors: list[Tensor]
 ) -> Placement:
-    """Says where a graph is for a GPU.
+    """Chooses the memory of a graph for a GPU.
 
     Args:
-        name (str): Who asks, for messages.
+        name (str): Name of the caller, for messages.
         device (torch.device): The GPU.
-        kind (str): ``'gpu'``, ``'uva'``, or ``'auto'``: on the GPU if half of
-            its free memory holds the graph.
-        tensors (List[torch.Tensor]): What is long in the graph.
+        kind (str): ``'gpu'``, ``'uva'``, or ``'auto'``: on the GPU if the
+            graph fits in half of its free memory.
+        tensors (List[torch.Tensor]): The large tensors of the graph.
 
     Raises:
-        ValueError: If the kind is not known.
+        ValueError: If the kind is unknown.
     """
     check_kind(name, kind)
     if kind == 'auto':
@@ -154,10 +154,10 @@ def choose_placement(
 
 
 def check_kind(name: str, kind: str) -> None:
-    """Checks a kind of placement.
+    """Checks the name of a placement.
 
     Raises:
-        ValueError: If it is not known.
+        ValueError: If it is unknown.
     """
     if kind not in _PLACEMENTS:
         raise ValueError(
@@ -183,15 +183,15 @@ _lock = threading.RLock()  # a tensor may be released at any moment
 
 
 def pin(tensor: Tensor) -> Tensor:
-    """Returns a tensor in pinned memory, which GPUs read themselves.
+    """Returns a tensor in pinned memory, for access by GPUs.
 
-    The memory of the tensor is registered with CUDA where it is; it stays so
-    as long as the result lives, and until the kernels that read it are done.
-    Where CUDA refuses (as of memory that is mapped from a file), the result is
-    a copy.
+    The tensor's memory is registered with CUDA in place, for the lifetime of
+    the result and of the kernels that read it. If CUDA refuses, for example
+    for a memory-mapped file, the result is a copy.
 
     Args:
-        tensor (torch.Tensor): On the CPU; one on a GPU is returned as it is.
+        tensor (torch.Tensor): A tensor on the CPU; a tensor on a GPU is
+            returned as it is.
 
     Raises:
         RuntimeError: If there is no GPU with a driver.
@@ -226,8 +226,8 @@ def pin(tensor: Tensor) -> Tensor:
 def is_pinned(tensor: Tensor) -> bool:
     """Whether a tensor is in pinned memory.
 
-    Where this process did not use CUDA nothing asks the driver, which would
-    make a context, and fail in workers that were forked.
+    If this process has not used CUDA, the driver is not called: this would
+    create a context, and fail in forked workers.
     """
     return torch.cuda.is_initialized() and tensor.is_pinned()
 

@@ -14,18 +14,18 @@ _MOST = float.fromhex('0x1.020406p+121')
 
 @torch.no_grad()
 def quantize_rows(input: Tensor) -> tuple[Tensor, Tensor]:
-    r"""Returns a matrix in int8 with a scale for each row.
+    r"""Quantizes a matrix to int8 with one scale per row.
 
     .. math::
         s_i = \max_j |x_{ij}| / 127, \quad q_{ij} = \mathrm{round}(x_{ij}/s_i)
 
-    in float32, where ties are rounded to even, and scales down where
-    :math:`127 s_i` would be infinite. A row whose scale is 0 has zeros. No
-    element of :math:`s_i q_i` is further than :math:`s_i / 2` from
-    :math:`x_i`, but for rounding in float32.
+    in float32. Ties are rounded to even, and scales are rounded down if
+    :math:`127 s_i` would be infinite. Rows of scale 0 are zero. The error of
+    each element of :math:`s_i q_i` is at most :math:`s_i / 2`, up to rounding
+    in float32.
 
     Loaders with ``widen_features=True`` and
-    :func:`~torch_gsample.ops.gather_rows` make float32 of it.
+    :func:`~torch_gsample.ops.gather_rows` convert it back to float32.
 
     Args:
         input (torch.Tensor): ``[num_rows, *]`` in a floating-point dtype.
@@ -35,9 +35,8 @@ def quantize_rows(input: Tensor) -> tuple[Tensor, Tensor]:
         ``[num_rows]``.
 
     Raises:
-        TypeError: If ``input`` holds no floating-point numbers.
-        ValueError: If it has no dimension, or holds a number that is not
-            finite in float32.
+        TypeError: If ``input`` is not of a floating-point dtype.
+        ValueError: If it is a scalar, or an element is not finite in float32.
 
     Example:
         >>> values, scale = quantize_rows(torch.tensor([[1.0, -127.0]]))

@@ -26,7 +26,7 @@ _INT63 = 2**63 - 1
 
 
 class BatchNumber(NamedTuple):
-    """The place of a batch in a training run."""
+    """The epoch and index of a batch in a training run."""
 
     epoch: int
     batch: int
@@ -39,10 +39,10 @@ _current: ContextVar[BatchNumber | None] = ContextVar(
 
 @contextlib.contextmanager
 def batch_scope(epoch: int, batch: int) -> Iterator[None]:
-    """Tells the samplers that run inside it which batch they sample.
+    """Sets the epoch and batch index for samplers that run inside it.
 
-    The loaders of :mod:`torch_gsample.loader` use it. A loop without a loader
-    can use it, too:
+    The loaders of :mod:`torch_gsample.loader` use it. Use it in a loop without
+    a loader:
 
     .. code-block:: python
 
@@ -58,23 +58,23 @@ def batch_scope(epoch: int, batch: int) -> Iterator[None]:
 
 
 def current_batch() -> BatchNumber | None:
-    """Returns the innermost :func:`batch_scope`, if there is one."""
+    """Returns the batch of the innermost :func:`batch_scope`, if any."""
     return _current.get()
 
 
 def warn_unnumbered(name: str, hint: str) -> None:
-    """Says what it means that the number of a batch was lost on its way.
+    """Warns that a sampler got no batch index, and of the consequences.
 
     Args:
-        name (str): Who samples the batch.
-        hint (str): What to do.
+        name (str): Name of the sampler.
+        hint (str): The remedy.
     """
     info = get_worker_info()
     if info is None or info.id == 0:  # and not each worker
         warnings.warn(
-            f'{name}: a batch came without its number, so what is drawn for '
-            'it depends on its seeds alone: without shuffling, each epoch '
-            f'samples alike. {hint}',
+            f'{name}: a batch has no index, so its draws depend on its seeds '
+            'alone: without shuffling, all epochs have equal samples. '
+            f'{hint}',
             stacklevel=4,
         )
 
@@ -107,14 +107,14 @@ _program: ContextVar[_Program | _DrawnKeys | None] = ContextVar(
 
 @contextlib.contextmanager
 def program_scope(key: Tensor) -> Iterator[None]:
-    """Makes what a sampling program draws a function of a key.
+    """Makes the draws of a sampling program a function of a key.
 
-    The samplers run programs inside it. The draws of a run are numbered, so
-    that two of them differ.
+    The samplers run programs inside it. Each draw of a run has its own index,
+    so that no two draws are equal.
 
     Args:
-        key (torch.Tensor): int64 ``[1, 3]``, see :func:`make_key`; a row for
-            each batch around what :func:`torch_gsample.super_batch` returns.
+        key (torch.Tensor): int64 ``[1, 3]``, see :func:`make_key`; one row per
+            batch around a result of :func:`torch_gsample.super_batch`.
 
     Example:
         >>> from torch_gsample import SparseSample
@@ -139,17 +139,17 @@ def _running(program: _Program | _DrawnKeys) -> Iterator[None]:
 
 
 class BatchKeys:
-    """The keys of several batches, whether they run together or one by one.
+    """The keys of several batches, run together or one by one.
 
-    Inside of a :func:`program_scope`, whose key then has a row for each
-    batch, these are its rows. Elsewhere they come from torch's default
-    generator, in the order in which the batches would draw them one by one.
+    Inside a :func:`program_scope`, they are the rows of its key, one per
+    batch. Elsewhere they come from torch's default generator, in the order in
+    which single batches would draw them.
 
     Args:
-        num_batches (int): How many batches there are.
+        num_batches (int): Number of batches.
 
     Raises:
-        ValueError: If the key of the scope has not a row for each batch.
+        ValueError: If the key of the scope does not have one row per batch.
     """
 
     def __init__(self, num_batches: int):
@@ -167,10 +167,10 @@ class BatchKeys:
                 )
 
     def draw(self, num_draws: int) -> None:
-        """Draws the keys of all batches, before several run together.
+        """Draws the keys of all batches before several run together.
 
         Args:
-            num_draws (int): How many draws the program makes for a batch.
+            num_draws (int): Number of draws of the program per batch.
         """
         if self._scope is None and self._drawn is None:
             self._drawn = [
@@ -180,7 +180,7 @@ class BatchKeys:
 
     @contextlib.contextmanager
     def of(self, first: int, last: int) -> Iterator[None]:
-        """Gives the draws of a run the keys of some of the batches."""
+        """Sets the keys of some of the batches for the draws of a run."""
         if self._scope is not None:
             key = self._scope.key[first:last].contiguous()
             program = _Program(key, self._first)
@@ -197,11 +197,11 @@ class BatchKeys:
 
 
 def current_program() -> tuple[Tensor, int]:
-    """Returns the key and the number of the next draw of a program.
+    """Returns the key and the index of the next draw of a program.
 
-    Outside of a :func:`program_scope`, the key comes from torch's default
-    generator. So it does in a graph that Dynamo captures, where the compiler
-    puts the key of the scope of each call.
+    Outside a :func:`program_scope`, and in a graph captured by Dynamo, the key
+    comes from torch's default generator. The compiler replaces it by the key
+    of the scope of each call.
     """
     # Of this thread: `torch.compiler.is_compiling` holds for all of them.
     program = None if is_compiling() else _program.get()
@@ -215,7 +215,7 @@ def current_program() -> tuple[Tensor, int]:
 def draw_seed() -> int:
     """Draws a seed from torch's default generator.
 
-    So ``torch.manual_seed`` also reproduces what has no seed of its own.
+    ``torch.manual_seed`` thereby also reproduces samplers without a seed.
     """
     return int(torch.randint(_INT63, (1,)).item())
 
@@ -226,15 +226,15 @@ def make_key(seed: int, epoch: int = 0, batch: int = 0) -> Tensor:
     Args:
         seed (int): Any integer that fits in 64 bits.
         epoch (int, optional): The epoch, from 0 to 2^32 - 1.
-        batch (int, optional): The number of the batch in the epoch, or
+        batch (int, optional): The index of the batch in the epoch, or
             :obj:`EPOCH_SCOPE`.
 
     Returns:
         torch.Tensor: int64 of shape ``[1, 3]``.
 
     Raises:
-        TypeError: If a number is no integer.
-        ValueError: If a number is outside its range.
+        TypeError: If an argument is not an integer.
+        ValueError: If an argument is out of range.
 
     Example:
         >>> make_key(12, epoch=1, batch=5)
@@ -263,7 +263,7 @@ def make_key(seed: int, epoch: int = 0, batch: int = 0) -> Tensor:
 
 
 def hash_ids(*ids: Tensor | int | None) -> int:
-    """Returns a 63-bit hash of the given ids, which does not vary over runs.
+    """Returns a 63-bit hash of ids, which is the same in every run.
 
     Args:
         *ids (torch.Tensor or int, optional): Integer tensors, in order.
@@ -279,9 +279,9 @@ def hash_ids(*ids: Tensor | int | None) -> int:
 
 
 def worker_base_seed() -> int:
-    """Returns the base seed of the epoch in a loader's worker, else 0.
+    """Returns the epoch's base seed in a loader's worker, otherwise 0.
 
-    :class:`torch.utils.data.DataLoader` draws a new one for every epoch,
+    :class:`torch.utils.data.DataLoader` draws a new base seed for each epoch,
     unless its workers persist.
     """
     info = get_worker_info()

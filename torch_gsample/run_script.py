@@ -55,7 +55,7 @@ def run_script(
     if os.path.isdir(path) and not module:
         path = os.path.join(path, '__main__.py')
     if not module and not os.path.exists(path):
-        raise FileNotFoundError(f'run: there is no script {path!r}')
+        raise FileNotFoundError(f'run: no such script {path!r}')
     before = sys.argv, sys.path[:], sys.modules['__main__'], dict(os.environ)
     folder = os.getcwd() if module else os.path.dirname(path)
     sys.path.insert(0, os.path.abspath(folder))
@@ -105,7 +105,7 @@ def _load_module(
         spec = importlib.util.find_spec(f'{name}.__main__')
     loader: Any = None if spec is None else spec.loader
     if spec is None or not hasattr(loader, 'get_code'):
-        raise _NoModuleError(f'run: there is no module {name!r} to run')
+        raise _NoModuleError(f'run: no such module {name!r} to run')
     main = _module(run_name, str(spec.origin), spec.parent)
     return main, loader.get_code(spec.name)
 

@@ -109,12 +109,12 @@ def add_keeper(keeper: _Keeper) -> _Keeper:
 
 
 def forget() -> None:
-    """Drops all values that were computed once for tensors.
+    """Drops all cached values computed from tensors.
 
-    Compiled programs and fused layers compute them again at their next call.
-    It is for changes in place that cannot be noticed: of few elements, or on
-    a GPU, through ``.data`` or another library's view of the memory. Other
-    processes, as the workers of a loader, have values of their own.
+    Compiled programs and fused layers recompute them at their next call. Call
+    it after in-place changes that cannot be detected: of few elements, or on a
+    GPU, through ``.data`` or another library's view of the memory. Other
+    processes, such as a loader's workers, have their own caches.
 
     Example:
         >>> import torch_gsample

@@ -34,7 +34,7 @@ SMALL_GRAPHS = (
 
 
 class Sample(Protocol):
-    """What :func:`assert_valid_sample` reads of a sample."""
+    """The fields of a sample that :func:`assert_valid_sample` reads."""
 
     row: Tensor
     col: Tensor
@@ -68,7 +68,7 @@ def with_index_dtypes(function: Callable[..., Any]) -> Callable[..., Any]:
 def to_dtypes(
     graph: CSC, index_dtypes: tuple[torch.dtype, torch.dtype]
 ) -> CSC:
-    """Returns a graph with the given dtypes of ``indptr`` and ``indices``."""
+    """Converts ``indptr`` and ``indices`` of a graph to two dtypes."""
     return CSC(
         graph.indptr.to(index_dtypes[0]),
         graph.indices.to(index_dtypes[1]),
@@ -114,11 +114,11 @@ def small_graph(name: str) -> CSC:
 def from_columns(
     columns: Sequence[Sequence[int]], num_rows: int | None = None
 ) -> CSC:
-    """Returns the graph with the given in-neighbours of each node.
+    """Returns the graph of in-neighbour lists.
 
     Args:
         columns (List[List[int]]): The rows of each column's edges.
-        num_rows (int, optional): Number of rows; if not given, as many as
+        num_rows (int, optional): Number of rows; default: the number of
             columns.
 
     Example:
@@ -143,14 +143,14 @@ def random_graph(
     num_rows: int | None = None,
     seed: int,
 ) -> CSC:
-    """Returns a graph of uniform edges, parallel ones and loops included.
+    """Returns a graph of uniform edges, including parallel ones and loops.
 
     Args:
         num_nodes (int): Number of columns.
         num_edges (int): Number of edges.
-        num_rows (int, optional): Number of rows; if not given, as many as
+        num_rows (int, optional): Number of rows; default: the number of
             columns.
-        seed (int): Same seed, same graph.
+        seed (int): Seed of the draws.
     """
     generator = torch.Generator().manual_seed(seed)
     num_rows = num_nodes if num_rows is None else num_rows
@@ -163,7 +163,7 @@ def random_graph(
 
 
 def random_edge_time(graph: CSC, num_times: int, *, seed: int) -> Tensor:
-    """Returns times from 0 on, ascending in each column."""
+    """Returns nonnegative times, ascending in each column."""
     generator = torch.Generator().manual_seed(seed)
     time = torch.randint(num_times, (graph.num_edges,), generator=generator)
     order = torch.argsort(graph.col() * num_times + time, stable=True)
@@ -185,17 +185,17 @@ def assert_valid_sample(
     time_window: int | None = None,
     temporal_strategy: str = 'uniform',
 ) -> None:
-    """Asserts all that must hold of a sample, whatever was drawn.
+    """Asserts all properties of a valid sample.
 
-    Seeds come first; every edge exists, with its row and its column; a column
-    is sampled at the hop after the one that reached it, and gives as many of
-    its candidates as the fan-out says, none twice without replacement; local
-    ids go by first occurrence; a node occurs once, but for duplicate seeds;
-    hop counts add up; edges come in canonical order.
+    Seeds come first. Every edge exists, with its row and column. A column is
+    sampled at the hop after the one that reached it, with as many candidates
+    as the fan-out allows, distinct without replacement. Local ids follow the
+    first occurrence. Nodes are distinct, except for duplicate seeds. Hop
+    counts add up, and edges are in canonical order.
 
     Args:
-        out (Sample): What :func:`~torch_gsample.ops.sample_neighbors`
-            returned for a homogeneous graph, or alike. Without ``edge``, only
+        out (Sample): A result of :func:`~torch_gsample.ops.sample_neighbors`
+            for a homogeneous graph, or a similar one. Without ``edge``, only
             the ends of edges are checked.
         indptr (torch.Tensor): ``[num_nodes + 1]``.
         indices (torch.Tensor): ``[num_edges]``.
@@ -203,15 +203,15 @@ def assert_valid_sample(
         fanouts (List[int]): Fan-out at each hop; -1 takes all.
         replace (bool, optional): As in the call.
         disjoint (bool, optional): As in the call.
-        weight (torch.Tensor, optional): ``[num_edges]``, the weights
-            themselves, not their sums.
+        weight (torch.Tensor, optional): ``[num_edges]``, the weights, not
+            cumulated.
         edge_time (torch.Tensor, optional): As in the call.
         seed_time (torch.Tensor, optional): As in the call.
         time_window (int, optional): As in the call.
         temporal_strategy (str, optional): As in the call.
 
     Raises:
-        AssertionError: If something does not hold.
+        AssertionError: If a property does not hold.
 
     Example:
         >>> from torch_gsample import Graph, ops

@@ -116,9 +116,9 @@ def test_a_metapath_takes_the_most_visited():
 @pytest.mark.parametrize(
     ('path', 'message'),
     [
-        ([], r'the one before ends.* \(got \[\]\)'),
-        ([BUYS], 'the first one where the last one does'),
-        ([BOUGHT, BOUGHT], 'must begin at the type at which the one before'),
+        ([], r'the end type of the previous.* \(got \[\]\)'),
+        ([BUYS], 'the first at that of the last'),
+        ([BOUGHT, BOUGHT], 'must start at the end type of the previous'),
         ([('item', 'by', 'shop')], "must be of .*got .'item', 'by', 'shop'"),
     ],
     ids=str,

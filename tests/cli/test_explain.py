@@ -79,7 +79,7 @@ def test_what_takes_a_graph_and_numbers_is_known():
         (['labor', '--arg', 'x=1'], 'labor takes A, seeds, fanouts'),
         (['labor', '--arg', 'steps=f('], 'must be a number, a string'),
         (['labor', '--html', 'x.txt'], 'must end with .html'),
-        (['labor', '--graph', 'chunks'], 'programs take graphs that are in'),
+        (['labor', '--graph', 'chunks'], 'programs require a graph in memory'),
     ],
 )
 def test_errors_are_one_line(

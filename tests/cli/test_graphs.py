@@ -138,7 +138,7 @@ def test_tables_are_converted_with_their_times(tmp_path, capsys):
     args = ['convert', str(path), graph, '--tables', str(manifest)]
     assert cli.main(args) == 0
     out = capsys.readouterr().out
-    assert 'buy.who: 1 null, 2 dangle' in out
+    assert 'buy.who: 1 null, 2 dangling' in out
     shop = from_tables(path, shops.MANIFEST).data
     on_disk = ChunkedGraph(graph)
     for t, store in shop.edge_items():

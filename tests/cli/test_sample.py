@@ -140,18 +140,21 @@ def test_seeds_are_drawn_by_the_seed(paths, capsys):
 @pytest.mark.parametrize(
     ('args', 'message'),
     [
-        (['nowhere.pt'], 'nowhere.pt: there is no such file'),
-        (['x.json'], 'must be a directory of chunks, or end with .pt'),
-        (['debian', '--columns', 'a,b'], '--columns is for files of edges'),
-        (['chunks', '--weight', 'w'], 'give neither --weight nor --time'),
+        (['nowhere.pt'], 'nowhere.pt: no such file'),
+        (['x.json'], 'must be a graph on disk, or end with .pt'),
+        (['debian', '--columns', 'a,b'], '--columns requires an edge file'),
+        (
+            ['chunks', '--weight', 'w'],
+            '--weight and --time require an edge file',
+        ),
         (['g.pt', '--node-type', 'a'], '--node-type must not be given'),
         (['g.pt', '--seeds', '40'], '40'),
         (['g.pt', '--output', 'x.txt'], 'must end with .pt or .parquet'),
-        (['g.pt', '--output', 'no/x.pt'], 'there is no such folder'),
-        (['g.pt', '--output', 'x.json/y.pt'], 'is no folder'),
+        (['g.pt', '--output', 'no/x.pt'], 'the folder does not exist'),
+        (['g.pt', '--output', 'x.json/y.pt'], 'is not a folder'),
         (['g.pt', '--output', 'folder.pt'], 'is a folder'),
-        (['broken.pt'], 'cannot be read as'),
-        (['other.pt'], 'it holds fractions.Fraction'),
+        (['broken.pt'], "must be PyG's data written by"),
+        (['other.pt'], '(got fractions.Fraction)'),
         (['tensor.pt'], 'must hold Data or HeteroData of PyG (got Tensor)'),
     ],
 )
@@ -182,7 +185,7 @@ def test_an_unwritable_folder_is_named_before_the_work(
     out = str(tmp_path / 'x.pt')
     assert cli.main(['sample', paths[0], '--output', out]) == 2
     error = capsys.readouterr().err
-    assert f'{tmp_path}: cannot be written to (Permission denied)' in error
+    assert f'{tmp_path}: is not writable (Permission denied)' in error
 
 
 def test_files_run_no_code(tmp_path, capsys):

@@ -312,7 +312,7 @@ def test_no_folder_at_all_is_an_error(folder, monkeypatch):
 
     monkeypatch.setattr(building, '_compile', full)
     monkeypatch.setattr(building, '_temporary_folder', lambda process: folder)
-    with pytest.raises(BuildError, match='no folder can hold a kernel'):
+    with pytest.raises(BuildError, match='no folder is writable for kernels'):
         build(SOURCE)
 
 

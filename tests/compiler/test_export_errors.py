@@ -212,7 +212,7 @@ def test_a_file_that_is_cut_off_or_changed_is_refused(path, tmp_path):
         refusal(data[:length], tmp_path)
     assert 'checksum' in refusal(data[:-1], tmp_path)
     assert 'checksum' in refusal(data + b'\0', tmp_path)
-    assert 'no exported program' in refusal(b'PK' + data[2:], tmp_path)
+    assert 'not an exported program' in refusal(b'PK' + data[2:], tmp_path)
     for at in range(0, len(data), max(1, len(data) // 100)):
         changed = bytearray(data)
         changed[at] ^= 1 << at % 8

@@ -16,7 +16,7 @@ def _no_thread_is_left():
 
 @pytest.fixture
 def no_number_is_lost():
-    """Fails where a batch comes without its number."""
+    """Fails if a batch has no index."""
     with warnings.catch_warnings():
-        warnings.filterwarnings('error', message='.*came without its number')
+        warnings.filterwarnings('error', message='.*a batch has no index')
         yield

@@ -69,7 +69,7 @@ BAD_VALUES = {
     "'input_time' needs a 'sampler' with times, of 'time_attr'": (
         lambda: nodes(input_time=LONG[:60])
     ),
-    "NeighborLoader: 'input_time' must be given in temporal sampling": (
+    "NeighborLoader: 'input_time' is required in temporal sampling": (
         lambda: nodes(EDGE_TIMED, time_attr='time')
     ),
     "NeighborLoader: 'input_id' must have 2 elements, one for each seed": (
@@ -105,7 +105,7 @@ BAD_VALUES = {
     "NegativeSampling: 'src_weight' must have 60 elements, one for each": (
         lambda: links(neg_sampling=HALF)
     ),
-    "'edge_label_index' must be given where 'data' has no 'edge_index'": (
+    "'edge_label_index' is required if 'data' has no 'edge_index'": (
         lambda: LinkNeighborLoader(Data(num_nodes=3), [])
     ),
     "WalkLoader: 'num_nodes' must be at least 0 (got -1)": (
@@ -158,7 +158,9 @@ def test_bad_arguments_are_refused_at_the_constructor(text):
 
 @pytest.mark.parametrize('loader', LOADERS, ids=name_of)
 def test_fan_outs_or_a_sampler_are_needed(loader):
-    text = rf"^{loader.__name__}: 'num_neighbors' is needed where no 'sampler'"
+    text = (
+        rf"^{loader.__name__}: 'num_neighbors' is required without a 'sampler'"
+    )
     with pytest.raises(ValueError, match=text):
         loader(graph())
 
@@ -178,7 +180,8 @@ def test_what_is_no_sampler_is_named(loader, sampler):
 )
 def test_options_belong_to_a_given_sampler(loader, name, options):
     sampler = NeighborSampler(graph(), [2])
-    text = rf"^{loader.__name__}: \['{next(iter(options))}'\] must be given to"
+    option = next(iter(options))
+    text = rf"^{loader.__name__}: \['{option}'\] must be arguments of"
     with pytest.raises(ValueError, match=text):
         loader(graph(), **{name: sampler}, **options)
 

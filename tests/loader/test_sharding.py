@@ -262,7 +262,7 @@ def test_samplers_without_a_seed_are_shared_in_one_order():
         (
             {'rank': 0, 'world_size': 2, 'seed': None},
             ValueError,
-            "'seed' must be given with 'world_size'",
+            "'seed' is required with 'world_size'",
         ),
         (
             {
@@ -282,11 +282,11 @@ def test_what_does_not_fit_is_refused(options, error, message):
 
 @pytest.mark.parametrize('kind', LOADERS)
 def test_every_loader_needs_a_seed(kind):
-    with pytest.raises(ValueError, match="'seed' must be given"):
+    with pytest.raises(ValueError, match="'seed' is required"):
         LOADERS[kind](rank=0, world_size=2, seed=None)
 
 
 def test_a_sampler_needs_a_seed_of_its_own():
     sampler = NeighborSampler(DATA, [2])
-    with pytest.raises(ValueError, match="'seed' must be given"):
+    with pytest.raises(ValueError, match="'seed' is required"):
         NeighborLoader(DATA, sampler=sampler, rank=0, world_size=2)

@@ -229,7 +229,9 @@ def test_a_long_epoch_goes_on_at_once():
 def test_without_a_seed_an_epoch_begins_again():
     loader = loader_of(seed=None, shuffle=True)
     state = stopped(loader, 1, 2)
-    with pytest.warns(UserWarning, match="no 'seed', so the order of epoch 1"):
+    with pytest.warns(
+        UserWarning, match="without a 'seed', the order of epoch 1"
+    ):
         loader.load_state_dict(state)
     assert len(run(loader)) == len(loader)
     assert loader.epoch == 2
@@ -288,7 +290,7 @@ def test_numbers_that_no_batch_has(number, error, message):
 
 
 def test_no_number_leads_to_a_batch_that_torch_shuffles():
-    with pytest.raises(ValueError, match="a 'seed' must be given"):
+    with pytest.raises(ValueError, match="a 'seed' is required"):
         loader_of(seed=None, shuffle=True)[0, 1]
 
 

@@ -11,7 +11,7 @@ from tests.loader.batches import graph
 
 DATA = graph()
 NODES = {'shuffle': True, 'batch_size': 6}
-LOST = 'a batch came without its number'
+LOST = 'a batch has no index'
 
 
 def in_two_processes(job, tmp_path):

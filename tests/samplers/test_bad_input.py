@@ -247,5 +247,5 @@ def test_a_sampler_of_ones_own_is_named_in_errors():
 def test_weights_and_times_need_edges_of_their_own_type():
     data = graphs.heterogeneous()
     data[RATES].weight = torch.ones(60)
-    with pytest.raises(ValueError, match="'w' is no edge-level attribute"):
+    with pytest.raises(ValueError, match="'w' is not an edge-level attribute"):
         NeighborSampler(data, [1], weight_attr='w')

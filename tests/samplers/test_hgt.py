@@ -179,7 +179,11 @@ def test_seeds_of_a_type_without_times_have_the_latest():
     ('options', 'error', 'text'),
     [
         ({'max_time': 3}, ValueError, "'max_time' needs 'time_attr'"),
-        ({'time_attr': 'age'}, ValueError, "attribute 'age' is no node-level"),
+        (
+            {'time_attr': 'age'},
+            ValueError,
+            "attribute 'age' is not a node-level",
+        ),
         ({'time_attr': 'x'}, TypeError, "'x' of .* must hold integers"),
         ({'time_attr': 'when', 'max_time': 1.5}, TypeError, "'max_time'"),
     ],

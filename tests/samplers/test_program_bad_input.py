@@ -54,12 +54,12 @@ DATA, TYPED = graphs.homogeneous(), graphs.heterogeneous()
         (
             {'weight_attr': 'heaviness'},
             ValueError,
-            "ProgramSampler: the weight attribute 'heaviness' is no edge",
+            "ProgramSampler: the weight attribute 'heaviness' is not an edge",
         ),
         (
             {'weight_attr': 'x'},
             ValueError,
-            "ProgramSampler: the weight attribute 'x' is no edge-level",
+            "ProgramSampler: the weight attribute 'x' is not an edge-level",
         ),
         (
             {'rng_scope': 'run'},

@@ -285,8 +285,8 @@ def test_a_sparse_tensor_is_sampled_temporally():
     ('name', 'text'),
     [
         ('missing', "'missing' is neither a node-level nor an edge-level"),
-        (('node_time', 'missing'), "'missing' is no edge-level attribute"),
-        (('missing', 'edge_time'), "'missing' is no node-level attribute"),
+        (('node_time', 'missing'), "'missing' is not an edge-level attribute"),
+        (('missing', 'edge_time'), "'missing' is not a node-level attribute"),
         (('edge_time', 'node_time'), 'neither a node-level nor an edge-level'),
     ],
 )

@@ -116,8 +116,8 @@ def test_weights_may_be_a_column():
         (torch.tensor([1.0, -1, 1]), "'weight' must be finite .*got -1.0"),
         (torch.tensor([1.0, float('nan'), 1]), "'weight' must be finite"),
         (torch.tensor([1.0, float('inf'), 1]), "'weight' must be finite"),
-        (torch.ones(4), "'weight' is no edge-level attribute"),
-        (None, "'weight' is no edge-level attribute"),
+        (torch.ones(4), "'weight' is not an edge-level attribute"),
+        (None, "'weight' is not an edge-level attribute"),
     ],
 )
 def test_bad_weights_are_named(weight, text):

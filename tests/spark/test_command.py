@@ -121,7 +121,7 @@ def test_wrong_options_are_one_line(run, files, tmp_path):
         ([*edges, *out], 'an operator is missing'),
         (
             ['random_edge', '--fraction', 0.5, *edges, *out, '--walkers', 2],
-            '--walkers is no option of random_edge',
+            '--walkers is not an option of random_edge',
         ),
         (['neighbor_sample', *edges, *out], '--seeds is missing'),
         (

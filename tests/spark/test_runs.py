@@ -77,7 +77,7 @@ def test_a_run_that_was_interrupted_does_the_rest(
     loader = SampledParquetLoader(run, num_workers=1)
     loader.set_epoch(1)
     with pytest.raises(
-        FileNotFoundError, match=r'epoch-1.*it is not complete'
+        FileNotFoundError, match=r'epoch-1.*is not a complete folder'
     ):
         list(loader)
     (run / 'epoch-1' / 'batches-00000002-0.parquet').touch()  # half a job
@@ -114,7 +114,7 @@ def test_a_run_of_other_arguments_is_refused(spark, graph, tmp_path):
             sample(graph, **options)
     for options, words in (
         ({'seed': None}, "'seed' must be an integer"),
-        ({'speed': 3}, "there is no option 'speed'"),
+        ({'speed': 3}, "unknown option 'speed'"),
         ({'graph': 3}, "'graph' must be a ChunkedGraph"),
     ):
         options = {'graph': graph, 'seeds': seeds, 'path': run, **options}

@@ -87,7 +87,7 @@ def test_folders_that_are_not_complete_are_refused(tmp_path, path):
     with pytest.raises(FileNotFoundError, match=r"has no 'index\.json'"):
         SampledParquetLoader(str(tmp_path / 'none'))
     (tmp_path / 'sample' / 'index.json').unlink()
-    with pytest.raises(FileNotFoundError, match='it is not complete'):
+    with pytest.raises(FileNotFoundError, match='is not a complete folder'):
         SampledParquetLoader(path)
 
 
@@ -150,7 +150,7 @@ def hostile(fields, *keys, value):
         (('facts',), 3, 'a field is missing'),
         (('shards',), [], '7 batches .got 0'),
         (('shards', 1, 'first'), 3, 'batch 2 must be the next one'),
-        (('shards', 0, 'file'), '../x', 'no name of a file'),
+        (('shards', 0, 'file'), '../x', 'not a file name'),
         (('shards', 0, 'bounds', 0), -4, 'must be numbers'),
         (('shards', 0, 'bounds', 0), 1 << 40, "'bounds' must ascend"),
         (('shards', 0, 'checksums'), [1], "'bounds' must ascend"),

@@ -377,8 +377,8 @@ def test_a_disk_is_measured(tmp_path):
 ARGUMENTS = {
     "'plan' must be one of": {'plan': 'best'},
     "'max_batches' must be positive (got 0)": {'max_batches': 0},
-    "'scores' must be given for the plan 'hot'": {'plan': 'hot'},
-    "'scratch' must be given for the plan 'packed'": {'plan': 'packed'},
+    "'scores' is required for the plan 'hot'": {'plan': 'hot'},
+    "'scratch' is required for the plan 'packed'": {'plan': 'packed'},
     "'scores' of None must be a tensor [5], one for": {
         'scores': torch.arange(4)
     },
@@ -394,5 +394,5 @@ def test_arguments_of_a_plan_are_checked(tmp_path, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         store.plan_reads(**options)
     assert store.explain().startswith('reads are not planned')
-    with pytest.raises(ValueError, match='there must be a file of features'):
+    with pytest.raises(ValueError, match='at least one file of node features'):
         DiskFeatureStore({'y': torch.ones(3)}).plan_reads(MEMORY)

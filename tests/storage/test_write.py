@@ -279,7 +279,7 @@ ARGUMENTS = {
     "'chunk_bytes' must be at least 256 (got 255)": {'chunk_bytes': 255},
     "'alignment' must be a power of 2 from 512": {'alignment': 1000},
     "'memory_limit' must be at least 6 times": {'memory_limit': 1 << 30},
-    "'weight_attr' 'w' is no edge-level attribute": {'weight_attr': 'w'},
+    "'weight_attr' 'w' is not an edge-level attribute": {'weight_attr': 'w'},
     'must have shape [2, num_edges] (got [3, 1])': {
         'data': torch.zeros(3, 1).long()
     },

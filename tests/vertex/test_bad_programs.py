@@ -97,5 +97,7 @@ def test_positions_index_lists_of_edges():
 
 @pytest.mark.parametrize('what', [3, (call, [1]), sum])
 def test_what_is_no_function_is_refused(what):
-    with pytest.raises(TypeError, match='takes a function of a vertex'):
+    with pytest.raises(
+        TypeError, match='must decorate a function of a vertex'
+    ):
         vertex_program(what)

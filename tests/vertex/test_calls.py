@@ -221,7 +221,7 @@ ERRORS = [
     (mismatched, {'other': torch.ones(N, 2)}, r'\[3\] and \[2\] do not go'),
     (lengths, {}, 'the number of neighbours is not known'),
     (surroundings, {}, 'a tensor of the surroundings is used'),
-    (plain_list, {}, 'is no value of edges'),
+    (plain_list, {}, 'is not a value of edges'),
     (sliced, {}, 'indexed by None, : and ... only'),
     (shapes, {}, "parameter 'weight' must be given"),
 ]
@@ -259,7 +259,11 @@ CALLS = [
         'must have 3 rows',
     ),
     (IndexError, lambda: sums(graph(), h=H[:3], eps=H[0, :1]), ''),
-    (TypeError, lambda: vertex_program(lambda: 0), 'must take the vertex'),
+    (
+        TypeError,
+        lambda: vertex_program(lambda: 0),
+        'must have an argument for',
+    ),
     (RuntimeError, lambda: mean([1]), 'vertex programs only'),
     (ValueError, lambda: counts(graph()), 'no features say their dtype'),
 ]

@@ -151,8 +151,8 @@ class _Clock:
             return self._own[node_type][seeds]
         if self.is_given and self._latest is None and seeds.shape[0] > 0:
             raise ValueError(
-                f"hgt: 'max_time' must be given where seeds have no time, as "
-                f'those of {node_type!r}'
+                f"hgt: 'max_time' is required for seeds without a time, such "
+                f'as those of {node_type!r}'
             )
         return torch.full_like(seeds, self._latest or 0)
 

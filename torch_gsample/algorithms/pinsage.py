@@ -104,9 +104,9 @@ def check_metapath(
             )
     if not path or any(t[0] != path[i - 1][2] for i, t in enumerate(path)):
         raise ValueError(
-            f"{name}: each relation of 'metapath' must begin at the type at "
-            f'which the one before ends, the first one where the last one '
-            f'does (got {path})'
+            f"{name}: each relation of 'metapath' must start at the end type "
+            f'of the previous one, and the first at that of the last (got '
+            f'{path})'
         )
 
 

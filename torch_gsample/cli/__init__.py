@@ -1,7 +1,7 @@
-"""The commands of ``gsample``, a function each.
+"""The commands of ``gsample``, one function each.
 
-Parsed arguments come in, from :mod:`torch_gsample.cli.command`; an exit status
-goes out, and what was found to standard output.
+Their input is the arguments parsed by :mod:`torch_gsample.cli.command`; their
+output is an exit status and the report on standard output.
 """
 
 from torch_gsample.cli.command import main as main

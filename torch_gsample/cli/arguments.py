@@ -1,4 +1,4 @@
-"""The arguments of each command, and how their text is read."""
+"""The arguments of each command, and their parsers."""
 
 import argparse
 import re
@@ -8,20 +8,24 @@ from typing import Any
 from torch_gsample.memory import bytes_of
 
 _GRAPH = (
-    'a directory of chunks, a .pt file of Data or HeteroData, edges as '
-    '.parquet, .csv or .npy, or a bundled graph: debian, gcc'
+    'a graph on disk, a .pt file with Data or HeteroData, an edge file '
+    '(.parquet, .csv, .npy), or a bundled graph (debian, gcc)'
 )
+_FANOUTS = 'number of neighbours at each hop; default: 10,5'
+_NUM_SEEDS = 'number of random seed nodes; default: 8'
+_EDGES = 'direction of edges to follow'
+_SEED = 'random seed; default: 0'
 
 
 def parse_bytes(text: str) -> int:
-    """Returns a number of bytes.
+    """Parses a number of bytes.
 
     Args:
         text (str): A number and a unit: nothing, ``KiB``, ``MiB``, ``GiB`` or
             ``TiB`` (or their first letter).
 
     Raises:
-        argparse.ArgumentTypeError: If it is something else.
+        argparse.ArgumentTypeError: If the text has another form.
 
     Example:
         >>> parse_bytes('2GiB'), parse_bytes('1.5M'), parse_bytes('512')
@@ -37,7 +41,7 @@ def _pair(text: str) -> tuple[str, str]:
     names = text.split(',')
     if len(names) != 2:
         raise argparse.ArgumentTypeError(
-            f"must be two names, as 'src,dst' (got {text!r})"
+            f"must be two names, such as 'src,dst' (got {text!r})"
         )
     return names[0], names[1]
 
@@ -45,7 +49,7 @@ def _pair(text: str) -> tuple[str, str]:
 def _integers(text: str) -> list[int]:
     if not re.fullmatch(r'-?\d+(,-?\d+)*', text):
         raise argparse.ArgumentTypeError(
-            f"must be integers, as '10,5' (got {text!r})"
+            f"must be integers, such as '10,5' (got {text!r})"
         )
     return [int(item) for item in text.split(',')]
 
@@ -66,7 +70,7 @@ def _assignment(text: str) -> tuple[str, str]:
     name, equals, value = text.partition('=')
     if not (name.isidentifier() and equals):
         raise argparse.ArgumentTypeError(
-            f"must be a name and a value, as 'k=10' (got {text!r})"
+            f"must be a name and a value, such as 'k=10' (got {text!r})"
         )
     return name, value
 
@@ -77,61 +81,78 @@ def add_convert(add: Callable[..., Any]) -> None:
         'edges',
         nargs='+',
         help='Parquet, CSV or .npy files, a graph on disk of any version, or '
-        'tables',
+        'a database (see --tables)',
     )
-    add('graph', help='the directory to make')
-    add('--num-nodes', type=int, help='default: the largest id + 1')
-    add('--columns', type=_pair, help='those of sources and destinations')
-    add('--weight', help='the column of weights')
-    add('--time', help='the column of times')
+    add('graph', help='the directory to write')
+    add(
+        '--num-nodes',
+        type=int,
+        help='number of nodes; default: highest id + 1',
+    )
+    add('--columns', type=_pair, help='names of the columns: SRC,DST')
+    add('--weight', help='name of the column of weights')
+    add('--time', help='name of the column of times')
     add(
         '--stripe',
         action='append',
         default=[],
         metavar='DIR',
-        help='a further directory to make, on another disk; may be repeated',
+        help='further directory, on another disk; repeatable',
     )
     add(
         '--tables',
         nargs='?',
         const='',
         metavar='MANIFEST',
-        help='edges is a database or a folder of tables, whose keys are '
-        'declared, or in this JSON file',
+        help='read a database or a folder of tables, with keys declared '
+        'there or in a JSON manifest',
     )
     add(
         '--append',
         action='store_true',
-        help='edges are new rows for a graph that --tables made',
+        help='append new rows to a graph written with --tables',
     )
-    for name, default in {'--memory': '4GiB', '--chunk': '512MiB'}.items():
-        add(name, type=parse_bytes, default=default, help=f'{default} if not')
+    for name, default, what in (
+        ('--memory', '4GiB', 'memory limit'),
+        ('--chunk', '512MiB', 'size of a chunk'),
+    ):
+        add(
+            name,
+            type=parse_bytes,
+            default=default,
+            help=f'{what} (default: {default})',
+        )
 
 
 def add_info(add: Callable[..., Any]) -> None:
     """Adds the arguments of ``gsample info`` and ``verify``."""
-    add('graph', help='the directory')
+    add('graph', help='directory of the graph')
 
 
 def add_run(add: Callable[..., Any]) -> None:
     """Adds the arguments of ``gsample run``."""
-    add('-m', dest='module', action='store_true', help='names a module')
+    add(
+        '-m',
+        dest='module',
+        action='store_true',
+        help='run a module instead of a file',
+    )
     add(
         '--fuse',
         action='store_true',
-        help='fuse its models: fused layers on exact blocks',
+        help="fuse the script's models: fused layers on exact blocks",
     )
     add(
         '--keep-memory',
         action='store_true',
-        help='keep memory that tensors free, for the next ones',
+        help='reuse the memory of freed tensors',
     )
     add(
         '--memory',
         type=parse_bytes,
-        help='the most that it may allocate; plans reads of features',
+        help='limit of allocated memory; also plans reads of features',
     )
-    add('script', help='its path; a module after -m')
+    add('script', help='path of the script, or the module for -m')
     add('args', nargs=argparse.REMAINDER, help='arguments of the script')
 
 
@@ -142,33 +163,38 @@ def add_doctor(add: Callable[..., Any]) -> None:
 def add_sample(add: Callable[..., Any]) -> None:
     """Adds the arguments of ``gsample sample``."""
     add('graph', help=_GRAPH)
-    add('--fanouts', type=_integers, default='10,5', help='10,5 if not given')
-    add('--seeds', type=_integers, help='the nodes to start from')
-    add('--num-seeds', type=_at_least_one, default=8, help='else 8 by chance')
-    add('--node-type', help='the type of the seeds')
-    add('--columns', type=_pair, help='of edge files: source,destination')
-    add('--weight', help='the attribute or column of weights')
-    add('--time', help='the attribute or column of times')
-    add('--seed-time', type=int, help='the time of the seeds')
-    add('--replace', action='store_true', help='draw with replacement')
-    add('--seed', type=int, default=0, help='of the draws; 0 if not given')
+    add('--fanouts', type=_integers, default='10,5', help=_FANOUTS)
+    add('--seeds', type=_integers, help='ids of the seed nodes')
+    add('--num-seeds', type=_at_least_one, default=8, help=_NUM_SEEDS)
+    add('--node-type', help='node type of the seeds')
+    add('--columns', type=_pair, help='columns of an edge file: SRC,DST')
+    add('--weight', help='attribute or column of weights')
+    add('--time', help='attribute or column of times')
+    add('--seed-time', type=int, help='time of the seeds')
+    add('--replace', action='store_true', help='sample with replacement')
+    add('--seed', type=int, default=0, help=_SEED)
     add('--output', help='write the batch to a .pt or .parquet file')
 
 
 def add_explain(add: Callable[..., Any]) -> None:
     """Adds the arguments of ``gsample explain``."""
-    add('program', help='one of torch_gsample.algorithms, or module:function')
-    add('--graph', default='debian', help=f'{_GRAPH}; debian if not given')
-    add('--num-seeds', type=_at_least_one, default=64, help='64 if not given')
+    add('program', help='name in torch_gsample.algorithms, or module:function')
+    add('--graph', default='debian', help=f'{_GRAPH}; default: debian')
+    add(
+        '--num-seeds',
+        type=_at_least_one,
+        default=64,
+        help='number of seeds; default: 64',
+    )
     add(
         '--arg',
         type=_assignment,
         action='append',
         default=[],
         metavar='NAME=VALUE',
-        help='an argument of the program; may be repeated',
+        help='argument of the program; repeatable',
     )
-    add('--html', help='write a page to this file')
+    add('--html', help='write an HTML page to this file')
 
 
 def add_spark_sample(add: Callable[..., Any]) -> None:
@@ -187,54 +213,81 @@ def add_spark_sample(add: Callable[..., Any]) -> None:
         help='random_vertex, random_edge, random_vertex_neighborhood, '
         'random_walk, or neighbor_sample (mini-batches)',
     )
-    add('--edges', help='a Parquet folder or a .csv file, in any file system')
-    add('--vertices', help='the same; the ends of all edges if not given')
-    add('--output', help='the folder to write')
-    add('--columns', type=_pair, help='of sources and destinations: src,dst')
-    add('--id', default='id', help='the column of vertices; id if not given')
+    add('--edges', help='Parquet folder or .csv file, on any file system')
+    add('--vertices', help='likewise; default: all ends of edges')
+    add('--output', help='folder to write')
+    add('--columns', type=_pair, help='columns of edges; default: src,dst')
+    add('--id', default='id', help='column of vertices; default: id')
     add(
         '--keys',
         choices=['dense', 'hashed'],
-        help='ids are keys of any kind: map them to numbers and back',
+        help='map keys of any type to integers and back',
     )
-    add('--fraction', type=float, help='the share to keep')
-    add('--direction', choices=['in', 'out', 'both'], help='of neighbours')
-    add('--keep-edges', choices=['incident', 'induced'])
-    add('--keep-isolated', action='store_true')
-    add('--walkers', type=_at_least_one, help='1 if not given')
-    add('--jump-probability', type=float, help='0.1 if not given')
-    add('--seeds', help='of mini-batches: a table of position and id')
-    add('--fanouts', type=_integers, help='10,5 if not given')
-    add('--batch-size', type=_at_least_one, help='1024 if not given')
-    add('--features', help='a table of id and features')
-    add('--epoch', type=int, help='0 if not given')
-    for name in ('weighted', 'timed', 'replace', 'disjoint'):
-        add(f'--{name}', action='store_true')
-    add('--seed', type=int, default=0, help='of the draws; 0 if not given')
+    add('--fraction', type=float, help='share of the sample')
+    add('--direction', choices=['in', 'out', 'both'], help=_EDGES)
+    add('--keep-edges', choices=['incident', 'induced'], help='of the sample')
+    add('--keep-isolated', action='store_true', help='keep isolated vertices')
+    add('--walkers', type=_at_least_one, help='number of walkers; default: 1')
+    add('--jump-probability', type=float, help='of a walker; default: 0.1')
+    add('--seeds', help='seeds of mini-batches: table of position and id')
+    add('--fanouts', type=_integers, help=_FANOUTS)
+    add(
+        '--batch-size',
+        type=_at_least_one,
+        help='number of seeds; default: 1024',
+    )
+    add('--features', help='table of id and features')
+    add('--epoch', type=int, help='epoch of the draws; default: 0')
+    for name, what in {
+        'weighted': 'sample by the column weight of edges',
+        'timed': 'sample edges up to the time of the seed',
+        'replace': 'sample with replacement',
+        'disjoint': 'sample a subgraph of its own for each seed',
+    }.items():
+        add(f'--{name}', action='store_true', help=what)
+    add('--seed', type=int, default=0, help=_SEED)
     add('--format', choices=['parquet', 'csv'], default='parquet')
-    add('--overwrite', action='store_true', help='what is in the output')
-    add('--metrics', help='a .json file for what all stages did')
-    add('--interval', type=float, default=10, help='seconds between lines')
-    add('--quiet', action='store_true', help='log nothing')
-    add('--master', help='local[*] if not given; spark-submit has its own')
+    add('--overwrite', action='store_true', help='replace the output')
+    add('--metrics', help='.json file for the metrics of all stages')
+    add(
+        '--interval',
+        type=float,
+        default=10,
+        help='seconds between lines of progress',
+    )
+    add('--quiet', action='store_true', help='print no progress')
+    add('--master', help='default: local[*]; not with spark-submit')
     add(
         '--conf',
         action='append',
         default=[],
         metavar='NAME=VALUE',
-        help='a setting of Spark; may be repeated',
+        help='setting of Spark; repeatable',
     )
-    add('--script', action='store_true', help='print what spark-submit runs')
+    add(
+        '--script',
+        action='store_true',
+        help='print the path of the file for spark-submit',
+    )
 
 
 def add_bench(add: Callable[..., Any]) -> None:
     """Adds the arguments of ``gsample bench``."""
-    add('--quick', action='store_true', help='small graphs, in a minute')
-    add('--threads', type=_counts, help='default: 1, and all that torch uses')
-    add('--seconds', type=float, default=20, help='of a row; 20 if not given')
-    add('--output', help='a folder for bench.json, bench.txt and bench.png')
+    add('--quick', action='store_true', help='small graphs; takes a minute')
+    add(
+        '--threads',
+        type=_counts,
+        help="default: 1 and torch's number of threads",
+    )
+    add(
+        '--seconds',
+        type=float,
+        default=20,
+        help='time limit of a row; default: 20',
+    )
+    add('--output', help='folder for bench.json, bench.txt and bench.png')
 
 
 def add_completion(add: Callable[..., Any]) -> None:
     """Adds the arguments of ``gsample completion``."""
-    add('shell', choices=['bash', 'tcsh', 'zsh'], help='bash, tcsh or zsh')
+    add('shell', choices=['bash', 'tcsh', 'zsh'], help='the shell')

@@ -16,26 +16,25 @@ from torch_gsample.bench.verdict import verdict
 from torch_gsample.cli import output
 
 _QUICK_SECONDS = 2.0
-_COLUMNS = ('task', 'threads', 'ours', 'beside', 'takes', 'ours is')
+_COLUMNS = ('task', 'threads', 'ours', 'peer', 'time', 'ours is')
 
 
 def bench(args: argparse.Namespace) -> None:
     """Measures this machine, and prints, writes and draws the ratios.
 
     Args:
-        args (argparse.Namespace): How long to measure what, and where to
-            write it.
+        args (argparse.Namespace): The threads, seconds and output.
 
     Raises:
-        KeyboardInterrupt: If it was stopped, after what was measured until
-            then is printed and written.
+        KeyboardInterrupt: After Ctrl-C, once the rows measured so far are
+            printed and written.
     """
     if args.seconds <= 0:
         raise ValueError(
             f'bench: --seconds must be positive (got {args.seconds})'
         )
     folder = None if args.output is None else Path(args.output)
-    if folder is not None:  # said before minutes go by
+    if folder is not None:  # fail before minutes go by
         folder.mkdir(parents=True, exist_ok=True)
         output.check_folder(folder)
     threads = args.threads or sorted({1, torch.get_num_threads()})
@@ -47,12 +46,12 @@ def bench(args: argparse.Namespace) -> None:
             run_tasks(threads, seconds, args.quick),
             'measuring',
             len(TASKS) * len(threads),
-            disable=None,  # where there is no terminal
+            disable=None,  # without a terminal
             leave=False,
         ):
             rows.append(row)
     except KeyboardInterrupt as error:
-        stopped = error  # what was measured is shown
+        stopped = error  # the rows so far are shown
     title = machine()
     if args.json:
         output.print_json(_facts(title, rows))

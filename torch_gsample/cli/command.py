@@ -1,4 +1,4 @@
-"""The command ``gsample``: reads arguments, then imports what they need."""
+"""The command ``gsample``: parses arguments, then imports the command."""
 
 import argparse
 import difflib
@@ -16,19 +16,19 @@ DESCRIPTION = """\
 Graph sampling for PyTorch Geometric, from a terminal.
 
 examples:
-  gsample doctor                        what this machine has and lacks
-  gsample run train.py --epochs 3       a script of PyG's on our samplers
-  gsample bench --output figures        this machine, beside installed peers
-  gsample sample debian --num-seeds 8   a batch of a graph
-  gsample explain ladies                how a sampler is compiled
-  gsample convert edges.parquet graph   edges as a graph on disk
-  gsample spark-sample --script         what spark-submit runs on a cluster
+  gsample doctor                        check this machine's installation
+  gsample run train.py --epochs 3       run a PyG script with our samplers
+  gsample bench --output figures        measure our speed and that of peers
+  gsample sample debian --num-seeds 8   sample one batch
+  gsample explain ladies                show how a sampler is compiled
+  gsample convert edges.parquet graph   write edges as a graph on disk
+  gsample spark-sample --script         print the script for spark-submit
 
-`gsample COMMAND --help` says more."""
+`gsample COMMAND --help` lists the options of a command."""
 
 EPILOG = """\
-exit status: 0 all is well; 1 problems were found, or a script failed;
-2 wrong arguments, or files that cannot be read or written; 130 Ctrl-C."""
+exit status: 0 success; 1 problems found, or the script failed;
+2 wrong arguments, or an unreadable or unwritable file; 130 Ctrl-C."""
 
 _EXAMPLES = {
     'convert': """\
@@ -73,7 +73,7 @@ _EXAMPLES = {
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line."""
+    """Prints errors in one line."""
 
     def error(self, message: str) -> NoReturn:
         wrong = re.search(r"COMMAND: invalid choice: '(.*)' \(", message)
@@ -84,25 +84,25 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f'{self.prog}: {message} (see {self.prog} --help)\n')
 
 
-#: Of each command: what it does, where it is, and what it takes.
+#: Purpose, function and arguments of each command.
 _COMMANDS: dict[str, tuple[str, str, Callable[..., None]]] = {
     'doctor': (
-        'Tell what this machine has, what it lacks, and how to get it.',
+        'Check this machine, and say how to install what is missing.',
         'doctor:doctor',
         arguments.add_doctor,
     ),
     'run': (
-        "Run a script with our samplers in the place of PyG's.",
+        "Run a PyG script with our samplers instead of PyG's.",
         'run:run',
         arguments.add_run,
     ),
     'bench': (
-        'Measure this machine, beside the peers that are installed.',
+        'Measure speed on this machine, compared with installed peers.',
         'bench:bench',
         arguments.add_bench,
     ),
     'sample': (
-        'Draw a batch of a graph.',
+        'Sample one batch of a graph.',
         'sample:sample',
         arguments.add_sample,
     ),
@@ -117,7 +117,7 @@ _COMMANDS: dict[str, tuple[str, str, Callable[..., None]]] = {
         arguments.add_spark_sample,
     ),
     'convert': (
-        'Write edge files, or a graph on disk again, as a graph in chunks.',
+        'Write edge files, tables or an old graph as a graph on disk.',
         'graphs:convert',
         arguments.add_convert,
     ),
@@ -132,7 +132,7 @@ _COMMANDS: dict[str, tuple[str, str, Callable[..., None]]] = {
         arguments.add_info,
     ),
     'completion': (
-        'Print a script that completes gsample in a shell.',
+        'Print a completion script for a shell.',
         'completion:completion',
         arguments.add_completion,
     ),
@@ -148,7 +148,9 @@ def make_parser() -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=form,
     )
-    parser.add_argument('--version', action='store_true', help='and exit')
+    parser.add_argument(
+        '--version', action='store_true', help='print the version and exit'
+    )
     commands = parser.add_subparsers(metavar='COMMAND', title='commands')
     for name, (purpose, place, add_arguments) in _COMMANDS.items():
         command = commands.add_parser(
@@ -160,8 +162,10 @@ def make_parser() -> argparse.ArgumentParser:
         )
         command.set_defaults(place=place)
         add_arguments(command.add_argument)
-        if name not in ('run', 'completion'):  # whose output is a script's
-            command.add_argument('--json', action='store_true', help='as JSON')
+        if name not in ('run', 'completion'):  # these print scripts' output
+            command.add_argument(
+                '--json', action='store_true', help='print JSON'
+            )
             command.add_argument(
                 '--traceback',
                 action='store_true',
@@ -174,13 +178,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command.
 
     Args:
-        argv (List[str], optional): Its name and arguments; those of the
-            process if not given.
+        argv (List[str], optional): The command and its arguments; default:
+            those of the process.
 
     Returns:
         int: The exit status: 0; 1 if problems were found, or a script failed;
-        2 after wrong arguments, whose error is printed in a line; 130 after
-        Ctrl-C.
+        2 for wrong arguments, with an error of one line; 130 after Ctrl-C.
     """
     parser = make_parser()
     args = parser.parse_args(argv)

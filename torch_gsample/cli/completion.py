@@ -4,7 +4,7 @@ import argparse
 
 
 def completion(args: argparse.Namespace) -> None:
-    """Prints a script that completes the command in a shell.
+    """Prints a completion script for a shell.
 
     Args:
         args (argparse.Namespace): The shell.

@@ -7,7 +7,7 @@ from torch_gsample.doctor import as_dicts, examine, is_sound
 
 
 def doctor(args: argparse.Namespace) -> int:
-    """Prints what this machine has, what it lacks, and how to get it.
+    """Checks this machine, and says how to install what is missing.
 
     Args:
         args (argparse.Namespace): Whether to print JSON.
@@ -21,7 +21,7 @@ def doctor(args: argparse.Namespace) -> int:
         advice = [f for f in findings if f.advice]
         if advice:
             print()
-            output.heading('What to do, and what needs it:')
+            output.heading('To do (and the feature that needs it):')
         for f in advice:
             print(f'  {f.part} ({f.used_for}): {f.advice}')
     return int(not is_sound(findings))

@@ -18,7 +18,7 @@ from torch_gsample.cli import output
 from torch_gsample.cli.open_graph import open_graph
 from torch_gsample.storage import ChunkedGraph
 
-#: What parameters of these names get, if ``--arg`` does not give them.
+#: Default arguments of programs, by name.
 _VALUES = {
     'fanouts': [10, 5],
     'k': 10,
@@ -32,7 +32,7 @@ _SEEDS = ('seeds', 'roots', 'outputs')
 
 
 def explain(args: argparse.Namespace) -> None:
-    """Compiles a program for a graph, and shows its way through the passes.
+    """Compiles a program for a graph, and shows the compiler's steps.
 
     Args:
         args (argparse.Namespace): The program, the graph and arguments.
@@ -71,7 +71,7 @@ def explain(args: argparse.Namespace) -> None:
 
 
 def programs() -> dict[str, Callable[..., Any]]:
-    """Returns the algorithms whose arguments are known."""
+    """Returns the algorithms with known arguments."""
     named = {n: getattr(algorithms, n) for n in algorithms.__all__}
     known = {'A', *_SEEDS, *_VALUES}
     return {
@@ -112,8 +112,8 @@ def _matrix(name: str) -> SparseSample:
     with open_graph(name) as graph:
         if isinstance(graph, ChunkedGraph):
             raise ValueError(
-                f'{name}: programs take graphs that are in memory: a .pt '
-                f'file, debian or gcc'
+                f'{name}: programs require a graph in memory: a .pt file, '
+                f'debian or gcc'
             )
         if isinstance(graph, HeteroData):
             graph = graph.to_homogeneous()
@@ -127,10 +127,10 @@ def _arguments(
     A: SparseSample,
     seeds: torch.Tensor,
 ) -> dict[str, Any]:
-    """Returns a program's arguments: by name, else the graph and the seeds."""
+    """Returns the arguments of a program."""
     parameters = list(inspect.signature(program).parameters)
     values: dict[str, Any] = {**_VALUES, **dict.fromkeys(_SEEDS, seeds)}
-    if ':' in args.program:  # one of the user's, whose words may differ
+    if ':' in args.program:  # a user's, with any names
         values.update(zip(parameters[:2], (A, seeds), strict=False))
     values['A'] = A
     for name, text in args.arg:
@@ -150,9 +150,9 @@ def _arguments(
     missing = [n for n in parameters if n in required and n not in values]
     if missing:
         raise ValueError(
-            f'explain: {args.program} needs --arg {missing[0]}=...; tensors '
-            f'cannot be given so: write a function of the graph and seeds, '
-            f'and name it as module:function'
+            f'explain: {args.program} needs --arg {missing[0]}=...; for '
+            f'tensors, write a function of the graph and the seeds, and pass '
+            f'module:function'
         )
     given = {name for name, _ in args.arg}
     wanted = required | given | ({'A'} & set(parameters))

@@ -12,13 +12,13 @@ _CHUNK = ('start', 'nodes', 'first', 'edges', 'offset')
 
 
 def convert(args: argparse.Namespace) -> None:
-    """Writes edge files, tables, or a graph on disk again, in chunks.
+    """Writes edge files, tables or an old graph as a graph on disk.
 
     Args:
-        args (argparse.Namespace): What to read, the graph, and how to read.
+        args (argparse.Namespace): The input, the output and options.
 
     Raises:
-        ValueError: If an option of edge files is given for something else.
+        ValueError: If an option of edge files is used with another input.
     """
     source = args.edges if len(args.edges) > 1 else args.edges[0]
     options = {
@@ -35,8 +35,8 @@ def convert(args: argparse.Namespace) -> None:
     if isinstance(source, str) and Path(source).is_dir():
         if given := _options_of_files(args):
             raise ValueError(
-                f'convert: {given[0]} is for edge files; a graph on disk says '
-                f'itself what it has (got {source})'
+                f'convert: {given[0]} is for edge files; a graph on disk '
+                f'stores its own columns and counts (got {source})'
             )
         data = ChunkedGraph(source)
     else:
@@ -59,11 +59,13 @@ def _print_graph(
     print(graph)
     for name, found in report.items():
         if found.get('null') or found.get('dangling'):
-            print(f'{name}: {found["null"]} null, {found["dangling"]} dangle')
+            print(
+                f'{name}: {found["null"]} null, {found["dangling"]} dangling'
+            )
 
 
 def _options_of_files(args: argparse.Namespace) -> list[str]:
-    """Returns the options of edge files that are given."""
+    """Returns the options of edge files in the arguments."""
     names = 'num_nodes', 'columns', 'weight', 'time'
     given = [name for name in names if getattr(args, name) is not None]
     return [f'--{name.replace("_", "-")}' for name in given]
@@ -72,21 +74,21 @@ def _options_of_files(args: argparse.Namespace) -> list[str]:
 def _convert_tables(
     args: argparse.Namespace, path: Any, options: dict[str, Any]
 ) -> tuple[ChunkedGraph, dict[str, Any]]:
-    """Writes or appends tables; returns the graph and what was found."""
+    """Writes or appends tables; returns the graph and a report."""
     given = _options_of_files(args)
     if isinstance(path, list) or given:
         raise ValueError(
-            'convert: --tables takes one database or folder, and no option of '
+            'convert: --tables requires one database or folder, no option of '
             f'edge files (got {given or [path]})'
         )
-    # DuckDB is imported where tables are read only.
+    # Imports DuckDB, which only tables need.
     from torch_gsample.relational import append_tables, convert_tables
 
     if args.append:
         if args.tables or args.stripe:
             raise ValueError(
-                'convert: --append takes neither a manifest nor --stripe: a '
-                'folder says itself what it has'
+                'convert: --append excludes a manifest and --stripe, as the '
+                'folder stores its own'
             )
         folder = append_tables(args.graph, path, memory_limit=args.memory)
     else:
@@ -170,7 +172,7 @@ def _relation(graph: ChunkedGraph, relation: Any) -> dict[str, Any]:
         'edge_type': relation.edge_type,
         'num_edges': relation.num_edges,
         'bytes': {k: v for k, v in relation.widths.items() if v > 0},
-        # Lowest and highest degree, and how many nodes have one of them.
+        # Lowest and highest degree, and number of nodes in this range.
         'in_degrees': [
             ((1 << bits) >> 1, (1 << bits) - 1, count)
             for bits, count in enumerate(degrees)

@@ -1,4 +1,4 @@
-"""Opens the graph that an argument names, whatever its format."""
+"""Opens the graph of an argument, in any format."""
 
 import contextlib
 import pickle
@@ -24,7 +24,7 @@ from torch_gsample.storage import ChunkedGraph
 
 Graph: TypeAlias = Data | HeteroData | ChunkedGraph
 
-#: What saved data consists of, beside tensors.
+#: The classes in saved data, except tensors.
 _CLASSES: list[Any] = [
     BaseStorage,
     Data,
@@ -46,41 +46,41 @@ def open_graph(
     weight: str | None = None,
     time: str | None = None,
 ) -> Iterator[Graph]:
-    """Opens a graph for a while.
+    """Opens a graph as a context manager.
 
     Args:
         name (str): ``debian`` or ``gcc``, a directory of chunks, a ``.pt``
             file of PyG's data, or a file of edges.
-        columns (Tuple[str, str], optional): Those of the ends of edges, in a
-            file of edges.
-        weight (str, optional): The column of weights there.
-        time (str, optional): The column of times there.
+        columns (Tuple[str, str], optional): Columns of sources and
+            destinations in an edge file.
+        weight (str, optional): The column of weights in an edge file.
+        time (str, optional): The column of times in an edge file.
 
     Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If it is none of the above.
+        FileNotFoundError: If the file does not exist.
+        ValueError: If the format is unknown.
     """
     path = Path(name)
     if columns is not None and path.suffix not in _EDGES:
-        raise ValueError(f'{name}: --columns is for files of edges')
+        raise ValueError(f'{name}: --columns requires an edge file')
     if name in ('debian', 'gcc') and not path.exists():
         yield _bundled(name)
     elif not path.exists():
         raise FileNotFoundError(
-            f'{name}: there is no such file, nor a bundled graph of that '
-            f"name ('debian', 'gcc')"
+            f'{name}: no such file, directory or bundled graph '
+            f"('debian', 'gcc')"
         )
     elif path.is_dir():
         if weight is not None or time is not None:
             raise ValueError(
-                f'{name}: a directory of chunks says itself what are its '
-                f'weights and times: give neither --weight nor --time'
+                f'{name}: --weight and --time require an edge file; a graph '
+                f'on disk stores its own weights and times'
             )
         yield ChunkedGraph(path)
     elif path.suffix == '.pt':
         yield _load(path)
     elif path.suffix in _EDGES:
-        # Larger than memory or not: sorted into chunks, and sampled there.
+        # Sorted into chunks on disk, as edges may be larger than memory.
         with owned_folder(tempfile.gettempdir(), 'gsample-') as folder:
             yield ChunkedGraph.write(
                 folder / 'graph',
@@ -91,7 +91,7 @@ def open_graph(
             )
     else:
         raise ValueError(
-            f'{name}: must be a directory of chunks, or end with .pt or '
+            f'{name}: must be a graph on disk, or end with .pt or '
             f'{", ".join(_EDGES)} (got {path.suffix!r})'
         )
 
@@ -103,16 +103,15 @@ def _bundled(name: str) -> HeteroData:
 
 
 def _load(path: Path) -> Data | HeteroData:
-    """Reads tensors and PyG's classes, and runs no code of the file."""
+    """Reads tensors and PyG's classes without running code of the file."""
     try:
         with torch.serialization.safe_globals(_CLASSES):
             data = torch.load(path, weights_only=True)
     except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
         found = re.search(r'GLOBAL (\S+)', str(error))
-        reason = f': it holds {found[1]}' if found else ''
+        reason = f' (got {found[1]})' if found else ''
         raise ValueError(
-            f"{path}: cannot be read as what 'torch.save' wrote of PyG's "
-            f'data{reason}'
+            f"{path}: must be PyG's data written by 'torch.save'{reason}"
         ) from error
     if not isinstance(data, (Data, HeteroData)):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""How commands print: as JSON, as plain text, or with colours by rich."""
+"""Output of commands: JSON, plain text, or colours by rich."""
 
 import json
 import os
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-#: Colours of the words that say how something is.
+#: Colours of states.
 _STYLES = {
     'ok': 'green',
     'missing': 'yellow',
@@ -17,9 +17,9 @@ _STYLES = {
 
 
 def has_colours() -> bool:
-    """Whether standard output is a terminal that shows colours.
+    """Whether standard output is a terminal with colours.
 
-    Not with ``NO_COLOR`` set, on a dumb terminal, or without rich.
+    False with ``NO_COLOR`` set, on a dumb terminal, or without rich.
     """
     if not sys.stdout.isatty() or os.environ.get('TERM') == 'dumb':
         return False
@@ -38,7 +38,7 @@ def print_json(value: Any) -> None:
 
 
 def heading(text: str) -> None:
-    """Prints a line above what follows."""
+    """Prints a heading."""
     if has_colours():
         from rich.console import Console
 
@@ -55,10 +55,10 @@ def table(
     """Prints a table.
 
     Args:
-        columns (Sequence[str]): Its head.
-        rows (Sequence[Sequence[Any]]): Its cells.
-        right (Sequence[str], optional): The columns that are set to the
-            right, as numbers are.
+        columns (Sequence[str]): The names of the columns.
+        rows (Sequence[Sequence[Any]]): The cells.
+        right (Sequence[str], optional): Right-aligned columns, such as
+            numbers.
     """
     if has_colours():
         _rich_table(columns, rows, right)
@@ -71,7 +71,7 @@ def text_table(
     rows: Sequence[Sequence[Any]],
     right: Sequence[str] = (),
 ) -> str:
-    """Returns a table as text, its columns two spaces apart.
+    """Returns a table as text, with two spaces between columns.
 
     Example:
         >>> print(text_table(['hop', 'edges'], [[1, 20], [2, 5]], ['edges']))
@@ -114,15 +114,15 @@ def _rich_table(
 
 
 def check_output(path: str | None, suffixes: Sequence[str] = ()) -> None:
-    """Checks that a file can be written, before the work for it is done.
+    """Checks that a file can be written, before the work begins.
 
     Args:
         path (str, optional): The file.
-        suffixes (Sequence[str], optional): Those that it may have.
+        suffixes (Sequence[str], optional): Valid suffixes.
 
     Raises:
-        OSError: If its folder is missing or cannot be written to.
-        ValueError: If it ends with something else.
+        OSError: If its folder is missing or not writable.
+        ValueError: If it has another suffix.
     """
     if path is None:
         return
@@ -140,17 +140,17 @@ def check_folder(folder: Path) -> None:
     """Checks that files can be written to a folder.
 
     Raises:
-        OSError: If it is missing, no folder, or cannot be written to.
+        OSError: If it is missing, not a folder, or not writable.
     """
     if not folder.exists():
-        raise FileNotFoundError(f'{folder}: there is no such folder')
+        raise FileNotFoundError(f'{folder}: the folder does not exist')
     if not folder.is_dir():
-        raise NotADirectoryError(f'{folder}: is no folder')
+        raise NotADirectoryError(f'{folder}: is not a folder')
     try:
         import tempfile
 
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
         raise type(error)(
-            f'{folder}: cannot be written to ({error.strerror})'
+            f'{folder}: is not writable ({error.strerror})'
         ) from error

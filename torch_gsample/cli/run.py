@@ -11,19 +11,21 @@ from torch_gsample.memory import keep_memory
 from torch_gsample.run_script import run_script
 from torch_gsample.storage.feature_store import plan_by_default
 
-#: Bytes that a script needs at least, and the part of what is left that
-#: features may take before they are handed out.
+#: The least memory of a script in bytes, and the divisor of the remaining
+#: memory that gives the budget for planned reads of features.
 _LEAST, _SHARE = 64 << 20, 4
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs a script with our samplers in the place of PyG's.
+    """Runs a script with our samplers instead of PyG's.
 
     Args:
         args (argparse.Namespace): The script and its arguments.
     """
     if args.keep_memory and not keep_memory():
-        print('run: only glibc keeps memory', file=stderr)
+        print(
+            'run: --keep-memory has no effect: it requires glibc', file=stderr
+        )
     limits = within(args.memory) if args.memory else nullcontext()
     try:
         with limits:
@@ -35,21 +37,21 @@ def run(args: argparse.Namespace) -> int:
 
 @contextmanager
 def within(memory: int) -> Iterator[None]:
-    """Refuses this process more memory, and plans reads of features in it.
+    """Limits the memory of this process, and plans reads of features in it.
 
     Args:
-        memory (int): Bytes of data, as ``RLIMIT_DATA`` counts it: what is
-            allocated, but no files that are mapped. Processes that are
-            started get the same limit, each by itself.
+        memory (int): Bytes of data as counted by ``RLIMIT_DATA``: allocated
+            memory without mapped files. Each child process has the same
+            limit for itself.
 
     Raises:
-        ValueError: If more is in use already.
+        ValueError: If more is already in use.
     """
     used = _used()
     if memory < used + _LEAST:
         raise ValueError(
             f"run: '--memory' must be at least {used + _LEAST}: Python and "
-            f'torch take {used} before the script begins (got {memory})'
+            f'torch take {used} before the script starts (got {memory})'
         )
     before = resource.getrlimit(resource.RLIMIT_DATA)
     hard = before[1]
@@ -65,7 +67,7 @@ def within(memory: int) -> Iterator[None]:
 
 
 def _used() -> int:
-    """Returns the bytes that count towards the limit now."""
+    """Returns the bytes that currently count towards the limit."""
     for line in Path('/proc/self/status').read_text().splitlines():
         if line.startswith('VmData:'):
             return int(line.split()[1]) << 10

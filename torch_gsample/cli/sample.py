@@ -24,10 +24,10 @@ _Output: TypeAlias = SamplerOutput | HeteroSamplerOutput
 
 
 def sample(args: argparse.Namespace) -> None:
-    """Draws a batch of a graph, prints its counts, and may write it.
+    """Samples a batch of a graph, prints its counts, and may write it.
 
     Args:
-        args (argparse.Namespace): The graph, the seeds and how to sample.
+        args (argparse.Namespace): The graph, the seeds and options.
     """
     output.check_output(args.output, ('.pt', '.parquet'))
     opened = open_graph(args.graph, args.columns, args.weight, args.time)
@@ -95,7 +95,7 @@ def _node_type(sampler: NeighborSampler, given: str | None) -> str | None:
 def _seeds(
     sampler: NeighborSampler, node_type: str | None, args: argparse.Namespace
 ) -> Tensor:
-    """Returns the given seeds, or different ones drawn by chance."""
+    """Returns the seeds of the arguments, or distinct random ones."""
     if args.seeds is not None:
         return torch.tensor(args.seeds)
     size = sampler.graph.counts[node_type]
@@ -104,7 +104,7 @@ def _seeds(
 
 
 def _restore_edge_ids(out: _Output, permutation: Any) -> None:
-    """Turns positions in a sampler's graph into ids of the original one."""
+    """Converts positions in a sampler's graph to original edge ids."""
     if isinstance(out, SamplerOutput):
         if permutation is not None:
             out.edge = permutation[out.edge]
@@ -115,9 +115,9 @@ def _restore_edge_ids(out: _Output, permutation: Any) -> None:
 
 
 def _counts(out: _Output) -> list[tuple[str, str, list[int]]]:
-    """Returns nodes and edges of each type that are new at each hop.
+    """Returns the number of new nodes and edges of each type at each hop.
 
-    Hop 0 has the seeds, and no edges.
+    Hop 0 has the seeds and no edges.
     """
     rows = [
         ('nodes', name or '', counts)
@@ -174,14 +174,14 @@ def _to_data(
 
 
 def _write_parquet(path: str, out: _Output) -> None:
-    """Writes a row for each edge: its ends in the graph, id, hop, type."""
+    """Writes a row for each edge: source, target, id, hop and type."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as error:
         raise ImportError(
             "sample: .parquet needs PyArrow: `pip install 'torch_gsample"
-            "[storage]'`; .pt does without"
+            "[storage]'`; or write a .pt file"
         ) from error
     tables = []
     for edge_type, counts in _by_type(out.num_sampled_edges):

@@ -1,7 +1,7 @@
 """``gsample spark-sample``: samples files on Spark, also by ``spark-submit``.
 
-Spark's launcher takes a file of Python and what follows as its arguments:
-``gsample spark-sample --script`` prints the path of this one.
+``spark-submit`` runs a Python file: ``gsample spark-sample --script`` prints
+the path of this one.
 """
 
 import argparse
@@ -37,13 +37,13 @@ _BATCHES = (
 
 
 def spark_sample(args: argparse.Namespace) -> None:
-    """Reads vertices and edges, samples them, and writes the sample.
+    """Samples vertices and edges in files.
 
     Args:
         args (argparse.Namespace): The operator, files and options.
 
     Raises:
-        ValueError: If an option is missing, or belongs to another operator.
+        ValueError: If an option is missing or of another operator.
     """
     if args.script:
         print(Path(__file__).resolve())
@@ -89,7 +89,7 @@ def _log_progress(stack: ExitStack) -> None:
 
 
 def _options(args: argparse.Namespace) -> dict[str, Any]:
-    """Returns the options of the operator; those of others are refused."""
+    """Returns the options of the operator; rejects others."""
     known = set(OPERATORS.get(args.operator, _BATCHES))
     every = {*_BATCHES, *(n for names in OPERATORS.values() for n in names)}
     if args.operator in OPERATORS:
@@ -102,8 +102,8 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
             continue
         if args.operator is not None and name not in known:
             raise ValueError(
-                f'spark-sample: --{name.replace("_", "-")} is no option of '
-                f'{args.operator}'
+                f'spark-sample: --{name.replace("_", "-")} is not an option '
+                f'of {args.operator}'
             )
         out[name] = value
     needed = ['fraction'] if args.operator in OPERATORS else ['seeds']
@@ -130,14 +130,14 @@ def _run(
     ) as report:
         try:
             write(session, args, options)
-        except PySparkException as error:  # a file, a column, a bad row
+        except PySparkException as error:  # e.g. a missing file or column
             text = str(error).split('\n')[0]
             raise ValueError(f'spark-sample: {text}') from error
     return report
 
 
 def _session(args: argparse.Namespace) -> tuple[Any, bool]:
-    """Returns the session, and whether this command began it.
+    """Returns the session, and whether this command started it.
 
     ``spark-submit`` starts a JVM before it starts Python, with the master
     and all settings.
@@ -150,7 +150,7 @@ def _session(args: argparse.Namespace) -> tuple[Any, bool]:
     if 'PYSPARK_GATEWAY_PORT' in os.environ:
         if args.master is not None:
             raise ValueError(
-                'spark-sample: --master is an option of spark-submit there'
+                'spark-sample: set --master as an option of spark-submit'
             )
         return SparkSession.builder.appName('gsample').getOrCreate(), own
     settings = dict(pair.partition('=')[::2] for pair in args.conf)
@@ -162,7 +162,7 @@ def _session(args: argparse.Namespace) -> tuple[Any, bool]:
 def _reduce(
     session: Any, args: argparse.Namespace, options: dict[str, Any]
 ) -> None:
-    """Samples a smaller graph, and writes its vertices and edges."""
+    """Writes the vertices and edges of a smaller graph."""
     from torch_gsample import spark as on_spark
 
     edges = _read(session, args.edges)
@@ -202,7 +202,7 @@ def _reduce(
 def _write_batches(
     session: Any, args: argparse.Namespace, options: dict[str, Any]
 ) -> None:
-    """Samples the mini-batches of an epoch, and writes them."""
+    """Writes the mini-batches of an epoch."""
     from torch_gsample.spark import neighbor_sample
 
     edges = _read(session, args.edges)
@@ -219,7 +219,7 @@ def _write_batches(
 
 
 def _read(session: Any, path: str) -> Any:
-    """Reads a table by the suffix of its name; a folder is Parquet."""
+    """Reads a .csv file or a Parquet folder."""
     if path.endswith(('.csv', '.csv.gz')):
         return session.read.csv(path, header=True, inferSchema=True)
     return session.read.parquet(path)

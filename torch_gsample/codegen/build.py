@@ -100,7 +100,7 @@ def kept(name: str, make: Callable[[Path], None]) -> BinaryIO:
             file = _open(path)
         if file is not None:
             return file
-    raise BuildError('no folder can hold a kernel')
+    raise BuildError('no folder is writable for kernels')
 
 
 def warn_once(error: BuildError) -> None:

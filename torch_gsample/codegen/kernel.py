@@ -130,7 +130,7 @@ class EdgeKernel:
 class KernelNumber:
     """A function that gives the number of a loaded edge map.
 
-    Operators that run a kernel inside of them take it. It keeps the kernel
+    Operators that run a kernel inside them take it. It keeps the kernel
     loaded.
 
     Args:

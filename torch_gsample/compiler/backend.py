@@ -22,20 +22,22 @@ def backend(
     mode: str | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Callable[..., Any]:
-    """Compiles what Dynamo captured: ``torch.compile(fn, backend='gsample')``.
+    """Compiles a program captured by Dynamo.
 
-    Samples are those of eager code for the same seed, and gradients flow as
-    they do there. What the passes do not know runs as plain torch code.
+    Use it by ``torch.compile(fn, backend='gsample')``.
+
+    Samples and gradients are those of eager code for the same seed. Operators
+    unknown to the passes run as plain torch code.
 
     Args:
         gm (torch.fx.GraphModule): The captured program.
-        example_inputs (List[Any]): Its inputs; only Dynamo's fake values of
-            them are looked at.
+        example_inputs (List[Any]): Its inputs; only their fake values by
+            Dynamo are read.
         mode (str, optional): Ignored.
         options (Dict[str, Any], optional): See :class:`Options`.
 
     Raises:
-        ValueError: If an option is not known.
+        ValueError: If an option is unknown.
     """
     chosen = Options.read(options)
     program, trace = optimize(gm, chosen)
@@ -48,10 +50,10 @@ BACKENDS.append(backend)
 
 
 def optimize(gm: GraphModule, options: Options) -> tuple[GraphModule, Trace]:
-    """Returns a captured program after all passes, and its way there.
+    """Returns a captured program after all passes, and their trace.
 
     Raises:
-        PassError: If a pass fails, and that is an error by option.
+        PassError: If a pass fails and ``strict`` is set.
     """
     note_sources(gm)
     program = copy.deepcopy(gm)
@@ -59,7 +61,7 @@ def optimize(gm: GraphModule, options: Options) -> tuple[GraphModule, Trace]:
 
 
 def note_sources(gm: GraphModule) -> None:
-    """Notes which inputs the function is given as they are.
+    """Marks inputs that are arguments of the function.
 
     Copies of a graph lose what Dynamo says about their source.
     """

@@ -1,4 +1,4 @@
-"""Functions that are compiled at their first call."""
+"""Functions compiled at their first call."""
 
 import contextlib
 import functools
@@ -54,22 +54,22 @@ os.register_at_fork(
 
 
 class Compiled:
-    """A sampling program that is compiled when it is called.
+    """A sampling program, compiled at its first call.
 
-    What it does not have itself, such as the parameters of a module, it has
-    from the program. It can be pickled and copied as the program can: the
-    copy is compiled at its own first call.
+    Other attributes, such as the parameters of a module, are those of the
+    program. It can be pickled and copied if the program can; a copy is
+    compiled at its own first call.
 
     Args:
         program (Callable): A function of matrices, seeds and more.
         fullgraph (bool, optional): See :func:`compile`.
         options (Dict[str, Any], optional): Those of the backend.
-        backend (Callable, optional): What compiles in place of it.
+        backend (Callable, optional): Another backend.
 
     Raises:
         TypeError: If ``program`` cannot be called, or an option has the wrong
             type.
-        ValueError: If an option is not known.
+        ValueError: If an option is unknown.
     """
 
     def __init__(
@@ -118,14 +118,13 @@ class Compiled:
 
     @property
     def is_compiled(self) -> bool:
-        """Whether it was called, under the modes that hold now."""
+        """Whether it is compiled for the current modes."""
         return _state_of_thread() in self._functions
 
     def forget(self) -> None:
-        """Drops what was computed once for a graph or for parameters.
+        """Drops cached values of graphs and parameters.
 
-        It is computed again at the next call: see
-        :func:`torch_gsample.forget`.
+        The next call recomputes them; see :func:`torch_gsample.forget`.
         """
         for function in list(self._keeping):
             function.forget()
@@ -231,26 +230,25 @@ def compile(
 ) -> Any:
     """Compiles a sampling program with the backend ``'gsample'``.
 
-    It is compiled at the first call, and draws the samples of the program for
-    the same seed. One compilation serves all numbers of seeds: vectors of
-    integers among the arguments (also in dictionaries and tuples), unless
-    they are as long as a matrix has rows, columns or edges. Dictionaries that
-    hold such vectors are copied.
+    The first call compiles it. It draws the samples of the program for the
+    same seed. One compilation serves any number of seeds, that is, any length
+    of integer vectors in the arguments (also in dictionaries and tuples),
+    unless the length equals the number of rows, columns or edges of a matrix.
+    Dictionaries with such vectors are copied.
 
-    Arguments of another kind, as other fan-outs, compile again, as often as
-    ``torch._dynamo.config.recompile_limit`` allows. After that, what was
-    compiled is used, and calls that it does not fit run uncompiled, with one
-    warning.
+    Other arguments, such as other fan-outs, compile again, up to
+    ``torch._dynamo.config.recompile_limit`` times. Further variants then run
+    uncompiled, with one warning; existing ones remain compiled.
 
-    From ``torch.compile(program, backend='gsample')`` it differs in that,
-    in what errors say, and in that it can be pickled, copied and called for
-    the first time by several threads at once. It is a decorator, too.
+    Unlike ``torch.compile(program, backend='gsample')``, the result explains
+    errors, can be pickled and copied, and supports a first call from several
+    threads at once. It can be used as a decorator.
 
     Args:
         program (Callable): A function or a module.
-        fullgraph (bool, optional): Whether a program that cannot be captured
-            as one graph is an error. If not, a warning says why, and it runs
-            uncompiled.
+        fullgraph (bool, optional): Whether to raise an error if the program
+            cannot be captured as one graph. Otherwise a warning gives the
+            reason, and it runs uncompiled.
         **options (optional): See :class:`~torch_gsample.compiler.Options`.
 
     Returns:
@@ -260,7 +258,7 @@ def compile(
         CompileError: At a call, if the program cannot be captured.
         TypeError: If ``program`` cannot be called, or an option has the wrong
             type.
-        ValueError: If an option is not known.
+        ValueError: If an option is unknown.
 
     Example:
         >>> import torch

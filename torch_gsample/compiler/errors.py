@@ -1,4 +1,4 @@
-"""What to say about a program that cannot be captured."""
+"""Error messages of programs that cannot be captured."""
 
 import re
 import traceback
@@ -59,33 +59,33 @@ _MEANINGS = (
 
 
 class OptionError(ValueError):
-    """An option that does not fit the program."""
+    """An option that is invalid for the program."""
 
 
 class CompileError(RuntimeError):
     """A program that cannot be captured as one graph.
 
-    Its message has the lines of the program, and what to write instead.
+    The message shows the lines of the program, and what to write instead.
     """
 
 
 def is_capture_error(error: BaseException) -> bool:
-    """Whether Dynamo raised an error, not what runs."""
+    """Whether Dynamo raised an error, not the program."""
     kinds = TorchDynamoException, FailOnRecompileLimitHit
     return isinstance(error, kinds) or bool(_stack(error))
 
 
 def is_limit(error: BaseException) -> bool:
-    """Whether Dynamo has compiled a function as often as it does.
+    """Whether Dynamo's limit of compilations of a function is reached.
 
-    Not where its configuration asks for an error.
+    False if its configuration requires an error instead.
     """
     is_known = isinstance(error, FailOnRecompileLimitHit)
     return is_known and 'fail_on_recompile_limit_hit' not in str(error)
 
 
 def describe_limit(name: str) -> str:
-    """Says what happens to a program that was compiled too often."""
+    """Returns the warning for a program compiled too often."""
     return (
         f"compile: '{name}' {_LIMIT[0].removeprefix('it ')}. What was "
         f'compiled is used, and calls that it does not fit run uncompiled. '
@@ -95,7 +95,7 @@ def describe_limit(name: str) -> str:
 
 
 def describe(name: str, error: BaseException) -> str:
-    """Says why a program was refused, where, and what to write instead.
+    """Returns why and where a program was rejected, and what to write instead.
 
     Args:
         name (str): The program.
@@ -135,7 +135,7 @@ def _frames_of_user(error: BaseException) -> list[traceback.FrameSummary]:
 
 
 def line_of(stack_trace: str, with_text: bool = False) -> str:
-    """Where a program made a node, or nothing.
+    """Returns the line of a program that made a node, if known.
 
     Args:
         stack_trace (str): That of the node.

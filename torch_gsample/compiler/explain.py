@@ -1,4 +1,4 @@
-"""Compiles a program and tells what happened to it, and what it takes."""
+"""Compiles a program and shows the compiler's steps and costs."""
 
 import copy
 import operator
@@ -39,30 +39,30 @@ def explain(
     options: dict[str, Any] | None = None,
     **kwargs: Any,
 ) -> Explanation:
-    """Compiles a program and shows what the compiler made of it.
+    """Compiles a program and shows each step of the compiler.
 
-    The program runs a few times, to measure it. Torch's default generator is
-    left as it was. A program that changes its arguments runs once, and is not
-    measured.
+    The program runs a few times to measure it. The state of torch's default
+    generator is restored. A program that changes its arguments runs once and
+    is not measured.
 
     Args:
-        program (Callable): A function, a module, or what
-            :func:`torch_gsample.compile` returned.
+        program (Callable): A function, a module, or a result of
+            :func:`torch_gsample.compile`.
         *args (Any): Its arguments.
-        options (Dict[str, Any], optional): Those of the backend; by default
-            those that it was compiled with.
-        **kwargs (Any): More of its arguments.
+        options (Dict[str, Any], optional): Compiler options; default: those of
+            the compiled program.
+        **kwargs (Any): Its keyword arguments.
 
     Returns:
-        Explanation: Its text after each pass that changed it; the name, the
-        reason and the time of the pass, and what it decided; generated
-        sources; predicted and measured times. It prints as text, and
-        notebooks show it.
+        Explanation: The text of the program after each pass that changed it;
+        the name, reason, time and decisions of each pass; generated sources;
+        predicted and measured times. It prints as text, and as a page in
+        notebooks.
 
     Raises:
         CompileError: If the program cannot be captured.
         TypeError: If ``program`` cannot be called.
-        ValueError: If an option is not known.
+        ValueError: If an option is unknown.
 
     Example:
         >>> import torch

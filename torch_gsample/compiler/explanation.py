@@ -1,4 +1,4 @@
-"""What is known about a compiled program, as text, HTML and pictures."""
+"""Reports on a compiled program: text, HTML and pictures."""
 
 import html
 from dataclasses import dataclass, field
@@ -16,17 +16,17 @@ from torch_gsample.compiler.pipeline import PASSES, Step, Trace
 
 @dataclass
 class OperatorTime:
-    """What an operator of a compiled program takes.
+    """The time of an operator of a compiled program.
 
     Args:
         text (str): Its line of the program.
         seconds (float): Measured, the median of several runs.
-        predicted (float): What layouts are chosen by where nothing was
-            measured yet: seconds of a call, and of each element; 0 for what
-            is no operator.
+        predicted (float): The model's prediction, by which layouts are chosen
+            before a measurement: seconds per call and per element; 0 if it is
+            not an operator.
         line (str, optional): The file, the number and the text of the line
             of the program that it comes from.
-        source (str, optional): The generated kernel that it runs.
+        source (str, optional): The source of its generated kernel.
     """
 
     text: str
@@ -44,13 +44,13 @@ class Explanation:
         name (str): The program.
         trace (Trace): Its text after each pass.
         graph (torch.fx.Graph): The program after all passes.
-        operators (List[OperatorTime]): What its parts take, in order. What is
-            computed once for a graph is not among them.
-        once (float): Seconds of what is computed once for a graph.
+        operators (List[OperatorTime]): The times of its operators, in order,
+            without cached computations.
+        once (float): Seconds of computations that are cached for a graph.
         eager (float): Seconds of a call of the program.
-        compiled (float): Seconds of a call of what was compiled.
-        choices (str): What was decided by measuring.
-        reads (str): How the first call read graphs on disk.
+        compiled (float): Seconds of a call of the compiled program.
+        choices (str): The decisions made by measuring.
+        reads (str): The plan of the first call for reading graphs on disk.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Explanation:
 
     @property
     def sources(self) -> dict[str, str]:
-        """The generated kernels, by the expression that they compute."""
+        """The sources of generated kernels, by expression."""
         targets = [node.target for node in self.graph.nodes]
         return {
             getattr(target, '__name__', str(target)): target.source
@@ -75,7 +75,7 @@ class Explanation:
 
     @property
     def opaque(self) -> list[str]:
-        """What passes do not know: its line, and what that costs."""
+        """Operators unknown to the passes, with their line and cost."""
         return describe_opaque(self.graph)
 
     def __str__(self) -> str:
@@ -102,9 +102,9 @@ class Explanation:
         Path(path).write_text(write_page(self), encoding='utf-8')
 
     def to_dot(self) -> str:
-        """Returns the program after all passes in the language of Graphviz.
+        """Returns the program after all passes as Graphviz source.
 
-        What is computed once for a graph is grey, what has an effect red.
+        Cached computations are grey, side effects red.
         """
         lines = ['digraph {', '  node [shape=box, fontname=monospace];']
         names = {n: f'n{i}' for i, n in enumerate(self.graph.nodes)}
@@ -122,8 +122,8 @@ class Explanation:
             ``render`` writes it to a file.
 
         Raises:
-            ImportError: If the package graphviz is not installed;
-                :meth:`to_dot` does without.
+            ImportError: If the package graphviz is not installed.
+                :meth:`to_dot` does not need it.
         """
         try:
             import graphviz
@@ -138,7 +138,7 @@ class Explanation:
         """Writes all of it to a folder, under the next free number.
 
         Args:
-            folder (str): Is made if there is none.
+            folder (str): The folder; created if missing.
         """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)

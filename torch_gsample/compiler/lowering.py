@@ -244,9 +244,9 @@ def _copy(
 def take_keys(graph: Graph) -> None:
     """Gives each draw the key and the number that an eager one would get.
 
-    Inside of a :func:`~torch_gsample.rng.program_scope` all draws have its
-    key, and numbers that count on; elsewhere each takes a key from torch's
-    default generator. That is known when the program runs, at this place.
+    Inside a :func:`~torch_gsample.rng.program_scope` all draws have its key,
+    and numbers that count on; elsewhere each takes a key from torch's default
+    generator. That is known when the program runs, at this place.
     """
     for node in list(graph.nodes):
         if not is_operator(node, 'next_key') or not all(

@@ -1,4 +1,4 @@
-"""What a user may say about a compilation."""
+"""Compiler options."""
 
 import os
 from collections.abc import Mapping
@@ -18,20 +18,19 @@ class Options:
     """Options of the backend.
 
     Args:
-        passes (List[str], optional): Names of the passes to run, in the
-            order of the pipeline; all of them if not given.
-        dump (str, optional): A folder for the text of the program after each
-            pass that changed it. By default that of ``GSAMPLE_DUMP``.
+        passes (List[str], optional): Names of the passes to run, in the order
+            of the pipeline; default: all.
+        dump (str, optional): Folder for the text of the program after each
+            pass that changed it; default: that of ``GSAMPLE_DUMP``.
         layout (str or Dict[str, str], optional): ``'auto'`` measures which
-            layout is fastest. ``'csc'``, ``'csr'``, ``'coo'``,
-            ``'compact'`` or ``'full'`` is taken wherever it can be, or where
-            the dictionary names it: ``{'slice_cols[0]': 'compact'}``.
-        strict (bool, optional): Whether a pass that fails is an error. If
-            not, a warning names it, and the other passes run without it.
-        super_batch (int or str): How many batches run together at most, or
-            ``'auto'``, for callers that have several: see
-            :func:`torch_gsample.super_batch`.
-        memory_budget (int, optional): Bytes that a super-batch may take.
+            layout is fastest. ``'csc'``, ``'csr'``, ``'coo'``, ``'compact'``
+            or ``'full'`` is used wherever possible, or for the operators in a
+            dictionary: ``{'slice_cols[0]': 'compact'}``.
+        strict (bool, optional): Whether to raise an error if a pass fails.
+            Otherwise a warning names it, and the other passes run without it.
+        super_batch (int or str): Maximum number of batches that run together,
+            or ``'auto'``; see :func:`torch_gsample.super_batch`.
+        memory_budget (int, optional): Memory of a super-batch in bytes.
     """
 
     passes: tuple[str, ...] | None = None
@@ -47,7 +46,7 @@ class Options:
 
         Raises:
             TypeError: If an option has the wrong type.
-            ValueError: If an option is not known.
+            ValueError: If an option is unknown.
         """
         given = dict(options or {})
         known = [field.name for field in fields(cls)]

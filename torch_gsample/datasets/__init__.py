@@ -1,6 +1,6 @@
 """Data sets that come with the package, and generators of random graphs.
 
-Nothing is downloaded; PyG data objects come out.
+Nothing is downloaded; the output is PyG data objects.
 """
 
 from torch_gsample.datasets.debian_changelogs import write_debian_database

@@ -37,19 +37,19 @@ CREATE TABLE dependency (
 def write_debian_database(path: str | Path) -> None:
     """Writes five tables of Debian's packages to a new DuckDB database.
 
-    ``upload`` has 11,596 uploads of 394 source packages, from 1995 to 2026, as
-    the changelogs say that Debian 12 installs with them: the ``source``, the
+    ``upload`` has 11,596 uploads of 394 source packages, from 1995 to 2026,
+    from the changelogs that Debian 12 installs with them: the ``source``, the
     ``person`` (a number), the ``time``, the ``urgency``, the ``kind``
     (``'maintainer'``, ``'team'``, ``'nmu'`` for a non-maintainer upload, or
-    ``'qa'``, of the group that cares for orphaned packages), and how many
-    ``changes`` it lists and bugs it ``closes``. ``package`` and
-    ``dependency`` are what :class:`DebianPackages` has of these sources.
+    ``'qa'``, by the group that maintains orphaned packages), and the number of
+    ``changes`` that it lists and of bugs that it ``closes``. ``package`` and
+    ``dependency`` are the part of :class:`DebianPackages` with these sources.
 
-    Two things to know before labels are made of it. The sources are those that
-    were installed on one machine in 2026: all of them survived. And changelogs
-    are cut: of many sources only uploads from 2019 on are known. ``package``
-    and ``dependency`` have no times: they are the archive of 2026, and to see
-    them from an earlier time is a leak.
+    Note two biases before you derive labels. The sources are those installed
+    on one machine in 2026, so all of them survived. Changelogs are truncated:
+    for many sources, only uploads from 2019 on are known. ``package`` and
+    ``dependency`` have no times: they show the archive of 2026, and using them
+    at an earlier time is a leak.
 
     Args:
         path (str or Path): The file, which must not exist.

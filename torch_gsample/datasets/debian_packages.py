@@ -58,11 +58,11 @@ def to_long(array: np.ndarray) -> Tensor:
 
 
 class BundledDataset(InMemoryDataset):
-    """One graph that is installed together with the package.
+    """One graph that is installed with the package.
 
     Without :obj:`root`, the graph is built in memory and nothing is written.
-    Otherwise, the built graph is kept below
-    :obj:`root/{variant}/processed`, as other datasets of PyG do it.
+    Otherwise, the graph is stored in :obj:`root/{variant}/processed`, as by
+    other PyG datasets.
     """
 
     file: str
@@ -132,17 +132,16 @@ class DebianPackages(BundledDataset):
     r"""The packages of Debian 12.15 (:obj:`main`, :obj:`amd64`), their source
     packages and their tags.
 
-    Nodes of type :obj:`"package"` carry the 1,000 commonest words of the
+    Nodes of type :obj:`"package"` have the 1,000 most common words of the
     one-line descriptions as binary features, followed by four numbers:
     :math:`\log(1 + \textrm{installed size in KiB})`,
     :math:`\log(1 + \textrm{download size in bytes})`, whether the package is
-    for all architectures, and whether it names a homepage.
-    The numbers are standardised by the mean and standard deviation of the
-    training nodes.
-    Package names are no feature, as they give the label away.
-    The label :obj:`y` is the section of the package (:obj:`-1` where it has
-    none, which does not happen in this release), and the split keeps packages
-    that are built from the same source together.
+    for all architectures, and whether it names a homepage. The numbers are
+    standardised by the mean and standard deviation of the training nodes.
+    Package names are not a feature, as they reveal the label. The label
+    :obj:`y` is the section of the package (:obj:`-1` without a section, which
+    does not occur in this release), and the split keeps packages that are
+    built from the same source together.
 
     An edge :obj:`("package", "depends", "package")` leads from the package
     that states the dependency to the package that fulfils it.
@@ -152,9 +151,9 @@ class DebianPackages(BundledDataset):
     added: use :class:`~torch_geometric.transforms.ToUndirected` for that.
 
     Args:
-        root (str, optional): Where to keep the processed graph, about 260 MB.
-            If set to :obj:`None`, it is built in memory, and nothing is
-            written to disk. (default: :obj:`None`)
+        root (str, optional): Folder for the processed graph, about 260 MB. If
+            set to :obj:`None`, it is built in memory, and nothing is written
+            to disk. (default: :obj:`None`)
         homogeneous (bool, optional): If set to :obj:`True`, returns a
             :class:`~torch_geometric.data.Data` object of the packages and the
             union of all relations between them. Edges that occur in several

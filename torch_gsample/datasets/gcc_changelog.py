@@ -25,15 +25,14 @@ class GccChangelog(BundledDataset):
     The graph is meant for time-ordered sampling and link prediction, so split
     it by time; see the example.
 
-    Files are labelled by the directory that they lie in (:obj:`-1` where it
-    has fewer than 200 files). As the label can be read off the file name,
-    there is no split to learn it from.
-    Persons are numbers without a name. No node has features.
+    Files are labelled by their directory (:obj:`-1` if it has fewer than 200
+    files). As the file name reveals the label, there is no split. Persons are
+    ids without a name. No node has features.
 
     Args:
-        root (str, optional): Where to keep the processed graph, about 16 MB.
-            If set to :obj:`None`, it is built in memory, and nothing is
-            written to disk. (default: :obj:`None`)
+        root (str, optional): Folder for the processed graph, about 16 MB. If
+            set to :obj:`None`, it is built in memory, and nothing is written
+            to disk. (default: :obj:`None`)
         transform (callable, optional): A function that takes in the graph and
             returns a transformed version, called at every access.
             (default: :obj:`None`)

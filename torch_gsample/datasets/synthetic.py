@@ -1,4 +1,4 @@
-"""Random graphs for benchmarks and tests: fast, and the same for a seed."""
+"""Random graphs for benchmarks and tests: fast and reproducible."""
 
 from collections.abc import Iterator, Sequence
 
@@ -22,10 +22,10 @@ def power_law(
     r"""Draws a configuration model with truncated Pareto degrees.
 
     Degrees are the quantiles of :math:`P(D > d) \propto d^{-\alpha}` cut off
-    at ``max_degree``, scaled to the wanted number of edges and dealt to the
-    nodes at random. In- and out-degree of a node are equal, as in an
-    undirected graph; the ends of edges are matched by a uniform permutation
-    (Molloy & Reed, 1995), so that loops and repeated edges are possible.
+    at ``max_degree``, scaled to the number of edges and assigned to the nodes
+    at random. In- and out-degree of a node are equal, as in an undirected
+    graph; the ends of edges are matched by a uniform permutation (Molloy &
+    Reed, 1995), so loops and repeated edges are possible.
 
     Args:
         num_nodes (int): Number of nodes.
@@ -33,8 +33,8 @@ def power_law(
         max_degree (int): The largest degree.
         seed (int, optional): Seed of all draws.
         exponent (float, optional): :math:`\alpha`; smaller is more skewed.
-        index_dtype (torch.dtype, optional): int32 or int64; if not given,
-            int32 where it suffices.
+        index_dtype (torch.dtype, optional): int32 or int64; default: int32 if
+            it suffices.
 
     Raises:
         ValueError: If the degrees cannot add up to ``num_edges``.
@@ -65,11 +65,11 @@ def power_law_edges(
     exponent: float = 1.5,
     batch_size: int = 1 << 20,
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    r"""Draws a graph like that of :func:`power_law` without holding it.
+    r"""Draws a graph like that of :func:`power_law` batch by batch.
 
-    In-degrees are the same. The source of each edge is drawn by itself, with
-    a probability proportional to its degree (Chung & Lu, 2002), so that
-    out-degrees are those of :func:`power_law` only in the mean.
+    In-degrees are the same. The source of each edge is drawn independently,
+    with a probability proportional to its degree (Chung & Lu, 2002), so
+    out-degrees equal those of :func:`power_law` only in expectation.
 
     Args:
         num_nodes (int): Number of nodes.
@@ -77,7 +77,8 @@ def power_law_edges(
         max_degree (int): The largest in-degree.
         seed (int, optional): Seed of all draws.
         exponent (float, optional): See :func:`power_law`.
-        batch_size (int, optional): Edges of a batch; it changes no edge.
+        batch_size (int, optional): Number of edges per batch; it changes no
+            edge.
 
     Yields:
         Tuple[torch.Tensor, torch.Tensor]: int64 sources and destinations of a
@@ -213,11 +214,11 @@ def rmat(
         quadrants (List[float], optional): Probabilities of the four
             quadrants.
         seed (int, optional): Seed of all draws.
-        index_dtype (torch.dtype, optional): int32 or int64; if not given,
-            int32 where it suffices.
+        index_dtype (torch.dtype, optional): int32 or int64; default: int32 if
+            it suffices.
 
     Raises:
-        ValueError: If an argument is outside its range.
+        ValueError: If an argument is out of range.
 
     Example:
         >>> graph = rmat(10, 5_000)

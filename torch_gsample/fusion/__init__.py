@@ -1,7 +1,7 @@
-"""Models that were written with PyG's layers, on fused layers and blocks.
+"""Models written with PyG's layers, on fused layers and blocks.
 
-A model and batches that know their blocks come in; the model computes what
-its seeds need.
+The input is a model and batches with blocks; the model then computes only the
+rows that the seeds need.
 """
 
 from torch_gsample.fusion.automatic import AutomaticFusion

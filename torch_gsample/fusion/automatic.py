@@ -1,4 +1,4 @@
-"""Fuses the models of a script that knows nothing of it."""
+"""Fuses the models of an unchanged script."""
 
 import sys
 import threading
@@ -50,17 +50,17 @@ class _Known:
 
 
 class AutomaticFusion:
-    """Fuses each model that is called with the edges of a batch.
+    """Fuses each model called with the edges of a batch.
 
-    A model is the outermost module of a call that has layers. Its first batch
-    runs as it is, and what is read of the outputs is noted: if the rows of the
-    seeds suffice, the model is fused when its second batch comes, and computes
-    no others from the third on. If not, only its layers are fused.
+    A model is the outermost module with layers in a call. Its first batch runs
+    unfused and records which rows of the outputs are read. If the seeds' rows
+    suffice, the model is fused at its second batch, and computes only these
+    from the third on. Otherwise only its layers are fused.
 
-    All threads see it, and each has calls of its own.
+    It holds for all threads, with separate calls in each.
 
     Args:
-        min_nodes (int, optional): Smaller batches are left alone.
+        min_nodes (int, optional): Smaller batches are not changed.
     """
 
     def __init__(self, min_nodes: int = MIN_NODES):
@@ -78,7 +78,7 @@ class AutomaticFusion:
         _active.append(self)
 
     def undo(self) -> None:
-        """Gives all models their own classes back."""
+        """Restores the classes of all models."""
         READERS.discard(self)
         if self in _active:
             _active.remove(self)

@@ -100,7 +100,7 @@ class State:
     """What a fused model and its layers have in common.
 
     Args:
-        min_nodes (int): Smaller batches are left alone.
+        min_nodes (int): Smaller batches are not changed.
         statistics (str): ``'all'`` or ``'computed'``.
         verbose (bool): Whether a report is printed.
     """

@@ -51,7 +51,7 @@ def as_square(values: Arguments, block: Block) -> Arguments:
     """Of layers that take a graph alone: they compute all sources."""
     out = _of_edges(values, block)
     if not isinstance(values['x'], Tensor):
-        raise PlanError('x is no tensor')
+        raise PlanError('x is not a tensor')
     out['x'] = first(values['x'], max(block.size))
     return out
 

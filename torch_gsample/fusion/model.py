@@ -1,4 +1,4 @@
-"""Fuses models that were written with PyG's layers."""
+"""Fuses models written with PyG's layers."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -40,11 +40,11 @@ _PARALLEL = (
 
 
 class Fusion:
-    """What :func:`fuse` did to a model.
+    """The result of :func:`fuse` for a model.
 
     Args:
         model (torch.nn.Module): The model.
-        state (State): What is known of it.
+        state (State): Its state.
     """
 
     def __init__(self, model: nn.Module, state: State):
@@ -53,11 +53,11 @@ class Fusion:
         self._state = state
 
     def report(self) -> str:
-        """Returns what was done to each layer, and why not more."""
+        """Returns the change of each layer, or why it is not fused."""
         return text_of(self._state)
 
     def undo(self) -> None:
-        """Gives the model its own classes back."""
+        """Restores the model's own classes."""
         unfuse(self.model)
 
     def __repr__(self) -> str:
@@ -70,38 +70,38 @@ def fuse(
     statistics: str = 'all',
     verbose: bool = True,
 ) -> Fusion:
-    """Fuses a model that was written with PyG's layers, in place.
+    """Fuses a model written with PyG's layers, in place.
 
-    PyG's layers become those of :mod:`torch_gsample.vertex.nn` where there is
-    one, with the same parameters and the same keys of ``state_dict``. Messages
-    of other layers, and of your own, are captured as vertex programs in their
-    first call; what cannot be captured is left to PyG. And each layer
-    computes the block of a batch that later layers read: see
+    PyG's layers are replaced by those of :mod:`torch_gsample.vertex.nn` if
+    these exist, with the same parameters and keys of ``state_dict``. Messages
+    of other layers, including your own, are captured as vertex programs at
+    their first call; PyG runs layers that cannot be captured. Each layer
+    computes only the block of a batch that later layers read: see
     ``docs/fuse.md``. Results are those of the unchanged model for the seeds,
-    which are the first rows; to read other rows is an error.
+    which are the first rows; reading other rows raises an error.
 
-    For this, edges must come from one of our loaders after the call. With the
-    first batch it is found out which rows each layer needs, and whether
-    results are the same; where they are not, layers run on whole batches, with
-    one warning that says why.
+    Edges must come from one of our loaders after the call. The first batch
+    determines which rows each layer needs, and whether results are the same;
+    if not, layers run on whole batches, with one warning that gives the
+    reason.
 
     Args:
         model (torch.nn.Module): The model: a stack of layers, ``to_hetero``'s,
             or any other that calls PyG's layers.
-        min_nodes (int, optional): Smaller batches are left alone.
+        min_nodes (int, optional): Smaller batches are not changed.
         statistics (str, optional): With ``'all'``, a model whose norms need
             all rows (``BatchNorm`` in training, ``LayerNorm`` of graphs) runs
-            on whole batches. With ``'computed'``, these take the rows that are
-            computed: its results differ.
-        verbose (bool, optional): Whether to print to stderr what was done,
-            once it is known.
+            on whole batches. With ``'computed'``, these norms use only the
+            computed rows, which changes the results.
+        verbose (bool, optional): Whether to print the report to stderr, once
+            it is known.
 
     Returns:
-        Fusion: ``report()`` says what was done, ``undo()`` undoes it.
+        Fusion: ``report()`` describes the changes, ``undo()`` reverts them.
 
     Raises:
-        TypeError: If it is no module.
-        ValueError: If it has no layers of PyG's, or is compiled, scripted,
+        TypeError: If it is not a module.
+        ValueError: If it has no PyG layers, or is compiled, scripted,
             quantized, data-parallel, or a part of a fused model.
 
     Example:
@@ -134,10 +134,10 @@ nodes
 
 
 def unfuse(model: nn.Module) -> None:
-    """Undoes :func:`fuse`: does nothing to other models.
+    """Reverts :func:`fuse`; other models do not change.
 
     Args:
-        model (torch.nn.Module): A fused model, or one that contains some.
+        model (torch.nn.Module): A fused model, or a module that contains some.
     """
     for module in list(model.modules()):
         restore_class(module)
@@ -205,7 +205,7 @@ def _check_parts(model: nn.Module) -> None:
 
 
 def why_not(module: nn.Module) -> str:
-    """Says why a module cannot be in a fused model; empty if it can."""
+    """Returns why a module cannot be fused; empty if it can."""
     if isinstance(module, torch.jit.ScriptModule):
         return 'scripted: script it without fusing'
     if is_compiled(module):

@@ -1,4 +1,4 @@
-"""What was done to a model, in words."""
+"""Reports on fused models."""
 
 import sys
 
@@ -6,7 +6,7 @@ from torch_gsample.fusion.calls import ALL, Layer, State, Step
 
 
 def text_of(state: State) -> str:
-    """Returns what was done to the layers of a model, a line each."""
+    """Returns one line for each layer of a model."""
     lines = [f'{state.name}: {_summary(state)}']
     steps: dict[str, list[Step]] = {}
     for step in state.steps or []:
@@ -27,7 +27,7 @@ def text_of(state: State) -> str:
 
 
 def print_report(state: State) -> None:
-    """Prints what was done to a model."""
+    """Prints the report of a model."""
     print(f'fuse: {text_of(state)}', file=sys.stderr)
 
 

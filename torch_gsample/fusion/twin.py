@@ -15,8 +15,8 @@ def twin_of(model: nn.Module, parameters: dict[Tensor, Tensor]) -> Any:
 
     It has modules of its own: while it runs, no other thread finds other
     parameters or another mode in the model, and what modules remember of a
-    call (a cache, a last output) is forgotten with it. Buffers and all that
-    is no module are shared.
+    call (a cache, a last output) is forgotten with it. Buffers and all that is
+    not a module are shared.
 
     Args:
         model (torch.nn.Module): The model.

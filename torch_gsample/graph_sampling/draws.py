@@ -51,7 +51,7 @@ def checked_fraction(op: str, name: str, value: float) -> float:
     """Returns a share.
 
     Raises:
-        TypeError: If it is no number.
+        TypeError: If it is not a number.
         ValueError: If it is outside [0, 1].
     """
     if isinstance(value, bool) or not isinstance(value, (int, float)):

@@ -39,7 +39,7 @@ def random_vertex(
 
     Raises:
         IndexError: If an edge has a vertex that does not exist.
-        TypeError: If ``fraction`` is no number.
+        TypeError: If ``fraction`` is not a number.
         ValueError: If ``fraction`` is outside [0, 1].
 
     Example:
@@ -76,7 +76,7 @@ def random_edge(
 
     Raises:
         IndexError: If an edge has a vertex that does not exist.
-        TypeError: If ``fraction`` is no number.
+        TypeError: If ``fraction`` is not a number.
         ValueError: If ``fraction`` is outside [0, 1].
 
     Example:
@@ -125,7 +125,7 @@ def random_vertex_neighborhood(
 
     Raises:
         IndexError: If an edge has a vertex that does not exist.
-        TypeError: If ``fraction`` is no number.
+        TypeError: If ``fraction`` is not a number.
         ValueError: If ``fraction`` is outside [0, 1], or ``direction`` or
             ``keep_edges`` is not known.
 

@@ -333,8 +333,8 @@ class Epochs:
         self.epoch, self.batch = state['epoch'], state['batch']
         if self.seed is None and self.batch > 0:
             warnings.warn(
-                f"{self.name}: there is no 'seed', so the order of epoch "
-                f'{self.epoch} is lost: it begins again, not at batch '
+                f"{self.name}: without a 'seed', the order of epoch "
+                f'{self.epoch} is lost: it restarts from batch 0, not '
                 f'{self.batch}',
                 stacklevel=3,
             )

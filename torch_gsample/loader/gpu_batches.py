@@ -30,8 +30,8 @@ def check_loader(name: str, data: Any, kwargs: dict[str, Any]) -> None:
     workers = kwargs.get('num_workers', 0)
     if workers > 0:
         raise ValueError(
-            f"{name}: 'num_workers' must be 0 with a sampler on a GPU, whose "
-            f'batches a thread makes ahead (got {workers})'
+            f"{name}: 'num_workers' must be 0 with a sampler on a GPU, where "
+            f'a thread prefetches batches (got {workers})'
         )
     if kwargs.get('pin_memory'):
         raise ValueError(

@@ -46,8 +46,8 @@ def _check_times(name: str, edge_label_time: Any, time_attr: Any) -> None:
         if time_attr is None:
             known, missing = missing, known
         raise ValueError(
-            f"{name}: '{missing}' is not set, but '{known}' is: they must be "
-            'given together'
+            f"{name}: '{missing}' is not set, but '{known}' is: set both or "
+            'neither'
         )
 
 
@@ -58,7 +58,7 @@ def _read_sampler(
     samplers: tuple[Any, Any],
     kwargs: dict[str, Any],
 ) -> BaseSampler:
-    """Returns the graph sampler of a loader, and takes its options.
+    """Returns the graph sampler of a loader, and removes its options.
 
     Of the ``samplers``, ours comes before PyG's, unless it is one of indices,
     which torch's loader calls so, too.
@@ -81,13 +81,13 @@ def _read_sampler(
         given = [k for k, v in options.items() if v != defaults[k]]
         if given:
             raise ValueError(
-                f"{name}: {given} must be given to the 'sampler', which is "
-                f'configured already'
+                f"{name}: {given} must be arguments of the 'sampler', which "
+                f'is already configured'
             )
         return graph_sampler
     if num_neighbors is None:
         raise ValueError(
-            f"{name}: 'num_neighbors' is needed where no 'sampler' is given"
+            f"{name}: 'num_neighbors' is required without a 'sampler'"
         )
     options.setdefault('share_memory', kwargs.get('num_workers', 0) > 0)
     return NeighborSampler(data, num_neighbors, **options)

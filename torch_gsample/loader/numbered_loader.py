@@ -227,8 +227,7 @@ class NumberedLoader(DataLoader):
             )
         if self._shuffles and self._epochs.seed is None:
             raise ValueError(
-                f"{name}: a 'seed' must be given where seeds are shuffled "
-                f'(got None)'
+                f"{name}: a 'seed' is required to shuffle seeds (got None)"
             )
         return epoch, batch
 

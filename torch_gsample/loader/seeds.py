@@ -44,7 +44,7 @@ def node_seeds(
     Raises:
         IndexError: If a seed is not in the graph.
         TypeError: If an argument has the wrong type.
-        ValueError: If an argument breaks a rule that is named.
+        ValueError: If an argument is invalid; the message names the rule.
     """
     node_type, nodes = None, input_nodes
     if not _is_homogeneous(name, data):
@@ -87,7 +87,7 @@ def link_seeds(
     Raises:
         IndexError: If an end of an edge is not in the graph.
         TypeError: If an argument has the wrong type.
-        ValueError: If an argument breaks a rule that is named.
+        ValueError: If an argument is invalid; the message names the rule.
     """
     argument = 'edge_label_index'
     edge_type, index = None, edge_label_index
@@ -175,12 +175,12 @@ def _is_edge_type(value: Any) -> bool:
 
 
 def _all_edges(name: str, data: Any, sampler: Any, edge_type: Any) -> Any:
-    """Returns the edges of a type, or none where only a store knows them."""
+    """Returns the edges of a type, or None if only a store knows them."""
     if isinstance(data, Data):
         if data.edge_index is None:
             raise ValueError(
-                f"{name}: 'edge_label_index' must be given where 'data' has "
-                f"no 'edge_index' (got None)"
+                f"{name}: 'edge_label_index' is required if 'data' has no "
+                f"'edge_index' (got None)"
             )
         return data.edge_index
     known = None
@@ -235,8 +235,8 @@ def _check_times(
         missing = [t for t in node_types if not sampler.knows_time(t)]
         if missing:
             raise ValueError(
-                f"{name}: '{argument}' must be given in temporal sampling, "
-                f'as the seeds have no time of their own (got None)'
+                f"{name}: '{argument}' is required in temporal sampling, as "
+                f'the seeds have no times (got None)'
             )
         return
     if not sampler.is_temporal:

@@ -43,7 +43,7 @@ def read_shard(name: str, kwargs: dict[str, Any], seed: int | None) -> Shard:
         seed (int, optional): The seed that its user gave.
 
     Raises:
-        TypeError: If a number is no integer.
+        TypeError: If a number is not an integer.
         ValueError: If they contradict each other, or there is no seed.
     """
     rank, world_size = kwargs.pop('rank', None), kwargs.pop('world_size', None)
@@ -69,12 +69,12 @@ def read_shard(name: str, kwargs: dict[str, Any], seed: int | None) -> Shard:
         )
     if shared is not None:
         raise ValueError(
-            f"{name}: 'rank' and 'world_size' must not be given with a "
-            f'DistributedSampler, which shares the seeds already'
+            f"{name}: 'rank' and 'world_size' must not be set with a "
+            f'DistributedSampler, which already splits the seeds'
         )
     if seed is None:
         raise ValueError(
-            f"{name}: 'seed' must be given with 'world_size', the same in all "
+            f"{name}: 'seed' is required with 'world_size', equal in all "
             f'processes (got None)'
         )
     return Shard(rank, world_size)
@@ -84,7 +84,7 @@ def integer(name: str, key: str, value: Any) -> int:
     """Returns a number that may be one of NumPy.
 
     Raises:
-        TypeError: If it is no integer.
+        TypeError: If it is not an integer.
     """
     if not isinstance(value, Integral) or isinstance(value, bool):
         raise TypeError(f"{name}: '{key}' must be an integer (got {value!r})")

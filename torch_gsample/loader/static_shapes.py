@@ -53,7 +53,7 @@ class StaticShapes:
         if not isinstance(sampler, KeyedSampler):
             raise ValueError(
                 f"{name}: 'static_shapes' needs a KeyedSampler, whose draws "
-                f'do not depend on when they are made (got '
+                f'do not depend on their order (got '
                 f'{type(sampler).__name__})'
             )
         if value is True:
@@ -181,8 +181,8 @@ def _places(name: str, loader: Any) -> list[list[torch.Tensor]]:
     size, total = loader.batch_size, len(loader.dataset)
     if size is None:
         raise ValueError(
-            f"{name}: 'static_shapes' needs a 'batch_size', or a list of "
-            'buckets, where batches come from a batch sampler'
+            f"{name}: 'static_shapes' needs a 'batch_size', or with a batch "
+            'sampler a list of buckets'
         )
     if total == 0:
         raise ValueError(f"{name}: 'static_shapes' needs seeds (got none)")

@@ -179,8 +179,8 @@ def check_data(name: str, data: Any) -> Data:
             )
     if not isinstance(out, Data):
         raise TypeError(
-            f"{name}: 'data' must be a Data (got {type(out).__name__}), whose "
-            "edges may be on disk: 'data, graph'; with features on disk use "
+            f"{name}: 'data' must be a Data (got {type(out).__name__}); for "
+            "edges on disk pass 'data, graph'; for features on disk use "
             "'ShaDowSampler' or 'SaintSampler' in a NeighborLoader"
         )
     if graph is None:

@@ -1,6 +1,6 @@
-"""PyG's models that sample walks, without pyg-lib.
+"""PyG models that sample walks, without pyg-lib.
 
-A graph comes in, embeddings of its nodes go out.
+The input is a graph; the output is embeddings of its nodes.
 """
 
 from torch_gsample.nn.node2vec import Node2Vec

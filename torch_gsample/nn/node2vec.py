@@ -14,42 +14,45 @@ from torch_gsample.sparse_sample import SparseSample
 
 
 class Node2Vec(PyGNode2Vec):
-    r"""PyG's ``Node2Vec`` on our walks, which needs no pyg-lib.
+    r"""PyG's ``Node2Vec`` on our walks, without pyg-lib.
 
-    Embeddings are learned so that nodes near each other on walks have a large
-    product, and random nodes a small one, as in `"node2vec: Scalable Feature
-    Learning for Networks" <https://arxiv.org/abs/1607.00653>`_ (KDD 2016);
-    with ``p = q = 1`` it is `"DeepWalk" <https://arxiv.org/abs/1403.6652>`_.
+    Embeddings are trained such that nodes close to each other on walks have a
+    large product, and random nodes a small one, as in `"node2vec: Scalable
+    Feature Learning for Networks" <https://arxiv.org/abs/1607.00653>`_ (KDD
+    2016); with ``p = q = 1`` it is `"DeepWalk"
+    <https://arxiv.org/abs/1403.6652>`_.
 
-    It takes PyG's arguments and has PyG's methods, and loads PyG's
-    ``state_dict``. Walks and negatives of :meth:`loader` are a function of
-    (seed, epoch, batch): the same for any number of workers and threads. What
-    is sampled without the loader comes from torch's default generator.
+    It has PyG's arguments and methods, and loads PyG's ``state_dict``. Walks
+    and negatives of :meth:`loader` are a function of (seed, epoch, batch), for
+    any number of workers and threads. Samples without the loader use torch's
+    default generator.
 
     Args:
         edge_index (torch.Tensor): int64 ``[2, num_edges]``. Walks go from its
-            first row to its second, and stay where no edge begins.
+            first row to its second, and stay at nodes without an out-edge.
         embedding_dim (int): The size of each embedding vector.
         walk_length (int): Number of nodes of a walk.
         context_size (int): Number of nodes of a positive or negative sample,
             at least 2: each walk has ``walk_length - context_size + 1`` of
             them.
         walks_per_node (int, optional): Walks from each node.
-        p (float, optional): Return parameter: greater, and walks return less.
-        q (float, optional): In-out parameter: greater, and walks stay nearer.
+        p (float, optional): Return parameter; walks return less with a larger
+            one.
+        q (float, optional): In-out parameter; walks stay closer with a larger
+            one.
         num_negative_samples (int, optional): Negatives for each positive.
         num_nodes (int, optional): Number of nodes.
-        edge_weight (torch.Tensor, optional): ``[num_edges]``, not negative:
-            walks prefer edges of large weights.
+        edge_weight (torch.Tensor, optional): ``[num_edges]``, nonnegative;
+            walks prefer edges of large weight.
         sparse (bool, optional): Whether gradients of the embeddings are
             sparse, as for :class:`torch.optim.SparseAdam`.
-        seed (int, optional): The seed of the loader's samples; drawn from
-            torch's default generator if not given.
+        seed (int, optional): The seed of the loader's samples; default: drawn
+            from torch's default generator.
 
     Raises:
         IndexError: If an edge is out of range.
-        TypeError: If a number is no integer that must be one.
-        ValueError: If an argument breaks a rule that is named.
+        TypeError: If an integer argument is not an integer.
+        ValueError: If an argument is invalid; the message names the rule.
 
     Example:
         >>> import torch
@@ -130,15 +133,16 @@ class Node2Vec(PyGNode2Vec):
         return WalkLoader(self.num_nodes, self.sample, **options)
 
     def pos_sample(self, batch: Tensor) -> Tensor:
-        """Returns the contexts of walks from some nodes.
+        """Returns the contexts of walks from nodes.
 
         Args:
-            batch (torch.Tensor): int64 ``[batch_size]``, where walks begin.
+            batch (torch.Tensor): int64 ``[batch_size]``, the start of each
+                walk.
 
         Returns:
             torch.Tensor: int64 ``[num_contexts, context_size]``, where
             ``num_contexts`` is ``batch_size * walks_per_node`` times the
-            contexts of a walk.
+            number of contexts of a walk.
 
         Raises:
             IndexError: If a node is not in the graph.
@@ -155,14 +159,14 @@ class Node2Vec(PyGNode2Vec):
         return self._contexts(walks.nodes)
 
     def neg_sample(self, batch: Tensor) -> Tensor:
-        """Returns contexts of some nodes and of nodes drawn uniformly.
+        """Returns contexts of nodes and uniformly drawn nodes.
 
         Args:
             batch (torch.Tensor): int64 ``[batch_size]``.
 
         Returns:
             torch.Tensor: int64 ``[num_contexts, context_size]``,
-            ``num_negative_samples`` times those of :meth:`pos_sample`.
+            ``num_negative_samples`` times as many as :meth:`pos_sample`.
         """
         starts = batch.repeat(self.walks_per_node * self.num_negative_samples)
         key, call_id = rng.current_program()
@@ -177,11 +181,11 @@ class Node2Vec(PyGNode2Vec):
         return self._contexts(torch.cat([starts[:, None], drawn], dim=1))
 
     def sample(self, batch: list[int] | Tensor) -> tuple[Tensor, Tensor]:
-        """Returns positive and negative contexts of some nodes.
+        """Returns positive and negative contexts of nodes.
 
         Args:
             batch (List[int] or torch.Tensor): The nodes. In a batch of the
-                loader, its number is the key of the draws.
+                loader, its index is the key of the draws.
         """
         nodes = torch.as_tensor(batch)
         number = rng.current_batch()

@@ -118,7 +118,7 @@ def integer_vector(
     """Returns ``value`` as a contiguous vector of int32 or int64.
 
     Raises:
-        TypeError: If it is no integer tensor.
+        TypeError: If it is not an integer tensor.
         ValueError: If it is no vector, or not on the device (nor, where that
             is allowed, in pinned memory).
     """

@@ -28,28 +28,26 @@ def gather_rows(
     widen: bool = False,
     num_threads: int = 0,
 ) -> Tensor:
-    """Returns ``input[index]``, in memory that later batches use again.
+    """Returns ``input[index]`` in memory that later batches reuse.
 
-    Fresh memory would cost more than the copy: the operating system zeroes
-    it page by page.
+    Fresh memory would cost more than the copy, as the operating system zeroes
+    each page.
 
-    Rows that are stored in fewer bits become float32 on their way:
-    bfloat16 and float16 exactly, int8 as ``scale[i] * input[i]``, rounded
-    once.
+    Rows of fewer bits are converted to float32: bfloat16 and float16 exactly,
+    int8 as ``scale[i] * input[i]`` with one rounding.
 
     Args:
         input (torch.Tensor): ``[num_rows, *]`` in any dtype. If ``index`` is
-            on CUDA it may be in pinned memory of the host, which the GPU then
-            reads itself: only the rows cross the bus.
+            on a GPU, it may be in pinned memory; the GPU then reads only the
+            selected rows over the bus.
         index (torch.Tensor): int32 or int64 ``[size]``.
-        scale (torch.Tensor, optional): float32 ``[num_rows]``, where
-            ``input`` is: the scales of int8 rows, as
-            :func:`~torch_gsample.quantize_rows` makes them. They are
-            widened.
-        widen (bool, optional): Whether rows in bfloat16 or float16 become
-            float32. There are no gradients for such rows.
-        num_threads (int, optional): At most this many threads; 0 means as
-            many as torch uses.
+        scale (torch.Tensor, optional): The scales of int8 rows from
+            :func:`~torch_gsample.quantize_rows`, float32 ``[num_rows]``, on
+            the device of ``input``. The rows become float32.
+        widen (bool, optional): Whether to convert rows in bfloat16 or float16
+            to float32. Such rows have no gradients.
+        num_threads (int, optional): Maximum number of threads; 0 for torch's
+            number of threads.
 
     Returns:
         torch.Tensor: ``[size, *]``.
@@ -57,10 +55,10 @@ def gather_rows(
     Raises:
         IndexError: If an index is outside ``[0, num_rows)``.
         NotImplementedError: If widened rows or scales require gradients.
-        TypeError: If ``index`` does not hold integers, or rows in this dtype
-            cannot be widened.
-        ValueError: If ``input`` has no dimension, or is not where ``index``
-            is, or ``scale`` is not float32 with an element a row.
+        TypeError: If ``index`` is not of an integer dtype, or rows of this
+            dtype cannot be converted.
+        ValueError: If ``input`` is a scalar or on another device than
+            ``index``, or ``scale`` is not float32 with one element per row.
 
     Example:
         >>> gather_rows(torch.eye(3), torch.tensor([2, 0]))
@@ -130,14 +128,14 @@ def _checked_scale(op: str, input: Tensor, scale: Tensor) -> Tensor:
 
 
 def select_rows(input: Tensor, index: Tensor) -> Tensor:
-    """Returns ``input[index]``, faster where it is long.
+    """Returns ``input[index]``, faster for long indices.
 
-    A GPU takes rows of memory that is pinned on the host, too.
+    A GPU also reads rows in pinned memory.
 
     Args:
         input (torch.Tensor): ``[num_rows, *]``.
-        index (torch.Tensor): int64 ``[size]``, or of any shape for rows that
-            are numbers.
+        index (torch.Tensor): int64 ``[size]``, or of any shape for scalar
+            rows.
     """
     there = input.is_cuda == index.is_cuda
     if index.dim() != 1:
@@ -151,7 +149,7 @@ def select_rows(input: Tensor, index: Tensor) -> Tensor:
 
 
 def index_rows(input: Tensor, index: Tensor) -> Tensor:
-    """Returns ``input[index]``, faster where it is long.
+    """Returns ``input[index]``, faster for long indices.
 
     Args:
         input (torch.Tensor): ``[num_rows, *]``.
@@ -176,7 +174,7 @@ def index_rows(input: Tensor, index: Tensor) -> Tensor:
 
 
 def take_rows(input: Tensor, index: Tensor) -> Tensor:
-    """Returns ``input[index]``, with the least to do where it is short.
+    """Returns ``input[index]``, with the least overhead for short indices.
 
     Args:
         input (torch.Tensor): Contiguous ``[num_rows, *]`` on the CPU, without

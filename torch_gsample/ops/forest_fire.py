@@ -1,4 +1,4 @@
-"""Subgraphs that spread like flames."""
+"""Forest-fire sampling."""
 
 import torch
 from torch import Tensor
@@ -16,11 +16,11 @@ def forest_fire(
     key: Tensor,
     call_id: int = 0,
 ) -> Tensor:
-    r"""Returns the nodes that burn if a fire starts at the seeds.
+    r"""Returns the nodes that burn in a fire that starts at the seeds.
 
-    A node that catches fire sets :math:`x` of its neighbours on fire that do
-    not burn yet, all if there are not more, with :math:`P(x \geq j) = p^j`.
-    See :func:`torch_gsample.algorithms.forest_fire`.
+    A burning node sets :math:`x` of its neighbours that do not burn yet on
+    fire, or all if there are fewer, with :math:`P(x \geq j) = p^j`. See
+    :func:`torch_gsample.algorithms.forest_fire`.
 
     Args:
         indptr (torch.Tensor): int32 or int64 ``[num_nodes + 1]``.
@@ -30,7 +30,7 @@ def forest_fire(
         p (float): Burning probability, in [0, 1).
         key (torch.Tensor): int64 ``[1, 3]``, see
             :func:`torch_gsample.rng.make_key`.
-        call_id (int, optional): Number of the draw in a program.
+        call_id (int, optional): Id of the draw in a program.
 
     Returns:
         torch.Tensor: int64 ``[num_burnt]``, ascending, seeds included.
@@ -39,7 +39,7 @@ def forest_fire(
         IndexError: If a seed is not in the graph.
         TypeError: If a tensor has the wrong dtype.
         ValueError: If ``p`` is not in [0, 1).
-        RuntimeError: If the graph is malformed where it burnt.
+        RuntimeError: If a malformed part of the graph burns.
 
     Example:
         >>> from torch_gsample.rng import make_key

@@ -21,15 +21,15 @@ def coo_to_csc(
     num_cols: int,
     index_dtype: torch.dtype | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Sorts edges by column, stably, in linear time.
+    """Sorts edges by column with a stable sort, in linear time.
 
     Args:
         row (torch.Tensor): int32 or int64 ``[num_edges]``, sources.
         col (torch.Tensor): int32 or int64 ``[num_edges]``, destinations.
         num_rows (int): Number of source nodes.
         num_cols (int): Number of destination nodes.
-        index_dtype (torch.dtype, optional): Dtype of the result; if not
-            given, int32 where it suffices.
+        index_dtype (torch.dtype, optional): Dtype of the result; default:
+            int32 if it suffices.
 
     Returns:
         Tuple[torch.Tensor, torch.Tensor, torch.Tensor]: ``indptr``
@@ -79,10 +79,10 @@ def index_widths(
     num_nodes: int,
     index_dtype: torch.dtype | None,
 ) -> tuple[bool, bool]:
-    """Returns whether ``indptr`` and ``indices`` need or want int64.
+    """Returns whether ``indptr`` and ``indices`` are int64.
 
     Raises:
-        TypeError: If ``index_dtype`` is no index dtype.
+        TypeError: If ``index_dtype`` is not an index dtype.
         ValueError: If ``index_dtype`` is int32, which does not suffice.
     """
     if index_dtype is None:
@@ -115,7 +115,7 @@ def check_csc(
         indptr (torch.Tensor): int32 or int64 ``[num_cols + 1]``.
         indices (torch.Tensor): int32 or int64 ``[num_edges]``.
         num_rows (int): Number of source nodes.
-        name (str, optional): What to call the graph in errors.
+        name (str, optional): Name of the graph in errors.
 
     Raises:
         IndexError: If a source is outside ``[0, num_rows)``.
@@ -155,16 +155,16 @@ def cumulate_weights(
 ) -> Tensor:
     """Prepares edge weights for weighted sampling.
 
-    Weights become integers, scaled so that a column sums to about 2^62, and
-    are summed along each column. A positive weight stays positive however
-    small it is. Behind the sums there is one bit a column: whether a weight
-    of it is 0.
+    Weights are scaled to integers such that each column sums to about 2^62,
+    and cumulated along each column. A positive weight stays positive, however
+    small. The sums are followed by one bit per column: whether it has a weight
+    of 0.
 
     Args:
         indptr (torch.Tensor): int32 or int64 ``[num_cols + 1]``.
         weight (torch.Tensor): ``[num_edges]``, finite and not negative, in
             any real dtype.
-        name (str, optional): What to call the weights in errors.
+        name (str, optional): Name of the weights in errors.
 
     Returns:
         torch.Tensor: int64 ``[num_edges + ceil(num_cols / 64)]``.
@@ -193,7 +193,7 @@ def cumulate_weights(
 
 
 def check_weights(op: str, name: str, indptr: Tensor, weight: Tensor) -> None:
-    """Raises a ValueError unless there is a valid weight for each edge."""
+    """Raises a ValueError unless each edge has a valid weight."""
     if not is_compiling() and weight.numel() != int(indptr[-1]):
         raise ValueError(
             f"{op}: '{name}' must have {int(indptr[-1])} elements, one for "
@@ -205,25 +205,26 @@ def check_weights(op: str, name: str, indptr: Tensor, weight: Tensor) -> None:
 def positive_weights(
     weight: Tensor, name: str = 'weight', *, ptr: Tensor | None = None
 ) -> tuple[Tensor, ...]:
-    """Prepares weights, many of which are 0, for weighted sampling.
+    """Prepares weights with many zeros for weighted sampling.
 
     Args:
         weight (torch.Tensor): ``[n]``, finite and not negative, in any real
             dtype.
-        name (str, optional): What to call the weights in errors.
-        ptr (torch.Tensor, optional): int64 ``[B + 1]``, where the weights of
-            each of several batches begin.
+        name (str, optional): Name of the weights in errors.
+        ptr (torch.Tensor, optional): int64 ``[B + 1]``, the start of the
+            weights of each batch.
 
     Returns:
-        Tuple[torch.Tensor, ...]: int64 ``index``, where the positive weights
-        are, and ``cum_weight``, what :func:`cumulate_weights` returns for a
-        column of these alone. With ``ptr``, it has a column for each batch,
-        and where the positive weights of each begin comes third.
+        Tuple[torch.Tensor, ...]: int64 ``index``, the positions of the
+        positive weights, and ``cum_weight``, the result of
+        :func:`cumulate_weights` for a column of these. With ``ptr``, it has
+        one column per batch, and the third item is the start of each batch's
+        positive weights.
 
     Raises:
         TypeError: If the weights are complex.
         ValueError: If a weight is negative, infinite or not a number, or
-            ``ptr`` does not fit.
+            ``ptr`` is invalid.
 
     Example:
         >>> index, cum_weight = positive_weights(torch.tensor([0.0, 3.0, 1.0]))
@@ -250,7 +251,7 @@ def positive_weights(
 def real_vector(
     op: str, name: str, weight: Tensor, device: torch.device = _check.CPU
 ) -> Tensor:
-    """Returns weights in a dtype that the operators take."""
+    """Converts weights to a dtype of the operators."""
     if weight.is_complex() or weight.dim() != 1:
         raise TypeError(
             f"{op}: '{name}' must be a vector of real numbers (got "
@@ -282,7 +283,7 @@ def check_valid(op: str, name: str, weight: Tensor) -> None:
 
 
 def cum_weight_size(num_edges: int, num_cols: int) -> int:
-    """Returns the length of what :func:`cumulate_weights` returns."""
+    """Returns the length of a result of :func:`cumulate_weights`."""
     return num_edges + (num_cols + 63) // 64
 
 

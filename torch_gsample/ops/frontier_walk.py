@@ -1,4 +1,4 @@
-"""Walks of a frontier, of which one walker moves at a time."""
+"""Multidimensional random walks (frontier sampling)."""
 
 import torch
 from torch import Tensor
@@ -17,7 +17,7 @@ def frontier_walk(
     key: Tensor,
     call_id: int = 0,
 ) -> Walks:
-    r"""Moves one of several walkers at each step, chosen by its degree.
+    r"""Runs a multidimensional walk, which moves one walker per step.
 
     The walkers :math:`L` start at the seeds. A step moves the walker at
     :math:`u` to its neighbour :math:`x` with probability
@@ -26,36 +26,37 @@ def frontier_walk(
         P(u \to x) = \frac{\deg(u)}{\sum_{v \in L} \deg(v)}
                      \cdot \frac{1}{\deg(u)}
 
-    uniform over all edges that leave the frontier. This is frontier sampling
-    of `"Estimating and Sampling Graphs with Multidimensional Random Walks"
-    <https://arxiv.org/abs/1002.1751>`_ (IMC 2010), whose edges are uniform in
-    the long run, also in a graph of several components.
+    that is, along a uniformly drawn edge that leaves the frontier. This is
+    frontier sampling of `"Estimating and Sampling Graphs with Multidimensional
+    Random Walks" <https://arxiv.org/abs/1002.1751>`_ (IMC 2010), whose edges
+    are asymptotically uniform, also in a graph of several components.
 
-    Each step depends on all before it, so that a call runs on one thread, and
-    there is no CUDA kernel. A step takes a logarithm of the number of walkers.
+    Each step depends on all previous ones, so a call runs on one thread, and
+    there is no CUDA kernel. The time of a step is logarithmic in the number of
+    walkers.
 
     Args:
         indptr (torch.Tensor): int32 or int64 ``[num_nodes + 1]``, on the CPU.
         indices (torch.Tensor): int32 or int64 ``[num_edges]``, the neighbours
             of each node: rows of the graph, its CSR, for walks along edges.
-        seeds (torch.Tensor): ``[num_seeds]``; a seed that is given twice is
-            two walkers.
+        seeds (torch.Tensor): ``[num_seeds]``; each is the start of a walker,
+            duplicates included.
         length (int): Number of steps, of all walkers together.
         key (torch.Tensor): int64 ``[1, 3]``, see
             :func:`torch_gsample.rng.make_key`.
-        call_id (int, optional): Number of the draw in a program.
+        call_id (int, optional): Id of the draw in a program.
 
     Returns:
-        Walks: ``nodes``, int64 ``[length]``, the node that each step leaves,
-        and ``edges``, int64 ``[length]``, the position in ``indices`` of the
-        edge that it takes; both -1 where no edge leaves the frontier.
+        Walks: ``nodes``, int64 ``[length]``, the start of each step, and
+        ``edges``, int64 ``[length]``, the position of its edge in ``indices``;
+        both are -1 if no edge leaves the frontier.
 
     Raises:
         IndexError: If a seed is not in the graph.
         TypeError: If a tensor has the wrong dtype.
-        ValueError: If an argument breaks a rule that is named, or is on a
-            GPU.
-        RuntimeError: If the graph is malformed where a walker met it.
+        ValueError: If an argument is invalid (the message names the rule), or
+            is on a GPU.
+        RuntimeError: If a walker reads a malformed part of the graph.
 
     Example:
         >>> from torch_gsample.rng import make_key

@@ -1,4 +1,4 @@
-"""Which of some edges a matrix has."""
+"""Tests whether a matrix has edges."""
 
 import torch
 from torch import Tensor
@@ -16,24 +16,24 @@ def has_edges(
     num_rows: int | None = None,
     num_threads: int = 0,
 ) -> Tensor:
-    """Returns whether columns of a matrix hold some rows.
+    """Returns whether columns of a matrix have entries in the queried rows.
 
     The rows ``rows[ptr[i]:ptr[i + 1]]`` are searched in column ``cols[i]``,
-    whose entries may have any order: which candidates of the walker ``i`` are
-    neighbours of the node that it came from, for instance.
+    whose entries may be unsorted. For example, node2vec tests which candidates
+    of walker ``i`` are neighbours of its previous node.
 
     Args:
         indptr (torch.Tensor): int32 or int64 ``[num_cols + 1]``.
         indices (torch.Tensor): int32 or int64 ``[num_edges]``.
-        ptr (torch.Tensor): int32 or int64 ``[n + 1]``, where the rows of each
-            column begin.
+        ptr (torch.Tensor): int32 or int64 ``[n + 1]``, the start of the rows
+            of each column.
         rows (torch.Tensor): int32 or int64 ``[num_queries]``.
-        cols (torch.Tensor, optional): int32 or int64 ``[n]``; all columns if
-            not given.
-        num_rows (int, optional): Number of rows of the matrix. If given, all
-            rows that are read must be below it.
-        num_threads (int, optional): At most this many threads; 0 means as
-            many as torch uses.
+        cols (torch.Tensor, optional): int32 or int64 ``[n]``; default: all
+            columns.
+        num_rows (int, optional): Number of rows of the matrix. If set, all
+            rows read are checked against it.
+        num_threads (int, optional): Maximum number of threads; 0 for torch's
+            number of threads.
 
     Returns:
         torch.Tensor: bool ``[num_queries]``.
@@ -41,8 +41,8 @@ def has_edges(
     Raises:
         IndexError: If a row or a column is not in the matrix.
         TypeError: If a tensor has the wrong dtype.
-        ValueError: If ``ptr`` does not have an element more than there are
-            columns, or does not end at the number of rows.
+        ValueError: If the length of ``ptr`` is not the number of columns plus
+            one, or its last element is not the number of rows.
 
     Example:
         >>> indptr = torch.tensor([0, 2, 3])

@@ -93,8 +93,8 @@ def run_kernel(
         num_rows (int, optional): Rows of the result of an edge map that
             reduces rows, or of operands of neighbours.
         num_edges (int, optional): Rows of operands of edges of a graph.
-        num_threads (int, optional): At most this many threads; 0 means as
-            many as torch uses.
+        num_threads (int, optional): Maximum number of threads; 0 for torch's
+            number of threads.
 
     Returns:
         List[torch.Tensor]: The results. They do not depend on the number of

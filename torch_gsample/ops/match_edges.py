@@ -1,4 +1,4 @@
-"""Where the edges of one matrix are in another one that has the same edges."""
+"""Positions of the edges of a matrix in another matrix of the same edges."""
 
 import torch
 from torch import Tensor
@@ -14,11 +14,10 @@ def match_edges(
     other_indices: Tensor,
     other_num_rows: int,
 ) -> Tensor:
-    """Finds each edge of a matrix in another matrix of the same edges.
+    """Returns the position of each edge in another matrix of the same edges.
 
-    Values of the other matrix, in the order of the edges of the first one,
-    are ``value[match_edges(...)]``. Of parallel edges, the first one matches
-    the first one.
+    ``value[match_edges(...)]`` reorders values of the other matrix to the
+    order of the first. Parallel edges match in their order.
 
     Args:
         indptr (torch.Tensor): int32 or int64 ``[num_cols + 1]``.
@@ -32,7 +31,7 @@ def match_edges(
         torch.Tensor: int64 ``[num_edges]``, positions in ``other_indices``.
 
     Raises:
-        ValueError: If the matrices have other edges, or another shape.
+        ValueError: If the matrices differ in edges or shape.
 
     Example:
         >>> indptr = torch.tensor([0, 2, 3])

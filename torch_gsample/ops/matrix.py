@@ -12,21 +12,22 @@ def slice_cols(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Returns ``A[:, cols]`` of a matrix in compressed columns.
 
-    On a GPU, where ``cols`` then is, the matrix is there, too, or in pinned
-    memory (:func:`torch_gsample.placement.pin`). So it is for all operators
-    that take parts of a graph, by what says which parts.
+    With ``cols`` on a GPU, the matrix must be on the GPU as well, or in pinned
+    memory (:func:`torch_gsample.placement.pin`). The same holds for all
+    operators that extract parts of a graph: the positions determine the
+    device.
 
     Args:
         indptr (torch.Tensor): int32 or int64 ``[num_cols + 1]``.
         indices (torch.Tensor): int32 or int64 ``[num_edges]``.
         cols (torch.Tensor): int32 or int64 ``[n]``; duplicates are copied.
-        num_threads (int, optional): At most this many threads; 0 means as
-            many as torch uses.
+        num_threads (int, optional): Maximum number of threads; 0 for torch's
+            number of threads.
 
     Returns:
         Tuple[torch.Tensor, torch.Tensor, torch.Tensor]: ``indptr`` ``[n + 1]``
         and ``indices`` of the slice, and int64 ``edge``, the position of each
-        of its edges in ``indices``.
+        edge in the original ``indices``.
 
     Raises:
         IndexError: If a column is not in the matrix.
@@ -63,7 +64,7 @@ def slice_rows(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Returns ``A[rows, cols]`` of a matrix in compressed columns.
 
-    Of several batches, it returns the slice of each, one after another.
+    For several batches, the slices are concatenated.
 
     Args:
         indptr (torch.Tensor): int32 or int64 ``[num_cols + 1]``.
@@ -71,14 +72,14 @@ def slice_rows(
         num_rows (int): Number of rows of the matrix.
         rows (torch.Tensor): int32 or int64 ``[n]``; duplicates are copied.
         cols (torch.Tensor, optional): int32 or int64 ``[num_cols]``;
-            duplicates are copied. All columns if not given.
+            duplicates are copied. Default: all columns.
         num_threads (int, optional): See :func:`slice_cols`.
-        row_ptr (torch.Tensor, optional): int64 ``[B + 1]``, where the rows of
-            each of several batches begin.
-        col_ptr (torch.Tensor, optional): int64 ``[B + 1]``, the same of
+        row_ptr (torch.Tensor, optional): int64 ``[B + 1]``, the start of the
+            rows of each batch.
+        col_ptr (torch.Tensor, optional): int64 ``[B + 1]``, likewise for
             columns.
-        whole (bool, optional): Whether batches share the matrix. If not, each
-            has columns of its own, by ``col_ptr``.
+        whole (bool, optional): Whether batches share the matrix. Otherwise
+            ``col_ptr`` assigns columns to batches.
 
     Returns:
         Tuple[torch.Tensor, torch.Tensor, torch.Tensor]: ``indptr``
@@ -87,7 +88,7 @@ def slice_rows(
 
     Raises:
         IndexError: If a row or a column is not in the matrix.
-        ValueError: If pointers do not fit.
+        ValueError: If pointers are invalid.
 
     Example:
         >>> indptr = torch.tensor([0, 2, 3])
@@ -120,12 +121,12 @@ def slice_rows(
 
 
 def random_uniform(id: Tensor, *, key: Tensor, call_id: int = 0) -> Tensor:
-    """Draws a number for each id: the same one for equal ids.
+    """Draws a random number for each id; equal ids have equal numbers.
 
     Args:
         id (torch.Tensor): int32 or int64 ``[n]``.
         key (torch.Tensor): int64 ``[1, 3]``.
-        call_id (int, optional): Number of the draw in a program.
+        call_id (int, optional): Id of the draw in a program.
 
     Returns:
         torch.Tensor: float64 ``[n]``, uniform in ``[0, 1)``.

@@ -24,23 +24,22 @@ def negative_sample(
 ) -> Tensor:
     """Draws a node for each of ``ids``, with replacement.
 
-    Candidates are all nodes, those of ``order`` whose time is at most
-    ``max_time`` (the earliest one if there is none), and of these those that
-    are not neighbours of ``anchor``. The draw is exact: after a number of
-    rejections the candidates that are left are counted.
+    Candidates are all nodes; with ``max_time``, the nodes of ``order`` up to
+    this time (at least the earliest one); with ``anchor``, only those that are
+    not its neighbours. The draw is exact: after a number of rejections, the
+    remaining candidates are counted.
 
     Args:
-        ids (torch.Tensor): int64 ``[n]``; items with the same id draw the
-            same.
+        ids (torch.Tensor): int64 ``[n]``; equal ids draw equal nodes.
         num_nodes (int): Number of nodes to draw from.
         key (torch.Tensor): int64 ``[1, 3]``, see
             :func:`torch_gsample.rng.make_key`.
-        call_id (int, optional): Number of the draw in a program.
-        target (bool, optional): Whether destinations are drawn; sources and
-            destinations with the same id draw independently.
-        cum_weight (torch.Tensor, optional): What :func:`cumulate_weights`
-            returned for one column of all nodes, in the order of ``order``;
-            uniform if not given.
+        call_id (int, optional): Id of the draw in a program.
+        target (bool, optional): Whether to draw destinations. Draws of sources
+            and destinations are independent, even with the same id.
+        cum_weight (torch.Tensor, optional): A result of
+            :func:`cumulate_weights` for one column of all nodes, in the order
+            of ``order``; default: uniform.
         order (torch.Tensor, optional): int64 ``[num_nodes]``, the nodes
             sorted by time.
         order_time (torch.Tensor, optional): int64 ``[num_nodes]``, their
@@ -48,15 +47,15 @@ def negative_sample(
         max_time (torch.Tensor, optional): int64 ``[n]``.
         anchor (torch.Tensor, optional): int64 ``[n]``, the node at the other
             end.
-        indptr (torch.Tensor, optional): int64 ``[num_anchors + 1]``, where
-            the neighbours of each anchor start in ``indices``.
+        indptr (torch.Tensor, optional): int64 ``[num_anchors + 1]``, the start
+            of each anchor's neighbours in ``indices``.
         indices (torch.Tensor, optional): int64, ascending for each anchor.
 
     Returns:
-        torch.Tensor: int64 ``[n]``; -1 where there is no candidate.
+        torch.Tensor: int64 ``[n]``; -1 without a candidate.
 
     Raises:
-        ValueError: If lengths do not fit.
+        ValueError: If lengths do not match.
 
     Example:
         >>> from torch_gsample.rng import make_key

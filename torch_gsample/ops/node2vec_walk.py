@@ -1,4 +1,4 @@
-"""Random walks that remember the node before."""
+"""Second-order random walks of node2vec."""
 
 import math
 
@@ -25,11 +25,11 @@ def node2vec_walk(
     num_threads: int = 0,
     ascending: Tensor | None = None,
 ) -> Walks:
-    r"""Walks that remember the node before, as in node2vec.
+    r"""Runs a second-order random walk (node2vec) from each seed.
 
     From `"node2vec: Scalable Feature Learning for Networks"
-    <https://arxiv.org/abs/1607.00653>`_. A walk that came to :math:`v` from
-    :math:`t` goes to :math:`x` with probability
+    <https://arxiv.org/abs/1607.00653>`_. A walk from :math:`t` to :math:`v`
+    continues to :math:`x` with probability
 
     .. math::
         P(x \mid t, v) \propto w_{vx} \cdot \begin{cases}
@@ -39,39 +39,39 @@ def node2vec_walk(
         \end{cases}
 
     where the neighbours of :math:`t` are the entries of its column, and all
-    :math:`w` are 1 without ``cum_weight``. The three numbers are divided by
-    the greatest of them and rounded down to multiples of :math:`2^{-32}`, but
-    not to 0; with these the law is exact. The first step is that of
-    :func:`random_walk`, and a walk stays at a node without neighbours.
+    :math:`w` are 1 without ``cum_weight``. The three factors are divided by
+    the largest of them and rounded down to multiples of :math:`2^{-32}`, but
+    not to 0; with these factors, the distribution is exact. The first step is
+    that of :func:`random_walk`, and a walk stays at a node without neighbours.
 
-    Candidates are drawn like first-order steps and rejected, which is fast
-    unless ``p`` is far below 1 and ``q`` (see `"KnightKing: A Fast Distributed
-    Graph Random Walk Engine" <https://dl.acm.org/doi/10.1145/3341301.3359634>`_).
+    Candidates are drawn as first-order steps and accepted by rejection
+    sampling, which is fast unless ``p`` is far below 1 and ``q`` (see
+    `"KnightKing: A Fast Distributed Graph Random Walk Engine"
+    <https://dl.acm.org/doi/10.1145/3341301.3359634>`_).
 
     Args:
         indptr (torch.Tensor): int32 or int64 ``[num_nodes + 1]``.
         indices (torch.Tensor): int32 or int64 ``[num_edges]``, the neighbours
             of each node.
-        seeds (torch.Tensor): ``[num_seeds]``; a seed that is given twice gets
-            two independent walks.
+        seeds (torch.Tensor): ``[num_seeds]``; duplicates have independent
+            walks.
         length (int): Number of steps.
-        p (float): Return parameter: greater, and walks return less.
-        q (float): In-out parameter: greater, and walks stay nearer.
+        p (float): Return parameter; walks return less with a larger one.
+        q (float): In-out parameter; walks stay closer with a larger one.
         key (torch.Tensor): int64 ``[1, 3]``, see
             :func:`torch_gsample.rng.make_key`.
-        call_id (int, optional): Number of the draw in a program.
+        call_id (int, optional): Id of the draw in a program.
         is_sorted (bool, optional): Whether the entries of each column ascend,
-            as in a graph that comes from a sorted ``edge_index``. Then columns
-            are searched by halves and not from end to end, which gives the
-            same walks faster. It is not checked: where it is wrong,
-            neighbours are overlooked.
-        cum_weight (torch.Tensor, optional): What :func:`cumulate_weights`
-            returned for weights of the edges; uniform if not given.
-        num_threads (int, optional): At most this many threads; 0 means as
-            many as torch uses.
+            as in a graph from a sorted ``edge_index``. Columns are then
+            searched by binary instead of linear search, which changes no walk.
+            It is not checked; if it is wrong, neighbours are missed.
+        cum_weight (torch.Tensor, optional): A result of
+            :func:`cumulate_weights` for the edge weights; default: uniform.
+        num_threads (int, optional): Maximum number of threads; 0 for torch's
+            number of threads.
         ascending (torch.Tensor, optional): ``[num_edges]``, of the dtype of
-            ``indices``: the entries of each column, ascending. Then these are
-            searched, and the walks are those of the unsorted columns.
+            ``indices``: a sorted copy of the entries of each column for the
+            search. It changes no walk.
 
     Returns:
         Walks: Nodes and edges.
@@ -79,8 +79,8 @@ def node2vec_walk(
     Raises:
         IndexError: If a seed is not in the graph.
         TypeError: If a tensor has the wrong dtype.
-        ValueError: If an argument breaks a rule that is named.
-        RuntimeError: If the graph is malformed where a walk met it.
+        ValueError: If an argument is invalid; the message names the rule.
+        RuntimeError: If a walk reads a malformed part of the graph.
 
     Example:
         >>> from torch_gsample.rng import make_key

@@ -1,7 +1,7 @@
-"""Selection and numbering of nodes, of one batch or of several.
+"""Selection and relabelling of nodes, for one batch or several.
 
-The results of batches lie one after another. ``ptr``, int64 ``[B + 1]``, says
-where each batch begins.
+The results of batches are concatenated. ``ptr``, int64 ``[B + 1]``, has the
+start of each batch.
 """
 
 from typing import Any
@@ -25,31 +25,31 @@ def sample_nodes(
     ptr: Tensor | None = None,
     device: torch.device | None = None,
 ) -> Any:
-    """Samples nodes together, with or without replacement.
+    """Samples nodes with or without replacement.
 
     Args:
-        num_nodes (int): Number of nodes to choose from, of all batches.
-        k (int): How many to sample for each batch; without replacement, all
-            are selected, in order, where there are not more (drawn one by one
-            where a weight is 0).
-        key (torch.Tensor): int64 ``[1, 3]``, or a row for each batch.
-        call_id (int, optional): Number of the draw in a program.
-        cum_weight (torch.Tensor, optional): What :func:`cumulate_weights`
-            returned for a column of each batch; uniform if not given.
-        replace (bool, optional): Whether a node may be drawn repeatedly.
-        ptr (torch.Tensor, optional): int64 ``[B + 1]``, where the nodes of
-            each of several batches begin.
-        device (torch.device, optional): Where the result is to be; where
-            ``ptr`` or ``cum_weight`` is if not given. Uniform samples are
-            drawn there.
+        num_nodes (int): Number of candidates of all batches.
+        k (int): Number of nodes per batch. Without replacement, at most ``k``
+            candidates are all selected, in order (or drawn one by one if a
+            weight is 0).
+        key (torch.Tensor): int64 ``[1, 3]``, or one row per batch.
+        call_id (int, optional): Id of the draw in a program.
+        cum_weight (torch.Tensor, optional): A result of
+            :func:`cumulate_weights` with one column per batch; default:
+            uniform.
+        replace (bool, optional): Whether to sample with replacement.
+        ptr (torch.Tensor, optional): int64 ``[B + 1]``, the start of the nodes
+            of each batch.
+        device (torch.device, optional): The device of the result, which draws
+            uniform samples; default: that of ``ptr`` or ``cum_weight``.
 
     Returns:
         torch.Tensor: int64, ``[k]`` or less; with ``ptr``, a tuple of the
-        nodes of all batches and of where those of each begin.
+        nodes of all batches and the start of each batch.
 
     Raises:
-        ValueError: If ``k`` is negative, a length does not fit, or there are
-            no kernels for the device.
+        ValueError: If ``k`` is negative, a length does not fit, or the device
+            has no kernels.
 
     Example:
         >>> from torch_gsample.rng import make_key
@@ -101,25 +101,24 @@ def unique_nodes(
     *,
     ptr: Tensor | None = None,
 ) -> tuple[Tensor, ...]:
-    """Numbers distinct nodes by first occurrence, or in ascending order.
+    """Relabels nodes by first occurrence or in ascending order.
 
     Args:
         id (torch.Tensor): int32 or int64 ``[n]``.
-        num_nodes (int, optional): What ids are below; to know a small one
-            saves time.
-        sorted (bool, optional): Whether numbers ascend with ids.
-        ptr (torch.Tensor, optional): int64 ``[B + 1]``, where the ids of each
-            of several batches begin: a node of two batches is two nodes.
+        num_nodes (int, optional): Upper bound of the ids; a small bound saves
+            time.
+        sorted (bool, optional): Whether local ids ascend with ids.
+        ptr (torch.Tensor, optional): int64 ``[B + 1]``, the start of the ids
+            of each batch; nodes of different batches are distinct.
 
     Returns:
-        Tuple[torch.Tensor, ...]: int64 ``node``, the distinct ids in the order
-        of their numbers, and ``local`` ``[n]``, of the dtype of ``id``, where
-        each id is in ``node``. With ``ptr``, also where the nodes of each
-        batch begin.
+        Tuple[torch.Tensor, ...]: int64 ``node``, the distinct ids, and
+        ``local`` ``[n]``, of the dtype of ``id``, the position of each id in
+        ``node``. With ``ptr``, also the start of each batch in ``node``.
 
     Raises:
         IndexError: If an id is outside ``[0, num_nodes)``.
-        ValueError: If ``ptr`` does not fit.
+        ValueError: If ``ptr`` is invalid.
 
     Example:
         >>> unique_nodes(torch.tensor([5, 3, 5]), 6)

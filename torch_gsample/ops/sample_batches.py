@@ -25,17 +25,17 @@ def sample_batches(
 ) -> list[Sample]:
     r"""Samples in-neighbours of several batches of seeds.
 
-    Each sample is that of :func:`sample_neighbors` with the batch alone. A GPU
-    samples all batches of a homogeneous graph in one launch, so that they
-    share its barriers and the time that a launch takes.
+    Each sample is equal to that of :func:`sample_neighbors` for the batch. A
+    GPU samples all batches of a homogeneous graph in one launch, so they share
+    its overhead and its barriers.
 
     Args:
         graph (Graph): The graph, with weights and times if there are any.
         seeds (List[torch.Tensor or List[torch.Tensor]]): The seeds of each
-            batch, as :func:`sample_neighbors` takes them.
-        fanouts (List[int] or List[List[int]]): Neighbours to sample at each
-            hop, as of :func:`sample_neighbors`.
-        key (torch.Tensor): int64 ``[num_batches, 3]``, a row for each batch.
+            batch, as in :func:`sample_neighbors`.
+        fanouts (List[int] or List[List[int]]): Number of neighbours at each
+            hop, as in :func:`sample_neighbors`.
+        key (torch.Tensor): int64 ``[num_batches, 3]``, one row per batch.
         call_id (int, optional): Id of the draw in a program.
         sampling (Sampling, optional): The options.
         seed_time (List[torch.Tensor or List[torch.Tensor]], optional): The
@@ -48,8 +48,8 @@ def sample_batches(
     Raises:
         IndexError: If a seed is not in the graph.
         TypeError: If an argument has the wrong type or dtype.
-        ValueError: If an argument breaks a rule that is named.
-        RuntimeError: If the graph is malformed where a sample read it.
+        ValueError: If an argument is invalid; the message names the rule.
+        RuntimeError: If a sample reads a malformed part of the graph.
 
     Example:
         >>> from torch_gsample import Graph
@@ -102,7 +102,7 @@ def draw_batches(
     call_id: int = 0,
     seed_ptr: Sequence[Tensor] = (),
 ) -> list[Sample]:
-    """Calls the operator, and takes its outputs apart.
+    """Calls the operator, and splits its outputs.
 
     Args are those of :func:`sample_batches`, with the int64 ``seeds`` of all
     batches by node type, which begin at ``seed_ptr``, and the fan-outs of all

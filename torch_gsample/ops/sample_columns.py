@@ -30,41 +30,43 @@ def sample_columns(
     num_threads: int = 0,
     ptr: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Samples edges of each column by themselves.
+    """Samples edges of each column independently.
 
-    A hop of :func:`sample_neighbors` draws the same edges. With ``start``, a
-    graph can be sampled from disk: only the lengths of columns are known, and
-    the neighbours at the positions that come out are then read.
+    A hop of :func:`sample_neighbors` draws the same edges. ``start`` is for
+    sampling from disk: the operator needs only the lengths of columns, and the
+    caller then reads the neighbours at the sampled positions.
 
     Args:
         indptr (torch.Tensor): int32 or int64 ``[all_cols + 1]``.
-        k (int): Edges a column; -1 takes all. A column with no more than
-            ``k`` (of positive weight) gives all of them, in order.
+        k (int): Number of edges per column; -1 selects all. A column of at
+            most ``k`` edges (of positive weight) has all of them selected, in
+            order.
         key (torch.Tensor): int64 ``[1, 3]``, see
             :func:`torch_gsample.rng.make_key`.
-        call_id (int, optional): Number of the draw in a program, or the hop.
+        call_id (int, optional): Id of the draw in a program, or the hop.
         relation (int, optional): Index of the edge type.
         cols (torch.Tensor, optional): int32 or int64 ``[num_cols]``, the
-            columns to sample, as of ``A[:, cols]``; all if not given.
-        id (torch.Tensor, optional): ``[num_cols]``, the node of each column:
-            columns of one node draw alike. Its number if not given.
+            columns to sample, as in ``A[:, cols]``; default: all.
+        id (torch.Tensor, optional): ``[num_cols]``, the node of each column;
+            default: its position. Columns of the same node draw the same
+            edges.
         root (torch.Tensor, optional): ``[num_cols]``, the tree of each column
             in disjoint sampling.
         start (torch.Tensor, optional): ``[num_cols]``, the position of the
-            first edge of each column; that of ``indptr`` if not given.
-        cum_weight (torch.Tensor, optional): What :func:`cumulate_weights`
-            returned for ``indptr``; uniform sampling if not given.
+            first edge of each column; default: that of ``indptr``.
+        cum_weight (torch.Tensor, optional): A result of
+            :func:`cumulate_weights` for ``indptr``; default: uniform sampling.
         edge_time (torch.Tensor, optional): int64 ``[indptr[-1]]``, ascending
             in each column.
-        column_time (torch.Tensor, optional): ``[num_cols]``, the latest time
-            of the edges that each column sees.
+        column_time (torch.Tensor, optional): ``[num_cols]``, the time of each
+            column; later edges are excluded.
         time_window (int, optional): See :class:`Sampling`.
         temporal_strategy (str, optional): See :class:`Sampling`.
-        replace (bool, optional): Whether an edge may be drawn repeatedly.
-        num_threads (int, optional): At most this many threads; 0 means as
-            many as torch uses.
-        ptr (torch.Tensor, optional): int64 ``[B + 1]``, where the columns of
-            each of several batches begin; ``key`` then has a row for each.
+        replace (bool, optional): Whether to sample with replacement.
+        num_threads (int, optional): Maximum number of threads; 0 for torch's
+            number of threads.
+        ptr (torch.Tensor, optional): int64 ``[B + 1]``, the start of the
+            columns of each batch; ``key`` then has one row per batch.
 
     Returns:
         Tuple[torch.Tensor, torch.Tensor]: ``indptr`` ``[num_cols + 1]`` of the
@@ -73,7 +75,7 @@ def sample_columns(
     Raises:
         IndexError: If a column is not in the relation.
         TypeError: If a tensor has the wrong dtype.
-        ValueError: If an argument breaks a rule that is named.
+        ValueError: If an argument is invalid; the message names the rule.
 
     Example:
         >>> from torch_gsample.rng import make_key

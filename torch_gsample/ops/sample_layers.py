@@ -1,4 +1,4 @@
-"""Several hops of column sampling, with a rule for the next frontier."""
+"""Several hops of column sampling, with a rule for the next columns."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -19,10 +19,11 @@ _DEFAULT = Sampling()
 
 
 class Layers(NamedTuple):
-    """Sampled layers: an item of a list is one of a hop.
+    """Sampled layers: lists of one item per hop.
 
-    It is a tensor of a homogeneous sample. Else it is a list with one for
-    each relation (``indptr, row, edge``) or node type (``node, batch``).
+    For a homogeneous sample, an item is a tensor. Otherwise it is a list of
+    one tensor for each relation (``indptr, row, edge``) or node type
+    (``node, batch``).
     """
 
     indptr: list[Any]  # [num_columns + 1] where each column starts
@@ -47,11 +48,11 @@ def sample_layers(
 ) -> Layers:
     """Samples edges of columns, hop by hop.
 
-    A hop is what :func:`sample_columns` returns for its columns, which are
-    ``seeds`` at first; each relation samples from the columns of its
-    destination type. The next columns of a type are, in the first four rules
-    each node once (in each tree, if ``disjoint``) and in the order of its
-    first occurrence,
+    A hop is the result of :func:`sample_columns` for its columns. The first
+    columns are ``seeds``; each relation samples from the columns of its
+    destination type. The rule determines the next columns of a type. In the
+    first four rules they are distinct nodes (in each tree, if ``disjoint``) in
+    the order of first occurrence:
 
     ============ =========================================================
     ``'row'``    the sampled rows, relation after relation;
@@ -63,47 +64,48 @@ def sample_layers(
                  where it has none, for fan-outs of 1.
     ============ =========================================================
 
-    So a node is sampled at each hop that visits it, but for ``'unseen'``.
-    Equal columns draw the same edges: walkers that meet go on together. See
-    :func:`random_walk` for those that are independent.
-    Unlike :func:`sample_neighbors`, rows are nodes: no local ids are made.
-    With ``'nodes'``, hops are the blocks of DGL.
+    Except for ``'unseen'``, a node is sampled at each hop that visits it.
+    Equal columns draw the same edges, so walkers that meet continue together;
+    see :func:`random_walk` for independent walkers. Unlike in
+    :func:`sample_neighbors`, rows are nodes, not local ids. With ``'nodes'``,
+    hops are the blocks of DGL.
 
-    On a GPU, which then has ``seeds``, the sample is the same, in one launch;
-    only counts come back to the CPU, once. The graph is there, too, or in
-    pinned memory, see :func:`torch_gsample.placement.pin`.
+    With ``seeds`` on a GPU, the GPU draws the same sample in one launch and
+    returns only the counts to the CPU, once. The graph must be on the GPU as
+    well, or in pinned memory; see :func:`torch_gsample.placement.pin`.
 
     Args:
         graph (Graph): The graph, with weights and times if there are any.
         seeds (torch.Tensor or List[torch.Tensor]): int32 or int64
             ``[num_seeds]``, a tensor for each node type unless the graph is
             homogeneous.
-        fanouts (List[int] or List[List[int]]): Edges a column at each hop, -1
-            for all; a list for each relation unless the graph is homogeneous.
-        key (List[torch.Tensor]): The key of each hop, int64 ``[1, 3]``. Or a
-            key of each relation of each hop, hop by hop: then a relation
-            draws what :func:`sample_columns` draws with that key; without
-            trees.
+        fanouts (List[int] or List[List[int]]): Number of edges per column at
+            each hop, -1 for all; a list for each relation unless the graph is
+            homogeneous.
+        key (List[torch.Tensor]): The key of each hop, int64 ``[1, 3]``; or,
+            without trees, a key for each relation of each hop, hop by hop: a
+            relation then draws the edges of :func:`sample_columns` with its
+            key.
         call_id (List[int], optional): The id of the draw of each key in a
-            program; 0, 1 and so on if not given.
-        frontier (str, optional): The rule above; all but ``'row'`` and
-            ``'nodes'`` need one node type and one relation, without trees;
-            ``'edges'`` and ``'walk'`` a graph on the CPU.
-        sorted (bool, optional): Whether the columns of further hops ascend;
-            in the first four rules, without trees, and on a GPU with one node
-            type and one relation.
-        sampling (Sampling, optional): The options; trees are numbered through
+            program; default: 0, 1 and so on.
+        frontier (str, optional): One of the rules above. All except ``'row'``
+            and ``'nodes'`` require one node type and one relation, without
+            trees; ``'edges'`` and ``'walk'`` require a graph on the CPU.
+        sorted (bool, optional): Whether to sort the columns of further hops.
+            It requires one of the first four rules, without trees, and on a
+            GPU one node type and one relation.
+        sampling (Sampling, optional): The options. Ids of trees run through
             all node types.
         seed_time (torch.Tensor or List[torch.Tensor], optional): int64, as
-            ``seeds``; needed if, and only if, the graph has times.
-        return_frontier (bool, optional): Whether ``node`` and ``batch`` end
-            with the columns of one more hop.
+            ``seeds``; required if and only if the graph has times.
+        return_frontier (bool, optional): Whether ``node`` and ``batch`` also
+            have the columns of one more hop.
 
     Raises:
         IndexError: If a seed is not in the graph.
         TypeError: If a tensor or number has the wrong type.
-        ValueError: If an argument breaks a rule that is named.
-        RuntimeError: If the graph is malformed where the sample read it.
+        ValueError: If an argument is invalid; the message names the rule.
+        RuntimeError: If the sample reads a malformed part of the graph.
 
     Example:
         >>> from torch_gsample import Graph

@@ -31,45 +31,48 @@ def sample_neighbors(
 
     A node is sampled at the first hop that visits it (Hamilton et al.,
     `"Inductive Representation Learning on Large Graphs"
-    <https://arxiv.org/abs/1706.02216>`_). At each hop relations are sampled in
-    their order. Local ids of a type follow the order of first occurrence:
-    seeds, then hop by hop in the order of relations, of the frontier and of
-    the slots. The result is a pure function of the arguments: neither
-    ``num_threads`` nor the dtype of the graph changes it.
+    <https://arxiv.org/abs/1706.02216>`_). At each hop, relations are sampled
+    in their order. Local ids of a type follow the order of first occurrence:
+    seeds, then hop by hop by relation, frontier and slot. The result is a pure
+    function of the arguments; it does not depend on ``num_threads`` or the
+    dtype of the graph.
 
     Weighted sampling is successive: each draw takes an edge with probability
     proportional to its weight among those that remain. Edges of weight 0 are
-    never selected, whatever the fan-out.
+    never selected, for any fan-out.
 
     Temporal sampling restricts a column to the edges of
     ``[seed_time - time_window, seed_time]``.
 
-    On a GPU, which then has ``seeds``, the sample is the same; only the counts
-    come back to the CPU. The graph is there, too, or in pinned memory.
+    With ``seeds`` on a GPU, the GPU draws the same sample and returns only the
+    counts to the CPU. The graph must be on the GPU as well, or in pinned
+    memory.
 
-    With ``max_edges`` outputs have sizes that do not depend on the sample: a
-    relation has ``max_edges`` edges, and a type as many nodes as seeds and
-    edges from it or, if they are fewer and trees are not disjoint, nodes. On a
-    GPU nothing waits for such a sample, so that a CUDA graph may hold it:
-    ``key`` may be on the GPU, where each replay reads it. A sample with a
-    fault is empty there, and :meth:`Sample.check` raises an error.
+    With ``max_edges``, the sizes of outputs do not depend on the sample: a
+    relation has ``max_edges`` edges, and a type has one node for each seed and
+    each edge from it (at most the nodes of the type, unless trees are
+    disjoint). On a GPU, the call does not wait for such a sample, so a CUDA
+    graph can capture it; ``key`` may be on the GPU, where each replay reads
+    it. After a fault the sample is empty, and :meth:`Sample.check` raises an
+    error.
 
     Args:
         graph (Graph): The graph, with weights and times if there are any.
         seeds (torch.Tensor or List[torch.Tensor]): int32 or int64
             ``[num_seeds]``, a tensor for each node type unless the graph is
-            homogeneous. Duplicates keep a local id each.
-        fanouts (List[int] or List[List[int]]): Neighbours to sample at each
+            homogeneous. Duplicates have separate local ids.
+        fanouts (List[int] or List[List[int]]): Number of neighbours at each
             hop, -1 for all; a list for each relation unless the graph is
             homogeneous.
         key (torch.Tensor): int64 ``[1, 3]``, see
             :func:`torch_gsample.rng.make_key`.
-        call_id (int, optional): Id of the draw in a program; hop ``h`` draws
-            as ``call_id + h``.
+        call_id (int, optional): Id of the draw in a program; hop ``h`` uses
+            ``call_id + h``.
         sampling (Sampling, optional): The options.
         seed_time (torch.Tensor or List[torch.Tensor], optional): int64, as
-            ``seeds``; needed if, and only if, the graph has times.
-        max_edges (List[int], optional): The most edges of each relation.
+            ``seeds``; required if and only if the graph has times.
+        max_edges (List[int], optional): Maximum number of edges of each
+            relation.
 
     Returns:
         Sample: All tensors are int64.
@@ -77,8 +80,8 @@ def sample_neighbors(
     Raises:
         IndexError: If a seed is not in the graph.
         TypeError: If an argument has the wrong type or dtype.
-        ValueError: If an argument breaks a rule that is named.
-        RuntimeError: If the graph is malformed where the sample read it, or a
+        ValueError: If an argument is invalid; the message names the rule.
+        RuntimeError: If the sample reads a malformed part of the graph, or a
             relation has more than its ``max_edges`` edges.
 
     Example:
@@ -117,7 +120,7 @@ def draw(
     call_id: int = 0,
     max_edges: Sequence[int] | None = None,
 ) -> Sample:
-    """Calls the operator, and finds out what it refused.
+    """Calls the operator, and raises a clear error if it fails.
 
     Args are those of :func:`sample_neighbors`, with int64 ``seeds`` of each
     node type and the fan-outs of all relations in one list.

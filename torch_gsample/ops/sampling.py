@@ -1,4 +1,4 @@
-"""What neighbour sampling takes and returns besides tensors."""
+"""Options and results of neighbour sampling."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -20,7 +20,7 @@ _FAULTS = {
 
 
 class PreparedGraph(Protocol):
-    """What operators read of a :class:`torch_gsample.Graph`."""
+    """The parts of a :class:`torch_gsample.Graph` that operators read."""
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
@@ -45,18 +45,18 @@ class PreparedGraph(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How neighbours are sampled.
+    """Options of neighbour sampling.
 
     Args:
-        replace (bool, optional): Whether an edge may be drawn repeatedly.
-        disjoint (bool, optional): Whether each seed has a tree of its own;
-            temporal sampling needs it.
+        replace (bool, optional): Whether to sample with replacement.
+        disjoint (bool, optional): Whether to sample a separate tree for each
+            seed; required for temporal sampling.
         temporal_strategy (str, optional): ``'uniform'``, or ``'last'`` for
             the latest edges.
         time_window (int, optional): Width of the window, in units of time.
         return_edge_id (bool, optional): Whether to return edge ids.
-        num_threads (int, optional): At most this many threads; 0 means as
-            many as torch uses.
+        num_threads (int, optional): Maximum number of threads; 0 for torch's
+            number of threads.
 
     Raises:
         ValueError: If a value is out of range.
@@ -77,9 +77,9 @@ class Sampling:
 class Sample(NamedTuple):
     """A sampled subgraph; ``L`` is the number of hops.
 
-    Edges are in the order of relations, hops, columns and slots, and nodes in
-    the order of types and local ids. A padded sample has -1 after the edges of
-    each relation and the nodes of each type.
+    Edges are sorted by relation, hop, column and slot, and nodes by type and
+    local id. A padded sample has -1 after the edges of each relation and the
+    nodes of each type.
     """
 
     row: Tensor  # [num_sampled_edges] local id of each edge's source
@@ -94,20 +94,20 @@ class Sample(NamedTuple):
 
     @property
     def num_hops(self) -> int:
-        """Number of hops, where there are node types."""
+        """Number of hops, if there are node types."""
         fault = 0 if self.padded_sizes is None else 4
         size = self.counts.shape[0] - fault - self.num_types
         return size // max(self.num_types + self.num_relations, 1)
 
     @property
     def num_nodes(self) -> Tensor:
-        """New nodes a hop, ``[num_types, L + 1]``."""
+        """Number of new nodes per hop, ``[num_types, L + 1]``."""
         shape = self.num_types, self.num_hops + 1
         return self.counts.narrow(0, 0, shape[0] * shape[1]).view(shape)
 
     @property
     def num_edges(self) -> Tensor:
-        """Edges a hop, ``[num_relations, L]``."""
+        """Number of edges per hop, ``[num_relations, L]``."""
         first = self.num_types * (self.num_hops + 1)
         shape = self.num_relations, self.num_hops
         return self.counts.narrow(0, first, shape[0] * shape[1]).view(shape)
@@ -115,7 +115,7 @@ class Sample(NamedTuple):
     def hop_counts(self) -> tuple[list[list[int]], list[list[int]]]:
         """Returns the new nodes of each type and the edges of each relation.
 
-        Each a list with a number a hop, of a sample without padding.
+        Each is a list of one number per hop, for a sample without padding.
         """
         counts = self.counts.tolist()
         types, relations = self.num_types, self.num_relations
@@ -133,7 +133,7 @@ class Sample(NamedTuple):
         )
 
     def by_relation(self, *values: Tensor) -> list[list[Tensor]]:
-        """Splits some of ``row``, ``col`` and ``edge`` by relation."""
+        """Splits any of ``row``, ``col`` and ``edge`` by relation."""
         if self.num_relations == 1:
             return [[value] for value in values]
         if self.padded_sizes is None:
@@ -149,12 +149,12 @@ class Sample(NamedTuple):
         return _split(values, self.padded_sizes[1])
 
     def check(self) -> 'Sample':
-        """Returns a padded sample; waits for it.
+        """Waits for a padded sample, checks and returns it.
 
         Raises:
             IndexError: If a seed was not in the graph.
             RuntimeError: If a relation had more edges than its ``max_edges``,
-                or the graph is malformed where the sample read it.
+                or the sample read a malformed part of the graph.
         """
         check_fault(self.counts[-4:].tolist())
         return self
@@ -169,7 +169,7 @@ def check_fault(fault: list[int]) -> None:
 
     Raises:
         IndexError: If a seed was not in the graph.
-        RuntimeError: If something else was wrong.
+        RuntimeError: If there was another fault.
     """
     kind, where, value, of = fault
     if kind != 0:

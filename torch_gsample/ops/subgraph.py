@@ -24,15 +24,15 @@ def induce_subgraph(
         indptr (torch.Tensor): int32 or int64 ``[num_cols + 1]``.
         indices (torch.Tensor): int32 or int64 ``[num_edges]``.
         num_rows (int): Number of source nodes of the graph.
-        row_nodes (torch.Tensor): ``[num_row_nodes]``; of duplicates the first
-            one gets the edges.
-        col_nodes (torch.Tensor): ``[num_col_nodes]``; duplicates get the same
-            edges each.
-        row_batch (torch.Tensor, optional): ``[num_row_nodes]``; edges only
-            connect nodes of the same batch.
+        row_nodes (torch.Tensor): ``[num_row_nodes]``; the first of duplicates
+            gets the edges.
+        col_nodes (torch.Tensor): ``[num_col_nodes]``; each duplicate gets the
+            edges.
+        row_batch (torch.Tensor, optional): ``[num_row_nodes]``, the batch of
+            each node; only edges within a batch are returned.
         col_batch (torch.Tensor, optional): ``[num_col_nodes]``.
-        num_threads (int, optional): At most this many threads; 0 means as
-            many as torch uses.
+        num_threads (int, optional): Maximum number of threads; 0 for torch's
+            number of threads.
 
     Returns:
         Tuple[torch.Tensor, torch.Tensor, torch.Tensor]: int64

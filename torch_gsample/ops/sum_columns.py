@@ -12,10 +12,10 @@ from torch_gsample.ops._gradient import register_gradient
 def sum_columns(
     indptr: Tensor, value: Tensor, perm: Tensor | None = None
 ) -> Tensor:
-    """Sums the values of the edges of each column, in their order.
+    """Sums the values of the edges of each column, in the order of the edges.
 
-    So the sum has the same bits on every device; sums by atomic additions, as
-    ``index_add`` has them on a GPU, come in any order.
+    The sum is therefore bitwise equal on all devices, unlike sums by atomic
+    additions, such as ``index_add`` on a GPU.
 
     Args:
         indptr (torch.Tensor): int32 or int64 ``[num_cols + 1]``, from 0 to
@@ -23,15 +23,15 @@ def sum_columns(
         value (torch.Tensor): float32 or float64 ``[num_edges]`` or
             ``[num_edges, size]``.
         perm (torch.Tensor, optional): int64 ``[num_edges]``, a permutation:
-            where the value of each edge is stored; in their order if not
-            given.
+            the position of the value of each edge; default: the order of the
+            edges.
 
     Returns:
         torch.Tensor: ``[num_cols]`` or ``[num_cols, size]``.
 
     Raises:
         TypeError: If ``value`` has another dtype.
-        ValueError: If a length does not fit.
+        ValueError: If a length does not match.
 
     Example:
         >>> sum_columns(torch.tensor([0, 2, 2, 3]), torch.tensor([1., 2., 4.]))

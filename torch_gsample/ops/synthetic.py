@@ -12,11 +12,12 @@ from torch_gsample.ops._fake import dynamic_size
 def configuration_model(
     indptr: Tensor, seed: int, index_dtype: torch.dtype = torch.int32
 ) -> Tensor:
-    """Draws a graph with given degrees by matching its edges' ends.
+    """Draws a graph of fixed degrees (configuration model).
 
     Args:
-        indptr (torch.Tensor): ``[num_nodes + 1]``; node ``v`` gets
-            ``indptr[v + 1] - indptr[v]`` in- and as many out-edges.
+        indptr (torch.Tensor): ``[num_nodes + 1]``; node ``v`` has
+            ``indptr[v + 1] - indptr[v]`` in-edges and the same number of
+            out-edges.
         seed (int): Seed of the permutation.
         index_dtype (torch.dtype, optional): Dtype of the result.
 
@@ -54,7 +55,7 @@ def rmat_edges(
 
     Returns:
         Tuple[torch.Tensor, torch.Tensor]: Sources and destinations
-        ``[num_edges]``, int32 where that suffices.
+        ``[num_edges]``, int32 if it suffices.
 
     Raises:
         RuntimeError: If an argument is outside its range.

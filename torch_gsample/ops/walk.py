@@ -11,14 +11,13 @@ from torch_gsample.ops import _walk_arguments as _walk
 
 
 class Walks(NamedTuple):
-    """Walks from a number of seeds, a row for each.
+    """Walks, one row per seed.
 
     Args:
-        nodes (torch.Tensor): int64 ``[num_seeds, length + 1]``, where each
-            walk was; the first column holds the seeds.
+        nodes (torch.Tensor): int64 ``[num_seeds, length + 1]``, the nodes of
+            each walk; the first column has the seeds.
         edges (torch.Tensor): int64 ``[num_seeds, length]``, the position in
-            ``indices`` of the edge that each step took; -1 where it took
-            none.
+            ``indices`` of the edge of each step; -1 for none.
     """
 
     nodes: Tensor
@@ -37,9 +36,9 @@ def random_walk(
     cum_weight: Tensor | None = None,
     num_threads: int = 0,
 ) -> Walks:
-    r"""Walks from each seed to random neighbours.
+    r"""Runs a random walk from each seed.
 
-    From node :math:`v` a walk goes to :math:`x` with probability
+    The probability of a step from node :math:`v` to :math:`x` is
 
     .. math::
         P(x \mid v) = \frac{w_{vx}}{\sum_y w_{vy}}
@@ -47,12 +46,11 @@ def random_walk(
     where the sum is over the entries of column ``v`` and all weights are 1
     without ``cum_weight``. In the :class:`~torch_gsample.CSC` of this package
     a column lists in-neighbours: pass the rows of the graph, its CSR, to walk
-    along outgoing edges. At a node without neighbours, or whose weights are
-    all 0, a walk stays.
+    along outgoing edges. A walk stays at a node without neighbours, or with
+    all weights 0.
 
-    With ``restart``, a walk goes back to its seed instead of a neighbour with
-    that probability, at each step: the walks of `"Graph Convolutional Neural
-    Networks for Web-Scale Recommender Systems"
+    With ``restart``, each step returns to the seed with that probability, as
+    in `"Graph Convolutional Neural Networks for Web-Scale Recommender Systems"
     <https://arxiv.org/abs/1806.01973>`_ (PinSAGE) and `"Heterogeneous Graph
     Neural Network" <https://dl.acm.org/doi/10.1145/3292500.3330961>`_
     (HetGNN).
@@ -61,17 +59,17 @@ def random_walk(
         indptr (torch.Tensor): int32 or int64 ``[num_nodes + 1]``.
         indices (torch.Tensor): int32 or int64 ``[num_edges]``, the neighbours
             of each node.
-        seeds (torch.Tensor): ``[num_seeds]``; a seed that is given twice gets
-            two independent walks.
+        seeds (torch.Tensor): ``[num_seeds]``; duplicates have independent
+            walks.
         length (int): Number of steps.
         key (torch.Tensor): int64 ``[1, 3]``, see
             :func:`torch_gsample.rng.make_key`.
-        call_id (int, optional): Number of the draw in a program.
+        call_id (int, optional): Id of the draw in a program.
         restart (float, optional): Probability of a restart at each step.
-        cum_weight (torch.Tensor, optional): What :func:`cumulate_weights`
-            returned for weights of the edges; uniform if not given.
-        num_threads (int, optional): At most this many threads; 0 means as
-            many as torch uses.
+        cum_weight (torch.Tensor, optional): A result of
+            :func:`cumulate_weights` for the edge weights; default: uniform.
+        num_threads (int, optional): Maximum number of threads; 0 for torch's
+            number of threads.
 
     Returns:
         Walks: Nodes and edges; the edge of a restart is -1.
@@ -79,8 +77,8 @@ def random_walk(
     Raises:
         IndexError: If a seed is not in the graph.
         TypeError: If a tensor has the wrong dtype.
-        ValueError: If an argument breaks a rule that is named.
-        RuntimeError: If the graph is malformed where a walk met it.
+        ValueError: If an argument is invalid; the message names the rule.
+        RuntimeError: If a walk reads a malformed part of the graph.
 
     Example:
         >>> from torch_gsample.rng import make_key
@@ -125,15 +123,15 @@ def metapath_walk(
     restart: float = 0.0,
     num_threads: int = 0,
 ) -> Walks:
-    """Walks through a heterogeneous graph, a relation for each step.
+    """Runs a random walk along a metapath from each seed.
 
     From `"metapath2vec: Scalable Representation Learning for Heterogeneous
     Networks" <https://dl.acm.org/doi/10.1145/3097983.3098036>`_. Step ``i``
     goes to a uniformly drawn entry of the node's column in relation
-    ``path[i]``. A walk that meets a node without neighbours ends: the rest of
-    its row is -1, as in PyG's ``MetaPath2Vec``. So does, with probability
-    ``restart`` at each step, any walk: it cannot go back to its seed, as the
-    path says which type of node stands where.
+    ``path[i]``. A walk ends at a node without neighbours: the rest of its row
+    is -1, as in PyG's ``MetaPath2Vec``. With probability ``restart``, it ends
+    at each step; it cannot return to its seed, as the path determines the node
+    type at each position.
 
     Args:
         indptr (List[torch.Tensor]): ``[num_nodes + 1]`` for each relation,
@@ -141,15 +139,14 @@ def metapath_walk(
         indices (List[torch.Tensor]): ``[num_edges]`` for each relation, int32
             or int64.
         path (List[int]): The relation of each step, at least one.
-        seeds (torch.Tensor): ``[num_seeds]``, columns of the first relation
-            of the path; a seed that is given twice gets two independent
-            walks.
+        seeds (torch.Tensor): ``[num_seeds]``, columns of the first relation of
+            the path; duplicates have independent walks.
         key (torch.Tensor): int64 ``[1, 3]``, see
             :func:`torch_gsample.rng.make_key`.
-        call_id (int, optional): Number of the draw in a program.
+        call_id (int, optional): Id of the draw in a program.
         restart (float, optional): Probability of an end at each step.
-        num_threads (int, optional): At most this many threads; 0 means as
-            many as torch uses.
+        num_threads (int, optional): Maximum number of threads; 0 for torch's
+            number of threads.
 
     Returns:
         Walks: Nodes and edges, the latter as positions in the ``indices`` of
@@ -158,11 +155,11 @@ def metapath_walk(
     Raises:
         IndexError: If a seed is not in the graph, or a relation of the path
             does not exist.
-        TypeError: If a tensor has the wrong dtype, or the path holds other
-            things than integers.
-        ValueError: If an argument breaks a rule that is named.
-        RuntimeError: If a graph is malformed where a walk met it, or a walk
-            comes to a node that is no column of the next relation.
+        TypeError: If a tensor has the wrong dtype, or the path has an item
+            that is not an integer.
+        ValueError: If an argument is invalid; the message names the rule.
+        RuntimeError: If a walk reads a malformed part of a graph, or a walk
+            reaches a node that is not a column of the next relation.
 
     Example:
         >>> from torch_gsample.rng import make_key

@@ -1,4 +1,4 @@
-"""Further rows of a converted folder, without a rebuild of what is there."""
+"""New rows of a converted folder, without a rebuild."""
 
 import re
 from collections.abc import Iterator
@@ -39,32 +39,32 @@ def append_tables(
     memory_limit: int | str = '4GiB',
     dangling: str = 'report',
 ) -> TableFolder:
-    """Appends rows to a folder that :func:`convert_tables` wrote.
+    """Appends rows to a folder written by :func:`convert_tables`.
 
-    New rows follow those of their tables, as a further segment: nothing of
-    what is there is written again, only the files of keys are scanned.
-    Readers see all new rows when they open the folder again, or none; a crash
-    leaves it as it was. Samples are those of a folder that was written at
-    once, if ids of edges, which are in the order of appends, are the same: a
-    foreign key that dangled gets its edge with the row that it refers to.
+    New rows follow those of their tables, in a new segment. Existing data is
+    not rewritten; only the key files are scanned. Appends are atomic: readers
+    see all new rows once they reopen the folder, or none, and a crash changes
+    nothing. Samples equal those of a folder written at once if edge ids do;
+    ids follow the order of appends, and a dangling foreign key gets its edge
+    when the referenced row is appended.
 
     Args:
         path (str or Path): The folder.
-        tables (Path or Dict[str, Path]): The new rows of some tables, as of
-            :func:`from_tables`; with all columns of these, of the same types.
-            The keys and times are those of the folder.
-        memory_limit (int or str, optional): Memory of DuckDB. The new edges
-            are in memory besides, and with every reader: 32 bytes an edge and
-            direction.
+        tables (Path or Dict[str, Path]): The new rows of some tables, as in
+            :func:`from_tables`, with all their columns in the same types. The
+            folder defines keys and times.
+        memory_limit (int or str, optional): Memory limit of DuckDB. The new
+            edges need further memory, also in each reader: 32 bytes per edge
+            and direction.
         dangling (str, optional): See :func:`from_tables`.
 
     Raises:
-        FileNotFoundError: If there is no such folder.
+        FileNotFoundError: If the folder does not exist.
         OSError: If another process appends, a file cannot be read, or the
             disk is full.
         TypeError: If a column has another type than before.
-        ValueError: If a key is there already, is null or repeated, a time is
-            none, or a table or column is unknown; the error names it.
+        ValueError: If a key exists already, is null or repeated, a time is
+            invalid, or a table or column is unknown; the error names it.
 
     Example:
         >>> append_tables('graph', 'november.duckdb')  # doctest: +SKIP

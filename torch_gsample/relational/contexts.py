@@ -1,4 +1,4 @@
-"""Rows around a row as a sequence, as relational transformers take them."""
+"""Sequences of related rows for relational transformers."""
 
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from torch_gsample.samplers import NeighborSampler
 
 
 class Contexts(NamedTuple):
-    """Sequences of rows, padded with -1 to the longest of them."""
+    """Sequences of rows, padded with -1 to equal length."""
 
     table: Tensor  # int64 [n, length], index in `tables`
     row: Tensor  # int64 [n, length]
@@ -24,25 +24,25 @@ class Contexts(NamedTuple):
 
 
 class ContextSampler:
-    """Takes rows around a row, breadth first, to a budget of cells.
+    """Collects related rows breadth first, within a budget of cells.
 
-    A sequence begins with its seed. Then come the rows at one hop, at two, and
-    so on; at each hop rows that others refer to (parents) come before rows
-    that refer to others, and a row comes once. No row is later than the seed.
-    The sequence ends before the row whose cells would exceed the budget.
+    A sequence starts with its seed, followed by the rows at one hop, two hops
+    and so on. At each hop, referenced rows (parents) precede referring rows.
+    Rows are distinct, and no row is later than the seed. The sequence ends
+    before the row whose cells would exceed the budget.
 
     Args:
         tables (RelationalData): The database.
-        num_cells (int): The budget. A row has as many cells as its table has
-            columns that are no keys, and at least one.
-        width (int, optional): Rows that refer to a row, at most.
-        num_hops (int, optional): Hops, at most.
-        seed (int, optional): Of the draws.
-        **options (optional): Those of :class:`NeighborSampler`, as
-            ``temporal_strategy='last'`` for the latest ones.
+        num_cells (int): The budget. The number of cells of a row is the number
+            of non-key columns of its table, at least one.
+        width (int, optional): Maximum number of referring rows per row.
+        num_hops (int, optional): Maximum number of hops.
+        seed (int, optional): Random seed.
+        **options (optional): Options of :class:`NeighborSampler`, such as
+            ``temporal_strategy='last'`` for the latest rows.
 
     Raises:
-        TypeError: If a number is no integer.
+        TypeError: If a number is not an integer.
         ValueError: If a number is less than 1.
 
     Example:
@@ -106,12 +106,12 @@ class ContextSampler:
 
         Args:
             task (EntityTask): The rows and times.
-            batch (int, optional): Which batch draws are for.
-            epoch (int, optional): Of which epoch.
+            batch (int, optional): Index of the batch.
+            epoch (int, optional): The epoch.
 
         Raises:
-            IndexError: If there is no such row.
-            ValueError: If a row is later than its seed already.
+            IndexError: If a row is out of range.
+            ValueError: If a row of the task is later than its time.
         """
         task.check(self._tables)
         time = task.time if self._sampler.is_temporal else None

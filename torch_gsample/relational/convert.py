@@ -1,4 +1,4 @@
-"""Tables as a graph on disk, by a memory that does not grow with them."""
+"""Conversion of tables to a graph on disk, in bounded memory."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -39,18 +39,18 @@ def convert_tables(
     directories: Sequence[str | Path] = (),
     progress: bool = False,
 ) -> TableFolder:
-    """Writes tables as a graph on disk, their rows as feature files.
+    """Writes tables as a graph on disk, and their rows as feature files.
 
-    The graph is that of :func:`from_tables`, with equal samples. It never is
-    in memory: DuckDB maps keys and sorts edges, and spills to the disk of
-    ``path``; columns are scanned. The folder appears when it is complete.
+    Graph and samples are those of :func:`from_tables`, but the graph is never
+    in memory: DuckDB maps keys and sorts edges, spilling to the disk of
+    ``path``, and columns are scanned. The folder appears once it is complete.
 
     Args:
         path (str or Path): The folder, which must not exist.
         tables (Path or Dict[str, Path]): See :func:`from_tables`.
         manifest (Dict or Path, optional): See :func:`from_tables`.
         memory_limit (int or str, optional): Bytes of all buffers: those of
-            DuckDB, and six times ``chunk_bytes``.
+            DuckDB plus six times ``chunk_bytes``.
         max_categories (int, optional): See :func:`from_tables`.
         dangling (str, optional): See :func:`from_tables`.
         chunk_bytes (int, optional): See :func:`write_graph`.
@@ -61,7 +61,7 @@ def convert_tables(
     Raises:
         FileExistsError: If ``path`` exists.
         OSError: If the disk is full, or a file cannot be read.
-        ValueError: As of :func:`from_tables`, or if ``memory_limit`` is too
+        ValueError: See :func:`from_tables`; also if ``memory_limit`` is too
             small for ``chunk_bytes``.
 
     Example:
@@ -131,7 +131,7 @@ def convert_tables(
 
 
 def description(staged: Staged, report: dict[str, Any]) -> dict[str, Any]:
-    """Returns what a folder says of its tables."""
+    """Returns the description of a folder's tables."""
     tables = {}
     for name, schema in staged.schema.items():
         keys, values = staged.keys[name], staged.values[name]

@@ -19,17 +19,16 @@ from torch_gsample.storage.row_source import JoinedRows, RowSource
 
 
 class TableFolder:
-    """Tables that :func:`convert_tables` wrote, of which little is in memory.
+    """Tables written by :func:`convert_tables`, read from disk.
 
-    It is one version of the folder: rows that are appended later are in it
-    when it is opened again.
+    It is a snapshot of the folder: reopen it to see rows appended later.
 
     Args:
         path (str or Path): The folder.
         verify (str, optional): See :class:`ChunkedGraph`.
 
     Attributes:
-        version (int): How often rows were appended.
+        version (int): Number of appends.
         graph (ChunkedGraph): Rows as nodes, keys as edges.
         features (DiskFeatureStore): ``num``, ``cat`` and ``stamp`` of tables,
             and ``time``, which is in memory.
@@ -41,7 +40,7 @@ class TableFolder:
 
     Raises:
         OSError: If a file is missing or cannot be read.
-        ValueError: If one is damaged, or breaks a rule of the format.
+        ValueError: If a file is damaged or violates the format.
     """
 
     def __init__(self, path: str | Path, *, verify: str = 'once'):
@@ -106,7 +105,7 @@ class TableFolder:
         return self.graph.num_nodes[table]
 
     def keys_sql(self, table: str) -> str:
-        """Returns what selects ``id``, ``k0``, ... of all rows in SQL.
+        """Returns an SQL query for ``id``, ``k0``, ... of all rows.
 
         Raises:
             ValueError: If the table has no key.

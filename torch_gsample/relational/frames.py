@@ -1,4 +1,4 @@
-"""Rows of batches as PyTorch Frame has them."""
+"""Rows of batches for PyTorch Frame."""
 
 from typing import Any
 
@@ -12,20 +12,20 @@ _DAY = 86_400_000_000  # microseconds
 
 
 class TensorFrames:
-    """Makes a ``TensorFrame`` of the columns of each table of a batch.
+    """Converts the columns of each table of a batch to a ``TensorFrame``.
 
-    A transform of loaders: ``batch[table].tf`` takes the place of ``num``,
-    ``cat`` and ``stamp``, as RelBench's models have it (Hu et al., `"PyTorch
-    Frame" <https://arxiv.org/abs/2404.00776>`_). It needs PyTorch Frame.
+    A transform for loaders: ``batch[table].tf`` replaces ``num``, ``cat`` and
+    ``stamp``, as in RelBench's models (Hu et al., `"PyTorch Frame"
+    <https://arxiv.org/abs/2404.00776>`_). It needs PyTorch Frame.
 
     Args:
         tables (RelationalData or TableFolder): The database.
 
     Attributes:
-        col_stats (Dict[str, Dict[str, Dict]]): For each table and column what
-            encoders of PyTorch Frame ask for.
-        col_names_dict (Dict[str, Dict]): For each table its columns, by
-            their semantic type.
+        col_stats (Dict[str, Dict[str, Dict]]): For each table and column, the
+            statistics for encoders of PyTorch Frame.
+        col_names_dict (Dict[str, Dict]): For each table, its columns by
+            semantic type.
 
     Raises:
         ImportError: If PyTorch Frame is missing.
@@ -57,7 +57,7 @@ class TensorFrames:
         }
 
     def __call__(self, batch: HeteroData) -> HeteroData:
-        """Returns a batch with ``tf`` of each table."""
+        """Returns a batch with ``tf`` for each table."""
         for store in batch.node_stores:
             store.tf = self.frame(
                 store._key, {k: store.pop(k, None) for k in self._kinds}

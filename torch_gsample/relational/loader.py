@@ -1,4 +1,4 @@
-"""Batches of what was known of rows at the times of a task."""
+"""Loaders of rows and what was known about them at the time of a task."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -62,7 +62,7 @@ def check_batch(batch: HeteroData, time: Tensor) -> None:
         time (torch.Tensor): int64, the time of each seed.
 
     Raises:
-        RuntimeError: If one is: a label may have leaked.
+        RuntimeError: If one is later: a label may have leaked.
     """
     for node_type, store in batch.node_items():
         if 'time' in store:
@@ -87,25 +87,25 @@ def _refuse_late(what: str, own: Tensor, of: Tensor, time: Tensor) -> None:
 
 
 class RelationalLoader(NeighborLoader):
-    """Batches of an :class:`EntityTask`: rows, and what led to them.
+    """Loads batches of an :class:`EntityTask`: rows and their history.
 
     Args:
         tables (RelationalData or TableFolder): The database, in memory or
             on disk with all rows that were appended.
-        task (EntityTask): What is predicted, and when.
-        num_neighbors (List[int] or Dict): Rows to follow a key to, at each
-            hop. Of a key to another table there is one; -1 takes all that
-            refer to a row.
-        check_times (bool, optional): Whether to check each batch once more:
-            it is an error if a row or edge is later than its seed.
-        transform (Callable, optional): What to do with a batch then.
-        **options (optional): Those of :class:`NeighborLoader`, which see:
+        task (EntityTask): The rows, times and labels.
+        num_neighbors (List[int] or Dict): Number of rows to sample per key at
+            each hop. A foreign key has one row; in the other direction, -1
+            selects all referring rows.
+        check_times (bool, optional): Whether to check each batch again, and
+            raise an error if a row or edge is later than its seed.
+        transform (Callable, optional): Applied to each batch after the check.
+        **options (optional): Options of :class:`NeighborLoader`, such as
             ``temporal_strategy``, ``time_inclusive``, ``batch_size``,
             ``seed``, ``state_dict()`` for resuming, ``static_shapes``.
 
     Raises:
-        IndexError: If there is no such row.
-        ValueError: If a row is later than its seed already.
+        IndexError: If a row is out of range.
+        ValueError: If a row of the task is later than its time.
 
     Example:
         >>> import torch
@@ -163,11 +163,11 @@ class RelationalLoader(NeighborLoader):
 
 
 class RelationalLinkLoader(LinkNeighborLoader):
-    """Batches of a :class:`LinkTask`, with negatives of each anchor.
+    """Loads batches of a :class:`LinkTask`, with negatives for each anchor.
 
     Batches are those of :class:`LinkNeighborLoader` with triplets: anchors,
-    what is recommended, and ``num_negatives`` other rows of that table, which
-    are there at the time, too.
+    recommended rows, and ``num_negatives`` other rows of that table, which
+    exist at that time as well.
 
     Args:
         tables (RelationalData or TableFolder): The database, in memory or
@@ -175,12 +175,12 @@ class RelationalLinkLoader(LinkNeighborLoader):
         task (LinkTask): The pairs, and their times.
         num_neighbors (List[int] or Dict): As in :class:`RelationalLoader`.
         check_times (bool, optional): As in :class:`RelationalLoader`.
-        transform (Callable, optional): What to do with a batch then.
-        **options (optional): Those of :class:`LinkNeighborLoader`.
+        transform (Callable, optional): Applied to each batch after the check.
+        **options (optional): Options of :class:`LinkNeighborLoader`.
 
     Raises:
-        IndexError: If there is no such row.
-        ValueError: If a row is later than the time of its pair already.
+        IndexError: If a row is out of range.
+        ValueError: If a row of a pair is later than its time.
     """
 
     def __init__(

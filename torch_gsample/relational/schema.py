@@ -1,4 +1,4 @@
-"""What tables are: their keys, their times, and the manifest that says so."""
+"""Schemas of tables: keys, times, and the manifest that declares them."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -12,13 +12,13 @@ _FIELDS = {'file', 'key', 'time', 'foreign_keys'}
 
 @dataclass(frozen=True)
 class ForeignKey:
-    """Columns whose values are keys of another table, or of the same.
+    """Columns that refer to keys of another table or the same one.
 
     Args:
         columns (Tuple[str, ...]): The columns.
-        table (str): The table that they refer to.
-        to (Tuple[str, ...], optional): The columns of its key; in its order if
-            not given.
+        table (str): The referenced table.
+        to (Tuple[str, ...], optional): The columns of its key; default: in the
+            order of the key.
     """
 
     columns: tuple[str, ...]
@@ -33,13 +33,13 @@ class ForeignKey:
 
 @dataclass(frozen=True)
 class TableSchema:
-    """What is known of a table.
+    """The schema of a table.
 
     Args:
-        key (Tuple[str, ...]): The columns of its primary key, maybe none.
-        time (str, optional): The column that says since when a row is there.
+        key (Tuple[str, ...]): The columns of its primary key; may be empty.
+        time (str, optional): The column with the time from which a row exists.
         foreign_keys (Tuple[ForeignKey, ...]): Its foreign keys.
-        files (Tuple[str, ...]): The Parquet files of it, in a folder.
+        files (Tuple[str, ...]): Its Parquet files, in a folder.
     """
 
     key: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ def read_manifest(manifest: Any) -> dict[str, TableSchema]:
 
     Raises:
         OSError: If the file cannot be read.
-        ValueError: If it is no such manifest; the error names the table.
+        ValueError: If the manifest is invalid; the error names the table.
     """
     name = 'manifest'
     if not isinstance(manifest, Mapping):
@@ -149,11 +149,11 @@ def _short(value: Any) -> str:
 def checked_schema(
     tables: Mapping[str, TableSchema], columns: Mapping[str, Iterable[str]]
 ) -> dict[str, TableSchema]:
-    """Returns tables whose keys name what is there.
+    """Checks that the keys of tables refer to existing columns.
 
     Args:
-        tables (Dict[str, TableSchema]): What is known of each table.
-        columns (Dict[str, List[str]]): The columns that each has.
+        tables (Dict[str, TableSchema]): The schema of each table.
+        columns (Dict[str, List[str]]): The columns of each table.
 
     Raises:
         ValueError: If a column or table is missing, or a foreign key does not

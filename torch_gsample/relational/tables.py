@@ -22,19 +22,19 @@ class RelationalData:
     """A database as a graph.
 
     Args:
-        data (HeteroData): A node for each row, with ``time`` where its table
-            has times, and ``num``, ``cat`` and ``stamp`` of :class:`Values`;
-            and both directions of each foreign key as relations
-            ``(table, columns, other table)`` and ``(other table,
-            'rev_' + columns, table)``, whose edges have the ``time`` of the
-            row that refers.
+        data (HeteroData): A node for each row, with ``time`` if its table has
+            times, and ``num``, ``cat`` and ``stamp`` of :class:`Values`; and
+            both directions of each foreign key as relations
+            ``(table, columns, other table)`` and
+            ``(other table, 'rev_' + columns, table)``, whose edges have the
+            ``time`` of the referring row.
         schema (Dict[str, TableSchema]): The keys and times of each table.
         values (Dict[str, Values]): The columns of each table.
         report (Dict[str, Dict]): By table and foreign key, as
-            ``'post.author'``, how many ``edges`` there are, how many values
-            are ``null`` or ``dangling``, with an ``example`` (row and value)
-            of the latter; and by table, as ``'post'``, ``rows``,
-            ``null_times``, and the columns that were ``skipped``.
+            ``'post.author'``, the number of ``edges`` and of ``null`` and
+            ``dangling`` values, with an ``example`` (row and value) of the
+            latter; and by table, as ``'post'``, ``rows``, ``null_times``, and
+            the ``skipped`` columns.
         time_kind (str, optional): ``'naive'`` or ``'zoned'`` for microseconds
             since 1970 in UTC, ``'integer'``, or None without times.
     """
@@ -47,15 +47,15 @@ class RelationalData:
     keys: dict[str, Any] = field(repr=False, default_factory=dict)
 
     def keys_of(self, table: str, rows: Tensor) -> list[Any]:
-        """Returns the keys of some rows: tuples, if they have several columns.
+        """Returns the keys of rows, as tuples if they have several columns.
 
         Args:
             table (str): The table.
             rows (torch.Tensor): int64 ``[n]``, its rows.
 
         Raises:
-            KeyError: If there is no such table.
-            IndexError: If there is no such row.
+            KeyError: If the table does not exist.
+            IndexError: If a row is out of range.
             ValueError: If the table has no key.
         """
         columns = self._keys(table)
@@ -73,14 +73,14 @@ class RelationalData:
         return list(zip(*values, strict=True))
 
     def rows_of(self, table: str, keys: list[Any]) -> Tensor:
-        """Returns the rows of some keys, int64 ``[n]``, -1 if there is none.
+        """Returns the rows of keys, int64 ``[n]``, -1 for unknown keys.
 
         Args:
             table (str): The table.
-            keys (List): Its keys: tuples, if they have several columns.
+            keys (List): Its keys, as tuples if they have several columns.
 
         Raises:
-            KeyError: If there is no such table.
+            KeyError: If the table does not exist.
             ValueError: If the table has no key.
         """
         columns = self._keys(table)
@@ -112,36 +112,36 @@ def from_tables(
     max_categories: int = 1000,
     dangling: str = 'report',
 ) -> RelationalData:
-    """Makes a graph of tables with keys.
+    """Creates a graph from tables with keys.
 
-    Rows become nodes, numbered in the order of their table, and foreign keys
-    relations of both directions. DuckDB maps keys of any type to rows, and
-    spills to disk what does not fit in ``memory_limit``; the result is in
-    memory. Keys are declared by the database (DuckDB, SQLite), by the Parquet
-    files that RelBench writes (Robinson et al., `"RelBench: A Benchmark for
-    Deep Learning on Relational Databases" <https://arxiv.org/abs/2407.20060>`_),
-    or by a ``manifest``.
+    Rows become nodes, in the order of their table, and foreign keys become
+    relations in both directions. DuckDB maps keys of any type to rows, and
+    spills to disk beyond ``memory_limit``; the result is in memory. Keys are
+    declared by the database (DuckDB, SQLite), by the Parquet files that
+    RelBench writes (Robinson et al., `"RelBench: A Benchmark for Deep Learning
+    on Relational Databases" <https://arxiv.org/abs/2407.20060>`_), or by a
+    ``manifest``.
 
     Args:
         tables (Path or Dict[str, Path]): A DuckDB or SQLite database; a folder
-            of Parquet files, one a table, and maybe a ``manifest.json``; or
-            the Parquet file(s) of each table.
-        manifest (Dict or Path, optional): The tables to take, their keys and
-            times, in place of what is declared; see :func:`read_manifest`. A
-            database declares no times.
+            of Parquet files, one per table, with an optional
+            ``manifest.json``; or the Parquet file(s) of each table.
+        manifest (Dict or Path, optional): The tables to read, with their keys
+            and times, instead of the declared ones; see :func:`read_manifest`.
+            A database declares no times.
         memory_limit (int or str, optional): Memory of DuckDB.
-        max_categories (int, optional): Columns of texts with more different
-            values are skipped.
-        dangling (str, optional): ``'report'`` counts values of foreign keys
-            that are no key, which have no edge; ``'error'`` raises.
+        max_categories (int, optional): Text columns with more distinct values
+            are skipped.
+        dangling (str, optional): ``'report'`` counts foreign keys without a
+            matching key, which have no edge; ``'error'`` raises.
 
     Raises:
         ImportError: If DuckDB or PyArrow is missing.
         OSError: If a file cannot be read, or is locked.
-        RuntimeError: If a file was changed meanwhile.
-        TypeError: If columns have types that do not fit.
-        ValueError: If the manifest is wrong, a key is null or repeated, or a
-            time is none; the error has table, column and row.
+        RuntimeError: If a file changed during the call.
+        TypeError: If columns have incompatible types.
+        ValueError: If the manifest is invalid, a key is null or repeated, or a
+            time is invalid; the error has table, column and row.
 
     Example:
         >>> import duckdb, tempfile
@@ -189,10 +189,10 @@ def from_tables(
 def check_dangling(
     name: str, dangling: str, report: dict[str, Any] | None = None
 ) -> None:
-    """Checks the argument of this name, and what it asks for.
+    """Checks the argument ``dangling``, and the keys if it is ``'error'``.
 
     Raises:
-        ValueError: If it is neither, or values dangle that must not.
+        ValueError: If it is neither value, or keys dangle with ``'error'``.
     """
     if dangling not in ('report', 'error'):
         raise ValueError(
@@ -211,7 +211,7 @@ def check_dangling(
 
 @dataclass
 class Staged:
-    """Tables of a source whose keys and times were checked.
+    """Tables of a source, with checked keys and times.
 
     Args:
         source (Source): The tables.
@@ -256,11 +256,12 @@ def time_columns(
     schema: dict[str, TableSchema],
     columns: dict[str, dict[str, str]],
 ) -> dict[str, TimeColumn]:
-    """Returns the times of tables that have some.
+    """Returns the times of tables with times.
 
     Raises:
-        TypeError: If a column holds no times.
-        ValueError: If a value is none, or tables differ in their kind.
+        TypeError: If a column has no times.
+        ValueError: If a value is invalid, or tables have different kinds of
+            times.
     """
     out = {
         name: TimeColumn(source, name, table.time, columns[name][table.time])

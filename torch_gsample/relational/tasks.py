@@ -1,4 +1,4 @@
-"""What is predicted of rows, and when: tables of entities, times, labels."""
+"""Prediction tasks: rows, times and labels."""
 
 from dataclasses import dataclass
 
@@ -22,10 +22,10 @@ class EntityTask:
     Args:
         table (str): The table of the rows.
         row (torch.Tensor): int64 ``[n]``, its rows.
-        time (torch.Tensor): int64 ``[n]``: nothing later is seen.
+        time (torch.Tensor): int64 ``[n]``; later rows are excluded.
         label (torch.Tensor, optional): ``[n, ...]``.
-        hidden (Tuple[str, ...], optional): Columns of the table that are null
-            in the rows of the task, in their batches.
+        hidden (Tuple[str, ...], optional): Columns of the table set to null in
+            the rows of the task, in their batches.
     """
 
     table: str
@@ -35,12 +35,12 @@ class EntityTask:
     hidden: tuple[str, ...] = ()
 
     def check(self, tables: Tables) -> None:
-        """Checks that the rows are there at their times.
+        """Checks that the rows exist at their times.
 
         Raises:
-            IndexError: If there is no such row.
-            ValueError: If there is no such table, lengths differ, or a row is
-                later than its time: the error names the item.
+            IndexError: If a row is out of range.
+            ValueError: If the table does not exist, lengths differ, or a row
+                is later than its time: the error names the item.
         """
         check_rows(tables, 'row', self.table, self.row, self.time)
         if self.label is not None and len(self.label) != len(self.row):
@@ -60,23 +60,24 @@ def autocomplete(
     *,
     also_hidden: tuple[str, ...] = (),
 ) -> EntityTask:
-    """Makes a task of a column: to complete it where it is hidden.
+    """Creates the task of predicting a column.
 
-    A row is predicted at its own time, by what was there then. In the batch of
-    a row its own cell is null; other rows keep theirs, as they were known.
+    A row is predicted at its own time, from earlier rows. In its batch, the
+    cell of the row is null; other rows keep their values, which were known.
 
     Args:
         tables (RelationalData or TableFolder): The database.
         table (str): The table.
         column (str): The column. Labels are its numbers, codes of categories
             or microseconds.
-        rows (torch.Tensor, optional): int64 ``[n]``; all if not given. Rows
-            that are null there, or have no time, are left out.
-        also_hidden (Tuple[str, ...], optional): Columns that tell of it.
+        rows (torch.Tensor, optional): int64 ``[n]``; default: all. Rows with a
+            null value or without a time are skipped.
+        also_hidden (Tuple[str, ...], optional): Further columns that reveal
+            the value.
 
     Raises:
-        IndexError: If there is no such row.
-        ValueError: If there is no such table or column.
+        IndexError: If a row is out of range.
+        ValueError: If the table or column does not exist.
 
     Example:
         >>> task = autocomplete(tables, 'review', 'stars')  # doctest: +SKIP
@@ -102,10 +103,10 @@ def autocomplete(
 
 
 def find_column(values: Values, table: str, column: str) -> tuple[str, int]:
-    """Returns the kind of a column, and its index there.
+    """Returns the kind of a column, and its index within the kind.
 
     Raises:
-        ValueError: If there is no such column.
+        ValueError: If the column does not exist.
     """
     for kind in ('num', 'cat', 'stamp'):
         names = getattr(values, f'{kind}_names')
@@ -124,9 +125,10 @@ class LinkTask:
     Args:
         tables (Tuple[str, str]): The tables of sources and destinations.
         src (torch.Tensor): int64 ``[n]``, the anchors.
-        dst (torch.Tensor): int64 ``[n]``, what is recommended to each.
-        time (torch.Tensor): int64 ``[n]``: nothing later is seen.
-        num_negatives (int, optional): Further destinations of each anchor.
+        dst (torch.Tensor): int64 ``[n]``, the recommended rows.
+        time (torch.Tensor): int64 ``[n]``; later rows are excluded.
+        num_negatives (int, optional): Number of negative destinations per
+            anchor.
     """
 
     tables: tuple[str, str]
@@ -136,11 +138,11 @@ class LinkTask:
     num_negatives: int = 1
 
     def check(self, tables: Tables) -> None:
-        """Checks that both rows of each pair are there at its time.
+        """Checks that both rows of each pair exist at its time.
 
         Raises:
-            IndexError: If there is no such row.
-            ValueError: As of :meth:`EntityTask.check`.
+            IndexError: If a row is out of range.
+            ValueError: See :meth:`EntityTask.check`.
         """
         for name, table, row in zip(
             ('src', 'dst'), self.tables, (self.src, self.dst), strict=True
@@ -151,12 +153,12 @@ class LinkTask:
 def check_rows(
     tables: Tables, name: str, table: str, row: Tensor, time: Tensor
 ) -> None:
-    """Checks that rows are in their table, and there at a time.
+    """Checks that rows exist in their table at a time.
 
     Raises:
-        IndexError: If there is no such row.
-        TypeError: If one is no integer.
-        ValueError: If there is no such table, lengths differ, or a row is
+        IndexError: If a row is out of range.
+        TypeError: If one is not an integer.
+        ValueError: If the table does not exist, lengths differ, or a row is
             later than its time.
     """
     if table not in tables.schema:

@@ -1,8 +1,7 @@
-"""Recent neighbours for temporal-graph libraries, without a state.
+"""Recent neighbours for temporal-graph libraries, without state.
 
-A log of events comes in; for a batch of it, what was there before goes out. As
-it is a function of the batch, batches may come in any order and resume
-anywhere.
+The input is a log of events; the output for a batch is its history. It is a
+function of the batch, so batches may run in any order and resume anywhere.
 """
 
 from collections.abc import Sequence
@@ -20,32 +19,32 @@ _NEIGHBORS = 'RecentNeighborHook'
 
 
 class RecentNeighborHook:
-    """The last neighbours before a batch, in the place of TGM's hook.
+    """The most recent neighbours before a batch; replaces TGM's hook.
 
     TGM's ``RecencyNeighborHook`` (Chmura et al., `"TGM: A Modular Framework
     for Machine Learning on Temporal Graphs"
     <https://arxiv.org/abs/2510.07586>`_) fills ring buffers, so an epoch must
-    be replayed in order. This one looks up sorted columns: it has no state.
-    Equal neighbours come in equal places: the last ones of a node that are
-    before its seed's time and before the batch. Where TGM's buffer dropped an
-    event of the time asked for (at further hops, and of equal times), it has
-    fewer; this one has them all.
+    be replayed in order. This hook searches sorted columns and has no state.
+    It returns the same neighbours in the same positions: the last ones of a
+    node before its seed's time and before the batch. TGM has fewer if its
+    buffer has dropped an event (at further hops, and at equal times); this
+    hook returns all of them.
 
     Args:
         src (torch.Tensor): Integers ``[num_events]``, all events.
-        dst (torch.Tensor): As well.
-        time (torch.Tensor): As well, in any order.
+        dst (torch.Tensor): Likewise.
+        time (torch.Tensor): Likewise, in any order.
         num_nodes (int): Number of nodes.
-        num_nbrs (List[int]): Neighbours of a node, at each hop.
-        seed_nodes_keys (List[str]): Attributes of a batch that hold seeds.
-        seed_times_keys (List[str]): Those that hold their times.
+        num_nbrs (List[int]): Number of neighbours per node at each hop.
+        seed_nodes_keys (List[str]): Attributes of a batch with seeds.
+        seed_times_keys (List[str]): Attributes of a batch with their times.
         directed (bool, optional): Whether only sources see destinations.
         edge_x (torch.Tensor, optional): ``[num_events, *]``, features.
 
     Raises:
         IndexError: If a node does not exist.
-        TypeError: If ends or times are no integers.
-        ValueError: If an argument breaks a rule that is named.
+        TypeError: If ends or times are not integers.
+        ValueError: If an argument is invalid; the message names the rule.
 
     Example:
         >>> from types import SimpleNamespace
@@ -111,7 +110,7 @@ class RecentNeighborHook:
         self._edge_x = edge_x
 
     def reset_state(self) -> None:
-        """Does nothing: there is no state."""
+        """Does nothing, as there is no state."""
 
     def __call__(self, dg: Any, batch: Any) -> Any:
         """Adds the neighbours of the seeds to a batch.

@@ -1,4 +1,4 @@
-"""Negatives of a log of events, without a state: functions of a batch."""
+"""Negatives for a log of events, as a function of the batch."""
 
 from typing import Any
 
@@ -13,33 +13,34 @@ _NEGATIVES = 'TemporalNegatives'
 
 
 class TemporalNegatives:
-    """Negatives of events as TGB has them: historical ones and random ones.
+    """Historical and random negatives of events, as in TGB.
 
-    A historical negative of an event is a destination that its source had
-    before, and does not have at this time (Huang et al., `"Temporal Graph
-    Benchmark" <https://arxiv.org/abs/2307.01026>`_). Those of an event differ;
-    where there are too few, random destinations take their places. These are
-    drawn with replacement from ``destinations``, without those that the
-    source has at this time. All are a function of (seed, epoch, batch).
+    A historical negative of an event is an earlier destination of its source
+    that is not a destination at this time (Huang et al., `"Temporal Graph
+    Benchmark" <https://arxiv.org/abs/2307.01026>`_). Those of an event are
+    distinct; if there are too few, random destinations replace them. These are
+    drawn with replacement from ``destinations``, except the source's
+    destinations at this time. All draws are a function of (seed, epoch,
+    batch).
 
     Args:
         src (torch.Tensor): Integers ``[num_events]``, the log.
-        dst (torch.Tensor): As well.
-        time (torch.Tensor): As well.
+        dst (torch.Tensor): Likewise.
+        time (torch.Tensor): Likewise.
         num_nodes (int): Number of nodes.
-        num_negatives (int): Of each event.
-        num_historical (int, optional): How many of them are historical; half
-            if not given.
+        num_negatives (int): Number of negatives per event.
+        num_historical (int, optional): Number of historical ones among them;
+            default: half.
         destinations (Tuple[int, int], optional): The first destination, and
-            one more than the last; those of the log if not given.
-        until (int, optional): Historical ones are earlier than this, as the
-            end of training.
-        seed (int, optional): Of the draws.
+            the last one plus one; default: those of the log.
+        until (int, optional): Upper bound of the time of historical ones, such
+            as the end of training.
+        seed (int, optional): Random seed.
 
     Raises:
         IndexError: If a node does not exist.
-        TypeError: If ends or times are no integers.
-        ValueError: If an argument breaks a rule that is named.
+        TypeError: If ends or times are not integers.
+        ValueError: If an argument is invalid; the message names the rule.
 
     Example:
         >>> src, dst = torch.tensor([0, 0, 0]), torch.tensor([5, 6, 7])
@@ -110,10 +111,10 @@ class TemporalNegatives:
 
         Args:
             src (torch.Tensor): Integers ``[n]``.
-            dst (torch.Tensor): As well.
-            time (torch.Tensor): As well.
-            batch (int, optional): Which batch draws are for.
-            epoch (int, optional): Of which epoch.
+            dst (torch.Tensor): Likewise.
+            time (torch.Tensor): Likewise.
+            batch (int, optional): Index of the batch.
+            epoch (int, optional): The epoch.
 
         Returns:
             torch.Tensor: int64 ``[n, num_negatives]``.
@@ -218,14 +219,14 @@ class TemporalNegatives:
 class TemporalNegativesHook:
     """Adds :class:`TemporalNegatives` to the batches of TGM.
 
-    The draws are a function of the events of a batch and of :attr:`epoch`,
-    whatever was sampled before.
+    The draws are a function of the events of a batch and :attr:`epoch`, and do
+    not depend on earlier batches.
 
     Args:
         negatives (TemporalNegatives): The negatives.
 
     Attributes:
-        epoch (int): To be set before each epoch.
+        epoch (int): Set it before each epoch.
     """
 
     requires = {'edge_src', 'edge_dst', 'edge_time'}
@@ -236,7 +237,7 @@ class TemporalNegativesHook:
         self._negatives, self.epoch = negatives, 0
 
     def reset_state(self) -> None:
-        """Does nothing: there is no state."""
+        """Does nothing, as there is no state."""
 
     def __call__(self, dg: Any, batch: Any) -> Any:
         """Adds ``neg``, ``neg_time`` and ``neg_batch_list`` to a batch."""

@@ -1,4 +1,4 @@
-"""Columns of a table as tensors, by types that are inferred."""
+"""Columns of a table as tensors, by inferred type."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ _NUMBERS = (
 
 @dataclass
 class Values:
-    """The columns of a table that are no keys, by their kind.
+    """The non-key columns of a table, by kind.
 
     Args:
         num (torch.Tensor): float32 ``[rows, len(num_names)]``; NaN is null.
@@ -34,11 +34,11 @@ class Values:
         stamp (torch.Tensor): int64 ``[rows, len(stamp_names)]``, microseconds
             since 1970 in UTC; the least int64 is null.
         num_names (List[str]): The names of columns of ``num``.
-        cat_names (List[str]): Of ``cat``.
-        stamp_names (List[str]): Of ``stamp``.
+        cat_names (List[str]): Likewise for ``cat``.
+        stamp_names (List[str]): Likewise for ``stamp``.
         categories (Dict[str, List[str]]): The values of each column of
             ``cat``, ascending.
-        skipped (Dict[str, str]): Columns that are in none, and why.
+        skipped (Dict[str, str]): Columns without a kind, and the reason.
     """
 
     num: Tensor
@@ -52,15 +52,15 @@ class Values:
 
 
 class ValueReader:
-    """Reads the columns of a table that are no keys, some rows at a time.
+    """Reads the non-key columns of a table piece by piece.
 
     Args:
         source (Source): The tables.
         table (str): The table.
         columns (Dict[str, str]): Its columns and their types.
-        max_categories (int): A text with more values is skipped.
-        known (Dict[str, List[str]], optional): The categories of columns
-            in earlier rows; further values follow them. All other texts are
+        max_categories (int): Text columns with more values are skipped.
+        known (Dict[str, List[str]], optional): The categories of columns in
+            earlier rows; new values follow them. Other text columns are
             skipped.
 
     Attributes:
@@ -147,7 +147,7 @@ class ValueReader:
             yield out
 
     def empty(self, num_rows: int) -> dict[str, np.ndarray]:
-        """Returns the arrays of some rows, to be filled."""
+        """Returns uninitialised arrays for rows."""
         return {
             kind: np.empty((num_rows, len(names)), DTYPES[kind])
             for kind, names in self.names.items()

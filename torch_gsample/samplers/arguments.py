@@ -113,7 +113,7 @@ def check_count(name: str, value: int | None) -> None:
     """Checks an optional number of things.
 
     Raises:
-        TypeError: If it is no integer.
+        TypeError: If it is not an integer.
         ValueError: If it is negative.
     """
     if value is None:
@@ -132,7 +132,7 @@ def check_window(time_window: int | None, time_attr: Any) -> None:
     """Checks the width of a time window.
 
     Raises:
-        TypeError: If it is no integer.
+        TypeError: If it is not an integer.
         ValueError: If it is negative, or there are no times.
     """
     check_count('time_window', time_window)

@@ -105,11 +105,11 @@ def read_times(
         )
     if node_attr != edge_attr and not (times.node and edge_time):
         level, name = (
-            ('edge', edge_attr) if times.node else ('node', node_attr)
+            ('an edge', edge_attr) if times.node else ('a node', node_attr)
         )
         raise ValueError(
             f"NeighborSampler: 'time_attr' must name two attributes that "
-            f"exist, but '{name}' is no {level}-level attribute"
+            f"exist, but '{name}' is not {level}-level attribute"
         )
     times.given = True
     edge_times = {
@@ -141,8 +141,8 @@ def read_weights(
         )
     if not weights:
         raise ValueError(
-            f"NeighborSampler: the weight attribute '{weight_attr}' is no "
-            f'edge-level attribute'
+            f"NeighborSampler: the weight attribute '{weight_attr}' is "
+            f'not an edge-level attribute'
         )
     columns = {t: weight.cpu().view(-1) for t, weight in weights.items()}
     return graph.with_weights(columns, weight_attr)

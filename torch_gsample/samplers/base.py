@@ -73,7 +73,7 @@ class KeyedSampler(BaseSampler):
             sampling (NegativeSampling, optional): How they are sampled.
 
         Raises:
-            ValueError: If there is not one weight for each node.
+            ValueError: If the number of weights is not the number of nodes.
         """
         if self._negatives is not None:
             self._negatives.check_weights(edge_type, sampling)

@@ -16,8 +16,8 @@ def read_nodes(
     Args:
         op (str): Who has the argument, for messages.
         name (str): The argument.
-        value (torch.Tensor or List[int]): int32 or int64 ids, or a mask.
-            What is no tensor may be all that :func:`torch.tensor` takes.
+        value (torch.Tensor or List[int]): int32 or int64 ids, or a mask. What
+            is not a tensor may be all that :func:`torch.tensor` takes.
         num_nodes (int, optional): Number of nodes, if it is known.
 
     Raises:

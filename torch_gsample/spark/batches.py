@@ -1,8 +1,7 @@
-"""Writes sampled edges, nodes and features as one row a batch.
+"""Writes sampled edges, nodes and features as one row per batch.
 
-Rows of all kinds that belong to a batch meet in one task, which puts them
-together: it holds one mini-batch, as a trainer does, and the file that it
-writes.
+All rows of a batch go to one task, which joins them. Its memory holds one
+mini-batch, as in a trainer, and the file that it writes.
 """
 
 import functools
@@ -42,9 +41,9 @@ _COMMON = 'batch kind hop relation tree dst slot src id'.split()
 
 @dataclass(frozen=True)
 class BatchTypes:
-    """The types of a graph, and what was sampled of it: see :meth:`of`.
+    """The types of a graph, and the options of its sample; see :meth:`of`.
 
-    Everything that a reader must know is in it.
+    It has all metadata that readers need.
     """
 
     nodes: list[str | None]
@@ -69,37 +68,37 @@ class BatchTypes:
 
     @property
     def num_nodes(self) -> int:
-        """How many node types there are."""
+        """Number of node types."""
         return len(self.nodes)
 
     def sampled(self, **facts: Any) -> 'BatchTypes':
-        """Returns these types with what was sampled."""
+        """Returns these types with the options of a sample."""
         return replace(self, **facts)
 
     def facts(self, widths: dict[str, int]) -> dict[str, Any]:
-        """Returns all of it as plain values.
+        """Returns all metadata as plain values.
 
         Args:
-            widths (Dict[str, int]): How many numbers a feature has, by its
-                column; -1 if it is no array.
+            widths (Dict[str, int]): Number of elements of a feature, by
+                column; -1 if it is not an array.
         """
         return {**asdict(self), 'widths': widths}
 
 
 @dataclass
 class SampledBatches:
-    """What :func:`neighbor_sample` sampled.
+    """The result of :func:`neighbor_sample`.
 
     Args:
         seeds (DataFrame): ``batch``, ``position``, ``id`` and, with times,
             ``time``.
         edges (DataFrame): A row for each sampled edge: ``batch``, ``tree``
-            (the seed whose tree it is, in disjoint sampling), ``hop``,
+            (the seed of the tree, in disjoint sampling), ``hop``,
             ``relation``, ``slot``, ``src``, ``dst`` and ``id``.
         nodes (List[DataFrame]): For each node type ``batch``, ``tree`` and
             ``node`` of all sampled nodes.
         types (BatchTypes): Names of node and edge types.
-        batches (range): The batches that were sampled.
+        batches (range): The sampled batches.
     """
 
     seeds: DataFrame
@@ -121,26 +120,26 @@ class SampledBatches:
     ) -> None:
         """Writes Parquet files for :class:`SampledParquetLoader`.
 
-        A file has many batches, a row group for each. ``index.json`` has
+        A file has many batches, with one row group each. ``index.json`` has
         their offsets and checksums; it is written last.
 
         Args:
-            path (str): A folder that executors and driver share: a path, or
-                a URL that ``fsspec`` knows.
+            path (str): A folder shared by executors and driver: a path, or a
+                URL of ``fsspec``.
             features (DataFrame or Dict, optional): A column ``id`` of nodes,
-                and columns of numbers or of arrays of numbers, all of one
-                length; for each node type in a heterogeneous graph.
-            edge_features (DataFrame or Dict, optional): The same for edges.
+                and columns of numbers or of arrays of numbers of equal length;
+                a dictionary by node type in a heterogeneous graph.
+            edge_features (DataFrame or Dict, optional): Likewise for edges.
             mode (str, optional): What to do if ``path`` exists:
                 ``'errorifexists'`` or ``'overwrite'``.
-            shard_bytes (int, optional): A file that has as many bytes gets
-                no further batch. A task has one in memory.
+            shard_bytes (int, optional): Size at which a file is complete. A
+                task holds one file in memory.
 
         Raises:
             FileExistsError: If ``path`` exists.
-            TypeError: If ids are no integers, or features no numbers.
-            ValueError: If a column or a type is missing, only a part of the
-                batches was sampled, or ``mode`` is unknown.
+            TypeError: If ids are not integers, or features not numbers.
+            ValueError: If a column or a type is missing, only some batches
+                were sampled, or ``mode`` is unknown.
         """
         if mode not in ('errorifexists', 'overwrite'):
             raise ValueError(
@@ -227,7 +226,7 @@ class SampledBatches:
         return rows, widths
 
     def close(self) -> None:
-        """Frees the memory in which Spark caches what was sampled."""
+        """Frees Spark's cache of the sample."""
         for frame in self._persisted:
             frame.unpersist()
 

@@ -44,7 +44,7 @@ def checked_frame(
             a negative id. Joins would drop it without a word.
 
     Raises:
-        TypeError: If it is no DataFrame, or a column holds no integers.
+        TypeError: If it is not a DataFrame, or a column holds no integers.
         ValueError: If a column is missing.
     """
     if not isinstance(frame, DataFrame):

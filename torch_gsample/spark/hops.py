@@ -71,8 +71,8 @@ def neighbor_sample(
             all.
         batch_size (int): Batch ``i`` has the seeds with positions from
             ``i * batch_size`` on.
-        seed (int, optional): Seed of all draws; drawn from torch's default
-            generator if not given.
+        seed (int, optional): Seed of all draws; default: drawn from torch's
+            default generator.
         epoch (int, optional): The epoch: other epochs draw other samples.
         weighted (bool, optional): Whether edges are drawn by ``weight``.
         timed (bool, optional): Whether a tree has edges up to the time of its

@@ -1,4 +1,4 @@
-"""Maps vertex keys of any kind to the int64 ids of samplers, and back."""
+"""Maps vertex keys of any type to int64 ids, and back."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -34,10 +34,10 @@ _NEW = OWN + 'new_'
 
 @dataclass(frozen=True)
 class VertexIds:
-    """A map of keys to ids, made by :func:`assign_ids`.
+    """A map of keys to ids; see :func:`assign_ids`.
 
     Args:
-        frame (DataFrame): The key columns, and ``id``: int64, not negative.
+        frame (DataFrame): The key columns, and ``id``, int64 and nonnegative.
         kind (str): ``'dense'`` or ``'hashed'``.
     """
 
@@ -55,16 +55,16 @@ class VertexIds:
         """Replaces key columns by columns of ids.
 
         Args:
-            frame (DataFrame): Vertices or edges; other columns stay.
+            frame (DataFrame): Vertices or edges; other columns do not change.
             columns (Dict[str, str or List[str]]): For each new column, the
                 key column, or all columns of a composite key.
-            check (bool, optional): Whether the job fails on a key that has no
-                id. Without it hashed ids are computed in place: no join.
+            check (bool, optional): Whether the job fails on a key without an
+                id. If false, hashed ids are computed without a join.
 
         Raises:
             TypeError: If an argument or a column has the wrong type.
-            ValueError: If a column is missing, or a key has another number of
-                columns.
+            ValueError: If a column is missing, or a key has the wrong number
+                of columns.
 
         Example:
             >>> from torch_gsample.spark import assign_ids, local_session
@@ -95,16 +95,16 @@ class VertexIds:
         return _renamed(frame, [*wanted], [n for n, _ in fields], gone)
 
     def decode(self, frame: DataFrame, columns: Columns) -> DataFrame:
-        """Replaces columns of ids by key columns, as :meth:`encode` had them.
+        """Replaces columns of ids by key columns: inverts :meth:`encode`.
 
         Args:
-            frame (DataFrame): Vertices or edges; other columns stay.
+            frame (DataFrame): Vertices or edges; other columns do not change.
             columns (Dict[str, str or List[str]]): For each column of ids, the
-                name of the key column, or of all of a composite key.
+                name of the key column, or all names of a composite key.
 
         Raises:
             TypeError: If an argument or a column has the wrong type.
-            ValueError: If a column is missing or twice, or a key has another
+            ValueError: If a column is missing or twice, or a key has the wrong
                 number of columns.
         """
         op = 'decode'
@@ -140,11 +140,11 @@ class VertexIds:
         """Writes Parquet files for :func:`read_ids`.
 
         Args:
-            path (str): A folder in any file system that Spark knows.
+            path (str): A folder in any file system of Spark.
             mode (str, optional): ``'errorifexists'`` or ``'overwrite'``.
 
         Raises:
-            TypeError: If ``path`` is no string.
+            TypeError: If ``path`` is not a string.
             ValueError: If ``mode`` is unknown.
         """
         check_path('write', path)
@@ -220,18 +220,20 @@ def assign_ids(
     key: str | Sequence[str] = 'id',
     kind: str = 'dense',
 ) -> VertexIds:
-    r"""Gives each vertex key an int64 id: strings, UUIDs, several columns.
+    r"""Assigns an int64 id to each vertex key.
 
-    Ids are functions of keys, in any order and any number of partitions, so
-    that a sample can be repeated in another run. Dense ids are the ranks
-    0, 1, ... of the keys by a 64-bit hash: another set of keys has other
-    ids. A hashed id depends on its own key only, and stays when vertices are
-    added: the lower 63 bits of xxHash64. Two of :math:`n` keys share one with
-    a probability of about :math:`n^2 / 2^{64}` (one in 1,800 for
-    :math:`10^8` keys), and the job then fails and names them.
+    Keys are strings, UUIDs, integers or several columns.
 
-    The result is lazy. Write it (:meth:`VertexIds.write`), or it is computed
-    at each use.
+    Ids are functions of keys, for any order and number of partitions, so
+    samples are reproducible. Dense ids are the ranks 0, 1, ... of the keys by
+    a 64-bit hash, and so depend on the set of keys. A hashed id is the lower
+    63 bits of xxHash64 of its key, and does not change when vertices are
+    added. Two of :math:`n` keys collide with a probability of about
+    :math:`n^2 / 2^{64}` (one in 1,800 for :math:`10^8` keys); the job then
+    fails and names them.
+
+    The result is lazy and recomputed at each use, unless you write it
+    (:meth:`VertexIds.write`).
 
     Args:
         vertices (DataFrame): A row for each vertex.
@@ -242,7 +244,7 @@ def assign_ids(
     Raises:
         TypeError: If an argument or a column has the wrong type.
         ValueError: If a column is missing, or ``kind`` is unknown. The job
-            fails on a null and on a key of two vertices, and names it.
+            fails on null and duplicate keys, and names them.
 
     Example:
         >>> from torch_gsample.spark import local_session
@@ -275,16 +277,16 @@ def assign_ids(
 
 
 def read_ids(session: SparkSession, path: str) -> VertexIds:
-    """Reads what :meth:`VertexIds.write` wrote.
+    """Reads a map written by :meth:`VertexIds.write`.
 
     Args:
-        session (SparkSession): The session that reads.
+        session (SparkSession): The Spark session.
         path (str): The folder.
 
     Raises:
-        FileNotFoundError: If there are no such files.
+        FileNotFoundError: If the files do not exist.
         TypeError: If an argument has the wrong type.
-        ValueError: If they are none of :class:`VertexIds`.
+        ValueError: If the files are not of :class:`VertexIds`.
     """
     op = 'read_ids'
     check_session(op, session)
@@ -305,7 +307,7 @@ def check_session(op: str, session: SparkSession) -> None:
     """Checks the type of a session.
 
     Raises:
-        TypeError: If it is none.
+        TypeError: If it is not a session.
     """
     if not isinstance(session, SparkSession):
         raise TypeError(

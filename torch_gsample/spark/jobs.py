@@ -46,19 +46,19 @@ def watch(
 ) -> Iterator[JobReport]:
     """Logs the progress of all jobs of a block, and measures their stages.
 
-    Jobs are those that this thread starts in the block; the Spark UI shows
-    ``name`` for them. A line is logged for each stage that runs, every
-    ``interval`` seconds, and for each that ended. Most functions of
-    :mod:`torch_gsample.spark` are lazy: what writes or counts their frames
-    belongs into the block, too. Accumulators count the ids that frames of
-    the block draw, again where a task runs again.
+    It covers jobs that this thread starts in the block; the Spark UI shows
+    ``name`` for them. A line is logged for each running stage every
+    ``interval`` seconds, and for each finished stage. Most functions of
+    :mod:`torch_gsample.spark` are lazy, so write or count their frames in the
+    block as well. Accumulators count the ids drawn by frames of the block, and
+    count again if a task is repeated.
 
     Args:
         session (SparkSession): The session, not one of Spark Connect.
-        name (str): What the jobs are for.
+        name (str): Description of the jobs.
         interval (float, optional): Seconds between lines.
-        metrics (str, optional): A local file to which the report is written
-            as JSON when the block ends, also by an error.
+        metrics (str, optional): A local file for the report as JSON, written
+            at the end of the block, also after an error.
 
     Raises:
         FileNotFoundError: If the folder of ``metrics`` is missing.
@@ -85,7 +85,7 @@ def watch(
             f"watch: 'interval' must be positive (got {interval})"
         )
     if metrics is not None and not Path(metrics).absolute().parent.is_dir():
-        raise FileNotFoundError(f'watch: there is no folder for {metrics}')
+        raise FileNotFoundError(f'watch: no folder for {metrics}')
     tag = f'torch_gsample-{next(_tags)}'
     report = JobReport(name)
     progress = _Progress(StatusStore(context), report, tag, interval)
@@ -110,9 +110,9 @@ def watch(
 
 @contextmanager
 def described(session: SparkSession, text: str) -> Iterator[None]:
-    """Gives jobs of a block a description in the Spark UI, and logs it.
+    """Sets and logs the description of a block's jobs in the Spark UI.
 
-    Inside of another such block, the description is added to that one.
+    In a nested block, descriptions are joined.
     """
     context = _context(session)
     if context is None:
@@ -130,11 +130,11 @@ def described(session: SparkSession, text: str) -> Iterator[None]:
 
 
 def operation(function: Function) -> Function:
-    """Makes a public function check its arguments and name its jobs.
+    """Decorates a public function: checks arguments, describes jobs.
 
-    Arguments whose annotation is a plain type (:obj:`bool`, :obj:`int`,
-    :obj:`float`, :obj:`str`, or one of them or :obj:`None`) are checked by
-    it, before a job runs.
+    Arguments annotated with a plain type (:obj:`bool`, :obj:`int`,
+    :obj:`float`, :obj:`str`, or one of them or :obj:`None`) are checked before
+    a job runs.
     """
     signature = inspect.signature(function)
     hints = typing.get_type_hints(function)
@@ -154,7 +154,7 @@ def operation(function: Function) -> Function:
 
 
 def counter(name: str) -> Callable[[int], None]:
-    """Returns a function that adds to a number of the report, on any worker.
+    """Returns a function that adds to a counter of the report, on any worker.
 
     Outside of :func:`watch` it does nothing.
     """

@@ -128,7 +128,7 @@ def check_frame(op: str, name: str, frame: DataFrame) -> None:
     """Checks the type of an argument.
 
     Raises:
-        TypeError: If it is no DataFrame.
+        TypeError: If it is not a DataFrame.
     """
     if not isinstance(frame, DataFrame):
         raise TypeError(
@@ -157,7 +157,7 @@ def check_path(op: str, path: str) -> None:
     """Checks the type of a path.
 
     Raises:
-        TypeError: If it is no string.
+        TypeError: If it is not a string.
     """
     if not isinstance(path, str):
         raise TypeError(f"{op}: 'path' must be a string (got {path!r})")

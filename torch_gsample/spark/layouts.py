@@ -1,4 +1,4 @@
-"""Reads graphs in the layouts of GraphFrames and of LDBC's benchmarks."""
+"""Reads graphs in the layouts of GraphFrames and LDBC's benchmarks."""
 
 import re
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ EdgeType = tuple[str, str, str]
 
 
 class EncodedGraph(NamedTuple):
-    """A graph whose ids are int64, and the keys that they stand for."""
+    """A graph with int64 ids, and the map to its keys."""
 
     vertices: DataFrame
     edges: DataFrame
@@ -23,12 +23,13 @@ class EncodedGraph(NamedTuple):
 
 
 def encode_graph(graph: Any, kind: str = 'dense') -> EncodedGraph:
-    """Gives int64 ids to a graph in the layout of GraphFrames.
+    """Assigns int64 ids to a graph in the layout of GraphFrames.
 
-    Its vertices have a column ``id``, its edges ``src`` and ``dst``, of any
-    kind of key; other columns stay. Frames that were sampled go back by
-    ``ids.decode(vertices, {'id': 'id'})`` and ``ids.decode(edges, {'src':
-    'src', 'dst': 'dst'})``, and ``GraphFrame(...)`` takes them.
+    Its vertices have a column ``id``, its edges ``src`` and ``dst``, with keys
+    of any type; other columns do not change. To convert sampled frames back,
+    use ``ids.decode(vertices, {'id': 'id'})`` and
+    ``ids.decode(edges, {'src': 'src', 'dst': 'dst'})``, and pass them to
+    ``GraphFrame(...)``.
 
     Args:
         graph (GraphFrame or Tuple[DataFrame, DataFrame]): Anything with
@@ -36,8 +37,8 @@ def encode_graph(graph: Any, kind: str = 'dense') -> EncodedGraph:
         kind (str, optional): See :func:`assign_ids`.
 
     Raises:
-        TypeError: If ``graph`` is something else, or keys are of a type that
-            :func:`assign_ids` refuses.
+        TypeError: If ``graph`` is of another type, or keys are of a type that
+            :func:`assign_ids` does not support.
         ValueError: If a column is missing, or ``kind`` is unknown.
 
     Example:
@@ -81,20 +82,20 @@ def read_graphalytics(
     """Reads a graph of `LDBC Graphalytics
     <https://ldbcouncil.org/benchmarks/graphalytics/>`_.
 
-    A line of ``path.v`` is the id of a vertex, a line of ``path.e`` the two
-    ends of an edge, and its weight. The job fails on another line and names
-    it.
+    A line of ``path.v`` has the id of a vertex, a line of ``path.e`` the
+    source and destination of an edge, and its weight. The job fails on any
+    other line and names it.
 
     Args:
-        session (SparkSession): The session that reads.
+        session (SparkSession): The Spark session.
         path (str): The two files without ``.v`` and ``.e``.
         weighted (bool, optional): Whether edges have weights.
-        directed (bool, optional): If not, each edge is also read from its
-            destination to its source.
+        directed (bool, optional): If false, each edge is added in both
+            directions.
 
     Returns:
         Tuple[DataFrame, DataFrame]: Vertices (``id``) and edges (``src``,
-        ``dst``, and perhaps ``weight``).
+        ``dst``, and ``weight`` if weighted).
 
     Raises:
         FileNotFoundError: If a file is missing.
@@ -125,15 +126,16 @@ def read_snb(
     """Reads tables of the `LDBC Social Network Benchmark
     <https://ldbcouncil.org/benchmarks/snb/>`_.
 
-    Both layouts of its generator are read: ``dynamic/person_0_0.csv`` and
+    It reads both layouts of the generator: ``dynamic/person_0_0.csv`` and
     ``dynamic/Person/part-*.csv``, with a header and ``|`` between columns.
-    Ends of an edge are the two columns whose names end with ``id``.
+    Source and destination of an edge are the two columns with names that end
+    with ``id``.
 
     Args:
-        session (SparkSession): The session that reads.
-        folder (str): With the folders ``static`` and ``dynamic``.
-        edge_types (List[Tuple[str, str, str]]): As ``('person', 'knows',
-            'person')``, spelled as in names of files.
+        session (SparkSession): The Spark session.
+        folder (str): A folder with ``static`` and ``dynamic``.
+        edge_types (List[Tuple[str, str, str]]): Types such as
+            ``('person', 'knows', 'person')``, as in the names of files.
 
     Returns:
         Tuple[Dict[str, DataFrame], Dict[Tuple[str, str, str], DataFrame]]:
@@ -142,7 +144,7 @@ def read_snb(
         has its own.
 
     Raises:
-        FileNotFoundError: If there is no file of a type.
+        FileNotFoundError: If the file of a type is missing.
         TypeError: If an argument has the wrong type.
         ValueError: If a file has other columns.
     """
@@ -218,4 +220,4 @@ def _read(
     except AnalysisException as error:
         if error.getCondition() != 'PATH_NOT_FOUND':
             raise
-        raise FileNotFoundError(f'{op}: there is no file {path}') from error
+        raise FileNotFoundError(f'{op}: no such file: {path}') from error

@@ -1,4 +1,4 @@
-"""What Spark measured of the stages of some jobs."""
+"""Spark's metrics of stages."""
 
 import json
 from collections.abc import Iterator
@@ -16,11 +16,11 @@ _ENDED = 'COMPLETE', 'FAILED', 'SKIPPED'
 
 @dataclass(frozen=True)
 class StageMetrics:
-    """A stage: tasks that run the same on all partitions.
+    """The metrics of a stage.
 
-    Bytes are those that Spark counts: compressed where it compresses.
-    ``task_seconds`` are of all tasks, Python workers included,
-    ``jvm_cpu_seconds`` those that processors were busy in the JVM.
+    Bytes are as counted by Spark, after compression if any. ``task_seconds``
+    is the time of all tasks, including Python workers; ``jvm_cpu_seconds`` is
+    processor time in the JVM.
     """
 
     stage: int
@@ -74,11 +74,11 @@ class StageMetrics:
 
 @dataclass
 class JobReport:
-    """The stages of the jobs of a :func:`watch`, and what they counted.
+    """The stages and counters of the jobs of a :func:`watch`.
 
     Args:
-        name (str): What the jobs are for.
-        seconds (float): From the begin to the end of the block.
+        name (str): Description of the jobs.
+        seconds (float): Duration of the block.
         error (str, optional): The error that ended it.
         counters (Dict[str, int]): Sums of accumulators.
     """
@@ -96,15 +96,15 @@ class JobReport:
 
     @property
     def stages(self) -> list[StageMetrics]:
-        """The stages that ran, in their order."""
+        """The stages in their order."""
         return [stage for _, stage in sorted(self._stages.items())]
 
     def add(self, stage: StageMetrics) -> None:
-        """Adds a stage, or what is new of it."""
+        """Adds or updates a stage."""
         self._stages[stage.stage, stage.attempt] = stage
 
     def done(self) -> set[int]:
-        """Returns the stages of which nothing new is expected."""
+        """Returns the finished stages."""
         ended = (s for s in self.stages if s.status in _ENDED)
         return {stage.stage for stage in ended}
 
@@ -147,9 +147,9 @@ class JobReport:
 
 
 class StatusStore:
-    """The numbers that the Spark UI shows, with or without one.
+    """The metrics of the Spark UI, also if it is disabled.
 
-    PySpark has no public way to them: this asks the JVM.
+    PySpark has no public API for them, so this calls the JVM.
     """
 
     def __init__(self, context: SparkContext):
@@ -165,15 +165,15 @@ class StatusStore:
         )
 
     def settle(self) -> None:
-        """Waits until what tasks reported has been counted."""
+        """Waits until all reports of tasks are counted."""
         self._spark.listenerBus().waitUntilEmpty()
 
     def stages(self, tag: str, known: set[int]) -> Iterator[StageMetrics]:
-        """Returns the stages of jobs with a tag that have begun.
+        """Returns the started stages of jobs with a tag.
 
         Args:
             tag (str): The tag.
-            known (Set[int]): Stages to leave out.
+            known (Set[int]): Stages to skip.
         """
         for job in self._jobs(self._first):
             if not job.jobTags().contains(tag):

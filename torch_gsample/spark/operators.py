@@ -1,9 +1,9 @@
 """Random vertices, edges and neighbourhoods of a graph in DataFrames.
 
-Vertices have a column ``id`` and edges ``src`` and ``dst``; all other columns
-are carried along. Where edges have an ``id``, their draws belong to it. What
-comes back is lazy, and is what :mod:`torch_gsample.graph_sampling` gives for
-the same seed, whatever the partitions are.
+Vertices have a column ``id`` and edges ``src`` and ``dst``; other columns are
+copied. If edges have an ``id``, it determines their draws. Results are lazy,
+and equal those of :mod:`torch_gsample.graph_sampling` for the same seed and
+any partitions.
 """
 
 from functools import reduce
@@ -24,7 +24,7 @@ from torch_gsample.spark.jobs import operation
 
 
 class SampledGraph(NamedTuple):
-    """The vertices and edges that were kept, with all their columns."""
+    """The selected vertices and edges, with all their columns."""
 
     vertices: DataFrame
     edges: DataFrame
@@ -41,18 +41,18 @@ def random_vertex(
 ) -> SampledGraph:
     """Keeps each vertex with a probability, and the edges between them.
 
-    See :func:`torch_gsample.graph_sampling.random_vertex`. Whether an edge is
-    kept is known from its ends: nothing is shuffled, but for the removal of
-    isolated vertices.
+    See :func:`torch_gsample.graph_sampling.random_vertex`. The ends of an edge
+    determine whether it is kept, so only the removal of isolated vertices
+    shuffles data.
 
     Args:
         vertices (DataFrame): With a column ``id``.
         edges (DataFrame): With columns ``src`` and ``dst``.
         fraction (float): The probability, in [0, 1].
-        seed (int, optional): Seed of all draws; drawn from torch's default
-            generator if not given.
-        keep_isolated (bool, optional): Whether vertices stay of which no edge
-            does.
+        seed (int, optional): Seed of all draws; default: drawn from torch's
+            default generator.
+        keep_isolated (bool, optional): Whether to keep vertices without a
+            remaining edge.
 
     Raises:
         TypeError: If an argument has the wrong type.
@@ -134,12 +134,12 @@ def random_vertex_neighborhood(
     keep_edges: str = 'incident',
     keep_isolated: bool = False,
 ) -> SampledGraph:
-    """Keeps random vertices, their neighbours, and the edges that join them.
+    """Keeps random vertices, their neighbours, and the edges between them.
 
-    See :func:`torch_gsample.graph_sampling.random_vertex_neighborhood`.
-    Whether an edge touches a drawn vertex is known from its ends: nothing is
-    shuffled, but for the vertices. ``keep_edges='induced'`` joins the edges
-    with the kept vertices, twice.
+    See :func:`torch_gsample.graph_sampling.random_vertex_neighborhood`. The
+    ends of an edge determine whether it touches a drawn vertex, so only
+    vertices are shuffled. ``keep_edges='induced'`` joins the edges with the
+    kept vertices, twice.
 
     Args:
         vertices (DataFrame): See :func:`random_vertex`.
@@ -153,7 +153,7 @@ def random_vertex_neighborhood(
     Raises:
         TypeError: If an argument has the wrong type.
         ValueError: If a column is missing, ``fraction`` is outside [0, 1], or
-            ``direction`` or ``keep_edges`` is not known.
+            ``direction`` or ``keep_edges`` is unknown.
 
     Example:
         >>> from torch_gsample.spark import local_session

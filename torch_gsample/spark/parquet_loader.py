@@ -1,4 +1,4 @@
-"""Reads the batches that Spark wrote, where a model is trained."""
+"""Reads batches written by Spark for training."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -37,34 +37,34 @@ _DAMAGE = (
 class SampledParquetLoader(KeyedLoader):
     """Loads mini-batches of :meth:`SampledBatches.write`, or of a run.
 
-    They are those of :class:`torch_gsample.loader.NeighborLoader`, with the
-    same fields. Spark is not needed, only pyarrow. A batch is read when it is
-    its turn, by whichever worker makes it, and its checksum is checked. Of a
-    folder of :func:`sample_epochs`, each pass reads the batches of its epoch.
+    Batches equal those of :class:`torch_gsample.loader.NeighborLoader`, with
+    the same fields. It needs pyarrow, but not Spark. A worker reads a batch
+    and checks its checksum when the batch is due. From a folder of
+    :func:`sample_epochs`, each epoch reads its own batches.
 
     Args:
-        path (str): The folder: a path, or a URL that ``fsspec`` knows.
-        rank (int, optional): The number of this process in distributed
-            training. Of ``world_size`` processes, each takes every
-            ``world_size``-th batch.
+        path (str): The folder: a path, or a URL of ``fsspec``.
+        rank (int, optional): The rank of this process in distributed training.
+            Each of ``world_size`` processes reads every ``world_size``-th
+            batch.
         world_size (int, optional): The number of processes.
-        drop_last (bool, optional): Whether all ranks have equally many
-            batches: the remaining ones are dropped.
-        transform (Callable, optional): Changes a batch after it was read.
+        drop_last (bool, optional): Whether to drop the last batches, so that
+            all ranks have the same number.
+        transform (Callable, optional): Applied to each batch after it is read.
         sampler (Iterable[int], optional): The order of batches.
-        seed (int, optional): The seed of a shuffled order, which then is a
-            function of (seed, epoch); needed with ``world_size``.
+        seed (int, optional): The seed of a shuffled order, which is then a
+            function of (seed, epoch); required with ``world_size``.
         window (int, optional): With ``shuffle`` and ``seed``, files are
-            shuffled, and batches among as many files at a time.
-        wait (float, optional): How many seconds a pass waits for its epoch
-            if that is not complete: it may be sampled while the one before
-            is read.
+            shuffled, and batches are shuffled among this number of files at a
+            time.
+        wait (float, optional): Seconds to wait for an incomplete epoch, which
+            Spark may sample while the previous one is read.
         **options (optional): Of :class:`torch.utils.data.DataLoader`:
             ``shuffle`` (the order of batches), ``num_workers``, ...
 
     Raises:
         ImportError: If pyarrow is not installed.
-        FileNotFoundError: If there is no such folder, or it is not complete.
+        FileNotFoundError: If the folder does not exist or is incomplete.
         ValueError: If an argument is out of range, or a file is damaged.
 
     An example is in :func:`neighbor_sample`.
@@ -130,7 +130,7 @@ class SampledBatchFiles(Dataset):
 
     Args:
         path (str): The folder.
-        transform (Callable, optional): Changes a batch after it was read.
+        transform (Callable, optional): Applied to each batch after it is read.
         wait (float, optional): Seconds to wait for an epoch.
     """
 

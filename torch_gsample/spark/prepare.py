@@ -1,10 +1,10 @@
-"""Writes edges as a graph in chunks, by all executors, once for many samples.
+"""Writes edges as a graph on disk by all executors, once for many samples.
 
-DataFrames of edges come in; the folder of a
-:class:`~torch_gsample.storage.ChunkedGraph` goes out. Edges are shuffled once,
-by ranges of destinations: each task writes the chunks of its range to a file.
-Then the headers and the checksums, which depend on the position of a chunk in
-the whole graph, are known, and tasks copy their files to their positions.
+The input is DataFrames of edges; the output is the folder of a
+:class:`~torch_gsample.storage.ChunkedGraph`. Edges are shuffled once, by
+ranges of destinations: each task writes the chunks of its range to a file.
+This determines headers and checksums, which depend on the position of a chunk
+in the whole graph, and tasks copy their files to their positions.
 """
 
 import os
@@ -78,26 +78,26 @@ def prepare_adjacency(
     timed: bool = False,
     chunk_bytes: int = 8 << 20,
 ) -> ChunkedGraph:
-    """Stores edges by destination, so that samples need no shuffle of them.
+    """Stores edges by destination, so that sampling does not shuffle them.
 
     The folder is that of a :class:`~torch_gsample.storage.ChunkedGraph`: its
-    chunk table says which range of nodes is where, the edges of a hub are
-    split over chunks, and each 4-KiB block has a checksum. Executors write
-    it together, so they and the driver must share the file system of
-    ``path``. It appears when it is complete.
+    chunk table has the position of each range of nodes, the edges of a hub are
+    split over chunks, and each 4-KiB block has a checksum. Executors write it
+    in parallel, so they and the driver must share the file system of ``path``.
+    It appears once it is complete.
 
     Args:
         edges (DataFrame or Dict): See :func:`neighbor_sample`.
         path (str or Path): The folder, which must not exist.
-        num_nodes (int or Dict, optional): The number of nodes (of each
-            type); one more than the largest id if not given.
+        num_nodes (int or Dict, optional): The number of nodes (of each type);
+            default: the largest id plus one.
         weighted (bool, optional): Whether to store ``weight``.
         timed (bool, optional): Whether to store ``time``.
-        chunk_bytes (int, optional): The most bytes of a chunk.
+        chunk_bytes (int, optional): Maximum size of a chunk in bytes.
 
     Returns:
-        ChunkedGraph: What :func:`neighbor_sample` and :func:`stored_edges`
-        take in place of DataFrames.
+        ChunkedGraph: The graph, for :func:`neighbor_sample` and
+        :func:`stored_edges`.
 
     Raises:
         FileExistsError: If ``path`` exists.

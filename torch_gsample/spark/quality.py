@@ -1,4 +1,4 @@
-"""How much a sample in DataFrames looks like the whole graph."""
+"""Compares a sample in DataFrames with the whole graph."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,12 +37,12 @@ def sample_quality(
 ) -> SampleQuality:
     """Compares degrees, clustering, reciprocity and components of two graphs.
 
-    See :func:`torch_gsample.graph_sampling.sample_quality`, whose table it
-    has; :func:`torch_gsample.viz.plot_quality` draws it.
+    The table is that of :func:`torch_gsample.graph_sampling.sample_quality`;
+    :func:`torch_gsample.viz.plot_quality` draws it.
 
     Args:
         original (Tuple[DataFrame, DataFrame]): Vertices and edges.
-        sampled (SampledGraph): What was sampled of them.
+        sampled (SampledGraph): The sample.
         wedges (int, optional): See :func:`graph_properties`.
         seed (int, optional): See :func:`graph_properties`.
 
@@ -76,22 +76,23 @@ def graph_properties(
 ) -> GraphProperties:
     r"""Measures a graph: counts, degrees, clustering and components.
 
-    All is exact but both clusterings, which are shares of sampled wedges, two
-    links at a vertex, that a third link closes ("Wedge Sampling for Computing
-    Clustering Coefficients and Triangle Counts on Large Graphs", Seshadhri et
-    al., 2014). By Hoeffding's inequality, of :math:`k` wedges they are off by
-    more than :math:`\sqrt{\ln(2 / \delta) / 2 k}` with a probability of
-    :math:`\delta`: 0.012 in one case of a hundred for 20,000. Jobs run
-    before this returns; the driver holds what was sampled, and a row for each
-    distinct degree.
+    All results are exact except both clusterings, which are the shares of
+    sampled wedges (two links at a vertex) closed by a third link ("Wedge
+    Sampling for Computing Clustering Coefficients and Triangle Counts on Large
+    Graphs", Seshadhri et al., 2014). By Hoeffding's inequality, with :math:`k`
+    wedges the error exceeds :math:`\sqrt{\ln(2 / \delta) / 2 k}` with a
+    probability of :math:`\delta`: 0.012 in one case of a hundred for 20,000.
+    Jobs run during the call; the driver holds the sampled wedges and one row
+    per distinct degree.
 
     Args:
-        vertices (DataFrame): With a column ``id``, with all ends of edges.
+        vertices (DataFrame): With a column ``id``, including all ends of
+            edges.
         edges (DataFrame): With columns ``src`` and ``dst``.
-        wedges (int, optional): How many wedges to sample, about, for each
+        wedges (int, optional): Approximate number of wedges for each
             clustering.
-        seed (int, optional): Seed of wedges; drawn from torch's default
-            generator if not given.
+        seed (int, optional): Seed of wedges; default: drawn from torch's
+            default generator.
 
     Raises:
         TypeError: If an argument or a column has the wrong type.

@@ -1,4 +1,4 @@
-"""Running sums inside of groups, of which some may be huge.
+"""Running sums inside groups, of which some may be huge.
 
 A window over a group runs in one task. A group of more than so many rows is
 first cut into bins that keep the order; each bin is summed by itself, and what

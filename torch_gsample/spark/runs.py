@@ -1,8 +1,8 @@
-"""Samples epochs into a folder, some batches at a time, so that a driver that
-was lost goes on where it was.
+"""Samples epochs into a folder, with resumption after the loss of a driver.
 
-A stored graph and seeds come in; packed batches of each epoch go out. What is
-done is in files: a record for each range of batches, an index for each epoch.
+The input is a stored graph and seeds; the output is packed batches of each
+epoch. Files record the progress: a record for each range of batches, an index
+for each epoch.
 """
 
 import json
@@ -63,30 +63,30 @@ def sample_epochs(
     shard_bytes: int = SHARD_BYTES,
     **options: Unpack[SampleOptions],
 ) -> None:
-    """Samples the batches of epochs, and goes on if it was interrupted.
+    """Samples the batches of epochs, and resumes after an interruption.
 
-    Batches are those of :func:`neighbor_sample`. ``path`` has ``run.json``,
-    which says of what arguments it is, and a folder for each epoch, which
-    :class:`SampledParquetLoader` reads once it has its index. A call with the
-    same arguments samples what is not there: the ranges of batches that have
-    no record. More ``epochs`` continue a run that is complete.
+    Batches are those of :func:`neighbor_sample`. ``path`` has ``run.json``
+    with the arguments, and a folder for each epoch, which
+    :class:`SampledParquetLoader` can read once it has its index. A call with
+    the same arguments samples the ranges of batches without a record. To
+    extend a complete run, increase ``epochs``.
 
     Args:
         graph (ChunkedGraph): See :func:`prepare_adjacency`.
-        seeds (DataFrame or Tuple or Callable): See :func:`neighbor_sample`;
-            or a function of the epoch that returns them, to give seeds other
-            positions in each epoch. There are equally many in each.
+        seeds (DataFrame or Tuple or Callable): See :func:`neighbor_sample`; or
+            a function of the epoch that returns them, for other positions of
+            seeds in each epoch. Their number must not change.
         fanouts (List[int] or Dict): See :func:`neighbor_sample`.
-        path (str or Path): A folder in a file system that executors and
-            driver share and that has locks.
-        batch_size (int): Seeds of a batch.
+        path (str or Path): A folder in a file system with locks, shared by
+            executors and driver.
+        batch_size (int): Number of seeds per batch.
         seed (int): Seed of all draws.
-        epochs (int, optional): How many epochs, from 0 on.
+        epochs (int, optional): Number of epochs, from 0 on.
         features (DataFrame or Dict, optional): See
             :meth:`SampledBatches.write`.
         edge_features (DataFrame or Dict, optional): Likewise.
-        batches_per_job (int, optional): Batches that are sampled and recorded
-            together: the most that are lost with a driver.
+        batches_per_job (int, optional): Number of batches sampled and recorded
+            together: the maximum loss with a driver.
         shard_bytes (int, optional): See :meth:`SampledBatches.write`.
         **options (optional): ``weighted``, ``timed``, ``time_window``,
             ``temporal_strategy``, ``replace`` and ``disjoint`` of
@@ -95,8 +95,8 @@ def sample_epochs(
     Raises:
         RuntimeError: If another driver writes to ``path``.
         TypeError: If an argument has the wrong type.
-        ValueError: If an argument is out of range, or ``path`` is a run of
-            other arguments: the first that differs is named.
+        ValueError: If an argument is out of range, or ``path`` is a run with
+            other arguments; the error names the first that differs.
 
     Example:
         >>> import tempfile, torch
@@ -122,7 +122,7 @@ def sample_epochs(
         raise TypeError(f"{_OP}: 'seed' must be an integer (got {seed!r})")
     unknown = {*options} - {*SampleOptions.__annotations__}
     if unknown:
-        raise TypeError(f'{_OP}: there is no option {min(unknown)!r}')
+        raise TypeError(f'{_OP}: unknown option {min(unknown)!r}')
     arguments = {
         'graph': f'{graph.meta.generation:016x}',
         'fanouts': _plain(fanouts),

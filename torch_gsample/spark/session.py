@@ -1,4 +1,4 @@
-"""Starts Spark inside of this process, or says what is missing for it."""
+"""Starts Spark in this process, or names what is missing."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def require_pyspark() -> None:
-    """Checks that PySpark and pyarrow are there.
+    """Checks that PySpark and pyarrow are installed.
 
     Raises:
         ImportError: If one is not installed, or PySpark is too old.
@@ -35,9 +35,9 @@ def require_pyspark() -> None:
 def local_session(**conf: str) -> 'SparkSession':
     """Returns the running Spark session, or starts one in this process.
 
-    It runs on all processors of this machine. On a cluster, make the session
-    as you always do (see ``docs/spark.md``): all functions take the one that
-    their DataFrames belong to.
+    It runs on all processors of this machine. On a cluster, create the session
+    as usual (see ``docs/spark.md``): all functions use the session of their
+    DataFrames.
 
     Args:
         **conf (str): Settings of a new session, with ``_`` for ``.``:
@@ -46,7 +46,7 @@ def local_session(**conf: str) -> 'SparkSession':
 
     Raises:
         ImportError: If PySpark, pyarrow or Java is not installed.
-        TypeError: If a setting is no string.
+        TypeError: If a setting is not a string.
 
     Example:
         >>> local_session(spark_driver_memory='1g').range(3).count()
@@ -81,7 +81,7 @@ def local_session(**conf: str) -> 'SparkSession':
 
 
 def require_java() -> None:
-    """Checks that a Java runtime can be found.
+    """Checks that a Java runtime is installed.
 
     Raises:
         ImportError: If not.

@@ -162,8 +162,8 @@ class PackedBatches:
         path = f'{self._root}/{INDEX}'
         if not self._system.exists(path):
             raise FileNotFoundError(
-                f'{_NAME}: {self.path!r} is no folder of batches, or it is '
-                f'not complete: it has no {INDEX!r}'
+                f'{_NAME}: {self.path!r} is not a complete folder of '
+                f'batches: it has no {INDEX!r}'
             )
         text = self._system.cat_file(path)
         if not is_sealed(text):
@@ -298,7 +298,7 @@ def _check_shards(fields: dict[str, Any]) -> None:
         if shard['first'] != batch or len(bounds) < 3:
             raise ValueError(f'batch {batch} must be the next one')
         if '/' in name or name in ('', '.', '..'):
-            raise ValueError(f'{name!r} is no name of a file in the folder')
+            raise ValueError(f'{name!r} is not a file name in the folder')
         numbers = [*bounds, *checksums]
         if any(type(n) is not int or n < 0 for n in numbers):
             raise ValueError("'bounds' and 'checksums' must be numbers")

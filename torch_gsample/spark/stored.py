@@ -1,8 +1,9 @@
-"""Draws at edges that are stored already, in the tasks that need them.
+"""Samples from stored edges, in the tasks that need them.
 
-A frontier comes in; it is shuffled by ranges of nodes, and each task reads
-what its nodes draw from a :class:`~torch_gsample.storage.ChunkedGraph` on a
-file system that all executors share. No edge is shuffled before it is drawn.
+The input is a frontier. It is shuffled by ranges of nodes, and each task reads
+the edges drawn by its nodes from a
+:class:`~torch_gsample.storage.ChunkedGraph` on a file system shared by all
+executors. Only drawn edges are shuffled.
 """
 
 from collections.abc import Iterator
@@ -40,7 +41,7 @@ class StoredAdjacency:
 
     Args:
         graph (ChunkedGraph): The graph.
-        number (int): The number of the relation.
+        number (int): The index of the relation.
         weighted (bool): Whether to draw by weight.
     """
 
@@ -55,7 +56,7 @@ class StoredAdjacency:
         Args:
             frontier (DataFrame): ``batch``, ``tree``, ``node`` and, with
                 times, ``time``.
-            selection (Selection): How to select.
+            selection (Selection): The options.
 
         Returns:
             DataFrame: Those columns, ``slot``, and the edges ``src`` and
@@ -154,21 +155,22 @@ def stored_edges(
 ) -> DataFrame:
     """Returns the edges of a stored graph, in the order of destinations.
 
-    The operators for whole graphs take them. Tasks read some chunks each.
+    They are an input of the operators for whole graphs. Each task reads some
+    chunks.
 
     Args:
         spark (SparkSession): The session.
-        graph (ChunkedGraph): What :func:`prepare_adjacency` wrote, or
+        graph (ChunkedGraph): A graph written by :func:`prepare_adjacency` or
             :meth:`ChunkedGraph.write`.
         edge_type (Tuple[str, str, str], optional): The relation, in a graph
             with types.
 
     Returns:
-        DataFrame: ``src``, ``dst``, ``id`` and, where they are stored,
-        ``weight`` and ``time``.
+        DataFrame: ``src``, ``dst``, ``id`` and, if stored, ``weight`` and
+        ``time``.
 
     Raises:
-        ValueError: If there is no such relation.
+        ValueError: If the relation does not exist.
 
     Example:
         >>> import tempfile, torch

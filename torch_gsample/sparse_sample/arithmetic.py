@@ -37,7 +37,7 @@ def with_value(matrix: M, value: Tensor | None) -> M:
             ``[num_edges, F]``; :obj:`None` for ones.
 
     Raises:
-        ValueError: If the length does not fit.
+        ValueError: If the number of values is not the number of edges.
     """
     if value is not None:
         check_value('with_value', value, matrix.num_edges)
@@ -50,7 +50,7 @@ def apply(matrix: M, function: Callable[[Tensor], Tensor]) -> M:
 
 
 def relu(matrix: M) -> M:
-    """Returns the matrix of the positive values, 0 for the others."""
+    """Returns the matrix with negative values replaced by 0."""
     return apply(matrix, torch.relu)
 
 
@@ -58,14 +58,14 @@ def add(matrix: M, other: Operand, dim: Dim = None, *, axis: Dim = None) -> M:
     """Adds to the value of each edge.
 
     Args:
-        other: A number, a matrix of the same edges, or a dense tensor
-            that broadcasts with the matrix; with ``dim``, one entry for
-            each result of ``A.sum(dim)``.
-        dim (int, optional): The dimension that ``other`` lacks.
-        axis (int, optional): NumPy's name of ``dim``.
+        other: A number, a matrix with the same edges, or a dense tensor that
+            broadcasts with the matrix; with ``dim``, a vector of the shape of
+            ``A.sum(dim)``.
+        dim (int, optional): The dimension missing in ``other``.
+        axis (int, optional): NumPy's name for ``dim``.
 
     Raises:
-        ValueError: If shapes do not fit.
+        ValueError: If shapes do not match.
     """
     return _along(matrix, 'add', torch.add, other, dim, axis)
 
@@ -240,7 +240,7 @@ def matmul(matrix: Parts, dense: Tensor) -> Any:
         ``F`` values an edge, a matrix of one value, or ``K`` values, an edge.
 
     Raises:
-        ValueError: If shapes do not fit.
+        ValueError: If shapes do not match.
 
     Example:
         >>> from torch_gsample import SparseSample
@@ -309,17 +309,17 @@ def rmatmul(matrix: Parts, dense: Tensor) -> Tensor:
 
 
 def sddmm(matrix: M, x: Tensor, y: Tensor) -> M:
-    """Returns the dot product of two features at each edge.
+    """Returns the dot product of source and destination features per edge.
 
-    The entries of ``X @ Y.T`` at the edges; the values of the matrix do
-    not take part.
+    These are the entries of ``X @ Y.T`` at the edges. The values of the matrix
+    are ignored.
 
     Args:
         x (torch.Tensor): ``[num_rows, F]``.
         y (torch.Tensor): ``[num_cols, F]``.
 
     Raises:
-        ValueError: If shapes do not fit.
+        ValueError: If shapes do not match.
     """
     m, n = matrix.shape
     if x.dim() != 2 or y.dim() != 2 or x.shape[1] != y.shape[1]:

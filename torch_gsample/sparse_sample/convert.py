@@ -19,7 +19,7 @@ from torch_gsample.sparse_sample.parts import Parts
 
 
 def to_edge_index(matrix: Parts) -> Tensor:
-    """Returns the edges as int64 ``[2, num_edges]``, by position."""
+    """Returns row and column positions as int64 ``[2, num_edges]``."""
     return torch.stack(matrix.coo())
 
 
@@ -35,7 +35,7 @@ def to_csr(matrix: Parts) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def to_dense(matrix: Parts) -> Tensor:
-    """Returns the dense matrix; duplicate edges add up."""
+    """Returns the dense matrix, with parallel edges summed."""
     values = matrix.values()
     row, col = matrix.coo()
     out = values.new_zeros(
@@ -76,7 +76,7 @@ def to_torch_sparse(
 
 
 def to_sparse_tensor(matrix: Parts) -> Any:
-    """Returns torch-sparse's ``SparseTensor``: an ``adj_t``.
+    """Returns torch-sparse's ``SparseTensor``, as an ``adj_t``.
 
     Raises:
         ImportError: If torch-sparse is not installed.
@@ -101,14 +101,14 @@ def to_scipy(matrix: Parts) -> Any:
 
 
 def to_data(matrix: Parts) -> Data:
-    """Returns a ``Data`` of the nodes that :meth:`nodes` lists.
+    """Returns a ``Data`` with the nodes of :meth:`nodes`.
 
     Returns:
         Data: ``edge_index`` by position in ``n_id``, ``n_id``, ``e_id``,
         and ``edge_weight`` if the matrix has values.
 
     Raises:
-        ValueError: If two columns are one node.
+        ValueError: If two columns have the same node.
     """
     out = _join('to_data', [matrix])
     data = Data(
@@ -126,13 +126,14 @@ def to_dgl(matrix: Parts, block: bool = False) -> Any:
     """Returns a DGL graph of a square matrix, or a DGL block.
 
     Args:
-        block (bool, optional): Whether to return a block: the columns are its
-            destinations; its sources are these, then the rows with edges.
+        block (bool, optional): Whether to return a block. Its destinations are
+            the columns; its sources are the columns, followed by the other
+            rows with edges.
 
     Raises:
         ImportError: If DGL is not installed.
         ValueError: If a graph's matrix is not square, or two columns of a
-            block are one node.
+            block have the same node.
     """
     import dgl
 
@@ -162,22 +163,22 @@ def to_dgl(matrix: Parts, block: bool = False) -> Any:
 def to_sampler_output(
     layers: Sequence[Parts], seeds: Tensor | None = None
 ) -> SamplerOutput:
-    """Joins the layers of a sample for PyG.
+    """Joins the layers of a sample into PyG's ``SamplerOutput``.
 
     Args:
-        layers (List[SparseSample]): From the seeds outwards: columns are
-            what a layer was sampled for.
-        seeds (torch.Tensor, optional): The seeds; the columns of the first
-            layer if not given.
+        layers (List[SparseSample]): The layers from the seeds outwards; the
+            columns of a layer are its destinations.
+        seeds (torch.Tensor, optional): The seeds; default: the columns of the
+            first layer.
 
     Returns:
         SamplerOutput: Nodes by first occurrence, seeds first, and edges
         column by column, layer after layer, with the counts of both.
 
     Raises:
-        ValueError: If there is no layer and no seed, or seeds or the
-            columns of a layer are repeated: the edges of two columns would
-            add up at one node.
+        ValueError: If there are neither layers nor seeds, or if seeds or the
+            columns of a layer contain duplicates, whose edges would add up at
+            one node.
     """
     return _join('to_sampler_output', layers, seeds)
 

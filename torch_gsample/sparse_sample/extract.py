@@ -103,14 +103,14 @@ def of_edges(
 
 
 def masked(matrix: M, mask: Tensor) -> M:
-    """Returns the matrix with only those edges for which a mask holds.
+    """Returns the matrix with only the edges of a mask.
 
     Args:
         mask (torch.Tensor): bool ``[num_edges]``, in the order of
             :attr:`value`.
 
     Raises:
-        ValueError: If ``mask`` is no mask of the edges.
+        ValueError: If ``mask`` is not a bool tensor of one entry per edge.
     """
     if mask.dtype != torch.bool or mask.shape != (matrix.num_edges,):
         raise ValueError(
@@ -149,9 +149,10 @@ def compact(matrix: M, dim: int = 1, sorted: bool = False) -> M:
     """Drops rows (``dim=1``) or columns (``dim=0``) without an edge.
 
     Args:
-        dim (int, optional): What is dropped.
-        sorted (bool, optional): Whether the others keep their order, as
-            selected rows always do. If not, they come as in :meth:`row`.
+        dim (int, optional): The dimension to shorten.
+        sorted (bool, optional): Whether the remaining ones keep their order,
+            as selected rows always do. Otherwise they have the order of
+            :meth:`row`.
     """
     if check_dim('compact', dim) == 0:
         return compact(matrix.T, 1, sorted).T
@@ -192,13 +193,13 @@ def induce(matrix: M, nodes: Tensor, batch: Tensor | None = None) -> M:
     """Returns the edges between nodes of a square matrix.
 
     Args:
-        nodes (torch.Tensor): int64 ``[n]``, without duplicates in a batch.
-        batch (torch.Tensor, optional): int64 ``[n]``; edges only connect
-            nodes of the same batch, and a node of two batches is in both.
+        nodes (torch.Tensor): int64 ``[n]``, distinct within a batch.
+        batch (torch.Tensor, optional): int64 ``[n]``, the batch of each node.
+            Only edges within a batch remain; a node may be in several batches.
 
     Returns:
-        SparseSample: ``[n, n]``; with ``batch``, block by block what
-        ``A[nodes, nodes]`` is without.
+        SparseSample: ``[n, n]``: ``A[nodes, nodes]``, or with ``batch`` a
+        block-diagonal matrix of these.
 
     Example:
         >>> from torch_gsample import SparseSample

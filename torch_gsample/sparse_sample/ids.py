@@ -24,10 +24,10 @@ def ids_at(ids: Any, position: Tensor) -> Any:
 
 
 def row(matrix: Parts) -> Tensor:
-    """Returns the ids of the rows that hold an edge.
+    """Returns the ids of the rows with edges.
 
-    In the order of the rows where these were selected, else by first
-    occurrence in the edges.
+    Selected rows keep their order; others are ordered by first occurrence in
+    the edges.
     """
     return _with_edges(matrix._index(1), matrix.row_ids, matrix.num_rows)
 
@@ -53,16 +53,17 @@ def _with_edges(index: Tensor, ids: Tensor | None, size: int) -> Tensor:
 
 
 def nodes(matrix: Parts) -> Tensor:
-    """Returns the ids of all columns, then of the new rows with edges."""
+    """Returns the ids of all columns, then of further rows with edges."""
     return ops.unique_nodes(torch.cat([col_ids(matrix), row(matrix)]))[0]
 
 
 def edges(matrix: Parts) -> tuple[Tensor, Tensor]:
-    """Returns the ids of the row and the column of each edge.
+    """Returns the row id and the column id of each edge.
 
     Returns:
-        Tuple[torch.Tensor, torch.Tensor]: int64 ``[num_edges]`` each, nodes
-        of the original graph; :meth:`coo` has positions in the matrix.
+        Tuple[torch.Tensor, torch.Tensor]: int64 ``[num_edges]`` each, nodes of
+        the original graph. :meth:`coo` returns positions in the matrix
+        instead.
     """
     return row_of_edge(matrix), column_of_edge(matrix)
 

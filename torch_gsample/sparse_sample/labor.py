@@ -23,20 +23,20 @@ MOST_STEPS = 20
 
 
 def labor_sample(matrix: M, k: int, importance: Tensor | None = None) -> M:
-    r"""Samples about ``k`` edges a column, of few different rows.
+    r"""Samples about ``k`` edges per column from few distinct rows (LABOR).
 
     Row ``u`` draws one number :math:`r_u` for all columns, and the edge
-    ``u -> v`` is sampled where :math:`r_u \le c_v \pi_u`: rows are shared
-    as far as possible. :math:`c_v` gives the mean of a column the variance
-    of ``k`` edges that are drawn without replacement; with equal
-    importances, ``min(k, degree)`` are expected (`"Layer-Neighbor
-    Sampling: Defusing Neighborhood Explosion in GNNs"
+    ``u -> v`` is sampled if :math:`r_u \le c_v \pi_u`, so that columns share
+    rows. :math:`c_v` is chosen such that the mean of a column has the variance
+    of ``k`` edges drawn without replacement. With equal importances, the
+    expected number of edges is ``min(k, degree)`` (`"Layer-Neighbor Sampling:
+    Defusing Neighborhood Explosion in GNNs"
     <https://arxiv.org/abs/2210.13339>`_, NeurIPS 2023).
 
     Args:
-        k (int): Edges a column, of equal variance.
+        k (int): Edges per column of node-wise sampling with equal variance.
         importance (torch.Tensor, optional): :math:`\pi`, positive,
-            ``[num_rows]``; ones if not given (LABOR-0).
+            ``[num_rows]``; default: ones (LABOR-0).
 
     Raises:
         ValueError: If ``k`` or an importance is not positive.
@@ -67,7 +67,7 @@ def inclusion(
 
     Args:
         matrix (SparseSample): The edges.
-        k (int): Edges a column, of equal variance.
+        k (int): Edges per column of node-wise sampling with equal variance.
         importance (torch.Tensor, optional): :math:`\pi`, ``[num_rows]``.
         value (torch.Tensor, optional): What :func:`edge_values` returned.
     """
@@ -163,7 +163,7 @@ def importance_of(
 
     Args:
         matrix (SparseSample): The edges.
-        k (int): Edges a column, of equal variance.
+        k (int): Edges per column of node-wise sampling with equal variance.
         steps (int, optional): How many steps; -1 takes them until one lowers
             the expected number of nodes by less than :data:`TOLERANCE`, at
             most :data:`MOST_STEPS`.

@@ -35,27 +35,27 @@ class SparseSample(Parts):
     Rows are sources and columns are destinations: ``A[u, v]`` is the edge
     ``u -> v``, and ``A[:, seeds]`` holds the in-edges of ``seeds``. A sampler
     *extracts* a part of the matrix, *computes* with its values, *selects* at
-    random, and *finalizes* the result: the model of `"gSampler: General and
-    Efficient GPU-Based Graph Sampling for Graph Learning"
+    random and *finalizes* the result, as in `"gSampler: General and Efficient
+    GPU-Based Graph Sampling for Graph Learning"
     <https://doi.org/10.1145/3600006.3613168>`_ (SOSP 2023).
 
-    Matrices are made by :meth:`from_edge_index`, :meth:`from_csc`,
-    :meth:`from_csr`, :meth:`from_coo` and :meth:`from_data`. ``dim`` names the
-    dimension that is reduced, as in torch: ``A.sum(dim=0)`` has one number a
-    column. Gradients flow to the values of edges and to dense operands.
+    The constructors are :meth:`from_edge_index`, :meth:`from_csc`,
+    :meth:`from_csr`, :meth:`from_coo` and :meth:`from_data`. ``dim`` is the
+    reduced dimension, as in torch: ``A.sum(dim=0)`` has one entry per column.
+    Gradients flow to the values of edges and to dense operands.
 
     Args:
-        csc (CSC, optional): Its compressed columns.
-        csr (CSC, optional): Its compressed rows. One of the two is needed;
-            the other one is made on first use.
+        csc (CSC, optional): The compressed columns.
+        csr (CSC, optional): The compressed rows. One of the two is required;
+            the other one is computed on first use.
         shape (Tuple[int, int]): Number of rows and of columns.
         value (torch.Tensor, optional): ``[num_edges]`` or
             ``[num_edges, F]``, ones if not given.
-        edge_id (torch.Tensor, optional): ``[num_edges]``, the edges of the
-            original graph; their positions if not given.
+        edge_id (torch.Tensor, optional): ``[num_edges]``, the ids of the edges
+            in the original graph; default: their positions.
         row_ids (torch.Tensor, optional): ``[num_rows]``, the node of each row
-            in the original graph; its number if not given.
-        col_ids (torch.Tensor, optional): ``[num_cols]``, as ``row_ids``.
+            in the original graph; default: its position.
+        col_ids (torch.Tensor, optional): ``[num_cols]``, likewise for columns.
 
     Example:
         >>> import torch
@@ -79,7 +79,7 @@ class SparseSample(Parts):
         edge_type: EdgeType | None = None,
         value: str | Tensor | None = None,
     ) -> 'SparseSample':
-        """Makes a matrix of a graph in another library's format.
+        """Creates a matrix from a graph in another library's format.
 
         Args:
             data: PyG's ``Data``, ``HeteroData`` (with ``edge_type``) or
@@ -89,11 +89,11 @@ class SparseSample(Parts):
                 :class:`torch_gsample.CSC`.
             edge_type (Tuple[str, str, str], optional): The relation.
             value (str or torch.Tensor, optional): The values, or the name of
-                an edge attribute that holds them.
+                an edge attribute.
 
         Raises:
-            TypeError: If the format is not known.
-            ValueError: If the graph has no edges to read.
+            TypeError: If the format is unknown.
+            ValueError: If the graph has no ``edge_index`` or ``adj_t``.
         """
         return read_source(cls, data, edge_type, value)
 

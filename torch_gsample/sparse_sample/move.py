@@ -20,11 +20,11 @@ def to(
 ) -> M:
     """Returns the matrix on a device, or with values of a dtype.
 
-    Tensors that are there already are shared. Gradients flow to the values.
+    Tensors already on the device are shared. Gradients flow to the values.
 
     Args:
         device (torch.device or torch.dtype, optional): The device of all
-            tensors; or ``dtype``, as in :meth:`torch.Tensor.to`.
+            tensors, or ``dtype``, as in :meth:`torch.Tensor.to`.
         dtype (torch.dtype, optional): The dtype of the values.
         non_blocking (bool, optional): Whether copies between a GPU and pinned
             memory are asynchronous. Those of :meth:`pin` never are: the
@@ -54,7 +54,7 @@ def to(
 
 
 def cpu(matrix: M) -> M:
-    """Returns the matrix in memory of the CPU."""
+    """Returns the matrix in CPU memory."""
     return to(matrix, 'cpu')
 
 
@@ -64,34 +64,33 @@ def cuda(
     *,
     non_blocking: bool = False,
 ) -> M:
-    """Returns the matrix on a GPU: the current one by default."""
+    """Returns the matrix on a GPU, by default the current one."""
     device = 'cuda' if device is None else device
     return to(matrix, device, non_blocking=non_blocking)
 
 
 def pin_memory(matrix: M) -> M:
-    """Returns a copy in pinned memory, which is quick to send to a GPU.
+    """Returns a copy in pinned memory, for fast transfers to a GPU.
 
-    A loader with ``pin_memory=True`` calls it. See :meth:`pin` for matrices
-    that a GPU reads where they are.
+    Loaders with ``pin_memory=True`` call it. See :meth:`pin` for sampling on a
+    GPU without a transfer.
     """
     return _mapped(matrix, lambda tensor: tensor.pin_memory())
 
 
 def pin(matrix: M, cache_bytes: int = 0) -> M:
-    """Returns the matrix in pinned memory, which GPUs read themselves.
+    """Returns the matrix in pinned memory, for access by GPUs.
 
-    Memory is registered with CUDA where it is, and stays so as long as
-    the result lives, see :func:`torch_gsample.placement.pin`. Seeds (or
-    other positions) on a GPU then extract, sample and walk there, from
-    the graph where it is: only what they touch crosses the bus. What is
-    computed of the whole matrix is computed by the CPU.
+    Memory is registered with CUDA in place, for the lifetime of the result;
+    see :func:`torch_gsample.placement.pin`. With seeds (or other positions) on
+    a GPU, the GPU extracts, samples and walks: it reads only visited columns
+    over the bus. Operations on the whole matrix run on the CPU.
 
     Args:
-        cache_bytes (int, optional): Memory of the current GPU for the
-            columns of highest in-degree: :func:`ops.sample_neighbors` and
-            :func:`ops.sample_layers`, to which compiled layers are fused,
-            read them there. Columns are visited as often as rows are.
+        cache_bytes (int, optional): Memory of the current GPU for a cache of
+            the columns of highest in-degree, used by
+            :func:`ops.sample_neighbors` and :func:`ops.sample_layers`, and so
+            by compiled layers.
 
     Raises:
         RuntimeError: If there is no GPU with a driver.
@@ -116,7 +115,7 @@ def pin(matrix: M, cache_bytes: int = 0) -> M:
 
 
 def share_memory_(matrix: M) -> M:
-    """Moves all of its tensors to shared memory."""
+    """Moves all tensors to shared memory."""
     _mapped(matrix, Tensor.share_memory_)
     return matrix
 

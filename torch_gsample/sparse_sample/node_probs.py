@@ -11,13 +11,13 @@ from torch_gsample.sparse_sample.errors import call_as
 
 
 class NodeProbs:
-    """Probabilities of rows, prepared once for many samples.
+    """Probabilities of rows, preprocessed once for many samples.
 
-    Keys are drawn as by :meth:`SparseSample.individual_sample`.
+    Draws use the keys of :meth:`SparseSample.individual_sample`.
 
     Args:
-        probs (torch.Tensor): ``[num_rows]``, not normalised; a row of 0 is
-            never sampled, and none is where all are 0.
+        probs (torch.Tensor): Unnormalised probabilities ``[num_rows]``. A row
+            of probability 0 is never sampled; if all are 0, no row is.
 
     Raises:
         ValueError: If a probability is negative or not finite.
@@ -53,12 +53,12 @@ class NodeProbs:
         """Samples rows.
 
         Args:
-            k (int): How many; without replacement, all of positive
-                probability are selected, in order, where there are not more.
+            k (int): Number of rows. Without replacement, if at most ``k`` rows
+                have a positive probability, all of them in order.
             replace (bool, optional): Whether rows are drawn independently.
 
         Returns:
-            torch.Tensor: int64, ``[k]`` or less.
+            torch.Tensor: int64, of at most ``k`` rows.
 
         Raises:
             ValueError: If ``k`` is negative.

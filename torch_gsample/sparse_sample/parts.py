@@ -57,17 +57,17 @@ class Parts:
         value: Tensor | None = None,
         shape: tuple[int, int] | None = None,
     ) -> 'M':
-        """Makes a matrix of edges in any order.
+        """Creates a matrix from edges in any order.
 
-        Values and :attr:`edge_id` refer to edges in the given order.
+        Values and :attr:`edge_id` refer to the order of the input.
 
         Args:
             row (torch.Tensor): int32 or int64 ``[num_edges]``, sources.
             col (torch.Tensor): int32 or int64 ``[num_edges]``, destinations.
             value (torch.Tensor, optional): ``[num_edges]`` or
                 ``[num_edges, F]``.
-            shape (Tuple[int, int], optional): Number of rows and columns; a
-                square one that holds all edges if not given.
+            shape (Tuple[int, int], optional): Number of rows and columns;
+                default: the smallest square.
 
         Raises:
             IndexError: If a node is out of range.
@@ -95,7 +95,7 @@ class Parts:
         value: Tensor | None = None,
         num_nodes: int | tuple[int, int] | None = None,
     ) -> 'M':
-        """Makes a matrix of PyG's ``edge_index``.
+        """Creates a matrix from PyG's ``edge_index``.
 
         Args:
             edge_index (torch.Tensor): int64 ``[2, num_edges]``, sources and
@@ -107,7 +107,7 @@ class Parts:
 
         Raises:
             IndexError: If a node is out of range.
-            ValueError: If shapes do not fit.
+            ValueError: If shapes do not match.
 
         Example:
             >>> from torch_gsample import SparseSample
@@ -134,15 +134,15 @@ class Parts:
         value: Tensor | None = None,
         num_rows: int | None = None,
     ) -> 'M':
-        """Takes over compressed columns, after checks.
+        """Creates a matrix from compressed columns, without a copy.
 
         Args:
             indptr (torch.Tensor): int32 or int64 ``[num_cols + 1]``.
             indices (torch.Tensor): int32 or int64 ``[num_edges]``, rows.
             value (torch.Tensor, optional): ``[num_edges]`` or
                 ``[num_edges, F]``.
-            num_rows (int, optional): Number of rows; that of columns if not
-                given.
+            num_rows (int, optional): Number of rows; default: the number of
+                columns.
 
         Raises:
             IndexError: If a row is out of range.
@@ -158,7 +158,7 @@ class Parts:
         value: Tensor | None = None,
         num_cols: int | None = None,
     ) -> 'M':
-        """Takes over compressed rows: the transpose of :meth:`from_csc`."""
+        """Creates a matrix from compressed rows; see :meth:`from_csc`."""
         return cls._of_pointers('from_csr', indptr, indices, value, num_cols).T
 
     @classmethod
@@ -184,7 +184,7 @@ class Parts:
 
     @property
     def csc(self) -> CSC:
-        """Its compressed columns."""
+        """The compressed columns."""
         if self._csc is not None:
             return self._csc
         assert self._csr is not None
@@ -195,7 +195,7 @@ class Parts:
 
     @property
     def csr(self) -> CSC:
-        """Its compressed rows."""
+        """The compressed rows."""
         if self._csr is not None:
             return self._csr
         assert self._csc is not None
@@ -216,7 +216,7 @@ class Parts:
 
     @property
     def num_edges(self) -> int:
-        """Number of edges, those of value 0 included."""
+        """Number of edges, including those of value 0."""
         return self._stored[0].indices.shape[0]
 
     @property
@@ -228,19 +228,19 @@ class Parts:
 
     @property
     def device(self) -> torch.device:
-        """The device of its tensors."""
+        """The device of the tensors."""
         return self._stored[0].indices.device
 
     @property
     def edge_id(self) -> Tensor:
-        """The edges of the original graph, int64 ``[num_edges]``."""
+        """Edge ids in the original graph, int64 ``[num_edges]``."""
         if self._edge_id is None:
             return torch.arange(self.num_edges, device=self.device)
         return self._known_ids()
 
     @property
     def T(self: 'M') -> 'M':
-        """The matrix with its edges reversed. Nothing is copied."""
+        """The matrix with its edges reversed, without a copy."""
         return self._made(
             self._csr,
             self._csc,
@@ -252,7 +252,7 @@ class Parts:
         )
 
     def values(self) -> Tensor:
-        """Returns the values of all edges: ones for ``value=None``."""
+        """Returns the values of all edges, by default ones."""
         if self.value is None:
             return torch.ones(self.num_edges, device=self.device)
         return self.value

@@ -34,13 +34,13 @@ def sum(matrix: Parts, dim: Dim = None, *, axis: Dim = None) -> Tensor:
     """Sums the values of the edges.
 
     Args:
-        dim (int, optional): 0 sums over rows: one result a column. 1 sums
-            over columns. All edges if not given.
-        axis (int, optional): NumPy's name of ``dim``.
+        dim (int, optional): 0 sums over rows, with one result per column. 1
+            sums over columns. By default, all edges are summed.
+        axis (int, optional): NumPy's name for ``dim``.
 
     Returns:
-        torch.Tensor: ``[num_cols]`` or ``[num_rows]`` (and features), 0
-        where there is no edge.
+        torch.Tensor: ``[num_cols]`` or ``[num_rows]`` (and features), 0 for
+        columns or rows without edges.
     """
     dim = reduced_dim('sum', dim, axis)
     if dim is None:
@@ -75,7 +75,7 @@ def degree(matrix: Parts, dim: int = 0) -> Tensor:
 
 
 def mean(matrix: Parts, dim: Dim = None, *, axis: Dim = None) -> Tensor:
-    """Averages the values of the edges: 0 where there is none."""
+    """Averages the values of the edges; 0 without edges."""
     dim = reduced_dim('mean', dim, axis)
     if dim is None:
         return matrix.values().mean(0)
@@ -85,7 +85,7 @@ def mean(matrix: Parts, dim: Dim = None, *, axis: Dim = None) -> Tensor:
 
 
 def max(matrix: Parts, dim: Dim = None, *, axis: Dim = None) -> Tensor:
-    """Returns the largest value of an edge: 0 where there is none."""
+    """Returns the largest value of the edges; 0 without edges."""
     dim = reduced_dim('max', dim, axis)
     if dim is None:
         return matrix.values().amax(0)
@@ -93,7 +93,7 @@ def max(matrix: Parts, dim: Dim = None, *, axis: Dim = None) -> Tensor:
 
 
 def min(matrix: Parts, dim: Dim = None, *, axis: Dim = None) -> Tensor:
-    """Returns the smallest value of an edge: 0 where there is none."""
+    """Returns the smallest value of the edges; 0 without edges."""
     dim = reduced_dim('min', dim, axis)
     if dim is None:
         return matrix.values().amin(0)
@@ -101,7 +101,7 @@ def min(matrix: Parts, dim: Dim = None, *, axis: Dim = None) -> Tensor:
 
 
 def prod(matrix: Parts, dim: Dim = None, *, axis: Dim = None) -> Tensor:
-    """Multiplies the values of the edges: 1 where there is none."""
+    """Multiplies the values of the edges; 1 without edges."""
     dim = reduced_dim('prod', dim, axis)
     if dim is None:
         return matrix.values().prod(0)
@@ -128,12 +128,12 @@ def norm(
 
 
 def softmax(matrix: M, dim: Dim = None, *, axis: Dim = None) -> M:
-    """Normalises the exponentials of values over the edges of a column.
+    """Computes the softmax of the values over the edges of each column.
 
     Args:
         dim (int, optional): 0 for each column (the default), 1 for each
             row.
-        axis (int, optional): NumPy's name of ``dim``.
+        axis (int, optional): NumPy's name for ``dim``.
     """
     dim = reduced_dim('softmax', dim, axis) or 0
     index = matrix._index(dim)

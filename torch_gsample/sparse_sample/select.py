@@ -1,6 +1,6 @@
 """What a ``SparseSample`` selects: at random, and the greatest edges.
 
-Every draw is a function of a key. Inside of
+Every draw is a function of a key. Inside
 :func:`torch_gsample.rng.program_scope`, where samplers run programs, the key
 is the batch's and calls are numbered; elsewhere each call draws a key from
 torch's default generator.
@@ -34,22 +34,22 @@ def individual_sample(
     probs: Tensor | Parts | None = None,
     replace: bool = False,
 ) -> M:
-    """Samples up to ``k`` edges of each column by themselves.
+    """Samples up to ``k`` edges of each column independently.
 
-    Columns of one node draw the same edges, as those of
-    :class:`~torch_gsample.NeighborSampler` do.
+    Columns of the same node draw the same edges, as in
+    :class:`~torch_gsample.NeighborSampler`.
 
     Args:
-        k (int): Edges a column; -1 selects all. A column with no more
-            gives all of them.
-        probs (torch.Tensor or SparseSample, optional): Not normalised
-            probabilities ``[num_edges]``; an edge of 0 is never sampled.
-            Uniform if not given.
-        replace (bool, optional): Whether an edge may be drawn repeatedly.
+        k (int): Number of edges per column; -1 selects all. A column of at
+            most ``k`` edges has all of them selected.
+        probs (torch.Tensor or SparseSample, optional): Unnormalised
+            probabilities ``[num_edges]``; default: uniform. An edge of
+            probability 0 is never sampled.
+        replace (bool, optional): Whether to sample with replacement.
 
     Raises:
-        ValueError: If a probability is negative or not finite, or there
-            is not one for each edge.
+        ValueError: If a probability is negative or not finite, or their number
+            is not the number of edges.
 
     Example:
         >>> from torch_gsample import SparseSample
@@ -109,25 +109,24 @@ def collective_sample(
 ) -> M:
     """Samples ``k`` rows for all columns together.
 
-    Without ``node_probs`` this differs from gSampler's paper (SOSP 2023),
-    whose default is the sum of ones along a row: there a row is drawn in
-    proportion to its edges, which is
-    ``A.collective_sample(k, A.degree(dim=1))`` here.
+    The default of ``node_probs`` differs from gSampler's paper (SOSP 2023),
+    where the probability of a row is proportional to its number of edges: that
+    is ``A.collective_sample(k, A.degree(dim=1))`` here.
 
     Args:
-        k (int): How many rows; all candidates where there are not more.
-        node_probs (torch.Tensor, optional): Not normalised probabilities
-            ``[num_rows]``; a row of 0 is never sampled. Uniform over the
-            rows that hold an edge if not given.
-        replace (bool, optional): Whether rows are drawn independently,
-            and each draw becomes a row.
+        k (int): Number of rows. At most ``k`` candidates are all selected.
+        node_probs (torch.Tensor, optional): Unnormalised probabilities
+            ``[num_rows]``; default: uniform over the rows with edges. A row of
+            probability 0 is never sampled.
+        replace (bool, optional): Whether to sample with replacement; each draw
+            then becomes a row.
 
     Returns:
-        SparseSample: Of the sampled rows, those that hold an edge.
+        SparseSample: The sampled rows with edges.
 
     Raises:
-        ValueError: If a probability is negative or not finite, or there
-            is not one for each row, or all of them are 0.
+        ValueError: If a probability is negative or not finite, their number is
+            not the number of rows, or all of them are 0.
     """
     if isinstance(k, bool) or not isinstance(k, int) or k < 0:
         raise ValueError(
@@ -195,18 +194,19 @@ def random_walk_step(
 
 
 def top(matrix: M, k: int | Tensor, by: Tensor | None = None) -> M:
-    """Keeps the ``k`` greatest edges of each column.
+    """Selects the ``k`` largest edges of each column.
 
-    Of equal ones, the first.
+    Ties are resolved in favour of the first edge.
 
     Args:
-        k (int or torch.Tensor): Edges a column: a number, or int64
-            ``[num_cols]``. A column with no more has all of them selected.
-        by (torch.Tensor, optional): ``[num_edges]``, what is compared; the
-            values if not given.
+        k (int or torch.Tensor): Number of edges per column: a number, or int64
+            ``[num_cols]``. A column of at most ``k`` edges has all of them
+            selected.
+        by (torch.Tensor, optional): The key to compare, ``[num_edges]``;
+            default: the values.
 
     Raises:
-        ValueError: If there is not one number for each edge or column.
+        ValueError: If ``by`` or ``k`` has the wrong length.
 
     Example:
         >>> from torch_gsample import SparseSample

@@ -66,17 +66,17 @@ def table(matrix: Parts) -> str:
 
 
 def plot(matrix: Parts, ax: Any = None) -> Any:
-    """Draws the matrix, an edge a square, coloured by value.
+    """Plots the matrix as squares coloured by value.
 
     Args:
-        ax (matplotlib.axes.Axes, optional): Where to draw.
+        ax (matplotlib.axes.Axes, optional): The axes; default: new ones.
 
     Returns:
-        matplotlib.axes.Axes: What was drawn on.
+        matplotlib.axes.Axes: The axes.
 
     Raises:
         ImportError: If matplotlib is not installed.
-        TypeError: If :obj:`ax` is something else.
+        TypeError: If :obj:`ax` is of another type.
         ValueError: If the matrix has more than 200 rows or columns, or
             features.
     """

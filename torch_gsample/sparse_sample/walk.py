@@ -28,23 +28,23 @@ def random_walk(
     restart: float = 0.0,
     probs: Tensor | Parts | None = None,
 ) -> Walks:
-    """Walks from each seed along edges.
+    """Runs a random walk from each seed.
 
     See :func:`torch_gsample.ops.random_walk`.
 
     Args:
-        seeds (torch.Tensor): int64 ``[num_seeds]``, rows; a duplicate
-            walks by itself.
+        seeds (torch.Tensor): int64 ``[num_seeds]``, rows; duplicates have
+            independent walks.
         length (int): Number of steps.
-        restart (float, optional): Probability to go back to the seed, at
-            each step.
-        probs (torch.Tensor or SparseSample, optional): Not normalised
-            probabilities ``[num_edges]``; uniform if not given.
+        restart (float, optional): Probability to return to the seed, at each
+            step.
+        probs (torch.Tensor or SparseSample, optional): Unnormalised
+            probabilities ``[num_edges]``; default: uniform.
 
     Returns:
         Walks: ``nodes``, int64 ``[num_seeds, length + 1]``, and ``edges``,
-        int64 ``[num_seeds, length]``: the :attr:`edge_id` of each step, -1
-        for none. A walk stays where no edge begins.
+        int64 ``[num_seeds, length]``: the :attr:`edge_id` of each step, -1 for
+        none. A walk stays at a node without an out-edge.
 
     Raises:
         ValueError: If the matrix is not square.
@@ -81,23 +81,23 @@ def node2vec_walk(
     q: float,
     probs: Tensor | Parts | None = None,
 ) -> Walks:
-    """Walks from each seed, with regard to the node before.
+    """Runs a node2vec walk from each seed.
 
-    See :func:`torch_gsample.ops.node2vec_walk`, which has the distribution.
-    On the CPU a matrix whose rows are stored unsorted caches a sorted copy of
-    their columns, 4 or 8 bytes an edge, once walks have made four steps for
-    each edge. It changes no walk.
+    See :func:`torch_gsample.ops.node2vec_walk` for the distribution. On the
+    CPU, a matrix with unsorted rows caches a sorted copy of their columns (4
+    or 8 bytes per edge) once walks have made four steps per edge. Walks do not
+    change.
 
     Args:
         seeds (torch.Tensor): int64 ``[num_seeds]``, rows.
         length (int): Number of steps.
         p (float): Return parameter.
         q (float): In-out parameter.
-        probs (torch.Tensor or SparseSample, optional): Not normalised
-            probabilities ``[num_edges]``; uniform if not given.
+        probs (torch.Tensor or SparseSample, optional): Unnormalised
+            probabilities ``[num_edges]``; default: uniform.
 
     Returns:
-        Walks: As of :meth:`random_walk`.
+        Walks: See :meth:`random_walk`.
 
     Raises:
         ValueError: If the matrix is not square, or ``p`` or ``q`` is not
@@ -126,19 +126,19 @@ def node2vec_walk(
 
 
 def frontier_walk(matrix: Parts, seeds: Tensor, length: int) -> Walks:
-    """Moves one of several walkers along an edge at each step.
+    """Runs a multidimensional walk, which moves one of its walkers per step.
 
-    See :func:`torch_gsample.ops.frontier_walk`, which has the distribution.
+    See :func:`torch_gsample.ops.frontier_walk` for the distribution.
 
     Args:
-        seeds (torch.Tensor): int64 ``[num_seeds]``, rows; a duplicate is two
-            walkers.
-        length (int): Number of steps, of all walkers together.
+        seeds (torch.Tensor): int64 ``[num_seeds]``, rows; each is the start of
+            a walker, duplicates included.
+        length (int): Number of steps of all walkers together.
 
     Returns:
-        Walks: ``nodes``, int64 ``[length]``, the node that each step leaves,
-        and ``edges``, int64 ``[length]``, the :attr:`edge_id` that it takes;
-        both -1 where no edge leaves the frontier.
+        Walks: ``nodes``, int64 ``[length]``, the start of each step, and
+        ``edges``, int64 ``[length]``, its :attr:`edge_id`; both are -1 if no
+        edge leaves the frontier.
 
     Raises:
         ValueError: If the matrix is not square, or on a GPU.
@@ -158,19 +158,19 @@ def visit_count(
     length: int,
     restart: float = 0.0,
 ) -> M:
-    r"""Counts how often random walks from each seed visit each node.
+    r"""Counts the visits of random walks from each seed to each node.
 
-    Steps count, restarts do not; neither do visits of the seed itself.
+    Restarts and visits to the seed itself are not counted.
 
     Args:
         seeds (torch.Tensor): int64 ``[num_seeds]``, rows.
-        num_walks (int): Walks of each seed.
-        length (int): Steps of each walk.
+        num_walks (int): Number of walks from each seed.
+        length (int): Number of steps of each walk.
         restart (float, optional): See :meth:`random_walk`.
 
     Returns:
-        SparseSample: ``[num_rows, num_seeds]``; its values are counts,
-        and its entries are numbered, as they are no edges of the graph.
+        SparseSample: ``[num_rows, num_seeds]``. Values are counts, and edge
+        ids are positions, as entries are not edges of the graph.
 
     Example:
         >>> from torch_gsample import SparseSample
@@ -207,7 +207,7 @@ def count_visits(
         kind (Type[SparseSample]): The type of the result.
         num_nodes (int): What nodes are below.
         seeds (torch.Tensor): int64 ``[num_seeds]``.
-        num_walks (int): Walks of each seed.
+        num_walks (int): Number of walks from each seed.
         visited (torch.Tensor): int64 ``[num_walks * num_seeds, length]``, of
             the first walk of each seed, then of the second one.
         counted (torch.Tensor): bool, of this shape: which visits count.

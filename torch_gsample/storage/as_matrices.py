@@ -42,8 +42,8 @@ class Matrices:
         Raises:
             KeyError: If there is no such relation.
             OSError: If a file cannot be read.
-            ValueError: If an argument breaks a rule that is named, or a file
-                is not as it was written.
+            ValueError: If an argument is invalid (the message names the rule),
+                or a file is not as it was written.
 
         Example:
             >>> import tempfile, torch

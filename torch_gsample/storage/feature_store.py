@@ -169,7 +169,7 @@ class DiskFeatureStore(FeatureStore):
         Raises:
             OSError: If ``scratch`` cannot be written to.
             TypeError: If an argument has the wrong type.
-            ValueError: If an argument breaks a rule that is named.
+            ValueError: If an argument is invalid; the message names the rule.
         """
         files = {
             key: file
@@ -183,8 +183,8 @@ class DiskFeatureStore(FeatureStore):
             )
         if not files:
             raise ValueError(
-                f'{name}: there must be a file of features of nodes (there '
-                'is none)'
+                f'{name}: at least one file of node features is required '
+                '(got none)'
             )
         if max_batches < 1:
             raise ValueError(
@@ -192,11 +192,11 @@ class DiskFeatureStore(FeatureStore):
             )
         if plan == 'hot' and scores is None:
             raise ValueError(
-                f"{name}: 'scores' must be given for the plan 'hot' (got None)"
+                f"{name}: 'scores' is required for the plan 'hot' (got None)"
             )
         if plan == 'packed' and scratch is None:
             raise ValueError(
-                f"{name}: 'scratch' must be given for the plan 'packed' (got "
+                f"{name}: 'scratch' is required for the plan 'packed' (got "
                 'None)'
             )
         if scratch is not None:

@@ -65,7 +65,7 @@ def write_features(
         ImportError: If PyArrow is needed and not installed.
         OSError: If the disk is full, or a file cannot be read.
         TypeError: If ``data`` is of no known kind or dtype.
-        ValueError: If an argument breaks a rule that is named.
+        ValueError: If an argument is invalid; the message names the rule.
     """
     path = Path(path)
     if dtype is not None and dtype not in DTYPES.values():

@@ -115,7 +115,7 @@ class RandomReadSampler(DiskSampler):
 
     Raises:
         TypeError: If an argument has the wrong type.
-        ValueError: If an argument breaks a rule that is named.
+        ValueError: If an argument is invalid; the message names the rule.
 
     Example:
         >>> import tempfile, torch

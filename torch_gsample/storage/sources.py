@@ -100,7 +100,7 @@ def memory_source(
         weights = edge_attributes(source, graph, weight_attr)
         if not weights:
             raise ValueError(
-                f"ChunkedGraph.write: 'weight_attr' {weight_attr!r} is no "
+                f"ChunkedGraph.write: 'weight_attr' {weight_attr!r} is not an "
                 f'edge-level attribute'
             )
     relations = [

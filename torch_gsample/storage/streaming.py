@@ -61,7 +61,7 @@ class StreamingSampler(DiskSampler):
 
     Raises:
         TypeError: If an argument has the wrong type.
-        ValueError: If an argument breaks a rule that is named.
+        ValueError: If an argument is invalid; the message names the rule.
 
     Example:
         >>> edge_index = torch.tensor([[1, 2, 2], [0, 0, 1]])

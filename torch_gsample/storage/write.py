@@ -83,7 +83,7 @@ def write_graph(
         IndexError: If an edge has a node that does not exist.
         OSError: If the disk is full, or a file cannot be read.
         TypeError: If ``data`` is nothing of the above.
-        ValueError: If an argument breaks a rule that is named.
+        ValueError: If an argument is invalid; the message names the rule.
     """
     path = Path(path)
     if chunk_bytes < MIN_CHUNK_BYTES:

@@ -39,19 +39,19 @@ from torch_gsample.vertex.plan.plan import Plan
 
 
 class VertexProgram:
-    """A layer that is written as the computation at one vertex.
+    """A layer written as the computation at one vertex.
 
-    Made by :func:`vertex_program`.
+    See :func:`vertex_program`.
 
     Args:
         function (Callable): The program.
-        name (str, optional): What errors call it; the name of the function if
-            not given.
-        dtypes (Sequence[torch.dtype], optional): Of each result; torch's
-            promotion of the features if not given.
+        name (str, optional): Its name in errors; default: the name of the
+            function.
+        dtypes (Sequence[torch.dtype], optional): The dtype of each result;
+            default: torch's promotion of the features.
 
     Raises:
-        TypeError: If it takes no vertex.
+        TypeError: If ``function`` has no argument for the vertex.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class VertexProgram:
     ):
         if not callable(function) or not hasattr(function, '__code__'):
             raise TypeError(
-                f'vertex_program: takes a function of a vertex (got '
+                f'vertex_program: must decorate a function of a vertex (got '
                 f'{type(function).__name__})'
             )
         functools.update_wrapper(self, function)
@@ -73,8 +73,8 @@ class VertexProgram:
         plain = inspect.Parameter.POSITIONAL_OR_KEYWORD
         if not parameters or any(p.kind != plain for p in parameters):
             raise TypeError(
-                f'vertex_program: {function.__name__} must take the vertex '
-                f'and named parameters'
+                f'vertex_program: {function.__name__} must have an argument '
+                f'for the vertex and named parameters'
             )
         self.parameters = [p.name for p in parameters[1:]]
         self.plans: dict[Any, Plan] = {}
@@ -98,11 +98,10 @@ class VertexProgram:
             graph (Any): A :class:`~torch_gsample.SparseSample`,
                 ``edge_index``, ``EdgeIndex`` or ``SparseTensor``.
             size (Tuple[int, int], optional): Numbers of sources and
-                destinations; those of the features if not given.
-            loops (Loops, optional): What is done with edges from a vertex to
-                itself.
+                destinations; default: those of the features.
+            loops (Loops, optional): Treatment of self-loops.
             **features (torch.Tensor): Features of vertices and edges,
-                ``[rows, ...]``, and parameters. A pair is for sources and
+                ``[rows, ...]``, and parameters. Pass a pair for sources and
                 destinations.
 
         Returns:
@@ -111,8 +110,8 @@ class VertexProgram:
         Raises:
             IndexError: If a vertex of the graph is out of range.
             TypeError: If the graph or features are of the wrong type.
-            ValueError: If the program does what none can, or features do not
-                fit.
+            ValueError: If the program is not supported, or features have wrong
+                shapes.
         """
         name = self.name
         if is_transformed():
@@ -131,12 +130,12 @@ class VertexProgram:
         return found[0] if len(found) == 1 else tuple(found)
 
     def plan(self, **features: Feature) -> Plan:
-        """Returns the steps for some features, traced once for each shape."""
+        """Returns the steps for features, traced once for each shape."""
         key = _signature(features, self.parameters)
         return _plan_of(self._number, key)
 
     def explain(self, **features: Feature) -> str:
-        """Returns the typed program, its fused units and their C++ source.
+        """Returns the typed program, its fused kernels and their C++ source.
 
         Args:
             **features (torch.Tensor): As of a call.
@@ -184,14 +183,14 @@ def _surroundings(function: Callable[..., Any]) -> tuple:
 
 
 def vertex_program(function: Callable[..., Any]) -> VertexProgram:
-    """Makes a layer of the computation at one vertex.
+    """Compiles a layer from the computation at one vertex.
 
-    The function takes a vertex ``v``: ``v.x`` are its features, ``v.innbs``
-    its in-neighbours, ``v.inedges`` its in-edges with ``e.src``, ``e.dst`` and
-    features of their own. ``sum``, ``max``, ``min`` and ``mean`` of a
-    comprehension aggregate. Further arguments are parameters. It is run once,
-    on symbols, and becomes kernels that are fused from the first feature to
-    the last aggregate, forward and backward: the model of `"Seastar:
+    The argument of the function is a vertex ``v``: ``v.x`` are its features,
+    ``v.innbs`` its in-neighbours, ``v.inedges`` its in-edges with ``e.src``,
+    ``e.dst`` and edge features. ``sum``, ``max``, ``min`` and ``mean`` of a
+    comprehension aggregate. Further arguments are parameters. The function is
+    traced once and compiled to kernels that are fused from the first feature
+    to the last aggregate, forward and backward, as in `"Seastar:
     Vertex-Centric Programming for Graph Neural Networks"
     <https://doi.org/10.1145/3447786.3456247>`_ (EuroSys 2021).
 
@@ -199,7 +198,7 @@ def vertex_program(function: Callable[..., Any]) -> VertexProgram:
         function (Callable): The program.
 
     Raises:
-        TypeError: If it takes no vertex.
+        TypeError: If ``function`` has no argument for the vertex.
 
     Example:
         >>> import torch
@@ -217,13 +216,13 @@ def vertex_program(function: Callable[..., Any]) -> VertexProgram:
 
 
 def mean(values: Any) -> Any:
-    """Averages over the edges of a vertex, inside of vertex programs only.
+    """Averages over the edges of a vertex, inside vertex programs only.
 
     Args:
         values (Iterable): A comprehension over ``v.innbs`` or ``v.inedges``.
 
     Raises:
-        RuntimeError: Outside of a program.
+        RuntimeError: Outside a program.
     """
     raise RuntimeError('mean: is for vertex programs only')
 

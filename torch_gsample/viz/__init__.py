@@ -1,7 +1,8 @@
 """Pictures of samples and of graphs.
 
-What PyG's loaders or samplers return comes in, matplotlib's axes go out. No
-display is needed, and matplotlib is imported by the first picture.
+The input is a result of PyG's or our loaders or samplers; the output is
+matplotlib axes. No display is needed, and the first picture imports
+matplotlib.
 """
 
 from torch_gsample.viz.batch import plot_batch

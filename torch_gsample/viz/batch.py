@@ -1,4 +1,4 @@
-"""A sampled neighbourhood, with its hops as rings."""
+"""Pictures of a sampled neighbourhood, with hops as rings."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -19,33 +19,33 @@ HUB_FACTOR = 10.0
 def plot_batch(
     batch: Any, ax: Any = None, *, labels: Any = None, degree: Any = None
 ) -> Any:
-    """Draws a mini-batch: seeds in the middle, each hop a ring around them.
+    """Draws a mini-batch, with seeds in the middle and each hop as a ring.
 
-    Nodes of a ring stand where the nodes are that they were sampled for, and
-    arrows lead from sources to destinations. Colours are hops, or node types
-    of a heterogeneous batch. Hubs have a black border: nodes with at least ten
-    times the mean number of edges. Good for up to some hundred nodes.
+    Nodes of a ring are close to the nodes that they were sampled for, and
+    arrows point from sources to destinations. Colours are hops, or node types
+    in a heterogeneous batch. Hubs, that is, nodes with at least ten times the
+    mean number of edges, have a border. It is readable up to a few
+    hundred nodes.
 
     Args:
-        batch (Data, HeteroData, SamplerOutput or HeteroSamplerOutput): What a
-            loader or sampler returned.
-        ax (matplotlib.axes.Axes, optional): Where to draw.
-        labels (Sequence[str], optional): A text for each node of the whole
+        batch (Data, HeteroData, SamplerOutput or HeteroSamplerOutput): A
+            result of a loader or sampler.
+        ax (matplotlib.axes.Axes, optional): The axes; default: new ones.
+        labels (Sequence[str], optional): The label of each node of the whole
             graph; a dictionary by node type in a heterogeneous batch.
         degree (torch.Tensor, optional): The number of edges of each node of
-            the whole graph, ``[num_nodes]``, which says what is a hub; a
-            dictionary by node type in a heterogeneous batch. Edges in the
-            batch, if not given.
+            the whole graph, ``[num_nodes]``, which determines hubs; a
+            dictionary by node type in a heterogeneous batch. Default: the
+            number of edges in the batch.
 
     Returns:
-        matplotlib.axes.Axes: What was drawn on; ``ax.figure`` is the picture.
+        matplotlib.axes.Axes: The axes; ``ax.figure`` is the picture.
 
     Raises:
         ImportError: If matplotlib is not installed.
-        TypeError: If the batch or :obj:`ax` is something else.
-        ValueError: If the batch does not tell its hops or edges, or lacks the
-            ids that :obj:`labels` and :obj:`degree` go by, or these are too
-            short.
+        TypeError: If the batch or :obj:`ax` is of another type.
+        ValueError: If the batch lacks its hops, its edges, or the ids that
+            :obj:`labels` and :obj:`degree` need, or these are too short.
 
     Example:
         >>> from torch_gsample.datasets import DebianPackages
@@ -81,10 +81,10 @@ def plot_batch(
 
 
 def ring_positions(hop: Tensor, edges: Tensor) -> tuple[Tensor, Tensor]:
-    """Places nodes on rings, each near what it was sampled for.
+    """Places nodes on rings, close to the nodes that they were sampled for.
 
-    Nodes of a ring are spread evenly, in the order of their parents' angles,
-    and the ring is turned towards the parents.
+    Nodes of a ring are evenly spaced in the order of their parents' angles,
+    and the ring is rotated towards the parents.
 
     Args:
         hop (torch.Tensor): ``[num_nodes]``, 0 for seeds.
@@ -253,14 +253,14 @@ def _ids(name: str, part: _Part, size: int) -> Tensor:
     return part.node
 
 
-# What is drawn ###############################################################
+# Drawing ####################################################################
 
 
 def _draw_rings(ax: Any, radius: Tensor) -> None:
     turn = torch.linspace(0, 2 * math.pi, 181)
     for r in radius.round().unique():
         x, y = r * turn.cos(), r * turn.sin()
-        ax.plot(x.numpy(), y.numpy(), color='#eeeeee', lw=1.0, zorder=0)
+        ax.plot(x.numpy(), y.numpy(), color='#88888826', lw=1.0, zorder=0)
 
 
 def _draw_edges(ax: Any, x: Tensor, y: Tensor, edges: Tensor) -> None:
@@ -281,7 +281,7 @@ def _draw_edges(ax: Any, x: Tensor, y: Tensor, edges: Tensor) -> None:
         headwidth=6,
         headlength=8,
         headaxislength=7,
-        color='#bbbbbb',
+        color='#88888890',
         zorder=1,
     )
 
@@ -289,7 +289,9 @@ def _draw_edges(ax: Any, x: Tensor, y: Tensor, edges: Tensor) -> None:
 def _draw_nodes(
     ax: Any, x: Tensor, y: Tensor, kind: Tensor, names: list[str], hub: Tensor
 ) -> None:
-    """Draws a marker for each node, of a colour for each kind."""
+    """Draws a marker for each node, with a colour for each kind."""
+    from matplotlib import rcParams
+
     size = 60.0 if x.numel() <= 100 else 20.0
     colors = sample_colors(len(names))
     for k, (name, color) in enumerate(zip(names, colors, strict=True)):
@@ -305,7 +307,7 @@ def _draw_nodes(
             y[hub],
             s=2 * size,
             facecolors='none',
-            edgecolors='black',
+            edgecolors=rcParams['axes.edgecolor'],
             linewidths=1.5,
             label=f'hub ({int(hub.sum())})',
             zorder=4,
@@ -313,6 +315,8 @@ def _draw_nodes(
 
 
 def _write_texts(ax: Any, x: Tensor, y: Tensor, texts: list[str]) -> None:
+    from matplotlib import rcParams
+
     for i, text in enumerate(texts):
         if text:
             ax.annotate(
@@ -322,6 +326,10 @@ def _write_texts(ax: Any, x: Tensor, y: Tensor, texts: list[str]) -> None:
                 textcoords='offset points',
                 fontsize=8,
                 ha='center',
-                bbox=dict(boxstyle='round,pad=0.1', fc='white', ec='none'),
+                bbox=dict(
+                    boxstyle='round,pad=0.1',
+                    fc=rcParams['axes.facecolor'],
+                    ec='none',
+                ),
                 zorder=2,
             )

@@ -13,24 +13,24 @@ from torch_gsample.sparse_sample import SparseSample
 
 
 def plot_degrees(graph: Any, ax: Any = None) -> Any:
-    """Draws how the degrees of a graph are distributed.
+    """Draws the degree distribution of a graph.
 
-    A line shows, for each number of edges from 1 on, the share of nodes that
-    have at least as many, on logarithmic axes: what a line lacks of 1 at its
-    left end are nodes without an edge, and hubs are at its right end.
+    A line shows the share of nodes with at least a number of edges, from 1 on,
+    on logarithmic axes. The gap to 1 at its left end is the share of nodes
+    without an edge; hubs are at its right end.
 
     Args:
         graph (Data, HeteroData, CSC or SparseSample): The graph: in- and
             out-degrees, or in-degrees by edge type of a
             :class:`~torch_geometric.data.HeteroData`.
-        ax (matplotlib.axes.Axes, optional): Where to draw.
+        ax (matplotlib.axes.Axes, optional): The axes; default: new ones.
 
     Returns:
-        matplotlib.axes.Axes: What was drawn on; ``ax.figure`` is the picture.
+        matplotlib.axes.Axes: The axes; ``ax.figure`` is the picture.
 
     Raises:
         ImportError: If matplotlib is not installed.
-        TypeError: If the graph or :obj:`ax` is something else.
+        TypeError: If the graph or :obj:`ax` is of another type.
         ValueError: If the graph has no :obj:`edge_index`.
 
     Example:
@@ -67,25 +67,25 @@ def plot_degrees(graph: Any, ax: Any = None) -> Any:
 
 
 def plot_quality(original: Any, sampled: Any = None, ax: Any = None) -> Any:
-    """Draws the degrees of a graph and those of a sample of it.
+    """Draws the degree distributions of a graph and a sample of it.
 
-    Lines are as in :func:`plot_degrees`, dashed for the sample; the legend
-    has the Kolmogorov-Smirnov distance of both, the greatest difference of
-    their distribution functions.
+    Lines are as in :func:`plot_degrees`, dashed for the sample. The legend has
+    the Kolmogorov-Smirnov distance, the largest difference of the distribution
+    functions.
 
     Args:
         original (Data, CSC, SparseSample or SampleQuality): The whole graph,
-            or a comparison of both, as of a graph on a cluster.
-        sampled (Data, CSC or SparseSample, optional): What was sampled of it,
-            not with a comparison.
-        ax (matplotlib.axes.Axes, optional): Where to draw.
+            or a comparison of both, such as of a graph on a cluster.
+        sampled (Data, CSC or SparseSample, optional): The sampled graph; not
+            with a comparison.
+        ax (matplotlib.axes.Axes, optional): The axes; default: new ones.
 
     Returns:
-        matplotlib.axes.Axes: What was drawn on; ``ax.figure`` is the picture.
+        matplotlib.axes.Axes: The axes; ``ax.figure`` is the picture.
 
     Raises:
         ImportError: If matplotlib is not installed.
-        TypeError: If a graph or :obj:`ax` is something else.
+        TypeError: If a graph or :obj:`ax` is of another type.
         ValueError: If a graph has no :obj:`edge_index`.
 
     Example:

@@ -112,8 +112,8 @@ def test_functions_take_one_more_argument(graph, tmp_path):
 
 REFUSED = {
     r'a row for each of 3000 edges \(got 3\)': (pyg.GraphConv, ATTR[:3]),
-    r'layer 0 SAGEConv: SAGEConv takes none': (pyg.SAGEConv, WEIGHT),
-    r'GCNConv takes them for whole graphs': (pyg.GCNConv, WEIGHT),
+    r'layer 0 SAGEConv: SAGEConv has no argument': (pyg.SAGEConv, WEIGHT),
+    r'GCNConv needs them for the whole graph': (pyg.GCNConv, WEIGHT),
     r"of the edge types \[None\] \(got 'a'\)": (pyg.GraphConv, {'a': ATTR}),
 }
 
@@ -193,5 +193,5 @@ def test_edges_of_types_have_their_own(tmp_path):
 
 def test_models_without_them_stay_as_they_are(graph, tmp_path):
     model = basic(pyg.GraphSAGE, torch.float32)
-    with pytest.raises(ValueError, match='SAGEConv takes none'):
+    with pytest.raises(ValueError, match='SAGEConv has no argument'):
         infer(model, graph, X, out=tmp_path / 'out', edge_features=WEIGHT)

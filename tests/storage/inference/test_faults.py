@@ -275,7 +275,7 @@ def bad_layers():
             {},
         ),
         r"BatchNorm1d 'norms.0.module' of the model must": (batch, {}),
-        r"'layers' must be given for a model .*\(got Linear\)": (linear, {}),
+        r"'layers' is required for a model .*\(got Linear\)": (linear, {}),
         r"'layers' must have at least one": (sage, {'layers': []}),
         r"'layers' must hold callables.*\(got int in layer": (
             sage,

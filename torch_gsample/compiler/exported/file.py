@@ -66,7 +66,7 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """
     start = len(MAGIC) + _LENGTH
     if data[: len(MAGIC)] != MAGIC:
-        raise ValueError('it is no exported program')
+        raise ValueError('it is not an exported program')
     if len(data) < start + _DIGEST:
         raise ValueError(f'it is cut off after {len(data)} bytes')
     body = memoryview(data)[:-_DIGEST]

@@ -1,4 +1,4 @@
-"""Programs that are compiled in one process and run in another one."""
+"""Programs compiled in one process and run in another."""
 
 import copy
 import os
@@ -47,37 +47,37 @@ def export(
     """Compiles a program and writes it to a file.
 
     :func:`load_program` reads the file, in this process or another one, and
-    returns the compiled program at once: nothing is captured there.
+    returns the compiled program without another capture.
 
-    The program is compiled for the arguments. Lengths of vectors of integers
-    (seeds) may differ later, as for :func:`torch_gsample.compile`; constants
-    (as fan-outs), dtypes, the sizes of a graph and of other tensors may not.
-    Layouts are chosen by measuring the program on the arguments, which
-    should be a typical batch. Tensors that the program has of its own, as the
-    parameters of a module, are in the file. Torch's default generator is left
-    as it was.
+    The program is compiled for the arguments. Later calls may have integer
+    vectors (seeds) of other lengths, as with :func:`torch_gsample.compile`,
+    but not other constants (such as fan-outs), dtypes, or sizes of graphs and
+    other tensors. Layouts are chosen by measuring the program on the
+    arguments, which should be a typical batch. The file contains the program's
+    own tensors, such as the parameters of a module. The state of torch's
+    default generator is restored.
 
     Args:
-        program (Callable): A function, a module, or what
-            :func:`torch_gsample.compile` returned.
+        program (Callable): A function, a module, or a result of
+            :func:`torch_gsample.compile`.
         *args (Any): Its arguments: matrices, tensors and constants, also in
-            lists, tuples and dictionaries. Tensors are on the CPU, and
-            contiguous.
+            lists, tuples and dictionaries. Tensors must be contiguous and on
+            the CPU.
         path (str): The file.
-        dynamic (bool, optional): Whether the first sizes of tensors, and so
-            those of a graph, may differ later.
+        dynamic (bool, optional): Whether later calls may have other first
+            sizes of tensors, and so other graph sizes.
         options (Dict[str, Any], optional): See
-            :class:`~torch_gsample.compiler.Options`; by default those that
-            it was compiled with.
-        **kwargs (Any): More of its arguments.
+            :class:`~torch_gsample.compiler.Options`; default: those of the
+            compiled program.
+        **kwargs (Any): Its keyword arguments.
 
     Raises:
         CompileError: If the program cannot be captured.
         OSError: If the file cannot be written.
         TypeError: If ``program`` cannot be called, or an argument or a result
             has another type.
-        ValueError: If an argument, or what the program calls, cannot be in a
-            file; an option is not known.
+        ValueError: If an argument or an operator of the program cannot be
+            stored, or an option is unknown.
 
     Example:
         >>> import os, tempfile, torch
@@ -131,28 +131,26 @@ def load_program(
     *,
     tensors: Mapping[str, Tensor] | None = None,
 ) -> 'ExportedProgram':
-    """Loads a program that :func:`export` wrote.
+    """Loads a program written by :func:`export`.
 
-    A file is data: nothing in it is unpickled or run as code, it can only
-    name operators of torch and of this package. Generated kernels are made of
-    it, and taken from the cache of kernels where that has them; else ``g++``
-    builds them, about half a second each, or operators of torch run in their
-    place.
+    A file is data: it is neither unpickled nor run as code, and can only name
+    operators of torch and this package. Its generated kernels come from the
+    kernel cache if present; otherwise ``g++`` builds them, in about half a
+    second each, or torch operators replace them.
 
     Args:
         path (str): The file.
-        tensors (Dict[str, torch.Tensor], optional): Tensors to use in place
-            of the file's, by their names in
-            :attr:`ExportedProgram.tensors`.
+        tensors (Dict[str, torch.Tensor], optional): Tensors that replace those
+            of the file, by name in :attr:`ExportedProgram.tensors`.
 
     Returns:
-        ExportedProgram: A function of the arguments of the program, which
-        draws its samples.
+        ExportedProgram: A function with the arguments and the samples of the
+        program.
 
     Raises:
         OSError: If the file cannot be read.
-        ValueError: If it is damaged, no such file, or was written for another
-            version of torch or of this package.
+        ValueError: If the file is damaged, has another format, or was written
+            for another version of torch or this package.
 
     Example:
         See :func:`export`.
@@ -172,20 +170,19 @@ def load_program(
 
 
 class ExportedProgram:
-    """A compiled program that was loaded: see :func:`load_program`.
+    """A loaded program; see :func:`load_program`.
 
-    Constants that it was exported with (as fan-outs) may be left out of a
-    call. Any number of threads may call it, and it can be pickled: a process
-    that is spawned has it at once.
+    Calls may omit the constants of the export (such as fan-outs). It can be
+    called from any number of threads and pickled, so spawned processes need no
+    compilation.
 
     Args:
-        header (Dict[str, Any]): That of the file.
-        tensors (Dict[str, torch.Tensor]): Those that the program has of its
-            own.
-        name (str): What errors call the file.
+        header (Dict[str, Any]): The header of the file.
+        tensors (Dict[str, torch.Tensor]): The program's own tensors.
+        name (str): Name of the file in errors.
 
     Raises:
-        ValueError: If the header says what a file may not.
+        ValueError: If the header is invalid.
     """
 
     def __init__(
@@ -200,8 +197,8 @@ class ExportedProgram:
 
         Raises:
             TypeError: If arguments are missing or unknown.
-            ValueError: If an argument is not as those that it was exported
-                with: names it, the rule and the value.
+            ValueError: If an argument does not match the export; the error has
+                its name, the rule and the value.
         """
         if is_compiling():
             raise RuntimeError('the program was exported')
@@ -222,14 +219,14 @@ class ExportedProgram:
 
     @property
     def tensors(self) -> dict[str, Tensor]:
-        """The tensors that the program has of its own, by name.
+        """The program's own tensors, by name.
 
-        Parameters of modules are among them: changes in place count.
+        They include the parameters of modules; in-place changes take effect.
         """
         return dict(self._tensors)
 
     def forget(self) -> None:
-        """Drops what was computed once for a graph or for parameters."""
+        """Drops cached values of graphs and parameters."""
         self._function.forget()
 
     def __reduce__(self) -> tuple[Any, ...]:

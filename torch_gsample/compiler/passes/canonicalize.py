@@ -24,7 +24,7 @@ After::
 * Each output of an operator is taken once.
 * Assertions about sizes go: operators check their arguments.
 
-Not when: the operators of a call depend on values, or it is no function of
+Not when: the operators of a call depend on values, or it is not a function of
 torch: it stays opaque and runs in its place. A change in place that others
 see, or one under ``no_grad`` of what needs a gradient, stays one. Under
 ``autocast`` and ``inference_mode``, only what is one operator is named.

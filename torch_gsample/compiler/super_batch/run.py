@@ -177,7 +177,7 @@ class SuperBatch:
             List[Any]: What ``fn`` returns for each batch.
 
         Raises:
-            TypeError: If ``seeds`` is no list of tensors.
+            TypeError: If ``seeds`` is not a list of tensors.
         """
         return self.run([(graph, s, *args) for s in seeds], **kwargs)
 
@@ -322,21 +322,21 @@ def super_batch(
     memory_budget: int | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> SuperBatch:
-    """Makes a program sample several mini-batches in one run.
+    """Returns a function that samples several mini-batches in one run.
 
-    The result takes the graph, a list of seeds and what else ``fn`` takes,
-    and returns a list: ``super_batch(fn)(A, seeds)`` is
-    ``[fn(A, s) for s in seeds]``, sample by sample, and for the same
-    ``torch.manual_seed``. Inside of a
-    :func:`~torch_gsample.rng.program_scope` its key must have a row for each
-    batch: batch ``i`` draws what it draws alone under row ``i``.
+    The arguments of the result are the graph, a list of seeds, and the other
+    arguments of ``fn``. It returns a list: ``super_batch(fn)(A, seeds)`` is
+    ``[fn(A, s) for s in seeds]``, with equal samples for the same
+    ``torch.manual_seed``. Inside a :func:`~torch_gsample.rng.program_scope`,
+    the key must have one row per batch: batch ``i`` has the same draws as
+    alone with row ``i``.
 
     Small batches are bound by the overhead of operators, which a super-batch
     pays once (`"gSampler: General and Efficient GPU-Based Graph Sampling for
     Graph Learning" <https://doi.org/10.1145/3600006.3613168>`_, SOSP 2023,
-    section 4.4). Programs for which there is no rule, or whose sampling is
-    trained with the model, run batch by batch: ``notes`` says why. What a
-    program reads is that of the time of the call, for all batches of it.
+    section 4.4). Programs without a rule, or with sampling that is trained
+    with the model, run batch by batch; ``notes`` has the reason. All batches
+    of a call read the tensors as they are at the call.
 
     Args:
         fn (Callable): The program, ``fn(A, seeds, ...)``.

@@ -82,8 +82,8 @@ def _draw_in_graph(
         if negatives.true_negatives or timed:
             other = 'nodes without times' if timed else 'true_negatives=False'
             raise ValueError(
-                f'NegativeSampling: shared=True needs {other}: what one seed '
-                'edge may have another may not'
+                f'NegativeSampling: shared=True needs {other}, as the '
+                'candidates of seed edges differ'
             )
         ids = torch.arange(len(ids)) // max(len(edges.src), 1)
     return negatives.draw_targets(

@@ -132,7 +132,7 @@ class Negatives:
             size = self.graph.counts[node_type]
             if weight is not None and self.is_uniform:
                 raise ValueError(
-                    f"NegativeSampling: '{end}_weight' must be None where "
+                    f"NegativeSampling: '{end}_weight' must be None with "
                     "true_negatives='uniform' (got a tensor)"
                 )
             if weight is not None and weight.numel() != size:

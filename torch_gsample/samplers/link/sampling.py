@@ -43,7 +43,7 @@ class NegativeSampling(pyg.NegativeSampling):
 
     Raises:
         TypeError: If an argument has the wrong type.
-        ValueError: If an argument breaks a rule that is named.
+        ValueError: If an argument is invalid; the message names the rule.
 
     Example:
         >>> NegativeSampling('triplet', 2, among='batch')

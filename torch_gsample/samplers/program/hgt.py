@@ -125,8 +125,8 @@ class HGTSampler(ProgramSampler):
         found = node_attributes(data, self.graph, name)
         if not found:
             raise ValueError(
-                f"{self._name}: the time attribute '{name}' is no node-level "
-                'attribute'
+                f"{self._name}: the time attribute '{name}' is not a "
+                'node-level attribute'
             )
         for t, time in found.items():
             size = self.graph.counts[t]

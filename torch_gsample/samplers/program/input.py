@@ -161,8 +161,8 @@ def read_matrices(
         weights = edge_attributes(data, graph, weight_attr)
         if not weights:
             raise ValueError(
-                f"{name}: the weight attribute '{weight_attr}' is no "
-                f'edge-level attribute'
+                f"{name}: the weight attribute '{weight_attr}' is not "
+                f'an edge-level attribute'
             )
     return {
         t: SparseSample(

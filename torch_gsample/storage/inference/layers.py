@@ -162,14 +162,15 @@ def check_edge_features(layers: list['Layer'], relations: set[Any]) -> None:
             norms = isinstance(conv, pyg.GCNConv) and conv.normalize
             if isinstance(conv, _FUSED) or norms:
                 raise ValueError(
-                    f"infer: 'edge_features' must be left out for layer "
-                    f'{layer.name}: {type(conv).__name__} takes them for '
-                    'whole graphs alone'
+                    f"infer: 'edge_features' must not be set for layer "
+                    f'{layer.name}: {type(conv).__name__} needs them for '
+                    'the whole graph'
                 )
             if _takes_features(conv) is None:
                 raise ValueError(
-                    f"infer: 'edge_features' must be left out for layer "
-                    f'{layer.name}: {type(conv).__name__} takes none'
+                    f"infer: 'edge_features' must not be set for layer "
+                    f'{layer.name}: {type(conv).__name__} has no argument '
+                    'for them'
                 )
 
 
@@ -202,7 +203,7 @@ def layers_of(
         layers = model
     if layers is None:
         raise TypeError(
-            "infer: 'layers' must be given for a model that is no "
+            "infer: 'layers' is required for a model that is not a "
             f'BasicGNN, ModuleList or Sequential (got {type(model).__name__})'
         )
     out = [_listed_layer(item, i) for i, item in enumerate(layers)]

@@ -149,7 +149,7 @@ def as_rows(value: Any, name: str) -> Rows:
     """Returns the rows of features in any form.
 
     Raises:
-        TypeError: If it is no file, tensor or array.
+        TypeError: If it is not a file, tensor or array.
     """
     if isinstance(value, FeatureFile):
         return FileRows(value)

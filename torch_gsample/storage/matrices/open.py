@@ -38,8 +38,8 @@ def open_matrices(
 
     Raises:
         OSError: If a file cannot be read.
-        ValueError: If an argument breaks a rule that is named, or a file is
-            not as it was written.
+        ValueError: If an argument is invalid (the message names the rule), or
+            a file is not as it was written.
     """
     name = 'ChunkedGraph.matrix'
     graph.refuse_segments(name)

@@ -180,7 +180,7 @@ def _kept(
             kept[name] = None
             if keeps:
                 if not isinstance(value, Traced):
-                    raise NotCaptured(f"'{name}' is no value of edges")
+                    raise NotCaptured(f"'{name}' is not a value of edges")
                 kept[name] = value.node
         for table in ('_parameters', '_buffers', '_modules'):
             if any(

@@ -1,4 +1,4 @@
-"""Aggregations of vertex programs that Python has no name for."""
+"""Aggregations of vertex programs without a Python builtin."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -18,15 +18,15 @@ INTERPOLATIONS = ('linear', 'lower', 'higher', 'midpoint', 'nearest')
 
 
 def prod(values: Iterable[Any]) -> Any:
-    """Multiplies over the edges of a vertex, inside of vertex programs only.
+    """Multiplies over the edges of a vertex, inside vertex programs only.
 
-    A vertex without edges has 1.
+    The result for a vertex without edges is 1.
 
     Args:
         values (Iterable): A comprehension over ``v.innbs`` or ``v.inedges``.
 
     Raises:
-        RuntimeError: Outside of a program.
+        RuntimeError: Outside a program.
 
     Example:
         >>> import torch
@@ -44,7 +44,7 @@ def prod(values: Iterable[Any]) -> Any:
 
 def var(values: Iterable[Any]) -> Any:
     r"""Returns :math:`\frac{1}{n} \sum_i (x_i - \bar{x})^2` over the edges of
-    a vertex, inside of vertex programs only.
+    a vertex, inside vertex programs only.
 
     A vertex without edges has 0.
 
@@ -52,7 +52,7 @@ def var(values: Iterable[Any]) -> Any:
         values (Iterable): A comprehension over ``v.innbs`` or ``v.inedges``.
 
     Raises:
-        RuntimeError: Outside of a program.
+        RuntimeError: Outside a program.
     """
     return _variance('var', values)
 
@@ -64,13 +64,13 @@ def _variance(name: str, values: Iterable[Any]) -> Any:
 
 
 def std(values: Iterable[Any]) -> Any:
-    """Returns the root of :func:`var`; where it is 0, so is its gradient.
+    """Returns the root of :func:`var`; where it is 0, its gradient is 0.
 
     Args:
         values (Iterable): A comprehension over ``v.innbs`` or ``v.inedges``.
 
     Raises:
-        RuntimeError: Outside of a program.
+        RuntimeError: Outside a program.
     """
     return root(_variance('std', values))
 
@@ -78,13 +78,14 @@ def std(values: Iterable[Any]) -> Any:
 def median(values: Iterable[Any]) -> Any:
     """Returns the lower of the middle values over the edges of a vertex.
 
-    As ``torch.median``: of an even number of values, it is no mean of two.
+    As in ``torch.median``, it is not the mean of the two middle values of an
+    even number.
 
     Args:
         values (Iterable): A comprehension over ``v.innbs`` or ``v.inedges``.
 
     Raises:
-        RuntimeError: Outside of a program.
+        RuntimeError: Outside a program.
     """
     return quantile(values, 0.5, 'lower')
 
@@ -94,9 +95,9 @@ def quantile(
 ) -> Any:
     """Returns a quantile over the edges of a vertex, feature by feature.
 
-    Values of edges are sorted a tile of edges at a time: none are stored for
-    the whole graph. NaN is greater than all numbers. A vertex without edges
-    has 0. Inside of vertex programs only.
+    Values of edges are sorted one tile of edges at a time and never stored for
+    the whole graph. NaN is greater than all numbers. The result for a vertex
+    without edges is 0. Inside vertex programs only.
 
     Args:
         values (Iterable): A comprehension over ``v.innbs`` or ``v.inedges``.
@@ -106,7 +107,7 @@ def quantile(
             ``'midpoint'`` or ``'nearest'``.
 
     Raises:
-        RuntimeError: Outside of a program.
+        RuntimeError: Outside a program.
 
     Example:
         >>> import torch

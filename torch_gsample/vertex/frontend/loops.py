@@ -24,9 +24,9 @@ def one_edge(item: Any) -> Iterator[Any]:
         item (Any): The symbol.
 
     Raises:
-        Unsupported: If the loop is inside of another one, with no aggregation
-            between the two. Loops that ``zip`` joins end in the order in
-            which they began.
+        Unsupported: If the loop is inside another one, with no aggregation
+            between the two. Loops that ``zip`` joins end in the order in which
+            they began.
     """
     loop, frame = object(), _open.frames[-1]
     frame.append(loop)

@@ -273,8 +273,8 @@ def _aggregation(tracer: Tracer, name: str) -> Callable[..., Any]:
             )
         if not begun:
             raise Unsupported(
-                f'{name} of a list whose element is no value of edges: write '
-                f'the comprehension inside {name}(...)'
+                f'{name} of a list whose element is not a value of edges: '
+                f'write the comprehension inside {name}(...)'
             )
         if not isinstance(item, Value):
             dtypes = [x.dtype for x in tracer.signature.values()]

@@ -1,4 +1,4 @@
-"""The layouts of a graph that kernels run over, cached with the graph."""
+"""Layouts of a graph for kernels, cached with the graph."""
 
 import weakref
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from torch_gsample.sparse_sample import SparseSample
 
 
 class Loops(IntEnum):
-    """What is done with edges from a vertex to itself."""
+    """Treatment of self-loops."""
 
     KEEP = 0
     REMOVE = 1
@@ -27,7 +27,7 @@ class Loops(IntEnum):
 
 
 class Layout(CSC):
-    """The edges of each vertex, and the order in which kernels take vertices.
+    """The edges of each vertex, and the order of vertices in kernels.
 
     ``edge_id`` is the row of an edge in edge features.
     """
@@ -42,10 +42,10 @@ class Layout(CSC):
 
     @cached_property
     def order(self) -> Tensor | None:
-        """Vertices by descending degree, if that pays.
+        """Vertices by descending degree, if this is faster.
 
-        Degrees count by powers of two: vertices of a class stay in their
-        order, as neighbours in numbers are often neighbours in the graph.
+        Degrees are rounded to powers of two. Vertices of a class keep their
+        order, as vertices with close ids are often neighbours in the graph.
         """
         if self.num_edges < _SMALL:
             return None
@@ -64,7 +64,7 @@ class Layout(CSC):
         return {}
 
     def scatter(self, value: Tensor, num_rows: int) -> Tensor:
-        """Returns values of its edges in the rows of edge features."""
+        """Scatters values of the edges to the rows of edge features."""
         if self.edge_id is None:
             return value
         out = value.new_zeros((num_rows, *value.shape[1:]))
@@ -78,8 +78,8 @@ _SMALL = 1 << 15
 class Layouts:
     """The edges of a call in the layouts of both directions.
 
-    No :class:`~torch_gsample.Graph`: sources and destinations are numbered
-    by themselves, and there may be rows of edge features without an edge.
+    Unlike in a :class:`~torch_gsample.Graph`, sources and destinations have
+    separate ids, and there may be rows of edge features without an edge.
 
     Args:
         incoming (Layout): The in-edges of destinations.
@@ -95,12 +95,12 @@ class Layouts:
 
     @property
     def num_sources(self) -> int:
-        """Number of vertices that edges come from."""
+        """Number of source vertices."""
         return self.incoming.num_rows
 
     @property
     def num_destinations(self) -> int:
-        """Number of vertices that edges go to."""
+        """Number of destination vertices."""
         return self.incoming.indptr.numel() - 1
 
     @cached_property
@@ -119,7 +119,7 @@ class Layouts:
 class BlockLayout(Layout):
     """The edges of each vertex of a block.
 
-    Fan-outs bound degrees, so that no order of vertices pays.
+    Fan-outs bound degrees, so no order of vertices is faster.
     """
 
     order = None
@@ -129,8 +129,8 @@ class BlockLayouts(Layouts):
     """The edges of a block in the layouts of both directions.
 
     Args:
-        block (Block): The block, which knows its transposed order.
-        loops (Loops): What is done with loops.
+        block (Block): The block, with its transposed order.
+        loops (Loops): Treatment of self-loops.
     """
 
     def __init__(self, block: Block, loops: Loops):
@@ -208,12 +208,12 @@ _BLOCK = ('block',)
 
 
 def read_graph(graph: Any) -> tuple[list[Tensor], tuple[int, int] | None]:
-    """Returns the tensors of a graph, and its size if it says it.
+    """Returns the tensors of a graph, and its size if known.
 
     Args:
-        graph (Any): A ``SparseSample``, a ``Block``, or what
-            :func:`~torch_gsample.adjacency.read_adjacency` reads: rows of
-            matrices are destinations, as in PyG's ``adj_t``.
+        graph (Any): A ``SparseSample``, a ``Block``, or a format of
+            :func:`~torch_gsample.adjacency.read_adjacency`; rows of matrices
+            are destinations, as in PyG's ``adj_t``.
 
     Returns:
         Tuple[List[torch.Tensor], Tuple[int, int], optional]: ``[edge_index]``
@@ -221,7 +221,7 @@ def read_graph(graph: Any) -> tuple[list[Tensor], tuple[int, int] | None]:
         destinations.
 
     Raises:
-        TypeError: If it is no graph.
+        TypeError: If it is not a graph.
         ValueError: If it has another shape.
     """
     if isinstance(graph, Block):
@@ -290,13 +290,13 @@ def layouts_of(
     num_destinations: int,
     loops: Loops = Loops.KEEP,
 ) -> Layouts:
-    """Returns a graph, made once of its tensors.
+    """Returns the layouts of a graph, computed once for its tensors.
 
     Args:
-        tensors (Sequence[torch.Tensor]): Of :func:`read_graph`.
+        tensors (Sequence[torch.Tensor]): A result of :func:`read_graph`.
         num_sources (int): Number of sources.
         num_destinations (int): Number of destinations.
-        loops (Loops, optional): What is done with loops.
+        loops (Loops, optional): Treatment of self-loops.
 
     Raises:
         IndexError: If a vertex is out of range.

@@ -20,8 +20,8 @@ class APPNP(nn.APPNP):
         \mathbf{X}^{(0)}
 
     of `"Predict then Propagate: Graph Neural Networks meet Personalized
-    PageRank" <https://arxiv.org/abs/1810.05997>`_. With dropout of edges it
-    is PyG's own.
+    PageRank" <https://arxiv.org/abs/1810.05997>`_. With dropout of edges,
+    PyG's own code runs.
 
     Example:
         >>> import torch
@@ -35,7 +35,7 @@ class APPNP(nn.APPNP):
     def forward(
         self, x: Tensor, edge_index: Any, edge_weight: Tensor | None = None
     ) -> Tensor:
-        """Returns ``[num_nodes, channels]``, as PyG does.
+        """Returns ``[num_nodes, channels]``, as in PyG.
 
         Args:
             x (torch.Tensor): ``[num_nodes, channels]``.
@@ -44,8 +44,8 @@ class APPNP(nn.APPNP):
             edge_weight (torch.Tensor, optional): ``[num_edges]``.
 
         Raises:
-            TypeError: If it is a :class:`~torch_gsample.Block`, which has
-                the edges of one step.
+            TypeError: If it is a :class:`~torch_gsample.Block`, which has the
+                edges of one step only.
         """
         if isinstance(edge_index, Block):
             raise TypeError(

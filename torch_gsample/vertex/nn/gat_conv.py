@@ -26,9 +26,9 @@ def attention(slope: float, edges: bool, dropout: float) -> VertexProgram:
     """Returns the program of attention.
 
     Args:
-        slope (float): Of the leaky ReLU.
-        edges (bool): Whether edges have a part in the score.
-        dropout (float): The probability that a weight is dropped.
+        slope (float): Negative slope of the leaky ReLU.
+        edges (bool): Whether edge features enter the score.
+        dropout (float): Dropout probability of a weight.
     """
     key = slope, edges, dropout
     if key not in _programs:
@@ -71,9 +71,9 @@ class GATConv(nn.GATConv):
         \mathbf{a}^{\top}_{s} \mathbf{\Theta}\mathbf{x}_u
         + \mathbf{a}^{\top}_{t} \mathbf{\Theta}\mathbf{x}_v\right)\right)
 
-    of `"Graph Attention Networks" <https://arxiv.org/abs/1710.10903>`_. No
-    attention weight is stored, and no mask of dropout; where weights are
-    returned, it is PyG's own.
+    of `"Graph Attention Networks" <https://arxiv.org/abs/1710.10903>`_.
+    Neither attention weights nor dropout masks are stored. With
+    ``return_attention_weights``, PyG's own code runs.
 
     Example:
         >>> import torch

@@ -27,9 +27,9 @@ def attention(slope: float, edges: bool, dropout: float) -> VertexProgram:
     """Returns the program of dynamic attention.
 
     Args:
-        slope (float): Of the leaky ReLU.
+        slope (float): Negative slope of the leaky ReLU.
         edges (bool): Whether edges have features.
-        dropout (float): The probability that a weight is dropped.
+        dropout (float): Dropout probability of a weight.
     """
     key = slope, edges, dropout
     if key not in _programs:
@@ -67,8 +67,8 @@ class GATv2Conv(nn.GATv2Conv):
         \mathbf{\Theta}_{t} \mathbf{x}_v\right)\right)
 
     of `"How Attentive are Graph Attention Networks?"
-    <https://arxiv.org/abs/2105.14491>`_. Where attention weights are
-    returned, it is PyG's own.
+    <https://arxiv.org/abs/2105.14491>`_. With ``return_attention_weights``,
+    PyG's own code runs.
 
     Example:
         >>> import torch

@@ -23,19 +23,19 @@ from torch_gsample.vertex.program import VertexProgram
 
 @layer_program('GCNConv or APPNP')
 def degree(v):  # type: ignore
-    """Counts the in-edges of a vertex, in the dtype of a one."""
+    """Counts the in-edges of a vertex, in the dtype of features."""
     return sum(1.0 for u in v.innbs) * v.one
 
 
 @layer_program('GCNConv or APPNP')
 def weighted_degree(v):  # type: ignore
-    """Adds up the weights of the in-edges of a vertex."""
+    """Sums the weights of the in-edges of a vertex."""
     return sum(e.w for e in v.inedges)
 
 
 @layer_program('GINConv or SAGEConv')
 def neighbor_sum(v):  # type: ignore
-    """Adds up neighbours."""
+    """Sums neighbours."""
     return sum(u.x for u in v.innbs)
 
 
@@ -47,7 +47,7 @@ def propagation(
     Args:
         weighted (bool): Whether edges have weights.
         normalized (bool): Whether vertices have factors ``norm``.
-        alpha (float): The part of ``restart`` in the result.
+        alpha (float): The share of ``restart`` in the result.
     """
     key = weighted, normalized, alpha
     if key not in _programs:
@@ -79,18 +79,18 @@ def _propagation(
 
 
 class Propagation:
-    """Multiplies features by the adjacency that GCN normalises.
+    """Multiplies features by the normalised adjacency of GCN.
 
-    Loops are edges as others, so that features have gradients as sources only.
+    Loops are ordinary edges, so features have gradients as sources only.
 
     Args:
         graph (Any): The graph.
         weight (torch.Tensor, optional): ``[num_edges]``.
-        x (torch.Tensor): Features, for their number.
-        dtype (torch.dtype): Of factors of vertices, without weights.
-        normalize (bool): Whether it is normalised.
-        loop (float): The weight of the loops that vertices get; 0 for none, 1
-            where edges have none.
+        x (torch.Tensor): Features, for the number of nodes.
+        dtype (torch.dtype): Dtype of vertex factors, without weights.
+        normalize (bool): Whether to normalise.
+        loop (float): The weight of added loops; 0 for none, 1 for edges
+            without weights.
     """
 
     def __init__(
@@ -152,12 +152,12 @@ class Propagation:
     def __call__(
         self, x: Tensor, restart: Tensor | None = None, alpha: float = 0.0
     ) -> Tensor:
-        """Returns the product with features, and a part of others.
+        """Returns the product with features, plus a share of others.
 
         Args:
             x (torch.Tensor): The features.
             restart (torch.Tensor, optional): The others.
-            alpha (float, optional): Their part.
+            alpha (float, optional): Their share.
         """
         features: dict[str, Any] = {'x': (x, None)}
         if self._weight is not None:
@@ -205,15 +205,15 @@ class GCNConv(nn.GCNConv):
     def forward(
         self, x: Tensor, edge_index: Any, edge_weight: Tensor | None = None
     ) -> Tensor:
-        """Returns ``[num_nodes, out_channels]``, as PyG does.
+        """Returns ``[num_nodes, out_channels]``, as in PyG.
 
         Args:
             x (torch.Tensor): ``[num_nodes, in_channels]``.
             edge_index (torch.Tensor): ``[2, num_edges]``, a
                 :class:`~torch_gsample.SparseSample` or a
                 :class:`~torch_gsample.Block`.
-            edge_weight (torch.Tensor, optional): ``[num_edges]``; of a block
-                those of its whole batch, whose degrees count.
+            edge_weight (torch.Tensor, optional): ``[num_edges]``; for a block,
+                the weights of the whole batch, which determine degrees.
         """
         if isinstance(edge_index, Block):
             x, _ = edge_index.pair(x)

@@ -18,7 +18,7 @@ from torch_gsample.vertex.nn.gcn_conv import neighbor_sum
 
 @layer_program('GINConv')
 def gin(v, eps):  # type: ignore
-    """Adds up neighbours and the vertex itself."""
+    """Sums neighbours and the vertex itself."""
     return sum(u.x for u in v.innbs) + (1.0 + eps) * v.x
 
 
@@ -42,7 +42,7 @@ class GINConv(nn.GINConv):
     propagate_type = {'x': OptPairTensor}
 
     def forward(self, x: Any, edge_index: Any, size: Any = None) -> Tensor:
-        """Returns ``[num_destinations, out_channels]``, as PyG does.
+        """Returns ``[num_destinations, out_channels]``, as in PyG.
 
         Args:
             x (torch.Tensor): ``[num_nodes, in_channels]``, or a pair of

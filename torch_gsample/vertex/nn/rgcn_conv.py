@@ -30,7 +30,7 @@ def rgcn_mean(v, weight):  # type: ignore
 
 @layer_program('RGCNConv')
 def rgcn_sum(v, weight):  # type: ignore
-    """Adds up the neighbours of each relation, and projects them."""
+    """Sums the neighbours of each relation, and projects them."""
     return sum(
         sum(e.src.x for e in es) @ weight[es.type] for es in v.inedges.by_type
     )
@@ -45,9 +45,9 @@ class RGCNConv(nn.RGCNConv):
         \sum_{u \in \mathcal{N}_r(v)} \mathbf{\Theta}_r \cdot \mathbf{x}_u
 
     of `"Modeling Relational Data with Graph Convolutional Networks"
-    <https://arxiv.org/abs/1703.06103>`_. Only vertices with edges of a
-    relation are projected by its matrix. With ``num_blocks``, without
-    features, and with ``aggr='max'`` it is PyG's own.
+    <https://arxiv.org/abs/1703.06103>`_. Each matrix projects only vertices
+    with edges of its relation. With ``num_blocks``, without features, and with
+    ``aggr='max'``, PyG's own code runs.
 
     Example:
         >>> import torch
@@ -62,7 +62,7 @@ class RGCNConv(nn.RGCNConv):
     def forward(
         self, x: Any, edge_index: Any, edge_type: Tensor | None = None
     ) -> Tensor:
-        """Returns ``[num_destinations, out_channels]``, as PyG does.
+        """Returns ``[num_destinations, out_channels]``, as in PyG.
 
         Args:
             x (torch.Tensor): ``[num_nodes, in_channels]``, or a pair of

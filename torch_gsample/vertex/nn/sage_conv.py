@@ -48,7 +48,7 @@ class SAGEConv(nn.SAGEConv):
 
     of `"Inductive Representation Learning on Large Graphs"
     <https://arxiv.org/abs/1706.02216>`_, with ``aggr`` one of ``'mean'``,
-    ``'max'`` and ``'sum'``; others are PyG's own.
+    ``'max'`` and ``'sum'``; for others, PyG's own code runs.
 
     Example:
         >>> import torch
@@ -60,7 +60,7 @@ class SAGEConv(nn.SAGEConv):
     propagate_type = {'x': OptPairTensor}
 
     def forward(self, x: Any, edge_index: Any, size: Any = None) -> Tensor:
-        """Returns ``[num_destinations, out_channels]``, as PyG does.
+        """Returns ``[num_destinations, out_channels]``, as in PyG.
 
         Args:
             x (torch.Tensor): ``[num_nodes, in_channels]``, or a pair of

@@ -167,7 +167,8 @@ class GATConv(nn.GATConv):
         )
         if source is target:
             source, both = with_product(source, torch.cat([first, second]))
-            return source, both.split(self.heads, dim=1)
+            first, second = both.split(self.heads, dim=1)
+            return source, (first, second)
         source, of_source = with_product(source, first)
         return source, (of_source, with_product(target, second)[1])
 

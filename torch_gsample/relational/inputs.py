@@ -20,7 +20,10 @@ from torch_gsample.storage import RandomReadSampler
 Tables = RelationalData | TableFolder
 
 _MEMORY = set(signature(NeighborSampler).parameters)
-_DISK = {*signature(RandomReadSampler).parameters, *DiskOptions.__annotations__}
+_DISK = {
+    *signature(RandomReadSampler).parameters,
+    *DiskOptions.__annotations__,
+}
 
 
 def read_inputs(

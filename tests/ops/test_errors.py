@@ -147,6 +147,13 @@ FORMATS = [
 OTHERS = [
     (
         ValueError,
+        lambda: ops.last_neighbors(
+            INDPTR, INDICES, TIME, IDS, IDS, 1, edge_id=IDS
+        ),
+        "last_neighbors: 'edge_id' must have 3 elements (got 2)",
+    ),
+    (
+        ValueError,
         lambda: ops.gather_rows(torch.tensor(1), SEEDS),
         'have at least one dimension (got shape [])',
     ),

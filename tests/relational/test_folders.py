@@ -28,6 +28,7 @@ from torch_gsample.storage import (
 )
 from torch_gsample.storage.format import seal
 
+MISSING = 'missing'
 MANIFEST = {
     'tables': {
         'user': {'key': 'name'},
@@ -374,9 +375,19 @@ def test_descriptions_that_lie_are_refused(base, tmp_path):
         (None, 'report', [], "must have a 'report' and a 'time_kind'"),
         (None, 'time_kind', 'lunar', "must have a 'report' and a 'time_kind'"),
         (None, 'version', 2, "must have 'tables' of version 1"),
+        (None, 'time_kind', MISSING, "must have a 'report' and a 'time_kind'"),
+        ('post', 'time', MISSING, "must have a 'time' and"),
+        (None, 'report', {}, r"must have the counts \('rows', 'null_times'\)"),
+        (None, 'report', {'user': {'rows': 60, 'null_times': -1}},
+         r"of 'user' \(got {'rows': 60, 'null_times': -1}\)"),
+        (None, 'report', {t: {'rows': 1, 'null_times': 0} for t in ROWS},
+         r"counts \('edges', 'null', 'dangling'\) of 'post.who' \(got None"),
     ):  # fmt: skip
         fields = copy.deepcopy(whole)
-        (fields['tables'][table] if table else fields)[field] = value
+        of = fields['tables'][table] if table else fields
+        of[field] = value
+        if value is MISSING:
+            del of[field]
         path.write_text(seal(fields))
         with pytest.raises(ValueError, match=match):
             TableFolder(path.parent)

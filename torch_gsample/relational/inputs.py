@@ -11,6 +11,7 @@ from torch import Tensor
 from torch_geometric.data import HeteroData
 from torch_geometric.typing import EdgeType
 
+from torch_gsample.options import DiskOptions
 from torch_gsample.relational.folder import TableFolder
 from torch_gsample.relational.tables import RelationalData
 from torch_gsample.samplers.neighbor.node_wise import NeighborSampler
@@ -19,11 +20,10 @@ from torch_gsample.storage import RandomReadSampler
 Tables = RelationalData | TableFolder
 
 _MEMORY = set(signature(NeighborSampler).parameters)
-_DISK = set(signature(RandomReadSampler).parameters) | set(
-    RandomReadSampler.__init__.__annotations__['options']
-    .__args__[0]
-    .__annotations__
-)
+_DISK = {
+    *signature(RandomReadSampler).parameters,
+    *DiskOptions.__annotations__,
+}
 
 
 def read_inputs(

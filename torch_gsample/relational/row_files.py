@@ -124,9 +124,8 @@ def read_description(
     for name, entry in tables.items():
         _check_entry(path, name, entry)
     kinds = None, 'integer', 'naive', 'zoned'
-    if not isinstance(fields.get('report'), dict) or (
-        fields.get('time_kind') not in kinds
-    ):
+    kind = fields.get('time_kind', 'missing')
+    if not isinstance(fields.get('report'), dict) or kind not in kinds:
         raise ValueError(
             f"TableFolder: {path} must have a 'report' and a 'time_kind' of "
             f'{kinds}'
@@ -137,7 +136,29 @@ def read_description(
     }
     schema = read_schema({'tables': entries})
     columns = {name: entry['columns'] for name, entry in tables.items()}
-    return fields, checked_schema(schema, columns)
+    schema = checked_schema(schema, columns)
+    _check_report(path, fields['report'], schema)
+    return fields, schema
+
+
+def _check_report(
+    path: Path, report: dict[str, Any], schema: dict[str, TableSchema]
+) -> None:
+    """Checks the counts of tables and foreign keys, which appends update."""
+    for table, of in schema.items():
+        wanted: dict[str, tuple[str, ...]] = {table: ('rows', 'null_times')}
+        for key in of.foreign_keys:
+            wanted[f'{table}.{key.name}'] = 'edges', 'null', 'dangling'
+        for name, counts in wanted.items():
+            found = report.get(name)
+            if not isinstance(found, dict) or any(
+                type(found.get(count)) is not int or found[count] < 0
+                for count in counts
+            ):
+                raise ValueError(
+                    f"TableFolder: 'report' of {path} must have the counts "
+                    f'{counts} of {name!r} (got {str(found)[:80]})'
+                )
 
 
 def _check_entry(path: Path, name: str, entry: Any) -> None:
@@ -145,7 +166,8 @@ def _check_entry(path: Path, name: str, entry: Any) -> None:
         'rows': int, 'columns': dict, 'key': list, 'foreign_keys': list,
         'names': dict, 'categories': dict, 'skipped': dict,
     }  # fmt: skip
-    valid = isinstance(entry, dict) and all(
+    valid = isinstance(entry, dict) and 'time' in entry
+    valid = valid and all(
         type(entry.get(k)) is kind for k, kind in kinds.items()
     )
     valid = valid and set(entry['names']) == {'num', 'cat', 'stamp'}
@@ -156,8 +178,8 @@ def _check_entry(path: Path, name: str, entry: Any) -> None:
     texts += [text for of in lists for text in of] if valid else []
     if not (valid and all(isinstance(text, str) for text in texts)):
         raise ValueError(
-            f'TableFolder: table {name!r} of {path} must have {[*kinds]} of '
-            'the right types'
+            f"TableFolder: table {name!r} of {path} must have a 'time' and "
+            f'{[*kinds]} of the right types'
         )
     cats = entry['names']['cat']
     if set(entry['categories']) != set(cats) or entry['rows'] < 0:

@@ -86,7 +86,13 @@ def _names() -> str:
         if inspect.ismodule(value):
             home = value.__name__
         else:
-            homes = [m for m in modules if name in public_names(m)]
+            # An operator may have the name of the function that calls it.
+            homes = [
+                m
+                for m in modules
+                if name in public_names(m)
+                and getattr(importlib.import_module(m), name) is value
+            ]
             home = homes[0] if homes else ''
         if home:
             lines.append(f'| `{name}` | [{home}]({home}.md) |')

@@ -246,6 +246,11 @@ def add_spark_sample(add: Callable[..., Any]) -> None:
     }.items():
         add(f'--{name}', action='store_true', help=what)
     add('--seed', type=int, default=0, help=_SEED)
+    _add_job(add)
+
+
+def _add_job(add: Callable[..., Any]) -> None:
+    """Adds the arguments of a Spark job: output, progress and settings."""
     add('--format', choices=['parquet', 'csv'], default='parquet')
     add('--overwrite', action='store_true', help='replace the output')
     add('--metrics', help='.json file for the metrics of all stages')

@@ -60,6 +60,7 @@ def last_neighbors(
             that is named.
 
     Example:
+        >>> import torch
         >>> edge_index = torch.tensor([[1, 2, 3], [0, 0, 0]])
         >>> graph = Graph.from_edge_index(edge_index)
         >>> graph = graph.with_times({None: torch.tensor([5, 7, 9])})

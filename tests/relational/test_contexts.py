@@ -159,6 +159,7 @@ def test_sequences_are_those_of_the_seed_and_of_no_later_row():
 @pytest.mark.parametrize(
     ('arguments', 'error', 'match'),
     [
+        ({'tables': None}, TypeError, "'tables' must be a RelationalData"),
         ({'num_cells': 0}, ValueError, "'num_cells' must be positive"),
         ({'width': 2.5}, TypeError, "'width' must be an integer"),
         ({'num_hops': -1}, ValueError, "'num_hops' must be positive"),
@@ -166,4 +167,4 @@ def test_sequences_are_those_of_the_seed_and_of_no_later_row():
 )
 def test_wrong_arguments_are_named(arguments, error, match):
     with pytest.raises(error, match=f'ContextSampler: {match}'):
-        ContextSampler(forum(), **{'num_cells': 9, **arguments})
+        ContextSampler(**{'tables': forum(), 'num_cells': 9, **arguments})

@@ -12,7 +12,7 @@ from torch_gsample.ops.forest_fire import forest_fire
 from torch_gsample.ops.formats import coo_to_csc, cumulate_weights
 from torch_gsample.ops.frontier_walk import frontier_walk
 from torch_gsample.ops.has_edges import has_edges
-from torch_gsample.ops.last_neighbors import last_neighbors  # noqa: F401
+from torch_gsample.ops.last_neighbors import last_neighbors
 from torch_gsample.ops.match_edges import match_edges
 from torch_gsample.ops.matrix import (
     next_key,
@@ -46,6 +46,7 @@ __all__ = [
     'gather_rows',
     'has_edges',
     'induce_subgraph',
+    'last_neighbors',
     'match_edges',
     'metapath_walk',
     'negative_sample',

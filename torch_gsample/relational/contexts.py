@@ -61,6 +61,11 @@ class ContextSampler:
         seed: int | None = None,
         **options: Any,
     ):
+        if not isinstance(tables, RelationalData):
+            raise TypeError(
+                "ContextSampler: 'tables' must be a RelationalData (got "
+                f'{type(tables).__name__}); a TableFolder is not in memory'
+            )
         for name, value in (
             ('num_cells', num_cells),
             ('width', width),

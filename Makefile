@@ -20,7 +20,8 @@ CUDA_STAGES := build smoke parity bench profile sanitize
 
 .PHONY: demo test test-fast test-programs test-interop test-sanitize \
 	test-sanitize-address \
-	test-sanitize-thread test-sanitize-kernels test-clients test-cuda test-torch211 bench \
+	test-sanitize-thread test-sanitize-kernels test-clients test-cuda test-torch211 \
+	test-aarch64 bench \
 	lint format docs docs-pages wheel sdist test-wheel test-wheels clean \
 	$(CUDA_STAGES:%=test-cuda-%)
 
@@ -71,6 +72,11 @@ $(CUDA_STAGES:%=test-cuda-%):
 test-torch211: $(VENV)-torch211/dev
 	PYTHONPATH=.:$(VENV)-torch211 \
 		$(VENV)-torch211/bin/python -m pytest tests/compiler tests/ops
+
+# Operators, their distributions, and golden hashes on an emulated aarch64:
+# downloads 3 GB, so outside of CI. docs/testing.md says what it needs.
+test-aarch64: $(VENV)/dev
+	tests/aarch64/run tests/golden tests/ops
 
 # Other projects' tests with our classes in PyG's place, in an environment of
 # its own. CLIENTS has a checkout for each suite; those that

@@ -17,6 +17,7 @@ NOT_IN_CI = {
     'bench': 'measures for minutes',
     'clean': 'removes all that was made',
     'demo': 'tests/examples trains the same for two batches',
+    'test-aarch64': 'downloads gigabytes, and emulates a processor',
     'test-clients': "runs other projects' tests, from checkouts of them",
     'test-fast': 'runs a part of what test runs',
     'test-sanitize': '.ci/run runs two of its three parts',

@@ -31,6 +31,8 @@ from torch_gsample.owned_folder import OwnedFolder, owned_folder
 FLAGS = (
     *('-std=c++14', '-O2', '-fopenmp-simd', '-march=native', '-fPIC'),
     *('-shared', '-ffp-contract=off', '-fno-math-errno'),
+    # GCC 12 counts comparisons wrongly there: see setup.py.
+    *(['-fno-tree-slp-vectorize'] if platform.machine() == 'aarch64' else []),
 )
 #: What is compiled, and the libraries that it is linked with: it takes nothing
 #: of C++'s.

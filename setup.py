@@ -37,12 +37,8 @@ OBJECTS = ROOT / 'build' / 'objects'
 STABLE_ABI = '0x020b000000000000'  # torch 2.11
 MIN_TORCH = (2, 11)
 # By what a compiler is for. Every x86-64 processor has these since 2009: a bit
-# count is one instruction. With loops that GCC 12 vectorises for aarch64 at
-# -O3, weighted samples are other ones than on x86-64, and not valid.
-MACHINE = {
-    'x86_64': ['-msse4.2', '-mpopcnt'],
-    'aarch64': ['-fno-tree-vectorize'],
-}
+# count is one instruction.
+MACHINE = {'x86_64': ['-msse4.2', '-mpopcnt']}
 
 SANITIZERS = {
     '': ['-O3'],

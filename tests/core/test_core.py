@@ -23,7 +23,7 @@ MASK64 = reference.MASK64
 # own in the table.
 INNER = {'half', 'block', 'select_floyd', 'operator', 'guess', 'window'}
 INNER |= {'node', 'is_edge', 'weights', 'weight', 'candidate'}
-INNER |= {'count_and_draw', 'fire_width'}
+INNER |= {'count_and_draw', 'fire_width', 'exceeds'}
 # All bit patterns are in tests/ops/test_gather_rows.py.
 INNER |= {'widen', 'float_bits', 'float_from_bits'}
 

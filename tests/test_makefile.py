@@ -27,6 +27,11 @@ NOT_IN_CI = {
     **dict.fromkeys(CUDA_TARGETS, 'takes a GPU'),
 }
 
+#: Compilers, and what downloads or emulates.
+PROGRAMS = (
+    *('g++', 'aarch64-linux-gnu-g++', 'qemu-aarch64-static'),
+    *('apt-get', 'debootstrap', 'dpkg'),
+)
 #: Replaces Python and all programs of its environment: writes their files, and
 #: no folder that they would not make.
 STUB = """\
@@ -89,7 +94,7 @@ def tree(tmp_path_factory):
 def test_a_target_runs_where_nothing_was_made(target, tree, tmp_path):
     clone, python = tmp_path / 'clone', tmp_path / 'python3'
     shutil.copytree(tree, clone, copy_function=os.link)
-    for program in (python, tmp_path / 'g++'):  # its sanitizers, too
+    for program in (python, *(tmp_path / name for name in PROGRAMS)):
         program.write_text(STUB)
         program.chmod(0o755)
     log = tmp_path / 'log'

@@ -103,8 +103,8 @@ LAYERS = {
     },
     'graph_sampling': {'graph_sampling', 'ops', 'rng'},
     'relational': {
-        *('graph', 'loader', 'memory', 'ops', 'owned_folder', 'relational'),
-        *('rng', 'samplers', 'storage'),
+        *('graph', 'loader', 'memory', 'ops', 'options', 'owned_folder'),
+        *('relational', 'rng', 'samplers', 'storage'),
     },
     'spark': {
         *('graph_sampling', 'loader', 'ops', 'options', 'rng', 'spark'),

@@ -323,7 +323,7 @@ def test_seeds_without_a_time_have_the_latest():
     _, time = hgt(A, seeds, [0], TIMES, 7)
     assert time['author'].tolist() == [7]
     with pytest.raises(
-        ValueError, match=r"'max_time' must be given .*'author'"
+        ValueError, match=r"'max_time' is required for .*'author'"
     ):
         hgt(A, seeds, [1], TIMES)
 

@@ -28,9 +28,9 @@ class Block {
       prefetch_item(a_.indptr, a_.cols[first_ + i]);
   }
 
-  // Finds where columns lie. False: one is not in the graph.
+  // Finds where columns lie. False: one is not in the graph, or its pointers
+  // descend or leave the edges.
   bool find() {
-    bool bad = false;
     for (int64_t i = 0; i < size_; ++i) {
       const int64_t v = a_.cols[first_ + i];
       begin_[i] = end_[i] = 0;
@@ -40,10 +40,11 @@ class Block {
         return false;
       begin_[i] = a_.indptr[v];
       end_[i] = a_.indptr[v + 1];
-      bad |= begin_[i] < 0 || begin_[i] > end_[i] || end_[i] > a_.num_edges;
+      if (begin_[i] < 0 || begin_[i] > end_[i] || end_[i] > a_.num_edges)
+        return false;
       prefetch_times(i);
     }
-    return !bad;
+    return true;
   }
 
   // Narrows columns to the edges that fill slots.
@@ -81,6 +82,7 @@ class Block {
     for (int64_t e = 0; e < size + kStep; e += kStep)
       prefetch_item(a_.edge_time, begin_[i] + std::min(e, size));
   }
+
   // The first edge of column i after a time, or, unless `after`, not before.
   int64_t bound(int64_t i, int64_t time, bool after) const {
     return after ? first_above(a_.edge_time, begin_[i], end_[i], time)

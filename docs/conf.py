@@ -5,6 +5,7 @@ work in both.
 """
 
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from sphinx.application import Sphinx
 
 import torch_gsample
 from torch_gsample import loader, samplers, spark
+
+sys.path.insert(0, str(Path(__file__).parent))  # of picture_style
 
 project = 'torch_gsample'
 author = 'the authors of torch_gsample'
@@ -23,6 +26,7 @@ extensions = [
     'sphinx.ext.napoleon',
     'sphinx_copybutton',
     'sphinx-mathjax-offline',  # formulas without a network
+    'sphinx_gallery.gen_gallery',  # runs programs: pages and notebooks
 ]
 # Buttons copy input without prompts, and no output.
 copybutton_prompt_text = r'>>> |\.\.\. |\$ '
@@ -31,6 +35,7 @@ root_doc = 'docs/index'
 include_patterns = [
     'docs/**/*.md',
     'docs/*.md',
+    'docs/gallery/*.rst',
     'benchmark/README.md',
     'benchmark/results/*.md',
     'CHANGELOG.md',
@@ -58,6 +63,18 @@ napoleon_use_rtype = False
 # Names of other projects cannot be looked up without a network.
 nitpicky = True
 nitpick_ignore_regex = [('py:.*', r'(?!torch_gsample\b).*')]
+
+sphinx_gallery_conf = {
+    'examples_dirs': 'examples/gallery',
+    'gallery_dirs': 'docs/gallery',
+    'image_scrapers': ('picture_style.scrape_svg',),
+    'reset_modules': ('picture_style.start_program',),
+    'abort_on_example_error': True,
+    'download_all_examples': False,
+    'min_reported_time': 10**6,  # pages without times
+    'show_signature': False,
+    'write_computation_times': False,
+}
 
 html_theme = 'furo'
 html_static_path = ['site']

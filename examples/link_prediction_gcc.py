@@ -1,34 +1,22 @@
 """Predicts which file of GCC a person changes next, from the past only.
 
-.. code-block:: sh
-
-    python examples/link_prediction_gcc.py
-    python examples/link_prediction_gcc.py --strategy uniform
-
 Each event (person, file, day) is ranked among events of the same person and
-day with files drawn at random. All that is known of an event of day ``t`` is
-what happened before day ``t``: as the sampler takes edges up to and including
-the time of a seed, that time is ``t - 1``. The first 80 % of all events are
-trained on, the next 10 % choose the epoch, and the last 10 % are the test.
+day with files drawn at random. A sample around an event of day ``t`` has edges
+of earlier days alone: as the sampler reads edges up to and including the time
+of a seed, that time is ``t - 1``. The first 80 % of all events are trained on,
+the next 10 % choose the epoch, and the last 10 % are the test.
 
-The area under the curve is about 0.92, and 0.86 for the best heuristic that
-is printed beside it, in a minute on two cores.
-
-With one ``--seed``, batches, negatives and samples are the same on every
-machine; sums of floats inside torch only for equal versions and threads.
+Compared are samples of the last events, uniform ones, as ``NeighborLoader``
+draws them by default, and counts of earlier events.
 """
 
 import argparse
-import copy
-import time
-from collections.abc import Iterable
-from itertools import islice
 
 import torch
 import torch.nn.functional as F
 import torch_geometric.transforms as T
+from runner import Method, arguments, auc, compare
 from torch import Tensor, nn
-from torch_geometric import seed_everything
 from torch_geometric.data import HeteroData
 from torch_geometric.utils import scatter
 
@@ -37,6 +25,7 @@ from torch_gsample.loader import LinkNeighborLoader
 
 EVENT = ('person', 'changed', 'file')
 REVERSE = ('file', 'rev_changed', 'person')
+FANOUTS = [10, 3]
 DEPTH = 4  # directories that a file is described by
 
 
@@ -157,24 +146,11 @@ class Heuristics:
         return scores
 
 
-def metrics(score: Tensor) -> tuple[float, float]:
-    """Returns area under the curve and mean reciprocal rank, with an event in
-    the middle of those of equal score.
-    """
-    positive, negative = score[:, :1].contiguous(), score[:, 1:]
-    ordered = negative.flatten().sort().values
-    lower = torch.searchsorted(ordered, positive)
-    not_higher = torch.searchsorted(ordered, positive, right=True)
-    auc = (lower + not_higher).double().mean() / 2 / len(ordered)
-    above = (negative > positive).sum(dim=1)
-    equal = (negative == positive).sum(dim=1)
-    return float(auc), float((1 / (1 + above + equal / 2)).mean())
-
-
 def make_loader(
     data: HeteroData,
     split: str,
     days: tuple[int, int],
+    strategy: str,
     args: argparse.Namespace,
 ) -> LinkNeighborLoader:
     """Returns the loader of the events of ``days[0] <= day < days[1]``."""
@@ -184,11 +160,11 @@ def make_loader(
         events = events[torch.randperm(len(events))[: args.eval_events]]
     return LinkNeighborLoader(
         data,
-        num_neighbors=args.fanouts,
+        num_neighbors=FANOUTS,
         edge_label_index=(EVENT, data[EVENT].edge_index[:, events]),
         edge_label_time=day[events] - 1,  # what happens that day is not known
         time_attr='time',
-        temporal_strategy=args.strategy,
+        temporal_strategy=strategy,
         neg_sampling={
             'mode': 'triplet',
             'amount': 1 if train else args.negatives,
@@ -199,99 +175,52 @@ def make_loader(
     )
 
 
-def train_epoch(
-    model: nn.Module,
-    batches: Iterable[HeteroData],
-    optimizer: torch.optim.Optimizer,
-    schedule: torch.optim.lr_scheduler.LRScheduler,
-) -> float:
-    """Returns the mean loss."""
-    model.train()
-    losses = []
-    for batch in batches:
-        optimizer.zero_grad()
-        score = model(batch)
-        target = torch.zeros_like(score)
-        target[:, 0] = 1
-        loss = F.binary_cross_entropy_with_logits(score, target)
-        loss.backward()
-        optimizer.step()
-        schedule.step()
-        losses.append(loss.item())
-    return sum(losses) / len(losses)
+def loss_of(score: Tensor) -> Tensor:
+    """Returns the loss of scores ``[batch_size, 1 + num_negatives]``."""
+    target = torch.zeros_like(score)
+    target[:, 0] = 1
+    return F.binary_cross_entropy_with_logits(score, target)
 
 
-@torch.no_grad()
-def evaluate(
-    model: nn.Module,
-    heuristics: Heuristics,
-    loader: LinkNeighborLoader,
-) -> dict[str, tuple[float, float]]:
-    """Returns the metrics of all heuristics and of the model."""
-    model.eval()
-    parts = [heuristics(b) | {'TemporalSAGE': model(b)} for b in loader]
-    return {
-        name: metrics(torch.cat([part[name] for part in parts]))
-        for name in parts[0]
-    }
-
-
-def parse_args() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description='Predicts future edges of a temporal graph.',
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
-    add = parser.add_argument
-    add('--epochs', type=int, default=3)
-    add('--batch-size', type=int, default=1024)
-    add('--fanouts', type=int, nargs='+', default=[10, 3])
-    add('--strategy', choices=['last', 'uniform'], default='last')
-    add('--hidden', type=int, default=64)
-    add('--lr', type=float, default=0.003)
-    add('--max-batches', type=int, default=50, help='per epoch')
-    add('--eval-events', type=int, default=5000)
-    add('--negatives', type=int, default=20, help='per event in evaluation')
-    add('--seed', type=int, default=0)
-    return parser.parse_args()
+def auc_of(scores: list[Tensor]) -> float:
+    """Returns the area under the curve of the batches' scores."""
+    score = torch.cat(scores)
+    return auc(score[:, 0], score[:, 1:].flatten())
 
 
 def main() -> None:
-    args = parse_args()
-    begin = time.perf_counter()
-    seed_everything(args.seed)
+    args = arguments(batch_size=1024, eval_events=5000, negatives=20)
     data, num_dirs = load_graph()
     day = data[EVENT].time  # ascending
     first, val, test = (int(day[int(q * len(day))]) for q in (0, 0.8, 0.9))
-    train_loader = make_loader(data, 'train', (first, val), args)
-    val_loader = make_loader(data, 'val', (val, test), args)
-    test_loader = make_loader(data, 'test', (test, int(day[-1]) + 1), args)
-    num_batches = min(len(train_loader), args.max_batches)
+    days = {
+        'train': (first, val),
+        'val': (val, test),
+        'test': (test, int(day[-1]) + 1),
+    }
     heuristics = Heuristics(data)
-    model = TemporalSAGE(num_dirs, args.hidden, len(args.fanouts))
-    optimizer = torch.optim.Adam(model.parameters(), args.lr)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(
-        optimizer, args.epochs * num_batches
-    )
 
-    best, best_state = -1.0, model.state_dict()
-    for epoch in range(1, args.epochs + 1):
-        batches = islice(train_loader, num_batches)
-        loss = train_epoch(model, batches, optimizer, schedule)
-        result = evaluate(model, heuristics, val_loader)
-        auc, mrr = result['TemporalSAGE']
-        print(
-            f'Epoch {epoch}: loss {loss:.4f}, validation AUC {auc:.4f}, '
-            f'MRR {mrr:.4f}',
-            flush=True,
+    def method(strategy: str) -> Method:
+        loaders = {
+            split: make_loader(data, split, days[split], strategy, args)
+            for split in days
+        }
+        model = TemporalSAGE(num_dirs, args.hidden, len(FANOUTS))
+        return Method(
+            f'TemporalSAGE, {strategy}',
+            loaders['train'],
+            model,
+            lambda batch: loss_of(model(batch)),
+            lambda split: auc_of([model(batch) for batch in loaders[split]]),
+            optimizer=torch.optim.Adam(model.parameters(), 0.003),
         )
-        if auc > best:
-            best, best_state = auc, copy.deepcopy(model.state_dict())
-    model.load_state_dict(best_state)
-    print(f'Test, {args.negatives} negatives for each event:')
-    result = evaluate(model, heuristics, test_loader)
-    for name, (auc, mrr) in result.items():
-        print(f'{name + ":":26} AUC {auc:.4f}, MRR {mrr:.4f}')
-    print(f'After {time.perf_counter() - begin:.0f} s')
+
+    batches = list(make_loader(data, 'test', days['test'], 'last', args))
+    scores = [heuristics(batch) for batch in batches]
+    known = {
+        name: auc_of([score[name] for score in scores]) for name in scores[0]
+    }
+    compare(map(method, ('uniform', 'last')), args, 'AUC', known)
 
 
 if __name__ == '__main__':

@@ -1,81 +1,72 @@
 """Trains a graph attention network on Debian's packages: fused kernels.
 
-This is PyG's example of GAT with one import changed.
-
-    python examples/train_gat.py
+Both models read the batches of one ``NeighborLoader``. The layers of PyG
+compute all nodes of a batch. The fused ones, with one import changed, compute
+what is read later: ``batch.blocks`` lists it for each layer.
 """
 
-import argparse
-import time
-
-import torch
 import torch.nn.functional as F
-import torch_geometric.transforms as T
-from torch import Tensor
+from runner import Method, accuracy_of, arguments, baselines, compare, debian
+from torch import Tensor, nn
+from torch_geometric import nn as pyg
 from torch_geometric.data import Data
 
-from torch_gsample.datasets import DebianPackages
-from torch_gsample.vertex.nn import GATConv  # was torch_geometric.nn
+from torch_gsample.loader import NeighborLoader
+from torch_gsample.vertex import nn as fused
 
 
-class GAT(torch.nn.Module):
-    def __init__(
-        self, in_channels: int, hidden: int, out_channels: int, heads: int
-    ):
+class GAT(nn.Module):
+    """Layers of attention with residual connections, one a hop."""
+
+    def __init__(self, conv: type[pyg.GATConv], data: Data, hidden: int):
         super().__init__()
-        self.conv1 = GATConv(in_channels, hidden, heads, dropout=0.3)
-        self.conv2 = GATConv(
-            hidden * heads, out_channels, heads=1, concat=False, dropout=0.3
+        self.encode = nn.Linear(data.num_features, hidden)
+        self.convs = nn.ModuleList(
+            conv(hidden, hidden, 4, False) for _ in '12'
         )
+        self.classify = nn.Linear(hidden, int(data.y.max()) + 1)
+        self.whole = conv is pyg.GATConv
 
-    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        x = F.dropout(x, p=0.3, training=self.training)
-        x = F.elu(self.conv1(x, edge_index))
-        x = F.dropout(x, p=0.3, training=self.training)
-        return self.conv2(x, edge_index)
+    def forward(self, batch: Data) -> Tensor:
+        """Returns the scores of the seeds."""
+        graphs = [batch.edge_index] * 2 if self.whole else batch.blocks
+        h = self.drop(self.encode(batch.x).relu())
+        for conv, graph in zip(self.convs, graphs, strict=True):
+            out = F.elu(conv(h, graph))
+            h = h[: len(out)] + self.drop(out)
+        return self.classify(h[: batch.batch_size])
 
-
-def train(model: GAT, data: Data, optimizer: torch.optim.Optimizer) -> float:
-    model.train()
-    optimizer.zero_grad()
-    out = model(data.x, data.edge_index)
-    mask = data.train_mask
-    loss = F.cross_entropy(out[mask], data.y[mask])
-    loss.backward()
-    optimizer.step()
-    return float(loss.detach())
-
-
-@torch.no_grad()
-def test(model: GAT, data: Data) -> list[float]:
-    model.eval()
-    right = model(data.x, data.edge_index).argmax(-1) == data.y
-    masks = data.train_mask, data.val_mask, data.test_mask
-    return [float(right[mask].float().mean()) for mask in masks]
+    def drop(self, h: Tensor) -> Tensor:
+        return F.dropout(h, 0.5, self.training)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument('--epochs', type=int, default=30)
-    parser.add_argument('--hidden', type=int, default=16)
-    parser.add_argument('--heads', type=int, default=4)
-    args = parser.parse_args()
-    torch.manual_seed(12)
-    data = T.ToUndirected()(DebianPackages(homogeneous=True)[0])
-    model = GAT(
-        data.num_features, args.hidden, int(data.y.max()) + 1, args.heads
-    )
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-    for epoch in range(1, args.epochs + 1):
-        start = time.perf_counter()
-        loss = train(model, data, optimizer)
-        seconds = time.perf_counter() - start
-        accuracy = test(model, data)
-        print(
-            f'epoch {epoch}: loss {loss:.3f}, train {accuracy[0]:.3f}, '
-            f'validation {accuracy[1]:.3f}, test {accuracy[2]:.3f}, '
-            f'{seconds:.2f} s'
+    args = arguments(batch_size=512)
+    data = debian()
+    loaders = {
+        split: NeighborLoader(
+            data,
+            [10, 5],
+            data[f'{split}_mask'],
+            batch_size=args.batch_size,
+            shuffle=split == 'train',
+            seed=args.seed,
         )
+        for split in ('train', 'val', 'test')
+    }
+
+    def method(name: str, conv: type[pyg.GATConv]) -> Method:
+        model = GAT(conv, data, args.hidden)
+
+        def loss(batch: Data) -> Tensor:
+            return F.cross_entropy(model(batch), batch.y[: batch.batch_size])
+
+        score = accuracy_of(loaders, model, args.max_batches)
+        return Method(name, loaders['train'], model, loss, score)
+
+    features, _ = baselines(data, [10, 5], args)
+    gats = method('GAT, PyG', pyg.GATConv), method('GAT, fused', fused.GATConv)
+    compare([features, *gats], args)
 
 
 if __name__ == '__main__':

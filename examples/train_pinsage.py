@@ -1,29 +1,25 @@
 """Recommends Debian packages with PinSAGE.
 
 PinSAGE averages over the packages that random walks along dependencies visit
-most. It learns from nine tenths of all recommendations and ranks packages for
-the others, beside popularity: the number of known recommendations.
+most. Models learn from eight tenths of all recommendations, and rank packages
+for the others; popularity is the number of known recommendations.
 """
-
-import argparse
-import time
-from itertools import islice
 
 import torch
 import torch.nn.functional as F
+from runner import Method, arguments, compare, debian, mean_weight
 from torch import Tensor, nn
-from torch_geometric import seed_everything
 from torch_geometric.data import Data
 from torch_geometric.nn import GraphConv
 from torch_geometric.utils import to_undirected
 
-from torch_gsample import PinSAGESampler
+from torch_gsample import NeighborSampler, PinSAGESampler
 from torch_gsample.datasets import DebianPackages
 from torch_gsample.loader import LinkNeighborLoader, NeighborLoader
 
 
 class PinSAGE(nn.Module):
-    """Importance pooling, and a vector for each end of a recommendation."""
+    """Weighted pooling, and a vector for each end of a recommendation."""
 
     def __init__(self, in_channels: int, hidden: int):
         super().__init__()
@@ -33,66 +29,70 @@ class PinSAGE(nn.Module):
 
     def forward(self, batch: Data) -> tuple[Tensor, Tensor]:
         h = self.encode(batch.x).relu()
-        h = h + self.pool(h, batch.edge_index, batch.edge_weight).relu()
+        weight = batch.edge_weight
+        if weight is None:
+            weight = mean_weight(batch.edge_index, batch.num_nodes)
+        h = h + self.pool(h, batch.edge_index, weight).relu()
         return self.ends(h).chunk(2, dim=1)
 
 
+def hit_rate(best: Tensor, target: Tensor) -> float:
+    """Returns how often the target is among the best ``[num, k]``."""
+    return float((best == target[:, None]).any(dim=1).double().mean())
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    add = parser.add_argument
-    add('--epochs', type=int, default=8)
-    add('--batch-size', type=int, default=512)
-    add('--num-neighbors', type=int, default=10)
-    add('--hidden', type=int, default=64)
-    add('--max-batches', type=int, default=10**9, help='per epoch')
-    add('--k', type=int, default=100, help='packages to recommend')
-    add('--seed', type=int, default=0)
-    args = parser.parse_args()
-    begin = time.perf_counter()
-    seed_everything(args.seed)
+    args = arguments(batch_size=512, num_neighbors=10, k=100, epochs=6)
     graph = DebianPackages()[0]
     edge_index = graph['package', 'depends', 'package'].edge_index
-    data = Data(graph['package'].x, to_undirected(edge_index))
+    data = Data(debian().x, to_undirected(edge_index))
     pairs = graph['package', 'recommends', 'package'].edge_index
-    order = torch.randperm(pairs.size(1))
-    test, train = pairs[:, order].tensor_split([pairs.size(1) // 10], dim=1)
+    pairs = pairs[:, torch.randperm(pairs.size(1))]
+    tenth = pairs.size(1) // 10
+    val, test, train = pairs.tensor_split([tenth, 2 * tenth], dim=1)
+    splits = {'val': val, 'test': test}
     popularity = train[1].bincount(minlength=data.num_nodes)
-    sampler = PinSAGESampler(data, [args.num_neighbors], seed=args.seed)
-    options = {'sampler': sampler, 'batch_size': args.batch_size}
-    loader = LinkNeighborLoader(
-        data, edge_label_index=train, shuffle=True, **options
-    )
-    model = PinSAGE(data.num_features, args.hidden)
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.003)
-    for epoch in range(1, args.epochs + 1):
-        for batch in islice(loader, args.max_batches):
+
+    def method(name: str, sampler_type: type) -> Method:
+        sampler = sampler_type(data, [args.num_neighbors], seed=args.seed)
+        options = {'sampler': sampler, 'batch_size': args.batch_size}
+        model = PinSAGE(data.num_features, args.hidden)
+
+        def loss(batch: Data) -> Tensor:
             source, target = model(batch)
             u, v = batch.edge_label_index
             # Targets of the batch are negatives of the other sources. They
             # were drawn by popularity, which is corrected for.
             score = source[u] @ target[v].T
             score = score - popularity[batch.n_id[v]].log()
-            loss = F.cross_entropy(score, torch.arange(u.numel()))
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-        print(f'Epoch {epoch}: loss {loss.item():.4f}')
-    u, v = test
-    with torch.no_grad():
-        ends = [
-            torch.cat(model(batch), dim=1)[: batch.batch_size]
-            for batch in NeighborLoader(data, **options)
-        ]
-        source, target = torch.cat(ends).chunk(2, dim=1)
-        best = [
-            (source[part] @ target.T).topk(args.k, dim=1).indices
-            for part in u.split(256)
-        ]
-    popular = popularity.topk(args.k).indices
-    for name, top in (('Popularity', popular), ('PinSAGE', torch.cat(best))):
-        hits = (top == v[:, None]).any(dim=1).double().mean()
-        print(f'{name}: hit rate {hits:.4f} among {args.k}')
-    print(f'After {time.perf_counter() - begin:.0f} s')
+            return F.cross_entropy(score, torch.arange(u.numel()))
+
+        def score(split: str) -> float:
+            u, v = splits[split]
+            ends = [
+                torch.cat(model(batch), dim=1)[: batch.batch_size]
+                for batch in NeighborLoader(data, **options)
+            ]
+            source, target = torch.cat(ends).chunk(2, dim=1)
+            best = [
+                (source[part] @ target.T).topk(args.k, dim=1).indices
+                for part in u.split(256)
+            ]
+            return hit_rate(torch.cat(best), v)
+
+        loader = LinkNeighborLoader(
+            data, edge_label_index=train, shuffle=True, **options
+        )
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.003)
+        return Method(name, loader, model, loss, score, optimizer=optimizer)
+
+    popular = popularity.topk(args.k).indices.expand(len(test[1]), -1)
+    methods = [
+        method('NeighborLoader', NeighborSampler),
+        method('PinSAGE', PinSAGESampler),
+    ]
+    known = {'Popularity': hit_rate(popular, test[1])}
+    compare(methods, args, 'hit rate', known)
 
 
 if __name__ == '__main__':

@@ -16,6 +16,7 @@ TOP = Path(__file__).resolve().parent.parent
 GITHUB = TOP / '.github'
 PROJECT = tomllib.loads((TOP / 'pyproject.toml').read_text())['project']
 WORKFLOW = yaml.safe_load((GITHUB / 'workflows/ci.yml').read_text())
+CITATION = yaml.safe_load((TOP / 'CITATION.cff').read_text())
 RECIPE = yaml.safe_load((TOP / 'tools/conda/recipe.yaml').read_text())
 #: Names that conda has for distributions of PyPI.
 CONDA = {'torch': 'pytorch', 'torch-geometric': 'pytorch_geometric'}
@@ -60,14 +61,31 @@ def test_the_workflow_runs_targets_that_exist():
     assert all(item in uploaded for item in loaded)
 
 
-def test_one_address_is_everywhere():
-    home = PROJECT['urls']['Homepage']
-    cited = yaml.safe_load((TOP / 'CITATION.cff').read_text())
-    assert cited['repository-code'] == RECIPE['about']['homepage'] == home
-    for url in PROJECT['urls'].values():
-        path = url.removeprefix(home).removeprefix('/blob/main/')
-        assert url.startswith(home)
-        assert path in ('', '/issues') or (TOP / path).exists(), url
+def test_the_only_address_is_that_of_the_metadata():
+    """There is none before the project is published, and none is invented."""
+    home = PROJECT.get('urls', {}).get('Homepage')
+    cited = CITATION.get('repository-code')
+    assert cited == RECIPE['about'].get('homepage') == home
+    listed = subprocess.run(
+        ['git', 'ls-files', '*.md', '*.yml', '*.yaml', '*.toml', '*.cff'],
+        cwd=TOP,
+        capture_output=True,
+        text=True,
+    )
+    files = listed.stdout.split() or ['README.md', 'pyproject.toml']
+    pattern = r'https://git[\w.]+/[\w-]+/torch[_-]gsample\b'
+    for name in files:
+        for address in re.findall(pattern, (TOP / name).read_text()):
+            assert address == home, name
+
+
+def test_one_version_is_everywhere():
+    version = torch_gsample.__version__
+    assert str(CITATION['version']) == version
+    sections = re.findall(
+        r'^## ([\d.]+) \(([\d-]+)\)$', (TOP / 'CHANGELOG.md').read_text(), re.M
+    )
+    assert sections[0] == (version, str(CITATION['date-released']))
 
 
 def test_the_conda_recipe_is_that_of_the_package():

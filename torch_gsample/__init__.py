@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from torch_gsample.sparse_sample import SparseSample
     from torch_gsample.vertex import vertex_program
 
-__version__ = '0.1.0'
+__version__ = '0.2.0'
 
 #: The module of each name: none is imported before a name of it is used.
 _MODULES = {

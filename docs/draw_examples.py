@@ -45,7 +45,7 @@ def draw_examples(rows: Rows) -> Figure:
             ax.text(value, y, f' {text}', va='center', fontsize=7)
         ax.set_title(title, fontsize=9)
         ax.set_xticks([])
-        ax.margins(x=0.2)
+        ax.margins(x=0.2, y=0.01)
         ax.spines[:].set_visible(False)
         ax.tick_params(left=False)
     ax = panels[0]

@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 
 from draw_ablation import draw_ablation
+from draw_bench import draw_bench
+from draw_examples import main as draw_examples
 from draw_paper import draw_paper
 from draw_samples import draw_samples
 from draw_storage import draw_storage
@@ -32,6 +34,8 @@ def draw_pictures() -> None:
         draw_ablation(folder / 'ablation.svg')
         draw_storage(folder / 'storage.svg')
         draw_paper(folder)
+        draw_bench(folder / 'bench.svg')
+        draw_examples(folder / 'examples.svg')
 
 
 def write_explanation() -> None:

@@ -189,7 +189,7 @@ def auc_of(scores: list[Tensor]) -> float:
 
 
 def main() -> None:
-    args = arguments(batch_size=1024, eval_events=5000, negatives=20)
+    args = arguments(eval_events=5000, negatives=20)
     data, num_dirs = load_graph()
     day = data[EVENT].time  # ascending
     first, val, test = (int(day[int(q * len(day))]) for q in (0, 0.8, 0.9))

@@ -7,8 +7,9 @@ a PyG ``Data``.
 """
 
 # %%
-# The graph is Debian's packages: an edge from ``u`` to ``v`` says that ``v``
-# depends on ``u`` in some way. It is bundled, so nothing is downloaded.
+# The nodes of this bundled graph are Debian's packages, and its edges are
+# relations such as dependencies.
+import matplotlib.pyplot as plt
 import torch
 
 from torch_gsample import viz
@@ -46,4 +47,5 @@ assert sampled.equal(data.edge_index[:, batch.e_id])
 
 # %%
 # The picture shows the hops as rings around the seeds.
-ax = viz.plot_batch(batch)
+fig, ax = plt.subplots(figsize=(6, 5))
+viz.plot_batch(batch, ax)

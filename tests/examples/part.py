@@ -7,6 +7,7 @@ import runpy
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from unittest import mock
 
 import torch
@@ -31,5 +32,6 @@ def part_of_debian() -> Iterator[None]:
 
 if __name__ == '__main__':
     del sys.argv[0]
+    sys.path.insert(0, str(Path(sys.argv[0]).parent))  # as of a script
     with part_of_debian():
         runpy.run_path(sys.argv[0], run_name='__main__')

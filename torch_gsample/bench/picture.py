@@ -22,6 +22,7 @@ def draw(path: str | Path, title: str, rows: Sequence[Row]) -> None:
     Raises:
         ImportError: If matplotlib is not installed.
     """
+    import matplotlib as mpl
     from matplotlib.figure import Figure  # needs no display
 
     groups: dict[str, list[tuple[str, float]]] = {}
@@ -62,7 +63,8 @@ def draw(path: str | Path, title: str, rows: Sequence[Row]) -> None:
     axes.set_yticks(places, labels)
     axes.set_ylim(place - 0.5, -0.8)
     axes.tick_params('y', length=0)
-    axes.axvline(1, color='black', linewidth=0.8)
+    ink = mpl.rcParams['axes.edgecolor']
+    axes.axvline(1, color=ink, linewidth=0.8)
     axes.spines[['top', 'right', 'left']].set_visible(False)
     axes.set_xlabel('\n'.join(textwrap.wrap(title, 95)), fontsize=8)
     figure.suptitle('How many times as fast torch_gsample is', weight='bold')

@@ -163,7 +163,7 @@ def _compiled(graph: CSC, size: _Size) -> dict[str, Call]:
 #: The tasks by name: what a call of each candidate does.
 TASKS: dict[str, Callable[[CSC, _Size], dict[str, Call]]] = {
     'neighbour sampling': _neighbors,
-    'a pass of a loader': _loader,
+    'epoch of a loader': _loader,
     'random walks': _walks,
     'LADIES, compiled': _compiled,
 }

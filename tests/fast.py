@@ -25,7 +25,7 @@ OTHERS = {
     'csrc': ['tests/ops'],
     'docs': ['tests/test_docs.py'],
     'README.md': ['tests/test_docs.py'],
-    'examples': ['tests/examples'],
+    'examples': ['tests/examples', 'tests/test_gallery.py'],
     'benchmark': ['tests/cli/test_bench.py'],
     'Makefile': ['tests/test_makefile.py'],
     '.ci': ['tests/test_makefile.py'],

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from torch_gsample import loader, samplers
+
 TOP = Path(__file__).resolve().parent.parent
 PAGES = [TOP / 'README.md', TOP / 'CONTRIBUTING.md', *TOP.glob('docs/**/*.md')]
 
@@ -105,6 +107,16 @@ def test_errors_of_the_page_are_raised_somewhere():
 def test_every_public_module_is_in_the_reference():
     pages = {p.stem for p in (TOP / 'docs/api').glob('*.md')}
     assert pages == set(load('make_pages').public_modules()), 'make docs-pages'
+
+
+def test_the_reference_begins_with_what_most_readers_look_for():
+    """Autodoc lists names in the order of ``__all__``."""
+    for module, name in (
+        (loader, 'NeighborLoader'),
+        (samplers, 'NeighborSampler'),
+    ):
+        assert module.__all__[0] == name
+        assert len({*module.__all__}) == len(module.__all__)
 
 
 PICTURES = sorted((TOP / 'docs/images').glob('*.svg'))

@@ -50,21 +50,22 @@ _MODULES = {
     'walk_loader': ('WalkLoader',),
 }
 
-__all__ = [
-    'BatchShape',
-    'ClusterData',
-    'GraphSAINTEdgeSampler',
-    'GraphSAINTNodeSampler',
-    'GraphSAINTRandomWalkSampler',
-    'GraphSAINTSampler',
-    'HGTLoader',
-    'LastNeighborLoader',
-    'LinkLoader',
-    'LinkNeighborLoader',
+# In the order of the reference.
+__all__ = [  # noqa: RUF022
     'NeighborLoader',
+    'LinkNeighborLoader',
     'NodeLoader',
+    'LinkLoader',
+    'HGTLoader',
     'ShaDowKHopSampler',
+    'GraphSAINTSampler',
+    'GraphSAINTNodeSampler',
+    'GraphSAINTEdgeSampler',
+    'GraphSAINTRandomWalkSampler',
+    'LastNeighborLoader',
     'WalkLoader',
+    'ClusterData',
+    'BatchShape',
 ]
 
 __getattr__, __dir__ = lazy_names(__name__, _MODULES)

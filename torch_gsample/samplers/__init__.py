@@ -43,18 +43,19 @@ _MODULES = {
     ),
 }
 
-__all__ = [
-    'FastGCNSampler',
-    'HGTSampler',
-    'KeyedSampler',
-    'LaborSampler',
-    'LadiesSampler',
-    'NegativeSampling',
+# In the order of the reference.
+__all__ = [  # noqa: RUF022
     'NeighborSampler',
-    'PinSAGESampler',
+    'NegativeSampling',
     'ProgramSampler',
+    'LadiesSampler',
+    'FastGCNSampler',
+    'LaborSampler',
+    'PinSAGESampler',
+    'HGTSampler',
     'SaintSampler',
     'ShaDowSampler',
+    'KeyedSampler',
 ]
 
 __getattr__, __dir__ = lazy_names(__name__, _MODULES)

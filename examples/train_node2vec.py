@@ -49,6 +49,7 @@ class MeanOfEmbeddings(nn.Module):
 
 def main() -> None:
     args = arguments(batch_size=256, walk_length=10, rows=1_500_000)
+    torch.sparse.check_sparse_tensor_invariants.disable()  # no warning
     data = debian()
     seed = {'seed': args.seed}
     pairs = LinkNeighborLoader(

@@ -49,7 +49,7 @@ class BatchEdges:
         if csc is not None:
             self.csc = csc
 
-    # Most batches are never asked: what is made of counts is made late.
+    # Most batches never need them, so they are computed on demand.
 
     @cached_property
     def num_src(self) -> list[int]:

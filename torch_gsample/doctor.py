@@ -1,4 +1,4 @@
-"""Checks of this machine, and how to install what is missing."""
+"""Checks of this machine, and how to install missing parts."""
 
 import importlib.metadata
 import os

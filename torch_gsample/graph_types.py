@@ -1,4 +1,4 @@
-"""What is known of a graph without its edges: types and numbers of nodes."""
+"""Metadata of a graph: types and numbers of nodes."""
 
 from dataclasses import dataclass, field
 from typing import Any

@@ -56,7 +56,7 @@ _OURS: dict[type, type] = {
 }
 
 
-#: What is patched now, and the patches; the last one to end restores it.
+#: Patched names and their patches; the last patch to end restores a name.
 _changed: list[tuple[ModuleType, str, type, type]] = []
 _active: list['Patch'] = []
 _lock = threading.RLock()

@@ -37,7 +37,7 @@ struct GraphInputs {
     return num_fields() > static_cast<size_t>(field) &&
            at(relation, field).numel() > 0;
   }
-  // Of all relations.
+  // All relations have the same.
   ScalarType dtype(Field field) const {
     return ends.empty() ? ScalarType::Int : at(0, field).scalar_type();
   }

@@ -13,7 +13,7 @@ struct CachedLists {
   int64_t* reads = nullptr;        // [2] edges that were read there, and in all
 };
 
-// Of the graph whose indices are at this address of the host.
+// The cache of the graph whose indices are at this host address.
 CachedLists find_cached_lists(const void* indices,
                               int64_t num_cols,
                               int64_t num_edges);

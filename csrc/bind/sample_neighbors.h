@@ -13,7 +13,7 @@ namespace gsample {
 
 struct NeighborInputs : SampleInputs {
   bool return_edge_id;
-  // Of each relation: outputs have sizes that do not depend on the sample.
+  // For each relation: outputs have sizes that do not depend on the sample.
   const std::optional<Ints>& max_edges;
 
   bool is_padded() const { return max_edges.has_value(); }

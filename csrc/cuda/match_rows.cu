@@ -215,7 +215,7 @@ void match_rows_write(const MatchRowsCuda<indptr_t, index_t, row_t>& args,
 GSAMPLE_INSTANTIATE(int32_t, int32_t, int32_t)
 GSAMPLE_INSTANTIATE(int64_t, int32_t, int32_t)
 GSAMPLE_INSTANTIATE(int64_t, int64_t, int64_t)
-// Of an induced subgraph rows are always int64.
+// Rows of an induced subgraph are always int64.
 GSAMPLE_INSTANTIATE(int32_t, int32_t, int64_t)
 GSAMPLE_INSTANTIATE(int64_t, int32_t, int64_t)
 

@@ -70,7 +70,7 @@ def _pow(v: Expression, g: Expression) -> Any:
 
 
 def _extreme(wins: str, loses: str) -> Derivative:
-    """Of a maximum or minimum: equal operands share the gradient."""
+    """The gradient of a maximum or minimum: equal operands share it."""
 
     def share(v: Expression, g: Expression) -> Any:
         a, b = v.args

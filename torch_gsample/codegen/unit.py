@@ -149,7 +149,7 @@ class Unit:
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of its results, before they are rounded."""
+        """The dtype of its results before they are rounded."""
         return self.outputs[0].root.dtype
 
     @property

@@ -57,7 +57,7 @@ def assign(
         (4.0, ['csc>csr', 'csr'])
     """
     allowed = allowed or {}
-    # Of each item, by state: its cost, and that of all that is made of it.
+    # The cost of each item by state, with all items made from it.
     total = [
         {s: c for s, c in item.own.items() if s in allowed.get(i, item.own)}
         for i, item in enumerate(items)

@@ -31,19 +31,19 @@ class _Inside(threading.local):
 
 
 class _Known:
-    """What is known of a module with layers."""
+    """Properties of a module with layers."""
 
     def __init__(self) -> None:
         #: Whether nothing more is to be found out.
         self.is_done = False
-        #: What is read of its outputs, and of which batch.
+        #: The rows of its outputs that are read, and their batch.
         self.reads: Reads | None = None
         self.batch: Any = None
         #: Sees its arguments that have names.
         self.hook: Any = None
 
     def end(self) -> None:
-        """Forgets what is not needed from now on."""
+        """Frees what later steps do not need."""
         self.is_done, self.reads, self.batch = True, None, None
         if self.hook is not None:
             self.hook.remove()

@@ -24,7 +24,7 @@ ALL = 1 << 20
 
 @dataclass(frozen=True)
 class Layer:
-    """What is known of a layer of a fused model.
+    """Properties of a layer of a fused model.
 
     Args:
         name (str): Its name in the model.

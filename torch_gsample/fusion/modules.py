@@ -77,7 +77,7 @@ class _Fused:
 
 
 def known_of(module: Any) -> Any:
-    """What is known of a module in its role."""
+    """Properties of a module in its role."""
     return module.__dict__[f'_gsample_{module.role}']
 
 
@@ -249,7 +249,7 @@ def _is_served(model: nn.Module, state: State, args: Any, kwargs: Any) -> bool:
         return False
     if state.steps is not None:
         return True
-    # What is recorded must not be empty, and needs gradients.
+    # A recorded tensor must not be empty, and needs gradients.
     return (
         not torch.is_inference_mode_enabled()
         and edges.shape[1] > 0
@@ -318,7 +318,7 @@ def change_class(
     Args:
         module (torch.nn.Module): The module.
         role (str): One of ``'layer'``, ``'model'`` and ``'norm'``.
-        known (Any): What is known of it.
+        known (Any): Its properties.
         base (Type, optional): The class that computes it; its own if None.
         original (Type, optional): Its class before; its own if None.
 

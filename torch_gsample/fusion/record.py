@@ -97,7 +97,7 @@ def _with_gradient(x: Any) -> Any:
 
 
 def _copy(x: Any) -> Any:
-    """Keeps a value from what is done to it in place later."""
+    """Protects a value from later changes in place."""
     return x.detach().clone() if isinstance(x, Tensor) else x
 
 
@@ -120,7 +120,7 @@ def make_plan(
     """Plans the blocks of a model, and tries them.
 
     What runs is a twin of the model with perturbed parameters, as one that is
-    zero would hide what is wrong behind it.
+    zero would hide errors behind it.
 
     Args:
         model (torch.nn.Module): The model.

@@ -11,7 +11,7 @@ from torch_gsample.torch_private import no_subclass_dispatch, tree_map
 
 
 class Reads:
-    """What is read of the rows of a model's outputs.
+    """The rows of a model's outputs that are read.
 
     Args:
         name (str): The model.

@@ -71,7 +71,7 @@ def visited_vertices(
     r"""Lets walkers walk until they have visited a share of all vertices.
 
     The :math:`c`-th departure from a vertex takes its :math:`c`-th edge in a
-    random order: so no edge is taken twice, and what is drawn is uniform among
+    random order: so no edge is taken twice, and draws are uniform among
     the edges that are left, whatever the order of walkers. In the same way,
     the :math:`j`-th jump leads to the :math:`j`-th vertex in a random order.
     A walk ends, as a vertex is jumped to only once.

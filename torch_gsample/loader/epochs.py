@@ -240,7 +240,7 @@ class Epochs:
     def _of_whole_rounds(
         self, batches: Iterator[list[int]]
     ) -> Iterator[list[int]]:
-        """Of each round of all processes the batch of this one."""
+        """Yields this process's batch of each round of all processes."""
         size = self.shard.world_size
         while len(round_ := list(itertools.islice(batches, size))) == size:
             yield round_[self.shard.rank]

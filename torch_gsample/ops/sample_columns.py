@@ -125,7 +125,7 @@ def sample_columns(
     if replace:
         options['replace'] = True
     if start is not None or root is not None or times:
-        # What is not known of columns is an empty tensor there.
+        # Unknown properties of columns are empty tensors there.
         none = indptr.new_empty(0, dtype=torch.int64)
         places = [none if value is None else value for value in (start, root)]
         options['columns'] = [*places, *times]

@@ -226,7 +226,7 @@ class RelationWriter:
         self._names = ['neighbor', 'edge_id', 'weight', 'time']
         self._names = [n for n in self._names if meta.widths[n] > 0]
         self._edge_bytes = sum(meta.widths.values())
-        # What every chunk has beside its edges and offsets.
+        # Fields of every chunk, in addition to edges and offsets.
         self._fixed = meta.places(0, 0)['end'] + ITEM * len(self._names)
         self._pending: list[dict[str, np.ndarray]] = []
         self._size = 0  # pending edges

@@ -113,7 +113,7 @@ def find_damage(
         checksums (numpy.ndarray): uint32 ``[num_blocks]`` of all blocks.
         checked (numpy.ndarray, optional): bool ``[num_blocks]``, which blocks
             need no check; those that pass are added.
-        base (int): What is added to the number of a block.
+        base (int): The offset of block numbers.
         generation (int): The generation of the file.
         block_bytes (int): Bytes of a block.
     """

@@ -39,7 +39,7 @@ class EpochResults:
         return None if facts is None else cls(folder, facts)
 
     def is_stale(self) -> bool:
-        """Whether the epoch was prepared anew, with other seeds."""
+        """Whether the epoch was prepared again, with other seeds."""
         return stamp(self.folder) not in (None, self._stamp)
 
     def draw(

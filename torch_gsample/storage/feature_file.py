@@ -146,7 +146,7 @@ class FeatureFile(RowSource):
 
     @property
     def disk(self) -> Any:
-        """What is read by: the device, and whether by direct I/O."""
+        """The source of reads: the device, and whether by direct I/O."""
         return os.fstat(self._file.fd).st_dev, self._file.direct
 
     def cost(self, scratch: Path | None = None) -> DiskModel:

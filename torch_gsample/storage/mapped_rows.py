@@ -66,7 +66,7 @@ class MappedRows(RowSource):
 
     @property
     def disk(self) -> Any:
-        """What is read by: the device, through the page cache."""
+        """The source of reads: the device, through the page cache."""
         return os.fstat(self._file.fd).st_dev, False
 
     def read_to(

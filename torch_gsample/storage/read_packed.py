@@ -170,7 +170,7 @@ class PackedReads:
         Args:
             samples (Samples): The samples.
             behind (int): How many samples may wait to be joined with their
-                features while the next one is asked for.
+                features while the next one is requested.
         """
         now = after = later = self._window()
         try:

@@ -286,7 +286,7 @@ class WindowReads:
         Args:
             windows (Windows): Makes the windows.
             behind (int): How many samples may wait to be joined with their
-                features while the next one is asked for.
+                features while the next one is requested.
         """
         halves = list(self._halves)
         now, before, after = windows.complete(Window()), Window(), Window()

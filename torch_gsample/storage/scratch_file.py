@@ -1,4 +1,4 @@
-"""A file without a name, for what is written once and read once.
+"""A file without a name, for data written once and read once.
 
 Bytes come in and go out by their offsets; what was read is freed. The system
 removes the file when its process ends, however it does.

@@ -166,7 +166,7 @@ class StreamingSampler(DiskSampler):
             )
 
     def finish_preparing(self) -> None:
-        """Waits for what is prepared in the thread; raises its error."""
+        """Waits for the thread's preparation; raises its error."""
         work, self._state['work'] = self._state['work'], None
         if work is not None:
             try:

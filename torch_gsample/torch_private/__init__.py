@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-# Errors of a capture: what is said to users depends on who failed.
+# Errors of a capture: the message depends on who failed.
 from torch._dynamo.exc import (
     BackendCompilerFailed,
     FailOnRecompileLimitHit,

@@ -78,7 +78,7 @@ class Direct:
         return None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Calls it as Dynamo does, and notes what is compiled now."""
+        """Calls it as Dynamo does, and records what this call compiled."""
         # The cache would never hit: sizes of each capture are new symbols.
         with torch._dynamo.config.patch(fake_tensor_cache_enabled=False):
             out = self.compiled(*args, **kwargs)
@@ -113,7 +113,7 @@ class Direct:
             values = dict(zip(self._names, (args, kwargs), strict=True))
         else:
             named = zip(self._names, args, strict=False)
-            # What is missing or has another name is an error of the call.
+            # A missing or misnamed argument is an error of the call.
             values = {**self._defaults, **dict(named), **kwargs}
         try:
             for name, cell in self._cells:

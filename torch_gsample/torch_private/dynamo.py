@@ -137,7 +137,7 @@ def operators_of(
     """The operators of torch that a call makes, above autograd.
 
     Args:
-        call (Callable): What is called.
+        call (Callable): The function to call.
         inputs (List[Any]): Examples: fake tensors, and sizes.
         mode (FakeTensorMode, optional): That of the examples.
         grad (bool): Whether gradients are recorded.

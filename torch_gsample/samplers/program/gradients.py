@@ -166,7 +166,7 @@ def _parts(value: Any) -> list[Any]:
         return [value.__defaults__, value.__kwdefaults__, *_variables(value)]
     if is_dataclass(value):
         return [*vars(value).values()]
-    # Of a compiled program, and of an exported one.
+    # Attributes of a compiled program, and of an exported one.
     return [getattr(value, name, None) for name in ('__wrapped__', 'tensors')]
 
 

@@ -15,7 +15,7 @@ from torch_gsample.storage.inference.tiles import COPIES, Tiles
 
 #: What is left of the limit for rows may be all rows of a layer.
 _RESIDENT = 0.7
-#: What is planned with: allocators have up to a quarter more than is in use.
+#: The planned share: allocators hold up to a quarter more than is in use.
 _USED = 0.8
 #: Bytes of a chunk after which its rows are put on disk, at the latest.
 _COMMIT = 64 << 20
@@ -27,7 +27,7 @@ class Budget:
 
     Args:
         limit (int): All of it.
-        fixed (Dict[str, int]): What is there all the time, by name.
+        fixed (Dict[str, int]): Permanent allocations, by name.
         tiles (Tiles): The tiles.
         rows (Dict[Any, Rows]): The rows that are read, by type.
         width (int): Bytes of the widest row that is read or returned.

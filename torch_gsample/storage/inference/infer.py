@@ -167,7 +167,7 @@ class _Inference:
     """Computes the layers of a problem one by one.
 
     Args:
-        problem (Problem): What is computed.
+        problem (Problem): The computation.
         folder (WorkFolder): The files of layers.
         dtype (torch.dtype): Of the result.
         limit (int): The memory.
@@ -234,7 +234,7 @@ class _Inference:
         before: list[dict[Any, LayerFile]],
         file: LayerFile,
     ) -> None:
-        """Computes what is missing of a layer for one type of nodes."""
+        """Computes the missing rows of a layer for one type of nodes."""
         problem, layer = self._problem, self._problem.layers[i]
         into = [r for r in problem.relations if r[2] == target]
         known = [(t, src, c) for t, src, _, c in into if src in rows]

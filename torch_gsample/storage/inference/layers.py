@@ -177,7 +177,7 @@ def check_edge_features(layers: list['Layer'], relations: set[Any]) -> None:
 def layers_of(
     model: nn.Module, layers: Iterable[Any] | None, hetero: bool
 ) -> list[Layer]:
-    """Returns what is computed layer by layer.
+    """Returns the layers to compute.
 
     Args:
         model (torch.nn.Module): The model.

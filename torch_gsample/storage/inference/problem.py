@@ -27,7 +27,7 @@ from torch_gsample.storage.inference.rows import Rows, as_rows
 
 @dataclass
 class Problem:
-    """What is computed: checked arguments."""
+    """The computation: checked arguments."""
 
     layers: list[Layer]
     graph: Any

@@ -212,7 +212,7 @@ def file_name(kind: str) -> str:
 
 
 def _order(path: Path) -> int:
-    """Orders what is removed: the journal and the manifest are last."""
+    """Orders files to remove: the journal and the manifest are last."""
     return {_JOURNAL: 1, _MANIFEST: 2}.get(path.name, 0)
 
 

@@ -23,7 +23,7 @@ from torch_gsample.storage.matrices.steps import Steps, of_columns
 
 
 class StoredVector:
-    """What is stored of some edges, which is read once, when it is needed.
+    """The stored values of some edges, read once, on demand.
 
     Args:
         edges (StoredEdges): The edges of a graph, which it keeps open.
@@ -129,7 +129,7 @@ class StoredColumns(SparseSample):
         weights (StoredVector, optional): Their weights.
         ids (StoredVector or StoredIds, optional): Their ids; their positions
             if not given.
-        steps (Steps): What is to be done to their values.
+        steps (Steps): Operations on their values.
         cols (torch.Tensor): int64 ``[num_cols]``, the columns of the graph.
         col_ids (torch.Tensor): int64 ``[num_cols]``.
         value (torch.Tensor, optional): ``[num_edges]``, the values, if they

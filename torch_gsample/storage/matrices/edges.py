@@ -1,6 +1,6 @@
 """The edges of one relation on disk, as matrices read them.
 
-Positions of edges come in, what is stored there goes out.
+Positions of edges come in, their stored values go out.
 """
 
 import ctypes
@@ -82,7 +82,7 @@ class StoredEdges:
         self.has_weight = meta.widths['weight'] > 0
         #: Whether ids of edges are stored; they are their positions if not.
         self.has_ids = meta.widths['edge_id'] > 0
-        #: The dtype of what is read of each array.
+        #: The dtype of each array as it is read.
         self.dtypes = {'edge_id': torch.int64}
         for name in ('neighbor', 'weight'):
             if meta.widths[name] > 0:

@@ -17,7 +17,7 @@ from torch_gsample.storage.matrices import scan, trees, walks
 from torch_gsample.storage.matrices.edges import edges_of
 from torch_gsample.storage.matrices.steps import Step, Steps
 
-#: What is stored of an edge.
+#: The stored values of an edge.
 ARRAYS = ('neighbor', 'edge_id', 'weight')
 
 
@@ -63,7 +63,7 @@ def _(pointers, cols):  # type: ignore[no-untyped-def]
 def read_edges(
     handle: Tensor, position: Tensor, array: int, dtype: torch.dtype
 ) -> Tensor:
-    """Reads what is stored of edges.
+    """Reads the stored values of edges.
 
     Args:
         handle (torch.Tensor): int64 ``[1]``.

@@ -37,7 +37,7 @@ class Steps:
 
     Args:
         is_weighted (bool): Whether they begin as the stored weights, or ones.
-        steps (Tuple[Step, ...], optional): What is done to each.
+        steps (Tuple[Step, ...], optional): Operations on each value.
     """
 
     is_weighted: bool

@@ -60,7 +60,7 @@ class Reading:
         method (str): ``'propagate'`` or ``'edge_updater'``.
         layer (MessagePassing): The layer.
         graph (torch.Tensor): ``[2, num_edges]``.
-        size (List[int, optional]): What is known of the ends.
+        size (List[int, optional]): The known numbers of nodes.
         kwargs (Dict[str, Any]): The arguments.
     """
 

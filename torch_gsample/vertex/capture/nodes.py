@@ -18,7 +18,7 @@ VERTEX = 'N'
 SOURCE, DESTINATION, EDGE = 'S', 'D', 'E'
 #: A row for each edge, of several of these or of aggregates: in the kernel.
 MIXED = 'X'
-#: A row for each destination: aggregates, and what is computed of them.
+#: A row for each destination: aggregates, and values computed from them.
 AGGREGATE = 'A'
 #: ``edge_index``, and one end of it.
 GRAPH, INDEX = 'G', 'I'

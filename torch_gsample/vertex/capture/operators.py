@@ -60,7 +60,7 @@ def _div(low: Any, node: Node) -> Value:
 
 
 def _same(low: Any, node: Node) -> Value:
-    # Of half precision are operands and results, not what is between them.
+    # Operands and results have half precision, intermediate values do not.
     before = node.args[0].dtype
     if kernel_dtype(node.dtype) != kernel_dtype(before):
         raise node.fail('a conversion of dtypes at edges')

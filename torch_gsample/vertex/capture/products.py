@@ -36,7 +36,7 @@ def distributed(call: Any, x: Node, weight: Node, bias: Node | None) -> Node:
         call (Call): The product.
         x (Node): Values of edges.
         weight (Node): The matrix, or vector.
-        bias (Node, optional): What is added.
+        bias (Node, optional): The addend.
     """
     dtype = weight.dtype
     if dtype in HALF:

@@ -110,7 +110,7 @@ class _Captured:
 
 
 class Capture:
-    """What is known of the messages of a layer."""
+    """Properties of a layer's messages."""
 
     def __init__(self) -> None:
         self._known: dict[Any, _Captured | None] = {}
@@ -244,7 +244,7 @@ _captures: WeakKeyDictionary[nn.Module, Capture] = WeakKeyDictionary()
 
 
 def capture_of(layer: nn.Module) -> Capture:
-    """Returns what is known of the messages of a layer."""
+    """Returns the properties of a layer's messages."""
     found = _captures.get(layer)
     if found is None:
         found = _captures.setdefault(layer, Capture())
@@ -252,7 +252,7 @@ def capture_of(layer: nn.Module) -> Capture:
 
 
 def share_capture(layer: nn.Module, other: nn.Module) -> None:
-    """Lets another layer of the same class use what is known of one."""
+    """Shares the properties of a layer with another of the same class."""
     _captures[other] = capture_of(layer)
 
 

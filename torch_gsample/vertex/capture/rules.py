@@ -338,7 +338,7 @@ class Call:
         return self._node(dim % source.rank)
 
     def _of_index(self) -> Node:
-        """What is done with ``edge_index`` and its ends."""
+        """Rules for ``edge_index`` and its ends."""
         name, x = self.name, self.args[0]
         if x.kind == GRAPH and name == 'select':
             if self.args[1] == 0:

@@ -99,7 +99,7 @@ def _outer(call: Any, x: Node, shape: tuple[int, ...]) -> Node | None:
 
 
 def through_cat(call: Any) -> Node | None:
-    """Returns an operation on each part of what is put together."""
+    """Returns an operation on each part of a concatenation."""
     cats = [x for x in call.nodes if x.kind == MIXED and x.op == 'cat']
     if not cats:
         return None

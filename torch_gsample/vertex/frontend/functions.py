@@ -24,7 +24,7 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
 
 
 def _least(x: Any, bound: float) -> Any:
-    """Returns what is at most some bound."""
+    """Returns the minimum of values and a bound."""
     return elementwise('clamp_max', x, bound)
 
 

@@ -18,7 +18,7 @@ MIXED = (
 
 
 def joined(kinds: Iterable[str]) -> str | None:
-    """Returns the graph type of what is computed of some.
+    """Returns the graph type of a value computed from others.
 
     There is none of values of both in-edges and out-edges.
     """

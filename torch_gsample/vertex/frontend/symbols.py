@@ -255,7 +255,7 @@ def _aggregation(tracer: Tracer, name: str) -> Callable[..., Any]:
         before = len(tracer.loops)
         items = consumed(args[0])
         begun = set(tracer.loops[before:])
-        del tracer.loops[before:]  # what is around has loops of its own
+        del tracer.loops[before:]  # the enclosing code has its own loops
         if len(items) != 1:
             if any(isinstance(x, Value) for x in items):
                 return _pairwise(name, items)

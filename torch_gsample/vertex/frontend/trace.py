@@ -305,7 +305,7 @@ class Tracer:
 
         Args:
             op (str): What it does.
-            body (Value): What is aggregated.
+            body (Value): The value to aggregate.
             out (bool, optional): Whether a value that is not of edges is
                 aggregated over out-edges.
         """

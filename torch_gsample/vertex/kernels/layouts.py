@@ -251,7 +251,7 @@ class _Cache:
         self._known: dict[tuple, tuple[Snapshot, dict[tuple, Any]]] = {}
 
     def of(self, tensors: Sequence[Tensor]) -> dict[tuple, Any]:
-        """Returns what is known of some tensors."""
+        """Returns the known properties of some tensors."""
         key = tuple(map(id, tensors))
         if any(tensor.is_inference() for tensor in tensors):
             return {}  # these have no version

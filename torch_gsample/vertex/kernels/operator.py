@@ -304,7 +304,7 @@ def run_unit(
         types (torch.Tensor, optional): The type of each edge.
         sizes (Sequence[int]): Sources, destinations, rows of features of
             edges, and pairs of a vertex and a type.
-        loops (Loops): What is done with loops.
+        loops (Loops): How to treat loops.
         level (Level): Which edges the unit runs over.
         operands (Sequence[torch.Tensor]): Of each leaf but the degree.
 

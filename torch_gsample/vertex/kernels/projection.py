@@ -62,7 +62,7 @@ def run_project(
         graph (Sequence[torch.Tensor]): The tensors of the graph.
         types (torch.Tensor): The type of each edge.
         sizes (Sequence[int]): Sources and destinations.
-        loops (int): What is done with loops.
+        loops (int): How to treat loops.
         mean (bool): Whether an edge counts less, the more in-edges of its
             type its destination has.
         reverse (bool): Whether edges go from destinations to sources.
@@ -99,7 +99,7 @@ def run_outer_edges(
         graph (Sequence[torch.Tensor]): The tensors of the graph.
         types (torch.Tensor): The type of each edge.
         sizes (Sequence[int]): Sources and destinations.
-        loops (int): What is done with loops.
+        loops (int): How to treat loops.
         mean (bool): As in :func:`run_project`.
         x (torch.Tensor): ``[num_sources, in_channels]``.
         y (torch.Tensor): ``[num_destinations, out_channels]``.

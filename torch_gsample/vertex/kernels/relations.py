@@ -80,7 +80,7 @@ class Relations:
 def _once(
     graph: Layouts, types: Tensor, make: Callable[[Layouts, Tensor], Any]
 ) -> Any:
-    """Returns what is made of a graph and types, once for these."""
+    """Returns what ``make`` returns, which runs once for a graph and types."""
     if types.is_inference():  # has no version
         return make(graph, types)
     known = graph.by_type.get(make)
@@ -106,7 +106,7 @@ def layouts_at(
         types (torch.Tensor, optional): The type of each edge.
         sizes (Sequence[int]): Sources, destinations, rows of features of
             edges, and pairs.
-        loops (Loops): What is done with loops.
+        loops (Loops): How to treat loops.
         level (Level): Which edges there are.
     """
     graph = layouts_of(tensors, sizes[0], sizes[1], loops)
@@ -130,7 +130,7 @@ def tiles_at(
         tensors (Sequence[torch.Tensor]): Of the graph.
         types (torch.Tensor): The type of each edge.
         sizes (Sequence[int]): Sources and destinations.
-        loops (Loops): What is done with loops.
+        loops (Loops): How to treat loops.
     """
     graph = layouts_of(tensors, sizes[0], sizes[1], loops)
     return _once(graph, types, _tiles)

@@ -78,7 +78,7 @@ def is_fusible(
 def _is_mapped(graph: Any) -> bool:
     """Whether ``torch.vmap`` maps a graph, which is plain from here on.
 
-    What is kept with a graph must be no tensor of a transform, which ends.
+    A graph must cache no tensor of a transform, which ends.
     """
     if isinstance(graph, Tensor):
         return is_mapped(graph)
@@ -236,7 +236,7 @@ def add_product(out: Tensor, x: Tensor, first: Any, second: Any) -> Tensor:
     Args:
         out (torch.Tensor): The result of ``first``.
         x (torch.Tensor): The operand of ``second``.
-        first (torch.nn.Module): A linear layer, or what is in its place.
+        first (torch.nn.Module): A linear layer, or its substitute.
         second (torch.nn.Module): Another one.
     """
     plain = all(

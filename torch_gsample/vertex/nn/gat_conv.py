@@ -48,7 +48,7 @@ def _attention(slope: float, edges: bool, dropout: float) -> VertexProgram:
                 s + e.edge_score for s, e in zip(score, v.inedges, strict=True)
             ]
         score = [F.leaky_relu(s, slope) for s in score]
-        # The softmax does not depend on what is subtracted.
+        # The softmax does not depend on the subtracted value.
         highest = max(score).detach()
         weight = [torch.exp(s - highest) for s in score]
         total: Any = sum(weight) + 1e-16

@@ -44,7 +44,7 @@ def _attention(slope: float, edges: bool, dropout: float) -> VertexProgram:
         if edges:
             x = [y + e.x for y, e in zip(x, v.inedges, strict=True)]
         score = [(F.leaky_relu(y, slope) * att).sum(-1) for y in x]
-        # The softmax does not depend on what is subtracted.
+        # The softmax does not depend on the subtracted value.
         highest = max(score).detach()
         weight = [torch.exp(s - highest) for s in score]
         total: Any = sum(weight) + 1e-16

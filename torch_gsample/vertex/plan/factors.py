@@ -72,7 +72,7 @@ class Factors:
     def _product(self, factors: list[Expression]) -> Expression:
         """Multiplies what has the same features, then these, few first.
 
-        What is of a vertex comes before what is of an edge.
+        Factors of vertices come before factors of edges.
         """
         groups: dict[tuple, Expression] = {}
         for x in sorted(factors, key=lambda x: self._types.kind(x) == EDGE):

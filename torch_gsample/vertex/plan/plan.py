@@ -295,7 +295,7 @@ class Plan:
         return [self.step(self.resolved(x.expr)) for x in factors]
 
     def body(self, origin: Nested) -> Expression:
-        """Returns what is aggregated: of out-edges, after in-edges are."""
+        """Returns the expression to aggregate; out-edges follow in-edges."""
         root = self.resolved(origin.body.expr)
         if origin.out:
             return self._without_earlier(root, len(self.depths))
@@ -344,7 +344,7 @@ class Plan:
     def _rounded(self) -> dict[Expression, torch.dtype | None]:
         """Returns results that units write in half precision.
 
-        Not what a later unit reads, or what is a result in two dtypes.
+        Not values that a later unit reads, or results in two dtypes.
         """
         found: dict[Expression, torch.dtype | None] = {}
         if self.is_staged:  # results are of some edges

@@ -25,7 +25,7 @@
 namespace gsample {
 
 // Makes the device of a tensor the current one, with torch's current stream.
-// What is allocated is the operator's, from then on.
+// Allocations are attributed to the operator from then on.
 class DeviceScope {
  public:
   DeviceScope(const char* op, const Tensor& like);

@@ -113,7 +113,7 @@ auto dispatch_graph(const GraphInputs& in, const function_t& function) {
                         in.dtype(GraphInputs::kIndices), function);
 }
 
-// A graph, and what is sampled of it.
+// A graph, and the part to sample.
 struct SampleInputs : GraphInputs {
   const Tensors& seeds;                     // of each node type
   const std::optional<Tensors>& seed_time;  // likewise: sampling is temporal

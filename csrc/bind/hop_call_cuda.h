@@ -82,7 +82,7 @@ class HopCall {
           args_t& args)
       : op_(op), scope_(scope), like_(like), args_(args) {}
 
-  // Returns what is wrong with the input, if anything is.
+  // Returns the fault of the input, if any.
   Report run(HopCapacity capacity) {
     for (;;) {
       sample(capacity);

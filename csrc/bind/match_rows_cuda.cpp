@@ -72,7 +72,7 @@ std::pair<Tensor, Tensor> sort_rows(const RowList& list,
   return stable_sort(key, scope);
 }
 
-// Calls write(args, size) for what is found, with args that lack outputs.
+// Calls write(args, size) for the matches, with args that lack outputs.
 template <typename indptr_t, typename index_t, typename row_t, typename write_t>
 void match_rows(const Columns& columns,
                 const RowList& list,

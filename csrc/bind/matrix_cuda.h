@@ -1,4 +1,4 @@
-// What the operators of sparse matrices on a GPU share.
+// Shared code of the operators of sparse matrices on a GPU.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace gsample {
 
-// Raises what a kernel found. `name` [..] must be below `limit`.
+// Raises the error that a kernel found. `name` [..] must be below `limit`.
 inline void check_report(const char* op,
                          const Report& report,
                          const char* name,

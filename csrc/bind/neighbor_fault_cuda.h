@@ -1,4 +1,4 @@
-// What a kernel reports of graphs with node and edge types, in the words of
+// Reports of kernels about graphs with node and edge types, in the words of
 // their operators.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace gsample {
 
-// Raises what is wrong with the input, if that is what was found.
+// Raises an error if the kernel found the input wrong.
 template <typename inputs_t>
 void raise_input(const inputs_t& in, const Report& report) {
   const int64_t value = report.value, where = report.where;

@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char* kOp = "sample_by_kernel";
 
-// What is known about the operands of a call.
+// Properties of the operands of a call.
 struct Sizes {
   int64_t num_edges;
   int64_t n;

@@ -57,7 +57,7 @@ struct HopOptions {
   std::optional<int64_t> time_window;
 };
 
-// What is known of columns that are nodes of a frontier: where the edges of
+// Properties of columns that are nodes of a frontier: where the edges of
 // each start, its tree and, with the times of all edges, its time.
 struct HopColumns {
   explicit HopColumns(const std::optional<std::vector<Tensor>>& columns) {

@@ -1,4 +1,4 @@
-// What a sample on a GPU needs of memory, and how arguments of any length get
+// The memory that a sample on a GPU needs, and how arguments of any length get
 // there.
 #pragma once
 

@@ -29,7 +29,7 @@ const int64_t* read_seeds(const char* op,
   return seed;
 }
 
-// Checks what all walks share, and allocates their nodes and edges.
+// Checks the arguments of all walks, and allocates nodes and edges.
 Walks empty_walks(const char* op,
                   const Tensor& seeds,
                   int64_t length,

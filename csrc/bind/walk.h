@@ -1,4 +1,4 @@
-// What the walk operators of all devices check, with one wording of errors.
+// Checks of the walk operators of all devices, with one wording of errors.
 #pragma once
 
 #include <cmath>

@@ -32,7 +32,7 @@ WalkGraph<indptr_t, index_t> readable_graph(
   return graph;
 }
 
-// Checks what all walks share, and allocates their nodes and edges.
+// Checks the arguments of all walks, and allocates nodes and edges.
 Walks empty_walks(const char* op, const Tensor& seeds, int64_t length) {
   check_length(op, length);
   check_vector(op, "seeds", seeds, ScalarType::Long);

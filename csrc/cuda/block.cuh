@@ -50,7 +50,7 @@ __device__ inline int64_t sum_block(int64_t value, BlockSums& shared) {
   return all;
 }
 
-// Of what each block wrote to `totals` [blocks] before a grid barrier: the sum
+// Of the `totals` [blocks] that blocks wrote before a grid barrier: the sum
 // over the blocks before this one, and over all.
 __device__ inline int64_t sum_blocks_before(const int64_t* totals,
                                             BlockSums& shared,

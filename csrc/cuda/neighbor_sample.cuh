@@ -168,7 +168,7 @@ class NeighborSampler : NeighborView<kOne, indptr_t, index_t> {
     return true;
   }
 
-  // Whether so many edges of relation r may follow the edges below `next`.
+  // Whether this many edges of relation r may follow the edges below `next`.
   __device__ bool has_room(int hop, int r, int64_t next, int64_t added) const {
     const int64_t own = relation(r).max_edges;
     int64_t before = own < 0 ? next : 0;

@@ -65,7 +65,7 @@ class NeighborView {
     return {span.begin + range.begin, span.begin + range.end};
   }
 
-  // What each block counted of relation r [blocks].
+  // The count of each block for relation r [blocks].
   __device__ int64_t* counts(int r) const {
     return a_.totals + int64_t{r} * gridDim.x;
   }

@@ -80,7 +80,7 @@ class HopOrder {
     const int64_t* end = a_.edge_end + hop * a_.num_relations() + r;
     return {end[0], end[1]};
   }
-  // What each block counted of a relation or type [blocks].
+  // The count of each block for a relation or type [blocks].
   __device__ int64_t* totals(int i) const {
     return a_.totals + int64_t{i} * gridDim.x;
   }

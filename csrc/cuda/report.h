@@ -1,5 +1,5 @@
-// What a kernel reports besides its outputs: what is wrong with its input, and
-// the length of outputs that it decides.
+// A kernel's report in addition to its outputs: faults of its input, and the
+// length of outputs that it decides.
 #pragma once
 
 #include <stdint.h>

@@ -125,7 +125,7 @@ class TakenList {
       earlier += probe < 32 && start < mine.start ? step : 0;
     }
     const uint64_t before = __shfl_sync(kWarp, sorted.before, earlier & 31);
-    __syncwarp();  // all have read what is written now
+    __syncwarp();  // all have read the words that are written now
     if (j < size_)
       list_[j + static_cast<uint32_t>(earlier)] = {
           mine.start, mine.before + (earlier < 32 ? before : all)};

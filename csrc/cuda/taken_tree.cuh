@@ -71,7 +71,7 @@ class TakenTree {
     const int child = descend(exists, up_to(taken ? 0 : weight), &r);
     const Choice choice{first + static_cast<uint64_t>(child),
                         __shfl_sync(kWarp, weight, child)};
-    __syncwarp();  // all have read what is written now
+    __syncwarp();  // all have read the words that are written now
     if (lane() == 0)
       bits_[first / 32] = bits | uint64_t{1} << child;
     if (mine != nullptr)

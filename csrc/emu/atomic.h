@@ -55,7 +55,7 @@ class Atomic {
     }
     return old;
   }
-  // `expected` becomes what was found.
+  // `expected` becomes the old value.
   bool compare_exchange_strong(value_t& expected,
                                value_t desired,
                                int order) const {

@@ -58,7 +58,7 @@ void run_grid(const char* kernel,
               void (*body)(void*),
               void* argument);
 
-// What a kernel sees, in the thread that runs.
+// The state that a kernel sees, in the thread that runs.
 Dim3 thread_index();
 Dim3 block_index();
 Dim3 block_size();

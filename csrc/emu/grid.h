@@ -1,4 +1,4 @@
-// What the emulator keeps of a grid while it runs.
+// The emulator's state of a running grid.
 #pragma once
 
 #include <memory>

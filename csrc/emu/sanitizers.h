@@ -1,4 +1,4 @@
-// What the emulator tells the sanitizers, and nothing where there are none.
+// Annotations of the emulator for the sanitizers; empty without them.
 // The emulator itself is compiled without ThreadSanitizer, as its fibers share
 // its data; GSAMPLE_TSAN says that the program runs under it.
 #pragma once

@@ -138,7 +138,7 @@ extern "C" __attribute__((visibility("default"))) void gsample_block_checksums(
 }
 
 // Checks blocks that were read as ranges, which follow each other in `data`.
-// Returns the first block that is not what was written, or -1.
+// Returns the first damaged block, or -1.
 extern "C" __attribute__((visibility("default"))) int64_t
 gsample_find_damage(const char* data,
                     const int64_t* first,  // [n] the first block of each range
@@ -146,7 +146,7 @@ gsample_find_damage(const char* data,
                     int64_t n,
                     const uint32_t* checksums,  // of all blocks
                     uint8_t* checked,  // of all blocks, or null: check each
-                    int64_t base,      // what is added to the number of a block
+                    int64_t base,      // the offset of block numbers
                     uint64_t generation,
                     int64_t block_bytes) {
   for (int64_t i = 0; i < n; ++i)

@@ -10,7 +10,7 @@ namespace gsample {
 
 constexpr int64_t kBlockBytes = 4096;
 
-// Continues the checksum `crc` of what was before; 0 at the start.
+// Continues the checksum `crc` of earlier bytes; 0 at the start.
 uint32_t crc32c(uint32_t crc, const void* data, size_t size);
 
 uint32_t block_checksum(uint64_t generation,

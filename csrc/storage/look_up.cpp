@@ -1,4 +1,4 @@
-// Looks up what the columns of a batch drew in the samples of an epoch, see
+// Looks up the draws of a batch's columns in the samples of an epoch, see
 // torch_gsample/storage/epoch_results.py. All reads are announced to the
 // processor some columns before: a batch touches memory at random.
 #include <stdint.h>

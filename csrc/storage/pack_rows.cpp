@@ -32,7 +32,7 @@ struct RowPack {
   int64_t buffer_bytes;  // a multiple of kBlockBytes
   int64_t* used;         // [n] bytes in each buffer
   int64_t* offset;       // [n] where each buffer goes in the file
-  uint32_t* sums;        // [n] CRC-32C of what is there, without padding
+  uint32_t* sums;        // [n] CRC-32C of the rows, without padding
   int64_t flush;         // whether buffers are written that are not full
   int64_t threads;       // > 0
   int64_t failed;        // result: the offset that could not be written

@@ -19,7 +19,7 @@ namespace gsample {
 namespace {
 
 constexpr int64_t kMostExtent = 512 << 10;  // bytes of one request
-constexpr int kDamaged = -2;                // a block is not what was written
+constexpr int kDamaged = -2;                // a block is damaged
 constexpr int kOutOfRange = -3;             // there is no such row
 
 // A call, see `_Call` in torch_gsample/storage/row_reads.py.

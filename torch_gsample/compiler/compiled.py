@@ -87,10 +87,10 @@ class Compiled:
         self.fullgraph, self.options = fullgraph, dict(options or {})
         self._backend = backend
         functools.update_wrapper(self, program, updated=())
-        #: What was compiled, for the state of the thread that calls.
+        #: Compiled programs, by the state of the calling thread.
         self._functions: dict[tuple[Any, ...], Direct] = {}
         self._eager = self._is_limited = False
-        #: The caches of what the backend returned.
+        #: The caches of the backend's results.
         self._keeping: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -205,7 +205,7 @@ class Compiled:
             self._eager = True
             return self.__wrapped__(*args, **kwargs)
         if _is_of_program(cause):
-            self.__wrapped__(*args, **kwargs)  # raises what is wrong
+            self.__wrapped__(*args, **kwargs)  # raises the error
         raise CompileError(f'{text}\n{_OR}') from cause
 
     def _run_as_compiled(self, function: Any, args: Any, kwargs: Any) -> Any:
@@ -277,7 +277,7 @@ def compile(
 
 
 def _state_of_thread() -> tuple[Any, ...]:
-    """The modes that what is captured depends on.
+    """The modes that a capture depends on.
 
     Dynamo compares more of them at each call, the number of threads among
     them: each worker of a loader would compile again what it has from its

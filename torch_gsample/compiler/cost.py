@@ -1,4 +1,4 @@
-r"""What the operators of a program cost: predicted, and measured.
+r"""Costs of a program's operators: predicted, and measured.
 
 Times are predicted as :math:`c_0 + c \, n` for an operator of :math:`n`
 elements. Where a program can do the same in several ways (``choose``), its
@@ -29,7 +29,7 @@ from torch_gsample.torch_private import OpOverload, schema_of
 BATCH_EDGES = 1 << 14
 #: Calls that are measured. The first one also fills caches and tables.
 _CALLS = 4
-#: What is written stays unless something else takes less than this share.
+#: The written form stays unless another takes less than this share.
 _GAIN = 0.95
 
 #: Seconds of a call.
@@ -68,7 +68,7 @@ EDGE_COST = {
     'pointer': 0.8e-9,  # a column or row whose pointer is written
     'expand': 1.3e-9,  # a column or row, and each of its edges
 }
-#: What is computed once for a graph pays within this many calls.
+#: A value computed once for a graph pays off within this many calls.
 CALLS_OF_A_GRAPH = 1000
 #: Operators that read no more of their inputs than they write.
 _GATHERS = frozenset(
@@ -93,7 +93,7 @@ _GATHERS = frozenset(
 def predict(graph: Graph, nodes: set[Node]) -> float:
     """Predicts the seconds that some nodes of a program take in a call.
 
-    What is computed once for a graph costs nothing.
+    Values computed once for a graph cost nothing.
     """
     known = [_numel(t, 0) for n in placeholders(graph) for t in tensors_of(n)]
     batch = min(BATCH_EDGES, max(known, default=0) or BATCH_EDGES)
@@ -113,12 +113,12 @@ def predict(graph: Graph, nodes: set[Node]) -> float:
 def predict_operator(
     target: Any, inputs: list[Tensor], outputs: list[Tensor], unknown: int = 0
 ) -> float:
-    """Predicts the seconds of an operator; 0 for what is none.
+    """Predicts the seconds of an operator; 0 for other nodes.
 
     Args:
         target (Callable): An operator, or a kernel of edge work.
-        inputs (List[torch.Tensor]): What it reads.
-        outputs (List[torch.Tensor]): What it writes.
+        inputs (List[torch.Tensor]): Its inputs.
+        outputs (List[torch.Tensor]): Its outputs.
         unknown (int, optional): Stands for sizes that are not known.
     """
     schema = schema_of(target)
@@ -222,7 +222,7 @@ class Measured:
         self._module, self._lower, self._settle = module, lower, settle
         self._lock, self._calls = threading.Lock(), 0
         self._seconds: list[dict[tuple[str, str], float]] = []
-        #: What was chosen, and the seconds of each candidate.
+        #: The choice, and the seconds of each candidate.
         self.decisions: dict[str, tuple[str, dict[str, float]]] = {}
         graph = module.graph
         for site in sites(graph):
@@ -243,7 +243,7 @@ class Measured:
         return bool(self.decisions)
 
     def forget(self) -> None:
-        """Drops what is computed once for its inputs."""
+        """Drops values computed once for its inputs."""
         functions: list[Any] = [self._function, self.__dict__.get('_written')]
         for function in functions:
             if hasattr(function, 'forget'):
@@ -288,7 +288,7 @@ class Measured:
         self._function = self._lower(self._module)
 
     def report(self) -> str:
-        """Says what was chosen, and what each candidate took."""
+        """Describes the choice and the time of each candidate."""
         return '\n'.join(
             f'{site}: {best}, measured {spell(seconds)}'
             for site, (best, seconds) in self.decisions.items()

@@ -93,7 +93,7 @@ def is_edge_value(node: Any, dtypes: Any = CPP_TYPES) -> bool:
 
 
 def decide_draws(graph: Graph) -> set[Node]:
-    """Returns values on which a draw, or what a program does, depends.
+    """Returns values on which a draw, or control flow, depends.
 
     Other operators than floating-point arithmetic see each bit of a value.
     """
@@ -123,7 +123,7 @@ class EdgeWork:
     Args:
         changed (Set[torch.fx.Node]): Values that are changed in place.
         decisive (Set[torch.fx.Node]): See :func:`decide_draws`.
-        invariant (Set[torch.fx.Node]): What is computed once a graph.
+        invariant (Set[torch.fx.Node]): Nodes computed once a graph.
     """
 
     changed: set[Node]
@@ -147,7 +147,7 @@ class EdgeWork:
     def may_join(self, node: Node, root: Node) -> bool:
         """Whether a node may be computed where another one is.
 
-        What is computed once a graph is not computed again in each call.
+        Nodes computed once a graph are not computed again in each call.
         """
         return node not in self.invariant or root in self.invariant
 

@@ -46,7 +46,7 @@ _EXPORTED = (
     'it calls an exported program, which is compiled already',
     'Call it uncompiled.',
 )
-#: What messages of Dynamo have in them, and what is meant; the first one that
+#: Parts of Dynamo's messages, and their meaning; the first one that
 #: fits counts.
 _MEANINGS = (
     (('program was exported',), _EXPORTED),

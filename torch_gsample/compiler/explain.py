@@ -29,7 +29,7 @@ from torch_gsample.sparse_sample import SparseSample
 from torch_gsample.torch_private import tree_leaves
 
 _ROUNDS = 7
-#: What is no work of a program.
+#: Nodes that do no work.
 _SIZES = SIZE_OPERATORS | {operator.getitem}
 
 
@@ -112,7 +112,7 @@ def _changes_inputs(graph: Graph) -> bool:
 
 
 class _Captured:
-    """A backend that keeps what it compiles, and the inputs of a call."""
+    """A backend that keeps its compiled graphs, and the inputs of a call."""
 
     def __init__(self, options: dict[str, Any]):
         self.options = Options.read(options)

@@ -198,7 +198,7 @@ class Explanation:
 
 
 def _about(step: Step) -> list[str]:
-    """Name, reason and time of a pass, and what it decided."""
+    """Name, reason and time of a pass, and its decision."""
     reasons = {item.name: item.reason for item in PASSES}
     reason = reasons.get(step.name, '')
     return [

@@ -40,7 +40,7 @@ class Frontier:
 
 @dataclass
 class HopChain:
-    """Hops one after the other, and what each next one starts from."""
+    """Consecutive hops, and the start of each next one."""
 
     hops: list[Node]
     frontiers: list[Frontier] = field(default_factory=list)
@@ -198,14 +198,14 @@ def _find_last_frontier(graph: Graph, chain: HopChain) -> None:
         frontier = _frontier(node) if node in live else None
         if frontier is None or frontier.sample is not chain.hops[-1]:
             continue
-        # The operator checks that what it numbers can be columns.
+        # The operator checks that the nodes can be columns.
         known = frontier.keeps_order or frontier.num_rows == size
         if known and chain.takes(frontier):
             return
 
 
 def _frontier(node: Any) -> Frontier | None:
-    """Reads ``unique(cat([base, rows]))[n:]``, and what is less of it."""
+    """Reads ``unique(cat([base, rows]))[n:]`` and its shorter forms."""
     start, value = node, example(node) if isinstance(node, Node) else None
     if not isinstance(value, torch.Tensor) or value.dtype != torch.int64:
         return None
@@ -300,7 +300,7 @@ def _sampled(node: Node, any_order: bool) -> tuple[Node, Node, Any] | None:
 
 
 def _gathered_rows(node: Node) -> tuple[Node, Node] | None:
-    """The hop whose rows a value is, and what they are gathered of."""
+    """The hop whose rows a value is, and the source of their gather."""
     gather = gathered(node)
     sample = part_of(gather[1], 'sample_columns', 1) if gather else None
     if gather is None or sample is None:

@@ -41,7 +41,7 @@ _BY_ROW = 'csr', 'coo', 'coo>csc', 'csr>coo', 'csr>csc'
 _STATES = 'csc', 'csc>csr', *_BY_ROW
 #: Columns of a batch, where a program does not say how many.
 _BATCH_NODES = 1 << 10
-#: What is written stays unless something else is predicted to take less than
+#: The written layout stays unless another is predicted to take less than
 #: this share.
 _GAIN = 0.95
 
@@ -52,8 +52,8 @@ class JointLayouts:
     Args:
         graph (Graph): The program.
         site (str): The name of the choice.
-        matrices (List[Matrix]): The graph, and what is made of it, in order.
-        layout (str or Dict[str, str]): What the user says.
+        matrices (List[Matrix]): The graph and its derived matrices, in order.
+        layout (str or Dict[str, str]): The user's option.
     """
 
     def __init__(
@@ -91,10 +91,10 @@ class JointLayouts:
         """Adds the least assignment as a choice, if it is not the program's.
 
         Returns:
-            List[str]: The layout of each matrix, and what all of them cost.
+            List[str]: The layout of each matrix, and their total cost.
 
         Raises:
-            OptionError: If what the user chose is impossible together.
+            OptionError: If the user's choices contradict each other.
         """
         cost, states = self._assign(self._forced)
         if cost == math.inf:
@@ -130,7 +130,7 @@ class JointLayouts:
         )
 
     def _note(self, i: int, state: str) -> str:
-        """The layout of a matrix, and what all cost with each layout of it."""
+        """The layout of a matrix, and the total cost with each."""
         label, _, converted = state.partition('>')
         text = f'{self._matrices[i].name}: {label}'
         if converted:
@@ -251,7 +251,7 @@ def trees(
     Args:
         graph (Graph): The program.
         names (Dict[torch.fx.Node, str]): Its operators, by node.
-        layout (str or Dict[str, str]): What the user says.
+        layout (str or Dict[str, str]): The user's option.
     """
     found: dict[Matrix, list[Matrix]] = {}
     for matrix in MatrixReader(graph, names).matrices:

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Item:
-    """A matrix, and what it costs in each state.
+    """A matrix, and its cost in each state.
 
     Args:
-        name (str): What it is called.
+        name (str): Its name.
         own (Dict[str, float]): Costs of its uses, by state.
         parent (int, optional): The number of an item before it, which it is
             made of.
@@ -41,7 +41,7 @@ def assign(
     """Finds the states of least total cost; of equal ones, the first.
 
     Args:
-        items (Sequence[Item]): Parents before what is made of them.
+        items (Sequence[Item]): Parents before their children.
         allowed (Dict[int, Collection[str]], optional): The only states that
             some items may have, by number.
 

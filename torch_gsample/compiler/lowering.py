@@ -66,7 +66,7 @@ def _function(
 
 
 class Invariants:
-    """What is computed once for the inputs that it depends on.
+    """Values computed once for the inputs that they depend on.
 
     Args:
         caches (Sequence[Tuple]): Which inputs each part takes, and the part.
@@ -84,7 +84,7 @@ class Invariants:
         )
 
     def forget(self) -> None:
-        """Drops what was computed."""
+        """Drops the computed values."""
         for _, cache in self._caches:
             cache.forget()
 
@@ -95,7 +95,7 @@ class Lowered:
     Args:
         forward (Callable): A function of the inputs, and of what is computed
             once for them.
-        kept (Invariants, optional): What is computed once.
+        kept (Invariants, optional): Values computed once.
     """
 
     def __init__(self, forward: Callable[..., Any], kept: Invariants | None):
@@ -115,7 +115,7 @@ class Lowered:
             raise found from error
 
     def forget(self) -> None:
-        """Drops what was computed once."""
+        """Drops values computed once."""
         if self._kept is not None:
             self._kept.forget()
 
@@ -169,7 +169,7 @@ def lower_gathers(graph: Graph) -> None:
 
 
 def split_invariant(module: GraphModule) -> Invariants | None:
-    """Takes what is marked as invariant out of a graph.
+    """Takes nodes that are marked as invariant out of a graph.
 
     Its values become further inputs. Returns the function of all inputs that
     gives them, if there are any. Values of different inputs are kept by

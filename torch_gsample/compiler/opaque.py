@@ -1,4 +1,4 @@
-"""What passes do not know of a program, and what it costs."""
+"""Parts of a program that passes do not know, and their cost."""
 
 from torch.fx import Graph, Node
 

@@ -1,6 +1,6 @@
 """The page of ``Explanation.to_html``: source, program and kernels.
 
-What is known of a compiled program comes in, a page without scripts and
+An explanation of a compiled program comes in, a page without scripts and
 without other files goes out.
 """
 
@@ -30,7 +30,7 @@ td.cost { white-space: nowrap; width: 13rem; }
 .predicted { background: var(--predicted); }
 summary { cursor: pointer; }
 """
-#: What a line of the program has none of.
+#: The text of operators without a source line.
 _NO_LINE = 'made by passes'
 
 
@@ -52,7 +52,7 @@ def write_page(explanation: Any) -> str:
 
 
 def _calls(explanation: Any) -> str:
-    """What a call takes, compiled and not."""
+    """The time of a call, compiled and not."""
     if not explanation.compiled:
         return ''
     times = {'Compiled': explanation.compiled, 'Eager': explanation.eager}

@@ -29,7 +29,7 @@ from torch_gsample.torch_private import OpOverload
 
 gsample = torch.ops.gsample
 
-#: Element-wise operators that round correctly: what they give does not depend
+#: Element-wise operators that round correctly: their results do not depend
 #: on the position in a vector.
 _EXACT = frozenset(
     {
@@ -54,12 +54,12 @@ class Unsupported(Exception):
 
 
 class RowSpace:
-    """What a program computes for the rows of an extract.
+    """The computations of a program for the rows of an extract.
 
     Args:
         graph (Graph): The program.
         extract (Node): A call of ``slice_cols``.
-        changed (Set[Node]): What is changed in place.
+        changed (Set[Node]): Nodes changed in place.
     """
 
     def __init__(self, graph: Graph, extract: Node, changed: set[Node]):

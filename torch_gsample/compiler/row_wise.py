@@ -1,7 +1,7 @@
 """Operators that compute each row of a result from that row of operands.
 
 ``f(x)[i]`` is ``f(x[i])`` for these, whatever rows ``i`` selects. Element-wise
-operators are known by torch's own tag; what is broadcast has no rows.
+operators are known by torch's own tag; a broadcast operand has no rows.
 """
 
 from typing import Any
@@ -132,7 +132,7 @@ def is_elementwise(node: Node) -> bool:
 
 
 def is_view(node: Node) -> bool:
-    """Whether what a node gives may share memory with an operand."""
+    """Whether a node's result may share memory with an operand."""
     if not isinstance(node.target, OpOverload):
         return False
     if node.target is aten.to.dtype:
@@ -189,7 +189,7 @@ def _rows(node: Node) -> Any:
 def _broadcast_operands(node: Node, value: Tensor) -> list[Node]:
     """Those of the result's dimensions, but for a first one of 1.
 
-    Shapes are aligned at their ends: what has fewer dimensions has no rows.
+    Shapes are aligned at their ends: fewer dimensions mean no rows.
     """
     operands = []
     for operand in _tensors([node.args, node.kwargs]):

@@ -11,7 +11,7 @@ from torch_gsample.compiler.pipeline import AFTER_LAYOUTS, run_again
 
 
 def settle(module: GraphModule, picks: Mapping[str, str]) -> None:
-    """Keeps the chosen candidates of a program, and fuses what is left.
+    """Keeps the chosen candidates of a program, and fuses the rest.
 
     A value that two candidates read is stored for both. Where one is left, a
     kernel may compute it: the passes that come after the choice run again. If

@@ -94,7 +94,7 @@ class TypedChain:
 
 
 def _fixed(hop: Node) -> list[Node]:
-    """What a hop takes apart from columns."""
+    """The arguments of a hop other than columns."""
     given = [*hop.args, hop.kwargs.get('cum_weight')]
     return [item for item in given if isinstance(item, Node)]
 

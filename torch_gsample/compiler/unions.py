@@ -32,7 +32,7 @@ class Union:
 
 
 def find_union(node: Any, columns: set[Any]) -> Union | None:
-    """Reads ``unique(cat([base, rows, ...]))``, and what is like it."""
+    """Reads ``unique(cat([base, rows, ...]))`` and its variants."""
     value = example(node) if isinstance(node, Node) else None
     if not isinstance(value, torch.Tensor) or value.dtype != torch.int64:
         return None
@@ -53,7 +53,7 @@ def find_union(node: Any, columns: set[Any]) -> Union | None:
 def _leaves(
     args: Any, columns: set[Any], in_order: bool
 ) -> Iterator[Node | Rows]:
-    """What a union is of, in order; `args` are those of a `unique`."""
+    """The operands of a union, in order; `args` are those of a `unique`."""
     node, num_rows = args[0], args[1] if len(args) > 1 else None
     inner = part_of(node, 'unique_nodes', 0)
     gather = gathered(node)

@@ -15,7 +15,7 @@ class InvalidGraph(RuntimeError):
 
 
 def kinds(graph: Graph) -> dict[Node, Any]:
-    """What a pass must leave as it is: the dtype and the rank of each node.
+    """Properties that a pass must preserve: dtype and rank of each node.
 
     Of what the program returns, also how much it is, and whether it needs a
     gradient.

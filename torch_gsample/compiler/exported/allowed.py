@@ -1,4 +1,4 @@
-"""What a program in a file may call.
+"""The functions that a program in a file may call.
 
 A name comes in, a function goes out. A file may be made by a stranger, so it
 can name operators and nothing else: no attribute, module or path is looked up

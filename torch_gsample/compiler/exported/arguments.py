@@ -1,4 +1,4 @@
-"""What a program in a file is called with: checks, and the tensors in it.
+"""Arguments of a program in a file: checks, and the tensors in them.
 
 Arguments come in; their tensors go out in one order, or the error of the
 argument that is not as those that the program was exported with.
@@ -44,7 +44,7 @@ _KINDS = (
 
 @dataclass(frozen=True)
 class Input:
-    """What a tensor must be.
+    """Requirements on a tensor.
 
     Args:
         dtype (torch.dtype): Its dtype.
@@ -134,7 +134,7 @@ class Arguments:
         rules: Sequence[Rule] = (),
     ):
         self._parameters, self._rules = list(parameters), list(rules)
-        #: What the tensors must be.
+        #: Requirements on the tensors.
         self.inputs = list(inputs)
         #: The name of each tensor.
         self.names = [

@@ -44,7 +44,7 @@ _ARGUMENT = re.compile(r"L\['tensors'\]\[(\d+)\]")
 
 @dataclass
 class Capture:
-    """What was captured, after the passes.
+    """A captured program, after the passes.
 
     Args:
         module (GraphModule): The graph.

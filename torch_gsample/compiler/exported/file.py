@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 MAGIC = b'GSPROGRM'
-#: What a header says, and how, is known by this number.
+#: The version of the header's format.
 VERSION = 1
 _LENGTH = 8
 _DIGEST = hashlib.sha256().digest_size

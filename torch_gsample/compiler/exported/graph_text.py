@@ -77,7 +77,7 @@ def graph_to_json(graph: Graph) -> dict[str, Any]:
 
 
 def _target_of(node: Node, kernels: dict[EdgeKernel, int]) -> Any:
-    """Names what a node calls: kernels by their number.
+    """Names the target of a node: kernels by their number.
 
     Raises:
         ValueError: If a file may not call it.

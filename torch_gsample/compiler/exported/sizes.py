@@ -56,7 +56,7 @@ def places_of(examples: Mapping[int, Tensor]) -> dict[str, tuple[int, int]]:
 
 
 def read_rules(examples: Mapping[int, Tensor]) -> list[Rule]:
-    """Returns what a capture took for granted.
+    """Returns the assumptions of a capture.
 
     Args:
         examples (Dict[int, torch.Tensor]): As for :func:`places_of`.

@@ -44,7 +44,7 @@ INTEGER = torch.uint16
 
 @dataclass
 class Found:
-    """What was found in the arguments of a call.
+    """Findings in the arguments of a call.
 
     Args:
         tensors (List[torch.Tensor]): The tensors.
@@ -153,7 +153,7 @@ def match(spec: Spec, value: Any, found: Found, name: str) -> None:
     Args:
         spec (Spec): The spec.
         value (Any): The value.
-        found (Found): What they are added to.
+        found (Found): The findings to extend.
         name (str): What errors call the value.
 
     Raises:
@@ -178,7 +178,7 @@ def match(spec: Spec, value: Any, found: Found, name: str) -> None:
         if not isinstance(value, CSC):
             _wrong(name, 'must be a CSC', value)
         parts = [getattr(value, part) for part in _COLUMNS[:-1]]
-        # Whether somebody checked them does not change what is sampled.
+        # A check of them does not change the samples.
         _match_parts(_COLUMNS, spec, [*parts, spec[1][-1][1]], found, name)
     elif kind == 'dict':
         keys = [_key(key) for key in spec[1]]

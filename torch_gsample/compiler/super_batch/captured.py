@@ -57,7 +57,7 @@ class Captured:
         self.place: int | None = None
         #: How many draws a run makes.
         self.num_draws = 0
-        #: What was decided, and why.
+        #: The decision and its reason.
         self.notes: tuple[str, ...] = ()
         #: Whether the program reads what belongs to a module.
         self.reads_module = False
@@ -121,7 +121,7 @@ class Captured:
             self.together = lower(program)
 
     def forget(self) -> None:
-        """Drops what was computed once for a graph."""
+        """Drops values computed once for a graph."""
         for function in (self.single, self.together):
             if hasattr(function, 'forget'):
                 function.forget()  # type: ignore[union-attr]

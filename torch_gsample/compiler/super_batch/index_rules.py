@@ -155,7 +155,7 @@ def _narrow_rows(rewrite: Rewrite, node: Node, given: dict[str, Any]) -> Value:
 
 
 def _target(rewrite: Rewrite, base: Node, at: Node) -> tuple[Node, Node, Axis]:
-    """What is scattered to, and positions in it."""
+    """The target of a scatter, and positions in it."""
     value, place = rewrite[base], rewrite.vector(at)
     if not isinstance(value, Value) or value.kind != 'vector':
         raise NoRule('it scatters to what is no vector')

@@ -342,7 +342,7 @@ def super_batch(
         fn (Callable): The program, ``fn(A, seeds, ...)``.
         size (int or str, optional): How many batches run together at most.
             ``'auto'`` tries 8, 16 and 32 on the first batches, and as many
-            alone, and takes what is fastest.
+            alone, and takes the fastest.
         memory_budget (int, optional): Bytes that the tensors of a run may
             take, as far as measured before: fewer batches run together where
             they would take more.

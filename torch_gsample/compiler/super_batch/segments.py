@@ -189,7 +189,7 @@ def split_size(sizes: list[int], more: int) -> list[int]:
 
 
 def share(value: Any, ptr: Tensor) -> list[Any]:
-    """Gives each batch what is the same for all.
+    """Gives each batch a value that is the same for all.
 
     As copies, for what one batch does with it.
     """

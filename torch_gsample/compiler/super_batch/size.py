@@ -70,7 +70,7 @@ class SizeSearch:
         return self._chosen == 1 or self._most == 1
 
     def settle(self, size: int) -> None:
-        """Decides what is not measured."""
+        """Decides without a measurement."""
         with self._lock:
             self._chosen = size
 
@@ -150,7 +150,7 @@ class SizeSearch:
 
         Args:
             size (int): How many batches it had.
-            seconds (float): What it took.
+            seconds (float): Its time.
             counts (bool, optional): Whether later runs take as long.
         """
         with self._lock:

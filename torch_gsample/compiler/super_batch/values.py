@@ -148,7 +148,7 @@ class Rewrite:
         return value.node
 
     def once(self, key: Any, make: Any) -> Any:
-        """Returns what was made for a key before, or makes it."""
+        """Returns the cached value of a key, or makes it."""
         if key not in self._cache:
             self._cache[key] = make()
         return self._cache[key]

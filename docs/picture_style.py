@@ -52,4 +52,4 @@ def scrape_svg(block: Any, *args: Any, **kwargs: Any) -> str:
 def start_program(*_: Any) -> None:
     """Sets the style in which a program of the gallery starts."""
     mpl.rcParams.update(mpl.rcParamsDefault)
-    mpl.rcParams.update(INK_EVERYWHERE)
+    mpl.rcParams.update({**INK_EVERYWHERE, 'savefig.bbox': 'tight'})

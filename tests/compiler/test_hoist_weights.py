@@ -227,7 +227,7 @@ def test_weights_of_a_graph_that_is_trained_are_left():
 def test_two_extracts_of_the_same_columns_are_known_to_be_as_long():
     def program(A, seeds):
         first, second = A[:, seeds].values(), A[:, seeds].values()
-        return first.exp() * second
+        return (first + 1) * second
 
     fast, texts = kept(program)
     args = A, seeds(9)

@@ -46,12 +46,11 @@ class NeighborSampler : NeighborView<kOne, indptr_t, index_t> {
   using typename View::Span;
   using View::a_;
   using View::batch_firsts;
-  using View::batch_of;
   using View::counts;
+  using View::draw_of;
   using View::edges;
   using View::find_batches;
   using View::first_key;
-  using View::first_tree;
   using View::firsts;
   using View::for_each_batch;
   using View::frontier;
@@ -63,7 +62,6 @@ class NeighborSampler : NeighborView<kOne, indptr_t, index_t> {
   using View::orders_batches;
   using View::part_of;
   using View::relation;
-  using View::seed_ptr;
   using View::tree;
   using View::tree_of_seed;
   using View::type;
@@ -230,14 +228,6 @@ class NeighborSampler : NeighborView<kOne, indptr_t, index_t> {
     }
   }
 
-  // As many lanes as a column has slots, if they fit in a warp.
-  __device__ static uint32_t lanes_for(int64_t fanout) {
-    uint32_t lanes = 4;
-    while (lanes < 32 && (fanout < 0 || lanes < fanout))
-      lanes *= 2;
-    return lanes;
-  }
-
   // By the threads of a group.
   template <typename group_t>
   __device__ void select_column(const Stream& draw,
@@ -267,38 +257,6 @@ class NeighborSampler : NeighborView<kOne, indptr_t, index_t> {
                       a_.options.replace, group, scratch, take);
     else
       select_uniform(draw, column, a_.options.replace, group, scratch, take);
-  }
-
-  // The draws of a column. Batches have streams of their own.
-  __device__ Stream
-  draw_of(uint64_t stream, int hop, int r, int t, int64_t c) const {
-    const int64_t batch = has_batches() ? batch_of(tree(type(t), c)) : 0;
-    if (has_batches())
-      stream =
-          a_.batches
-              .stream[(int64_t{hop} * num_relations() + r) * a_.batches.count +
-                      batch];
-    return {stream, root(t, c, batch), static_cast<uint64_t>(type(t).node[c])};
-  }
-
-  // By what the draws of equal columns differ: their tree or, of a seed that
-  // occurred before, its number. Batches number their own.
-  __device__ uint32_t root(int t, int64_t c, int64_t batch) const {
-    const SampledType& cols = type(t);
-    const int64_t scope =
-        has_batches() ? a_.batches.key[3 * batch + 2] : key().batch;
-    if (scope == kEpochScope)
-      return 0;
-    if (a_.options.disjoint)
-      return static_cast<uint32_t>(tree(cols, c) -
-                                   (has_batches() ? first_tree(batch) : 0));
-    if (c >= cols.of.num_seeds)
-      return 0;
-    const uint64_t key =
-        first_key(cols, cols, c) + static_cast<uint64_t>(cols.node[c]);
-    if (least_of(a_.table, key) == static_cast<uint32_t>(c))
-      return 0;
-    return static_cast<uint32_t>(c - (has_batches() ? seed_ptr(t)[batch] : 0));
   }
 
   // The row of an edge holds the table's entry until it is relabelled.

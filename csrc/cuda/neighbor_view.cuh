@@ -5,6 +5,7 @@
 #include "../core/search.h"
 #include "block.cuh"
 #include "neighbor_sample.h"
+#include "node_table.cuh"
 #include "portable.h"
 #include "report.cuh"
 
@@ -111,6 +112,38 @@ class NeighborView {
                                 int64_t column) const {
     return static_cast<uint64_t>(tree(cols, column)) * a_.num_nodes +
            rows.first_node;
+  }
+
+  // The draws of a column. Batches have streams of their own.
+  __device__ Stream
+  draw_of(uint64_t stream, int hop, int r, int t, int64_t c) const {
+    const int64_t batch = has_batches() ? batch_of(tree(type(t), c)) : 0;
+    if (has_batches())
+      stream =
+          a_.batches
+              .stream[(int64_t{hop} * num_relations() + r) * a_.batches.count +
+                      batch];
+    return {stream, root(t, c, batch), static_cast<uint64_t>(type(t).node[c])};
+  }
+
+  // By what the draws of equal columns differ: their tree or, of a seed that
+  // occurred before, its number. Batches number their own.
+  __device__ uint32_t root(int t, int64_t c, int64_t batch) const {
+    const SampledType& cols = type(t);
+    const int64_t scope =
+        has_batches() ? a_.batches.key[3 * batch + 2] : key().batch;
+    if (scope == kEpochScope)
+      return 0;
+    if (a_.options.disjoint)
+      return static_cast<uint32_t>(tree(cols, c) -
+                                   (has_batches() ? first_tree(batch) : 0));
+    if (c >= cols.of.num_seeds)
+      return 0;
+    const uint64_t key =
+        first_key(cols, cols, c) + static_cast<uint64_t>(cols.node[c]);
+    if (least_of(a_.table, key) == static_cast<uint32_t>(c))
+      return 0;
+    return static_cast<uint32_t>(c - (has_batches() ? seed_ptr(t)[batch] : 0));
   }
 
   // Where each batch begins at each hop: trees ascend.

@@ -131,7 +131,4 @@ def test_batches_of_edges_equal_single_ones(data, typed, mode, disjoint):
             with batch_scope(*number):
                 want = sampler_of.sample_from_edges(inputs, mode)
             same(out, want)
-            for item, wanted in zip(
-                out.metadata[2:4], want.metadata[2:4], strict=True
-            ):
-                assert torch.equal(item, wanted)
+            assert repr(out.metadata) == repr(want.metadata)

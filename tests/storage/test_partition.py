@@ -19,7 +19,12 @@ from torch_gsample.storage.partition import (
 )
 
 WORLD = 3
-FANOUTS = [3, 0, 2]
+FANOUTS = [3, 2]
+TYPED = {
+    ('a', 'to', 'b'): [3, 2],
+    ('b', 'to', 'a'): [0, 2],
+    ('b', 'to', 'b'): [2, 1],
+}
 CASES = {
     'plain': {},
     'replace': {'replace': True, 'rng_scope': 'epoch'},
@@ -56,12 +61,16 @@ def graph(name):
     return data, ('b', torch.arange(33))
 
 
+def fanouts_of(name):
+    return TYPED if name == 'typed' else FANOUTS
+
+
 def whole(name):
     """The sampler of the whole graph, and its data."""
     data, seeds = graph(name)
     time = {'time_attr': 'time'} if name == 'temporal' else {}
     given = {'seed': 7, **CASES[name], **time}
-    return data, seeds, NeighborSampler(data, FANOUTS, **given)
+    return data, seeds, NeighborSampler(data, fanouts_of(name), **given)
 
 
 def loader_of(name, data, sampler, seeds, rank, world_size):
@@ -85,7 +94,9 @@ def parted(name, rank):
     if name != 'without_samplers':
         part = GraphPart.of(sampler.graph, rank, WORLD)
         given = {'seed': 7, **CASES[name]}
-        sampler = PartitionedSampler(part, FANOUTS, Exchange(), **given)
+        sampler = PartitionedSampler(
+            part, fanouts_of(name), Exchange(), **given
+        )
     features = {}
     for store in data.node_stores:
         for key in ('x', 'y'):

@@ -42,7 +42,9 @@ extern "C" __global__ void random_sectors(long long sectors, long long reads,
 """
 
 
-def random_reads(table: Tensor, width: int, reads: int) -> Callable[..., None]:
+def random_reads(
+    table: Tensor, width: int, reads: int
+) -> Callable[[int], object]:
     """Returns a function that reads sectors of a table.
 
     Args:

@@ -90,7 +90,7 @@ class PartitionedSampler(DiskSampler):
             )
         base = subgraph_type, replace, disjoint, temporal_strategy
         super().__init__(graph, num_neighbors, *base, **options)
-        self._exchange = exchange
+        self._part, self._exchange = graph, exchange
         sizes = {len(bounds) for bounds in graph.bounds.values()}
         if sizes != {exchange.size + 1}:
             raise ValueError(
@@ -150,7 +150,7 @@ class PartitionedSampler(DiskSampler):
                 'num_workers=0'
             )
         options = {**options, 'use_times': self._times.given}
-        return Turn(self.chunked, self._exchange, fanouts, options, key)
+        return Turn(self._part, self._exchange, fanouts, options, key)
 
 
 class _Neighborhood(DiskNeighborhood):

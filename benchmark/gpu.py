@@ -34,6 +34,7 @@ from gpu_launches import (
 )
 from gpu_samples import fires, frontiers, negatives, nodes
 from gpu_times import times_apart
+from gpu_training import training
 from harness import machine
 from neighbor import load_graph
 from torch import Tensor
@@ -266,6 +267,7 @@ def measure(
         bench.neighbor_epoch,
         partial(times_apart, bench),
         partial(several_batches, bench),
+        partial(training, bench),
         bench.walks,
         bench.layers,
         bench.features,

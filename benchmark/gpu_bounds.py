@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import torch
+from gpu_sectors import measure_sectors
 from torch import Tensor
 
-from torch_gsample import CSC, ops
+from torch_gsample import CSC
 
 SECTOR = 32  # bytes that a read moves, at least
 
@@ -37,13 +38,22 @@ class Rates:
     """What a device reached in this run."""
 
     copy: float  # bytes a second, read and written
-    reads: float  # random reads of 32 bytes a second
     host: float  # bytes a second from pinned memory of the host
+    sectors: dict[int, float]  # random reads of so many bytes a second
+
+    @property
+    def reads(self) -> float:
+        """Random reads of the least sector a second."""
+        return self.sectors[SECTOR]
 
     def __str__(self) -> str:
+        reads = ', '.join(
+            f'{rate / 1e9:.2f} G of {width}'
+            for width, rate in self.sectors.items()
+        )
         return (
-            f'copies {self.copy / 1e9:.0f} GB/s, {self.reads / 1e9:.2f} G '
-            f'random 32-byte reads/s, {self.host / 1e9:.1f} GB/s from the host'
+            f'copies {self.copy / 1e9:.0f} GB/s, {self.host / 1e9:.1f} GB/s '
+            f'from the host; random reads a second, by bytes: {reads}'
         )
 
     @staticmethod
@@ -120,16 +130,11 @@ def measure_rates(
     source = torch.ones(size // 4, device=device)
     target = torch.empty_like(source)
     copy, _ = seconds(lambda _: target.copy_(source), 9)
-    rows = source.view(-1, 8)  # of 32 bytes
-    index = torch.randint(len(rows), (size // 64,), device=device)
-    read, _ = seconds(lambda _: ops.gather_rows(rows, index), 9)
-    # What is not random: indices are read, and rows written.
-    in_order = (8 + 32) * index.numel() / (2 * size / copy)
     host = Rates.pin(torch.ones(size // 16))
     target = target[: host.numel()]
     transfer, _ = seconds(lambda _: target.copy_(host, non_blocking=True), 9)
     return Rates(
         2 * size / copy,
-        index.numel() / max(read - in_order, read / 2),
         4 * host.numel() / transfer,
+        measure_sectors(device, seconds, size),
     )

@@ -108,7 +108,7 @@ NeighborOutputs sample_cpu(const NeighborInputs& in,
 
 struct Cpu {
   static constexpr auto sample = sample_cpu;
-  static constexpr auto sample_batches = sample_each<sample_cpu, empty_like>;
+  static constexpr auto sample_batches = sample_each<sample_cpu>;
 };
 
 }  // namespace

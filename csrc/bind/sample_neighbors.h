@@ -100,21 +100,13 @@ inline SeedBatches read_batches(const NeighborInputs& in,
   return batches;
 }
 
-using AllocateFunction = Tensor (*)(const Tensor& like, int64_t size);
-
-// On the CPU.
-inline Tensor empty_like(const Tensor&, int64_t size) {
-  return empty_vector(size);
-}
-
 // One output of all batches.
 inline Tensor join(const std::vector<NeighborOutputs>& outputs,
-                   const Tensor& (*field)(const NeighborOutputs&),
-                   AllocateFunction allocate) {
+                   const Tensor& (*field)(const NeighborOutputs&)) {
   int64_t size = 0;
   for (const NeighborOutputs& out : outputs)
     size += field(out).numel();
-  Tensor all = allocate(field(outputs[0]), size);
+  Tensor all = empty_vector(size);
   int64_t next = 0;
   for (const NeighborOutputs& out : outputs) {
     const int64_t first = next;
@@ -130,8 +122,8 @@ const Tensor& output(const NeighborOutputs& out) {
   return std::get<i>(out);
 }
 
-// Samples batch by batch.
-template <SampleFunction sample, AllocateFunction allocate>
+// Samples batch by batch, on the CPU.
+template <SampleFunction sample>
 NeighborOutputs sample_each(const NeighborInputs& in,
                             const SeedBatches& batches,
                             const Tensor& key,
@@ -154,10 +146,9 @@ NeighborOutputs sample_each(const NeighborInputs& in,
         in.max_edges};
     outputs.push_back(sample(one, part_of(key, b, b + 1), options));
   }
-  return {
-      join(outputs, output<0>, allocate), join(outputs, output<1>, allocate),
-      join(outputs, output<2>, allocate), join(outputs, output<3>, allocate),
-      join(outputs, output<4>, allocate), join(outputs, output<5>, empty_like)};
+  return {join(outputs, output<0>), join(outputs, output<1>),
+          join(outputs, output<2>), join(outputs, output<3>),
+          join(outputs, output<4>), join(outputs, output<5>)};
 }
 
 // Of a device: sample(in, key, options), and sample_batches(in, batches, key,

@@ -35,7 +35,6 @@ constexpr int64_t kReportWords = sizeof(Report) / sizeof(int64_t);
 template <typename indptr_t, typename index_t>
 class Call {
  public:
-  // Many batches are of one type and relation.
   Call(const NeighborInputs& in,
        const Tensor& key,
        const SampleOptions& options,
@@ -67,9 +66,10 @@ class Call {
       num_trees_ += type.num_seeds;
       args_.num_nodes += type.num_nodes;
     }
-    STD_TORCH_CHECK(!in_trees_ || num_trees_ == 0 ||
-                        args_.num_nodes < INT64_MAX / num_trees_,
-                    in.op, ": too many seeds (", num_trees_, ")");
+    STD_TORCH_CHECK(
+        !in_trees_ || args_.num_nodes <
+                          INT64_MAX / std::max(num_trees_, batches_.count()),
+        in.op, ": too many seeds (", num_trees_, ")");
     for (const auto& relation : relations_)
       args_.weighted |= relation.cum_weight != nullptr;
   }
@@ -85,7 +85,7 @@ class Call {
       if (report_.fault == Report::kNone)
         return batches_.many() ? batch_outputs() : outputs();
       if (report_.fault == Report::kId)
-        report_.where = batches_.in_batch(report_.where);
+        report_.where = batches_.in_batch(report_.relation, report_.where);
       if (!retry)
         raise(in_, report_);
       capacity = capacity_for(
@@ -218,7 +218,7 @@ class Call {
     const uint64_t entries = NodeTable::capacity_for(nodes);
     const bool in_turn = args_.weighted && !args_.options.replace;
     GraphWords graph = graph_words();
-    int64_t *counts, *arguments;
+    int64_t *counts, *arguments, *firsts;
     Scratch scratch;
     scratch.add(&args_.table.key, entries);
     scratch.add(&args_.table.value, entries / 2);
@@ -227,6 +227,7 @@ class Call {
     scratch.add(&args_.totals, 2 * relations_.size() * shape_.blocks);
     scratch.add(&counts, kReportWords + num_ends() + batches_.num_begins());
     scratch.add(&arguments, graph.words.size());
+    scratch.add(&firsts, batches_.num_firsts());
     scratch_ = scratch.allocate(like_);
     args_.table.capacity = entries;
     args_.report = reinterpret_cast<Report*>(counts);
@@ -234,7 +235,7 @@ class Call {
     args_.edge_end = args_.node_end + num_node_ends();
     store_graph(&graph, arguments);
     args_.batches =
-        batches_.view(arguments, counts + kReportWords + num_ends());
+        batches_.view(arguments, counts + kReportWords + num_ends(), firsts);
   }
 
   NoMemory in_all(const NoMemory& error, const Capacity& capacity) const {
@@ -366,16 +367,10 @@ NeighborOutputs sample_cuda(const NeighborInputs& in,
   });
 }
 
-Tensor allocate_joined(const Tensor& like, int64_t size) {
-  return device_vector("joined", like, size);
-}
-
 NeighborOutputs sample_batches_cuda(const NeighborInputs& in,
                                     const SeedBatches& batches,
                                     const Tensor& key,
                                     SampleOptions options) {
-  if (in.num_types() != 1 || in.num_relations() != 1)
-    return sample_each<sample_cuda, allocate_joined>(in, batches, key, options);
   return dispatch_graph(in, [&](auto indptr, auto index) {
     return Call<decltype(indptr), decltype(index)>(
                in, key, options, SeedBatchesCuda(in, batches, key, options))

@@ -10,7 +10,8 @@
 //   relabel  rows of the edges. The next hop counts at once.
 //
 // Many batches share all phases. In each hop they follow one another, as the
-// first columns do: what a node is met by has its order.
+// first columns do: what a node is met by has its order. Where nodes of a type
+// come from several relations, their numbers are put in the order of batches.
 //
 // Every phase takes the relations one after another. Positions, columns and
 // new nodes of each are dealt to blocks in ranges, in order, so that a sum over
@@ -34,6 +35,7 @@ constexpr int64_t kLongColumn = 512;  // edges of a column that a block takes
 struct SampleShared {
   BlockSums sums;
   SampleColumn column[kSampleThreads];
+  Stream draw[kSampleThreads];  // of the columns
 };
 
 template <bool kWeighted, bool kOne, typename indptr_t, typename index_t>
@@ -43,22 +45,25 @@ class NeighborSampler : NeighborView<kOne, indptr_t, index_t> {
   using typename View::Graph;
   using typename View::Span;
   using View::a_;
-  using View::batch_of;
-  using View::batch_of_seed;
+  using View::batch_firsts;
   using View::counts;
+  using View::draw_of;
   using View::edges;
   using View::find_batches;
   using View::first_key;
   using View::firsts;
+  using View::for_each_batch;
   using View::frontier;
   using View::has_batches;
   using View::is_first_thread;
   using View::key;
   using View::num_relations;
   using View::num_types;
+  using View::orders_batches;
   using View::part_of;
   using View::relation;
   using View::tree;
+  using View::tree_of_seed;
   using View::type;
 
  public:
@@ -95,6 +100,10 @@ class NeighborSampler : NeighborView<kOne, indptr_t, index_t> {
         a_.node_end[num_types() + t] = type(t).of.num_seeds;
       }
     }
+    const int64_t sums = a_.options.num_hops * num_relations() *
+                         (orders_batches() ? a_.batches.count : 0);
+    for (int64_t i = global_rank(); i < sums; i += grid_threads())
+      a_.batches.firsts[i] = 0;
     grid_barrier();
     for (int t = 0; t < num_types(); ++t)
       add_seeds(t);
@@ -110,11 +119,12 @@ class NeighborSampler : NeighborView<kOne, indptr_t, index_t> {
         seed = 0;
       }
       of.node[i] = seed;
-      if (of.batch != nullptr)
-        of.batch[i] =
-            a_.options.disjoint ? of.first_tree + i : batch_of_seed(i);
-      if (a_.tree_time != nullptr)
-        a_.tree_time[of.first_tree + i] = of.of.seed_time[i];
+      if (of.batch != nullptr) {
+        const int64_t tree = tree_of_seed(t, i);
+        of.batch[i] = tree;
+        if (a_.tree_time != nullptr)
+          a_.tree_time[tree] = of.of.seed_time[i];
+      }
       insert_min(a_.table, first_key(of, of, i) + seed,
                  static_cast<uint32_t>(i));
     }
@@ -195,8 +205,11 @@ class NeighborSampler : NeighborView<kOne, indptr_t, index_t> {
     for (int64_t tile = part.begin; tile < part.end; tile += blockDim.x) {
       const int64_t c = tile + threadIdx.x;
       SampleColumn column{0, 0, 0, 0, true};
-      if (c < part.end)
+      if (c < part.end) {
         column = column_at(r, graph, fanout, cols, c);
+        if (column.count > 0)
+          shared_.draw[threadIdx.x] = draw_of(stream, hop, r, graph.dst, c);
+      }
       int64_t count;
       column.offset = next + sum_before(column.count, shared_.sums, &count);
       next += count;
@@ -205,28 +218,19 @@ class NeighborSampler : NeighborView<kOne, indptr_t, index_t> {
       for (unsigned i = threadIdx.x / group.size; i < blockDim.x;
            i += blockDim.x / group.size)
         if (shared_.column[i].count <= kLongColumn)
-          select_column(stream, hop, r, graph, tile + i, shared_.column[i],
+          select_column(shared_.draw[i], r, graph, tile + i, shared_.column[i],
                         group);
       for (unsigned i = 0; any_long && i < blockDim.x; ++i)
         if (shared_.column[i].count > kLongColumn)
-          select_column(stream, hop, r, graph, tile + i, shared_.column[i],
+          select_column(shared_.draw[i], r, graph, tile + i, shared_.column[i],
                         BlockGroup());
       __syncthreads();  // the columns of the tile are no longer needed
     }
   }
 
-  // As many lanes as a column has slots, if they fit in a warp.
-  __device__ static uint32_t lanes_for(int64_t fanout) {
-    uint32_t lanes = 4;
-    while (lanes < 32 && (fanout < 0 || lanes < fanout))
-      lanes *= 2;
-    return lanes;
-  }
-
   // By the threads of a group.
   template <typename group_t>
-  __device__ void select_column(uint64_t stream,
-                                int hop,
+  __device__ void select_column(const Stream& draw,
                                 int r,
                                 const Graph& graph,
                                 int64_t c,
@@ -237,10 +241,6 @@ class NeighborSampler : NeighborView<kOne, indptr_t, index_t> {
     const SampledType& cols = type(graph.dst);
     const SampledType& rows = type(graph.src);
     const int64_t v = cols.node[c];
-    const int64_t batch = has_batches() ? batch_of(tree(cols, c)) : 0;
-    if (has_batches())
-      stream = a_.batches.stream[int64_t{hop} * a_.batches.count + batch];
-    const Stream draw{stream, root(cols, c, batch), static_cast<uint64_t>(v)};
     const uint64_t key = first_key(rows, cols, c);
     const index_t* list = read_list(graph, v, column, group.rank == 0);
     const auto take = [&](uint32_t slot, uint64_t choice) {
@@ -257,27 +257,6 @@ class NeighborSampler : NeighborView<kOne, indptr_t, index_t> {
                       a_.options.replace, group, scratch, take);
     else
       select_uniform(draw, column, a_.options.replace, group, scratch, take);
-  }
-
-  // By what the draws of equal columns differ: their tree or, of a seed that
-  // occurred before, its number. Batches number their own.
-  __device__ uint32_t root(const SampledType& cols,
-                           int64_t c,
-                           int64_t batch) const {
-    const int64_t scope =
-        has_batches() ? a_.batches.key[3 * batch + 2] : key().batch;
-    if (scope == kEpochScope)
-      return 0;
-    const int64_t first = has_batches() ? a_.batches.ptr[batch] : 0;
-    if (a_.options.disjoint)
-      return static_cast<uint32_t>(tree(cols, c) - first);
-    if (c >= cols.of.num_seeds)
-      return 0;
-    const uint64_t key =
-        first_key(cols, cols, c) + static_cast<uint64_t>(cols.node[c]);
-    if (least_of(a_.table, key) == static_cast<uint32_t>(c))
-      return 0;
-    return static_cast<uint32_t>(c - first);
   }
 
   // The row of an edge holds the table's entry until it is relabelled.
@@ -313,13 +292,21 @@ class NeighborSampler : NeighborView<kOne, indptr_t, index_t> {
 
   __device__ void find(int hop) {
     for (int r = 0; r < num_relations(); ++r) {
-      const Span part = part_of(edges(hop, r));
-      int64_t found = 0;
-      for (int64_t p = part.begin + threadIdx.x; p < part.end; p += blockDim.x)
-        found += is_first(p);
-      found = sum_block(found, shared_.sums);
+      int64_t all = 0;
+      const auto count = [&](int64_t batch, Span part) {
+        int64_t found = 0;
+        for (int64_t p = part.begin + threadIdx.x; p < part.end;
+             p += blockDim.x)
+          found += is_first(p);
+        found = sum_block(found, shared_.sums);
+        all += found;
+        if (orders_batches() && threadIdx.x == 0)
+          Atomic<int64_t>(batch_firsts(hop, r)[batch])
+              .fetch_add(found, kRelaxed);
+      };
+      for_each_batch(type(relation(r).dst), part_of(edges(hop, r)), count);
       if (threadIdx.x == 0)
-        firsts(r)[blockIdx.x] = found;
+        firsts(r)[blockIdx.x] = all;
     }
   }
 
@@ -333,7 +320,9 @@ class NeighborSampler : NeighborView<kOne, indptr_t, index_t> {
         int64_t all;
         const int64_t before = sum_blocks_before(firsts(r), shared_.sums, &all);
         if (all > 0)
-          number_firsts(hop, r, next + before);
+          number_relation(
+              hop, r,
+              (orders_batches() ? frontier(hop, t).end : next) + before);
         next += all;
       }
       if (is_first_thread())
@@ -341,10 +330,33 @@ class NeighborSampler : NeighborView<kOne, indptr_t, index_t> {
     }
   }
 
-  __device__ void number_firsts(int hop, int r, int64_t next) {
+  // The firsts of a block, of which `next` would be the first number.
+  __device__ void number_relation(int hop, int r, int64_t next) {
+    const auto number = [&](int64_t batch, Span part) {
+      const int64_t shift = orders_batches() ? batch_shift(hop, r, batch) : 0;
+      next = number_firsts(r, part, next + shift) - shift;
+    };
+    for_each_batch(type(relation(r).dst), part_of(edges(hop, r)), number);
+  }
+
+  // How many firsts of other relations to the type come before those of a
+  // batch: of batches before it, and of it where the relation is before.
+  __device__ int64_t batch_shift(int hop, int r, int64_t batch) {
+    int64_t before = 0;
+    for (int other = 0; other < num_relations(); ++other) {
+      if (other == r || relation(other).src != relation(r).src)
+        continue;
+      const int64_t* sums = batch_firsts(hop, other);
+      for (int64_t b = threadIdx.x; b < batch + (other < r); b += blockDim.x)
+        before += sums[b];
+    }
+    return sum_block(before, shared_.sums);
+  }
+
+  // Returns the number that follows.
+  __device__ int64_t number_firsts(int r, Span part, int64_t next) {
     const SampledType& rows = type(relation(r).src);
     const SampledType& cols = type(relation(r).dst);
-    const Span part = part_of(edges(hop, r));
     for (int64_t tile = part.begin; tile < part.end; tile += blockDim.x) {
       const int64_t p = tile + threadIdx.x;
       const bool first = p < part.end && is_first(p);
@@ -360,6 +372,7 @@ class NeighborSampler : NeighborView<kOne, indptr_t, index_t> {
         rows.batch[id] = tree(cols, c);
       local_id(entry).store(static_cast<uint32_t>(id), kRelaxed);
     }
+    return next;
   }
 
   __device__ void relabel(int hop) const {

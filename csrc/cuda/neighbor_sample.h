@@ -27,16 +27,20 @@ struct SampledRelation : CachedRelation<indptr_t, index_t> {
   int64_t max_edges;  // of a sample, or -1: any part of all
 };
 
-// Batches that are sampled in one launch, of one node type and one relation:
-// each is a tree of its own, or the trees of its seeds.
+// Batches that are sampled in one launch: each is a tree of its own, or the
+// trees of its seeds.
 struct SampledBatches {
-  int64_t count;           // 1: the key is that of the options, else
-  const int64_t* ptr;      // [count + 1] where the seeds of each begin
-  const int64_t* key;      // [count, 3]
-  const uint64_t* stream;  // [num_hops, count] of their draws
+  int64_t count;              // 1: the key is that of the options, else
+  const int64_t* ptr;         // [num_types, count + 1] of the first seeds
+  const int64_t* tree_ptr;    // [count + 1] where the trees of each begin
+  const int64_t* tree_shift;  // [num_types, count] from a seed to its tree
+  const int64_t* key;         // [count, 3]
+  const uint64_t* stream;     // [num_hops, num_relations, count] of their draws
   // The first node and edge of each at a hop: they follow one another.
-  int64_t* node_begin;  // [num_hops + 1, count]
-  int64_t* edge_begin;  // [num_hops, count]
+  int64_t* node_begin;  // [num_hops + 1, num_types, count]
+  int64_t* edge_begin;  // [num_hops, num_relations, count]
+  // Edges that are the first to visit a node, unless there is one relation.
+  int64_t* firsts;  // [num_hops, num_relations, count]
 };
 
 template <typename indptr_t, typename index_t>

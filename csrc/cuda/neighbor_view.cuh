@@ -5,13 +5,14 @@
 #include "../core/search.h"
 #include "block.cuh"
 #include "neighbor_sample.h"
+#include "node_table.cuh"
 #include "portable.h"
 #include "report.cuh"
 
 namespace gsample {
 
 // `kOne` of one node type and one relation, which are arguments of the kernel:
-// loops over them are gone, and there may be many batches.
+// loops over them are gone.
 template <bool kOne, typename indptr_t, typename index_t>
 class NeighborView {
  public:
@@ -45,7 +46,11 @@ class NeighborView {
 
   __device__ bool is_first_thread() const { return global_rank() == 0; }
 
-  __device__ bool has_batches() const { return kOne && a_.batches.count > 1; }
+  __device__ bool has_batches() const { return a_.batches.count > 1; }
+
+  // Batches follow one another in each relation, but new nodes of a type come
+  // from several: they are put in order.
+  __device__ bool orders_batches() const { return !kOne && has_batches(); }
 
   // Local ids of the nodes of type t that a hop samples from.
   __device__ Span frontier(int hop, int t) const {
@@ -77,12 +82,28 @@ class NeighborView {
     return type.batch == nullptr ? 0 : type.batch[column];
   }
 
-  // The last batch that begins at a seed or before it: others are empty.
-  __device__ int64_t batch_of_seed(int64_t i) const {
-    return first_above(a_.batches.ptr, 0, a_.batches.count, i) - 1;
+  // The last batch that begins at an item or before it: others are empty.
+  __device__ int64_t batch_at(const int64_t* ptr, int64_t i) const {
+    return first_above(ptr, 0, a_.batches.count, i) - 1;
   }
   __device__ int64_t batch_of(int64_t tree) const {
-    return a_.options.disjoint ? batch_of_seed(tree) : tree;
+    return a_.options.disjoint ? batch_at(a_.batches.tree_ptr, tree) : tree;
+  }
+  __device__ int64_t first_tree(int64_t batch) const {
+    return a_.options.disjoint ? a_.batches.tree_ptr[batch] : batch;
+  }
+  // Where the seeds of type t begin, of each batch [count + 1].
+  __device__ const int64_t* seed_ptr(int t) const {
+    return a_.batches.ptr + t * (a_.batches.count + 1);
+  }
+
+  __device__ int64_t tree_of_seed(int t, int64_t i) const {
+    if (!has_batches())
+      return type(t).first_tree + i;
+    const int64_t batch = batch_at(seed_ptr(t), i);
+    return a_.options.disjoint
+               ? i + a_.batches.tree_shift[t * a_.batches.count + batch]
+               : batch;
   }
 
   // The table's key of node 0 of type `rows` in the tree of a column.
@@ -93,24 +114,89 @@ class NeighborView {
            rows.first_node;
   }
 
+  // The draws of a column. Batches have streams of their own.
+  __device__ Stream
+  draw_of(uint64_t stream, int hop, int r, int t, int64_t c) const {
+    const int64_t batch = has_batches() ? batch_of(tree(type(t), c)) : 0;
+    if (has_batches())
+      stream =
+          a_.batches
+              .stream[(int64_t{hop} * num_relations() + r) * a_.batches.count +
+                      batch];
+    return {stream, root(t, c, batch), static_cast<uint64_t>(type(t).node[c])};
+  }
+
+  // By what the draws of equal columns differ: their tree or, of a seed that
+  // occurred before, its number. Batches number their own.
+  __device__ uint32_t root(int t, int64_t c, int64_t batch) const {
+    const SampledType& cols = type(t);
+    const int64_t scope =
+        has_batches() ? a_.batches.key[3 * batch + 2] : key().batch;
+    if (scope == kEpochScope)
+      return 0;
+    if (a_.options.disjoint)
+      return static_cast<uint32_t>(tree(cols, c) -
+                                   (has_batches() ? first_tree(batch) : 0));
+    if (c >= cols.of.num_seeds)
+      return 0;
+    const uint64_t key =
+        first_key(cols, cols, c) + static_cast<uint64_t>(cols.node[c]);
+    if (least_of(a_.table, key) == static_cast<uint32_t>(c))
+      return 0;
+    return static_cast<uint32_t>(c - (has_batches() ? seed_ptr(t)[batch] : 0));
+  }
+
   // Where each batch begins at each hop: trees ascend.
   __device__ void find_batches() const {
-    const SampledType& of = type(0);
     const int64_t count = a_.batches.count;
     const int hops = a_.options.num_hops;
-    for (int64_t i = global_rank(); i < (2 * int64_t{hops} + 1) * count;
-         i += grid_threads()) {
-      const int64_t hop = i / count, b = i % count;
-      const int64_t least = a_.options.disjoint ? a_.batches.ptr[b] : b;
-      if (hop <= hops)
+    const int of_nodes = (hops + 1) * num_types();
+    const int all = of_nodes + hops * num_relations();
+    for (int64_t i = global_rank(); i < all * count; i += grid_threads()) {
+      const int at = static_cast<int>(i / count);
+      const int64_t least = first_tree(i % count);
+      if (at < of_nodes) {
+        const SampledType& of = type(at % num_types());
         a_.batches.node_begin[i] =
-            first_of_tree(frontier(static_cast<int>(hop), 0), least,
+            first_of_tree(frontier(at / num_types(), at % num_types()), least,
                           [&](int64_t node) { return tree(of, node); });
-      else
-        a_.batches.edge_begin[i - (hops + 1) * count] =
-            first_of_tree(edges(static_cast<int>(hop - hops - 1), 0), least,
-                          [&](int64_t edge) { return tree(of, a_.col[edge]); });
+      } else {
+        const int r = (at - of_nodes) % num_relations();
+        a_.batches.edge_begin[i - of_nodes * count] =
+            first_edge_of(edges((at - of_nodes) / num_relations(), r),
+                          type(relation(r).dst), least);
+      }
     }
+  }
+
+  // The first of some edges whose tree is not below `least`.
+  __device__ int64_t first_edge_of(Span span,
+                                   const SampledType& cols,
+                                   int64_t least) const {
+    return first_of_tree(
+        span, least, [&](int64_t edge) { return tree(cols, a_.col[edge]); });
+  }
+
+  // Calls function(batch, edges) for what some edges to `cols` have of each
+  // batch, if their order matters; else once for all.
+  template <typename function_t>
+  __device__ void for_each_batch(const SampledType& cols,
+                                 Span span,
+                                 const function_t& function) const {
+    if (!orders_batches())
+      return function(0, span);
+    while (span.begin < span.end) {
+      const int64_t batch = batch_of(tree(cols, a_.col[span.begin]));
+      const int64_t end = first_edge_of(span, cols, first_tree(batch + 1));
+      function(batch, Span{span.begin, end});
+      span.begin = end;
+    }
+  }
+
+  // What each batch has of the firsts of a relation [count].
+  __device__ int64_t* batch_firsts(int hop, int r) const {
+    return a_.batches.firsts +
+           (int64_t{hop} * num_relations() + r) * a_.batches.count;
   }
 
   // The first item of a span whose tree is not below `least`.

@@ -152,11 +152,8 @@ class HopTasks {
   __device__ static uint32_t lanes_for(const args_t& args) {
     uint32_t lanes = 4;
     for (int r = 0; r < args.num_relations(); ++r)
-      for (int hop = 0; hop < args.options.num_hops; ++hop) {
-        const int64_t fanout = args.relation(r).fanouts[hop];
-        while (lanes < 32 && (fanout < 0 || lanes < fanout))
-          lanes *= 2;
-      }
+      for (int hop = 0; hop < args.options.num_hops; ++hop)
+        lanes = gsample::lanes_for(args.relation(r).fanouts[hop], lanes);
     return lanes;
   }
 

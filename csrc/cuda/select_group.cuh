@@ -23,6 +23,13 @@ struct LaneGroup {
   __device__ void sync() const { __syncwarp(mask); }
 };
 
+// As many lanes as a column has slots, if they fit in a warp; at least some.
+__device__ inline uint32_t lanes_for(int64_t fanout, uint32_t lanes = 4) {
+  while (lanes < 32 && (fanout < 0 || lanes < fanout))
+    lanes *= 2;
+  return lanes;
+}
+
 struct BlockGroup {
   uint32_t size = blockDim.x;
   uint32_t rank = threadIdx.x;

@@ -2,27 +2,31 @@
 #pragma once
 
 #include "device.h"
+#include "neighbor_sample.h"
 
 namespace gsample {
 
-// Edges and nodes come in the order (hop, batch), and go out in the order
-// (batch, hop), with the local ids that a batch has alone.
+// Edges come in the order (hop, relation, batch), nodes of a type in the order
+// (hop, batch). They go out in the order (batch, relation or type, hop), with
+// the local ids that a batch has alone.
 struct SplitBatchesCuda {
   const int64_t* row;
   const int64_t* col;
-  const int64_t* edge;  // or null
-  const int64_t* node;
-  const int64_t* tree;      // of each node
-  const int64_t* node_end;  // [num_hops + 2]
-  const int64_t* edge_end;  // [num_hops + 1]
+  const int64_t* edge;       // or null
+  const SampledType* types;  // [num_types] with the tree of each node
+  const int64_t* ends;       // [num_relations, 2] their types, source first
+  const int64_t* node_end;   // [num_hops + 2, num_types]
+  const int64_t* edge_end;   // [num_hops * num_relations + 1]
   int num_hops;
+  int num_types;
+  int num_relations;
   bool disjoint;  // trees are those of the seeds
   int64_t count;
-  const int64_t* ptr;  // [count + 1]
-  // By which items of each hop and batch are moved.
-  const int64_t* node_shift;  // [num_hops + 1, count]
-  const int64_t* edge_shift;  // [num_hops, count]
-  const int64_t* first_node;  // [count] of each batch, where they go
+  const int64_t* tree_ptr;  // [count + 1]
+  // By which items of each hop, type or relation, and batch are moved.
+  const int64_t* node_shift;  // [num_hops + 1, num_types, count]
+  const int64_t* edge_shift;  // [num_hops, num_relations, count]
+  const int64_t* first_node;  // [num_types, count] where they go
   int64_t* out_row;
   int64_t* out_col;
   int64_t* out_edge;  // or null

@@ -37,7 +37,9 @@ def programs(monkeypatch):
         'gpu_launches',
         'gpu_profile',
         'gpu_samples',
+        'gpu_sectors',
         'gpu_times',
+        'gpu_training',
         'harness',
         'neighbor',
     ):
@@ -49,7 +51,9 @@ def bench(programs):
     gpu, bounds = programs
     device = torch.device('cpu')
     rates = bounds.measure_rates(device, bounds.host_seconds, 1 << 16)
-    assert min(rates.copy, rates.reads, rates.host) > 0
+    assert min(rates.copy, rates.host, *rates.sectors.values()) > 0
+    assert list(rates.sectors) == [32, 64, 128, 256]
+    assert rates.reads == rates.sectors[32]
     graph = power_law(2_000, 20_000, 300)
     return gpu.Bench(graph, device, rates, once(bounds), num_seeds=1_500)
 
@@ -67,7 +71,7 @@ def test_every_row_is_measured(bench, programs):
     assert [row.note for row in rows if 'failed' in row.note] == []
     assert [row for row in rows if row.ms <= 0] == []
     assert rows[0].note == 'the sample of the CPU'
-    assert len(rows) == 46
+    assert len(rows) == 49
     unbounded = [row.name for row in rows if row.bound_ms <= 0]
     assert len(unbounded) == 19, unbounded  # epochs, padded, times apart
     assert 'the same sample' in rows[-1].note
@@ -131,7 +135,7 @@ def test_a_row_that_fails_says_why(bench, programs):
     assert notes.count('failed: RuntimeError: out of memory') == 6
     assert [row.note for row in gpu.measure(bench, -1)] == [
         'left out: no time was left'
-    ] * 17
+    ] * 18
 
 
 def test_results_become_a_file_and_a_table(bench, programs, tmp_path):

@@ -15,15 +15,14 @@ from torch_geometric.data import Data, HeteroData
 from torch_geometric.sampler import NodeSamplerInput
 
 from tests.cuda.conftest import ON_GPU
-from torch_gsample import placement, quantize_rows
+from torch_gsample import as_graph, ops, placement, quantize_rows
 from torch_gsample.loader import (
     LinkNeighborLoader,
     NeighborLoader,
     gpu_batches,
 )
-from torch_gsample.ops.sample_batches import draw_batches
+from torch_gsample.ops import sample_batches
 from torch_gsample.samplers import NeighborSampler
-from torch_gsample.samplers.neighbor import neighborhood
 from torch_gsample.samplers.neighbor.neighborhood import (
     Neighborhood,
     batches_in_launch,
@@ -171,31 +170,57 @@ def test_batches_equal_those_of_the_cpu(gpu, options, kind):
             assert_equal_batches(batch, want, gpu)
 
 
-@pytest.mark.parametrize('shuffle', [False, True])
-def test_several_batches_are_one_call(gpu, monkeypatch, shuffle):
-    """Ten batches, of which eight are seen at a time."""
+@pytest.fixture
+def calls(monkeypatch):
+    """How many batches each call has."""
     calls = []
 
     def counted(*args, **kwargs):
         calls.append(args[3].shape[0])  # keys
-        return draw_batches(*args, **kwargs)
+        return sample_batches(*args, **kwargs)
 
-    monkeypatch.setattr(neighborhood, 'draw_batches', counted)
-    given = {'batch_size': 5, 'seed': 3, 'shuffle': shuffle}
+    monkeypatch.setattr(ops, 'sample_batches', counted)
+    return calls
+
+
+def assert_equal_loaders(cls, gpu, data, fanouts, **given):
     batches = [
-        list(NeighborLoader(some_data(), [4, 3], device=device, **given))
+        list(cls(data, fanouts, device=device, seed=3, **given))
         for device in ('cuda', 'cpu')
     ]
-    assert calls == [8, 2]
     for batch, want in zip(*batches, strict=True):
         assert_equal_batches(batch, want, gpu)
+
+
+@pytest.mark.parametrize('shuffle', [False, True])
+def test_several_batches_are_one_call(gpu, calls, shuffle):
+    """Ten batches, of which eight are seen at a time."""
+    given = {'batch_size': 5, 'shuffle': shuffle}
+    assert_equal_loaders(NeighborLoader, gpu, some_data(), [4, 3], **given)
+    given = {'batch_size': 4, 'shuffle': shuffle, 'input_nodes': 'item'}
+    data = some_hetero_data()
+    assert_equal_loaders(NeighborLoader, gpu, data, [3, 2], **given)
+    assert calls == [8, 2, 8, 2]
+
+
+@pytest.mark.parametrize('edge_type', [None, ('user', 'to', 'item')])
+def test_several_batches_of_links_are_one_call(gpu, calls, edge_type):
+    data = some_hetero_data() if edge_type else some_data()
+    index = (data[edge_type] if edge_type else data).edge_index[:, :32]
+    assert_equal_loaders(
+        *(LinkNeighborLoader, gpu, data, [3, 2]),
+        edge_label_index=(edge_type, index) if edge_type else index,
+        neg_sampling='binary',
+        batch_size=4,
+    )
+    assert calls == [8]
 
 
 def test_what_fails_together_is_sampled_one_by_one(gpu, monkeypatch):
     def failing(*args, **kwargs):
         raise RuntimeError('no memory for these')
 
-    monkeypatch.setattr(neighborhood, 'draw_batches', failing)
+    monkeypatch.setattr(ops, 'sample_batches', failing)
     loader = NeighborLoader(some_data(), [2], batch_size=25, device='cuda')
     with pytest.warns(UserWarning, match='no memory for these'):
         assert [batch.batch_size for batch in loader] == [25, 25]
@@ -212,7 +237,24 @@ def test_what_fails_together_is_sampled_one_by_one(gpu, monkeypatch):
     ],
 )
 def test_as_many_batches_in_a_launch_as_have_room(num_seeds, fanouts, batches):
-    assert batches_in_launch(num_seeds, fanouts) == batches
+    sizes, graph = {None: num_seeds}, as_graph(some_data().edge_index)
+    assert batches_in_launch(sizes, graph, [fanouts]) == batches
+
+
+def test_edges_of_types_bound_a_launch():
+    """A hop samples from the nodes that the one before visits."""
+    graph = as_graph(some_hetero_data())
+    fanouts = {
+        ('user', 'to', 'item'): [10, 5],
+        ('item', 'to', 'user'): [-1, 2],
+        ('item', 'to', 'item'): [3, 1],
+    }
+    fanouts = [fanouts[t] for t in graph.edge_types]
+    hops = [100, 10 * 100 + 3 * 100, 300 * 5 + 1000 * 2 + 300]
+    assert batches_in_launch({'item': 100}, graph, fanouts) == 2**22 // sum(
+        hops
+    )
+    assert batches_in_launch({'user': 1}, graph, fanouts) == 1
 
 
 @pytest.mark.parametrize('kind', ['gpu', 'uva'])

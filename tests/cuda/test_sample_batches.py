@@ -1,6 +1,7 @@
 """Many batches in a launch against single ones, bit for bit."""
 
 from functools import partial
+from itertools import chain
 
 import pytest
 import torch
@@ -105,29 +106,101 @@ def test_batches_larger_than_their_bound_are_tried_again(cuda):
     assert out[0].numel() == 15 * 700
 
 
-@pytest.mark.parametrize('options', ['plain', 'temporal-all'])
-def test_batches_of_types_equal_single_ones(cuda, options):
-    cuda.configure()
-    seeds = types.some_seeds()
+# Batches of several types and relations.
+
+#: The seeds of each type, batch by batch: duplicates, and empty ones.
+TYPED = (
+    ([3, 29, 3], [0, 49, 7, 7], [], []),
+    ([], [7, 0, 7], [1], []),
+    ([], [], [], []),
+    ([5, 3], [], [2, 2], []),
+    ([29], [1, 2, 3, 4, 5, 6], [0], []),
+)
+
+
+def typed_arguments(batches, fanouts, scale=1, **options):
+    """Arguments of the operator for batches of seeds by type."""
+    of_types = list(zip(*batches, strict=True))
+    seeds = [torch.tensor([*chain(*s)], dtype=torch.int64) for s in of_types]
     graph, times, given = types.graph_and_options(
-        types.some_graphs(), seeds, **cases.OPTIONS[options]
+        types.some_graphs(scale), seeds, scale, **options
     )
-    starts = [[0, 1, 1, 3], [0, 0, 2, 4], [0] * 4, [0] * 4]
     strategy = given.pop('temporal_strategy', None)
     args = (
         *(list(graph.tensors), list(graph.ends), list(graph.num_nodes)),
-        *(seeds, [2, 1] * len(types.RELATIONS), make_keys(3), 3),
+        *(seeds, fanouts, make_keys(len(batches)), 3),
     )
-    given |= {
+    return args, given | {
         'last': strategy == 'last',
         'seed_time': times,
-        'seed_ptr': [torch.tensor(p) for p in starts],
+        'seed_ptr': [ptr_of(s) for s in of_types],
     }
+
+
+def assert_same_types(cuda, *given, **options):
+    """One launch against the CPU, batch by batch."""
+    args, given = typed_arguments(*given, **options)
     out = cuda.operator('sample_neighbors')(*args, **given)
     assert_equal_tensors(out, one_by_one(ON_CPU, *args, **given))
+    return out
+
+
+@pytest.mark.parametrize('options', OPTIONS)
+def test_batches_of_types_equal_single_ones(cuda, options):
+    """Nodes of a type come from several relations, in any order."""
+    for seed, fanouts in enumerate(types.FANOUTS):
+        cuda.configure(seed, *SHAPES[seed % len(SHAPES)])
+        flat = [k for of_relation in fanouts for k in of_relation]
+        assert_same_types(cuda, TYPED, flat, **OPTIONS[options])
+
+
+def test_many_batches_of_types(cuda):
+    """More than threads of a block, and blocks that have several."""
+    batches = [
+        ([b % 30, 5][: b % 3], [b % 50] * (b % 2), [b % 8], [])
+        for b in range(70)
+    ]
+    for blocks in (1, 3, 7):
+        cuda.configure(blocks, blocks, 32)
+        assert_same_types(cuda, batches, [2, 1] * len(types.RELATIONS))
+
+
+def test_a_launch_of_types_equals_single_launches(cuda):
+    """Of the same kernel, on larger graphs."""
+    cuda.configure(3)
+    fanouts = [3, 2, 2] * len(types.RELATIONS)
+    args, given = typed_arguments(TYPED, fanouts, 3, weighted=True)
+    operator = cuda.operator('sample_neighbors')
+    out = operator(*args, **given)
+    assert out[0].numel() > 500
+    assert_equal_tensors(out, one_by_one(operator, *args, **given))
+
+
+def test_batches_of_types_larger_than_their_bound_are_tried_again(cuda):
+    """Many seeds name columns of more edges than the average."""
+    batches = [([3] * 400, [7] * 900, [], []), ([1], [7] * 300, [1], [])]
+    cuda.configure(1, 3, 96)
+    out = assert_same_types(cuda, batches, [-1] * len(types.RELATIONS))
+    assert out[0].numel() > 10_000
+
+
+@pytest.mark.sanitize
+@pytest.mark.parametrize('options', ['plain', 'temporal-weighted'])
+def test_memory_and_order_of_types(cuda, options):
+    cuda.configure(1, 3, 32)
+    fanouts = [2, 1] * len(types.RELATIONS)
+    assert_same_types(cuda, TYPED, fanouts, **OPTIONS[options])
 
 
 # Faults.
+
+
+def test_a_wrong_seed_of_a_type_is_named_by_its_position_in_its_batch(cuda):
+    cuda.configure()
+    batches = [([3], [1, 2], [], []), ([], [5, 50], [1], [])]
+    fanouts = [1] * len(types.RELATIONS)
+    with pytest.raises(RuntimeError, match=r'\[0, 50\) .got 50 at position 1'):
+        assert_same_types(cuda, batches, fanouts)
 
 
 def test_a_wrong_seed_is_named_by_its_position_in_its_batch(cuda):

@@ -39,8 +39,7 @@ def assert_correct(*args, **options):
     )
     assert [value.dtype for value in out[1:]] == [torch.int64] * 2
     assert out[0].dtype == args[1].dtype
-    if args[0].numel() > 1:
-        assert_equal_tensors(_by_columns(*args, **options), out)  # of a GPU
+    assert_equal_tensors(_by_columns(*args, **options), out)  # of a GPU
     return out
 
 
@@ -150,3 +149,19 @@ def test_wrong_arguments_are_named():
     ):
         with pytest.raises(error, match=match):
             ops.last_neighbors(**args | changed)
+
+
+@pytest.mark.parametrize('function', [ops.last_neighbors, _by_columns])
+def test_no_graph_has_columns_but_absent_ones(function):
+    none = torch.empty(0, dtype=torch.int64)
+    args = torch.zeros(1, dtype=torch.int64), none, none
+    cols = torch.tensor([-1, -1])
+    out = function(*args, cols, cols, 2)
+    assert [value.tolist() for value in out] == [
+        [[-1, -1]] * 2,
+        [[-1, -1]] * 2,
+        [[0, 0]] * 2,
+    ]
+    cols[1] = 0
+    with pytest.raises(IndexError, match=r'in \[-1, 0\) \(got 0 at pos.* 1'):
+        function(*args, cols, cols, 2)

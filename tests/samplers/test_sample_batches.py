@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 from torch_geometric.sampler import EdgeSamplerInput, NodeSamplerInput
 
 from tests.ops.compare import assert_equal_tensors
@@ -33,6 +33,35 @@ def data():
     return Data(edge_index=edge_index, num_nodes=50, time=time, weight=weight)
 
 
+@pytest.fixture
+def typed():
+    generator = torch.Generator().manual_seed(1)
+    data = HeteroData()
+    data['a'].num_nodes, data['b'].num_nodes = 30, 40
+    for src, dst in ('ab', 'ba', 'bb'):
+        ends = [data[src].num_nodes, data[dst].num_nodes]
+        rows = [torch.randint(n, (200,), generator=generator) for n in ends]
+        data[src, 'to', dst].edge_index = torch.stack(rows)
+        data[src, 'to', dst].time = rows[0] % 9
+    return data
+
+
+def assert_equal_typed(out, want):
+    for name in ('node', 'row', 'col', 'edge', 'batch'):
+        of_types, wanted = getattr(out, name), getattr(want, name)
+        assert (of_types is None) == (wanted is None)
+        if wanted is not None:
+            assert list(of_types) == list(wanted)
+            assert_equal_tensors(of_types.values(), wanted.values())
+    assert out.num_sampled_nodes == want.num_sampled_nodes
+    assert out.num_sampled_edges == want.num_sampled_edges
+
+
+def assert_equal_fields(out, want):
+    assert_equal_tensors(fields(out)[0], fields(want)[0])
+    assert fields(out)[1] == fields(want)[1]
+
+
 def fields(out):
     named = {'node', 'row', 'col', 'edge', 'batch'}
     tensors = [x for k, x in vars(out).items() if k in named]
@@ -56,18 +85,50 @@ def test_batches_equal_single_ones(data, monkeypatch, options, most):
     for out, inputs, number in zip(outs, batches, NUMBERS, strict=True):
         with batch_scope(*number):
             want = sampler.sample_from_nodes(inputs)
-        assert_equal_tensors(fields(out)[0], fields(want)[0])
-        assert fields(out)[1] == fields(want)[1]
+        assert_equal_fields(out, want)
         assert out.metadata[0] is inputs.input_id
 
 
-def test_batches_of_edges_are_sampled_one_by_one(data):
-    sampler = NeighborSampler(data, [3, 2], seed=1)
-    batches = [
-        EdgeSamplerInput(None, *data.edge_index[:, i : i + 4]) for i in (0, 9)
-    ]
-    outs = sampler.sample_batches(batches, NUMBERS[:2], 'binary')
-    for out, inputs, number in zip(outs, batches, NUMBERS, strict=False):
+@pytest.mark.parametrize('most', [1, 3])
+@pytest.mark.parametrize('options', [{}, {'time_attr': 'time'}], ids=str)
+def test_batches_of_typed_nodes_equal_single_ones(
+    typed, monkeypatch, options, most
+):
+    """Seeds may be of several types."""
+    monkeypatch.setattr(drawn, 'batches_in_launch', lambda *_: most)
+    sampler = NeighborSampler(typed, [3, 2], seed=1, **options)
+    batches = []
+    for seeds, node_type in zip(SEEDS, 'abab', strict=True):
+        node = torch.tensor(seeds, dtype=torch.int64) % 30
+        time = node % 9 if sampler.is_temporal else None
+        batches.append(NodeSamplerInput(None, node, time, node_type))
+    outs = sampler.sample_batches(batches, NUMBERS)
+    for out, inputs, number in zip(outs, batches, NUMBERS, strict=True):
         with batch_scope(*number):
-            want = sampler.sample_from_edges(inputs, 'binary')
-        assert_equal_tensors(fields(out)[0], fields(want)[0])
+            want = sampler.sample_from_nodes(inputs)
+        assert_equal_typed(out, want)
+
+
+@pytest.mark.parametrize('disjoint', [False, True])
+@pytest.mark.parametrize('mode', ['binary', 'triplet'])
+def test_batches_of_edges_equal_single_ones(data, typed, mode, disjoint):
+    """With their negatives and labels."""
+    options = {'seed': 1, 'disjoint': disjoint, 'exclude_seed_edges': True}
+    sampler = NeighborSampler(data, [3, 2], **options)
+    of_types = NeighborSampler(typed, [3, 2], **options)
+    edge_type = ('a', 'to', 'b')
+    index = typed[edge_type].edge_index
+    for sampler_of, edges, name, same in (
+        (sampler, data.edge_index, None, assert_equal_fields),
+        (of_types, index, edge_type, assert_equal_typed),
+    ):
+        batches = [
+            EdgeSamplerInput(None, *edges[:, i : i + 4], input_type=name)
+            for i in (0, 9)
+        ]
+        outs = sampler_of.sample_batches(batches, NUMBERS[:2], mode)
+        for out, inputs, number in zip(outs, batches, NUMBERS, strict=False):
+            with batch_scope(*number):
+                want = sampler_of.sample_from_edges(inputs, mode)
+            same(out, want)
+            assert repr(out.metadata) == repr(want.metadata)

@@ -124,6 +124,14 @@ def _by_columns(
     Times are integers: an open end is a closed one, moved by 1.
     """
     empty = cols < 0
+    if indptr.shape[0] < 2:  # -1 has no column to be masked by
+        if not torch.equal(cols, cols.new_full(cols.shape, -1)):
+            at = int((cols != -1).nonzero()[0])
+            raise IndexError(
+                f"last_neighbors: 'cols' must be in [-1, 0) (got "
+                f'{int(cols[at])} at position {at})'
+            )
+        indptr = indptr.new_zeros(2)
     if not closed_end:
         empty |= until == _INT64_MIN
         until = until.clamp(min=_INT64_MIN + 1) - 1

@@ -153,6 +153,11 @@ class ChunkedGraph(Matrices, GraphStore):
         """The size of all chunks."""
         return sum(self.meta.sizes[r.file] for r in self.meta.relations)
 
+    @property
+    def has_edge_times(self) -> bool:
+        """Whether a relation has times."""
+        return any(r.widths['time'] > 0 for r in self.meta.relations)
+
     def sampler_graph(self) -> GraphTypes:
         """Returns types and counts as samplers see them, without edges."""
         return GraphTypes(

@@ -31,6 +31,7 @@ class DiskNeighborhood:
 
     def __init__(self, sampler: 'DiskSampler'):
         self._sampler = sampler
+        self.draw: Any = None  # of the batch
 
     def sample(
         self,
@@ -42,9 +43,9 @@ class DiskNeighborhood:
     ) -> Any:
         """Samples neighbours of ``seeds``."""
         options = {'key': key, **asdict(sampling)}
-        draw = self._sampler.begin_batch(fanouts, options)
+        self.draw = self._sampler.begin_batch(fanouts, options)
         return sample_by_hops(
-            self._sampler.graph, seeds, seed_time, fanouts, options, draw
+            self._sampler.graph, seeds, seed_time, fanouts, options, self.draw
         )
 
     def stats(self) -> dict[str, Any]:
@@ -76,10 +77,11 @@ class DiskSampler(NeighborSampler):
     """
 
     _data_type, _has_edges = DataType.remote, True
+    _graph_class: type = ChunkedGraph
 
     def __init__(
         self,
-        graph: ChunkedGraph,
+        graph: Any,
         num_neighbors: NumNeighborsType,
         subgraph_type: SubgraphType | str = 'directional',
         replace: bool = False,
@@ -97,9 +99,9 @@ class DiskSampler(NeighborSampler):
         # Not the parent's, which reads a graph that is in memory.
         KeyedSampler.__init__(self, seed, rng_scope)
         name = type(self).__name__
-        if not isinstance(graph, ChunkedGraph):
+        if not isinstance(graph, self._graph_class):
             raise TypeError(
-                f"{name}: 'graph' must be a ChunkedGraph (got "
+                f"{name}: 'graph' must be a {self._graph_class.__name__} (got "
                 f'{type(graph).__name__})'
             )
         check_flags(
@@ -122,7 +124,7 @@ class DiskSampler(NeighborSampler):
             )
         types: Any = graph.sampler_graph()  # edges stay on disk
         self.chunked, self.graph = graph, types
-        timed = any(r.widths['time'] > 0 for r in graph.meta.relations)
+        timed = graph.has_edge_times
         times = graph.node_times() if use_times else {}
         self._times = Times(use_times and (timed or bool(times)), times)
         if time_window is not None and not self._times.given:

@@ -1,7 +1,8 @@
 """Draws neighbourhoods of seeds, and does what the operator left to do."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -23,6 +24,15 @@ from torch_gsample.samplers.neighbor.neighborhood import (
 from torch_gsample.samplers.output.order import shuffle_columns
 
 
+class Asked(NamedTuple):
+    """What a batch samples around, by node type, and what follows."""
+
+    seeds: dict[Any, Tensor]
+    times: dict[Any, Tensor | None]
+    key: Tensor
+    finish: Callable[[Any], Any]  # of the sample
+
+
 class DrawnNeighbors(GraphSampler):
     """A sampler of neighbours that was made of its arguments."""
 
@@ -34,7 +44,7 @@ class DrawnNeighbors(GraphSampler):
     @property
     def look_ahead(self) -> int:
         """How many batches loaders give :meth:`sample_batches`."""
-        return LOOK_AHEAD if self.is_on_gpu and not self.is_hetero else 1
+        return LOOK_AHEAD if self.is_on_gpu else 1
 
     def sample_batches(
         self,
@@ -44,7 +54,7 @@ class DrawnNeighbors(GraphSampler):
     ) -> list[Any]:
         """Samples subgraphs for several batches, each as it is alone.
 
-        A GPU samples around nodes of a homogeneous graph in few launches.
+        A GPU samples them in few launches.
 
         Args:
             batches (List[NodeSamplerInput or EdgeSamplerInput]): The seeds of
@@ -57,19 +67,34 @@ class DrawnNeighbors(GraphSampler):
             IndexError: If a node is not in the graph.
             ValueError: If times are needed and missing.
         """
-        nodes = [b for b in batches if isinstance(b, NodeSamplerInput)]
-        alone = self.is_hetero or self.interval.bound == 'edge'
-        if alone or len(nodes) < len(batches):
+        if self.interval.bound == 'edge':
             return super().sample_batches(batches, numbers, neg_sampling)
-        size = max([inputs.node.shape[0] for inputs in nodes], default=1)
-        most = batches_in_launch(size, self._fanouts[0])
+        asked = []
+        for inputs, number in zip(batches, numbers, strict=True):
+            with batch_scope(*number):
+                asked.append(
+                    self._ask_nodes(inputs)
+                    if isinstance(inputs, NodeSamplerInput)
+                    else self._ask_edges(inputs, neg_sampling)
+                )
+        sizes: Counter[Any] = Counter()  # of the largest batches
+        for of_batch in asked:
+            sizes |= {t: s.shape[0] for t, s in of_batch.seeds.items()}
+        most = batches_in_launch(sizes, self.graph, self._fanouts)
         outs: list[Any] = []
-        for i in range(0, len(nodes), most):
-            part = slice(i, i + most)
-            outs += self._draw_batches(nodes[part], numbers[part])
+        for i in range(0, len(asked), most):
+            outs += self._draw_batches(asked[i : i + most])
         return outs
 
     # Helpers #################################################################
+
+    def _ask_nodes(self, inputs: NodeSamplerInput) -> Asked:
+        raise NotImplementedError
+
+    def _ask_edges(
+        self, inputs: EdgeSamplerInput, neg_sampling: NegativeSampling | None
+    ) -> Asked:
+        raise NotImplementedError
 
     def _draw(
         self,
@@ -79,40 +104,37 @@ class DrawnNeighbors(GraphSampler):
     ) -> Any:
         if self.is_on_gpu:
             check_process('NeighborSampler')
-        seed_time = self.interval.of_seeds(self._times.of_seeds(seeds, times))
+        seed_time = self._seed_time(seeds, times)
         with self.counts.phase('sample'):
             out = self._neighborhood.sample(
                 seeds, seed_time, self._fanouts, key, self._sampling()
             )
         return self._complete(out, seed_time, key)
 
-    def _draw_batches(
-        self, batches: list[NodeSamplerInput], numbers: Sequence[BatchNumber]
-    ) -> list[Any]:
-        """Samples around the nodes of some batches at once."""
+    def _draw_batches(self, batches: list[Asked]) -> list[Any]:
+        """Samples some batches at once."""
         if self.is_on_gpu:
             check_process('NeighborSampler')
-        seeds, times, keys = [], [], []
-        for inputs, number in zip(batches, numbers, strict=True):
-            self._check_node_type(inputs.input_type)
-            seeds.append({None: inputs.node})
-            seed_time = self._times.of_seeds(seeds[-1], {None: inputs.time})
-            times.append(self.interval.of_seeds(seed_time))
-            with batch_scope(*number):
-                keys.append(self.batch_key(inputs.node, inputs.time))
+        times = [
+            self._seed_time(asked.seeds, asked.times) for asked in batches
+        ]
         with self.counts.phase('sample'):
             outs = self._neighborhood.sample_batches(
-                seeds,
+                [asked.seeds for asked in batches],
                 times,
                 self._fanouts,
-                torch.cat(keys),
+                torch.cat([asked.key for asked in batches]),
                 self._sampling(),
             )
-        for i, inputs in enumerate(batches):
-            out = self._complete(outs[i], times[i], keys[i])
-            out.metadata = (inputs.input_id, inputs.time)
-            outs[i] = self._finish(out)
-        return outs
+        return [
+            asked.finish(self._complete(out, time, asked.key))
+            for asked, out, time in zip(batches, outs, times, strict=True)
+        ]
+
+    def _seed_time(
+        self, seeds: dict[Any, Tensor], times: dict[Any, Tensor | None]
+    ) -> Any:
+        return self.interval.of_seeds(self._times.of_seeds(seeds, times))
 
     def _complete(self, out: Any, seed_time: Any, key: Tensor) -> Any:
         """Does what the operator left to do."""

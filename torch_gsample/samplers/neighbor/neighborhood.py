@@ -3,6 +3,7 @@
 Seeds of each node type come in, PyG's outputs go out.
 """
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -14,7 +15,6 @@ from torch_gsample import ops
 from torch_gsample.graph import Graph
 from torch_gsample.list_cache import ListCache
 from torch_gsample.ops._arguments import vector
-from torch_gsample.ops.sample_batches import draw_batches
 from torch_gsample.ops.sample_neighbors import draw
 from torch_gsample.ops.sampling import OP
 from torch_gsample.placement import (
@@ -36,20 +36,28 @@ LOOK_AHEAD = 8
 _EDGES_IN_LAUNCH = 2**22
 
 
-def batches_in_launch(num_seeds: int, fanouts: list[int]) -> int:
-    """Returns how many batches of a number of seeds a launch should have."""
-    edges = columns = max(num_seeds, 1)
-    for fanout in fanouts:
-        if fanout < 0:  # nothing bounds them
-            return 1
-        columns *= fanout
-        edges += columns
+def batches_in_launch(
+    sizes: dict[Any, int], graph: Graph, fanouts: list[list[int]]
+) -> int:
+    """Returns how many batches a launch should have.
+
+    Args:
+        sizes (Dict[NodeType, int]): How many seeds a batch has of each type.
+        graph (Graph): The graph.
+        fanouts (List[List[int]]): For each edge type.
+    """
+    columns = Counter(sizes)
+    edges = max(columns.total(), 1)
+    for of_hop in zip(*fanouts, strict=False):
+        rows: Counter[Any] = Counter()
+        for edge_type, fanout in zip(graph.edge_types, of_hop, strict=True):
+            row_type, column_type = graph.row_and_column_type(edge_type)
+            if fanout < 0 and columns[column_type]:  # nothing bounds them
+                return 1
+            rows[row_type] += columns[column_type] * fanout
+        columns = rows
+        edges += columns.total()
     return max(1, _EDGES_IN_LAUNCH // edges)
-
-
-def _joined(values: list[ByType]) -> ByType:
-    """Joins the only item of each batch."""
-    return {None: torch.cat([of_batch[None] for of_batch in values])}
 
 
 _MIN_TIME = torch.iinfo(torch.int64).min
@@ -225,28 +233,29 @@ class Neighborhood:
         keys: Tensor,
         sampling: ops.Sampling,
     ) -> list[Any]:
-        """Samples for several batches of a homogeneous graph at once.
+        """Samples for several batches at once.
 
         Args:
             seeds (List[Dict[NodeType, torch.Tensor]]): Those of each batch.
             seed_time (List[Dict[NodeType, torch.Tensor]], optional): Their
                 times.
-            fanouts (List[List[int]]): For the only edge type.
+            fanouts (List[List[int]]): For each edge type.
             keys (torch.Tensor): A row for each batch.
             sampling (Sampling): The options.
         """
-        ptr = [0]
-        for of_batch in seeds:
-            ptr.append(ptr[-1] + of_batch[None].shape[0])
-        times = [time for time in seed_time if time is not None]
-        samples = draw_batches(
+        nodes: list[Any] = [self._by_type(of_batch) for of_batch in seeds]
+        times: list[Any] = [self._times(of_batch) for of_batch in seed_time]
+        is_hetero, is_temporal = self.graph.is_hetero, None not in times
+        if not is_hetero:
+            nodes = [of_types[0] for of_types in nodes]
+            times = [of_types[0] for of_types in times if is_temporal]
+        samples = ops.sample_batches(
             self.graph,
-            self._by_type(_joined(seeds)),
-            fanouts[0],
+            nodes,
+            fanouts if is_hetero else fanouts[0],
             keys,
-            sampling,
-            self._times(_joined(times)) if times else None,
-            seed_ptr=[torch.tensor(ptr)],
+            sampling=sampling,
+            seed_time=times if is_temporal else None,
         )
         return [
             output.to_sampler_output(sample, self.graph, sampling.disjoint)

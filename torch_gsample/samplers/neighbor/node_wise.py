@@ -45,7 +45,7 @@ from torch_gsample.samplers.arguments import (
 from torch_gsample.samplers.attributes import read_times, read_weights
 from torch_gsample.samplers.link.batch import LinkBatch
 from torch_gsample.samplers.link.negatives import Negatives
-from torch_gsample.samplers.neighbor.drawn import DrawnNeighbors
+from torch_gsample.samplers.neighbor.drawn import Asked, DrawnNeighbors
 from torch_gsample.samplers.neighbor.neighborhood import Neighborhood
 from torch_gsample.samplers.neighbor.time_interval import TimeInterval
 from torch_gsample.samplers.output.tensors import SampledTensors, to_tensors
@@ -259,13 +259,8 @@ class NeighborSampler(DrawnNeighbors):
             IndexError: If a seed is not in the graph.
             ValueError: If times are needed and missing.
         """
-        self._check_node_type(inputs.input_type)
-        seeds: SeedDict = {inputs.input_type: inputs.node}
-        times = {inputs.input_type: inputs.time}
-        key = self.batch_key(inputs.node, inputs.time)
-        out = self._draw(seeds, times, key)
-        out.metadata = (inputs.input_id, inputs.time)
-        return self._finish(out)
+        asked = self._ask_nodes(inputs)
+        return asked.finish(self._draw(*asked[:3]))
 
     def tensors(
         self,
@@ -325,6 +320,34 @@ class NeighborSampler(DrawnNeighbors):
             ValueError: If times are needed and missing, or if
                 ``true_negatives`` cannot be had.
         """
+        asked = self._ask_edges(inputs, neg_sampling)
+        return asked.finish(self._draw(*asked[:3]))
+
+    def __repr__(self) -> str:
+        return (
+            f'{type(self).__name__}({self._num_neighbors.values}, '
+            f'seed={self.seed})'
+        )
+
+    # Helpers #################################################################
+
+    def _ask_nodes(self, inputs: NodeSamplerInput) -> Asked:
+        self._check_node_type(inputs.input_type)
+
+        def finish(out: Any) -> Any:
+            out.metadata = (inputs.input_id, inputs.time)
+            return self._finish(out)
+
+        return Asked(
+            {inputs.input_type: inputs.node},
+            {inputs.input_type: inputs.time},
+            self.batch_key(inputs.node, inputs.time),
+            finish,
+        )
+
+    def _ask_edges(
+        self, inputs: EdgeSamplerInput, neg_sampling: NegativeSampling | None
+    ) -> Asked:
         key = self.batch_key(inputs.row, inputs.col, inputs.time)
         ends = LinkBatch(inputs, NegativeSampling.cast(neg_sampling))
         for node_type, nodes in zip(
@@ -335,27 +358,21 @@ class NeighborSampler(DrawnNeighbors):
             node_ids('NeighborSampler', 'edge_label_index', nodes, size)
         with self.counts.phase('negatives'):
             ends.add_negatives(self._negatives, self._times, key)
-        seeds, times = ends.seeds(self.disjoint)
-        out = self._draw(seeds, times, key)
-        if self.exclude_seed_edges:
-            # Both directions of an edge come back if one of them stays.
-            both = self.subgraph_type == SubgraphType.bidirectional
-            ends.exclude_edges(
-                out,
-                self.graph,
-                self.disjoint,
-                reverse=both or self.exclude_seed_edges == 'reverse',
-            )
-        ends.label(out, self.graph, self.disjoint)
-        return self._finish(out)
 
-    def __repr__(self) -> str:
-        return (
-            f'{type(self).__name__}({self._num_neighbors.values}, '
-            f'seed={self.seed})'
-        )
+        def finish(out: Any) -> Any:
+            if self.exclude_seed_edges:
+                # Both directions of an edge come back if one of them stays.
+                both = self.subgraph_type == SubgraphType.bidirectional
+                ends.exclude_edges(
+                    out,
+                    self.graph,
+                    self.disjoint,
+                    reverse=both or self.exclude_seed_edges == 'reverse',
+                )
+            ends.label(out, self.graph, self.disjoint)
+            return self._finish(out)
 
-    # Helpers #################################################################
+        return Asked(*ends.seeds(self.disjoint), key, finish)
 
     def _sample(
         self,

@@ -1,0 +1,271 @@
+"""Features of which each process has some rows.
+
+Samples come in before their turn; the rows of several of them come from the
+processes that have them, at once.
+"""
+
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import FeatureStore, TensorAttr
+
+from torch_gsample.ops import _check
+from torch_gsample.storage.partition.exchange import Exchange
+from torch_gsample.storage.partition.sampler import PartitionedSampler
+from torch_gsample.storage.read_windows import sampled_nodes
+
+#: Type of nodes and name of an attribute.
+Key = tuple[Any, str]
+_NAME = 'PartitionedFeatures'
+
+
+class PartitionedFeatures(FeatureStore):
+    """Node features in the memory of several processes.
+
+    It is the first part of a loader's data, ``(features, graph)``, where
+    ``graph`` is a :class:`GraphPart`, or the whole graph. Loaders of
+    torch_gsample sample ``window`` batches ahead, and all processes exchange
+    the rows of these batches at once: each distinct row is sent to a process
+    once a window, whatever its batches share.
+
+    The processes exchange at the same time. Those with fewer batches take
+    part until the last one has all of its rows, so all must iterate over an
+    epoch to its end, or stop after the same batch.
+
+    Args:
+        features (Dict): The rows of this process, for names (``'x'``) in a
+            graph without types, and for ``(type, name)`` otherwise. Process 0
+            has the rows of the first nodes, process 1 those that follow, and
+            so on.
+        exchange (Exchange): The processes; another one than that of
+            :class:`PartitionedSampler`.
+        sampler (PartitionedSampler, optional): The sampler of the loaders, if
+            it is one: it draws for processes that have more batches.
+        window (int, optional): Number of batches of an exchange.
+
+    Raises:
+        TypeError: If a key or value is of another type.
+        ValueError: If an argument is invalid, or differs between processes;
+            the message names the rule.
+
+    Example:
+        >>> import torch.distributed as dist
+        >>> from torch_geometric.data import Data
+        >>> from torch_gsample import NeighborSampler
+        >>> from torch_gsample.loader import NeighborLoader
+        >>> _ = dist.init_process_group(
+        ...     'gloo', store=dist.HashStore(), rank=0, world_size=1
+        ... )
+        >>> edge_index = torch.tensor([[1, 2, 2], [0, 0, 1]])
+        >>> data = Data(edge_index=edge_index, num_nodes=3)
+        >>> loader = NeighborLoader(
+        ...     (PartitionedFeatures({'x': torch.eye(3)}, Exchange()), data),
+        ...     sampler=NeighborSampler(data, [2], seed=0),
+        ...     input_nodes=torch.tensor([1]),
+        ... )
+        >>> next(iter(loader)).x
+        tensor([[0., 1., 0.],
+                [0., 0., 1.]])
+        >>> dist.destroy_process_group()
+    """
+
+    #: Loaders give it their samples before their features.
+    plans_reads = True
+
+    def __init__(
+        self,
+        features: Mapping[Any, Tensor],
+        exchange: Exchange,
+        sampler: PartitionedSampler | None = None,
+        *,
+        window: int = 8,
+    ):
+        super().__init__()
+        self._exchange, self._sampler = exchange, sampler
+        self._window = _check.count(_NAME, 'window', window, 1)
+        self._rows: dict[Key, Tensor] = {}
+        for key, value in features.items():
+            group, name = (None, key) if isinstance(key, str) else key
+            if not isinstance(value, Tensor) or value.dim() == 0:
+                raise TypeError(
+                    f'{_NAME}: {name!r} must be a tensor of rows (got '
+                    f'{type(value).__name__})'
+                )
+            self._rows[group, name] = value.contiguous()
+        exchange.check_equal(
+            _NAME,
+            window=window,
+            features={
+                key: (str(rows.dtype), list(rows.shape[1:]))
+                for key, rows in self._rows.items()
+            },
+        )
+        self._bounds = self._count_rows()
+        self._ahead: deque[dict[Any, Window]] = deque()
+
+    def _count_rows(self) -> dict[Any, Tensor]:
+        """Returns where the rows of each process begin, by type."""
+        sizes: dict[Any, int] = {}
+        for (group, name), rows in self._rows.items():
+            if sizes.setdefault(group, len(rows)) != len(rows):
+                raise ValueError(
+                    f'{_NAME}: {name!r} must have as many rows as others of '
+                    f'its nodes, {sizes[group]} (got {len(rows)})'
+                )
+        parts = self._exchange.gather(sizes)
+        return {
+            group: torch.tensor([0, *(part[group] for part in parts)]).cumsum(
+                0
+            )
+            for group in sizes
+        }
+
+    def read_ahead(
+        self,
+        samples: Iterable[Any],
+        behind: int = 0,
+        total: int = sys.maxsize,
+    ) -> Iterator[Any]:
+        """Yields samples whose rows are here.
+
+        Args:
+            samples (Iterable[SamplerOutput]): What a sampler returns.
+            behind (int, optional): How many samples may wait for their
+                features while the next one is asked for.
+            total (int, optional): How many samples there are.
+
+        Raises:
+            RuntimeError: If there are more.
+            ValueError: If that is not known.
+        """
+        if total == sys.maxsize:
+            raise ValueError(
+                f'{_NAME}: loaders must have a length, as processes exchange '
+                'rows for each of their batches'
+            )
+        self._ahead.clear()
+        most, window = max(self._exchange.gather(total)), self._window
+        rest = iter(samples)
+        for begin in range(0, most, window):
+            own = max(min(window, total - begin), 0)
+            part = list(islice(rest, own))
+            # Others may sample more: they need the columns of this process.
+            for _ in range(min(window, most - begin) - len(part)):
+                if self._sampler is not None:
+                    self._sampler.serve()
+            self._ahead.append(self._fetch(part))
+            while len(self._ahead) > -(-behind // window) + 2:
+                self._ahead.popleft()
+            yield from part
+        if next(rest, None) is not None:
+            raise RuntimeError(
+                f'{_NAME}: a loader must have the {total} batches that its '
+                'length says (it has more)'
+            )
+
+    def _fetch(self, samples: list[Any]) -> dict[Any, 'Window']:
+        """Brings the rows of some samples here, with all processes."""
+        found: dict[Any, list[Tensor]] = {group: [] for group in self._bounds}
+        for sample in samples:
+            nodes = sampled_nodes(getattr(sample, 'out', sample))
+            for group, ids in nodes.items():
+                if group in found:
+                    found[group].append(torch.from_numpy(ids))
+        out = {}
+        none = torch.empty(0, dtype=torch.int64)
+        for group, bounds in self._bounds.items():
+            node = torch.cat([none, *found[group]]).unique()
+            if len(node) and not 0 <= node[0] <= node[-1] < bounds[-1]:
+                raise IndexError(
+                    f'{_NAME}: nodes must be in [0, {int(bounds[-1])}) (got '
+                    f'{int(node[0])} to {int(node[-1])})'
+                )
+            ends = torch.searchsorted(node, bounds[1:])
+            sizes = ends.diff(prepend=ends.new_zeros(1)).tolist()
+            asked = self._exchange.swap(list(node.split(sizes)))
+            first = bounds[self._exchange.rank]
+            rows = {}
+            for key, value in self._rows.items():
+                if key[0] == group:
+                    parts = [_bytes_of(value[ids - first]) for ids in asked]
+                    received = torch.cat(self._exchange.swap(parts))
+                    rows[key] = received.view(value.dtype).view(
+                        len(node), *value.shape[1:]
+                    )
+            out[group] = Window(node, rows)
+        return out
+
+    def get_all_tensor_attrs(self) -> list[TensorAttr]:
+        """Returns all attributes."""
+        return [TensorAttr(group, name) for group, name in self._rows]
+
+    def _get_tensor(self, attr: TensorAttr) -> Tensor:
+        key, node = (attr.group_name, attr.attr_name), attr.index
+        if key not in self._rows:
+            raise KeyError(
+                f'{_NAME}: there must be an attribute {key} (there are '
+                f'{sorted(map(str, self._rows))})'
+            )
+        for window in self._ahead:
+            rows = window[attr.group_name].read(key, node)
+            if rows is not None:
+                return rows
+        raise RuntimeError(
+            f'{_NAME}: rows of other processes are here for batches of a '
+            'loader of torch_gsample only'
+        )
+
+    def _get_tensor_size(self, attr: TensorAttr) -> tuple[int, ...]:
+        rows = self._rows[attr.group_name, attr.attr_name]
+        return int(self._bounds[attr.group_name][-1]), *rows.shape[1:]
+
+    def _put_tensor(self, tensor: Any, attr: TensorAttr) -> bool:
+        raise NotImplementedError(
+            f'{_NAME}: features are arguments of its constructor'
+        )
+
+    def _remove_tensor(self, attr: TensorAttr) -> bool:
+        raise NotImplementedError(f'{_NAME}: features cannot be removed')
+
+    def __repr__(self) -> str:
+        shapes = {
+            (name if group is None else (group, name)): list(value.shape)
+            for (group, name), value in self._rows.items()
+        }
+        return f'{type(self).__name__}({shapes})'
+
+
+class Window:
+    """The rows of the nodes of some batches.
+
+    Args:
+        node (torch.Tensor): int64 ``[n]``, ascending.
+        rows (Dict[Tuple, torch.Tensor]): ``[n, *]`` of each attribute.
+    """
+
+    def __init__(self, node: Tensor, rows: dict[Key, Tensor]):
+        self._node, self._rows = node, rows
+
+    def read(self, key: Key, node: Any) -> Tensor | None:
+        """Returns the rows of nodes, or none if one is not here."""
+        if not isinstance(node, Tensor) or node.dtype != torch.int64:
+            return None
+        node = node.cpu()
+        if len(self._node) == 0:
+            return self._rows[key] if len(node) == 0 else None
+        at = torch.searchsorted(self._node, node)
+        at = at.clamp_(max=len(self._node) - 1)
+        if not torch.equal(self._node[at], node):
+            return None
+        return self._rows[key][at]
+
+
+def _bytes_of(rows: Tensor) -> Tensor:
+    """Returns rows as bytes, which every backend sends."""
+    size = rows.shape[1:].numel() * rows.element_size()
+    return rows.contiguous().view(torch.uint8).view(len(rows), size)

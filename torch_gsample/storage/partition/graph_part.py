@@ -1,0 +1,113 @@
+"""The columns of a graph that one process of a group has."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data.graph_store import EdgeAttr, EdgeLayout
+
+from torch_gsample.csc import CSC
+from torch_gsample.graph import Graph
+from torch_gsample.graph_types import GraphTypes
+
+
+@dataclass(frozen=True, eq=False)
+class GraphPart:
+    """Consecutive columns of each relation, and the types of the whole graph.
+
+    It is the second part of a loader's data; see :class:`PartitionedFeatures`.
+
+    Args:
+        types (GraphTypes): Types and numbers of nodes of the whole graph.
+        columns (Tuple[CSC, ...]): Of each relation, this process's columns.
+            Rows and edge ids are those of the whole graph.
+        bounds (Dict[NodeType, torch.Tensor]): For each type, int64
+            ``[world_size + 1]``: process ``r`` has the columns of the nodes
+            from ``bounds[r]`` to ``bounds[r + 1]``.
+
+    Example:
+        >>> edge_index = torch.tensor([[1, 2, 2], [0, 0, 1]])
+        >>> graph = Graph.from_edge_index(edge_index)
+        >>> part = GraphPart.of(graph, rank=1, world_size=2)
+        >>> part.bounds[None], part.columns[0].indices
+        (tensor([0, 1, 3]), tensor([2], dtype=torch.int32))
+    """
+
+    types: GraphTypes
+    columns: tuple[CSC, ...]
+    bounds: dict[Any, Tensor]
+
+    @classmethod
+    def of(cls, graph: Graph, rank: int, world_size: int) -> 'GraphPart':
+        """Cuts the part of a process out of a graph.
+
+        Args:
+            graph (Graph): The whole graph, which may be mapped from a file.
+            rank (int): The process.
+            world_size (int): How many processes there are.
+
+        Raises:
+            ValueError: If there is no such process, or the graph has weights.
+        """
+        if not 0 <= rank < world_size:
+            raise ValueError(
+                f"GraphPart.of: 'rank' must be in [0, {world_size}) (got "
+                f'{rank})'
+            )
+        if graph.is_weighted:
+            raise ValueError(
+                "GraphPart.of: 'graph' must have no weights (it has some)"
+            )
+        share = torch.arange(world_size + 1)
+        bounds = {t: share * n // world_size for t, n in graph.counts.items()}
+        columns = []
+        for edge_type, csc in graph.items():
+            _, cols = graph.row_and_column_type(edge_type)
+            begin, end = bounds[cols][rank : rank + 2].tolist()
+            columns.append(_cut(csc, begin, end))
+        types = GraphTypes(
+            graph.node_types,
+            graph.edge_types,
+            graph.num_nodes,
+            is_transposed=graph.is_transposed,
+        )
+        return cls(types, tuple(columns), bounds)
+
+    @property
+    def has_edge_times(self) -> bool:
+        """Whether a relation has times."""
+        return any(csc.edge_time is not None for csc in self.columns)
+
+    def sampler_graph(self) -> GraphTypes:
+        """Returns types and counts as samplers see them, without edges."""
+        return self.types
+
+    def get_all_edge_attrs(self) -> list[EdgeAttr]:
+        """Returns the edge types and their sizes, as PyG's loaders ask."""
+        sizes, out = self.types.counts, []
+        for edge_type in self.types.edge_types:
+            src, dst = map(sizes.__getitem__, self.types.end_types(edge_type))
+            out.append(EdgeAttr(edge_type, EdgeLayout.CSC, size=(src, dst)))
+        return out
+
+    def node_times(self) -> dict[Any, Tensor]:
+        """Returns nothing: batches have the times of their seeds."""
+        return {}
+
+
+def _cut(csc: CSC, begin: int, end: int) -> CSC:
+    """Returns some columns; edges have their ids."""
+    first, last = int(csc.indptr[begin]), int(csc.indptr[end])
+    edge_id = torch.arange(first, last)
+    if csc.edge_id is not None:
+        edge_id = csc.edge_id[first:last].clone()
+    return CSC(
+        csc.indptr[begin : end + 1] - first,
+        csc.indices[first:last].clone(),
+        csc.num_rows,
+        edge_id,
+        edge_time=None
+        if csc.edge_time is None
+        else csc.edge_time[first:last].clone(),
+    )

@@ -97,8 +97,8 @@ class FusedLayer(_Fused):
             call is None
             and len(args) > 1
             and type(args[0]) is type(args[1]) is Tensor
-            and args[0].size(0) < state.min_nodes
             and not _is_traced()
+            and args[0].size(0) < state.min_nodes
         ):
             return self._of_pyg(args, kwargs)
         own: Any = super().forward  # type: ignore[misc]

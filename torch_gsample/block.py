@@ -110,10 +110,10 @@ class Block:
         """
         first, second = x if isinstance(x, (tuple, list)) else (x, x)
         self._check_rows('sources', first, self.num_src)
-        if second is None:
-            return first[: self.num_src], None
-        self._check_rows('destinations', second, self.num_dst)
-        return first[: self.num_src], second[: self.num_dst]
+        if second is not None:
+            self._check_rows('destinations', second, self.num_dst)
+            second = _first(second, self.num_dst)
+        return _first(first, self.num_src), second
 
     def _check_rows(self, name: str, x: Tensor, count: int) -> None:
         if x.shape[0] < count:
@@ -172,6 +172,11 @@ class HeteroBlock(dict[Any, Block]):
             key: block.pair((x[key[0]], x[key[2]]))
             for key, block in self.items()
         }
+
+
+def _first(x: Tensor, count: int) -> Tensor:
+    """Returns the first rows; the gradient of a slice would copy all rows."""
+    return x if x.shape[0] == count else x[:count]
 
 
 class Blocks:

@@ -382,3 +382,16 @@ def test_a_deep_model_is_planned_in_the_memory_of_a_shallow_one():
             call(model, batch)
         tops.append(live.top)
     assert tops[1] < 1.7 * tops[0]
+
+
+@pytest.mark.parametrize('min_nodes', [0, 10**6])
+@pytest.mark.parametrize('kind', [pyg.GCNConv, pyg.GATConv, pyg.GraphConv])
+def test_a_layer_that_is_the_whole_model(kind, min_nodes):
+    layer, x = kind(4, 4), torch.randn(9, 4)
+    edge_index = torch.randint(9, (2, 20))
+    expected = layer(x, edge_index)
+    fuse(layer, min_nodes=min_nodes, verbose=False)
+    torch.testing.assert_close(layer(x, edge_index), expected)
+    loaded = copy.deepcopy(layer)
+    torch.testing.assert_close(loaded(x, edge_index), expected)
+    torch.testing.assert_close(layer(x, edge_index=edge_index), expected)

@@ -193,6 +193,47 @@ def test_a_gradient_of_destinations_fills_no_other_rows():
     assert 'Slice' in type(pair[1].grad_fn).__name__
 
 
+def test_a_gradient_that_others_have_is_not_changed(monkeypatch):
+    """As of layers that add their features to what they return."""
+    monkeypatch.setattr(fusible, '_SHARED', 0)
+    x, other = (torch.randn(N, C, requires_grad=True) for _ in range(2))
+    source, target = fusible.both_ends(x, 5)
+    assert type(target.grad_fn).__name__ == '_SharedRowsBackward'
+    weight = torch.randn(N, C)
+    loss = ((source + other) * weight).sum() + target.exp().sum()
+    found = torch.autograd.grad(loss, [x, other], retain_graph=True)
+    expected = weight.clone()
+    expected[:5] += x[:5].exp()
+    torch.testing.assert_close(found[0], expected)
+    torch.testing.assert_close(found[1], weight)
+    [again] = torch.autograd.grad(loss, [x], create_graph=True)
+    torch.testing.assert_close(again, expected)
+    [second] = torch.autograd.grad(again.sum(), [x])
+    torch.testing.assert_close(second[:5], x[:5].exp())
+    assert not second[5:].any()
+
+
+@pytest.mark.parametrize('reads', [(True, False), (False, True)])
+def test_one_end_may_have_no_gradient(reads, monkeypatch):
+    monkeypatch.setattr(fusible, '_SHARED', 0)
+    x = torch.randn(N, C, requires_grad=True)
+    ends = fusible.both_ends(x, 5)
+    loss = sum(y.sum() for y, read in zip(ends, reads, strict=True) if read)
+    [found] = torch.autograd.grad(loss, [x])
+    expected = torch.zeros(N, C)
+    expected[: N if reads[0] else 5] = 1
+    assert torch.equal(found, expected)
+
+
+def test_features_of_a_block_that_are_all_of_its_rows_are_no_slice():
+    graph = block()
+    x = torch.randn(graph.num_src, C, requires_grad=True)
+    assert graph.pair(x)[0] is x
+    assert graph.pair((x, x[: graph.num_dst]))[1].shape[0] == graph.num_dst
+    more = torch.cat([x, x])
+    assert graph.pair(more)[0].shape == x.shape
+
+
 def test_products_are_added_in_place():
     layer, graph = nn.SAGEConv(C, C), block()
     out = layer(torch.randn(N, C), graph)

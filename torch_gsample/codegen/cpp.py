@@ -7,7 +7,6 @@ registers and small arrays. The loops of edge maps are in ``cpp_edges.py``.
 """
 
 import hashlib
-from pathlib import Path
 
 import torch
 
@@ -17,6 +16,15 @@ from torch_gsample.codegen.cpp_edges import (
     edge_map_lines,
     in_lanes,
 )
+from torch_gsample.codegen.cpp_library import (
+    CLOSE,
+    HALF,
+    LIBRARY,
+    MATH,
+    MAX,
+    OPEN,
+    SUM,
+)
 from torch_gsample.codegen.draws import DRAWS, EDGE_ROW
 from torch_gsample.codegen.edge_map import text_of
 from torch_gsample.codegen.expression import (
@@ -25,6 +33,7 @@ from torch_gsample.codegen.expression import (
     Expression,
 )
 from torch_gsample.codegen.loops import Block, Sink
+from torch_gsample.codegen.passes import Keeper, Kept, largest, operands_read
 from torch_gsample.codegen.prefetch import (
     EDGE_ROW as ROW_OF_EDGE,
 )
@@ -37,6 +46,7 @@ from torch_gsample.codegen.unit import (
     AGGREGATES,
     EDGE,
     PARAMETER,
+    Output,
     Types,
     Unit,
     operands_of,
@@ -46,57 +56,6 @@ from torch_gsample.codegen.unit import (
 #: Flags of the compiler for kernels over vertices. Comparisons that may be of
 #: NaN are vectorised.
 _FLAGS = ('-O3', '-fno-trapping-math')
-
-#: What kernels for the CPU and a GPU compute with.
-MATH = Path(__file__).with_name('kernel_math.h').read_text()
-HALF = '\n' + Path(__file__).with_name('kernel_half.h').read_text()
-
-#: What every kernel for the CPU begins with.
-LIBRARY = Path(__file__).with_name('kernel_lib.h').read_text()
-
-#: What kernels over vertices have, too.
-_OPEN = """
-#define GSAMPLE_INLINE inline
-
-// Loops that set or copy a row stay loops: calls take longer than short rows.
-#pragma GCC optimize("no-tree-loop-distribute-patterns")
-
-namespace {
-
-using lib::memcpy;
-
-"""
-
-_SUM = """
-// The sum of n numbers. Its order does not depend on how wide vectors are.
-template <int n, typename T>
-inline T sum_of(const T* x) {
-  constexpr int kLanes = lanes_of(n), kWhole = n / kLanes * kLanes;
-  T part[kLanes] = {};
-  for (int i = 0; i < kWhole; i += kLanes)
-#pragma omp simd
-    for (int j = 0; j < kLanes; ++j)
-      part[j] += x[i + j];
-  for (int j = kWhole; j < n; ++j)
-    part[j - kWhole] += x[j];
-  return folded<kLanes>(part);
-}
-"""
-
-_MAX = """
-// The largest of n numbers; NaN if there is one.
-template <int n, typename T>
-inline T max_of(const T* x) {
-  T out = x[0];
-  for (int i = 1; i < n; ++i)
-    out = ((x[i] != x[i]) | (out < x[i])) ? x[i] : out;
-  return out;
-}
-"""
-
-_CLOSE = """
-}  // namespace
-"""
 
 _HEAD = """
 // {text}
@@ -150,9 +109,9 @@ def preamble(unit: Unit) -> str:
     """Returns what the source of a unit begins with."""
     if unit.center != EDGE:
         more = DRAWS if unit.is_random else ''
-        more += _MAX if unit.has('max_axis') else ''
+        more += MAX if unit.has('max_axis') else ''
         more += HALF if unit.has_half else ''
-        return ''.join((LIBRARY, _OPEN, MATH, _SUM, WALK, more, _CLOSE))
+        return ''.join((LIBRARY, OPEN, MATH, SUM, WALK, more, CLOSE))
     text = f'{LIBRARY}\n{CHECKS}'
     return f'{text}\n{REDUCE_COLUMNS}' if in_lanes(unit) else text
 
@@ -197,6 +156,9 @@ class Writer:
         self._arrays: dict[Expression, str] = {}
         self._lines: list[str] = []
         self._ahead: list[str] = []
+        levels = [self._types.level(root) for root in self._roots]
+        self._levels = range(max(levels) + 1)
+        self._kept = Keeper(unit, self._types)
 
     def lines(self) -> list[str]:
         """Returns the statements of the kernel."""
@@ -225,8 +187,7 @@ class Writer:
     def _vertex(self) -> None:
         """Writes what is done for vertex ``v`` and edges [first, last)."""
         self._rows(self._unit.center, 'v', '    ', self._read)
-        levels = [self._types.level(root) for root in self._roots]
-        for level in range(max(levels) + 1):
+        for level in self._levels:
             self._pass(level)
         self._finish()
 
@@ -243,8 +204,10 @@ class Writer:
                     f'x{number} = p{number} + {place};'
                 )
 
-    def _pass(self, level: int) -> None:
-        """Passes once over the edges, for what a level aggregates."""
+    def _aggregated(
+        self, level: int
+    ) -> tuple[list[Expression], list[tuple[int, Output]]]:
+        """What a pass aggregates, and the outputs of edges that it writes."""
         sums = [
             node
             for node in self._nodes
@@ -256,40 +219,107 @@ class Writer:
             for i, output in enumerate(self._unit.outputs)
             if output.kind == EDGE and self._types.level(output.root) == level
         ]
-        if not sums and not edges:
+        return sums, edges
+
+    def _bodies(self, level: int) -> list[Expression]:
+        """What an edge computes in a pass."""
+        sums, edges = self._aggregated(level)
+        return [n.args[0] for n in sums] + [out.root for _, out in edges]
+
+    def _pass(self, level: int) -> None:
+        """Passes once over the edges, for what a level aggregates."""
+        sums, edges = self._aggregated(level)
+        bodies = self._bodies(level)
+        if not bodies:
             return
-        bodies = [node.args[0] for node in sums]
-        bodies += [output.root for _, output in edges]
         self._center(bodies, level)
         sinks = [self._start(node) for node in sums]
         for i, output in edges:
             width = self._unit.width(output.axes)
             text = output.put(f'out{i}[e * {width} + {{0}}]')
             sinks.append(Sink(output.root, output.axes, text))
-        read = self._neighbours(bodies)
-        kinds = {self._unit.leaves[n].kind for n in read}
-        self._open_edges(level, read, [i for i, _ in edges])
-        other = 'S' if self._unit.center == 'D' else 'D'
-        self._rows(other, 'u', '      ', read)
-        if edges or EDGE in kinds or self._draws(bodies):
-            self._lines.append(self._edge.rstrip('\n'))
-            self._rows(EDGE, 'e', '      ', read)
+        read = operands_read(bodies, self._arrays)
+        rest = self._kept.read(bodies, self._arrays)
+        self._open_edges(level, read, [i for i, _ in edges], rest)
+        self._read_edge('      ', read, bodies, bool(edges))
+        self._lines += [f'      {kept.row}' for kept in rest.values()]
+        self._compute_again(level, rest)
+        kept = self._keep(bodies, level)
+        for node, value in kept.items():
+            text = f'{value.name}[{{0}}] = {{1}};'
+            sinks.append(Sink(node, value.axes, text))
         block = self._block(f'e{level}_', '      ')
         self._lines += [*block.write(sinks), '    }']
+        self._arrays.update((x, kept[x].name) for x in kept)
         for node in sums:
             self._fill(node)
+
+    def _read_edge(
+        self,
+        indent: str,
+        read: list[int],
+        bodies: list[Expression],
+        is_written: bool = False,
+    ) -> None:
+        """Finds the rows that an edge reads."""
+        other = 'S' if self._unit.center == 'D' else 'D'
+        self._rows(other, 'u', indent, read)
+        kinds = {self._unit.leaves[n].kind for n in read}
+        if is_written or EDGE in kinds or self._draws(bodies):
+            self._lines.append(self._edge.rstrip('\n'))
+            self._rows(EDGE, 'e', indent, read)
+
+    def _keep(
+        self, bodies: list[Expression], level: int
+    ) -> dict[Expression, Kept]:
+        """Chooses the values that later passes read; declares them."""
+        if not self._keeps:
+            return {}
+        levels = range(level + 1, len(self._levels))
+        later = [body for n in levels for body in self._bodies(n)]
+        found = self._kept.keep(bodies, later, self._arrays)
+        for node, kept in found.items():
+            size = (kept.most + 1) * kept.width
+            kind = CPP_TYPES[node.dtype]
+            array = f'  alignas(64) {kind} kept_{kept.name}[{size}];'
+            self._ahead.append(array)
+            self._lines.append(f'      {kept.row}')
+        return found
+
+    def _compute_again(self, level: int, rest: dict[Expression, Kept]) -> None:
+        """Computes the kept values that had no memory."""
+        known = self._kept.unkept(self._arrays)
+        for most in sorted({kept.most for kept in rest.values()}):
+            nodes = [x for x, kept in rest.items() if kept.most == most]
+            self._lines.append(f'      if (k - first >= {most}) {{')
+            self._read_edge('        ', operands_read(nodes, known), nodes)
+            sinks = [
+                Sink(x, rest[x].axes, f'{rest[x].name}[{{0}}] = {{1}};')
+                for x in nodes
+            ]
+            block = self._block(f'r{level}_{most}_', '        ', known)
+            self._lines += [*block.write(sinks), '      }']
 
     def _draws(self, bodies: list[Expression]) -> bool:
         """Whether the numbers of edges are read."""
         return any(node.op == EDGE_ROW for node in ordered(bodies))
 
+    #: Whether passes keep values for later ones.
+    _keeps = True
     #: Which row of features an edge has.
     _edge = f'      {ROW_OF_EDGE}'
 
     def _open_edges(
-        self, level: int, read: list[int], written: list[int]
+        self,
+        level: int,
+        read: list[int],
+        written: list[int],
+        rest: dict[Expression, Kept],
     ) -> None:
-        asked = ask(self._unit, level, read, written)
+        known = self._kept.unkept(self._arrays)
+        again = sorted({*operands_read(list(rest), known)} - {*read})
+        most = min((kept.most for kept in rest.values()), default=0)
+        asked = ask(self._unit, level, read, written, again, most)
         self._lines.append(_EDGES.rstrip('\n'))
         if asked:
             self._ahead.append(asked)
@@ -300,8 +330,14 @@ class Writer:
         kind = CPP_TYPES[dtype]
         self._lines.append(f'    alignas(64) {kind} {name}[{width}];')
 
-    def _block(self, prefix: str, indent: str) -> Block:
-        return Block(self._unit, self._types, self._arrays, prefix, indent)
+    def _block(
+        self,
+        prefix: str,
+        indent: str,
+        arrays: dict[Expression, str] | None = None,
+    ) -> Block:
+        arrays = self._arrays if arrays is None else arrays
+        return Block(self._unit, self._types, arrays, prefix, indent)
 
     def _start(self, node: Expression) -> Sink:
         """Declares an aggregate; returns what adds to it."""
@@ -331,7 +367,8 @@ class Writer:
 
     def _center(self, bodies: list[Expression], level: int) -> None:
         """Computes the values of the vertex that edges read."""
-        wanted = self._centers(bodies)
+        center = self._unit.center
+        wanted = largest(bodies, self._arrays, self._types, center)
         block = self._block(f'd{level}_', '    ')
         sinks: list[Sink] = []
         for node in wanted:
@@ -342,43 +379,6 @@ class Writer:
         self._lines += block.write(sinks)
         for i, node in enumerate(wanted):
             self._arrays[node] = f'c{level}_{i}'
-
-    def _centers(self, bodies: list[Expression]) -> list[Expression]:
-        """The largest parts that are of the vertex, and not yet known."""
-        found: dict[Expression, None] = {}
-        seen: set[Expression] = set()
-
-        def visit(node: Expression) -> None:
-            if node in seen or node in self._arrays or not node.args:
-                return
-            seen.add(node)
-            if self._types.kind(node) in (self._unit.center, PARAMETER):
-                found[node] = None
-                return
-            for arg in node.args:
-                visit(arg)
-
-        for body in bodies:
-            visit(body)
-        return list(found)
-
-    def _neighbours(self, bodies: list[Expression]) -> list[int]:
-        """The operands that an edge reads."""
-        found: set[int] = set()
-        seen: set[Expression] = set()
-
-        def visit(node: Expression) -> None:
-            if node in seen or node in self._arrays:
-                return
-            seen.add(node)
-            if node.op == 'operand':
-                found.add(int(node.value or 0))
-            for arg in node.args:
-                visit(arg)
-
-        for body in bodies:
-            visit(body)
-        return sorted(found)
 
     def _finish(self) -> None:
         """Writes what is known of the vertex."""

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import torch
 
 from torch_gsample.codegen.build import BuildError
-from torch_gsample.codegen.cpp import HALF, MATH, Writer
+from torch_gsample.codegen.cpp import Writer
+from torch_gsample.codegen.cpp_library import HALF, MATH
 from torch_gsample.codegen.cuda_edges import cuda_edge_map
 from torch_gsample.codegen.cuda_loops import SYNC, GroupBlock
 from torch_gsample.codegen.draws import DRAWS
@@ -25,6 +26,7 @@ from torch_gsample.codegen.expression import (
     Expression,
 )
 from torch_gsample.codegen.loops import Block
+from torch_gsample.codegen.passes import Kept
 from torch_gsample.codegen.unit import (
     EDGE,
     PARAMETER,
@@ -246,6 +248,7 @@ class _CudaWriter(Writer):
     """Writes the passes of a group over the edges of its vertex."""
 
     _edge = _EDGE_ROW
+    _keeps = False  # the lanes of a group would share its memory
 
     def __init__(self, unit: Unit):
         super().__init__(unit)
@@ -286,12 +289,21 @@ class _CudaWriter(Writer):
         head = _VERTEX.replace('    SYNC\n', f'    {SYNC}\n')
         return [head.rstrip('\n'), *self._lines, '  }', '}']
 
-    def _block(self, prefix: str, indent: str) -> Block:
+    def _block(
+        self,
+        prefix: str,
+        indent: str,
+        arrays: dict[Expression, str] | None = None,
+    ) -> Block:
         parts = self._unit, self._types, self._arrays, prefix, indent
         return GroupBlock(self, *parts)
 
     def _open_edges(
-        self, level: int, read: list[int], written: list[int]
+        self,
+        level: int,
+        read: list[int],
+        written: list[int],
+        rest: dict[Expression, Kept],
     ) -> None:
         self._lines.append(_EDGES.rstrip('\n'))
 

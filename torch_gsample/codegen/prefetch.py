@@ -19,7 +19,8 @@ template <typename index_t>
 struct Walk {
   const index_t *indptr, *order;
   int64_t i, end;
-  int64_t k = 0, last = 0;  // the edge, and where those of its vertex end
+  // The edge, and where those of its vertex start and end.
+  int64_t k = 0, first = 0, last = 0;
 
   // Goes on to the next edge, if there is one.
   bool next() {
@@ -28,7 +29,7 @@ struct Walk {
     while (i < end) {
       const int64_t v = order == nullptr ? i : order[i];
       ++i;
-      k = indptr[v];
+      k = first = indptr[v];
       last = indptr[v + 1];
       if (k < last)
         return true;
@@ -55,7 +56,14 @@ LINE = 64  # bytes of a cache line
 ASKED = 1024  # bytes of a row; the processor foresees what follows
 
 
-def ask(unit: Unit, level: int, read: list[int], written: list[int]) -> str:
+def ask(
+    unit: Unit,
+    level: int,
+    read: list[int],
+    written: list[int],
+    again: list[int],
+    most: int,
+) -> str:
     """Returns the function that asks for the rows of an edge, or nothing.
 
     Args:
@@ -63,26 +71,38 @@ def ask(unit: Unit, level: int, read: list[int], written: list[int]) -> str:
         level (int): A pass over edges.
         read (List[int]): The operands that edges read in it.
         written (List[int]): The outputs that they write.
+        again (List[int]): Those that only edges without kept values read.
+        most (int): The number of edges of a vertex that have them.
     """
-    rows = {EDGE: 'e', 'S': 'u', 'D': 'u', PARAMETER: '', unit.center: ''}
-    leaves = [(number, unit.leaves[number]) for number in read]
-    lines: list[str] = []
-    for number, leaf in leaves:
-        if rows[leaf.kind]:
-            name = f'p{number} + {rows[leaf.kind]}'
-            lines += _prefetch(name, leaf.memory, unit.width(leaf.axes))
+    lines = _rows(unit, read)
     for number in written:
         lines += ask_to_write(unit, number, 'e')
-    used = {rows[leaf.kind] for _, leaf in leaves}
-    if 'e' in used or written:
+    rare = _rows(unit, again)
+    if lines and rare:
+        walk = f'walk{level}'
+        condition = f'if ({walk}.k - {walk}.first >= {most}) {{'
+        lines += [condition, *(f'  {line}' for line in rare), '}']
+    if any(' + e ' in line for line in lines):
         lines.insert(0, EDGE_ROW)
-    if 'u' in used:
+    if any(' + u ' in line for line in lines):
         lines.insert(0, 'const int64_t u = indices[k];')
     if not lines:
         return ''
     text = '\n'.join(f'    {line}' for line in lines)
     ahead = AHEAD_OF_HALF if unit.has_half else AHEAD
     return _ASK.format(level=level, lines=text, ahead=ahead)
+
+
+def _rows(unit: Unit, read: list[int]) -> list[str]:
+    """Asks for the rows of some operands of an edge."""
+    rows = {EDGE: 'e', 'S': 'u', 'D': 'u', PARAMETER: '', unit.center: ''}
+    lines: list[str] = []
+    for number in read:
+        leaf = unit.leaves[number]
+        if rows[leaf.kind]:
+            name = f'p{number} + {rows[leaf.kind]}'
+            lines += _prefetch(name, leaf.memory, unit.width(leaf.axes))
+    return lines
 
 
 def ask_to_write(unit: Unit, number: int, row: str) -> list[str]:

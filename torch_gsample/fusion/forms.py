@@ -12,6 +12,7 @@ from torch import Tensor
 
 from torch_gsample.block import Block
 from torch_gsample.fusion.rows import FirstRows, plain
+from torch_gsample.vertex.nn.fusible import both_ends
 
 
 class PlanError(Exception):
@@ -91,15 +92,19 @@ def to_destinations(
     for name, value in values.items():
         ends = {f'{name}_i', f'{name}_j'} & set(layer._user_args)
         if ends and isinstance(value, Tensor):
-            first = value.narrow(layer.node_dim, 0, block.num_dst)
-            out[name] = value, first
+            dim = layer.node_dim % value.dim()
+            first = value.narrow(dim, 0, block.num_dst)
+            shared = both_ends(value, block.num_dst) if dim == 0 else None
+            out[name] = shared or (value, first)
     return out
 
 
 def first(x: Tensor, count: int) -> Tensor:
     """Returns rows of a tensor, which may be the first of more."""
     _check_rows(x, count)
-    return plain(x)[:count]
+    x = plain(x)
+    # The gradient of a slice would copy all rows.
+    return x if x.shape[0] == count else x[:count]
 
 
 def _check_rows(x: Tensor, count: int) -> None:
@@ -114,7 +119,7 @@ def _check_rows(x: Tensor, count: int) -> None:
 
 def _ends(x: Any, block: Block) -> Any:
     if isinstance(x, Tensor):
-        return first(x, block.num_src), first(x, block.num_dst)
+        return both_ends(first(x, block.num_src), block.num_dst)
     if not isinstance(x, (tuple, list)) or len(x) != 2:
         raise PlanError('x is neither a tensor nor a pair')
     return tuple(

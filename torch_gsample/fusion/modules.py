@@ -85,14 +85,26 @@ class FusedLayer(_Fused):
     """A layer, which computes a block when its model says so."""
 
     _gsample_layer: tuple[State, Layer]
+    #: The class of PyG's layer.
+    layer_class: type
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the layer."""
+        state, layer = self._gsample_layer
+        call = current.call
+        # First what is soon decided: for few vertices, Python takes longest.
+        if (
+            call is None
+            and len(args) > 1
+            and type(args[0]) is type(args[1]) is Tensor
+            and not _is_traced()
+            and args[0].size(0) < state.min_nodes
+        ):
+            return self._of_pyg(args, kwargs)
         own: Any = super().forward  # type: ignore[misc]
         if _is_traced():
             return own(*args, **kwargs)
-        call, module = current.call, cast(nn.Module, self)
-        state, layer = self._gsample_layer
+        module = cast(nn.Module, self)
         if not keeps_weights() and layer.returns_weights(args, kwargs):
             with kept_weights():
                 return self.forward(*args, **kwargs)
@@ -112,23 +124,23 @@ class FusedLayer(_Fused):
         kwargs = {name: _plain_edges(x) for name, x in kwargs.items()}
         edges = args[1] if len(args) > 1 else kwargs.get('edge_index')
         if isinstance(edges, Tensor) and _are_few(x, state.min_nodes):
-            return self._of_pyg(own, args, kwargs)
+            return self._of_pyg(args, kwargs)
         return own(*args, **kwargs)
 
-    def _of_pyg(self, own: Any, args: Any, kwargs: Any) -> Any:
+    def _of_pyg(self, args: Any, kwargs: Any) -> Any:
         """Calls PyG's layer, which is faster for few vertices."""
-        _, layer = self._gsample_layer
-        pyg: Any = self.original
+        pyg: Any = self.layer_class
         before, _left.layer = _left.layer, self
         try:
-            if layer.is_fused:
-                return pyg.forward(self, *args, **kwargs)
-            return own(*args, **kwargs)
+            return pyg.forward(self, *args, **kwargs)
         finally:
             _left.layer = before
 
     def propagate(self, edge_index: Any, **kwargs: Any) -> Any:
         """Computes messages in a kernel, if they could be captured."""
+        if _left.layer is self:
+            pyg: Any = self.layer_class
+            return pyg.propagate(self, edge_index, **kwargs)
         own: Any = super().propagate  # type: ignore[misc]
         call = current.call
         state, layer = self._gsample_layer
@@ -146,13 +158,16 @@ class FusedLayer(_Fused):
 
     def edge_updater(self, edge_index: Any, **kwargs: Any) -> Any:
         """Computes a feature of edges in a kernel, if it could be captured."""
+        if _left.layer is self:
+            pyg: Any = self.layer_class
+            return pyg.edge_updater(self, edge_index, **kwargs)
         own: Any = super().edge_updater  # type: ignore[misc]
         return self._captured('edge_updater', own, edge_index, kwargs)
 
     def _captured(
         self, method: str, own: Any, edge_index: Any, kwargs: dict[str, Any]
     ) -> Any:
-        if _left.layer is self or _is_traced():
+        if _is_traced():
             return own(edge_index, **kwargs)
         (state, layer), module = self._gsample_layer, cast(nn.Module, self)
         capture = capture_of(module)
@@ -333,6 +348,7 @@ def change_class(
         '__qualname__': known_base.__qualname__,
         '__doc__': known_base.__doc__,
         **{'role': role, 'original': original, 'base': known_base},
+        f'{role}_class': original,  # also if it has another role
     }
     if role == 'model':
         fields['forward'] = _with_signature(kind.forward, known_base.forward)

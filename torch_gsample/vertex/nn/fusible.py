@@ -147,23 +147,47 @@ def read_ends(x: Any, graph: Any) -> tuple[Any, Any]:
 class _SharedRows(torch.autograd.Function):
     """The rows of sources, and the first of these as those of destinations.
 
-    Gradients of destinations are added to those of sources in place: a slice
-    would fill as many rows with zeros. Whoever reads the sources must return a
-    gradient that nobody else has, as kernels and products do.
+    A slice's gradient would fill as many rows with zeros, and be added. That
+    of destinations is added in place if the gradient of sources is owned:
+    nobody else has it, as that of kernels and products.
     """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, num_dst: int) -> tuple[Tensor, Tensor]:
-        ctx.num_dst = num_dst
+    def forward(
+        ctx: Any, x: Tensor, num_dst: int, is_owned: bool
+    ) -> tuple[Tensor, Tensor]:
+        ctx.num_dst, ctx.is_owned, ctx.shape = num_dst, is_owned, x.shape
+        ctx.set_materialize_grads(False)
         return x.view_as(x), x[:num_dst]
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
+    def backward(ctx: Any, *grads: Tensor | None) -> Any:
         of_src, of_dst = grads
-        if torch.is_grad_enabled() or not of_src.is_contiguous():
+        if of_dst is None:
+            return of_src, None, None
+        if of_src is None:
+            of_src = of_dst.new_zeros(ctx.shape)
+        elif torch.is_grad_enabled() or not of_src.is_contiguous():
             of_src = of_src.clone()
+        elif not ctx.is_owned:
+            out = torch.empty_like(of_src)
+            torch.add(of_src[: ctx.num_dst], of_dst, out=out[: ctx.num_dst])
+            out[ctx.num_dst :] = of_src[ctx.num_dst :]
+            return out, None, None
         of_src[: ctx.num_dst] += of_dst
-        return of_src, None
+        return of_src, None, None
+
+
+def both_ends(x: Tensor, num_dst: int) -> tuple[Tensor, Tensor]:
+    """Returns rows and the first of them, whose gradients share memory.
+
+    Args:
+        x (torch.Tensor): The features of sources.
+        num_dst (int): The number of destinations.
+    """
+    if num_dst < x.shape[0] and _is_shared(x):
+        return _SharedRows.apply(x, num_dst, False)
+    return x, x if num_dst == x.shape[0] else x[:num_dst]
 
 
 def share_rows(pair: tuple[Any, Any], x: Any, graph: Any) -> tuple[Any, Any]:
@@ -175,7 +199,7 @@ def share_rows(pair: tuple[Any, Any], x: Any, graph: Any) -> tuple[Any, Any]:
         graph (Any): The argument ``edge_index``.
     """
     if isinstance(graph, Block) and isinstance(x, Tensor) and _is_shared(x):
-        return _SharedRows.apply(pair[0], graph.num_dst)
+        return _SharedRows.apply(pair[0], graph.num_dst, True)
     return pair
 
 

@@ -1,0 +1,54 @@
+"""What kernels over vertices compute with, as source for the CPU."""
+
+from pathlib import Path
+
+#: What kernels for the CPU and a GPU compute with.
+MATH = Path(__file__).with_name('kernel_math.h').read_text()
+HALF = '\n' + Path(__file__).with_name('kernel_half.h').read_text()
+
+#: What every kernel for the CPU begins with.
+LIBRARY = Path(__file__).with_name('kernel_lib.h').read_text()
+
+#: What kernels over vertices have, too.
+OPEN = """
+#define GSAMPLE_INLINE inline
+
+// Loops that set or copy a row stay loops: calls take longer than short rows.
+#pragma GCC optimize("no-tree-loop-distribute-patterns")
+
+namespace {
+
+using lib::memcpy;
+
+"""
+
+SUM = """
+// The sum of n numbers. Its order does not depend on how wide vectors are.
+template <int n, typename T>
+inline T sum_of(const T* x) {
+  constexpr int kLanes = lanes_of(n), kWhole = n / kLanes * kLanes;
+  T part[kLanes] = {};
+  for (int i = 0; i < kWhole; i += kLanes)
+#pragma omp simd
+    for (int j = 0; j < kLanes; ++j)
+      part[j] += x[i + j];
+  for (int j = kWhole; j < n; ++j)
+    part[j - kWhole] += x[j];
+  return folded<kLanes>(part);
+}
+"""
+
+MAX = """
+// The largest of n numbers; NaN if there is one.
+template <int n, typename T>
+inline T max_of(const T* x) {
+  T out = x[0];
+  for (int i = 1; i < n; ++i)
+    out = ((x[i] != x[i]) | (out < x[i])) ? x[i] : out;
+  return out;
+}
+"""
+
+CLOSE = """
+}  // namespace
+"""

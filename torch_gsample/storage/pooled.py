@@ -42,10 +42,3 @@ def empty_vector(size: int) -> Tensor:
     if data is None:  # where there is no memory, torch says so
         return torch.empty(size, dtype=torch.int64)
     return torch.from_numpy(np.asarray(_Memory(data, num_bytes, size)))
-
-
-def joined(parts: list[Tensor]) -> Tensor:
-    """Concatenates int64 vectors; a single one is not copied."""
-    if len(parts) == 1:
-        return parts[0]
-    return torch.cat(parts, out=empty_vector(sum(map(len, parts))))

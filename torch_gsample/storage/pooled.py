@@ -42,3 +42,9 @@ def empty_vector(size: int) -> Tensor:
     if data is None:  # where there is no memory, torch says so
         return torch.empty(size, dtype=torch.int64)
     return torch.from_numpy(np.asarray(_Memory(data, num_bytes, size)))
+
+
+def empty_array(size: int, dtype: np.dtype) -> np.ndarray:
+    """Returns an array that is not initialised, of items of 4 or 8 bytes."""
+    words = -(-size * dtype.itemsize // 8)
+    return empty_vector(words).numpy().view(dtype)[:size]

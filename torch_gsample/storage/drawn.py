@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from torch_gsample.storage.crc32c import functions, pointer
@@ -76,7 +75,9 @@ class Drawn:
                 pointer(starts[part]),
                 pointer(ends[part.start + 1 :]),
             )
-            assert malformed < 0, f'column {malformed} of an epoch is malformed'
+            assert malformed < 0, (
+                f'column {malformed} of an epoch is malformed'
+            )
             if indptr.is_on_disk:
                 indptr.release()
         on_disk = tuple(array for array in (row, edge) if array.is_on_disk)

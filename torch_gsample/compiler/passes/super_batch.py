@@ -54,8 +54,8 @@ from torch_gsample.compiler.super_batch import (  # rules register
     index_rules,  # noqa: F401
     matrix_rules,  # noqa: F401
     order_rules,  # noqa: F401
-    stored_rules,  # noqa: F401
     segments,
+    stored_rules,  # noqa: F401
 )
 from torch_gsample.compiler.super_batch.torch_rules import (
     RULES,

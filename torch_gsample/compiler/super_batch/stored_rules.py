@@ -1,7 +1,8 @@
 """What reads of a graph on disk become when a program samples several batches.
 
 A block that several batches need is then read once, and by one plan: random
-reads, merged ones, or a stream.
+reads, merged ones, or a stream. The compiler does not import ``storage``, so
+its operators go by their names.
 """
 
 from torch.fx import Node
@@ -16,10 +17,9 @@ from torch_gsample.compiler.super_batch.values import (
     Rewrite,
     Value,
 )
-from torch_gsample.storage.matrices import operators
 
 
-@rule(operators.stored_columns._opoverload)
+@rule('gsample::stored_columns')
 def _stored_columns(rewrite: Rewrite, node: Node) -> Parts:
     given = arguments(node)
     rewrite.constant(given['pointers'])
@@ -30,7 +30,7 @@ def _stored_columns(rewrite: Rewrite, node: Node) -> Parts:
     return Parts((out, Value(edge, edges)))
 
 
-@rule(operators.read_edges._opoverload)
+@rule('gsample::read_edges')
 def _read_edges(rewrite: Rewrite, node: Node) -> Value:
     given = arguments(node)
     rewrite.constant(given['handle'])

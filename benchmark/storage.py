@@ -10,11 +10,11 @@ Where a graph is written, the peak of memory has that in it: call it twice.
 
 import argparse
 import resource
-import statistics
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -111,25 +111,42 @@ def read_all(graph: ChunkedGraph) -> tuple[torch.Tensor, torch.Tensor]:
     return indptr, indices
 
 
-def batch_seconds(
+def batch_times(
     graph: ChunkedGraph,
     sampler: StreamingSampler,
     batches: Sequence[torch.Tensor],
-) -> tuple[float, float]:
-    """Median times of a batch, looked up and sampled in memory, in turns."""
+) -> dict[tuple[str, int], np.ndarray]:
+    """Returns medians of a batch, looked up and sampled in memory, in turns.
+
+    Elapsed and processor seconds ``[2]`` for each number of threads.
+    """
     indptr, indices = read_all(graph)
     known = Graph.from_csc(CSC(indptr, indices, indptr.numel() - 1))
     key = make_key(sampler.seed, 0, EPOCH_SCOPE)
-    times: tuple[list[float], list[float]] = [], []
-    for batch in batches:
-        start = time.perf_counter()
-        out = sampler.sample_from_nodes(NodeSamplerInput(None, batch))
-        middle = time.perf_counter()
-        want = ops.sample_neighbors(known, batch, FANOUTS, key)
-        times[1].append(time.perf_counter() - middle)
-        times[0].append(middle - start)
-        assert torch.equal(out.node, want.node)
-    return statistics.median(times[0]), statistics.median(times[1])
+    most, out = torch.get_num_threads(), {}
+    kinds: dict[str, Callable[[torch.Tensor], Any]] = {
+        'looked up': lambda batch: sampler.sample_from_nodes(
+            NodeSamplerInput(None, batch)
+        ),
+        'in memory': lambda batch: ops.sample_neighbors(
+            known, batch, FANOUTS, key
+        ),
+    }
+    for threads in sorted({1, most}):
+        torch.set_num_threads(threads)
+        times: dict[str, list[np.ndarray]] = {kind: [] for kind in kinds}
+        for batch in batches:
+            nodes = []
+            for kind, run in kinds.items():
+                start = np.array([time.perf_counter(), time.process_time()])
+                nodes.append(run(batch).node)
+                end = np.array([time.perf_counter(), time.process_time()])
+                times[kind].append(end - start)
+            assert torch.equal(*nodes)
+        for kind, found in times.items():
+            out[kind, threads] = np.median(found[1:] or found, axis=0)
+    torch.set_num_threads(most)
+    return out
 
 
 def hidden_parts(
@@ -259,10 +276,15 @@ def measure(
         took = time.perf_counter() - start
         report.add(f'edges a second, {name}', f'{count / took:,.0f}')
     report.add('peak resident MiB with lookups', peak())
-    looked_up, in_memory = batch_seconds(graph, sampler, batches)
-    report.add('milliseconds a batch, looked up', 1e3 * looked_up)
-    report.add('milliseconds a batch, in memory', 1e3 * in_memory)
-    report.add('looked up / in memory', looked_up / in_memory)
+    times = batch_times(graph, sampler, batches)
+    for (kind, threads), found in times.items():
+        name = f'ms a batch, {kind}, threads: {threads}'
+        elapsed, processor = 1e3 * found
+        report.add(name, f'{elapsed:.1f} (processor {processor:.1f})')
+    for threads in sorted({threads for _, threads in times}):
+        ratio = times['looked up', threads] / times['in memory', threads]
+        name = f'looked up / in memory, threads: {threads}'
+        report.add(name, '{:.2f} (processor {:.2f})'.format(*ratio))
     parts = hidden_parts(sampler, seeds, args.batch_size)
     for name, part in parts.items():
         report.add(f'hidden behind {name}', part)

@@ -127,10 +127,10 @@ class NodeSet {
     const int64_t n = num_columns;
     with_table([&](auto& table) {
       if (!by_tree_)
-        return add_run<false, false>(table, from, 0, n, n, 0, nullptr);
+        return add_run<false, false>(table, from, 0, n, n, 0, kNoNumbers);
       for (int64_t i = 0; i < n; ++i)
         add_run<true, false>(table, from, i, i + 1, n, column_tree()[i],
-                             nullptr);
+                             kNoNumbers);
     });
   }
 
@@ -147,8 +147,10 @@ class NodeSet {
                           node.data(), threads);
   }
 
-  // Adds rows and writes their numbers, unless `number` is null.
-  void add(const ColumnRows<index_t>& rows, uint32_t* number) {
+  // Adds rows and writes their numbers, unless `number` is null. Numbers may
+  // be written over the rows.
+  template <typename number_t>
+  void add(const ColumnRows<index_t>& rows, number_t* number) {
     with_table([&](auto& table) {
       if (number == nullptr)
         add_rows<false>(table, rows, number);
@@ -162,6 +164,7 @@ class NodeSet {
   // other trees, for which the hint would be wrong.
   static constexpr int64_t kPrefetch = 64;
   static constexpr int64_t kPrefetchInTree = 16;
+  static constexpr uint32_t* kNoNumbers = nullptr;
 
   template <typename function_t>
   void with_table(const function_t& function) {
@@ -178,10 +181,10 @@ class NodeSet {
            static_cast<uint64_t>(of_node);
   }
 
-  template <bool numbered, typename table_t>
+  template <bool numbered, typename table_t, typename number_t>
   void add_rows(table_t& table,
                 const ColumnRows<index_t>& rows,
-                uint32_t* number) {
+                number_t* number) {
     const int64_t* offset = rows.offset;
     const int64_t last = offset[rows.end];
     if (!by_tree_)
@@ -194,14 +197,14 @@ class NodeSet {
 
   // Adds from[begin .. end), which are of one tree. What is prefetched beyond
   // is, too, or it is a wasted hint. Nothing branches.
-  template <bool in_tree, bool numbered, typename table_t>
+  template <bool in_tree, bool numbered, typename table_t, typename number_t>
   void add_run(table_t& table,
                const index_t* from,
                int64_t begin,
                int64_t end,
                int64_t prefetch_end,
                uint32_t of_tree,
-               uint32_t* number) {
+               number_t* number) {
     const uint64_t first_key = key(of_tree, 0);
     index_t* nodes = node.data();
     uint32_t* trees = tree.data();
@@ -210,11 +213,12 @@ class NodeSet {
     for (int64_t i = begin; i < end; ++i) {
       if (i + ahead < prefetch_end)
         table.prefetch(first_key + static_cast<uint64_t>(from[i + ahead]));
-      const uint32_t found = table.find_or_insert(
-          first_key + static_cast<uint64_t>(from[i]), next);
+      const index_t row = from[i];
+      const uint32_t found =
+          table.find_or_insert(first_key + static_cast<uint64_t>(row), next);
       if (numbered)
         number[i] = found;
-      nodes[next] = from[i];
+      nodes[next] = row;
       if (in_tree)
         trees[next] = of_tree;
       next += found == next;

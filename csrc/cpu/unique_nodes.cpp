@@ -16,25 +16,18 @@ constexpr int64_t kPrefetch = 16;  // table accesses in flight
 // With more nodes for each id, sorting is faster than a pass over all nodes.
 constexpr int64_t kNodesPerId = 1024;
 
-// Numbers ids by first occurrence, behind distinct ones that are known: writes
-// the new ones and how many there are, or returns -1.
+// Numbers ids by first occurrence: writes the distinct ones and returns how
+// many there are, or -1.
 template <typename table_t, typename id_t>
 int64_t number(table_t& table,
-               const int64_t* known,
-               int64_t num_known,
                const id_t* id,
                int64_t n,
                int64_t num_nodes,
                int64_t* node,
                id_t* local) {
   table.begin_call(num_nodes);
-  table.reserve(0, num_known + n);
-  for (int64_t i = 0; i < num_known; ++i) {
-    if (i + kPrefetch < num_known)
-      table.prefetch(known[i + kPrefetch]);
-    table.find_or_insert(known[i], static_cast<uint32_t>(i));
-  }
-  uint32_t next = static_cast<uint32_t>(num_known);
+  table.reserve(0, n);
+  uint32_t next = 0;
   for (int64_t i = 0; i < n; ++i) {
     if (i + kPrefetch < n && static_cast<uint64_t>(id[i + kPrefetch]) <
                                  static_cast<uint64_t>(num_nodes))
@@ -48,13 +41,11 @@ int64_t number(table_t& table,
     next += found == next;
   }
   table.end_call(next);
-  return next - num_known;
+  return next;
 }
 
 template <typename id_t>
-int64_t number(const int64_t* known,
-               int64_t num_known,
-               const id_t* id,
+int64_t number(const id_t* id,
                int64_t n,
                int64_t num_nodes,
                int64_t* node,
@@ -62,9 +53,9 @@ int64_t number(const int64_t* known,
   static thread_local DenseTable dense;
   static thread_local HashTable<uint64_t> hash;
   const auto by = [&](auto& table) {
-    return number(table, known, num_known, id, n, num_nodes, node, local);
+    return number(table, id, n, num_nodes, node, local);
   };
-  return prefers_dense(num_nodes, num_known + n) ? by(dense) : by(hash);
+  return prefers_dense(num_nodes, n) ? by(dense) : by(hash);
 }
 
 // A set of nodes, one bit each, that tells how many are below one.
@@ -191,7 +182,7 @@ int64_t unique_nodes(const id_t* id,
                      id_t* local) {
   if (sorted)
     return number_ascending(id, n, num_nodes, node, local);
-  return number(nullptr, 0, id, n, num_nodes, node, local);
+  return number(id, n, num_nodes, node, local);
 }
 
 template int64_t unique_nodes(const int32_t*,
@@ -208,22 +199,3 @@ template int64_t unique_nodes(const int64_t*,
                               int64_t*);
 
 }  // namespace gsample
-
-// What samplers of graphs on disk call, see torch_gsample/storage/hops.py.
-// Returns how many are new, -1 if a key is not below `size`, -2 without memory.
-extern "C" __attribute__((visibility("default"))) int64_t gsample_number_nodes(
-    const int64_t* known,  // [num_known] distinct, below `size`
-    int64_t num_known,
-    const int64_t* key,  // [n]
-    int64_t n,
-    int64_t size,
-    int64_t* added,    // [n] keys that are new
-    int64_t* local) {  // [n]
-  if (num_known + n > gsample::TableBase::kMaxIds)
-    return -2;
-  try {
-    return gsample::number(known, num_known, key, n, size, added, local);
-  } catch (const std::bad_alloc&) {
-    return -2;
-  }
-}

@@ -4,7 +4,9 @@
 #include <stdint.h>
 
 #include <algorithm>
+#include <atomic>
 
+#include "../cpu/parallel.h"
 #include "../cpu/prefetch.h"
 
 namespace gsample {
@@ -13,6 +15,7 @@ namespace {
 
 constexpr int64_t kNear = 16;  // columns between a prefetch and its use
 constexpr int64_t kFar = 2 * kNear;
+constexpr int64_t kGrain = 4096;  // keys of a thread, at least
 
 // Ascending distinct keys. Run r has those of `key >> shift` = r; its first
 // one is at begin[r].
@@ -59,60 +62,19 @@ struct KeyBits {
   bool has(int64_t wanted) const { return bits >> wanted % 64 & 1; }
 };
 
-struct Columns {
-  const int64_t* indptr;
-  const int64_t* place;  // [n] which columns
-  int64_t n;
-
-  void prefetch(int64_t i) const {
-    if (i < n)
-      prefetch_item(indptr, place[i]);
-  }
-  int64_t start(int64_t i) const { return indptr[place[i]]; }
-};
-
-// Copies items from data[from] on. Up to kAtOnce are written behind them: short
-// columns differ in length, which a processor cannot predict.
-template <typename item_t>
-void copy_items(const item_t* data,
-                int64_t from,
-                int64_t length,
-                int64_t num_items,
-                int64_t* out) {
-  constexpr int64_t kAtOnce = 8;
-  if (from + length > num_items - kAtOnce) {
-    std::copy(data + from, data + from + length, out);
-    return;
-  }
-  for (int64_t i = 0; i < length; i += kAtOnce)
-    for (int64_t k = 0; k < kAtOnce; ++k)
-      out[i + k] = data[from + i + k];
-}
-
-template <typename row_t, typename edge_t>
-int64_t copy_columns(const Columns& columns,
-                     int64_t num_items,
-                     const row_t* row,
-                     const edge_t* edge,
-                     const int64_t* offset,
-                     int64_t* row_out,
-                     int64_t* edge_out) {
-  for (int64_t i = 0; i < columns.n; ++i) {
-    columns.prefetch(i + kFar);
-    if (i + kNear < columns.n) {
-      const int64_t next = columns.start(i + kNear);
-      prefetch_item(row, next);
-      prefetch_item(edge, next);
-      prefetch_item(edge, next + 8);
+// The first of `n` keys that find(i) does not find, or -1.
+template <typename find_t>
+int64_t find_all(int64_t n, int threads, const find_t& find) {
+  std::atomic<int64_t> missing{n};
+  parallel_ranges(n, kGrain, threads, [&](int64_t begin, int64_t end) {
+    int64_t first = n;
+    for (int64_t i = end - 1; i >= begin; --i)
+      first = find(i, begin) ? first : i;
+    int64_t known = missing.load();
+    while (first < known && !missing.compare_exchange_weak(known, first)) {
     }
-    const int64_t from = columns.start(i), to = offset[i];
-    const int64_t length = offset[i + 1] - to;
-    if (from < 0 || from > num_items - length)
-      return i;
-    copy_items(row, from, length, num_items, row_out + to);
-    copy_items(edge, from, length, num_items, edge_out + to);
-  }
-  return -1;
+  });
+  return missing < n ? missing.load() : -1;
 }
 
 }  // namespace
@@ -130,21 +92,20 @@ GSAMPLE_EXPORT int64_t gsample_find_keys(const int64_t* keys,
                                          int64_t shift,
                                          const int64_t* wanted,
                                          int64_t n,
+                                         int64_t threads,
                                          int64_t* place) {
   using gsample::kFar;
   using gsample::kNear;
   const gsample::SortedKeys sorted{keys, num_keys, begin, num_runs, shift};
-  int64_t missing = -1;
-  for (int64_t i = n - 1; i >= 0; --i) {
-    if (i >= kFar)
-      sorted.prefetch_run(wanted[i - kFar]);
-    if (i >= kNear)
-      sorted.prefetch_keys(wanted[i - kNear]);
-    place[i] = sorted.find(wanted[i]);
-    if (place[i] == num_keys || keys[place[i]] != wanted[i])
-      missing = i;
-  }
-  return missing;
+  return gsample::find_all(
+      n, static_cast<int>(threads), [&](int64_t i, int64_t first) {
+        if (i >= first + kFar)
+          sorted.prefetch_run(wanted[i - kFar]);
+        if (i >= first + kNear)
+          sorted.prefetch_keys(wanted[i - kNear]);
+        place[i] = sorted.find(wanted[i]);
+        return place[i] < num_keys && keys[place[i]] == wanted[i];
+      });
 }
 
 // Makes the table of ascending keys, which is zero before.
@@ -166,67 +127,19 @@ GSAMPLE_EXPORT int64_t gsample_find_indexed(const gsample::KeyBits* table,
                                             int64_t size,
                                             const int64_t* wanted,
                                             int64_t n,
+                                            int64_t threads,
                                             int64_t* place) {
-  const int64_t end = 64 * size;
-  int64_t missing = -1;
-  for (int64_t i = n - 1; i >= 0; --i) {
-    if (i >= gsample::kNear)
-      gsample::prefetch_item(table, wanted[i - gsample::kNear] / 64);
-    const int64_t key = std::min(std::max<int64_t>(wanted[i], 0), end - 1);
-    const gsample::KeyBits& word = table[key / 64];
-    place[i] = word.find(key);
-    if (key != wanted[i] || !word.has(key))
-      missing = i;
-  }
-  return missing;
-}
-
-// Writes where the items of each column end, behind `total` ones, to
-// offset[1 .. n]; returns the column whose bounds are malformed, or -1.
-GSAMPLE_EXPORT int64_t gsample_column_offsets(const int64_t* indptr,
-                                              const int64_t* place,
-                                              int64_t n,
-                                              int64_t num_items,
-                                              int64_t total,
-                                              int64_t* offset) {
-  const gsample::Columns columns{indptr, place, n};
-  for (int64_t i = 0; i < n; ++i) {
-    columns.prefetch(i + gsample::kNear);
-    const int64_t begin = columns.start(i), end = indptr[place[i] + 1];
-    if (begin < 0 || begin > end || end > num_items)
-      return i;
-    total += end - begin;
-    offset[i + 1] = total;
-  }
-  return -1;
-}
-
-// Copies the rows and ids of the edges of columns to where `offset` says;
-// returns the column whose bounds are malformed, or -1. Outputs have room for
-// eight items more.
-GSAMPLE_EXPORT int64_t gsample_copy_columns(const int64_t* indptr,
-                                            const int64_t* place,
-                                            int64_t n,
-                                            int64_t num_items,
-                                            const void* row,
-                                            int64_t row_bytes,  // 4 or 8
-                                            const void* edge,
-                                            int64_t edge_bytes,
-                                            const int64_t* offset,  // [n + 1]
-                                            int64_t* row_out,
-                                            int64_t* edge_out) {
-  const gsample::Columns columns{indptr, place, n};
-  const auto copy = [&](auto* rows, auto* edges) {
-    return gsample::copy_columns(columns, num_items, rows, edges, offset,
-                                 row_out, edge_out);
-  };
-  const auto* row32 = static_cast<const int32_t*>(row);
-  const auto* row64 = static_cast<const int64_t*>(row);
-  const auto* edge32 = static_cast<const int32_t*>(edge);
-  const auto* edge64 = static_cast<const int64_t*>(edge);
-  if (row_bytes == 4)
-    return edge_bytes == 4 ? copy(row32, edge32) : copy(row32, edge64);
-  return edge_bytes == 4 ? copy(row64, edge32) : copy(row64, edge64);
+  using gsample::kNear;
+  const int64_t last = 64 * size - 1;
+  return gsample::find_all(
+      n, static_cast<int>(threads), [&](int64_t i, int64_t first) {
+        if (i >= first + kNear)
+          gsample::prefetch_item(table, wanted[i - kNear] / 64);
+        const int64_t key = std::min(std::max<int64_t>(wanted[i], 0), last);
+        const gsample::KeyBits& word = table[key / 64];
+        place[i] = word.find(key);
+        return key == wanted[i] && word.has(key);
+      });
 }
 
 // Writes start[i], ..., start[i] + length[i] - 1 for each i.

@@ -19,7 +19,7 @@ from torch_gsample.storage import (
     ChunkedGraph,
     RandomReadSampler,
     StreamingSampler,
-    look_up,
+    drawn,
 )
 from torch_gsample.storage import epoch as epoch_module
 
@@ -144,7 +144,7 @@ def test_a_time_that_was_not_prepared_is_named(tmp_path):
 
 
 def test_results_spill_to_disk(tmp_path, monkeypatch):
-    monkeypatch.setattr(look_up, '_COLUMNS', 70)  # of several pieces
+    monkeypatch.setattr(drawn, '_COLUMNS', 70)  # of several pieces
     data = graphs.homogeneous(2_000, 60_000)
     graph = disk.write(tmp_path / 'g', data, chunk_bytes=4_000)
     want = disk.in_memory(data, [9, 9], seed=0, rng_scope='epoch')

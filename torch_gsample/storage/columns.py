@@ -20,6 +20,7 @@ from torch_gsample.storage.format import (
     malformed,
 )
 from torch_gsample.storage.hops import Frontier
+from torch_gsample.storage.pooled import empty_vector
 from torch_gsample.storage.segments import Appended
 
 
@@ -32,7 +33,7 @@ def concat_ranges(start: Tensor, length: Tensor) -> Tensor:
     """
     start, length = start.contiguous(), length.contiguous()
     assert len(length) == 0 or int(length.min()) >= 0
-    out = torch.empty(int(length.sum()), dtype=torch.int64)
+    out = empty_vector(int(length.sum()))
     functions().gsample_concat_ranges(
         ctypes.c_void_p(start.data_ptr()),
         ctypes.c_void_p(length.data_ptr()),

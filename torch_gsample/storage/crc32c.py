@@ -26,14 +26,16 @@ def functions() -> Any:
         'find_indexed',
         'find_keys',
         'item_offsets',
-        'column_offsets',
-        'copy_columns',
-        'number_nodes',
+        'column_bounds',
+        'num_nodes',
+        'take_columns',
     ):
         getattr(out, f'gsample_{name}').restype = ctypes.c_int64
     out.gsample_read_rows.restype = ctypes.c_int
     out.gsample_take_memory.restype = ctypes.c_void_p
     out.gsample_give_memory.restype = None
+    out.gsample_begin_nodes.restype = ctypes.c_void_p
+    out.gsample_copy_nodes.restype = out.gsample_end_nodes.restype = None
     out.gsample_index_keys.restype = None
     out.gsample_copy_runs.restype = None
     out.gsample_concat_ranges.restype = None

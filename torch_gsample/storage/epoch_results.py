@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torch_gsample.storage.drawn import Drawn
 from torch_gsample.storage.hops import Frontier
-from torch_gsample.storage.look_up import copy_columns
 from torch_gsample.storage.sorted_keys import SortedKeys
 from torch_gsample.storage.spill import read_manifest, stamp
 from torch_gsample.storage.spill_array import SpillArray
@@ -43,8 +43,13 @@ class EpochResults:
         return stamp(self.folder) not in (None, self._stamp)
 
     def draw(
-        self, relation: int, dst: int, hop: int, frontier: Frontier
-    ) -> tuple[Tensor, Tensor, Tensor]:
+        self,
+        relation: int,
+        dst: int,
+        hop: int,
+        frontier: Frontier,
+        threads: int,
+    ) -> Drawn:
         """Returns what columns drew; see :data:`hops.Draw`.
 
         Raises:
@@ -57,14 +62,14 @@ class EpochResults:
             if not bool(known.all()):
                 self._refuse(frontier, int((~known).nonzero()[0]))
             key = key * len(times) + rank
-        place, missing = self._keys_of(hop, dst).find(key.numpy())
+        place, missing = self._keys_of(hop, dst).find(key.numpy(), threads)
         if missing >= 0:
             self._refuse(frontier, missing)
         indptr, row, edge = (
             self._arrays[f'{hop}-{relation}-{name}']
             for name in ('indptr', 'row', 'edge')
         )
-        return copy_columns(indptr, row, edge, place)
+        return Drawn.look_up(indptr, row, edge, place)
 
     def _whole(self, name: str) -> Tensor:
         self._arrays[name].check_all()

@@ -44,8 +44,7 @@ def empty_vector(size: int) -> Tensor:
     return torch.from_numpy(np.asarray(_Memory(data, num_bytes, size)))
 
 
-def joined(parts: list[Tensor]) -> Tensor:
-    """Concatenates int64 vectors; a single one is not copied."""
-    if len(parts) == 1:
-        return parts[0]
-    return torch.cat(parts, out=empty_vector(sum(map(len, parts))))
+def empty_array(size: int, dtype: np.dtype) -> np.ndarray:
+    """Returns an array that is not initialised, of items of 4 or 8 bytes."""
+    words = -(-size * dtype.itemsize // 8)
+    return empty_vector(words).numpy().view(dtype)[:size]

@@ -3,7 +3,6 @@
 import os
 from typing import Any
 
-from torch import Tensor
 from torch_geometric.sampler.base import SubgraphType
 from typing_extensions import Unpack
 
@@ -11,6 +10,7 @@ from torch_gsample.options import DiskOptions, checked_names
 from torch_gsample.samplers.neighbor.node_wise import NumNeighborsType
 from torch_gsample.storage.blocks import BlockReader
 from torch_gsample.storage.columns import RelationReader
+from torch_gsample.storage.drawn import Drawn
 from torch_gsample.storage.graph import ChunkedGraph
 from torch_gsample.storage.hops import Draw, Frontier
 from torch_gsample.storage.reading import ENGINES
@@ -164,10 +164,8 @@ class RandomReadSampler(DiskSampler):
         """Returns what draws at the frontiers of a batch."""
         readers = self._reads.readers()
 
-        def draw(
-            relation: int, hop: int, frontier: Frontier
-        ) -> tuple[Tensor, Tensor, Tensor]:
-            return readers[relation].draw(
+        def draw(relation: int, hop: int, frontier: Frontier) -> Drawn:
+            columns = readers[relation].draw(
                 relation,
                 hop,
                 frontier,
@@ -175,6 +173,7 @@ class RandomReadSampler(DiskSampler):
                 options,
                 self.use_weights,
             )
+            return Drawn.of_columns(*columns)
 
         return draw
 

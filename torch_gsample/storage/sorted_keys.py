@@ -44,21 +44,24 @@ class SortedKeys:
         begins = np.arange(last + 2) << self._shift
         self._table = np.searchsorted(keys, begins)
 
-    def find(self, key: np.ndarray) -> tuple[np.ndarray, int]:
+    def find(
+        self, key: np.ndarray, threads: int = 1
+    ) -> tuple[np.ndarray, int]:
         """Returns how many keys are below each, and the first unknown one.
 
         Args:
             key (numpy.ndarray): int64 ``[n]``, in any order.
+            threads (int, optional): Number of threads, at most.
 
         Returns:
             Tuple[numpy.ndarray, int]: Positions, int64 ``[n]``, and where in
             ``key`` the first one is that is not there, or -1.
         """
         key = np.ascontiguousarray(key, np.int64)
-        place = np.empty_like(key)
+        place, count = np.empty_like(key), ctypes.c_int64(threads)
         if self._is_dense:
             missing = functions().gsample_find_indexed(
-                *_vector(self._table), *_vector(key), pointer(place)
+                *_vector(self._table), *_vector(key), count, pointer(place)
             )
         else:
             missing = functions().gsample_find_keys(
@@ -67,6 +70,7 @@ class SortedKeys:
                 ctypes.c_int64(len(self._table) - 1),
                 ctypes.c_int64(self._shift),
                 *_vector(key),
+                count,
                 pointer(place),
             )
         return place, missing

@@ -21,6 +21,7 @@ from torch_gsample.options import DiskOptions, checked_names
 from torch_gsample.owned_folder import OwnedFolder
 from torch_gsample.samplers.neighbor.node_wise import NumNeighborsType
 from torch_gsample.storage.background import Background
+from torch_gsample.storage.drawn import Drawn
 from torch_gsample.storage.epoch import Epoch, sample_epoch
 from torch_gsample.storage.epoch_results import EpochResults
 from torch_gsample.storage.format import LENGTH
@@ -285,10 +286,12 @@ class StreamingSampler(DiskSampler):
             types[self.graph.end_types(t)[1]] for t in self.graph.edge_types
         ]
 
-        def draw(
-            relation: int, hop: int, frontier: Frontier
-        ) -> tuple[Tensor, Tensor, Tensor]:
-            return results.draw(relation, targets[relation], hop, frontier)
+        threads = options['num_threads'] or torch.get_num_threads()
+
+        def draw(relation: int, hop: int, frontier: Frontier) -> Drawn:
+            return results.draw(
+                relation, targets[relation], hop, frontier, threads
+            )
 
         return draw
 

@@ -1,6 +1,7 @@
 """What is computed of a graph on disk once is kept, and never of another."""
 
 import os
+import random
 import shutil
 import warnings
 
@@ -100,6 +101,24 @@ def test_a_file_that_was_cut_short_is_computed_again(graph):
         os.truncate(path, path.stat().st_size // 2)
     with pytest.warns(UserWarning, match='damaged'):
         assert torch.equal(squares(ChunkedGraph(graph.path)), want)
+
+
+def test_no_flipped_bit_or_truncation_is_taken(tmp_path):
+    """Of 200 bits, and at every point of a small file."""
+    files, value = DerivedFiles(tmp_path / 'g', 'mark' * 8), torch.arange(10)
+    files.vector('x', lambda: value)
+    path, draws = files.folder / 'x.bin', random.Random(0)
+    raw = path.read_bytes()
+    assert torch.equal(files._read('x'), value)
+    damaged = [raw[:size] for size in range(len(raw))]
+    for _ in range(200):
+        flipped = bytearray(raw)
+        flipped[draws.randrange(len(raw))] ^= 1 << draws.randrange(8)
+        damaged.append(flipped)
+    for data in damaged:
+        path.write_bytes(data)
+        with pytest.warns(UserWarning, match=f'{path} is damaged'):
+            assert files._read('x') is None
 
 
 def test_a_file_under_another_name_is_not_taken(graph):

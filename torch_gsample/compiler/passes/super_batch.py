@@ -55,11 +55,12 @@ from torch_gsample.compiler.super_batch import (  # rules register
     matrix_rules,  # noqa: F401
     order_rules,  # noqa: F401
     segments,
+    stored_rules,  # noqa: F401
 )
 from torch_gsample.compiler.super_batch.torch_rules import (
-    RULES,
     is_pointwise,
     pointwise,
+    rule_of,
 )
 from torch_gsample.compiler.super_batch.values import (
     Axis,
@@ -164,7 +165,7 @@ def _become(rewrite: Rewrite, node: Node) -> Any:
         return _part(rewrite, node)
     constant = all(isinstance(v, Value) and v.is_constant for v in inputs)
     draws = constant and any(v.node in rewrite.numbers for v in inputs)
-    rule = RULES.get(node.target)
+    rule = rule_of(node.target)
     if is_size(node) and not constant:
         return _size(rewrite, node, rule)
     if constant and not draws and (is_pure(node) or is_pointwise(node)):

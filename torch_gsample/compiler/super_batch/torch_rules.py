@@ -23,7 +23,7 @@ from torch_gsample.torch_private import OpOverload, schema_of
 
 Rule = Callable[[Rewrite, Node], Any]
 
-#: The rule of each operator, which says what a node becomes.
+#: The rule of each operator or its name, which says what a node becomes.
 RULES: dict[Any, Rule] = {}
 
 
@@ -35,6 +35,13 @@ def rule(*targets: Any) -> Callable[[Rule], Rule]:
         return function
 
     return register
+
+
+def rule_of(target: Any) -> Rule | None:
+    """Returns the rule of an operator, if there is one."""
+    if isinstance(target, OpOverload) and target not in RULES:
+        return RULES.get(target.name())
+    return RULES.get(target)
 
 
 def arguments(node: Node) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from torch_gsample.storage.matrices.reads import (
     ReadCounts,
     read_items,
 )
+from torch_gsample.storage.pooled import empty_vector
 from torch_gsample.storage.random_read import RandomReads
 from torch_gsample.storage.read_model import DiskModel
 
@@ -145,7 +146,7 @@ class StoredEdges:
         edge = np.ascontiguousarray(table[:, FIRST])
         begin = table[:, OFFSET] + places - edge * width
         position = np.ascontiguousarray(position, np.int64)
-        offset, first = np.empty_like(position), np.empty_like(position)
+        offset, first = (empty_vector(position.size).numpy() for _ in range(2))
         count = functions().gsample_item_offsets(
             pointer(position),
             ctypes.c_int64(len(position)),

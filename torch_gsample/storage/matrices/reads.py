@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from torch_gsample.storage.blocks import BLOCK, BlockReader, Runs
+from torch_gsample.storage.pooled import empty_array
 from torch_gsample.storage.read_model import DiskModel, Reads
 
 #: Blocks that are in memory at a time, besides the cache.
@@ -117,7 +118,7 @@ def read_items(
         OSError: If the file cannot be read.
         ValueError: If it is not as it was written.
     """
-    out = np.empty(len(runs.offset), dtype)
+    out = empty_array(len(runs.offset), dtype)
     block = runs.block
     order = np.argsort(block, kind='stable')
     runs, block = runs.take(order), block[order]

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from torch_gsample.graph_types import GraphTypes
 from torch_gsample.storage.columns import sample_columns
+from torch_gsample.storage.drawn import Drawn
 from torch_gsample.storage.hops import Frontier, sample_by_hops
 from torch_gsample.storage.matrices.edges import StoredEdges
 
@@ -42,9 +43,7 @@ def sample_trees(
     options = {'key': key, 'disjoint': True, 'replace': replace, **_NO_TIMES}
     pointers = edges.pointers
 
-    def draw(
-        relation: int, hop: int, frontier: Frontier
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def draw(relation: int, hop: int, frontier: Frontier) -> Drawn:
         start = pointers[frontier.node]
         indptr, position = sample_columns(
             start,
@@ -55,7 +54,8 @@ def sample_trees(
             relation,
             options,
         )
-        return indptr, edges.read('neighbor', position), position
+        neighbor = edges.read('neighbor', position)
+        return Drawn.of_columns(indptr, neighbor, position)
 
     graph = GraphTypes((None,), (None,), (edges.meta.num_cols,))
     out = sample_by_hops(

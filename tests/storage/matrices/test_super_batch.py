@@ -1,0 +1,60 @@
+"""Several batches of a program on disk run together, and equal single ones."""
+
+import pytest
+import torch
+
+from torch_gsample import algorithms, super_batch
+from torch_gsample.rng import make_key, program_scope
+
+PROGRAMS = {
+    'ladies': lambda A, s: algorithms.ladies(A, s, [16]),
+    'labor': lambda A, s: algorithms.labor(A, s, [4]),
+    'columns': lambda A, s: [A[:, s]],
+}
+KEYS = [make_key(0, 0, i) for i in range(4)]
+
+
+def run_alone(program, A, seeds):
+    out = []
+    for ids, key in zip(seeds, KEYS, strict=True):
+        with program_scope(key):
+            out.append(program(A, ids))
+    return out
+
+
+@pytest.mark.parametrize('name', PROGRAMS)
+def test_batches_together_equal_single_ones(stored, name):
+    A = stored[True][1].matrix(cache_bytes=0)
+    seeds = [torch.arange(6 * i, 6 * i + 5) for i in range(4)]
+    together = super_batch(PROGRAMS[name], 4)
+    with program_scope(torch.cat(KEYS)):
+        found = together(A, seeds)
+    assert together.notes == ('several batches run together',)
+    for got, want in zip(
+        found, run_alone(PROGRAMS[name], A, seeds), strict=True
+    ):
+        for a, b in zip(got, want, strict=True):
+            for x, y in zip(
+                (*a.edges(), a.values(), a.edge_id),
+                (*b.edges(), b.values(), b.edge_id),
+                strict=True,
+            ):
+                torch.testing.assert_close(x, y, rtol=1e-6, atol=0)
+
+
+def test_batches_together_read_a_block_once(stored):
+    A, seeds = stored[False][1].matrix(cache_bytes=0), [torch.arange(20)] * 4
+    together = super_batch(lambda A, s: A[:, s].edges(), 4)
+
+    def bytes_of(run):
+        before = A.stats()['bytes']
+        run()
+        return A.stats()['bytes'] - before
+
+    def read_together():
+        with program_scope(torch.cat(KEYS)):
+            together(A, seeds)
+
+    read_together()  # compiles
+    alone = bytes_of(lambda: [A[:, s].edges() for s in seeds])
+    assert 0 < bytes_of(read_together) == alone / 4

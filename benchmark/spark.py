@@ -5,7 +5,8 @@
 
 Graphs are configuration models; the exponent of a power law through seconds
 of processors says how near to linear an operator is. An epoch is
-``neighbor_sample`` of 20 batches, written. Times are those of one run, after
+``neighbor_sample`` of 20 batches, written, from tables of edges or from a
+graph that ``prepare_adjacency`` wrote. Times are those of one run, after
 one that warms Spark up: of the clock, and of all processors, which a busy
 machine changes less. ``--peers`` measures the operators on tensors and those
 of littleballoffur on the least graph, where it can be imported.
@@ -34,6 +35,7 @@ from torch_geometric.data import Data
 from torch_gsample import graph_sampling
 from torch_gsample import spark as on_spark
 from torch_gsample.datasets import power_law
+from torch_gsample.storage import ChunkedGraph
 
 #: Arguments beside the graph and the share that is kept.
 OPERATORS: dict[str, dict[str, Any]] = {
@@ -47,6 +49,8 @@ OPERATORS: dict[str, dict[str, Any]] = {
 }
 SHARE = {'random_vertex_neighborhood': 0.02, 'random_walk': 0.05}
 EPOCH = 'neighbor_sample'
+#: The same from a graph that was prepared, and its preparation.
+PREPARED, PREPARE = 'neighbor_sample, prepared', 'prepare_adjacency'
 EXECUTORS = 1, 2, 4, 8, 16, 32, 64, 128, 256
 
 
@@ -150,23 +154,36 @@ def exponent(sizes: Sequence[int], times: Sequence[float]) -> float:
 def run(spark: Any, name: str, num_edges: int, folder: Path) -> None:
     """Samples a graph once."""
     vertices, edges = frames(spark, num_edges, folder)
-    if name != EPOCH:
+    if name in OPERATORS:
         share = SHARE.get(name, 0.1)
         sample = getattr(on_spark, name)(
             vertices, edges, share, seed=12, **OPERATORS[name]
         )
         sample.vertices.count(), sample.edges.count()
         return
+    if name == PREPARE:
+        with tempfile.TemporaryDirectory(dir=folder) as out:
+            on_spark.prepare_adjacency(edges, f'{out}/graph')
+        return
+    graph = edges if name == EPOCH else prepared(edges, num_edges, folder)
     ids = torch.randperm(num_edges // 16)[:20_480]
     seeds = spark.createDataFrame(
         pa.table({'position': range(len(ids)), 'id': ids.numpy()})
     )
     batches = on_spark.neighbor_sample(
-        edges, seeds, [10, 5], batch_size=1024, seed=12
+        graph, seeds, [10, 5], batch_size=1024, seed=12
     )
     with tempfile.TemporaryDirectory(dir=folder) as out:
         batches.write(f'{out}/batches')
     batches.close()
+
+
+def prepared(edges: Any, num_edges: int, folder: Path) -> ChunkedGraph:
+    """The graph on disk, which is written once."""
+    path = folder / f'graph-{num_edges}'
+    if not path.exists():
+        on_spark.prepare_adjacency(edges, path)
+    return ChunkedGraph(path)
 
 
 def grow(
@@ -195,6 +212,8 @@ def grow(
         run(spark, name, sizes[0], folder)  # warms up
         taken, moved = [], []
         for size in sizes:
+            if name == PREPARED:
+                prepared(frames(spark, size, folder)[1], size, folder)
             most: list[int] = []
             start = time.time()
             file = metrics and f'{metrics}/{name}-{size}.json'
@@ -269,7 +288,7 @@ def beside(names: list[str], num_edges: int) -> Report:
     )
     data = make_graph(num_edges)
     for name in names:
-        if name == EPOCH:
+        if name not in OPERATORS:
             continue
         share = SHARE.get(name, 0.1)
         local = functools.partial(
@@ -331,7 +350,8 @@ def main() -> None:
     add('--metrics', help='a folder for what each stage did, as JSON')
     add('--peers', action='store_true')
     add('--folder', help='for the graphs, to use them again')
-    add('--only', nargs='*', default=[*OPERATORS, EPOCH])
+    every = [*OPERATORS, EPOCH, PREPARE, PREPARED]
+    add('--only', nargs='*', default=every, choices=every)
     add('--markdown', type=Path)
     args = parser.parse_args()
     sizes = [int(millions * 1e6) for millions in args.edges]

@@ -8,8 +8,7 @@ of processors says how near to linear an operator is. An epoch is
 ``neighbor_sample`` of 20 batches, written, from tables of edges or from a
 graph that ``prepare_adjacency`` wrote. Times are those of one run, after
 one that warms Spark up: of the clock, and of all processors, which a busy
-machine changes less. ``--peers`` measures the operators on tensors and those
-of littleballoffur on the least graph, where it can be imported.
+machine changes less.
 """
 
 import argparse
@@ -32,7 +31,6 @@ from pyarrow import parquet
 from spark_cluster import HOST, TOP, read_log, replay, standalone
 from torch_geometric.data import Data
 
-from torch_gsample import graph_sampling
 from torch_gsample import spark as on_spark
 from torch_gsample.datasets import power_law
 from torch_gsample.storage import ChunkedGraph
@@ -137,10 +135,6 @@ def seconds(call: Callable[[], object]) -> tuple[float, float]:
     start, before = time.perf_counter(), processor_seconds()
     call()
     return time.perf_counter() - start, processor_seconds() - before
-
-
-def pair(values: Sequence[float]) -> str:
-    return ' / '.join(f'{value:.2f}' for value in values)
 
 
 def exponent(sizes: Sequence[int], times: Sequence[float]) -> float:
@@ -257,52 +251,6 @@ def grow(
     return out + [replayed] if log else out
 
 
-def peer(name: str, data: Data, share: float) -> Callable[[], object] | None:
-    """The sampler of littleballoffur that does the same, if it is there."""
-    try:
-        import littleballoffur
-        import networkx
-    except ImportError:
-        return None
-    kinds = {
-        'random_vertex': littleballoffur.RandomNodeSampler,
-        'random_edge': littleballoffur.RandomEdgeSampler,
-        'random_vertex_neighborhood': (
-            littleballoffur.RandomNodeNeighborSampler
-        ),
-        'random_walk': littleballoffur.RandomWalkWithJumpSampler,
-    }
-    graph = networkx.Graph(data.edge_index.T.tolist())
-    edges = name == 'random_edge'
-    size = graph.number_of_edges() if edges else graph.number_of_nodes()
-    # The edges are counted, as those on Spark: a subgraph of NetworkX is lazy.
-    return lambda: kinds[name](int(share * size)).sample(graph).size()
-
-
-def beside(names: list[str], num_edges: int) -> Report:
-    """Measures operators on tensors, and those of littleballoffur."""
-    report = Report(
-        f'With littleballoffur, {num_edges / 1e6:g} M edges: seconds by the '
-        'clock / of processors',
-        ['operator', 'on tensors', 'littleballoffur'],
-    )
-    data = make_graph(num_edges)
-    for name in names:
-        if name not in OPERATORS:
-            continue
-        share = SHARE.get(name, 0.1)
-        local = functools.partial(
-            getattr(graph_sampling, name),
-            *(data, share),
-            seed=12,
-            **OPERATORS[name],
-        )
-        other = peer(name, data, share)
-        cells = [seconds(local), seconds(other) if other else None]
-        report.add(name, *(pair(cell) if cell else '-' for cell in cells))
-    return report
-
-
 @contextlib.contextmanager
 def session(args: argparse.Namespace, log: str) -> Iterator[Any]:
     """Spark in this process, or on a cluster that it starts."""
@@ -348,7 +296,6 @@ def main() -> None:
     add('--split', type=int, default=128 << 20, help='bytes of a file a task')
     add('--replay', action='store_true', help='simulate more executors')
     add('--metrics', help='a folder for what each stage did, as JSON')
-    add('--peers', action='store_true')
     add('--folder', help='for the graphs, to use them again')
     every = [*OPERATORS, EPOCH, PREPARE, PREPARED]
     add('--only', nargs='*', default=every, choices=every)
@@ -361,8 +308,6 @@ def main() -> None:
         log = tempfile.mkdtemp(dir=folder) if args.replay else ''
         with session(args, log) as spark:
             reports = grow(spark, args.only, sizes, kept, log, args.metrics)
-        if args.peers:
-            reports.append(beside(args.only, sizes[0]))
     for report in reports:
         report.show()
     if args.markdown:

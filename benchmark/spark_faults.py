@@ -44,6 +44,8 @@ from torch_gsample.storage import ChunkedGraph, RandomReadSampler
 NODES, EDGES, SEEDS, BATCH = 5_000, 60_000, 2_000, 100
 FANOUTS = [5, 3]
 FAKETIME = '/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1'
+#: JVMs that live for seconds.
+SHORT = '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC'
 #: For as many losses as moments: Spark gives up after four of a task.
 PATIENT = {
     'spark_task_maxFailures': '1000',
@@ -163,6 +165,8 @@ def cluster(
             spark_driver_host=HOST,
             spark_driver_bindAddress=HOST,
             spark_driver_memory='1g',
+            spark_driver_extraJavaOptions=SHORT,
+            spark_executor_extraJavaOptions=SHORT,
             spark_executor_memory='800m',
             spark_executorEnv_PYTHONPATH=str(TOP),
             spark_sql_shuffle_partitions='6',
@@ -283,12 +287,7 @@ def _equal_epochs(
 
 def drive(folder: Path, run: Path, epochs: int) -> None:
     """Samples epochs in a driver of its own."""
-    spark = on_spark.local_session(
-        master='local[2]',
-        spark_driver_memory='1g',
-        spark_sql_shuffle_partitions='4',
-    )
-    spark.sparkContext.setLogLevel('OFF')
+    spark = local_spark()
     print('begins', flush=True)
     sample_epochs(spark, folder, run, epochs)
 
@@ -309,6 +308,7 @@ def sample_epochs(spark: Any, folder: Path, run: Path, epochs: int) -> None:
 def local_spark() -> Any:
     spark = on_spark.local_session(
         master='local[2]',
+        spark_driver_extraJavaOptions=SHORT,
         spark_driver_memory='1g',
         spark_sql_shuffle_partitions='4',
         spark_ui_showConsoleProgress='false',

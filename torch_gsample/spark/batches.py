@@ -214,6 +214,9 @@ class SampledBatches:
         if self.sampling is None:
             rows.append(_edge_rows(self.edges))
         widths: dict[str, int] = {}
+        if self.sampling is not None and _count(features, edge_features) > 1:
+            # Nodes and edges are sampled again for each use of theirs.
+            self._persisted.append(self.edges.persist())
         for kind, tables, known in (
             ('node', features, types.nodes),
             ('edge', edge_features, types.edges),
@@ -324,6 +327,12 @@ def _feature_rows(
             **{name: F.lit(0) for name in zeros},
         }
     ).select(*_COMMON, *named.values())
+
+
+def _count(*tables: DataFrame | Mapping[Any, DataFrame] | None) -> int:
+    return sum(
+        len(t) if isinstance(t, Mapping) else t is not None for t in tables
+    )
 
 
 def _by_type(

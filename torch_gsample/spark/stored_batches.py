@@ -188,8 +188,9 @@ def _nodes(
 ) -> DataFrame:
     """The nodes of a type: ends of its edges, and seeds."""
     own = [r for r, (source, _) in enumerate(types.ends) if source == t]
-    columns = ['batch', 'tree', F.col('src').alias('node')]
-    nodes = edges.where(F.col('relation').isin(own)).select(*columns)
+    nodes = edges.where(F.col('relation').isin(own)).select(
+        'batch', 'tree', F.col('src').alias('node')
+    )
     if t == types.input_type:
         tree = F.col('tree') if types.disjoint else F.lit(0).cast('bigint')
         node = F.col('id').alias('node')

@@ -253,7 +253,8 @@ def drivers(data: Data, folder: Path, moments: int) -> list[Any]:
         child = _driver(folder, run, 1000)
         assert child.stdout is not None
         assert child.stdout.readline() == 'begins\n'
-        time.sleep(random.uniform(0, 12))
+        # From before the first job to after several, on a busy machine.
+        time.sleep(random.uniform(0, 40))
         child.kill()
         child.wait()
     epochs = max(len([*run.glob('epoch-*')]), 1)
@@ -262,12 +263,12 @@ def drivers(data: Data, folder: Path, moments: int) -> list[Any]:
     return [moments, 0, *_equal_epochs(data, folder, run, epochs)]
 
 
-def _driver(folder: Path, run: Path, epochs: int) -> Any:
-    words = [sys.executable, __file__, '--drive', folder, run, str(epochs)]
+def _driver(folder: Path, run: Path, epochs: int, errors: bool = False) -> Any:
+    words = [sys.executable, __file__, '--drive', str(folder), str(run)]
     return subprocess.Popen(
-        words,
+        [*words, str(epochs)],
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE if epochs == 0 else subprocess.DEVNULL,
+        stderr=subprocess.STDOUT if errors else subprocess.DEVNULL,
         text=True,
         env={**os.environ, 'PYTHONPATH': str(TOP)},
     )
@@ -420,20 +421,9 @@ def speculation(data: Data, folder: Path, moments: int) -> list[Any]:
 def two_drivers(data: Data, folder: Path, moments: int) -> list[Any]:
     """Two drivers begin the same run at nearly the same time."""
     run, refused = folder / 'both', 0
-    code = (
-        'import sys; sys.argv = sys.argv[1:]; import runpy;'
-        'runpy.run_path(sys.argv[0], run_name="__main__")'
-    )
-    words = [sys.executable, '-c', code, __file__, '--drive', folder, run]
     both = []
     for pause in (random.uniform(0, 3), 0):
-        child = subprocess.Popen(
-            [*words, '4'],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env={**os.environ, 'PYTHONPATH': str(TOP)},
-        )
+        child = _driver(folder, run, 4, errors=True)
         both.append(child)
         time.sleep(pause)
     for child in both:

@@ -101,11 +101,12 @@ def copy_parts(
     tasks = [
         pickle.dumps((folder, meta, relation, *piece)) for piece in pieces
     ]
-    table = pa.table({'part': range(len(tasks)), 'task': tasks})
+    number = pa.array(range(len(tasks)), pa.int32())
+    table = pa.table({'part': number, 'task': tasks})
     # Not an RDD: its tasks have Python workers of their own, which import
     # torch again.
     rows = spark.createDataFrame(table).repartitionById(len(tasks), 'part')
-    map_arrow(rows, _copy_rows, 'part long').collect()
+    map_arrow(rows, _copy_rows, 'part int').collect()
 
 
 def _copy_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -19,7 +19,15 @@ def checked_relations(
     edges: DataFrame | Mapping[EdgeType, DataFrame] | ChunkedGraph,
     fanouts: Sequence[int] | Mapping[EdgeType, Sequence[int]],
 ) -> tuple[BatchTypes, list[list[int]]]:
-    """Returns types, and the fan-outs of each relation."""
+    """Returns types, and the fan-outs of each relation.
+
+    Args:
+        edges (DataFrame or Dict or ChunkedGraph): Of :func:`neighbor_sample`.
+        fanouts (List[int] or Dict): Likewise.
+
+    Raises:
+        ValueError: If they do not fit.
+    """
     known: list[EdgeType] | None
     if isinstance(edges, ChunkedGraph):
         names = [relation.edge_type for relation in edges.meta.relations]
@@ -60,7 +68,17 @@ def checked_edges(
     weighted: bool,
     timed: bool,
 ) -> list[DataFrame]:
-    """Returns the frame of each relation; none of a graph that is stored."""
+    """Returns the frame of each relation; none of a graph that is stored.
+
+    Args:
+        edges (DataFrame or Dict or ChunkedGraph): Of :func:`neighbor_sample`.
+        weighted (bool): Likewise.
+        timed (bool): Likewise.
+
+    Raises:
+        TypeError: If a column has the wrong type.
+        ValueError: If a column is missing, or not stored.
+    """
     if isinstance(edges, ChunkedGraph):
         _check_stored(edges, weighted, timed)
         return []
@@ -92,7 +110,17 @@ def checked_seeds(
     seeds: DataFrame | tuple[str, DataFrame],
     timed: bool,
 ) -> tuple[int, DataFrame]:
-    """Returns the type of the seeds, and their frame."""
+    """Returns the type of the seeds, and their frame.
+
+    Args:
+        types (BatchTypes): Of the graph.
+        seeds (DataFrame or Tuple): Of :func:`neighbor_sample`.
+        timed (bool): Whether they have times.
+
+    Raises:
+        TypeError: If a column has the wrong type.
+        ValueError: If a column is missing, or the type is unknown.
+    """
     node_type = None
     if isinstance(seeds, tuple):
         node_type, seeds = seeds
@@ -107,6 +135,16 @@ def checked_seeds(
 
 
 def checked_batches(batches: range | None, count: int) -> range:
+    """Returns the batches to sample: all if none are given.
+
+    Args:
+        batches (range, optional): Of :func:`neighbor_sample`.
+        count (int): How many there are.
+
+    Raises:
+        TypeError: If it is not a range.
+        ValueError: If they are not some of all, one after the other.
+    """
     every = range(count)
     if batches is None:
         return every
@@ -124,7 +162,15 @@ def checked_batches(batches: range | None, count: int) -> range:
 
 
 def count_seeds(seeds: DataFrame, num_nodes: int | None) -> int:
-    """Counts seeds, whose positions must be the numbers below that."""
+    """Counts seeds, whose positions must be the numbers below that.
+
+    Args:
+        seeds (DataFrame): Of :func:`checked_seeds`.
+        num_nodes (int, optional): Below which their ids must be.
+
+    Raises:
+        ValueError: If a position or an id is wrong, or there are no seeds.
+    """
     place = F.col('position')
     count, distinct, least, greatest, largest = seeds.agg(
         F.count(F.lit(1)),

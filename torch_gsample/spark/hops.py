@@ -16,6 +16,7 @@ from torch_gsample.spark.batches import (
 from torch_gsample.spark.frames import DataFrame, F
 from torch_gsample.spark.jobs import operation
 from torch_gsample.spark.sample_arguments import (
+    check_split,
     checked_batches,
     checked_edges,
     checked_relations,
@@ -127,10 +128,7 @@ def neighbor_sample(
     check(_OP, 'largest_column', largest_column)
     _check.strategy(_OP, temporal_strategy)
     _check.time_window(_OP, time_window)
-    if split not in ('batches', 'nodes'):
-        raise ValueError(
-            f"{_OP}: 'split' must be 'batches' or 'nodes' (got {split!r})"
-        )
+    check_split(split)
     if time_window is not None and not timed:
         raise ValueError(f"{_OP}: 'time_window' needs 'timed'")
     types, all_fanouts = checked_relations(edges, fanouts)

@@ -15,6 +15,18 @@ from torch_gsample.storage import ChunkedGraph
 _OP = 'neighbor_sample'
 
 
+def check_split(split: str) -> None:
+    """Checks what tasks share of a stored graph.
+
+    Raises:
+        ValueError: If it is neither ``'batches'`` nor ``'nodes'``.
+    """
+    if split not in ('batches', 'nodes'):
+        raise ValueError(
+            f"{_OP}: 'split' must be 'batches' or 'nodes' (got {split!r})"
+        )
+
+
 def checked_relations(
     edges: DataFrame | Mapping[EdgeType, DataFrame] | ChunkedGraph,
     fanouts: Sequence[int] | Mapping[EdgeType, Sequence[int]],

@@ -95,7 +95,13 @@ def on_frames(
     report = Report(
         f'With graph-distributed-sampling on Spark, {num_edges / 1e6:g} M '
         'edges: seconds by the clock / of processors',
-        ['operator', 'ours', 'theirs', 'ratio of processors', 'vertices'],
+        [
+            'operator',
+            'ours',
+            'theirs',
+            'ours by theirs, processors',
+            'vertices',
+        ],
     )
     graphframes: Any = types.ModuleType('graphframes')
     graphframes.GraphFrame = Frames
@@ -136,7 +142,7 @@ def on_frames(
 
         peer(), own()  # warms up
         other, ours = seconds(peer), seconds(own)
-        ratio = f'{other[1] / ours[1]:.2f}'
+        ratio = f'{ours[1] / other[1]:.2f}'
         report.add(name, pair(ours), pair(other), ratio, f'{kept[0]:,}')
     return report
 

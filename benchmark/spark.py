@@ -5,10 +5,10 @@
 
 Graphs are configuration models; the exponent of a power law through seconds
 of processors says how near to linear an operator is. An epoch is
-``neighbor_sample`` of 20 batches, written. Times are those of one run, after
+``neighbor_sample`` of 20 batches, written, from tables of edges or from a
+graph that ``prepare_adjacency`` wrote. Times are those of one run, after
 one that warms Spark up: of the clock, and of all processors, which a busy
-machine changes less. ``--peers`` measures the operators on tensors and those
-of littleballoffur on the least graph, where it can be imported.
+machine changes less.
 """
 
 import argparse
@@ -31,9 +31,9 @@ from pyarrow import parquet
 from spark_cluster import HOST, TOP, read_log, replay, standalone
 from torch_geometric.data import Data
 
-from torch_gsample import graph_sampling
 from torch_gsample import spark as on_spark
 from torch_gsample.datasets import power_law
+from torch_gsample.storage import ChunkedGraph
 
 #: Arguments beside the graph and the share that is kept.
 OPERATORS: dict[str, dict[str, Any]] = {
@@ -47,6 +47,8 @@ OPERATORS: dict[str, dict[str, Any]] = {
 }
 SHARE = {'random_vertex_neighborhood': 0.02, 'random_walk': 0.05}
 EPOCH = 'neighbor_sample'
+#: The same from a graph that was prepared, and its preparation.
+PREPARED, PREPARE = 'neighbor_sample, prepared', 'prepare_adjacency'
 EXECUTORS = 1, 2, 4, 8, 16, 32, 64, 128, 256
 
 
@@ -135,10 +137,6 @@ def seconds(call: Callable[[], object]) -> tuple[float, float]:
     return time.perf_counter() - start, processor_seconds() - before
 
 
-def pair(values: Sequence[float]) -> str:
-    return ' / '.join(f'{value:.2f}' for value in values)
-
-
 def exponent(sizes: Sequence[int], times: Sequence[float]) -> float:
     """The slope of a line through the logarithms."""
     x = torch.tensor([math.log(n) for n in sizes])
@@ -150,23 +148,36 @@ def exponent(sizes: Sequence[int], times: Sequence[float]) -> float:
 def run(spark: Any, name: str, num_edges: int, folder: Path) -> None:
     """Samples a graph once."""
     vertices, edges = frames(spark, num_edges, folder)
-    if name != EPOCH:
+    if name in OPERATORS:
         share = SHARE.get(name, 0.1)
         sample = getattr(on_spark, name)(
             vertices, edges, share, seed=12, **OPERATORS[name]
         )
         sample.vertices.count(), sample.edges.count()
         return
+    if name == PREPARE:
+        with tempfile.TemporaryDirectory(dir=folder) as out:
+            on_spark.prepare_adjacency(edges, f'{out}/graph')
+        return
+    graph = edges if name == EPOCH else prepared(edges, num_edges, folder)
     ids = torch.randperm(num_edges // 16)[:20_480]
     seeds = spark.createDataFrame(
         pa.table({'position': range(len(ids)), 'id': ids.numpy()})
     )
     batches = on_spark.neighbor_sample(
-        edges, seeds, [10, 5], batch_size=1024, seed=12
+        graph, seeds, [10, 5], batch_size=1024, seed=12
     )
     with tempfile.TemporaryDirectory(dir=folder) as out:
         batches.write(f'{out}/batches')
     batches.close()
+
+
+def prepared(edges: Any, num_edges: int, folder: Path) -> ChunkedGraph:
+    """The graph on disk, which is written once."""
+    path = folder / f'graph-{num_edges}'
+    if not path.exists():
+        on_spark.prepare_adjacency(edges, path)
+    return ChunkedGraph(path)
 
 
 def grow(
@@ -195,6 +206,8 @@ def grow(
         run(spark, name, sizes[0], folder)  # warms up
         taken, moved = [], []
         for size in sizes:
+            if name == PREPARED:
+                prepared(frames(spark, size, folder)[1], size, folder)
             most: list[int] = []
             start = time.time()
             file = metrics and f'{metrics}/{name}-{size}.json'
@@ -236,52 +249,6 @@ def grow(
             )
     out = [grown, exponents] if len(sizes) > 1 else [grown]
     return out + [replayed] if log else out
-
-
-def peer(name: str, data: Data, share: float) -> Callable[[], object] | None:
-    """The sampler of littleballoffur that does the same, if it is there."""
-    try:
-        import littleballoffur
-        import networkx
-    except ImportError:
-        return None
-    kinds = {
-        'random_vertex': littleballoffur.RandomNodeSampler,
-        'random_edge': littleballoffur.RandomEdgeSampler,
-        'random_vertex_neighborhood': (
-            littleballoffur.RandomNodeNeighborSampler
-        ),
-        'random_walk': littleballoffur.RandomWalkWithJumpSampler,
-    }
-    graph = networkx.Graph(data.edge_index.T.tolist())
-    edges = name == 'random_edge'
-    size = graph.number_of_edges() if edges else graph.number_of_nodes()
-    # The edges are counted, as those on Spark: a subgraph of NetworkX is lazy.
-    return lambda: kinds[name](int(share * size)).sample(graph).size()
-
-
-def beside(names: list[str], num_edges: int) -> Report:
-    """Measures operators on tensors, and those of littleballoffur."""
-    report = Report(
-        f'With littleballoffur, {num_edges / 1e6:g} M edges: seconds by the '
-        'clock / of processors',
-        ['operator', 'on tensors', 'littleballoffur'],
-    )
-    data = make_graph(num_edges)
-    for name in names:
-        if name == EPOCH:
-            continue
-        share = SHARE.get(name, 0.1)
-        local = functools.partial(
-            getattr(graph_sampling, name),
-            *(data, share),
-            seed=12,
-            **OPERATORS[name],
-        )
-        other = peer(name, data, share)
-        cells = [seconds(local), seconds(other) if other else None]
-        report.add(name, *(pair(cell) if cell else '-' for cell in cells))
-    return report
 
 
 @contextlib.contextmanager
@@ -329,9 +296,9 @@ def main() -> None:
     add('--split', type=int, default=128 << 20, help='bytes of a file a task')
     add('--replay', action='store_true', help='simulate more executors')
     add('--metrics', help='a folder for what each stage did, as JSON')
-    add('--peers', action='store_true')
     add('--folder', help='for the graphs, to use them again')
-    add('--only', nargs='*', default=[*OPERATORS, EPOCH])
+    every = [*OPERATORS, EPOCH, PREPARE, PREPARED]
+    add('--only', nargs='*', default=every, choices=every)
     add('--markdown', type=Path)
     args = parser.parse_args()
     sizes = [int(millions * 1e6) for millions in args.edges]
@@ -341,8 +308,6 @@ def main() -> None:
         log = tempfile.mkdtemp(dir=folder) if args.replay else ''
         with session(args, log) as spark:
             reports = grow(spark, args.only, sizes, kept, log, args.metrics)
-        if args.peers:
-            reports.append(beside(args.only, sizes[0]))
     for report in reports:
         report.show()
     if args.markdown:

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,12 +27,17 @@ TOP = Path(__file__).resolve().parent.parent
 
 
 @contextmanager
-def standalone(workers: int, memory: str) -> Iterator[str]:
+def standalone(
+    workers: int,
+    memory: str,
+    environments: Sequence[dict[str, str]] | None = None,
+) -> Iterator[str]:
     """Starts a master and workers of one core, and returns its address.
 
     Args:
         workers (int): How many.
         memory (str): What each may give to its executor.
+        environments (List[Dict[str, str]], optional): Variables of each.
     """
     port, web = _free_port(), _free_port()
     address = f'spark://{HOST}:{port}'
@@ -40,11 +45,14 @@ def standalone(workers: int, memory: str) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
         try:
             master = f'--host {HOST} --port {port} --webui-port {web}'
-            started.append(_start('master.Master', master.split(), folder))
+            started.append(_start('master.Master', master.split(), folder, {}))
             for i in range(workers):
                 words = f'{address} --host {HOST} --cores 1 --memory {memory}'
                 words += f' --webui-port 0 --work-dir {folder}/{i}'
-                started.append(_start('worker.Worker', words.split(), folder))
+                own = environments[i] if environments else {}
+                started.append(
+                    _start('worker.Worker', words.split(), folder, own)
+                )
             _wait(f'http://{HOST}:{web}/json/', workers)
             yield address
         finally:
@@ -54,7 +62,7 @@ def standalone(workers: int, memory: str) -> Iterator[str]:
 
 
 def _start(
-    name: str, words: list[str], folder: str
+    name: str, words: list[str], folder: str, variables: dict[str, str]
 ) -> subprocess.Popen[bytes]:
     home = Path(pyspark.__file__).parent
     environment = {
@@ -64,6 +72,7 @@ def _start(
         'PYSPARK_PYTHON': sys.executable,
         'PYTHONPATH': str(TOP),
         'SPARK_DAEMON_MEMORY': '256m',
+        **variables,
     }
     with open(f'{folder}/log', 'ab') as log:
         return subprocess.Popen(

@@ -3,8 +3,8 @@
     python benchmark/spark_cost.py --markdown cost.md
 
 Eight batches of an epoch, of plain, weighted and timed edges: sampled from
-DataFrames and from a graph that was prepared once. Times are those of one
-run, after one that starts workers and compiles code.
+DataFrames and from a graph that was prepared once. Times are those of the
+first run and of the one after it, which has compiled code.
 """
 
 import argparse
@@ -25,6 +25,20 @@ from spark import frames
 from torch_gsample import spark as on_spark
 from torch_gsample.storage import ChunkedGraph
 
+#: Threads of the JVM by the begin of their names, as Linux keeps them.
+THREADS = {
+    'JVM: compilers': ('C1 ', 'C2 '),
+    'JVM: garbage': ('GC ', 'G1 '),
+    'JVM: tasks': ('Executor task', 'stdout writer'),
+}
+KINDS = ('driver', *THREADS, 'JVM: rest', 'workers')
+
+
+def _stat(path: Path) -> tuple[str, list[str]]:
+    """The name of a process or thread, and what follows it."""
+    name, _, rest = path.read_text().rpartition(')')
+    return name.partition('(')[2], rest.split()
+
 
 def processor_seconds() -> dict[str, float]:
     """What this process, the JVM and Python workers took of processors."""
@@ -33,28 +47,47 @@ def processor_seconds() -> dict[str, float]:
         with contextlib.suppress(OSError):
             # After the name: state, parent, ..., user and system time, and
             # those of children that ended.
-            name, _, rest = path.read_text().rpartition(')')
-            fields, process = rest.split(), int(path.parent.name)
-            names[process] = name.partition('(')[2]
+            process = int(path.parent.name)
+            names[process], fields = _stat(path)
             parents[process] = int(fields[1])
             ticks[process] = sum(map(int, fields[11:15]))
     own = {os.getpid()}
     while more := {p for p in parents if parents[p] in own} - own:
         own |= more
-    out = {'driver': 0.0, 'JVM': 0.0, 'workers': 0.0}
+    out = dict.fromkeys(KINDS, 0.0)
     for process in own & {*ticks}:
-        kind = 'JVM' if names[process] == 'java' else 'workers'
-        kind = 'driver' if process == os.getpid() else kind
-        out[kind] += ticks[process] / os.sysconf('SC_CLK_TCK')
+        if names[process] != 'java':
+            kind = 'driver' if process == os.getpid() else 'workers'
+            out[kind] += ticks[process]
+            continue
+        out['JVM: rest'] += ticks[process]
+        for kind, count in _threads(process).items():
+            out[kind] += count
+            out['JVM: rest'] -= count
+    return {k: v / os.sysconf('SC_CLK_TCK') for k, v in out.items()}
+
+
+def _threads(process: int) -> dict[str, int]:
+    """Ticks of threads of a JVM."""
+    out = dict.fromkeys(THREADS, 0)
+    for path in Path(f'/proc/{process}/task').glob('*/stat'):
+        with contextlib.suppress(OSError):
+            name, fields = _stat(path)
+            for kind, begins in THREADS.items():
+                if name.startswith(begins):
+                    out[kind] += sum(map(int, fields[11:13]))
     return out
 
 
-def cost(spark: Any, num_edges: int, graphs: Path, out: Path) -> Report:
+def cost(
+    spark: Any,
+    num_edges: int,
+    graphs: Path,
+    out: Path,
+    report: Report,
+    kinds: list[str],
+) -> None:
     """What the batches of an epoch cost, and where it goes."""
-    report = Report(
-        f'Seconds of processors for 8 batches, {num_edges / 1e6:g} M edges',
-        ['edges', 'what', 'driver', 'JVM', 'Python workers', 'all', 'clock'],
-    )
     _, bare = frames(spark, num_edges, graphs)
     edges = bare.selectExpr('*', 'double(1 + id % 7) weight', 'id % 1000 time')
     ids = torch.randperm(num_edges // 16)[:8192]
@@ -67,7 +100,7 @@ def cost(spark: Any, num_edges: int, graphs: Path, out: Path) -> Report:
             }
         )
     )
-    for kind in ('plain', 'weighted', 'timed'):
+    for kind in kinds:
         flags = {} if kind == 'plain' else {kind: True}
         stored = out / kind
 
@@ -97,18 +130,43 @@ def cost(spark: Any, num_edges: int, graphs: Path, out: Path) -> Report:
                 sample.write(path, mode='overwrite')
                 sample.close()
 
-            batches(0)  # compiles code, starts workers
+            first = measured(lambda: batches(0))  # compiles code
+            report.add(kind, f'{way}, first', *first)
             report.add(kind, way, *measured(lambda: batches(1)))
-    return report
+
+
+def start(memory: str, report: Report) -> Any:
+    """Starts Spark, and Python workers."""
+    found: list[Any] = []
+
+    def begin() -> None:
+        spark = on_spark.local_session(
+            spark_driver_memory=memory,
+            spark_sql_shuffle_partitions='16',
+            spark_ui_showConsoleProgress='false',
+        )
+        spark.sparkContext.setLogLevel('ERROR')
+        found.append(spark)
+
+    def work() -> None:
+        vertices = found[0].range(64).withColumnRenamed('id', 'src')
+        vertices = vertices.withColumn('dst', vertices.src)
+        on_spark.random_edge(
+            vertices.selectExpr('src as id'), vertices, 0.5, seed=1
+        ).edges.count()
+
+    report.add('-', 'start of the JVM', *measured(begin))
+    report.add('-', 'start of Python workers', *measured(work))
+    return found[0]
 
 
 def measured(call: Callable[[], object]) -> list[float]:
-    """Returns seconds of processors of the driver, the JVM, workers, all."""
-    start, before = time.perf_counter(), processor_seconds()
+    """Returns seconds of processors by kind, all, and of the clock."""
+    begin, before = time.perf_counter(), processor_seconds()
     call()
     after = processor_seconds()
     spent = [after[kind] - before[kind] for kind in after]
-    return [*spent, sum(spent), time.perf_counter() - start]
+    return [*spent, sum(spent), time.perf_counter() - begin]
 
 
 def main() -> None:
@@ -117,18 +175,20 @@ def main() -> None:
     add('--edges', type=float, default=2.5, help='millions')
     add('--memory', default='6g', help='of the JVM')
     add('--folder', help='for the graphs, to use them again')
+    kinds = ['plain', 'weighted', 'timed']
+    add('--kinds', nargs='*', default=kinds, choices=kinds)
     add('--markdown', type=Path)
     args = parser.parse_args()
-    spark = on_spark.local_session(
-        spark_driver_memory=args.memory,
-        spark_sql_shuffle_partitions='16',
-        spark_ui_showConsoleProgress='false',
+    size = int(args.edges * 1e6)
+    report = Report(
+        f'Seconds of processors for 8 batches, {size / 1e6:g} M edges',
+        ['edges', 'what', *KINDS, 'all', 'clock'],
     )
-    spark.sparkContext.setLogLevel('ERROR')
     print(machine())
+    spark = start(args.memory, report)
     with tempfile.TemporaryDirectory() as folder:
         graphs = Path(args.folder or folder)
-        report = cost(spark, int(args.edges * 1e6), graphs, Path(folder))
+        cost(spark, size, graphs, Path(folder), report, args.kinds)
     report.show()
     if args.markdown:
         args.markdown.write_text(f'{report.markdown()}\n')

@@ -12,6 +12,7 @@ from tests.spark.graphs import (
     assert_same_batches,
     edge_frame,
     failing,
+    feature_frame,
     heterogeneous,
     homogeneous,
     seed_frame,
@@ -88,9 +89,10 @@ def test_what_was_prepared_is_a_graph_on_disk(spark, data, graph):
         assert a.tolist() == pytest.approx(b.tolist(), abs=1e-6)
 
 
+@pytest.mark.parametrize('split', ['batches', 'nodes'])
 @pytest.mark.parametrize('weighted', [False, True])
 def test_its_batches_are_those_of_the_local_loader(
-    spark, data, graph, tmp_path, weighted
+    spark, data, graph, tmp_path, weighted, split
 ):
     sample = neighbor_sample(
         graph,
@@ -99,6 +101,7 @@ def test_its_batches_are_those_of_the_local_loader(
         batch_size=4,
         seed=12,
         weighted=weighted,
+        split=split,
     )
     bare = Data(edge_index=data.edge_index, num_nodes=40)
     options = {}
@@ -118,14 +121,21 @@ def test_its_batches_in_time_are_those_of_the_local_loader(
     graph = prepare_adjacency(died, tmp_path / 'graph', timed=True)
     graph.verify()
     options = {'time_window': 9}
-    sample = neighbor_sample(
-        graph,
-        seed_frame(spark, SEEDS, TIMES),
-        [3, -1],
-        batch_size=4,
-        seed=12,
-        timed=True,
-        **options,
+
+    def sampled(split):
+        return neighbor_sample(
+            graph,
+            seed_frame(spark, SEEDS, TIMES),
+            [3, -1],
+            batch_size=4,
+            seed=12,
+            timed=True,
+            split=split,
+            **options,
+        )
+
+    assert edges_and_nodes(sampled('batches')) == edges_and_nodes(
+        sampled('nodes')
     )
     bare = Data(edge_index=data.edge_index, num_nodes=40, time=data.time)
     expected = [
@@ -140,7 +150,9 @@ def test_its_batches_in_time_are_those_of_the_local_loader(
     ]
     for batch in expected:
         batch.pop('time')
-    assert_same_batches(written(sample, tmp_path / 'out'), expected)
+    for split in ('batches', 'nodes'):
+        found = written(sampled(split), tmp_path / split)
+        assert_same_batches(found, expected)
 
 
 def test_its_batches_of_a_heterogeneous_graph_are_the_same(
@@ -154,26 +166,68 @@ def test_its_batches_of_a_heterogeneous_graph_are_the_same(
     )
     graph.verify()
     fanouts = {WRITES: [2, 1], CITES: [3, 2]}
-    sample = neighbor_sample(
-        graph,
-        ('papers', seed_frame(spark, SEEDS[:5])),
-        fanouts,
-        batch_size=4,
-        seed=12,
-        disjoint=True,
-    )
-    for store in data.node_stores:
-        store.num_nodes = len(store.x)
-        for name in ('x', 'y'):
-            store.pop(name, None)
-    data[CITES].pop('edge_attr')
-    expected = local(
-        data,
-        fanouts,
-        input_nodes=('papers', torch.tensor(SEEDS[:5])),
-        disjoint=True,
-    )
-    assert_same_batches(written(sample, tmp_path / 'out'), expected)
+
+    def sampled(split):
+        return neighbor_sample(
+            graph,
+            ('papers', seed_frame(spark, SEEDS[:5])),
+            fanouts,
+            batch_size=4,
+            seed=12,
+            disjoint=True,
+            split=split,
+        )
+
+    features = {
+        'papers': feature_frame(spark, data['papers'], 'x'),
+        'authors': feature_frame(spark, data['authors'], 'x', 'y'),
+    }
+    of_edges = {CITES: feature_frame(spark, data[CITES], 'edge_attr')}
+    expected = [
+        *local(
+            data,
+            fanouts,
+            input_nodes=('papers', torch.tensor(SEEDS[:5])),
+            disjoint=True,
+        )
+    ]
+    for split in ('batches', 'nodes'):
+        sample = sampled(split)
+        found = written(
+            sample,
+            tmp_path / split,
+            features=features,
+            edge_features=of_edges,
+        )
+        assert_same_batches(found, expected)
+
+
+def edges_and_nodes(sample):
+    out = [
+        sorted(tuple(sorted(row.asDict().items())) for row in frame.collect())
+        for frame in (sample.edges, *sample.nodes)
+    ]
+    sample.close()
+    return out
+
+
+def test_its_edges_and_nodes_do_not_depend_on_the_split(spark, graph):
+    """Node 1 is twice a seed of the first batch."""
+    found = [
+        edges_and_nodes(
+            neighbor_sample(
+                graph,
+                seed_frame(spark, SEEDS),
+                [3, 2],
+                batch_size=4,
+                seed=12,
+                split=split,
+            )
+        )
+        for split in ('batches', 'nodes')
+    ]
+    assert found[0] == found[1]
+    assert len(found[0][0]) > 20
 
 
 def test_nodes_without_edges_have_chunks(spark, tmp_path):
@@ -211,6 +265,7 @@ def test_bad_input_of_a_stored_graph_is_named(spark, edges, graph, tmp_path):
     assert [*tmp_path.iterdir()] == []
     for options, words in (
         ({'timed': True}, "'timed' must be False.*as it was prepared"),
+        ({'split': 'hops'}, "'split' must be 'batches' or 'nodes' .got 'hops"),
         ({'fanouts': {}}, "'fanouts' must be a list"),
         ({'seeds': seed_frame(spark, [40])}, 'below 40 .got 40'),
     ):
@@ -228,7 +283,7 @@ def test_a_damaged_or_other_graph_fails_the_job(spark, edges, tmp_path):
     def sampled(graph):
         seeds = seed_frame(spark, SEEDS)
         sample = neighbor_sample(graph, seeds, [3], batch_size=4, seed=12)
-        return sample.edges.collect()
+        sample.write(str(tmp_path / 'out'), mode='overwrite')
 
     path = tmp_path / 'graph'
     graph = prepare_adjacency(edges, path)

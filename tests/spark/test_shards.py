@@ -3,6 +3,7 @@
 import ast
 import inspect
 import json
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -89,6 +90,30 @@ def test_folders_that_are_not_complete_are_refused(tmp_path, path):
     (tmp_path / 'sample' / 'index.json').unlink()
     with pytest.raises(FileNotFoundError, match='is not a complete folder'):
         SampledParquetLoader(path)
+
+
+def test_a_loader_waits_for_an_epoch_that_is_sampled(tmp_path, monkeypatch):
+    """The clock goes by the seconds that the loader sleeps."""
+    now, events = [100.0], {3: lambda: write(tmp_path / 'epoch-1', [4])}
+
+    def sleep(seconds):
+        now[0] += seconds
+        events.pop(int(now[0]) - 100, int)()
+
+    clock = SimpleNamespace(monotonic=lambda: now[0], sleep=sleep)
+    monkeypatch.setattr(parquet_loader, 'time', clock)
+    (tmp_path / 'run.json').touch()
+    events[2] = lambda: write(tmp_path / 'epoch-0', [4])
+    loader = SampledParquetLoader(str(tmp_path), wait=9)
+    assert now == [102]
+    assert ids(loader) == [*range(4)]
+    loader.set_epoch(1)
+    assert ids(loader) == [*range(4)]
+    assert now == [103]
+    loader.set_epoch(2)
+    with pytest.raises(FileNotFoundError, match=r'epoch-2.*not a complete'):
+        ids(loader)
+    assert now == [112]
 
 
 @pytest.mark.parametrize(

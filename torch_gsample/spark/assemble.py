@@ -4,6 +4,7 @@ Local ids go by first occurrence: seeds, then hop by hop, by relation, by the
 place of a node in the frontier, by slot.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -21,20 +22,34 @@ FEATURE = {'node': 2, 'edge': 3}
 _FIELDS = ('hop', 'relation', 'tree', 'dst', 'slot', 'src', 'id')
 
 
-def assemble(table: pa.Table, types: dict[str, Any]) -> pa.Table:
+#: Lists of numbers by the name of their column.
+Lists = dict[str, Tensor]
+
+
+def assemble(
+    table: pa.Table,
+    types: dict[str, Any],
+    sample: Callable[[Lists, dict[str, Any]], Lists] | None = None,
+) -> pa.Table:
     """Returns all of a batch in one row, a list of numbers for each name.
 
     Args:
         table (pyarrow.Table): All rows of the batch.
         types (Dict[str, Any]): Of :meth:`BatchTypes.facts`.
+        sample (Callable, optional): Samples the batch of seeds; otherwise its
+            edges are among the rows.
 
     Raises:
         ValueError: If an item of the batch has no features, or several.
     """
-    batch = _Batch(_part(table, EDGE), _part(table, SEED), types)
-    for hop in range(types['hops']):
-        batch.sample_hop(hop)
-    lists = batch.lists()
+    seeds = seeds_of(table)
+    lists = {'input_id': seeds['id']}
+    if types['timed']:
+        lists['seed_time'] = seeds['src']
+    if sample is None:
+        lists |= _Batch(_part(table, EDGE), seeds, types).lists()
+    else:
+        lists |= sample(seeds, types)
     arrays = {}
     for name, width in types['widths'].items():
         kind, t, _ = name.split('_', 2)
@@ -43,6 +58,13 @@ def assemble(table: pa.Table, types: dict[str, Any]) -> pa.Table:
     for name, values in lists.items():
         arrays[name] = pa.array([values.numpy()], pa.list_(pa.int64()))
     return pa.table(arrays)
+
+
+def seeds_of(table: pa.Table) -> Lists:
+    """Returns the numbers of a batch's seeds, in their order."""
+    seeds = _part(table, SEED)
+    order = seeds['slot'].argsort()
+    return {name: value[order] for name, value in seeds.items()}
 
 
 class _Nodes:
@@ -94,12 +116,8 @@ class _Nodes:
 class _Batch:
     """What was sampled for a batch."""
 
-    def __init__(
-        self, edges: dict[str, Tensor], seeds: dict[str, Tensor], types: Any
-    ):
-        order = seeds['slot'].argsort()
-        self._seeds = {name: value[order] for name, value in seeds.items()}
-        self._edges, self._types = edges, types
+    def __init__(self, edges: Lists, seeds: Lists, types: Any):
+        self._seeds, self._edges, self._types = seeds, edges, types
         self._ends = types['ends']
         self._nodes = [
             _Nodes(self._ids(t)) for t in range(len(types['nodes']))
@@ -113,6 +131,8 @@ class _Batch:
         self._parts: list[list[tuple[Tensor, Tensor, Tensor]]] = [
             [] for _ in self._ends
         ]
+        for hop in range(types['hops']):
+            self._sample_hop(hop)
 
     def _ids(self, t: int) -> Tensor:
         relation = self._edges['relation']
@@ -123,7 +143,7 @@ class _Batch:
                     parts.append(self._edges[name][relation == r])
         return torch.cat(parts) if parts else torch.empty(0).long()
 
-    def sample_hop(self, hop: int) -> None:
+    def _sample_hop(self, hop: int) -> None:
         frontiers = [(nodes.begin, nodes.keys) for nodes in self._nodes]
         for r, (source, target) in enumerate(self._ends):
             mask = (self._edges['hop'] == hop) & (self._edges['relation'] == r)
@@ -154,12 +174,14 @@ class _Batch:
         out, row, _ = ops.slice_cols(indptr, order, place)
         return out, row
 
-    def lists(self) -> dict[str, Tensor]:
-        """Returns all lists of numbers by the name of their column."""
-        out = {'input_id': self._seeds['id'], 'seed_time': self._seeds['src']}
+    def lists(self) -> Lists:
+        """Returns the lists of nodes and edges."""
+        out = {}
         for t, nodes in enumerate(self._nodes):
-            out[f'tree_{t}'], out[f'node_{t}'] = nodes.tree_and_node()
+            tree, out[f'node_{t}'] = nodes.tree_and_node()
             out[f'num_nodes_{t}'] = torch.tensor(nodes.counts)
+            if self._types['disjoint']:
+                out[f'tree_{t}'] = tree
         for r, parts in enumerate(self._parts):
             none = [torch.empty(0, dtype=torch.int64)] * 3
             for i, name in enumerate(('row', 'col', 'edge')):
@@ -167,11 +189,6 @@ class _Batch:
                 out[f'{name}_{r}'] = torch.cat(values)
             counts = [part[0].numel() for part in parts]
             out[f'num_edges_{r}'] = torch.tensor(counts, dtype=torch.int64)
-        if not self._types['timed']:
-            del out['seed_time']
-        if not self._types['disjoint']:
-            for t in range(len(self._nodes)):
-                del out[f'tree_{t}']
         return out
 
 

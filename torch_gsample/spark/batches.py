@@ -99,6 +99,8 @@ class SampledBatches:
             ``node`` of all sampled nodes.
         types (BatchTypes): Names of node and edge types.
         batches (range): The sampled batches.
+        sampling (StoredSampling, optional): Samples a batch of a stored graph
+            in the task that writes it; else that task gets rows of ``edges``.
     """
 
     seeds: DataFrame
@@ -107,6 +109,7 @@ class SampledBatches:
     types: BatchTypes
     batches: range
     _persisted: list[DataFrame] = field(default_factory=list, repr=False)
+    sampling: Any = field(default=None, repr=False)
 
     @operation
     def write(
@@ -184,25 +187,19 @@ class SampledBatches:
         shard_bytes: int,
     ) -> list[Any]:
         """Writes shards, and returns their entries of the index."""
-        spark, own = rows.sparkSession, self.batches
-        parts = int(str(spark.conf.get('spark.sql.shuffle.partitions')))
-        parts = min(parts, len(own))
+        sample = None if self.sampling is None else self.sampling.sample
         file_system(path)[0].makedirs(file_system(path)[1], exist_ok=True)
 
         def write(parts: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             system, root = file_system(path)
-            for entry in _shards(parts, facts, shard_bytes, system, root):
+            batches = (
+                (number, assemble(part, facts, sample))
+                for number, part in segments(parts)
+            )
+            for entry in _shards(batches, shard_bytes, system, root):
                 yield pa.RecordBatch.from_pydict({'entry': [entry]})
 
-        part = F.expr(
-            f'cast((batch - {own.start}) * {parts} div {len(own)} as int)'
-        )
-        ranges = (
-            rows.withColumn(OWN + 'part', part)
-            .repartitionById(parts, OWN + 'part')
-            .drop(OWN + 'part')
-            .sortWithinPartitions('batch')
-        )
+        ranges = by_batch(rows, self.batches)
         entries = map_arrow(ranges, write, 'entry string').collect()
         return [json.loads(row.entry) for row in entries]
 
@@ -213,8 +210,13 @@ class SampledBatches:
     ) -> tuple[list[DataFrame], dict[str, int]]:
         """Returns the rows of all kinds, and the widths of features."""
         types = self.types
-        rows = [_edge_rows(self.edges), _seed_rows(self.seeds, types)]
+        rows = [seed_rows(self.seeds, types)]
+        if self.sampling is None:
+            rows.append(_edge_rows(self.edges))
         widths: dict[str, int] = {}
+        if self.sampling is not None and _count(features, edge_features) > 1:
+            # Nodes and edges are sampled again for each use of theirs.
+            self._persisted.append(self.edges.persist())
         for kind, tables, known in (
             ('node', features, types.nodes),
             ('edge', edge_features, types.edges),
@@ -231,19 +233,39 @@ class SampledBatches:
             frame.unpersist()
 
 
+def by_batch(rows: DataFrame, batches: range) -> DataFrame:
+    """Returns rows in partitions that are ranges of batches, in their order.
+
+    Args:
+        rows (DataFrame): With a column ``batch``.
+        batches (range): Those that occur.
+    """
+    spark = rows.sparkSession
+    parts = int(str(spark.conf.get('spark.sql.shuffle.partitions')))
+    parts, count = min(parts, len(batches)), len(batches)
+    part = F.expr(
+        f'cast((batch - {batches.start}) * {parts} div {count} as int)'
+    )
+    return (
+        rows.withColumn(OWN + 'part', part)
+        .repartitionById(parts, OWN + 'part')
+        .drop(OWN + 'part')
+        .sortWithinPartitions('batch')
+    )
+
+
 def _shards(
-    parts: Iterator[pa.RecordBatch],
-    facts: dict[str, Any],
+    batches: Iterator[tuple[int, pa.Table]],
     shard_bytes: int,
     system: Any,
     folder: str,
 ) -> Iterator[str]:
     """Writes the batches of a task, and yields an entry for each shard."""
     shard: Shard | None = None
-    for number, rows in segments(parts):
+    for number, row in batches:
         if shard is None:
             shard = Shard(number)
-        shard.add(assemble(rows, facts))
+        shard.add(row)
         if shard.size >= shard_bytes:
             yield json.dumps(shard.write(system, folder))
             shard = None
@@ -272,7 +294,8 @@ def _edge_rows(edges: DataFrame) -> DataFrame:
     return edges.withColumn('kind', F.lit(EDGE)).select(*_COMMON)
 
 
-def _seed_rows(seeds: DataFrame, types: BatchTypes) -> DataFrame:
+def seed_rows(seeds: DataFrame, types: BatchTypes) -> DataFrame:
+    """Returns the rows of seeds, as tasks of batches get them."""
     columns = {
         'kind': F.lit(SEED),
         'hop': F.lit(0),
@@ -304,6 +327,12 @@ def _feature_rows(
             **{name: F.lit(0) for name in zeros},
         }
     ).select(*_COMMON, *named.values())
+
+
+def _count(*tables: DataFrame | Mapping[Any, DataFrame] | None) -> int:
+    return sum(
+        len(t) if isinstance(t, Mapping) else t is not None for t in tables
+    )
 
 
 def _by_type(

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from torch_gsample import rng
 from torch_gsample.graph_sampling.draws import checked_seed
@@ -12,15 +13,19 @@ from torch_gsample.spark.batches import (
     EdgeType,
     SampledBatches,
 )
-from torch_gsample.spark.frames import (
-    DataFrame,
-    F,
-    checked_frame,
-    checked_relation,
-)
+from torch_gsample.spark.frames import DataFrame, F
 from torch_gsample.spark.jobs import operation
+from torch_gsample.spark.sample_arguments import (
+    check_split,
+    checked_batches,
+    checked_edges,
+    checked_relations,
+    checked_seeds,
+    count_seeds,
+)
 from torch_gsample.spark.selection import Selection
 from torch_gsample.spark.stored import StoredAdjacency
+from torch_gsample.spark.stored_batches import StoredSampling
 from torch_gsample.storage import ChunkedGraph
 
 _OP = 'neighbor_sample'
@@ -45,6 +50,7 @@ def neighbor_sample(
     disjoint: bool = False,
     largest_column: int = _LARGEST_COLUMN,
     batches: range | None = None,
+    split: Literal['batches', 'nodes'] = 'batches',
 ) -> SampledBatches:
     r"""Samples in-neighbours of the seeds of all batches, hop by hop.
 
@@ -89,6 +95,11 @@ def neighbor_sample(
             meet in one.
         batches (range, optional): The batches to sample, one after the
             other; all if not given.
+        split (str, optional): What tasks share of a stored graph. With
+            ``'batches'``, each samples whole batches, and no edge is shuffled.
+            With ``'nodes'``, each draws at a range of nodes for all batches,
+            and drawn edges are shuffled: it reads edges once, which is less if
+            most nodes are drawn at, or hubs have weights. Samples are equal.
 
     Returns:
         SampledBatches: To be written with :meth:`SampledBatches.write`.
@@ -117,25 +128,39 @@ def neighbor_sample(
     check(_OP, 'largest_column', largest_column)
     _check.strategy(_OP, temporal_strategy)
     _check.time_window(_OP, time_window)
+    check_split(split)
     if time_window is not None and not timed:
         raise ValueError(f"{_OP}: 'time_window' needs 'timed'")
-    types, all_fanouts = _relations(edges, fanouts)
+    types, all_fanouts = checked_relations(edges, fanouts)
     disjoint = disjoint or timed
     stored = edges if isinstance(edges, ChunkedGraph) else None
-    frames = _checked_edges(edges, weighted, timed)
-    input_type, seeds = _checked_seeds(types, seeds, timed)
+    frames = checked_edges(edges, weighted, timed)
+    input_type, seeds = checked_seeds(types, seeds, timed)
     key = (checked_seed(seed), epoch, rng.EPOCH_SCOPE)
     rng.make_key(*key)  # checks the epoch
     place = F.col('position')
     sizes = stored.num_nodes if stored is not None else {}
-    num_seeds = _num_seeds(seeds, sizes.get(types.nodes[input_type]))
+    num_seeds = count_seeds(seeds, sizes.get(types.nodes[input_type]))
     seeds = seeds.withColumns(
         {'batch': F.floor(place / batch_size), 'tree': place % batch_size}
     )
-    batches = _checked_batches(batches, -(-num_seeds // batch_size))
+    batches = checked_batches(batches, -(-num_seeds // batch_size))
     seeds = seeds.where(F.col('batch').between(batches[0], batches[-1]))
+    types = types.sampled(
+        hops=len(all_fanouts[0]),
+        disjoint=disjoint,
+        timed=timed,
+        input_type=input_type,
+        num_seeds=num_seeds,
+        batch_size=batch_size,
+    )
     options = (replace, time_window, temporal_strategy)
-    run = _Run(types, timed, disjoint, input_type)
+    if stored is not None and split == 'batches':
+        path, generation = str(stored.path.absolute()), stored.meta.generation
+        return StoredSampling(
+            path, generation, key, all_fanouts, weighted, *options
+        ).batches(seeds, types, batches)
+    run = _Run(types)
     relations: list[Adjacency | StoredAdjacency] = []
     if stored is not None:
         numbers = range(len(types.edges))
@@ -145,7 +170,7 @@ def neighbor_sample(
         run.persisted += columns_of.persisted
         relations.append(columns_of)
     run.start(seeds)
-    for hop in range(len(all_fanouts[0])):
+    for hop in range(types.hops):
         run.hop(
             hop,
             [
@@ -155,14 +180,6 @@ def neighbor_sample(
                 )
             ],
         )
-    types = types.sampled(
-        hops=len(all_fanouts[0]),
-        disjoint=disjoint,
-        timed=timed,
-        input_type=input_type,
-        num_seeds=num_seeds,
-        batch_size=batch_size,
-    )
     return SampledBatches(
         seeds, run.edges(), run.seen_nodes(), types, batches, run.persisted
     )
@@ -175,23 +192,22 @@ class _Run:
     What is used twice is cached, so that no hop is computed again.
     """
 
-    def __init__(
-        self, types: BatchTypes, timed: bool, disjoint: bool, input_type: int
-    ):
-        self._types, self._timed = types, timed
-        self._disjoint, self._input_type = disjoint, input_type
-        self._time = ['time'] if timed else []
+    def __init__(self, types: BatchTypes):
+        self._types = types
+        self._time = ['time'] if types.timed else []
         self.persisted: list[DataFrame] = []
         self._sampled: list[DataFrame] = []
 
     def start(self, seeds: DataFrame) -> None:
-        tree = F.col('tree') if self._disjoint else F.lit(0).cast('bigint')
+        tree = (
+            F.col('tree') if self._types.disjoint else F.lit(0).cast('bigint')
+        )
         first = seeds.select(
             'batch', tree.alias('tree'), F.col('id').alias('node'), *self._time
         ).distinct()
         self._empty = first.where(F.lit(False))
         self._frontier: list[DataFrame | None] = [None] * self._types.num_nodes
-        self._frontier[self._input_type] = self._persist(first)
+        self._frontier[self._types.input_type] = self._persist(first)
         self._seen: list[list[DataFrame]] = [
             [f] if f is not None else [] for f in self._frontier
         ]
@@ -260,137 +276,3 @@ class _Run:
     def _persist(self, frame: DataFrame) -> DataFrame:
         self.persisted.append(frame.persist())
         return frame
-
-
-def _relations(
-    edges: DataFrame | Mapping[EdgeType, DataFrame] | ChunkedGraph,
-    fanouts: Sequence[int] | Mapping[EdgeType, Sequence[int]],
-) -> tuple[BatchTypes, list[list[int]]]:
-    """Returns types, and the fan-outs of each relation."""
-    known: list[EdgeType] | None
-    if isinstance(edges, ChunkedGraph):
-        names = [relation.edge_type for relation in edges.meta.relations]
-        known = [t for t in names if t is not None] or None
-    else:
-        known = [*edges] if isinstance(edges, Mapping) else None
-    if known is None:
-        if isinstance(fanouts, Mapping):
-            raise ValueError(
-                f"{_OP}: 'fanouts' must be a list for a homogeneous graph "
-                f'(got a dictionary)'
-            )
-        each = [_check.fanouts(_OP, 'fanouts', fanouts)]
-        return BatchTypes.of(None), each
-    if not known:
-        raise ValueError(f"{_OP}: 'edges' must have an edge type (got none)")
-    by_type = (
-        fanouts
-        if isinstance(fanouts, Mapping)
-        else dict.fromkeys(known, fanouts)
-    )
-    if set(by_type) != set(known):
-        raise ValueError(
-            f"{_OP}: 'fanouts' must have the edge types {known} "
-            f'(got {list(by_type)})'
-        )
-    each = [_check.fanouts(_OP, 'fanouts', by_type[t]) for t in known]
-    if len({len(fanout) for fanout in each}) > 1:
-        raise ValueError(
-            f"{_OP}: 'fanouts' must have the same number of hops for each "
-            f'edge type (got {each})'
-        )
-    return BatchTypes.of(known), each
-
-
-def _checked_edges(
-    edges: DataFrame | Mapping[EdgeType, DataFrame] | ChunkedGraph,
-    weighted: bool,
-    timed: bool,
-) -> list[DataFrame]:
-    """Returns the frame of each relation; none of a graph that is stored."""
-    if isinstance(edges, ChunkedGraph):
-        _check_stored(edges, weighted, timed)
-        return []
-    frames = edges.values() if isinstance(edges, Mapping) else [edges]
-    return [checked_relation(_OP, frame, weighted, timed) for frame in frames]
-
-
-def _check_stored(graph: ChunkedGraph, weighted: bool, timed: bool) -> None:
-    """Checks that a stored graph has what is drawn by.
-
-    The edges of a node are stored by time where there are times: positions,
-    and so samples, are others than without.
-    """
-    for relation in graph.meta.relations:
-        widths = relation.widths
-        if weighted and not widths['weight']:
-            raise ValueError(
-                f"{_OP}: 'weighted' needs weights in {str(graph.path)!r}"
-            )
-        if timed != bool(widths['time']):
-            raise ValueError(
-                f"{_OP}: 'timed' must be {bool(widths['time'])} for "
-                f'{str(graph.path)!r}, as it was prepared (got {timed})'
-            )
-
-
-def _checked_seeds(
-    types: BatchTypes,
-    seeds: DataFrame | tuple[str, DataFrame],
-    timed: bool,
-) -> tuple[int, DataFrame]:
-    """Returns the type of the seeds, and their frame."""
-    node_type = None
-    if isinstance(seeds, tuple):
-        node_type, seeds = seeds
-    if node_type not in types.nodes:
-        raise ValueError(
-            f"{_OP}: the node type of 'seeds' must be one of {types.nodes} "
-            f'(got {node_type!r})'
-        )
-    columns = ['position', 'id'] + ['time'] * timed
-    frame = checked_frame(_OP, 'seeds', seeds, columns).select(*columns)
-    return types.nodes.index(node_type), frame
-
-
-def _checked_batches(batches: range | None, count: int) -> range:
-    every = range(count)
-    if batches is None:
-        return every
-    if not isinstance(batches, range):
-        raise TypeError(
-            f"{_OP}: 'batches' must be a range (got {type(batches).__name__})"
-        )
-    within = len(batches) > 0 and batches[0] >= 0 and batches[-1] < count
-    if batches.step != 1 or not within:
-        raise ValueError(
-            f"{_OP}: 'batches' must be some of {every}, one after the other "
-            f'(got {batches})'
-        )
-    return batches
-
-
-def _num_seeds(seeds: DataFrame, num_nodes: int | None) -> int:
-    """Counts seeds, whose positions must be the numbers below that."""
-    place = F.col('position')
-    count, distinct, least, greatest, largest = seeds.agg(
-        F.count(F.lit(1)),
-        F.countDistinct(place),
-        F.min(place),
-        F.max(place),
-        F.max('id'),
-    ).collect()[0]
-    if count == 0:
-        raise ValueError(f"{_OP}: 'seeds' must not be empty")
-    if (distinct, least, greatest) != (count, 0, count - 1):
-        raise ValueError(
-            f"{_OP}: the column 'position' of 'seeds' must hold the numbers "
-            f'from 0 to {count - 1}, each once (got {distinct} of them, from '
-            f'{least} to {greatest})'
-        )
-    if num_nodes is not None and largest >= num_nodes:
-        raise ValueError(
-            f"{_OP}: the column 'id' of 'seeds' must hold nodes of the graph, "
-            f'below {num_nodes} (got {largest})'
-        )
-    return count

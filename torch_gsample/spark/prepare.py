@@ -25,6 +25,7 @@ from torch_gsample.spark.frames import (
     map_arrow,
     pa,
 )
+from torch_gsample.spark.prepared_parts import copy_parts, placed
 from torch_gsample.storage import ChunkedGraph
 from torch_gsample.storage.chunk_writer import (
     MIN_CHUNK_BYTES,
@@ -32,16 +33,9 @@ from torch_gsample.storage.chunk_writer import (
     new_directories,
     write_description,
 )
-from torch_gsample.storage.crc32c import block_checksums, crc32c
+from torch_gsample.storage.crc32c import crc32c
 from torch_gsample.storage.format import (
-    BLOCKS_OF_FILE,
-    EDGES,
-    FIRST,
-    HEADER,
     LENGTH,
-    NODES,
-    OFFSET,
-    START,
     GraphMeta,
     RelationMeta,
 )
@@ -200,7 +194,7 @@ def _write(
 ) -> None:
     """Writes the chunks and the checksums of a relation."""
     parts = _write_parts(folder, meta, relation, frame, chunk_bytes)
-    pieces = _placed(relation, parts, chunk_bytes, meta.alignment)
+    pieces = placed(relation, parts, chunk_bytes, meta.alignment)
     relation.chunks = np.concatenate(
         [relation.chunks, *(t for _, t in pieces)]
     )
@@ -211,10 +205,7 @@ def _write(
     ):
         with open(folder / name, 'wb') as file:
             file.truncate(length)
-    tasks = [(folder, meta, relation, *piece) for piece in pieces]
-    if tasks:
-        context = frame.sparkSession.sparkContext
-        context.parallelize(tasks, len(tasks)).foreach(_copy)
+    copy_parts(frame.sparkSession, folder, meta, relation, pieces)
     checksum = meta.file_seed(relation.table_file)
     with open(folder / relation.table_file, 'rb') as table:
         while data := table.read(1 << 24):
@@ -317,83 +308,3 @@ def _arrays(batch: pa.RecordBatch) -> dict[str, np.ndarray]:
                 f'{arrays["edge_id"][wrong][0]})'
             )
     return arrays
-
-
-def _placed(
-    relation: RelationMeta,
-    parts: list[Any],
-    chunk_bytes: int,
-    alignment: int,
-) -> list[tuple[str | None, np.ndarray]]:
-    """Returns the file and the rows of the chunk table of each part.
-
-    Nodes between two parts have no edges: they get chunks of their own, which
-    are in no file.
-    """
-    pieces: list[tuple[str | None, np.ndarray]] = []
-    node = edges = offset = 0
-    ends = [(None, relation.num_cols, relation.num_cols, b'')]
-    for file, first, last, table in [*parts, *ends]:
-        if first > node:
-            gap = _gap(relation, node, first, chunk_bytes, alignment)
-            pieces.append((None, gap))
-        if file is not None:
-            rows = np.frombuffer(table, '<i8').reshape(-1, 6).astype(np.int64)
-            pieces.append((file, rows))
-            node = last + 1
-    for _, rows in pieces:
-        rows[:, FIRST] += edges
-        rows[:, OFFSET] += offset
-        edges += int(rows[:, EDGES].sum())
-        offset += int(rows[:, LENGTH].sum())
-    return pieces
-
-
-def _gap(
-    relation: RelationMeta, begin: int, end: int, chunk_bytes: int, align: int
-) -> np.ndarray:
-    """Returns the chunk table of nodes without edges."""
-    most = max(chunk_bytes // 8 - 32, 1)
-    start = np.arange(begin, end, most)
-    rows = np.zeros((len(start), 6), np.int64)
-    rows[:, START] = start
-    rows[:, NODES] = np.minimum(end - start, most)
-    size = relation.places(rows[:, NODES], rows[:, EDGES])['end']
-    rows[:, LENGTH] = -(-size // align) * align
-    rows[:, OFFSET] = rows[:, LENGTH].cumsum() - rows[:, LENGTH]
-    return rows
-
-
-def _copy(
-    task: tuple[Path, GraphMeta, RelationMeta, str | None, np.ndarray],
-) -> None:
-    """Copies the chunks of a part to their positions in the graph.
-
-    A task that runs twice writes the same bytes twice.
-    """
-    folder, meta, relation, file, table = task
-    relation.chunks = table
-    begin, block = int(table[0, OFFSET]), meta.block_bytes
-    base = relation.number * BLOCKS_OF_FILE
-    with (
-        open(os.devnull if file is None else folder / file, 'rb') as part,
-        open(folder / relation.file, 'r+b') as out,
-        open(folder / relation.table_file, 'r+b') as checksums,
-    ):
-        out.seek(begin)
-        checksums.seek(begin // block * 4)
-        for chunk, (offset, length) in enumerate(
-            table[:, [OFFSET, LENGTH]].tolist()
-        ):
-            data = np.zeros(length, np.uint8)
-            part.readinto(data.data)
-            header = relation.header(chunk)
-            data[: HEADER.size] = np.frombuffer(header, np.uint8)
-            out.write(data.data)
-            found = block_checksums(
-                data, base + offset // block, meta.generation, block
-            )
-            checksums.write(found.astype('<u4', copy=False).data)
-        for written in (out, checksums):
-            written.flush()
-            os.fsync(written.fileno())

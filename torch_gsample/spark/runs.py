@@ -8,7 +8,7 @@ for each epoch.
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from typing_extensions import Unpack
 
@@ -46,6 +46,7 @@ class SampleOptions(TypedDict, total=False):
     temporal_strategy: str
     replace: bool
     disjoint: bool
+    split: Literal['batches', 'nodes']
 
 
 def sample_epochs(
@@ -89,7 +90,7 @@ def sample_epochs(
             together: the maximum loss with a driver.
         shard_bytes (int, optional): See :meth:`SampledBatches.write`.
         **options (optional): ``weighted``, ``timed``, ``time_window``,
-            ``temporal_strategy``, ``replace`` and ``disjoint`` of
+            ``temporal_strategy``, ``replace``, ``disjoint`` and ``split`` of
             :func:`neighbor_sample`.
 
     Raises:
@@ -132,6 +133,7 @@ def sample_epochs(
         'edge_features': _schemas(edge_features),
         **options,
     }
+    arguments.pop('split', None)  # samples do not depend on it
     with run_folder(_OP, path, arguments) as folder:
         for epoch in range(epochs):
             own = seeds(epoch) if callable(seeds) else seeds

@@ -3,7 +3,7 @@
 The input is a frontier. It is shuffled by ranges of nodes, and each task reads
 the edges drawn by its nodes from a
 :class:`~torch_gsample.storage.ChunkedGraph` on a file system shared by all
-executors. Only drawn edges are shuffled.
+executors: those of a node once for all batches. Drawn edges are shuffled.
 """
 
 from collections.abc import Iterator
@@ -67,7 +67,7 @@ class StoredAdjacency:
         number, weighted = self._number, self._weighted
 
         def draw(batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:
-            reader = _reads(path, generation).readers()[number]
+            reader = opened(path, generation)[1][number]
             for rows in batches:
                 yield from _draw(rows, reader, selection, weighted)
 
@@ -84,16 +84,31 @@ class StoredAdjacency:
         return map_arrow(ranges, draw, schema)
 
 
+def opened(
+    path: str, generation: int
+) -> tuple[ChunkedGraph, list[RelationReader]]:
+    """Opens a graph, once in each worker, and the readers of its relations.
+
+    Args:
+        path (str): The folder.
+        generation (int): The graph that it must have.
+
+    Raises:
+        ValueError: If it has another one.
+    """
+    graph, reads = _opened(path, generation)
+    return graph, reads.readers()
+
+
 @lru_cache(maxsize=4)
-def _reads(path: str, generation: int) -> RandomReads:
-    """Opens a graph once in each worker."""
+def _opened(path: str, generation: int) -> tuple[ChunkedGraph, RandomReads]:
     graph = ChunkedGraph(path)
     if graph.meta.generation != generation:
         raise ValueError(
             f'neighbor_sample: the graph in {path!r} was replaced by another '
             f'one while it was sampled'
         )
-    return RandomReads(graph, _CACHE_BYTES)
+    return graph, RandomReads(graph, _CACHE_BYTES)
 
 
 def _draw(
@@ -197,8 +212,7 @@ def stored_edges(
     path, generation = str(graph.path.absolute()), graph.meta.generation
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        # The lock of the reader of blocks is not needed: chunks are read.
-        own = _reads(path, generation)._graph
+        own = _opened(path, generation)[0]
         for rows in batches:
             for chunk in rows.column(0).to_pylist():
                 yield from _chunk_edges(own, number, chunk, [*kinds])

@@ -8,7 +8,7 @@ import gc
 
 from pyspark.daemon import manager
 
-import torch_gsample.spark.stored  # noqa: F401
+import torch_gsample.spark.stored_batches  # noqa: F401
 
 if __name__ == '__main__':
     # A worker collects garbage after each task: what was imported is none.

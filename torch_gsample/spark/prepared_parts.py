@@ -1,0 +1,154 @@
+"""Places the parts of a graph that tasks wrote, and copies them there.
+
+The files of parts and their chunk tables come in; the chunks of a relation
+with headers and checksums, which depend on their positions, go out.
+"""
+
+import os
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pyspark.sql import SparkSession
+
+from torch_gsample.spark.frames import map_arrow, pa
+from torch_gsample.storage.crc32c import block_checksums
+from torch_gsample.storage.format import (
+    BLOCKS_OF_FILE,
+    EDGES,
+    FIRST,
+    HEADER,
+    LENGTH,
+    NODES,
+    OFFSET,
+    START,
+    GraphMeta,
+    RelationMeta,
+)
+
+
+def placed(
+    relation: RelationMeta,
+    parts: list[Any],
+    chunk_bytes: int,
+    alignment: int,
+) -> list[tuple[str | None, np.ndarray]]:
+    """Returns the file and the rows of the chunk table of each part.
+
+    Nodes between two parts have no edges: they get chunks of their own, which
+    are in no file.
+
+    Args:
+        relation (RelationMeta): The relation.
+        parts (List): The file, first and last node, and chunk table of each.
+        chunk_bytes (int): Maximum size of a chunk.
+        alignment (int): Of chunks.
+    """
+    pieces: list[tuple[str | None, np.ndarray]] = []
+    node = edges = offset = 0
+    ends = [(None, relation.num_cols, relation.num_cols, b'')]
+    for file, first, last, table in [*parts, *ends]:
+        if first > node:
+            gap = _gap(relation, node, first, chunk_bytes, alignment)
+            pieces.append((None, gap))
+        if file is not None:
+            rows = np.frombuffer(table, '<i8').reshape(-1, 6).astype(np.int64)
+            pieces.append((file, rows))
+            node = last + 1
+    for _, rows in pieces:
+        rows[:, FIRST] += edges
+        rows[:, OFFSET] += offset
+        edges += int(rows[:, EDGES].sum())
+        offset += int(rows[:, LENGTH].sum())
+    return pieces
+
+
+def _gap(
+    relation: RelationMeta, begin: int, end: int, chunk_bytes: int, align: int
+) -> np.ndarray:
+    """Returns the chunk table of nodes without edges."""
+    most = max(chunk_bytes // 8 - 32, 1)
+    start = np.arange(begin, end, most)
+    rows = np.zeros((len(start), 6), np.int64)
+    rows[:, START] = start
+    rows[:, NODES] = np.minimum(end - start, most)
+    size = relation.places(rows[:, NODES], rows[:, EDGES])['end']
+    rows[:, LENGTH] = -(-size // align) * align
+    rows[:, OFFSET] = rows[:, LENGTH].cumsum() - rows[:, LENGTH]
+    return rows
+
+
+def copy_parts(
+    spark: SparkSession,
+    folder: Path,
+    meta: GraphMeta,
+    relation: RelationMeta,
+    pieces: list[tuple[str | None, np.ndarray]],
+) -> None:
+    """Copies all parts to their positions, each in a task.
+
+    Args:
+        spark (SparkSession): The session.
+        folder (Path): The folder of the graph.
+        meta (GraphMeta): The graph.
+        relation (RelationMeta): The relation, with its whole chunk table.
+        pieces (List[Tuple[str, numpy.ndarray]]): Of :func:`placed`.
+    """
+    if not pieces:
+        return
+    tasks = [
+        pickle.dumps((folder, meta, relation, *piece)) for piece in pieces
+    ]
+    number = pa.array(range(len(tasks)), pa.int32())
+    table = pa.table({'part': number, 'task': tasks})
+    # Not an RDD: its tasks have Python workers of their own, which import
+    # torch again.
+    rows = spark.createDataFrame(table).repartitionById(len(tasks), 'part')
+    map_arrow(rows, _copy_rows, 'part int').collect()
+
+
+def _copy_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for task in batch.column('task').to_pylist():
+            _copy(*pickle.loads(task))
+        yield batch.select(['part'])
+
+
+def _copy(
+    folder: Path,
+    meta: GraphMeta,
+    relation: RelationMeta,
+    file: str | None,
+    table: np.ndarray,
+) -> None:
+    """Copies the chunks of a part to their positions in the graph.
+
+    A task that runs twice writes the same bytes twice.
+    """
+    relation.chunks = table
+    begin, block = int(table[0, OFFSET]), meta.block_bytes
+    base = relation.number * BLOCKS_OF_FILE
+    with (
+        open(os.devnull if file is None else folder / file, 'rb') as part,
+        open(folder / relation.file, 'r+b') as out,
+        open(folder / relation.table_file, 'r+b') as checksums,
+    ):
+        out.seek(begin)
+        checksums.seek(begin // block * 4)
+        for chunk, (offset, length) in enumerate(
+            table[:, [OFFSET, LENGTH]].tolist()
+        ):
+            data = np.zeros(length, np.uint8)
+            part.readinto(data.data)
+            header = relation.header(chunk)
+            data[: HEADER.size] = np.frombuffer(header, np.uint8)
+            out.write(data.data)
+            found = block_checksums(
+                data, base + offset // block, meta.generation, block
+            )
+            checksums.write(found.astype('<u4', copy=False).data)
+        for written in (out, checksums):
+            written.flush()
+            os.fsync(written.fileno())

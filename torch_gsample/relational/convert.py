@@ -86,14 +86,9 @@ def convert_tables(
     """
     path = Path(path)
     check_dangling('convert_tables', dangling)
-    if isinstance(memory_limit, str):
-        memory_limit = bytes_of(memory_limit, "convert_tables: 'memory_limit'")
-    memory = memory_limit - 6 * chunk_bytes
-    if memory < _DUCKDB:
-        raise ValueError(
-            "convert_tables: 'memory_limit' must be at least 6 times "
-            f"'chunk_bytes' and {_DUCKDB} for DuckDB (got {memory_limit})"
-        )
+    memory_limit, memory = memory_of(
+        'convert_tables', memory_limit, chunk_bytes
+    )
     path.parent.mkdir(parents=True, exist_ok=True)
     with (
         owned_folder(path.parent, f'.{path.name}.tables-') as folder,
@@ -128,6 +123,25 @@ def convert_tables(
             progress=progress,
         )
     return TableFolder(path)
+
+
+def memory_of(
+    name: str, memory_limit: int | str, chunk_bytes: int
+) -> tuple[int, int]:
+    """Returns the bytes of all buffers, and of DuckDB.
+
+    Raises:
+        ValueError: If they are too few for chunks.
+    """
+    if isinstance(memory_limit, str):
+        memory_limit = bytes_of(memory_limit, f"{name}: 'memory_limit'")
+    memory = memory_limit - 6 * chunk_bytes
+    if memory < _DUCKDB:
+        raise ValueError(
+            f"{name}: 'memory_limit' must be at least 6 times 'chunk_bytes' "
+            f'and {_DUCKDB} for DuckDB (got {memory_limit})'
+        )
+    return memory_limit, memory
 
 
 def description(staged: Staged, report: dict[str, Any]) -> dict[str, Any]:

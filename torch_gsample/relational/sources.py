@@ -105,16 +105,7 @@ def open_source(
     """
     duckdb = import_duckdb()
     known = None if manifest is None else read_manifest(manifest)
-    config = {
-        'threads': 1,
-        'memory_limit': f'{max(memory_limit // 1024, 1024)}KiB',
-        'temp_directory': folder,
-        'preserve_insertion_order': True,
-        'autoinstall_known_extensions': False,
-        'autoload_known_extensions': False,
-    }
-    database = duckdb.connect(config=config)
-    database.execute("SET TimeZone = 'UTC'")
+    database = connect(memory_limit, folder)
     try:
         source = _open(database, tables, known)
         if source.num_bytes > _SMALL:
@@ -124,6 +115,25 @@ def open_source(
         raise OSError(f'from_tables: {error}') from error
     finally:
         database.close()
+
+
+def connect(memory_limit: int, folder: str) -> Any:
+    """Returns a database in memory that spills to a folder.
+
+    Raises:
+        ImportError: If DuckDB or PyArrow is missing.
+    """
+    config = {
+        'threads': 1,
+        'memory_limit': f'{max(memory_limit // 1024, 1024)}KiB',
+        'temp_directory': folder,
+        'preserve_insertion_order': True,
+        'autoinstall_known_extensions': False,
+        'autoload_known_extensions': False,
+    }
+    database = import_duckdb().connect(config=config)
+    database.execute("SET TimeZone = 'UTC'")
+    return database
 
 
 def import_duckdb() -> Any:

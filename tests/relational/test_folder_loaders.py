@@ -86,6 +86,24 @@ def test_batches_of_entities_are_those_of_memory(both, options):
     )
 
 
+@pytest.mark.parametrize('shapes', [True, 2])
+def test_static_shapes_are_those_of_memory(both, shapes):
+    options = {'seed': 5, 'batch_size': 16, 'drop_last': True}
+    loaders = [
+        RelationalLoader(
+            t, entities(), [4, 3], static_shapes=shapes, check_times=True,
+            **options,
+        )
+        for t in both
+    ]  # fmt: skip
+    assert_equal(*loaders)
+    sizes = {
+        tuple(batch[t].num_nodes for t in batch.node_types)
+        for batch in loaders[1]
+    }
+    assert len(sizes) <= int(shapes) < len(loaders[1])
+
+
 def test_batches_of_links_are_those_of_memory(both):
     src = torch.arange(60)
     task = LinkTask(

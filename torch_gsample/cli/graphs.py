@@ -93,6 +93,7 @@ def _convert_tables(
         folder = append_tables(args.graph, path, memory_limit=args.memory)
     else:
         manifest = args.tables or None
+        options['whole_process'] = True
         folder = convert_tables(args.graph, path, manifest, **options)
     return folder.graph, folder.report
 

@@ -104,8 +104,10 @@ def _merged(stored: Iterator[Edges], new: Appended) -> Iterator[Edges]:
             until = int(np.searchsorted(new.col, col[-1], 'right'))
             same = new.time[end:until]
             end += int(np.searchsorted(same, edges['time'][-1]))
-        part = _part(new, done, end)
-        done = max(done, end)
+        if end <= done:  # all edges of the file are before the next one
+            yield edges
+            continue
+        part, done = _part(new, done, end), end
         joined = {
             name: np.concatenate([edges[name], part[name]]) for name in part
         }

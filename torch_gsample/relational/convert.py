@@ -201,7 +201,7 @@ def _relations(
             parent.num_rows,
             found['edges'],
             widths,
-            _reader(
+            _sorted_reader(
                 table,
                 f'SELECT parent AS col, child AS neighbor, rowid AS edge_id'
                 f'{time} FROM {sql} ORDER BY parent{time}, rowid',
@@ -225,6 +225,22 @@ def _relations(
                 f'SELECT child AS col, parent AS neighbor{since} FROM {sql}',
             ),
         )
+
+
+def _sorted_reader(
+    table: KeyTable, query: str
+) -> Callable[[], Iterator[Edges]]:
+    """Returns what reads a sorted query, which DuckDB keeps on disk.
+
+    A sort whose rows are streamed keeps more in memory than its limit allows;
+    that of a new table does not.
+    """
+
+    def batches() -> Iterator[Edges]:
+        with table.stored(query) as name:
+            yield from _reader(table, f'SELECT * FROM {name}')()
+
+    return batches
 
 
 def _reader(table: KeyTable, query: str) -> Callable[[], Iterator[Edges]]:

@@ -99,6 +99,7 @@ def open_source(
 
     Raises:
         ImportError: If DuckDB or PyArrow is missing.
+        MemoryError: If DuckDB needs more than ``memory_limit``.
         OSError: If a file cannot be read, or is locked.
         TypeError: If ``tables`` is nothing of the above.
         ValueError: If a manifest is wrong, or files of a table differ.
@@ -113,6 +114,11 @@ def open_source(
         yield source
     except duckdb.IOException as error:
         raise OSError(f'from_tables: {error}') from error
+    except duckdb.OutOfMemoryException as error:
+        raise MemoryError(
+            "from_tables: 'memory_limit' must suffice for DuckDB (it got "
+            f'{memory_limit} bytes): {error}'
+        ) from error
     finally:
         database.close()
 
@@ -206,7 +212,10 @@ def _replaced(
 def _open_duckdb(
     database: Any, path: Path, known: dict[str, TableSchema] | None
 ) -> Source:
-    database.execute(f'ATTACH {literal(str(path))} AS source (READ_ONLY)')
+    try:
+        database.execute(f'ATTACH {literal(str(path))} AS source (READ_ONLY)')
+    except import_duckdb().Error as error:
+        raise OSError(f'from_tables: {path}: {error}') from error
     rows = database.execute(
         'SELECT schema_name, table_name FROM duckdb_tables() WHERE '
         "database_name = 'source' ORDER BY table_oid"

@@ -86,6 +86,20 @@ def test_batches_of_entities_are_those_of_memory(both, options):
     )
 
 
+@pytest.mark.parametrize(
+    'options', [{'time_bound': 'edge'}, {'time_inclusive': 'left'}]
+)
+def test_batches_without_segments_are_those_of_memory(whole, both, options):
+    options = {'seed': 5, 'batch_size': 16, 'check_times': True} | options
+    assert not whole[1].graph.segments.entries
+    assert_equal(
+        *(
+            RelationalLoader(t, entities(), [4, 3], **options)
+            for t in (both[0], whole[1])
+        )
+    )
+
+
 @pytest.mark.parametrize('shapes', [True, 2])
 def test_static_shapes_are_those_of_memory(both, shapes):
     options = {'seed': 5, 'batch_size': 16, 'drop_last': True}

@@ -14,6 +14,7 @@ import torch
 
 from tests.relational import shops
 from torch_gsample.loader import NeighborLoader
+from torch_gsample.memory import resident_memory
 from torch_gsample.relational import (
     EntityTask,
     RelationalLoader,
@@ -21,6 +22,7 @@ from torch_gsample.relational import (
     convert_tables,
     from_tables,
 )
+from torch_gsample.relational.convert import memory_of
 from torch_gsample.storage import RandomReadSampler
 
 #: Opens a DuckDB database to write it, and waits.
@@ -304,3 +306,23 @@ def test_too_little_memory_for_duckdb_is_named(tmp_path):
     )
     with pytest.raises(MemoryError, match="'memory_limit' must suffice for"):
         from_tables(path, tables(a={'key': 'k'}), memory_limit=1 << 20)
+
+
+def test_a_limit_of_the_process_counts_what_it_has(tmp_path):
+    """Buffers get the rest, which must suffice for chunks and DuckDB."""
+    path = shops.as_duckdb(tmp_path / 'shop.duckdb')
+    options = {'whole_process': True, 'chunk_bytes': 1 << 20}
+    has = resident_memory()
+    total, duckdb_gets = memory_of('x', has + (1 << 30), 1 << 20, True)
+    assert total == duckdb_gets + (6 << 20)
+    assert (1 << 30) - (256 << 20) < total <= (1 << 30) - (128 << 20)
+    assert memory_of('x', 1 << 30, 1 << 20) == (1 << 30, (1 << 30) - (6 << 20))
+    with pytest.raises(ValueError, match=r'DuckDB, and \d+ that the process'):
+        convert_tables(
+            tmp_path / 'g', path, shops.MANIFEST, memory_limit=has, **options
+        )
+    made = convert_tables(
+        tmp_path / 'g', path, shops.MANIFEST, memory_limit=2 * has + (1 << 29),
+        **options,
+    )  # fmt: skip
+    assert made.num_rows('user') == 3

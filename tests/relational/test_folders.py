@@ -14,7 +14,6 @@ from torch_geometric.sampler import NodeSamplerInput
 from tests.relational import shops
 from torch_gsample import NeighborSampler
 from torch_gsample.loader import NeighborLoader
-from torch_gsample.memory import resident_memory
 from torch_gsample.relational import (
     TableFolder,
     append_tables,
@@ -22,7 +21,6 @@ from torch_gsample.relational import (
     from_tables,
 )
 from torch_gsample.relational.append import _no_rows
-from torch_gsample.relational.convert import memory_of
 from torch_gsample.storage import (
     RandomReadSampler,
     StreamingSampler,
@@ -355,26 +353,6 @@ def test_a_folder_is_whole_or_not_there(tmp_path):
         convert_tables(tmp_path / 'g', path, shops.MANIFEST)
     with pytest.raises(IndexError, match="'rows' must be in"):
         folder.keys_of('user', torch.tensor([3]))
-
-
-def test_a_limit_of_the_process_counts_what_it_has(tmp_path):
-    """Buffers get the rest, which must suffice for chunks and DuckDB."""
-    path = shops.as_duckdb(tmp_path / 'shop.duckdb')
-    options = {'whole_process': True, 'chunk_bytes': 1 << 20}
-    has = resident_memory()
-    total, duckdb_gets = memory_of('x', has + (1 << 30), 1 << 20, True)
-    assert total == duckdb_gets + (6 << 20)
-    assert (1 << 30) - (256 << 20) < total <= (1 << 30) - (128 << 20)
-    assert memory_of('x', 1 << 30, 1 << 20) == (1 << 30, (1 << 30) - (6 << 20))
-    with pytest.raises(ValueError, match=r'DuckDB, and \d+ that the process'):
-        convert_tables(
-            tmp_path / 'g', path, shops.MANIFEST, memory_limit=has, **options
-        )
-    made = convert_tables(
-        tmp_path / 'g', path, shops.MANIFEST, memory_limit=2 * has + (1 << 29),
-        **options,
-    )  # fmt: skip
-    assert made.num_rows('user') == 3
 
 
 def test_descriptions_that_lie_are_refused(base, tmp_path):

@@ -5,7 +5,7 @@ columns are those that samplers see.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -26,13 +26,10 @@ from torch_gsample.storage.sources import (
     index_width,
 )
 
-if TYPE_CHECKING:
-    from torch_gsample.storage.graph import ChunkedGraph
-
 _ROWS = 1 << 20  # edges that are handed over at a time
 
 
-def stored_source(graph: 'ChunkedGraph') -> GraphSource:
+def stored_source(graph: Any) -> GraphSource:
     """Returns the edges of a graph on disk, to be written again.
 
     Edges keep their ids, and columns the order of their edges.
@@ -53,7 +50,7 @@ def stored_source(graph: 'ChunkedGraph') -> GraphSource:
     )
 
 
-def _relation(graph: 'ChunkedGraph', index: int) -> RelationSource:
+def _relation(graph: Any, index: int) -> RelationSource:
     meta, edges = graph.meta.relations[index], graph.segments.edges
     if not edges:
         return RelationSource(
@@ -129,7 +126,7 @@ def _part(new: Appended, first: int, last: int) -> Edges:
     return out
 
 
-def _stored_edges(graph: 'ChunkedGraph', index: int) -> Iterator[Edges]:
+def _stored_edges(graph: Any, index: int) -> Iterator[Edges]:
     """Yields the edges in the file of a relation, some at a time."""
     meta = graph.meta.relations[index]
     file = graph.open(meta)

@@ -110,7 +110,7 @@ def add_convert(add: Callable[..., Any]) -> None:
 
 def add_compact(add: Callable[..., Any]) -> None:
     """Adds the arguments of ``gsample compact``."""
-    add('graph', help='directory written with --tables')
+    add('graph', help='directory of converted tables')
     add('--output', help='a new directory; default: replace the old one')
     _add_writing(add)
 

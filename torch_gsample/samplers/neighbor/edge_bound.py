@@ -108,6 +108,16 @@ def sample_by_edge_time(
         for t, nodes in enumerate(frontier):
             parts[t].append(nodes)
             sizes[t].append(len(nodes))
+    return _to_sample(parts, sizes, edges, none)
+
+
+def _to_sample(
+    parts: list[list[_Nodes]],
+    sizes: list[list[int]],
+    edges: list[list[tuple[Tensor, ...]]],
+    none: Tensor,
+) -> ops.Sample:
+    """Returns the nodes of types and the edges of relations, hop by hop."""
     row, col, edge = (
         torch.cat([hop[i] for of in edges for hop in of] or [none])
         for i in range(3)
@@ -121,8 +131,8 @@ def sample_by_edge_time(
         edge,
         every.tree,
         torch.tensor([n for of in counts for n in of]),
-        types,
-        len(graph.edge_types),
+        len(parts),
+        len(edges),
         None,
     )
 

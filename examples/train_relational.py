@@ -2,8 +2,8 @@
 
 Tables in DuckDB come in: source packages, persons and dated uploads. SQL makes
 the task, a row for each source and quarter; batches hold what was known then;
-a GNN over uploads and those who made them learns it. Beside it stand gradient
-boosting on flat features that SQL counts, and the share of updates.
+a GNN over uploads and those who made them learns it. Gradient boosting on flat
+features that SQL counts and the share of updates are printed for comparison.
 
 The rules against leaks:
 - a row is in a batch only if it is earlier than its seed (checked each time);

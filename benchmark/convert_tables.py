@@ -3,10 +3,13 @@
 `python benchmark/convert_tables.py` answers one question: how fast does
 `convert_tables` write a table of sales with two foreign keys and their times,
 and how much memory does it take? The most that the process had is printed
-next to the limit that it was given.
+next to the limit that it was given. With `--whole` the limit is that of the
+whole process, which then runs under RLIMIT_DATA: the system refuses memory
+beyond it and `--spare`, which is for addresses that are reserved and not used.
 """
 
 import argparse
+import os
 import resource
 import tempfile
 import time
@@ -15,7 +18,11 @@ from pathlib import Path
 from relational import MANIFEST, write
 
 from torch_gsample.memory import bytes_of
-from torch_gsample.relational import append_tables, convert_tables
+from torch_gsample.relational import (
+    append_tables,
+    compact_tables,
+    convert_tables,
+)
 
 
 def peak() -> float:
@@ -28,20 +35,36 @@ def main() -> None:
     parser.add_argument('--sales', type=int, default=1_000_000)
     parser.add_argument('--memory', default='1GiB')
     parser.add_argument('--folder', help='where; a temporary one if not given')
+    parser.add_argument('--source', help='a database that is there already')
+    parser.add_argument('--whole', action='store_true')
+    parser.add_argument('--spare', default='512MiB')
     args = parser.parse_args()
     limit = bytes_of(args.memory, '--memory')
     with tempfile.TemporaryDirectory(dir=args.folder) as folder:
-        path = str(Path(folder) / 'shop.duckdb')
-        write(path, args.sales)
-        before = peak()
-        start = time.perf_counter()
+        path = args.source or str(Path(folder) / 'shop.duckdb')
+        if args.source is None:
+            write(path, args.sales)
+        allowed = resource.getrlimit(resource.RLIMIT_DATA)
+        if args.whole:
+            most = limit + bytes_of(args.spare, '--spare')
+            resource.setrlimit(resource.RLIMIT_DATA, (most, allowed[1]))
+        before, load = peak(), os.getloadavg()[0]
+        start, used = time.perf_counter(), time.process_time()
         made = convert_tables(
-            f'{folder}/graph', path, MANIFEST, memory_limit=limit
+            f'{folder}/graph',
+            path,
+            MANIFEST,
+            memory_limit=limit,
+            whole_process=args.whole,
         )
         spent = time.perf_counter() - start
+        used = time.process_time() - used
+        resource.setrlimit(resource.RLIMIT_DATA, allowed)
+        print(f'load {load:.1f} to {os.getloadavg()[0]:.1f}')
         size = sum(f.stat().st_size for f in made.path.iterdir())
         print(f'{args.sales:,} sales, 4 relations, at most {args.memory}')
         print(f'{spent:.1f} s, {args.sales / spent:,.0f} rows a second')
+        print(f'{used:.1f} s of processors, {args.sales / used:,.0f} rows a s')
         print(f'{peak():,.0f} MiB at most ({before:,.0f} before)')
         print(f'{size / 2**20:,.0f} MiB on disk')
         new = Path(folder) / 'new.duckdb'
@@ -56,6 +79,10 @@ def main() -> None:
         start = time.perf_counter()
         append_tables(f'{folder}/graph', new, memory_limit=limit)
         print(f'{time.perf_counter() - start:.1f} s to append 1,000 rows')
+        start = time.perf_counter()
+        compact_tables(f'{folder}/graph', memory_limit=limit)
+        print(f'{time.perf_counter() - start:.1f} s to compact')
+        print(f'{peak():,.0f} MiB at most, at the end')
 
 
 if __name__ == '__main__':

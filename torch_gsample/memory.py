@@ -48,6 +48,17 @@ def bytes_of(value: int | str, name: str) -> int:
     return int(float(match[1]) * _UNITS[match[2]])
 
 
+def resident_memory() -> int:
+    """Returns the bytes of memory that this process has in use.
+
+    Example:
+        >>> resident_memory() > 1 << 20
+        True
+    """
+    pages = int(Path('/proc/self/statm').read_text().split()[1])
+    return pages * os.sysconf('SC_PAGE_SIZE')
+
+
 def keep_memory(keep: bool = True) -> bool:
     """Reuses the memory of freed CPU tensors instead of returning it.
 

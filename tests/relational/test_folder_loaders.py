@@ -1,9 +1,11 @@
 """Loaders of tasks from a folder on disk have the batches of memory."""
 
+import shutil
+
 import pytest
 import torch
 
-from tests.relational.test_folders import MANIFEST, base, grown, whole
+from tests.relational.test_folders import MANIFEST, base, whole
 from torch_gsample.relational import (
     EntityTask,
     LinkTask,
@@ -15,14 +17,15 @@ from torch_gsample.relational import (
 )
 from torch_gsample.relational.inputs import read_column
 
-__all__ = ['base', 'grown', 'whole']  # fixtures
+__all__ = ['base', 'whole']  # fixtures
 
 
-@pytest.fixture
-def both(whole, grown):
+@pytest.fixture(scope='module')
+def both(whole, base, tmp_path_factory):
     """The tables in memory, and a folder with two appended segments."""
-    path, parts = grown
-    for part in parts:
+    path = tmp_path_factory.mktemp('both') / 'graph'
+    shutil.copytree(base[0], path)
+    for part in base[1]:
         folder = append_tables(path, part)
     assert folder.version == 2
     return from_tables(whole[0], MANIFEST), folder
@@ -49,7 +52,7 @@ def assert_equal(memory, disk):
             same = torch.equal(value.nan_to_num(-7), got[name].nan_to_num(-7))
             assert same, name
         count += sum(value.numel() for value in got.values())
-    assert count > 1000
+    assert count > 500
 
 
 def entities(count=60):
@@ -66,6 +69,14 @@ def entities(count=60):
         {'replace': True, 'drop_last': True, 'batch_size': 16},
         {'num_workers': 1, 'batch_size': 30},
         {'time_window': 30},
+        {'time_inclusive': 'left', 'temporal_strategy': 'last'},
+        {'time_inclusive': 'right', 'time_window': 30},
+        {'time_inclusive': 'neither', 'time_window': 40, 'replace': True},
+        {'time_bound': 'batch', 'time_inclusive': 'left'},
+        {'time_bound': 'edge'},
+        {'time_bound': 'edge', 'time_inclusive': 'left', 'time_window': 50},
+        {'time_bound': 'edge', 'temporal_strategy': 'last', 'num_workers': 1},
+        {'time_bound': 'edge', 'rng_scope': 'epoch', 'replace': True},
     ],
 )
 def test_batches_of_entities_are_those_of_memory(both, options):
@@ -73,6 +84,38 @@ def test_batches_of_entities_are_those_of_memory(both, options):
     assert_equal(
         *(RelationalLoader(t, entities(), [4, 3], **options) for t in both)
     )
+
+
+@pytest.mark.parametrize(
+    'options', [{'time_bound': 'edge'}, {'time_inclusive': 'left'}]
+)
+def test_batches_without_segments_are_those_of_memory(whole, both, options):
+    options = {'seed': 5, 'batch_size': 16, 'check_times': True} | options
+    assert not whole[1].graph.segments.entries
+    assert_equal(
+        *(
+            RelationalLoader(t, entities(), [4, 3], **options)
+            for t in (both[0], whole[1])
+        )
+    )
+
+
+@pytest.mark.parametrize('shapes', [True, 2])
+def test_static_shapes_are_those_of_memory(both, shapes):
+    options = {'seed': 5, 'batch_size': 16, 'drop_last': True}
+    loaders = [
+        RelationalLoader(
+            t, entities(), [4, 3], static_shapes=shapes, check_times=True,
+            **options,
+        )
+        for t in both
+    ]  # fmt: skip
+    assert_equal(*loaders)
+    sizes = {
+        tuple(batch[t].num_nodes for t in batch.node_types)
+        for batch in loaders[1]
+    }
+    assert len(sizes) <= int(shapes) < len(loaders[1])
 
 
 def test_batches_of_links_are_those_of_memory(both):
@@ -138,9 +181,17 @@ def test_wrong_tasks_and_options_are_named(both):
          lambda: RelationalLoader(folder, late, [1])),
         (IndexError, r"'row' must be in \[0, 60\)",
          lambda: RelationalLoader(folder, entities(61), [1])),
-        (ValueError, "'time_bound' must not be given for a TableFolder",
+        (ValueError, "'device' must not be given for a TableFolder",
+         lambda: RelationalLoader(folder, entities(), [1], device='cpu')),
+        (ValueError, "'time_bound' must be one of",
+         lambda: RelationalLoader(folder, entities(), [1], time_bound='x')),
+        (ValueError, "'time_window' must be at least 2 with",
          lambda: RelationalLoader(
-             folder, entities(), [1], time_bound='edge')),
+             folder, entities(), [1], time_window=1,
+             time_inclusive='neither')),
+        (ValueError, "'time_bound' and 'time_inclusive' need a graph with",
+         lambda: RelationalLoader(
+             folder, entities(), [1], time_bound='edge', use_times=False)),
         (TypeError, "'tables' must be a RelationalData or a TableFolder",
          lambda: RelationalLoader.__init__(
              RelationalLoader.__new__(RelationalLoader), {}, entities(), [1])),

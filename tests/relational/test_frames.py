@@ -11,6 +11,7 @@ from torch_gsample.relational import (
     RelationalLoader,
     TensorFrames,
     autocomplete,
+    convert_tables,
     from_tables,
 )
 from torch_gsample.relational.frames import calendar
@@ -27,9 +28,8 @@ MANIFEST = {
 }
 
 
-@pytest.fixture(scope='module')
-def tables(tmp_path_factory):
-    path = tmp_path_factory.mktemp('frames') / 'a.duckdb'
+def write(path):
+    """Users and their posts, as a database."""
     with duckdb.connect(str(path)) as database:
         database.execute(
             'CREATE TABLE user AS SELECT i AS id FROM range(6) t(i); '
@@ -39,7 +39,13 @@ def tables(tmp_path_factory):
             "TIMESTAMP '1999-12-30 23:59:58' + i * INTERVAL 31 HOUR AS day "
             'FROM range(40) t(i)'
         )
-    return from_tables(path, MANIFEST)
+    return path
+
+
+@pytest.fixture(scope='module')
+def tables(tmp_path_factory):
+    path = tmp_path_factory.mktemp('frames') / 'a.duckdb'
+    return from_tables(write(path), MANIFEST)
 
 
 def test_times_are_taken_apart_as_calendars_do():
@@ -152,3 +158,36 @@ def test_batches_have_frames_that_its_encoders_take(tables):
     assert out.shape == (len(rows), 3, 4)
     assert names == ['stars', 'kind', 'day']
     assert out.isfinite().all()
+
+
+@pytest.mark.interop
+def test_frames_of_a_folder_are_those_of_memory(tables, tmp_path):
+    pytest.importorskip('torch_frame')
+    path = write(tmp_path / 'a.duckdb')
+    folder = convert_tables(tmp_path / 'graph', path, MANIFEST)
+    one, other = TensorFrames(tables), TensorFrames(folder)
+    assert repr(one.col_stats) == repr(other.col_stats)
+    assert one.col_names_dict == other.col_names_dict
+    batches = [
+        next(
+            iter(
+                RelationalLoader(
+                    of,
+                    autocomplete(of, 'post', 'stars'),
+                    [4, 4],
+                    batch_size=8,
+                    seed=0,
+                    transform=frames,
+                )
+            )
+        )
+        for of, frames in ((tables, one), (folder, other))
+    ]
+    for table in ('user', 'post'):
+        want, got = (batch[table].tf for batch in batches)
+        assert len(want) == len(got) > 0
+        assert want.feat_dict.keys() == got.feat_dict.keys()
+        for stype, value in want.feat_dict.items():
+            same = got.feat_dict[stype]
+            assert torch.equal(value.nan_to_num(-7), same.nan_to_num(-7))
+    assert len(batches[0]['post'].tf.feat_dict) == 3

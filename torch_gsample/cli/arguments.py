@@ -93,13 +93,6 @@ def add_convert(add: Callable[..., Any]) -> None:
     add('--weight', help='name of the column of weights')
     add('--time', help='name of the column of times')
     add(
-        '--stripe',
-        action='append',
-        default=[],
-        metavar='DIR',
-        help='further directory, on another disk; repeatable',
-    )
-    add(
         '--tables',
         nargs='?',
         const='',
@@ -111,6 +104,25 @@ def add_convert(add: Callable[..., Any]) -> None:
         '--append',
         action='store_true',
         help='append new rows to a graph written with --tables',
+    )
+    _add_writing(add)
+
+
+def add_compact(add: Callable[..., Any]) -> None:
+    """Adds the arguments of ``gsample compact``."""
+    add('graph', help='directory of converted tables')
+    add('--output', help='a new directory; default: replace the old one')
+    _add_writing(add)
+
+
+def _add_writing(add: Callable[..., Any]) -> None:
+    """Adds the arguments of all that write a graph on disk."""
+    add(
+        '--stripe',
+        action='append',
+        default=[],
+        metavar='DIR',
+        help='further directory, on another disk; repeatable',
     )
     for name, default, what in (
         ('--memory', '4GiB', 'memory limit'),

@@ -36,7 +36,11 @@ _EXAMPLES = {
   gsample convert part-*.csv graph --columns src,dst --weight w
   gsample convert edges.npy graph --memory 8GiB --chunk 1GiB
   gsample convert old graph --stripe /disk2/graph --stripe /disk3/graph
-  gsample convert shop.duckdb graph --tables manifest.json""",
+  gsample convert shop.duckdb graph --tables manifest.json
+  gsample convert november.duckdb graph --append""",
+    'compact': """\
+  gsample compact graph
+  gsample compact graph --output new""",
     'info': """\
   gsample info graph
   gsample info graph --json""",
@@ -120,6 +124,11 @@ _COMMANDS: dict[str, tuple[str, str, Callable[..., None]]] = {
         'Write edge files, tables or an old graph as a graph on disk.',
         'graphs:convert',
         arguments.add_convert,
+    ),
+    'compact': (
+        'Merge the rows appended to tables on disk.',
+        'graphs:compact',
+        arguments.add_compact,
     ),
     'info': (
         'Show counts, degrees and chunks of a graph on disk.',

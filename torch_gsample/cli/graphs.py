@@ -93,8 +93,29 @@ def _convert_tables(
         folder = append_tables(args.graph, path, memory_limit=args.memory)
     else:
         manifest = args.tables or None
+        options['whole_process'] = True
         folder = convert_tables(args.graph, path, manifest, **options)
     return folder.graph, folder.report
+
+
+def compact(args: argparse.Namespace) -> None:
+    """Merges the rows that were appended to tables on disk.
+
+    Args:
+        args (argparse.Namespace): The graph and options.
+    """
+    # Imports DuckDB, which only tables need.
+    from torch_gsample.relational import compact_tables
+
+    folder = compact_tables(
+        args.graph,
+        args.output,
+        chunk_bytes=args.chunk,
+        memory_limit=args.memory,
+        progress=sys.stderr.isatty(),
+        directories=args.stripe,
+    )
+    _print_graph(args, folder.graph, folder.report)
 
 
 def info(args: argparse.Namespace) -> None:

@@ -4,6 +4,7 @@ Tables with keys and times come in, PyG mini-batches and sequences go out.
 """
 
 from torch_gsample.relational.append import append_tables
+from torch_gsample.relational.compact import compact_tables
 from torch_gsample.relational.contexts import Contexts, ContextSampler
 from torch_gsample.relational.convert import convert_tables
 from torch_gsample.relational.folder import TableFolder
@@ -50,6 +51,7 @@ __all__ = [
     'append_tables',
     'autocomplete',
     'check_batch',
+    'compact_tables',
     'convert_tables',
     'from_tables',
     'read_manifest',

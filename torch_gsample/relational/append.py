@@ -60,8 +60,9 @@ def append_tables(
 
     Raises:
         FileNotFoundError: If the folder does not exist.
-        OSError: If another process appends, a file cannot be read, or the
-            disk is full.
+        OSError: If another process appends or compacts, a file cannot be
+            read, or the disk is full.
+        RuntimeError: If the folder is compacted meanwhile.
         TypeError: If a column has another type than before.
         ValueError: If a key exists already, is null or repeated, a time is
             invalid, or a table or column is unknown; the error names it.
@@ -81,6 +82,7 @@ def append_tables(
         owned_folder(path.parent, f'.{path.name}.tables-') as folder,
         open_source(tables, None, memory_limit, str(folder)) as source,
     ):
+        old.graph.check_current()
         if writer.num_nodes != list(old.graph.num_nodes.values()):
             raise BlockingIOError(
                 f'append_tables: another process has appended to {path}'
@@ -100,7 +102,8 @@ def append_tables(
         for i, values in enumerate(staged.values.values()):
             write_values(writer.folder, i, values)
         write_keys(writer.folder, staged.keys)
-        write_description(writer.folder, description(staged, report))
+        fields = {**description(staged, report), 'appends': old.version + 1}
+        write_description(writer.folder, fields)
         source.check_unchanged()
     return TableFolder(path)
 
@@ -217,11 +220,8 @@ def _add_edges(
     table: KeyTable = staged.keys[name]
     parent = staged.keys[table.schema.foreign_keys[key].table]
     number = list(old.schema).index(name)
-    file = dangling_file(number, key)
-    folders = [old.path, *old.graph.segment_folders]
-    sql, found = table.stage_edges(
-        key, parent, parquet([folder / file for folder in folders])
-    )
+    files = old.files(dangling_file(number, key))
+    sql, found = table.stage_edges(key, parent, parquet(files))
     first = writer.num_edges[relation]
 
     def edges(*names: str) -> Iterator[dict[str, np.ndarray]]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from torch_gsample.memory import bytes_of
+from torch_gsample.memory import bytes_of, resident_memory
 from torch_gsample.owned_folder import owned_folder
 from torch_gsample.relational.folder import TableFolder
 from torch_gsample.relational.keys import KeyTable
@@ -13,7 +13,7 @@ from torch_gsample.relational.row_files import (
     write_keys,
     write_values,
 )
-from torch_gsample.relational.sources import open_source
+from torch_gsample.relational.sources import import_duckdb, open_source
 from torch_gsample.relational.tables import Staged, check_dangling
 from torch_gsample.storage import ChunkedGraph
 from torch_gsample.storage.sources import (
@@ -23,8 +23,8 @@ from torch_gsample.storage.sources import (
     index_width,
 )
 
-#: The least memory of DuckDB.
-_DUCKDB = 64 << 20
+#: The least memory of DuckDB, and what it takes in addition to its limit.
+_DUCKDB, _UNCOUNTED = 64 << 20, 128 << 20
 
 
 def convert_tables(
@@ -33,6 +33,7 @@ def convert_tables(
     manifest: Any = None,
     *,
     memory_limit: int | str = '4GiB',
+    whole_process: bool = False,
     max_categories: int = 1000,
     dangling: str = 'report',
     chunk_bytes: int = 32 << 20,
@@ -51,6 +52,10 @@ def convert_tables(
         manifest (Dict or Path, optional): See :func:`from_tables`.
         memory_limit (int or str, optional): Bytes of all buffers: those of
             DuckDB plus six times ``chunk_bytes``.
+        whole_process (bool, optional): Whether ``memory_limit`` is that of
+            the resident memory of the process, with all that it has before the
+            call. The returned folder has the times of rows in memory, 8 bytes
+            each.
         max_categories (int, optional): See :func:`from_tables`.
         dangling (str, optional): See :func:`from_tables`.
         chunk_bytes (int, optional): See :func:`write_graph`.
@@ -86,14 +91,9 @@ def convert_tables(
     """
     path = Path(path)
     check_dangling('convert_tables', dangling)
-    if isinstance(memory_limit, str):
-        memory_limit = bytes_of(memory_limit, "convert_tables: 'memory_limit'")
-    memory = memory_limit - 6 * chunk_bytes
-    if memory < _DUCKDB:
-        raise ValueError(
-            "convert_tables: 'memory_limit' must be at least 6 times "
-            f"'chunk_bytes' and {_DUCKDB} for DuckDB (got {memory_limit})"
-        )
+    memory_limit, memory = memory_of(
+        'convert_tables', memory_limit, chunk_bytes, whole_process
+    )
     path.parent.mkdir(parents=True, exist_ok=True)
     with (
         owned_folder(path.parent, f'.{path.name}.tables-') as folder,
@@ -128,6 +128,30 @@ def convert_tables(
             progress=progress,
         )
     return TableFolder(path)
+
+
+def memory_of(
+    name: str, memory_limit: int | str, chunk_bytes: int, whole: bool = False
+) -> tuple[int, int]:
+    """Returns the bytes of all buffers, and of DuckDB.
+
+    Raises:
+        ValueError: If they are too few for chunks and DuckDB.
+    """
+    if isinstance(memory_limit, str):
+        memory_limit = bytes_of(memory_limit, f"{name}: 'memory_limit'")
+    taken = 0
+    if whole:
+        import_duckdb()
+        taken = resident_memory() + _UNCOUNTED
+    memory = memory_limit - taken - 6 * chunk_bytes
+    if memory < _DUCKDB:
+        has = f', and {taken} that the process has' if whole else ''
+        raise ValueError(
+            f"{name}: 'memory_limit' must be at least 6 times 'chunk_bytes' "
+            f'and {_DUCKDB} for DuckDB{has} (got {memory_limit})'
+        )
+    return memory_limit - taken, memory
 
 
 def description(staged: Staged, report: dict[str, Any]) -> dict[str, Any]:
@@ -177,7 +201,7 @@ def _relations(
             parent.num_rows,
             found['edges'],
             widths,
-            _reader(
+            _sorted_reader(
                 table,
                 f'SELECT parent AS col, child AS neighbor, rowid AS edge_id'
                 f'{time} FROM {sql} ORDER BY parent{time}, rowid',
@@ -201,6 +225,22 @@ def _relations(
                 f'SELECT child AS col, parent AS neighbor{since} FROM {sql}',
             ),
         )
+
+
+def _sorted_reader(
+    table: KeyTable, query: str
+) -> Callable[[], Iterator[Edges]]:
+    """Returns what reads a sorted query, which DuckDB keeps on disk.
+
+    A sort whose rows are streamed keeps more in memory than its limit allows;
+    that of a new table does not.
+    """
+
+    def batches() -> Iterator[Edges]:
+        with table.stored(query) as name:
+            yield from _reader(table, f'SELECT * FROM {name}')()
+
+    return batches
 
 
 def _reader(table: KeyTable, query: str) -> Callable[[], Iterator[Edges]]:

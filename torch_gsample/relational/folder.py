@@ -15,20 +15,23 @@ from torch_gsample.relational.row_files import (
 from torch_gsample.relational.sources import import_duckdb
 from torch_gsample.relational.values import Values
 from torch_gsample.storage import ChunkedGraph, DiskFeatureStore, FeatureFile
+from torch_gsample.storage.replaced import read_whole
 from torch_gsample.storage.row_source import JoinedRows, RowSource
 
 
 class TableFolder:
     """Tables written by :func:`convert_tables`, read from disk.
 
-    It is a snapshot of the folder: reopen it to see rows appended later.
+    It is a snapshot of the folder: reopen it to see rows appended later. After
+    :func:`compact_tables`, what was opened before can still be read; samplers
+    that have read nothing yet, and keys, raise a ``RuntimeError``.
 
     Args:
         path (str or Path): The folder.
         verify (str, optional): See :class:`ChunkedGraph`.
 
     Attributes:
-        version (int): Number of appends.
+        version (int): Number of appends, also of those compacted since.
         graph (ChunkedGraph): Rows as nodes, keys as edges.
         features (DiskFeatureStore): ``num``, ``cat`` and ``stamp`` of tables,
             and ``time``, which is in memory.
@@ -45,11 +48,14 @@ class TableFolder:
 
     def __init__(self, path: str | Path, *, verify: str = 'once'):
         self.path = Path(path)
+        read_whole(self.path, lambda: self._read(verify))
+
+    def _read(self, verify: str) -> None:
         self.graph = ChunkedGraph(self.path, verify=verify)
         self._folders = [self.path, *self.graph.segment_folders]
-        self.version = len(self._folders) - 1
         fields, self.schema = read_description(self._folders[-1])
         self.fields = fields
+        self.version: int = fields['appends'] or len(self._folders) - 1
         self.report: dict[str, dict[str, Any]] = fields['report']
         self.time_kind: str | None = fields['time_kind']
         rows = {name: t['rows'] for name, t in fields['tables'].items()}
@@ -78,7 +84,7 @@ class TableFolder:
                 self.features.put_tensor(none, name, kind, None)
                 parts.append(none)
                 continue
-            files = [f / rows_file(number, kind) for f in self._folders]
+            files = self.files(rows_file(number, kind))
             rows: list[RowSource] = [
                 FeatureFile(file, verify=verify) for file in files
             ]
@@ -115,7 +121,11 @@ class TableFolder:
                 f'TableFolder: table {table!r} must have a key (it has none)'
             )
         number = list(self.schema).index(table)
-        return parquet([f / keys_file(number) for f in self._folders])
+        return parquet(self.files(keys_file(number)))
+
+    def files(self, name: str) -> list[Path]:
+        """Returns the files of a name: that of the graph, then appended."""
+        return [folder / name for folder in self._folders]
 
     def keys_of(self, table: str, rows: Tensor) -> list[Any]:
         """Returns the keys of rows; see :meth:`RelationalData.keys_of`."""
@@ -148,12 +158,15 @@ class TableFolder:
         names = 'coalesce(t.id, -1)' if want == 'id' else names
         on = ' AND '.join(f't.{name} = w.{name}' for name in by)
         wanted = pa.table({**by, 'place': range(len(next(iter(by.values()))))})
-        with import_duckdb().connect() as database:
-            database.register('wanted', wanted)
-            return database.execute(
-                f'SELECT {names} FROM wanted AS w LEFT JOIN {known} AS t ON '
-                f'{on} ORDER BY w.place'
-            ).fetchall()
+        try:
+            with import_duckdb().connect() as database:
+                database.register('wanted', wanted)
+                return database.execute(
+                    f'SELECT {names} FROM wanted AS w LEFT JOIN {known} AS t '
+                    f'ON {on} ORDER BY w.place'
+                ).fetchall()
+        finally:
+            self.graph.check_current()
 
     def __repr__(self) -> str:
         rows = {name: self.num_rows(name) for name in self.schema}

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import HeteroData
 
+from torch_gsample.relational.inputs import read_column
 from torch_gsample.relational.values import NULLS, Values
 
 _DAY = 86_400_000_000  # microseconds
@@ -125,13 +126,18 @@ def calendar(stamp: Tensor) -> Tensor:
     return torch.stack(parts, -1).where(~null[..., None], -1)
 
 
+def _column(part: Any, index: int) -> Tensor:
+    """Returns a column of a table, of which few rows are read at once."""
+    return read_column(part, index, torch.arange(part.shape[0]))
+
+
 def _stats(values: Values) -> dict[str, dict[Any, Any]]:
     """Returns what PyTorch Frame knows of each column of a table."""
     from torch_frame.data.stats import StatType
 
     out: dict[str, dict[Any, Any]] = {}
     for i, name in enumerate(values.num_names):
-        column = values.num[:][:, i].double()
+        column = _column(values.num, i).double()
         column = column[column.isfinite()]
         if not len(column):
             column = torch.tensor([float('nan')], dtype=torch.float64)
@@ -146,13 +152,13 @@ def _stats(values: Values) -> dict[str, dict[Any, Any]]:
             StatType.QUANTILES: quantiles.tolist(),
         }
     for i, name in enumerate(values.cat_names):
-        code = values.cat[:][:, i]
+        code = _column(values.cat, i)
         known = values.categories[name]
         count = code[code >= 0].bincount(minlength=len(known))
         # In the order of codes, which embeddings of a frame are by.
         out[name] = {StatType.COUNT: (list(known), count.tolist())}
     for i, name in enumerate(values.stamp_names):
-        column = values.stamp[:][:, i]
+        column = _column(values.stamp, i)
         column = column[column != NULLS['stamp']].sort().values
         if not len(column):
             column = torch.tensor([NULLS['stamp']], dtype=torch.int64)

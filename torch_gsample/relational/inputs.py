@@ -39,8 +39,14 @@ def read_inputs(
 
     Raises:
         TypeError: If ``tables`` are neither.
-        ValueError: If an option is only for tables in memory.
+        ValueError: If an option is only for tables in memory, or no table has
+            times.
     """
+    if isinstance(tables, Tables) and tables.time_kind is None:
+        raise ValueError(
+            f'{name}: a table must have times (none of '
+            f'{sorted(tables.schema)[:20]} has): NeighborLoader needs none'
+        )
     if isinstance(tables, RelationalData):
         return {
             'data': tables.data,

@@ -1,6 +1,7 @@
 """Rows of a table as integers, by their keys, and edges between them."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -299,6 +300,16 @@ class KeyTable:
     def batches(self, query: str) -> Iterator[Any]:
         """Yields the rows of a query as batches of Arrow."""
         yield from self._database.sql(query).to_arrow_reader(_ROWS)
+
+    @contextmanager
+    def stored(self, query: str) -> Iterator[str]:
+        """Makes a table of the rows of a query, in their order."""
+        name = quoted(f'rows of {self.table}')
+        self._execute(f'CREATE TEMP TABLE {name} AS {query}')
+        try:
+            yield name
+        finally:
+            self._execute(f'DROP TABLE {name}')
 
     def copy_to(self, query: str, path: Path) -> None:
         """Writes the rows of a query to a Parquet file."""

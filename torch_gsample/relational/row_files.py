@@ -130,6 +130,12 @@ def read_description(
             f"TableFolder: {path} must have a 'report' and a 'time_kind' of "
             f'{kinds}'
         )
+    appends = fields.setdefault('appends', None)
+    if appends is not None and not (type(appends) is int and appends >= 0):
+        raise ValueError(
+            f"TableFolder: 'appends' of {path} must be a number of appends "
+            f'(got {appends!r})'
+        )
     entries = {
         name: {k: entry[k] for k in ('key', 'time', 'foreign_keys')}
         for name, entry in tables.items()

@@ -99,12 +99,36 @@ def open_source(
 
     Raises:
         ImportError: If DuckDB or PyArrow is missing.
+        MemoryError: If DuckDB needs more than ``memory_limit``.
         OSError: If a file cannot be read, or is locked.
         TypeError: If ``tables`` is nothing of the above.
         ValueError: If a manifest is wrong, or files of a table differ.
     """
     duckdb = import_duckdb()
     known = None if manifest is None else read_manifest(manifest)
+    database = connect(memory_limit, folder)
+    try:
+        source = _open(database, tables, known)
+        if source.num_bytes > _SMALL:
+            database.execute('RESET threads')
+        yield source
+    except duckdb.IOException as error:
+        raise OSError(f'from_tables: {error}') from error
+    except duckdb.OutOfMemoryException as error:
+        raise MemoryError(
+            "from_tables: 'memory_limit' must suffice for DuckDB (it got "
+            f'{memory_limit} bytes): {error}'
+        ) from error
+    finally:
+        database.close()
+
+
+def connect(memory_limit: int, folder: str) -> Any:
+    """Returns a database in memory that spills to a folder.
+
+    Raises:
+        ImportError: If DuckDB or PyArrow is missing.
+    """
     config = {
         'threads': 1,
         'memory_limit': f'{max(memory_limit // 1024, 1024)}KiB',
@@ -113,17 +137,9 @@ def open_source(
         'autoinstall_known_extensions': False,
         'autoload_known_extensions': False,
     }
-    database = duckdb.connect(config=config)
+    database = import_duckdb().connect(config=config)
     database.execute("SET TimeZone = 'UTC'")
-    try:
-        source = _open(database, tables, known)
-        if source.num_bytes > _SMALL:
-            database.execute('RESET threads')
-        yield source
-    except duckdb.IOException as error:
-        raise OSError(f'from_tables: {error}') from error
-    finally:
-        database.close()
+    return database
 
 
 def import_duckdb() -> Any:
@@ -196,7 +212,10 @@ def _replaced(
 def _open_duckdb(
     database: Any, path: Path, known: dict[str, TableSchema] | None
 ) -> Source:
-    database.execute(f'ATTACH {literal(str(path))} AS source (READ_ONLY)')
+    try:
+        database.execute(f'ATTACH {literal(str(path))} AS source (READ_ONLY)')
+    except import_duckdb().Error as error:
+        raise OSError(f'from_tables: {path}: {error}') from error
     rows = database.execute(
         'SELECT schema_name, table_name FROM duckdb_tables() WHERE '
         "database_name = 'source' ORDER BY table_oid"

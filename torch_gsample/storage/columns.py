@@ -185,6 +185,20 @@ class RelationReader:
         weighted: bool,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Draws at a frontier; see :data:`hops.Draw`."""
+        parts = relation, hop, frontier, fanout, options, weighted
+        return self.draw_timed(*parts, with_times=False)[:3]
+
+    def draw_timed(
+        self,
+        relation: int,
+        hop: int,
+        frontier: Frontier,
+        fanout: int,
+        options: dict[str, Any],
+        weighted: bool,
+        with_times: bool = True,
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        """Draws at a frontier, and returns the times of edges, too."""
         if self._appended is not None:
             return self._draw_joined(relation, hop, frontier, fanout, options)
         start, length = self.bounds(frontier.node)
@@ -212,7 +226,9 @@ class RelationReader:
             weight,
             time,
         )
-        return indptr, *self.edges(position)
+        with_times = with_times and self._meta.widths['time'] > 0
+        time = self.items('time', position) if with_times else None
+        return indptr, *self.edges(position), time
 
     def _draw_joined(
         self,
@@ -221,7 +237,7 @@ class RelationReader:
         frontier: Frontier,
         fanout: int,
         options: dict[str, Any],
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
         """Draws at columns that have appended edges, maybe.
 
         Both parts of a column are merged by time, the appended ones last, as
@@ -250,7 +266,7 @@ class RelationReader:
             time = torch.cat([self.items('time', old), time])
             order = torch.argsort(time, stable=True)
             order = order[torch.argsort(column[order], stable=True)]
-            time = time[order] if frontier.time is not None else None
+            time = time[order]
         total = length + count
         indptr, position = sample_columns(
             total.cumsum(0) - total,
@@ -260,7 +276,7 @@ class RelationReader:
             hop,
             relation,
             options,
-            edge_time=time,
+            edge_time=None if frontier.time is None else time,
         )
         picked = order[position]
         is_old = picked < len(old)
@@ -271,7 +287,8 @@ class RelationReader:
         place = new[picked[~is_old] - len(old)].numpy()
         neighbor[~is_old] = torch.from_numpy(appended.neighbor[place])
         edge[~is_old] = torch.from_numpy(appended.edge_id[place])
-        return indptr, neighbor, edge
+        time = None if time is None else time[position]
+        return indptr, neighbor, edge, time
 
 
 def check_neighbors(

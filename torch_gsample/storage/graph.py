@@ -1,7 +1,7 @@
 """A graph on disk: what it holds, whether it is whole."""
 
 import warnings
-from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,7 @@ from torch_gsample.graph_types import GraphTypes
 from torch_gsample.storage.as_matrices import Matrices
 from torch_gsample.storage.checked_blocks import checked_file
 from torch_gsample.storage.checksums import VERIFY, read_times
-from torch_gsample.storage.chunks import (
-    check_offsets,
-    check_structure,
-    chunk_arrays,
-)
+from torch_gsample.storage.chunks import check_offsets, check_structure
 from torch_gsample.storage.format import (
     EDGES,
     LENGTH,
@@ -30,16 +26,19 @@ from torch_gsample.storage.format import (
 )
 from torch_gsample.storage.meta import read_meta
 from torch_gsample.storage.reading import ReadableFile, ReadAhead
+from torch_gsample.storage.replaced import (
+    check_current,
+    identity,
+    read_whole,
+)
 from torch_gsample.storage.segments import (
     Segments,
     read_segments,
     segment_name,
 )
-from torch_gsample.storage.sources import Edges, GraphSource, RelationSource
+from torch_gsample.storage.stored_source import stored_source
 from torch_gsample.storage.stripes import open_relation
 from torch_gsample.storage.write import write_graph
-
-_ROWS = 1 << 20  # edges that are handed over at a time
 
 
 class ChunkedGraph(Matrices, GraphStore):
@@ -90,14 +89,39 @@ class ChunkedGraph(Matrices, GraphStore):
                 f'{verify!r})'
             )
         self.path, self.direct = Path(path), direct
+        self._verify = verify
+        read_whole(self.path, self._read)
+
+    def _read(self) -> None:
+        self._identity = identity(self.path)
         self.meta = read_meta(self.path)
         #: What was appended until now.
         self.segments: Segments = read_segments(self.path, self.meta)
+        self._begin_checks()
+
+    def _begin_checks(self) -> None:
         #: For each relation, which parts were found to be whole.
         self.checked = [
-            checked_file(self.path, self.meta, r, verify)
+            checked_file(self.path, self.meta, r, self._verify)
             for r in self.meta.relations
         ]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, 'checked': []}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        with suppress(FileNotFoundError):  # a copy, where no file is yet
+            self.check_current()
+        self._begin_checks()
+
+    def check_current(self) -> None:
+        """Checks that the folder was not replaced since it was opened.
+
+        Raises:
+            RuntimeError: If it was, by :func:`compact_tables`.
+        """
+        check_current(self.path, self._identity, self.meta.generation)
 
     @classmethod
     def write(
@@ -105,8 +129,7 @@ class ChunkedGraph(Matrices, GraphStore):
     ) -> 'ChunkedGraph':
         """Writes a graph; see :func:`write_graph` for its arguments."""
         if isinstance(data, ChunkedGraph):
-            data.refuse_segments('ChunkedGraph.write')
-            data = _source_of(data)
+            data = stored_source(data)
         write_graph(path, data, **kwargs)
         return cls(path)
 
@@ -145,7 +168,7 @@ class ChunkedGraph(Matrices, GraphStore):
             raise ValueError(
                 f'{name}: {self.path} must have no appended segments (it has '
                 f'{len(self.segments.entries)}): RandomReadSampler reads '
-                'them; or convert its source again'
+                'them, and compact_tables merges them'
             )
 
     @property
@@ -174,12 +197,16 @@ class ChunkedGraph(Matrices, GraphStore):
 
         Raises:
             OSError: If a file cannot be read.
+            RuntimeError: If the folder was replaced since it was opened.
             ValueError: If one is broken; it names the file.
         """
         meta, out = self.meta, {}
         for i, name in enumerate(meta.node_times):
             if name is not None:
-                times = read_times(self.path, meta, i)
+                try:
+                    times = read_times(self.path, meta, i)
+                finally:
+                    self.check_current()
                 if i in self.segments.times:
                     new = self.segments.times[i]
                     times = np.concatenate([times, new])
@@ -194,9 +221,15 @@ class ChunkedGraph(Matrices, GraphStore):
         Args:
             relation (RelationMeta): The relation.
             direct (bool, optional): As of the graph if not given.
+
+        Raises:
+            OSError: If one cannot be opened.
+            RuntimeError: If the folder was replaced since.
         """
         direct = self.direct if direct is None else direct
-        return open_relation(self.path, self.meta, relation, direct)
+        file = open_relation(self.path, self.meta, relation, direct)
+        self.check_current()
+        return file
 
     def verify(self) -> None:
         """Reads all files, and checks their checksums and structure.
@@ -293,50 +326,3 @@ class ChunkedGraph(Matrices, GraphStore):
             f'num_nodes={sum(self.num_nodes.values())}, '
             f'num_edges={sum(self.num_edges.values())})'
         )
-
-
-def _source_of(graph: ChunkedGraph) -> GraphSource:
-    """Returns the edges of a graph on disk, to be written again."""
-    largest, depth = 0, 1 + len(graph.meta.directories)
-    relations = []
-    for index, meta in enumerate(graph.meta.relations):
-
-        def batches(index: int = index) -> Iterator[Edges]:
-            return _edges_of(graph, index)
-
-        relations.append(
-            RelationSource(
-                meta.edge_type,
-                meta.num_rows,
-                meta.num_cols,
-                meta.num_edges,
-                meta.widths,
-                batches,
-            )
-        )
-        largest = max(largest, int(meta.chunks[:, LENGTH].max(initial=0)))
-    memory = (depth + 1) * largest
-    times: dict[Any, Any] = {**graph.node_times()}
-    return GraphSource(graph.num_nodes, relations, times, memory)
-
-
-def _edges_of(graph: ChunkedGraph, index: int) -> Iterator[Edges]:
-    """Yields the edges of a relation, some at a time."""
-    meta = graph.meta.relations[index]
-    file = graph.open(meta)
-    ranges = meta.chunks[:, [OFFSET, LENGTH]].tolist()
-    with ReadAhead(file, ranges) as chunks:
-        for i, data in enumerate(chunks):
-            graph.checked[index].check(file, i, data)
-            check_structure(file.path, meta, i, data)
-            arrays = chunk_arrays(file.path, meta, i, data)
-            offset, row = arrays.pop('offset'), meta.chunks[i]
-            for first in range(0, int(row[EDGES]), _ROWS):
-                at = np.arange(first, min(first + _ROWS, int(row[EDGES])))
-                col = np.searchsorted(offset, at, 'right') - 1 + row[START]
-                # Copied: the memory of a chunk is used again while a writer
-                # still has its edges.
-                yield {
-                    'col': col.astype(np.int64),
-                    **{name: array[at] for name, array in arrays.items()},
-                }

@@ -6,8 +6,15 @@ from typing import Any
 from torch_geometric.sampler.base import SubgraphType
 from typing_extensions import Unpack
 
-from torch_gsample.options import DiskOptions, checked_names
+from torch_gsample.options import (
+    DiskOptions,
+    TimeBound,
+    TimeInclusive,
+    checked_names,
+)
+from torch_gsample.samplers.neighbor.edge_bound import Select
 from torch_gsample.samplers.neighbor.node_wise import NumNeighborsType
+from torch_gsample.samplers.neighbor.time_interval import TimeInterval
 from torch_gsample.storage.blocks import BlockReader
 from torch_gsample.storage.columns import RelationReader
 from torch_gsample.storage.drawn import Drawn
@@ -111,6 +118,10 @@ class RandomReadSampler(DiskSampler):
         cache_bytes (int, optional): Memory for blocks, in each process.
         engine (str, optional): ``'io_uring'``, ``'threads'``, or ``'auto'``:
             the first one that works.
+        time_bound (str, optional): See :class:`NeighborSampler`, as for
+            ``time_inclusive``. With an open end, times of edges must be
+            greater than the least int64.
+        time_inclusive (str, optional): See above.
         **options (optional): All others are as in :class:`DiskSampler`.
 
     Raises:
@@ -142,9 +153,12 @@ class RandomReadSampler(DiskSampler):
         *,
         cache_bytes: int = 256 << 20,
         engine: str = 'auto',
+        time_bound: TimeBound = 'seed',
+        time_inclusive: TimeInclusive = 'both',
         **options: Unpack[DiskOptions],
     ):
         base = subgraph_type, replace, disjoint, temporal_strategy
+        self.interval = TimeInterval(time_bound, time_inclusive)
         super().__init__(graph, num_neighbors, *base, **options)
         if engine not in ENGINES:
             raise ValueError(
@@ -176,6 +190,30 @@ class RandomReadSampler(DiskSampler):
             return Drawn.of_columns(*columns)
 
         return draw
+
+    def select_edges(
+        self, fanouts: list[list[int]], options: dict[str, Any]
+    ) -> Select:
+        """Returns what selects edges whose times bound the hops."""
+        readers = self._reads.readers()
+
+        def select(
+            relation: int,
+            hop: int,
+            node: Tensor,
+            root: Tensor | None,
+            latest: Tensor,
+        ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+            return readers[relation].draw_timed(
+                relation,
+                hop,
+                Frontier(node, root, latest),
+                fanouts[relation][hop],
+                options,
+                self.use_weights,
+            )
+
+        return select
 
     def stats(self) -> dict[str, Any]:
         """Returns counts of this process.

@@ -3,19 +3,27 @@
 from dataclasses import asdict
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch_geometric.sampler.base import DataType, SubgraphType
 
 from torch_gsample.ops import Sampling
+from torch_gsample.ops._check import node_ids
 from torch_gsample.options import Order, RngScope
 from torch_gsample.samplers.arguments import check_flags, checked_order
 from torch_gsample.samplers.attributes import Times
 from torch_gsample.samplers.base import KeyedSampler
 from torch_gsample.samplers.link.negatives import Negatives
+from torch_gsample.samplers.neighbor.edge_bound import (
+    Select,
+    sample_by_edge_time,
+)
 from torch_gsample.samplers.neighbor.node_wise import (
     NeighborSampler,
     NumNeighborsType,
 )
+from torch_gsample.samplers.neighbor.time_interval import TimeInterval
+from torch_gsample.samplers.output.pyg import to_sampler_output
 from torch_gsample.storage.graph import ChunkedGraph
 from torch_gsample.storage.hops import Draw, sample_by_hops
 
@@ -42,11 +50,24 @@ class DiskNeighborhood:
         sampling: Sampling,
     ) -> Any:
         """Samples neighbours of ``seeds``."""
+        sampler, graph = self._sampler, self._sampler.graph
         options = {'key': key, **asdict(sampling)}
-        self.draw = self._sampler.begin_batch(fanouts, options)
-        return sample_by_hops(
-            self._sampler.graph, seeds, seed_time, fanouts, options, self.draw
+        if seed_time is None or sampler.interval.bound != 'edge':
+            self.draw = sampler.begin_batch(fanouts, options)
+            return sample_by_hops(
+                graph, seeds, seed_time, fanouts, options, self.draw
+            )
+        none = torch.empty(0, dtype=torch.int64)
+        nodes = [
+            node_ids('NeighborSampler', 'seeds', seeds.get(t, none), count)
+            for t, count in graph.counts.items()
+        ]
+        times = [seed_time.get(t, none) for t in graph.node_types]
+        select = sampler.select_edges(fanouts, options)
+        sample = sample_by_edge_time(
+            graph, nodes, times, fanouts, key, sampler.interval, select
         )
+        return to_sampler_output(sample, graph, sampling.disjoint)
 
     def stats(self) -> dict[str, Any]:
         """Returns nothing: a sampler knows its own caches."""
@@ -137,6 +158,13 @@ class DiskSampler(NeighborSampler):
         self.replace, self.disjoint = replace, disjoint
         self.temporal_strategy = temporal_strategy
         self.time_window, self.num_threads = time_window, num_threads
+        self.interval.width(time_window)
+        if self.interval != TimeInterval() and not self._times.given:
+            raise ValueError(
+                f"{name}: 'time_bound' and 'time_inclusive' need a graph with "
+                f'times (got {self.interval.bound!r} and '
+                f'{self.interval.inclusive!r})'
+            )
         self.order = checked_order(order, self.subgraph_type)
         self.exclude_seed_edges = self.true_negatives = False
         self.keep_orig_edges = False
@@ -157,4 +185,10 @@ class DiskSampler(NeighborSampler):
         self, fanouts: list[list[int]], options: dict[str, Any]
     ) -> Draw:
         """Returns what draws at the frontiers of a batch."""
+        raise NotImplementedError
+
+    def select_edges(
+        self, fanouts: list[list[int]], options: dict[str, Any]
+    ) -> Select:
+        """Returns what selects edges whose times bound the hops."""
         raise NotImplementedError

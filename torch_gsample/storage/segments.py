@@ -241,14 +241,7 @@ def append_segment(path: Path, meta: GraphMeta) -> Iterator['SegmentWriter']:
     Raises:
         OSError: If another process appends, or the disk is full.
     """
-    lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise BlockingIOError(
-                f'ChunkedGraph: another process appends to {path}'
-            ) from None
+    with locked(path):
         segments = read_segments(path, meta)
         name = segment_name(len(segments.entries) + 1)
         folder = OwnedFolder(path, f'.{name}.')
@@ -265,8 +258,34 @@ def append_segment(path: Path, meta: GraphMeta) -> Iterator['SegmentWriter']:
             raise
         folder.release()
         _publish(path, meta, [*segments.entries, writer.entry])
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Locks the directory of a graph against all who change it.
+
+    Raises:
+        BlockingIOError: If another process changes it, or replaced it since.
+    """
+    lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        if not _takes(lock, path):
+            raise BlockingIOError(
+                f'ChunkedGraph: another process appends to {path}, or '
+                'compacts it'
+            )
+        yield
     finally:
         os.close(lock)
+
+
+def _takes(lock: int, path: Path) -> bool:
+    """Locks a directory, if it is free and still has its name."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return os.path.samestat(os.fstat(lock), os.stat(path))
 
 
 def _publish(

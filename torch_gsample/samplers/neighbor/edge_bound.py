@@ -1,16 +1,23 @@
 """Hops that are bounded by the times of the edges before them."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
 
 from torch_gsample import ops
-from torch_gsample.csc import CSC
 from torch_gsample.graph import Graph
+from torch_gsample.graph_types import GraphTypes
 from torch_gsample.rng import EPOCH_SCOPE
 from torch_gsample.samplers.neighbor.time_interval import TimeInterval
+
+#: Selects edges of nodes: (relation, hop, node, root, latest time) -> where
+#: the edges of each node start, their sources, ids and, if any, their times.
+Select: TypeAlias = Callable[
+    [int, int, Tensor, Tensor | None, Tensor],
+    tuple[Tensor, Tensor, Tensor, Tensor | None],
+]
 
 
 class _Nodes(NamedTuple):
@@ -25,13 +32,13 @@ class _Nodes(NamedTuple):
 
 
 def sample_by_edge_time(
-    graph: Graph,
+    graph: GraphTypes,
     seeds: Sequence[Tensor],
     seed_time: Sequence[Tensor],
     fanouts: Sequence[Sequence[int]],
     key: Tensor,
-    sampling: ops.Sampling,
     interval: TimeInterval,
+    select: Select,
 ) -> ops.Sample:
     """Samples hop by hop what was there at the time of the edge before.
 
@@ -43,13 +50,13 @@ def sample_by_edge_time(
     bound of its destination on.
 
     Args:
-        graph (Graph): The graph.
+        graph (GraphTypes): Types and relations.
         seeds (List[torch.Tensor]): int64, for each node type.
         seed_time (List[torch.Tensor]): The last time that each seed sees.
         fanouts (List[List[int]]): For each relation.
         key (torch.Tensor): int64 ``[1, 3]``.
-        sampling (Sampling): The options.
         interval (TimeInterval): What is seen from the time of an edge.
+        select (Callable): Selects edges, in memory or on disk.
 
     Returns:
         Sample: As of :func:`~torch_gsample.ops.sample_neighbors`.
@@ -57,7 +64,8 @@ def sample_by_edge_time(
     # With 'epoch' as its scope, a node of the graph draws alike everywhere.
     in_batch = int(key[0, 2]) != EPOCH_SCOPE
     types, hops = len(graph.node_types), len(fanouts[0]) if fanouts else 0
-    trees = torch.arange(sum(map(len, seeds)), device=graph.device)
+    trees = torch.arange(sum(map(len, seeds)), device=key.device)
+    none = trees.new_empty(0)
     frontier = [
         _Nodes(*seed)
         for seed in zip(
@@ -66,20 +74,29 @@ def sample_by_edge_time(
     ]
     parts = [[nodes] for nodes in frontier]
     sizes = [[len(nodes)] for nodes in frontier]
-    edges: list[list[tuple[Tensor, ...]]] = [[] for _ in graph.columns]
+    edges: list[list[tuple[Tensor, ...]]] = [[] for _ in graph.edge_types]
     for hop in range(hops):
         reached: list[list[_Nodes]] = [[] for _ in range(types)]
         ends = [sum(size) for size in sizes]  # local ids that are taken
         begins = [
             end - len(nodes) for end, nodes in zip(ends, frontier, strict=True)
         ]
-        for r, csc in enumerate(graph.columns):
+        for r in range(len(graph.edge_types)):
             src, dst = graph.ends[2 * r : 2 * r + 2]
-            at, edge = _select(
-                csc, r, frontier[dst], begins[dst], fanouts[r][hop],
-                key, hop, sampling, in_batch,
-            )  # fmt: skip
-            new = _sources(csc, frontier[dst], at, edge, interval)
+            nodes = frontier[dst]
+            if fanouts[r][hop] == 0 or not len(nodes):
+                edges[r].append((none, none, none))
+                continue
+            local = torch.arange(len(nodes), device=key.device)
+            root = local + begins[dst] if in_batch else None
+            indptr, source, edge, time = select(
+                r, hop, nodes.node, root, nodes.latest
+            )
+            at = local.repeat_interleave(indptr.diff(), output_size=len(edge))
+            latest = (
+                nodes.latest[at] if time is None else interval.latest(time)
+            )
+            new = _Nodes(source.long(), latest, nodes.tree[at])
             row = torch.arange(ends[src], ends[src] + len(new)).to(at)
             ends[src] += len(new)
             edges[r].append((row, at + begins[dst], edge))
@@ -91,7 +108,16 @@ def sample_by_edge_time(
         for t, nodes in enumerate(frontier):
             parts[t].append(nodes)
             sizes[t].append(len(nodes))
-    none = trees.new_empty(0)
+    return _to_sample(parts, sizes, edges, none)
+
+
+def _to_sample(
+    parts: list[list[_Nodes]],
+    sizes: list[list[int]],
+    edges: list[list[tuple[Tensor, ...]]],
+    none: Tensor,
+) -> ops.Sample:
+    """Returns the nodes of types and the edges of relations, hop by hop."""
     row, col, edge = (
         torch.cat([hop[i] for of in edges for hop in of] or [none])
         for i in range(3)
@@ -102,57 +128,52 @@ def sample_by_edge_time(
         row,
         col,
         every.node,
-        edge if sampling.return_edge_id else none,
+        edge,
         every.tree,
         torch.tensor([n for of in counts for n in of]),
-        types,
-        len(graph.columns),
+        len(parts),
+        len(edges),
         None,
     )
 
 
-def _select(
-    csc: CSC,
-    relation: int,
-    nodes: _Nodes,
-    begin: int,
-    k: int,
+def select_in(
+    graph: Graph,
+    fanouts: Sequence[Sequence[int]],
     key: Tensor,
-    hop: int,
     sampling: ops.Sampling,
-    in_batch: bool,
-) -> tuple[Tensor, Tensor]:
-    """Returns the column of each selected edge, and its position."""
-    timed = csc.edge_time is not None
-    local = torch.arange(len(nodes), device=nodes.node.device)
-    indptr, edge = ops.sample_columns(
-        csc.indptr,
-        k,
-        key=key,
-        call_id=hop,
-        relation=relation,
-        cols=nodes.node,
-        root=local + begin if in_batch else None,
-        cum_weight=csc.cum_weight,
-        edge_time=csc.edge_time,
-        column_time=nodes.latest if timed else None,
-        time_window=sampling.time_window if timed else None,
-        temporal_strategy=sampling.temporal_strategy,
-        replace=sampling.replace,
-        num_threads=sampling.num_threads,
-    )
-    sizes = indptr.diff()
-    return local.repeat_interleave(sizes, output_size=len(edge)), edge
+) -> Select:
+    """Returns what selects edges of a graph in memory."""
 
+    def select(
+        relation: int,
+        hop: int,
+        node: Tensor,
+        root: Tensor | None,
+        latest: Tensor,
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        csc = graph.columns[relation]
+        time = csc.edge_time
+        indptr, edge = ops.sample_columns(
+            csc.indptr,
+            fanouts[relation][hop],
+            key=key,
+            call_id=hop,
+            relation=relation,
+            cols=node,
+            root=root,
+            cum_weight=csc.cum_weight,
+            edge_time=time,
+            column_time=None if time is None else latest,
+            time_window=None if time is None else sampling.time_window,
+            temporal_strategy=sampling.temporal_strategy,
+            replace=sampling.replace,
+            num_threads=sampling.num_threads,
+        )
+        of_edge = None if time is None else time[edge]
+        return indptr, csc.indices[edge], edge, of_edge
 
-def _sources(
-    csc: CSC, nodes: _Nodes, at: Tensor, edge: Tensor, interval: TimeInterval
-) -> _Nodes:
-    """Returns the sources of edges that were selected in columns ``at``."""
-    latest = nodes.latest[at]
-    if csc.edge_time is not None:
-        latest = interval.latest(csc.edge_time[edge])
-    return _Nodes(csc.indices[edge].long(), latest, nodes.tree[at])
+    return select
 
 
 def _joined(parts: list[_Nodes], like: _Nodes | None) -> _Nodes:

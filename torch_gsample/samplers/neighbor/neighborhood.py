@@ -22,7 +22,10 @@ from torch_gsample.placement import (
     check_kind,
     choose_placement,
 )
-from torch_gsample.samplers.neighbor.edge_bound import sample_by_edge_time
+from torch_gsample.samplers.neighbor.edge_bound import (
+    sample_by_edge_time,
+    select_in,
+)
 from torch_gsample.samplers.neighbor.time_interval import TimeInterval
 from torch_gsample.samplers.output import pyg as output
 
@@ -207,8 +210,9 @@ class Neighborhood:
         of_types, times = self._by_type(seeds), self._times(seed_time)
         interval = self.interval
         if times is not None and interval.bound == 'edge':
+            select = select_in(self.graph, fanouts, key, sampling)
             sample = sample_by_edge_time(
-                self.graph, of_types, times, fanouts, key, sampling, interval
+                self.graph, of_types, times, fanouts, key, interval, select
             )
         elif self.graph.is_hetero:
             sample = ops.sample_neighbors(

@@ -1,0 +1,148 @@
+"""A converted folder with appended rows becomes one without segments."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from torch_gsample.owned_folder import owned_folder
+from torch_gsample.relational.convert import memory_of
+from torch_gsample.relational.folder import TableFolder
+from torch_gsample.relational.row_files import (
+    dangling_file,
+    keys_file,
+    parquet,
+    rows_file,
+    write_description,
+)
+from torch_gsample.relational.sources import connect, literal
+from torch_gsample.storage import ChunkedGraph
+from torch_gsample.storage.chunk_writer import sync
+from torch_gsample.storage.feature_write import FeatureWriter
+from torch_gsample.storage.replaced import check_exchange, exchange
+from torch_gsample.storage.segments import locked
+from torch_gsample.storage.stored_source import stored_source
+
+_PIECE = 8 << 20  # bytes of rows that are copied at a time
+
+
+def compact_tables(
+    path: str | Path,
+    to: str | Path | None = None,
+    *,
+    memory_limit: int | str = '4GiB',
+    chunk_bytes: int = 32 << 20,
+    directories: Sequence[str | Path] = (),
+    progress: bool = False,
+) -> TableFolder:
+    """Merges the segments of :func:`append_tables` into one graph.
+
+    Rows, edges and their ids stay, so batches do, and so does the ``version``.
+    Appended edges are no longer in memory, and all samplers read them. The new
+    folder takes the name of the old one in one step once it is complete: a
+    crash leaves one of them whole. Readers of the old folder keep what they
+    opened, and refuse to open more of it (see :class:`TableFolder`). Appends
+    are refused meanwhile.
+
+    Args:
+        path (str or Path): The folder.
+        to (str or Path, optional): A new folder, which must not exist. The old
+            one then stays as it is.
+        memory_limit (int or str, optional): See :func:`convert_tables`; edges
+            and times of the old folder need further memory, as in a reader.
+        chunk_bytes (int, optional): See :func:`write_graph`.
+        directories (Sequence[str or Path], optional): Further directories of
+            ``to``; see :func:`write_graph`.
+        progress (bool, optional): Whether to show a progress bar.
+
+    Raises:
+        FileExistsError: If ``to`` exists.
+        OSError: If another process appends or compacts, a file cannot be read,
+            the disk is full, or the file system cannot exchange folders.
+        ValueError: If a file is damaged, ``memory_limit`` is too small, or
+            ``to`` is missing for a folder with several directories.
+
+    Example:
+        >>> compact_tables('graph')  # doctest: +SKIP
+        TableFolder('graph', {'person': 3, 'buy': 12})
+    """
+    limits = memory_of('compact_tables', memory_limit, chunk_bytes)
+    path = Path(path).resolve()
+    with locked(path):
+        old = TableFolder(path)
+        if to is None and (old.graph.meta.directories or directories):
+            raise ValueError(
+                "compact_tables: 'to' must be given for several directories "
+                f'(got None for {path})'
+            )
+        if to is None and not old.graph.segments.entries:
+            return old
+        target = path if to is None else Path(to)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        name = f'.{target.name}.compact-'
+        with owned_folder(target.parent, name) as work:
+            if to is None:
+                check_exchange('compact_tables', work)
+            made = work / path.name if to is None else target
+            source = stored_source(old.graph)
+            source.finish = lambda folder: _write_tables(
+                folder, old, limits[1], str(work)
+            )
+            ChunkedGraph.write(
+                made,
+                source,
+                chunk_bytes=chunk_bytes,
+                memory_limit=limits[0],
+                directories=directories,
+                progress=progress,
+            )
+            if to is None:
+                os.chmod(made, os.stat(path).st_mode & 0o777)
+                exchange(made, path)
+                sync(path.parent)
+    return TableFolder(target)
+
+
+def _write_tables(
+    folder: Path, old: TableFolder, memory: int, spill: str
+) -> None:
+    """Writes the rows, the keys and the description of all tables."""
+    for i, name in enumerate(old.schema):
+        for kind in ('num', 'cat', 'stamp'):
+            rows = getattr(old.values[name], kind)
+            if isinstance(rows, Tensor):
+                continue  # no column, no file
+            with open(folder / rows_file(i, kind), 'wb') as file:
+                writer = FeatureWriter(file, None)
+                writer.add(rows[:0])
+                for _, piece in rows.scan(_PIECE):
+                    writer.add(rows.decode(torch.from_numpy(piece)))
+                writer.finish()
+    _write_keys(folder, old, memory, spill)
+    fields = {k: old.fields[k] for k in ('time_kind', 'tables', 'report')}
+    write_description(folder, {**fields, 'appends': old.version})
+
+
+def _write_keys(
+    folder: Path, old: TableFolder, memory: int, spill: str
+) -> None:
+    """Writes the keys of rows, and the foreign keys that still dangle."""
+    with connect(memory, spill) as database:
+        for i, (name, schema) in enumerate(old.schema.items()):
+            queries = {}
+            if schema.key:
+                queries[keys_file(i)] = f'SELECT * FROM {old.keys_sql(name)}'
+            for j, key in enumerate(schema.foreign_keys):
+                file = dangling_file(i, j)
+                on = ' AND '.join(
+                    f'c.f{j}_{n} = p.k{n}' for n in range(len(key.columns))
+                )
+                queries[file] = (
+                    f'SELECT c.* FROM {parquet(old.files(file))} AS c ANTI '
+                    f'JOIN {old.keys_sql(key.table)} AS p ON {on} ORDER BY id'
+                )
+            for file, query in queries.items():
+                to = literal(str(folder / file))
+                database.execute(f'COPY ({query}) TO {to} (FORMAT parquet)')

@@ -22,6 +22,7 @@ from torch_gsample.spark.batches import (
 from torch_gsample.spark.frames import DataFrame, F, map_arrow, pa
 from torch_gsample.spark.shard_files import segments
 from torch_gsample.spark.stored import opened
+from torch_gsample.storage.drawn import Drawn
 from torch_gsample.storage.hops import Frontier, sample_by_hops
 
 #: The numbers of a sampled edge.
@@ -102,13 +103,12 @@ class StoredSampling:
             'num_threads': 1,
         }
 
-        def draw(
-            relation: int, hop: int, frontier: Frontier
-        ) -> tuple[Tensor, Tensor, Tensor]:
+        def draw(relation: int, hop: int, frontier: Frontier) -> Drawn:
             fanout = self.fanouts[relation][hop]
-            return readers[relation].draw(
+            columns = readers[relation].draw(
                 relation, hop, frontier, fanout, options, self.weighted
             )
+            return Drawn.of_columns(*columns)
 
         own = facts['nodes'][facts['input_type']]
         out = sample_by_hops(

@@ -3,6 +3,7 @@
 import os
 from typing import Any
 
+from torch import Tensor
 from torch_geometric.sampler.base import SubgraphType
 from typing_extensions import Unpack
 

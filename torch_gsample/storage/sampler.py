@@ -98,7 +98,7 @@ class DiskSampler(NeighborSampler):
     """
 
     _data_type, _has_edges = DataType.remote, True
-    _graph_class: type = ChunkedGraph
+    _graph_class: type[Any] = ChunkedGraph
 
     def __init__(
         self,

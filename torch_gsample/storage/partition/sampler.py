@@ -16,6 +16,7 @@ from typing_extensions import Unpack
 from torch_gsample import ops
 from torch_gsample.options import DiskOptions, checked_names
 from torch_gsample.samplers.neighbor.node_wise import NumNeighborsType
+from torch_gsample.storage.drawn import Drawn
 from torch_gsample.storage.hops import Draw, Frontier
 from torch_gsample.storage.partition.exchange import Exchange
 from torch_gsample.storage.partition.graph_part import GraphPart
@@ -69,7 +70,7 @@ class PartitionedSampler(DiskSampler):
         >>> dist.destroy_process_group()
     """
 
-    _graph_class: type = GraphPart
+    _graph_class: type[Any] = GraphPart
 
     @checked_names
     def __init__(
@@ -200,9 +201,7 @@ class Turn:
         self.is_needed = bool(keys[:, 3].any())
         self._keys = keys[:, :3].contiguous()
 
-    def __call__(
-        self, relation: int, hop: int, frontier: Frontier
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def __call__(self, relation: int, hop: int, frontier: Frontier) -> Drawn:
         """Draws at a frontier of this process; see :data:`hops.Draw`."""
         while self._steps[0] != (hop, relation):
             self._swap(None)  # others may have columns there
@@ -215,9 +214,7 @@ class Turn:
         while self._steps and self.is_needed:
             self._swap(None)
 
-    def _swap(
-        self, frontier: Frontier | None
-    ) -> tuple[Tensor, Tensor, Tensor] | None:
+    def _swap(self, frontier: Frontier | None) -> Drawn | None:
         hop, relation = self._steps.pop(0)
         _, cols = self._part.types.row_and_column_type(
             self._part.types.edge_types[relation]
@@ -284,12 +281,10 @@ class Turn:
         )
 
 
-def _in_order(
-    order: Tensor, count: Tensor, edges: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
+def _in_order(order: Tensor, count: Tensor, edges: Tensor) -> Drawn:
     """Brings columns that went out in another order back into theirs."""
     indptr = torch.zeros(len(order) + 1, dtype=torch.int64)
     indptr[1:][order] = count.long()
     column = torch.repeat_interleave(order, count.long())
     edges = edges[column.argsort(stable=True)]
-    return indptr.cumsum(0), edges[:, 0].contiguous(), edges[:, 1].contiguous()
+    return Drawn.of_columns(indptr.cumsum(0), *edges.unbind(1))

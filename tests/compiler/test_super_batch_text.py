@@ -373,28 +373,26 @@ def test_rows_of_a_column_keep_their_batch():
     assert 'rows of batches are taken by their number' in note
 
 
-def test_what_is_changed_in_place_has_no_rule():
-    def f(value, seeds):
+def test_operators_without_a_rule():
+    def in_place(value, seeds):
         rows = aten.index_select.default(value, 0, seeds)
         aten.add_.Tensor(rows, 1)
         return (rows,)
 
-    _, [note] = rewritten(f, VALUE, IDS)
-    assert 'its operator is not known' in note
+    def where(value, seeds):
+        return (aten.where.default(aten.gt.Scalar(seeds, 1))[0],)
+
+    for f in (in_place, where):
+        _, [note] = rewritten(f, VALUE, IDS)
+        assert 'its operator is not known' in note
 
 
-def test_masks_of_elements_and_counts_of_values():
+def test_masks_of_elements_counts_of_values_and_quotients():
     def f(seeds):
         pairs = aten.stack.default([seeds, seeds + 1], 1)
         held = aten.index.Tensor(pairs, [aten.ne.Scalar(pairs, 1)])
         distinct = held.unique(return_counts=True)
-        return held, distinct[0], distinct[1]
-
-    assert_equal(f, IDS)
-
-
-def test_quotients_are_element_by_element():
-    def f(seeds):
-        return (aten.floor_divide.default(seeds, 2),)
+        half = aten.floor_divide.default(seeds, 2)
+        return held, distinct[0], distinct[1], half
 
     assert_equal(f, IDS)

@@ -79,7 +79,9 @@ def is_pointwise(node: Node) -> bool:
         if schema_of(target).is_mutable:
             return False
         tagged = torch.Tag.pointwise in target.tags
-        return tagged or target.overloadpacket is aten.where  # with scalars
+        # with scalars; of a mask alone, it gives positions
+        where = target.overloadpacket is aten.where and len(node.args) == 3
+        return tagged or where
     return False
 
 

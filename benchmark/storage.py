@@ -32,8 +32,8 @@ from torch_gsample.storage import (
     RandomReadSampler,
     StreamingSampler,
 )
+from torch_gsample.storage.chunks import chunk_arrays
 from torch_gsample.storage.format import LENGTH, OFFSET
-from torch_gsample.storage.graph import chunk_arrays
 from torch_gsample.storage.reading import ReadAhead, page_aligned
 
 SECTOR = 512

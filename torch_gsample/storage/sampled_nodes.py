@@ -55,12 +55,13 @@ class SampledNodes:
         first_tree: int,
         expected: int,
     ):
+        seeds = seeds.contiguous()
         self._functions = functions()
         self._num_nodes = num_nodes
         #: Seeds that occurred before, by which they draw; others are 0.
         self.repeated = torch.empty(len(seeds), dtype=torch.int64)
         self._nodes = self._functions.gsample_begin_nodes(
-            address(seeds.contiguous()),
+            address(seeds),
             *map(
                 ctypes.c_int64,
                 (len(seeds), num_nodes, num_trees, first_tree, expected),

@@ -7,8 +7,8 @@ Runs of a small graph are disturbed at random moments, and compared with the
 local sampler, on a standalone cluster of two workers of one core or in local
 mode. A row of the table is a kind of fault: how often it struck, how often a
 run ended with an error that says so, and how many results were equal. ``disk``
-mounts a small file system in memory, which root may do; ``clocks`` needs
-``libfaketime``.
+mounts a small file system in memory, which root may do; ``clocks`` compiles a
+library that moves the wall clock of a process.
 """
 
 import argparse
@@ -43,7 +43,6 @@ from torch_gsample import spark as on_spark
 from torch_gsample.spark import SampledParquetLoader
 from torch_gsample.storage import ChunkedGraph
 
-FAKETIME = '/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1'
 #: JVMs that live for seconds.
 SHORT = '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC'
 #: For as many losses as moments: Spark gives up after four of a task.
@@ -272,9 +271,15 @@ def corrupt_shards(data: Data, folder: Path, moments: int) -> list[Any]:
 
 def clocks(data: Data, folder: Path, moments: int) -> list[Any]:
     """An executor is three days ahead, another an hour behind."""
-    rest = {'LD_PRELOAD': FAKETIME, 'FAKETIME_DONT_FAKE_MONOTONIC': '1'}
-    apart = ({'FAKETIME': '+3d', **rest}, {'FAKETIME': '-1h', **rest})
-    with cluster(apart) as spark:
+    library = folder / 'moved_clock.so'
+    source = Path(__file__).with_name('moved_clock.c')
+    command = ['gcc', '-O1', '-shared', '-fPIC', source, '-o', library]
+    subprocess.run(command, check=True)
+    apart = [
+        {'LD_PRELOAD': str(library), 'MOVED_BY': str(seconds)}
+        for seconds in (259_200, -3_600)
+    ]
+    with cluster((apart[0], apart[1])) as spark:
         days = spark.sparkContext.parallelize(range(8), 8).map(
             lambda _: time.time()
         )

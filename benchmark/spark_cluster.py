@@ -47,8 +47,10 @@ def standalone(
             master = f'--host {HOST} --port {port} --webui-port {web}'
             started.append(_start('master.Master', master.split(), folder, {}))
             for i in range(workers):
-                words = f'{address} --host {HOST} --cores 1 --memory {memory}'
-                words += f' --webui-port 0 --work-dir {folder}/{i}'
+                # Hosts of their own: speculative tasks run on another host.
+                words = f'{address} --host 127.0.0.{i + 1} --cores 1'
+                words += f' --memory {memory} --webui-port 0'
+                words += f' --work-dir {folder}/{i}'
                 own = environments[i] if environments else {}
                 started.append(
                     _start('worker.Worker', words.split(), folder, own)

@@ -132,3 +132,17 @@ def test_batches_of_edges_equal_single_ones(data, typed, mode, disjoint):
                 want = sampler_of.sample_from_edges(inputs, mode)
             same(out, want)
             assert repr(out.metadata) == repr(want.metadata)
+
+
+def test_a_subclass_that_samples_otherwise_is_asked(data):
+    class Counted(NeighborSampler):
+        def sample_from_nodes(self, inputs, **kwargs):
+            return len(inputs.node)
+
+    class Inherits(Counted):
+        pass
+
+    batches = [NodeSamplerInput(None, torch.tensor(s).long()) for s in SEEDS]
+    for sampler in (Counted, Inherits):
+        counts = sampler(data, [3, 2], seed=1).sample_batches(batches, NUMBERS)
+        assert counts == [3, 0, 1, 3]

@@ -40,6 +40,8 @@ class DrawnNeighbors(GraphSampler):
     keep_orig_edges: bool
     _fanouts: list[list[int]]
     _neighborhood: Neighborhood
+    #: Whether a subclass samples batches in a way of its own.
+    _samples_otherwise = False
 
     @property
     def look_ahead(self) -> int:
@@ -67,7 +69,7 @@ class DrawnNeighbors(GraphSampler):
             IndexError: If a node is not in the graph.
             ValueError: If times are needed and missing.
         """
-        if self.interval.bound == 'edge':
+        if self.interval.bound == 'edge' or self._samples_otherwise:
             return super().sample_batches(batches, numbers, neg_sampling)
         asked = []
         for inputs, number in zip(batches, numbers, strict=True):

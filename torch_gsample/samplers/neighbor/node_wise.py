@@ -331,6 +331,11 @@ class NeighborSampler(DrawnNeighbors):
 
     # Helpers #################################################################
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        own = {'sample_from_nodes', 'sample_from_edges'} & vars(cls).keys()
+        cls._samples_otherwise |= bool(own)
+
     def _ask_nodes(self, inputs: NodeSamplerInput) -> Asked:
         self._check_node_type(inputs.input_type)
 

@@ -18,6 +18,7 @@ from tests.ops.vertex_map_errors import VERTEX_MAP_ERRORS
 from tests.ops.walk_errors import WALK_ERRORS
 from torch_gsample import ops
 from torch_gsample.ops import _check
+from torch_gsample.ops.last_neighbors import _by_columns
 from torch_gsample.rng import make_key
 
 KEY = make_key(0)
@@ -145,6 +146,13 @@ FORMATS = [
 ]
 
 OTHERS = [
+    (
+        IndexError,
+        lambda: _by_columns(
+            torch.tensor([0]), NONE, NONE, SEEDS[1:], IDS[1:], 1
+        ),
+        "last_neighbors: 'cols' must be in [-1, 0) (got 2 at position 0)",
+    ),
     (
         ValueError,
         lambda: ops.last_neighbors(

@@ -124,16 +124,17 @@ def _add_writing(add: Callable[..., Any]) -> None:
         metavar='DIR',
         help='further directory, on another disk; repeatable',
     )
-    for name, default, what in (
-        ('--memory', '4GiB', 'memory limit'),
-        ('--chunk', '512MiB', 'size of a chunk'),
-    ):
-        add(
-            name,
-            type=parse_bytes,
-            default=default,
-            help=f'{what} (default: {default})',
-        )
+    add(
+        '--memory',
+        type=parse_bytes,
+        default='4GiB',
+        help='memory limit (default: 4GiB)',
+    )
+    add(
+        '--chunk',
+        type=parse_bytes,
+        help='size of a chunk (default: 512MiB, of tables 32MiB)',
+    )
 
 
 def add_info(add: Callable[..., Any]) -> None:

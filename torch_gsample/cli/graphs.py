@@ -21,12 +21,7 @@ def convert(args: argparse.Namespace) -> None:
         ValueError: If an option of edge files is used with another input.
     """
     source = args.edges if len(args.edges) > 1 else args.edges[0]
-    options = {
-        'chunk_bytes': args.chunk,
-        'memory_limit': args.memory,
-        'progress': sys.stderr.isatty(),
-        'directories': args.stripe,
-    }
+    options = _writing(args)
     data: Any = source
     if args.tables is not None or args.append:
         graph, report = _convert_tables(args, source, options)
@@ -62,6 +57,17 @@ def _print_graph(
             print(
                 f'{name}: {found["null"]} null, {found["dangling"]} dangling'
             )
+
+
+def _writing(args: argparse.Namespace) -> dict[str, Any]:
+    """Returns the options of all that write a graph on disk."""
+    chunk = {} if args.chunk is None else {'chunk_bytes': args.chunk}
+    return {
+        **chunk,
+        'memory_limit': args.memory,
+        'progress': sys.stderr.isatty(),
+        'directories': args.stripe,
+    }
 
 
 def _options_of_files(args: argparse.Namespace) -> list[str]:
@@ -107,14 +113,7 @@ def compact(args: argparse.Namespace) -> None:
     # Imports DuckDB, which only tables need.
     from torch_gsample.relational import compact_tables
 
-    folder = compact_tables(
-        args.graph,
-        args.output,
-        chunk_bytes=args.chunk,
-        memory_limit=args.memory,
-        progress=sys.stderr.isatty(),
-        directories=args.stripe,
-    )
+    folder = compact_tables(args.graph, args.output, **_writing(args))
     _print_graph(args, folder.graph, folder.report)
 
 

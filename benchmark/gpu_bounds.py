@@ -39,7 +39,7 @@ class Rates:
 
     copy: float  # bytes a second, read and written
     host: float  # bytes a second from pinned memory of the host
-    sectors: dict[int, float]  # random reads of so many bytes a second
+    sectors: dict[int, float]  # bytes a second of random reads, by size
 
     @property
     def reads(self) -> float:

@@ -1,6 +1,6 @@
 """Features of which each process has some rows.
 
-Samples come in before their turn; the rows of several of them come from the
+Samples come in early; the rows of several of them come from the
 processes that have them, at once.
 """
 

@@ -184,7 +184,7 @@ class RelationReader:
         options: dict[str, Any],
         weighted: bool,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Draws at a frontier; see :data:`hops.Draw`."""
+        """Returns pointers, neighbours and ids of edges of a frontier."""
         parts = relation, hop, frontier, fanout, options, weighted
         return self.draw_timed(*parts, with_times=False)[:3]
 

@@ -29,6 +29,12 @@ OPTIONS = {
     'temporal': {'temporal': True},
     'last': {'temporal': True, 'temporal_strategy': 'last'},
     'window': {'temporal': True, 'time_window': 4},
+    'earlier': {'temporal': True, 'time_inclusive': 'left'},
+    'open-window': {
+        'temporal': True,
+        'time_window': 6,
+        'time_inclusive': 'neither',
+    },
     'weighted-temporal': {'temporal': True, 'weighted': True},
 }
 

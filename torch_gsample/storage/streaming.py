@@ -17,9 +17,10 @@ from typing_extensions import Unpack
 
 from torch_gsample import rng
 from torch_gsample.ops._check import node_ids
-from torch_gsample.options import DiskOptions, checked_names
+from torch_gsample.options import DiskOptions, TimeInclusive, checked_names
 from torch_gsample.owned_folder import OwnedFolder
 from torch_gsample.samplers.neighbor.node_wise import NumNeighborsType
+from torch_gsample.samplers.neighbor.time_interval import TimeInterval
 from torch_gsample.storage.background import Background
 from torch_gsample.storage.drawn import Drawn
 from torch_gsample.storage.epoch import Epoch, sample_epoch
@@ -58,6 +59,9 @@ class StreamingSampler(DiskSampler):
             in memory; default: the system's temporary folder.
         trigger (float, optional): The share of an epoch after which the next
             one is prepared; above 1 it never is.
+        time_inclusive (str, optional): See :class:`RandomReadSampler`. The
+            bound is always the time of the seed: an epoch is sampled before
+            its batches are known.
         **options (optional): All others are as in :class:`DiskSampler`.
 
     Raises:
@@ -92,6 +96,7 @@ class StreamingSampler(DiskSampler):
         memory_limit: int = 4 << 30,
         spill_dir: str | Path | None = None,
         trigger: float = 0.8,
+        time_inclusive: TimeInclusive = 'both',
         **options: Unpack[DiskOptions],
     ):
         if options.setdefault('rng_scope', 'epoch') != 'epoch':
@@ -100,6 +105,7 @@ class StreamingSampler(DiskSampler):
                 f'is sampled at a time (got {options["rng_scope"]!r})'
             )
         base = subgraph_type, replace, disjoint, temporal_strategy
+        self.interval = TimeInterval(inclusive=time_inclusive)
         super().__init__(graph, num_neighbors, *base, **options)
         graph.refuse_segments('StreamingSampler')
         lengths = [r.chunks[:, LENGTH] for r in graph.meta.relations]
@@ -186,11 +192,11 @@ class StreamingSampler(DiskSampler):
         self._check_node_type(seeds.input_type)
         started = time.perf_counter()
         nodes = {seeds.input_type: seeds.node}
-        times = self._times.of_seeds(nodes, {seeds.input_type: seeds.time})
+        times = self._seed_time(nodes, {seeds.input_type: seeds.time})
         key, distinct = self._seed_keys(seeds, times)
         options = {
             'key': rng.make_key(self.seed, epoch, rng.EPOCH_SCOPE),
-            'time_window': self.time_window,
+            'time_window': self.interval.width(self.time_window),
             'temporal_strategy': self.temporal_strategy,
             'replace': self.replace,
             'num_threads': self.num_threads or 0,

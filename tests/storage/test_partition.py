@@ -11,6 +11,7 @@ from torch_geometric.sampler import NodeSamplerInput
 from tests.fresh import start
 from torch_gsample import NeighborSampler
 from torch_gsample.loader import NeighborLoader
+from torch_gsample.storage.edge_features import EDGES
 from torch_gsample.storage.partition import (
     Exchange,
     GraphPart,
@@ -30,6 +31,10 @@ CASES = {
     'replace': {'replace': True, 'rng_scope': 'epoch'},
     'disjoint': {'disjoint': True},
     'temporal': {'temporal_strategy': 'last', 'time_window': 6},
+    'earlier': {'time_window': 9, 'time_inclusive': 'neither'},
+    'times_of_nodes': {},
+    'weighted': {},
+    'unweighted': {'use_weights': False},
     'typed': {},
     'without_samplers': {},
 }
@@ -49,8 +54,15 @@ def graph(name):
             y=torch.arange(61),
             edge_index=edges(61, 61),
         )
-        if name == 'temporal':
+        if name in ('temporal', 'earlier'):
             data.time = torch.randint(20, (400,), generator=generator)
+        if name == 'times_of_nodes':
+            data.time = torch.randint(20, (61,), generator=generator)
+        if name in ('weighted', 'unweighted'):  # and columns with zeros
+            weight = torch.rand(400, generator=generator) - 0.2
+            data.weight = weight.clamp(min=0)
+        if name != 'without_samplers':
+            data.edge_attr = torch.rand(400, 2, generator=generator)
         return data, torch.arange(12, 46)
     data = HeteroData()
     for node_type, size in (('a', 40), ('b', 50)):
@@ -58,6 +70,7 @@ def graph(name):
     for src, dst in ('ab', 'ba', 'bb'):
         sizes = data[src].num_nodes, data[dst].num_nodes
         data[src, 'to', dst].edge_index = edges(*sizes)
+        data[src, 'to', dst].edge_attr = torch.rand(400, generator=generator)
     return data, ('b', torch.arange(33))
 
 
@@ -68,13 +81,26 @@ def fanouts_of(name):
 def whole(name):
     """The sampler of the whole graph, and its data."""
     data, seeds = graph(name)
-    time = {'time_attr': 'time'} if name == 'temporal' else {}
-    given = {'seed': 7, **CASES[name], **time}
+    given = {'seed': 7, **CASES[name]}
+    if 'time' in data:
+        given['time_attr'] = 'time'
+    if 'weight' in data and given.pop('use_weights', True):
+        given['weight_attr'] = 'weight'
     return data, seeds, NeighborSampler(data, fanouts_of(name), **given)
 
 
+def cut(name, data, sampler, rank):
+    """The part of a process, with weights even where none are used."""
+    graph = sampler.graph
+    if name == 'unweighted':
+        graph = graph.with_weights({None: data.weight})
+    times = {None: data.time} if name == 'times_of_nodes' else None
+    return GraphPart.of(graph, rank, WORLD, times)
+
+
 def loader_of(name, data, sampler, seeds, rank, world_size):
-    times = torch.arange(len(seeds)) % 20 if name == 'temporal' else None
+    timed = name in ('temporal', 'earlier')
+    times = torch.arange(len(seeds)) % 20 if timed else None
     return NeighborLoader(
         data,
         sampler=sampler,
@@ -92,7 +118,7 @@ def parted(name, rank):
     part, seeds, sampler = whole(name)
     data = part
     if name != 'without_samplers':
-        part = GraphPart.of(sampler.graph, rank, WORLD)
+        part = cut(name, data, sampler, rank)
         given = {'seed': 7, **CASES[name]}
         sampler = PartitionedSampler(
             part, fanouts_of(name), Exchange(), **given
@@ -103,6 +129,10 @@ def parted(name, rank):
             if key in store:
                 share = store[key].tensor_split(WORLD)[rank]
                 features[store._key, key] = share
+    for store in data.edge_stores:
+        if 'edge_attr' in store:
+            share = store.edge_attr.tensor_split(WORLD)[rank]
+            features[store._key or EDGES, 'edge_attr'] = share
     own = sampler if name != 'without_samplers' else None
     exchange = Exchange()
     return (
@@ -115,7 +145,8 @@ def values(batch):
     """What a batch has, by type."""
     out = []
     for store in batch.stores:
-        for key in ('n_id', 'e_id', 'edge_index', 'x', 'y', 'batch'):
+        keys = 'n_id', 'e_id', 'edge_index', 'x', 'y', 'batch', 'edge_attr'
+        for key in keys:
             if key in store:
                 out.append((store._key, key, store[key].tolist()))
     return out
@@ -126,7 +157,7 @@ def errors(rank):
     exchange, found = Exchange(), {}
     _, _, sampler = whole('plain')
     part = GraphPart.of(sampler.graph, rank, WORLD)
-    some = SimpleNamespace(node=torch.arange(2))
+    some = SimpleNamespace(node=torch.arange(2), edge=None)
     tried = {
         'seed': lambda: PartitionedSampler(part, [2], exchange, seed=rank),
         'none': lambda: PartitionedSampler(part, [2], exchange),
@@ -141,6 +172,9 @@ def errors(rank):
         ),
         'rows': lambda: PartitionedFeatures(
             {'x': torch.ones(2), 'y': torch.ones(3)}, exchange
+        ),
+        'edges': lambda: PartitionedFeatures(
+            {(EDGES, 'x'): torch.ones(2)}, exchange
         ),
         'alone': lambda: PartitionedFeatures(
             {'x': torch.ones(2)}, exchange
@@ -237,6 +271,7 @@ def test_wrong_arguments_are_named_in_all_processes(reports):
         assert "'window' must be equal" in found['window']
         assert "'features' must be equal" in found['dtype']
         assert "'y' must have as many rows" in found['rows']
+        assert "need a 'sampler'" in found['edges']
         assert 'for batches of a loader' in found['alone']
         assert 'must have a length' in found['length']
         assert 'must have the 1 batches' in found['more']
@@ -252,12 +287,20 @@ def test_a_seed_that_is_not_there_fails_in_its_process(reports):
     assert 'must be in [0, 61) (got 61' in found[1]
 
 
-def test_a_graph_with_weights_is_not_cut():
-    data = Data(
-        edge_index=torch.tensor([[0], [1]]), weight=torch.ones(1), num_nodes=2
-    )
-    graph = NeighborSampler(data, [1], weight_attr='weight').graph
-    with pytest.raises(ValueError, match='must have no weights'):
-        GraphPart.of(graph, 0, 2)
+def test_a_process_may_have_no_columns():
+    _, _, sampler = whole('weighted')
+    parts = [GraphPart.of(sampler.graph, rank, 90) for rank in range(90)]
+    sizes = [part.columns[0].num_cols for part in parts]
+    assert sum(sizes) == 61 and min(sizes) == 0
+    (columns,) = parts[sizes.index(0)].columns
+    assert columns.num_edges == 0 and columns.cum_weight.numel() == 0
+
+
+def test_a_part_that_is_not_there_is_not_cut():
+    graph = whole('plain')[2].graph
+    with pytest.raises(
+        ValueError, match=r"'node_time' of None must have shap"
+    ):
+        GraphPart.of(graph, 0, 2, {None: torch.arange(60)})
     with pytest.raises(ValueError, match=r"'rank' must be in \[0, 2\)"):
         GraphPart.of(graph, 2, 2)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data, FeatureStore, HeteroData, TensorAttr
 
+from torch_gsample.storage.edge_features import EDGES, add_edge_features
 from torch_gsample.storage.feature_file import FeatureFile
 from torch_gsample.storage.mapped_rows import MappedRows
 from torch_gsample.storage.read_model import DiskModel
@@ -17,9 +18,6 @@ from torch_gsample.storage.read_plan import PLANS, ReadPlan
 from torch_gsample.storage.row_source import RowSource
 from torch_gsample.storage.scratch_file import ScratchFile
 
-#: The group of edges in a graph without types, as PyG's distributed stores
-#: have it.
-EDGES = (None, None)
 #: Group and name of an attribute.
 Key = tuple[Any, str]
 #: The memory of plans that nobody asked for; None: there are none.
@@ -100,23 +98,7 @@ class DiskFeatureStore(FeatureStore):
         Raises:
             ValueError: If it has no ``e_id``.
         """
-        for group, name in self._values:
-            if not isinstance(group, tuple):
-                continue
-            if group == EDGES:
-                store = batch
-            elif isinstance(batch, HeteroData) and group in batch.edge_types:
-                store = batch[group]
-            else:
-                continue
-            if 'e_id' not in store:
-                raise ValueError(
-                    f"DiskFeatureStore: features {name!r} of edges need 'e_id'"
-                    ' in the batch (it has none)'
-                )
-            attr = TensorAttr(group, name, store.e_id)
-            store[name] = self._get_tensor(attr)
-        return batch
+        return add_edge_features(self, self._values, batch)
 
     def plan_reads(
         self,

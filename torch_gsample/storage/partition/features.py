@@ -1,4 +1,4 @@
-"""Features of which each process has some rows.
+"""Features of nodes and edges of which each process has some rows.
 
 Samples come in early; the rows of several of them come from the
 processes that have them, at once.
@@ -12,20 +12,20 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch_geometric.data import FeatureStore, TensorAttr
+from torch_geometric.data import Data, FeatureStore, HeteroData, TensorAttr
 
 from torch_gsample.ops import _check
+from torch_gsample.storage.edge_features import EDGES, add_edge_features
 from torch_gsample.storage.partition.exchange import Exchange
 from torch_gsample.storage.partition.sampler import PartitionedSampler
-from torch_gsample.storage.read_windows import sampled_nodes
 
-#: Type of nodes and name of an attribute.
+#: Type of nodes or edges, and name of an attribute.
 Key = tuple[Any, str]
 _NAME = 'PartitionedFeatures'
 
 
 class PartitionedFeatures(FeatureStore):
-    """Node features in the memory of several processes.
+    """Features in the memory of several processes.
 
     It is the first part of a loader's data, ``(features, graph)``, where
     ``graph`` is a :class:`GraphPart`, or the whole graph. Loaders of
@@ -39,13 +39,15 @@ class PartitionedFeatures(FeatureStore):
 
     Args:
         features (Dict): The rows of this process, for names (``'x'``) in a
-            graph without types, and for ``(type, name)`` otherwise. Process 0
-            has the rows of the first nodes, process 1 those that follow, and
-            so on.
+            graph without types, and for ``(type, name)`` otherwise, with a
+            node or edge type. The type of edges in a graph without types is
+            ``(None, None)``. Process 0 has the rows of the first nodes (or
+            edges, by their ids), process 1 those that follow, and so on.
         exchange (Exchange): The processes; another one than that of
             :class:`PartitionedSampler`.
         sampler (PartitionedSampler, optional): The sampler of the loaders, if
-            it is one: it draws for processes that have more batches.
+            it is one: it draws for processes that have more batches. Features
+            of edges need it.
         window (int, optional): Number of batches of an exchange.
 
     Raises:
@@ -105,6 +107,13 @@ class PartitionedFeatures(FeatureStore):
                 for key, rows in self._rows.items()
             },
         )
+        if sampler is None and any(
+            isinstance(g, tuple) for g, _ in self._rows
+        ):
+            # Other samplers may number edges in another order.
+            raise ValueError(
+                f"{_NAME}: features of edges need a 'sampler' (got None)"
+            )
         self._bounds = self._count_rows()
         self._ahead: deque[dict[Any, Window]] = deque()
 
@@ -115,7 +124,7 @@ class PartitionedFeatures(FeatureStore):
             if sizes.setdefault(group, len(rows)) != len(rows):
                 raise ValueError(
                     f'{_NAME}: {name!r} must have as many rows as others of '
-                    f'its nodes, {sizes[group]} (got {len(rows)})'
+                    f'its type, {sizes[group]} (got {len(rows)})'
                 )
         parts = self._exchange.gather(sizes)
         return {
@@ -172,22 +181,24 @@ class PartitionedFeatures(FeatureStore):
         """Brings the rows of some samples here, with all processes."""
         found: dict[Any, list[Tensor]] = {group: [] for group in self._bounds}
         for sample in samples:
-            nodes = sampled_nodes(getattr(sample, 'out', sample))
-            for group, ids in nodes.items():
-                if group in found:
-                    found[group].append(torch.from_numpy(ids))
-        out = {}
+            out = getattr(sample, 'out', sample)
+            edges = _by_type(out.edge, EDGES)
+            for group, ids in (_by_type(out.node, None) | edges).items():
+                if group in found and ids is not None:
+                    found[group].append(ids.cpu())
+        windows = {}
         none = torch.empty(0, dtype=torch.int64)
         for group, bounds in self._bounds.items():
-            node = torch.cat([none, *found[group]]).unique()
-            if len(node) and not 0 <= node[0] <= node[-1] < bounds[-1]:
+            item = torch.cat([none, *found[group]]).unique()
+            if len(item) and not 0 <= item[0] <= item[-1] < bounds[-1]:
                 raise IndexError(
-                    f'{_NAME}: nodes must be in [0, {int(bounds[-1])}) (got '
-                    f'{int(node[0])} to {int(node[-1])})'
+                    f'{_NAME}: nodes and edges of type {group} must be in [0, '
+                    f'{int(bounds[-1])}) (got {int(item[0])} to '
+                    f'{int(item[-1])})'
                 )
-            ends = torch.searchsorted(node, bounds[1:])
+            ends = torch.searchsorted(item, bounds[1:])
             sizes = ends.diff(prepend=ends.new_zeros(1)).tolist()
-            asked = self._exchange.swap(list(node.split(sizes)))
+            asked = self._exchange.swap(list(item.split(sizes)))
             first = bounds[self._exchange.rank]
             rows = {}
             for key, value in self._rows.items():
@@ -195,14 +206,29 @@ class PartitionedFeatures(FeatureStore):
                     parts = [_bytes_of(value[ids - first]) for ids in asked]
                     received = torch.cat(self._exchange.swap(parts))
                     rows[key] = received.view(value.dtype).view(
-                        len(node), *value.shape[1:]
+                        len(item), *value.shape[1:]
                     )
-            out[group] = Window(node, rows)
-        return out
+            windows[group] = Window(item, rows)
+        return windows
 
     def get_all_tensor_attrs(self) -> list[TensorAttr]:
-        """Returns all attributes."""
-        return [TensorAttr(group, name) for group, name in self._rows]
+        """Returns the attributes, but for those of edges without a type.
+
+        A loader of PyG would look these up by nodes.
+        """
+        return [
+            TensorAttr(group, name)
+            for group, name in self._rows
+            if group != EDGES
+        ]
+
+    def add_edge_features(self, batch: Data | HeteroData) -> Any:
+        """Adds the features of edges to a batch; loaders call it.
+
+        Raises:
+            ValueError: If the batch has no ``e_id``.
+        """
+        return add_edge_features(self, self._rows, batch)
 
     def _get_tensor(self, attr: TensorAttr) -> Tensor:
         key, node = (attr.group_name, attr.attr_name), attr.index
@@ -241,28 +267,33 @@ class PartitionedFeatures(FeatureStore):
 
 
 class Window:
-    """The rows of the nodes of some batches.
+    """The rows of the nodes or edges of some batches.
 
     Args:
-        node (torch.Tensor): int64 ``[n]``, ascending.
+        item (torch.Tensor): int64 ``[n]``, nodes or edges, ascending.
         rows (Dict[Tuple, torch.Tensor]): ``[n, *]`` of each attribute.
     """
 
-    def __init__(self, node: Tensor, rows: dict[Key, Tensor]):
-        self._node, self._rows = node, rows
+    def __init__(self, item: Tensor, rows: dict[Key, Tensor]):
+        self._item, self._rows = item, rows
 
-    def read(self, key: Key, node: Any) -> Tensor | None:
-        """Returns the rows of nodes, or none if one is not here."""
-        if not isinstance(node, Tensor) or node.dtype != torch.int64:
+    def read(self, key: Key, item: Any) -> Tensor | None:
+        """Returns the rows of nodes or edges, or none if one is not here."""
+        if not isinstance(item, Tensor) or item.dtype != torch.int64:
             return None
-        node = node.cpu()
-        if len(self._node) == 0:
-            return self._rows[key] if len(node) == 0 else None
-        at = torch.searchsorted(self._node, node)
-        at = at.clamp_(max=len(self._node) - 1)
-        if not torch.equal(self._node[at], node):
+        item = item.cpu()
+        if len(self._item) == 0:
+            return self._rows[key] if len(item) == 0 else None
+        at = torch.searchsorted(self._item, item)
+        at = at.clamp_(max=len(self._item) - 1)
+        if not torch.equal(self._item[at], item):
             return None
         return self._rows[key][at]
+
+
+def _by_type(ids: Any, group: Any) -> dict[Any, Tensor | None]:
+    """Returns the ids of a sample by type."""
+    return ids if isinstance(ids, dict) else {group: ids}
 
 
 def _bytes_of(rows: Tensor) -> Tensor:

@@ -1,6 +1,7 @@
 """The columns of a graph that one process of a group has."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -25,6 +26,8 @@ class GraphPart:
         bounds (Dict[NodeType, torch.Tensor]): For each type, int64
             ``[world_size + 1]``: process ``r`` has the columns of the nodes
             from ``bounds[r]`` to ``bounds[r + 1]``.
+        node_time (Dict[NodeType, torch.Tensor], optional): int64
+            ``[num_nodes]``, times of seeds that are given none.
 
     Example:
         >>> edge_index = torch.tensor([[1, 2, 2], [0, 0, 1]])
@@ -37,28 +40,43 @@ class GraphPart:
     types: GraphTypes
     columns: tuple[CSC, ...]
     bounds: dict[Any, Tensor]
+    node_time: dict[Any, Tensor] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, graph: Graph, rank: int, world_size: int) -> 'GraphPart':
+    def of(
+        cls,
+        graph: Graph,
+        rank: int,
+        world_size: int,
+        node_time: Mapping[Any, Tensor] | None = None,
+    ) -> 'GraphPart':
         """Cuts the part of a process out of a graph.
 
         Args:
             graph (Graph): The whole graph, which may be mapped from a file.
             rank (int): The process.
             world_size (int): How many processes there are.
+            node_time (Dict[NodeType, torch.Tensor], optional): int64
+                ``[num_nodes]``, the times of all nodes of a type, if seeds
+                have those of their nodes.
 
         Raises:
-            ValueError: If there is no such process, or the graph has weights.
+            ValueError: If there is no such process, or the times of a type
+                are not one for each node.
         """
         if not 0 <= rank < world_size:
             raise ValueError(
                 f"GraphPart.of: 'rank' must be in [0, {world_size}) (got "
                 f'{rank})'
             )
-        if graph.is_weighted:
-            raise ValueError(
-                "GraphPart.of: 'graph' must have no weights (it has some)"
-            )
+        times = dict(node_time or {})
+        for node_type, time in times.items():
+            size = graph.counts.get(node_type, 0)
+            if time.shape != (size,):
+                raise ValueError(
+                    f"GraphPart.of: 'node_time' of {node_type!r} must have "
+                    f'shape [{size}] (got {list(time.shape)})'
+                )
         share = torch.arange(world_size + 1)
         bounds = {t: share * n // world_size for t, n in graph.counts.items()}
         columns = []
@@ -72,7 +90,7 @@ class GraphPart:
             graph.num_nodes,
             is_transposed=graph.is_transposed,
         )
-        return cls(types, tuple(columns), bounds)
+        return cls(types, tuple(columns), bounds, times)
 
     @property
     def has_edge_times(self) -> bool:
@@ -92,22 +110,39 @@ class GraphPart:
         return out
 
     def node_times(self) -> dict[Any, Tensor]:
-        """Returns nothing: batches have the times of their seeds."""
-        return {}
+        """Returns the times of nodes, by type."""
+        return self.node_time
 
 
 def _cut(csc: CSC, begin: int, end: int) -> CSC:
     """Returns some columns; edges have their ids."""
     first, last = int(csc.indptr[begin]), int(csc.indptr[end])
-    edge_id = torch.arange(first, last)
+    edge_id, cum_weight = torch.arange(first, last), None
     if csc.edge_id is not None:
         edge_id = csc.edge_id[first:last].clone()
+    if csc.cum_weight is not None:
+        sums, zeros = csc.cum_weight.split(
+            [csc.num_edges, len(csc.cum_weight) - csc.num_edges]
+        )
+        cum_weight = torch.cat(
+            [sums[first:last], _cut_bits(zeros, begin, end)]
+        )
     return CSC(
         csc.indptr[begin : end + 1] - first,
         csc.indices[first:last].clone(),
         csc.num_rows,
         edge_id,
+        cum_weight=cum_weight,
         edge_time=None
         if csc.edge_time is None
         else csc.edge_time[first:last].clone(),
     )
+
+
+def _cut_bits(words: Tensor, begin: int, end: int) -> Tensor:
+    """Returns some of the bits of int64 words, as words."""
+    at = torch.arange(begin, end)
+    bits = words[at // 64] >> at % 64 & 1
+    out = words.new_zeros(-(-len(bits) // 64) * 64)
+    out[: len(bits)] = bits
+    return (out.unflatten(0, (-1, 64)) << torch.arange(64)).sum(1)

@@ -14,8 +14,9 @@ from torch_geometric.sampler.base import SubgraphType
 from typing_extensions import Unpack
 
 from torch_gsample import ops
-from torch_gsample.options import DiskOptions, checked_names
+from torch_gsample.options import DiskOptions, TimeInclusive, checked_names
 from torch_gsample.samplers.neighbor.node_wise import NumNeighborsType
+from torch_gsample.samplers.neighbor.time_interval import TimeInterval
 from torch_gsample.storage.drawn import Drawn
 from torch_gsample.storage.hops import Draw, Frontier
 from torch_gsample.storage.partition.exchange import Exchange
@@ -44,6 +45,7 @@ class PartitionedSampler(DiskSampler):
             :class:`NeighborSampler`.
         exchange (Exchange): The processes; another one than that of
             :class:`PartitionedFeatures`.
+        time_inclusive (str, optional): See :class:`NeighborSampler`.
         **options (optional): All others are as in
             :class:`~torch_gsample.storage.RandomReadSampler`; ``seed`` is
             required.
@@ -82,6 +84,8 @@ class PartitionedSampler(DiskSampler):
         replace: bool = False,
         disjoint: bool = False,
         temporal_strategy: str = 'uniform',
+        *,
+        time_inclusive: TimeInclusive = 'both',
         **options: Unpack[DiskOptions],
     ):
         if options.get('seed') is None:
@@ -90,6 +94,7 @@ class PartitionedSampler(DiskSampler):
                 'None)'
             )
         base = subgraph_type, replace, disjoint, temporal_strategy
+        self.interval = TimeInterval(inclusive=time_inclusive)
         super().__init__(graph, num_neighbors, *base, **options)
         self._part, self._exchange = graph, exchange
         sizes = {len(bounds) for bounds in graph.bounds.values()}
@@ -104,7 +109,9 @@ class PartitionedSampler(DiskSampler):
             options=repr([str(option) for option in base]),
             seed=options['seed'],
             rng_scope=options.get('rng_scope'),
-            time_window=options.get('time_window'),
+            time_window=self.interval.width(self.time_window),
+            use_weights=self.use_weights,
+            use_times=self._times.given,
             bounds={t: b.tolist() for t, b in graph.bounds.items()},
         )
 
@@ -150,7 +157,10 @@ class PartitionedSampler(DiskSampler):
                 f'{_NAME}: workers cannot talk to other processes; use '
                 'num_workers=0'
             )
-        options = {**options, 'use_times': self._times.given}
+        options |= {
+            'use_weights': self.use_weights,
+            'use_times': self._times.given,
+        }
         return Turn(self._part, self._exchange, fanouts, options, key)
 
 
@@ -264,6 +274,7 @@ class Turn:
             cols=node - first,
             id=node,
             root=root,
+            cum_weight=csc.cum_weight if options['use_weights'] else None,
             edge_time=csc.edge_time if timed else None,
             column_time=time if timed else None,
             time_window=options['time_window'] if timed else None,

@@ -309,13 +309,16 @@ def test_too_little_memory_for_duckdb_is_named(tmp_path):
 
 
 def test_a_limit_of_the_process_counts_what_it_has(tmp_path):
-    """Buffers get the rest, which must suffice for chunks and DuckDB."""
+    """Buffers get the rest, which must suffice for chunks and DuckDB.
+
+    DuckDB takes up to 1.3 times its limit.
+    """
     path = shops.as_duckdb(tmp_path / 'shop.duckdb')
     options = {'whole_process': True, 'chunk_bytes': 1 << 20}
     has = resident_memory()
     total, duckdb_gets = memory_of('x', has + (1 << 30), 1 << 20, True)
     assert total == duckdb_gets + (6 << 20)
-    assert (1 << 30) - (256 << 20) < total <= (1 << 30) - (128 << 20)
+    assert (900 << 20) < 13 * duckdb_gets // 10 + (70 << 20) <= 1 << 30
     assert memory_of('x', 1 << 30, 1 << 20) == (1 << 30, (1 << 30) - (6 << 20))
     with pytest.raises(ValueError, match=r'DuckDB, and \d+ that the process'):
         convert_tables(

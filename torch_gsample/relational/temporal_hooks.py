@@ -133,7 +133,10 @@ class RecentNeighborHook:
         batch.seed_nids, batch.seed_times = [], []
         batch.nbr_nids, batch.nbr_edge_time, batch.nbr_edge_x = [], [], []
         start = batch.edge_time.min() if len(batch.edge_time) else None
-        for k in self.num_nbrs:
+        for hop, k in enumerate(self.num_nbrs):
+            if hop > 0:
+                seeds = batch.nbr_nids[-1].flatten()
+                times = batch.nbr_edge_time[-1].flatten()
             batch.seed_nids.append(seeds.int())
             batch.seed_times.append(times)
             until = times if start is None else times.clamp(max=start)
@@ -141,7 +144,6 @@ class RecentNeighborHook:
             batch.nbr_nids.append(neighbor)
             batch.nbr_edge_time.append(time)
             batch.nbr_edge_x.append(self._features(neighbor, event))
-            seeds, times = neighbor.flatten(), time.flatten()
         return batch
 
     def _hop(

@@ -243,7 +243,7 @@ class PackedReads:
         if self.failure is None:
             self.failure = error
             warnings.warn(
-                f'DiskFeatureStore: rows are not packed any more: {error}',
+                f'DiskFeatureStore: packing of rows stopped: {error}',
                 stacklevel=2,
             )
 

@@ -52,8 +52,8 @@ def check_exchange(name: str, folder: Path) -> None:
     except (AttributeError, OSError) as error:
         raise OSError(
             errno.EOPNOTSUPP,
-            f'{name}: the file system cannot exchange folders ({error}): give '
-            "'to'",
+            f'{name}: the file system cannot exchange folders '
+            f"({error}): pass 'to'",
             str(folder.parent),
         ) from error
     for path in trial:

@@ -96,8 +96,9 @@ class StreamingSampler(DiskSampler):
     ):
         if options.setdefault('rng_scope', 'epoch') != 'epoch':
             raise ValueError(
-                "StreamingSampler: 'rng_scope' must be 'epoch', as an epoch "
-                f'is sampled at a time (got {options["rng_scope"]!r})'
+                "StreamingSampler: 'rng_scope' must be 'epoch', "
+                'because whole epochs are sampled at once (got '
+                f'{options["rng_scope"]!r})'
             )
         base = subgraph_type, replace, disjoint, temporal_strategy
         super().__init__(graph, num_neighbors, *base, **options)
@@ -229,8 +230,9 @@ class StreamingSampler(DiskSampler):
         distinct, rank = times[seeds.input_type].unique(return_inverse=True)
         if size * len(distinct) >= 1 << 62:
             raise ValueError(
-                f'StreamingSampler: {len(distinct)} times of {size} nodes are '
-                'more than can be told apart; use coarser times'
+                f'StreamingSampler: {len(distinct)} times of {size} '
+                'nodes are too many to distinguish; use coarser '
+                'times'
             )
         return (node * len(distinct) + rank).unique(), distinct
 

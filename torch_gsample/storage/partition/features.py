@@ -164,8 +164,8 @@ class PartitionedFeatures(FeatureStore):
             yield from part
         if next(rest, None) is not None:
             raise RuntimeError(
-                f'{_NAME}: a loader must have the {total} batches that its '
-                'length says (it has more)'
+                f'{_NAME}: a loader must have {total} batches, its '
+                'length (it has more)'
             )
 
     def _fetch(self, samples: list[Any]) -> dict[Any, 'Window']:
@@ -216,8 +216,8 @@ class PartitionedFeatures(FeatureStore):
             if rows is not None:
                 return rows
         raise RuntimeError(
-            f'{_NAME}: rows of other processes are here for batches of a '
-            'loader of torch_gsample only'
+            f'{_NAME}: rows of other processes are available only for '
+            'batches of a loader of torch_gsample'
         )
 
     def _get_tensor_size(self, attr: TensorAttr) -> tuple[int, ...]:
@@ -226,7 +226,7 @@ class PartitionedFeatures(FeatureStore):
 
     def _put_tensor(self, tensor: Any, attr: TensorAttr) -> bool:
         raise NotImplementedError(
-            f'{_NAME}: features are arguments of its constructor'
+            f'{_NAME}: features must be arguments of the constructor'
         )
 
     def _remove_tensor(self, attr: TensorAttr) -> bool:

@@ -147,8 +147,8 @@ class PartitionedSampler(DiskSampler):
     ) -> 'Turn':
         if get_worker_info() is not None:
             raise RuntimeError(
-                f'{_NAME}: workers cannot talk to other processes; use '
-                'num_workers=0'
+                f'{_NAME}: workers cannot exchange data with other '
+                'processes; use num_workers=0'
             )
         options = {**options, 'use_times': self._times.given}
         return Turn(self._part, self._exchange, fanouts, options, key)

@@ -104,8 +104,8 @@ DEVICE_ERRORS = [
     (
         ValueError,
         lambda: gather(ROWS, on_cuda(SEEDS)),
-        "'input' must be on cuda:0, where 'index' is, or in pinned memory for "
-        'CUDA (got cpu, not pinned)',
+        "'input' must be on cuda:0, the device of 'index', or in pinned "
+        'memory for CUDA (got cpu, not pinned)',
     ),
     (
         ValueError,

@@ -107,9 +107,7 @@ def kept(name: str, make: Callable[[Path], None]) -> BinaryIO:
 
 def warn_once(error: BuildError) -> None:
     """Says, once for each reason, that there are no generated kernels."""
-    _warn_once(
-        f'{error}: operators of torch run in the place of generated kernels'
-    )
+    _warn_once(f'{error}: torch operators run instead of generated kernels')
 
 
 def _warn_once(message: str) -> None:
@@ -212,7 +210,7 @@ def _fault(state: os.stat_result, shared: int = 0) -> str | None:
     if state.st_uid not in (0, os.geteuid()):
         return f'it belongs to user {state.st_uid}'
     if state.st_mode & 0o022 & ~shared:
-        return 'others may write it'
+        return 'other users can write to it'
     return None
 
 
@@ -243,7 +241,7 @@ def _user_folder() -> Path | None:
         return None
     if fault is None:
         return folder
-    _warn_once(f'the cache of kernels {folder} is not used: {fault}')
+    _warn_once(f'the kernel cache {folder} is not used: {fault}')
     return None
 
 

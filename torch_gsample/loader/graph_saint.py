@@ -99,9 +99,9 @@ class GraphSAINTSampler(SubgraphLoader):
             raise ValueError(f"{name}: 'data' must have edges (got none)")
         if sample_coverage > 0 and self.matrix._disk is not None:
             raise ValueError(
-                f"{name}: 'sample_coverage' must be 0 for a graph on disk, as "
-                f'factors of all its edges are in memory (got '
-                f'{sample_coverage})'
+                f"{name}: 'sample_coverage' must be 0 for a graph on "
+                'disk: it keeps a factor for each edge in memory '
+                f'(got {sample_coverage})'
             )
         self._prepare()
         if sample_coverage > 0:

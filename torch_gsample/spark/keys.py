@@ -53,8 +53,8 @@ def unique_hashes(frame: DataFrame, keys: list[str]) -> DataFrame:
     ]
     twice = key_error(
         'assign_ids',
-        "keys of 'vertices' must be unique, and hashed ids, too (else take "
-        "kind='dense')",
+        "keys of 'vertices' must be unique, and hashed ids, too "
+        "(otherwise use kind='dense')",
         *ends,
     )
     id = F.when(F.col(OWN + 'n') == 1, F.col('id')).otherwise(

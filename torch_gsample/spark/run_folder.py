@@ -39,7 +39,7 @@ def run_folder(
     system, root = file_system(path)
     if system.protocol not in ('file', ('file', 'local')):
         raise ValueError(
-            f'{op}: the folder must be in a file system that has locks (got '
+            f'{op}: the folder must be on a file system with locks (got '
             f'{str(path)!r})'
         )
     folder = Path(root)
@@ -73,7 +73,7 @@ def _check_arguments(op: str, folder: Path, arguments: dict[str, Any]) -> None:
     for name in [*arguments, *known]:
         if arguments.get(name) != known.get(name):
             raise ValueError(
-                f'{op}: {str(folder)!r} was begun with other arguments: '
+                f'{op}: {str(folder)!r} was started with other arguments: '
                 f'{name!r} must be {known.get(name)!r} (got '
                 f'{arguments.get(name)!r})'
             )

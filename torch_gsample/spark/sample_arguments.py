@@ -167,7 +167,7 @@ def checked_batches(batches: range | None, count: int) -> range:
     within = len(batches) > 0 and batches[0] >= 0 and batches[-1] < count
     if batches.step != 1 or not within:
         raise ValueError(
-            f"{_OP}: 'batches' must be some of {every}, one after the other "
+            f"{_OP}: 'batches' must be a contiguous part of {every} "
             f'(got {batches})'
         )
     return batches

@@ -88,7 +88,7 @@ class Reading:
             ]
             if isinstance(value, (tuple, list)) and ends:
                 if len(value) != 2:
-                    raise NotCaptured(f'{name!r} is no pair')
+                    raise NotCaptured(f'{name!r} is not a pair')
                 pairs.append((name, type(value)))
                 for place, x in enumerate(value):
                     self._add(name, place, x, str(place), plain)
@@ -100,10 +100,12 @@ class Reading:
             is_square = True
             known = next((n for n in self.sizes if n is not None), None)
             if known is None:
-                raise NotCaptured('no argument says how many vertices are')
+                raise NotCaptured(
+                    'no argument determines the number of vertices'
+                )
             self.sizes = [known, known]
         if is_square and self.sizes[0] != self.sizes[1]:
-            raise NotCaptured('ends of edges of different numbers')
+            raise NotCaptured('sources and destinations of different lengths')
         given: Any = self.given
         self.key = Arguments(
             *(tuple(self._found), tuple(plain), tuple(pairs)),

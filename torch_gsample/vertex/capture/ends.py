@@ -49,7 +49,7 @@ def gather(call: Any, x: Node, index: Node) -> Node:
     """
     recorder = call.recorder
     if index.kind != INDEX or len(index.shape) != 1:
-        raise call.fail('rows are chosen by values')
+        raise call.fail('the selected rows depend on values')
     of_target = index.args[0] == recorder.target
     rows = recorder.destinations if of_target else recorder.sources
     kind = DESTINATION if of_target else SOURCE
@@ -76,17 +76,17 @@ def aggregation(call: Any) -> Node:
         whole = rest[1] if len(rest) > 1 else True
         counts = call.kwargs.get('include_self', whole)
         if counts and reduce not in _NEUTRAL:
-            raise call.fail('of values with those that are there')
+            raise call.fail('of values with the existing ones')
     elif call.kwargs.get('alpha', 1) != 1 or rest:
         raise call.fail('with a factor')
     if reduce not in _NAMES:
         raise call.fail(f"by '{reduce}'")
     is_blank = blank.op == 'fill' and blank.args[0] == _NEUTRAL.get(reduce, 0)
     if not is_blank or blank.rows != recorder.destinations:
-        raise call.fail('onto values that are there')
+        raise call.fail('onto existing values')
     nodes = isinstance(src, Node) and isinstance(index, Node)
     if not nodes or index.kind != INDEX:
-        raise call.fail('by other numbers than those of destinations')
+        raise call.fail('by other indices than those of destinations')
     if index.args[0] != recorder.target:
         raise call.fail('over out-edges')
     dim %= blank.rank

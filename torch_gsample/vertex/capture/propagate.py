@@ -365,6 +365,6 @@ def _captured(
         ]
     texts = [text for _, _, text in found]
     if texts[0] != texts[1]:
-        raise NotCaptured('what it computes depends on numbers of vertices')
+        raise NotCaptured('its result depends on the number of vertices')
     root, kept, _ = found[0]
     return _Captured(layer, root, kept)

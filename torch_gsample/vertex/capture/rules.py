@@ -119,7 +119,7 @@ class Call:
             return AGGREGATE
         if kinds <= OF_EDGES:
             return MIXED
-        raise self.fail('values of vertices and of edges go together')
+        raise self.fail('it combines values of vertices and of edges')
 
     def _meta(self) -> Any:
         """Runs the operator on shapes."""
@@ -154,12 +154,12 @@ class Call:
             (x.row - x.rank, x.rows) for x in self.nodes if x.row is not None
         }
         if len(found) != 1:
-            raise self.fail('rows meet features')
+            raise self.fail('it combines rows with features')
         [(row, _)] = found
         for node in self.nodes:
             meets = node.row is None and node.rank >= -row
             if meets and node.shape[row] != 1:
-                raise self.fail('rows meet features')
+                raise self.fail('it combines rows with features')
         return max(x.rank for x in self.nodes) + row
 
     def _features(self, dims: Any, of: Node | None = None) -> list[int]:
@@ -170,7 +170,7 @@ class Call:
         dims = [dims] if isinstance(dims, int) else list(dims)
         dims = [d % x.rank for d in dims]
         if x.row in dims:
-            raise self.fail('it goes along rows')
+            raise self.fail('it runs along rows')
         return dims
 
     # Operators.
@@ -268,7 +268,7 @@ class Call:
             return self.call(aten.cat.default, views, dim)
         parts = [x for x in parts if x.shape != (0,)]
         if len({(x.row, x.rank) for x in parts}) > 1:
-            raise self.fail('rows meet features')
+            raise self.fail('it combines rows with features')
         [dim] = self._features(dim, parts[0])
         if len(parts) == 1:
             return parts[0]
@@ -334,7 +334,7 @@ class Call:
             or (index.rank, index.row) != (1, 0)
             or index.dtype == torch.bool
         ):
-            raise self.fail('rows are chosen by values')
+            raise self.fail('the selected rows depend on values')
         return self._node(dim % source.rank)
 
     def _of_index(self) -> Node:

@@ -38,7 +38,7 @@ def mask(
         dtype (torch.dtype): Of the result.
     """
     if tracer.group is not None:
-        raise Unsupported('dropout goes outside of by_type')
+        raise Unsupported('dropout must be outside of by_type')
     key, call = tracer.draw()
     axes = [tracer.axes.index(a) for a in dims if a is not None]
     draw = kept(key.expr, row, tuple(axes), call, share)
@@ -52,18 +52,22 @@ def _dropout(
 ) -> Value:
     """Is ``torch.nn.functional.dropout``."""
     if not isinstance(p, (int, float)) or not 0 <= p <= 1:
-        raise Unsupported(f'the probability of dropout is in [0, 1] (got {p})')
+        raise Unsupported(
+            f'the probability of dropout must be in [0, 1] (got {p})'
+        )
     if not isinstance(training, bool):
-        raise Unsupported(f"'training' of dropout is a bool (got {training})")
+        raise Unsupported(
+            f"'training' of dropout must be a bool (got {training})"
+        )
     if not training or p < 2.0**-32:
         return x
     if p > 1 - 2.0**-32:
         return elementwise('mul', x, 0.0)
     kind = x.kind
     if kind in (OUT_NEIGHBOR, OUT_EDGE):
-        raise Unsupported('dropout is of vertices and in-edges only')
+        raise Unsupported('dropout supports vertices and in-edges only')
     if kind not in _ROWS:
-        raise Unsupported('dropout is of values of vertices and edges')
+        raise Unsupported('dropout applies to values of vertices and edges')
     factor: Any = mask(x.tracer, x.dims, _ROWS[kind], 1 - p, x.dtype)
     return elementwise('mul', x, factor / (1 - p))
 

@@ -65,7 +65,8 @@ def _gelu(x: Any, approximate: str = 'none') -> Any:
         return 0.5 * x * (1 + elementwise('tanh', inner))
     if approximate != 'none':
         raise Unsupported(
-            f"'approximate' of gelu is 'none' or 'tanh' (got {approximate!r})"
+            "'approximate' of gelu must be 'none' or 'tanh' (got "
+            f'{approximate!r})'
         )
     return 0.5 * x * (1 + elementwise('erf', x * math.sqrt(0.5)))
 
@@ -162,7 +163,7 @@ def _norm(
     if p == 1:
         return reduced('sum_axis', size, dim, keepdim)
     if p not in (2, 'fro'):
-        raise Unsupported(f"the norm's 'p' is 1, 2 or infinite (got {p})")
+        raise Unsupported(f"'p' of norm must be 1, 2 or infinite (got {p})")
     return root(reduced('sum_axis', x * x, dim, keepdim))
 
 

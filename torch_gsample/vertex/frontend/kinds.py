@@ -12,7 +12,7 @@ RELATION = 'T'
 OUT_NEIGHBOR, OUT_EDGE = 'O', 'F'
 
 MIXED = (
-    'values of in-edges and of out-edges do not go together: aggregate those '
+    'values of in-edges and of out-edges cannot be combined: aggregate those '
     'of one direction first'
 )
 

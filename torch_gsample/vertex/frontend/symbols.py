@@ -40,8 +40,8 @@ class _Symbol:
 
     def _compared(self, other: Any) -> Any:
         raise Unsupported(
-            "vertices and edges cannot be compared: 'loops' of the call says "
-            'what is done with edges from a vertex to itself'
+            'vertices and edges cannot be compared: the argument '
+            "'loops' handles edges from a vertex to itself"
         )
 
     __eq__ = __ne__ = __lt__ = __gt__ = _compared
@@ -171,8 +171,8 @@ class OutEdges(_Each):
     def by_type(self) -> Any:
         """Is refused."""
         raise Unsupported(
-            'by_type is of in-edges only: give the edges in the other '
-            'direction to a program of its own'
+            'by_type supports in-edges only: reverse the edges in a '
+            'separate program'
         )
 
 
@@ -222,7 +222,7 @@ def _range(*args: Any) -> Any:
     if not any(isinstance(x, _Length) for x in args):
         return range(*args)
     if len(args) > 1:
-        raise Unsupported('only range(len(v.innbs)) has the numbers of edges')
+        raise Unsupported('only range(len(v.innbs)) has the indices of edges')
     return (_Position() for _ in args[0].each)
 
 
@@ -268,8 +268,8 @@ def _aggregation(tracer: Tracer, name: str) -> Callable[..., Any]:
             begun.add(True)
         if len(begun) > 1:
             raise Unsupported(
-                f'{name} over in-edges and out-edges at once: aggregate those '
-                f'of each direction by itself'
+                f'{name} over in-edges and out-edges at once: '
+                'aggregate each direction separately'
             )
         if not begun:
             raise Unsupported(
@@ -281,7 +281,7 @@ def _aggregation(tracer: Tracer, name: str) -> Callable[..., Any]:
             dtype = next((d for d in dtypes if d.is_floating_point), None)
             if dtype is None:
                 raise Unsupported(
-                    f'{name} of numbers, where no features say their dtype'
+                    f'{name} of numbers: no features determine the dtype'
                 )
             item = Value(tracer, constant(item, dtype), PARAMETER, ())
         return tracer.aggregate(name, item, True in begun)
@@ -351,8 +351,8 @@ def _result(item: Any) -> Value:
             if not value.tracer.is_given(value):
                 return value
             raise Unsupported(
-                'features of edges are returned as they are: compute '
-                'something of them'
+                'features of edges cannot be returned unchanged: '
+                'compute a value from them'
             )
         if getattr(value, 'kind', None) in _OF_OUT_EDGES:
             raise Unsupported(

@@ -176,8 +176,8 @@ class Tracer:
         """Returns a parameter that the function holds."""
         if not isinstance(tensor, torch.nn.Parameter):
             raise Unsupported(
-                'a tensor of the surroundings is used: give it to the '
-                'program by name'
+                'a tensor from the enclosing scope is used: pass it '
+                'to the program by name'
             )
         key = id(tensor)
         if key not in self._known:
@@ -280,7 +280,7 @@ class Tracer:
         if len(x.dims) < 1 or x.shape[-1] != rows:
             raise Unsupported(
                 f'features of shape {list(x.shape)} and a matrix '
-                f'[{rows}, {cols}] do not go together'
+                f'[{rows}, {cols}] do not match'
             )
         if x.dtype != weight.dtype:
             raise Unsupported(
@@ -324,8 +324,8 @@ class Tracer:
         numbers = operands_of([body.expr])
         if RELATION in {self.operands[n].kind for n in numbers}:
             raise Unsupported(
-                'values of a type go with those of types and parameters only, '
-                'until they are aggregated'
+                'values of a type combine only with values of types '
+                'and parameters, until they are aggregated'
             )
         if self.group is not None:
             return self._nested(op, RELATION, body)

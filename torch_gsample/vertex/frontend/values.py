@@ -61,8 +61,8 @@ def broadcast(a: Dims, b: Dims) -> Dims:
         if x is not None and y is not None:
             if x.size != y.size:
                 raise Unsupported(
-                    f'features of shapes {shape_of(a)} and {shape_of(b)} do '
-                    f'not go together'
+                    f'features of shapes {shape_of(a)} and '
+                    f'{shape_of(b)} do not match'
                 )
             x.join(y)
         out.append(y if x is None else x)
@@ -153,10 +153,7 @@ class Value:
         return call('getitem', (self, index), {})
 
     def __bool__(self) -> bool:
-        raise Unsupported(
-            'a value has no truth yet when the program is traced: use '
-            'torch.where'
-        )
+        raise Unsupported('a traced value has no truth value: use torch.where')
 
     def __iter__(self) -> Any:
         raise Unsupported('features cannot be iterated over')
@@ -354,8 +351,8 @@ def _getitem(x: Value, index: Any) -> Value:
     items[place : place + 1] = [slice(None)] * (x.dim() - known)
     if any(i is not None and i != slice(None) for i in items):
         raise Unsupported(
-            'features can be indexed by None, : and ... only; give what you '
-            'need as features of their own'
+            'features can be indexed by None, : and ... only; pass '
+            'other parts as separate features'
         )
     rest = iter(x.dims)
     dims = tuple(None if i is None else next(rest) for i in items)

@@ -99,8 +99,8 @@ def gradients_again(
             if any(x is None for x in operands):
                 names = ' or '.join(sorted(unit.names)) or 'vertex_unit'
                 raise NotImplementedError(
-                    f'{names}: this gradient of a gradient is not supported, '
-                    f'as an operand was not kept'
+                    f'{names}: this gradient of a gradient is not '
+                    'supported, because an operand was not saved'
                 )
             operands = [without_ended(x) for x in operands]
             out = _run(ctx, part, graph, types, operands)

@@ -110,7 +110,7 @@ DEVICE_ERRORS = [
     (
         ValueError,
         lambda: gather(on_cuda(ROWS), SEEDS),
-        "'input' must be on cpu, where 'index' is",
+        "'input' must be on cpu, the device of 'index'",
     ),
     (
         NotImplementedError,

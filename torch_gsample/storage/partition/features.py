@@ -1,7 +1,6 @@
-"""Features of which each process has some rows.
+"""Features split by rows over processes.
 
-Samples come in early; the rows of several of them come from the
-processes that have them, at once.
+Samples come in early; the rows of several samples are exchanged at once.
 """
 
 import sys
@@ -19,7 +18,7 @@ from torch_gsample.storage.partition.exchange import Exchange
 from torch_gsample.storage.partition.sampler import PartitionedSampler
 from torch_gsample.storage.read_windows import sampled_nodes
 
-#: Type of nodes and name of an attribute.
+#: Node type and name of an attribute.
 Key = tuple[Any, str]
 _NAME = 'PartitionedFeatures'
 
@@ -31,22 +30,22 @@ class PartitionedFeatures(FeatureStore):
     ``graph`` is a :class:`GraphPart`, or the whole graph. Loaders of
     torch_gsample sample ``window`` batches ahead, and all processes exchange
     the rows of these batches at once: each distinct row is sent to a process
-    once a window, whatever its batches share.
+    once per window.
 
-    The processes exchange at the same time. Those with fewer batches take
-    part until the last one has all of its rows, so all must iterate over an
-    epoch to its end, or stop after the same batch.
+    All processes exchange at the same time. Processes with fewer batches take
+    part until the last process has all of its rows, so all must iterate to the
+    end of an epoch, or stop after the same batch.
 
     Args:
         features (Dict): The rows of this process, for names (``'x'``) in a
             graph without types, and for ``(type, name)`` otherwise. Process 0
-            has the rows of the first nodes, process 1 those that follow, and
+            has the rows of the first nodes, process 1 the following ones, and
             so on.
-        exchange (Exchange): The processes; another one than that of
+        exchange (Exchange): The processes; not the exchange of the
             :class:`PartitionedSampler`.
-        sampler (PartitionedSampler, optional): The sampler of the loaders, if
-            it is one: it draws for processes that have more batches.
-        window (int, optional): Number of batches of an exchange.
+        sampler (PartitionedSampler, optional): The loaders' sampler, if
+            partitioned: it draws for processes with more batches.
+        window (int, optional): Number of batches per exchange.
 
     Raises:
         TypeError: If a key or value is of another type.
@@ -74,7 +73,7 @@ class PartitionedFeatures(FeatureStore):
         >>> dist.destroy_process_group()
     """
 
-    #: Loaders give it their samples before their features.
+    #: Loaders pass samples to it before they need features.
     plans_reads = True
 
     def __init__(
@@ -109,7 +108,7 @@ class PartitionedFeatures(FeatureStore):
         self._ahead: deque[dict[Any, Window]] = deque()
 
     def _count_rows(self) -> dict[Any, Tensor]:
-        """Returns where the rows of each process begin, by type."""
+        """Returns the first row of each process, by type."""
         sizes: dict[Any, int] = {}
         for (group, name), rows in self._rows.items():
             if sizes.setdefault(group, len(rows)) != len(rows):
@@ -131,17 +130,17 @@ class PartitionedFeatures(FeatureStore):
         behind: int = 0,
         total: int = sys.maxsize,
     ) -> Iterator[Any]:
-        """Yields samples whose rows are here.
+        """Yields samples whose rows have arrived.
 
         Args:
             samples (Iterable[SamplerOutput]): What a sampler returns.
             behind (int, optional): How many samples may wait for their
-                features while the next one is asked for.
-            total (int, optional): How many samples there are.
+                features while the next one is requested.
+            total (int, optional): The number of samples.
 
         Raises:
-            RuntimeError: If there are more.
-            ValueError: If that is not known.
+            RuntimeError: If there are more samples.
+            ValueError: If ``total`` is not given.
         """
         if total == sys.maxsize:
             raise ValueError(
@@ -154,7 +153,7 @@ class PartitionedFeatures(FeatureStore):
         for begin in range(0, most, window):
             own = max(min(window, total - begin), 0)
             part = list(islice(rest, own))
-            # Others may sample more: they need the columns of this process.
+            # Other processes may sample more, and need this process's columns.
             for _ in range(min(window, most - begin) - len(part)):
                 if self._sampler is not None:
                     self._sampler.serve()
@@ -169,7 +168,7 @@ class PartitionedFeatures(FeatureStore):
             )
 
     def _fetch(self, samples: list[Any]) -> dict[Any, 'Window']:
-        """Brings the rows of some samples here, with all processes."""
+        """Fetches the rows of samples, together with all processes."""
         found: dict[Any, list[Tensor]] = {group: [] for group in self._bounds}
         for sample in samples:
             nodes = sampled_nodes(getattr(sample, 'out', sample))
@@ -241,7 +240,7 @@ class PartitionedFeatures(FeatureStore):
 
 
 class Window:
-    """The rows of the nodes of some batches.
+    """The rows of the nodes of a window of batches.
 
     Args:
         node (torch.Tensor): int64 ``[n]``, ascending.
@@ -252,7 +251,7 @@ class Window:
         self._node, self._rows = node, rows
 
     def read(self, key: Key, node: Any) -> Tensor | None:
-        """Returns the rows of nodes, or none if one is not here."""
+        """Returns the rows of nodes, or None if one is missing."""
         if not isinstance(node, Tensor) or node.dtype != torch.int64:
             return None
         node = node.cpu()
@@ -266,6 +265,6 @@ class Window:
 
 
 def _bytes_of(rows: Tensor) -> Tensor:
-    """Returns rows as bytes, which every backend sends."""
+    """Views rows as bytes, which every backend can send."""
     size = rows.shape[1:].numel() * rows.element_size()
     return rows.contiguous().view(torch.uint8).view(len(rows), size)

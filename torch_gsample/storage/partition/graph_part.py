@@ -1,4 +1,4 @@
-"""The columns of a graph that one process of a group has."""
+"""One process's columns of a partitioned graph."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -20,8 +20,8 @@ class GraphPart:
 
     Args:
         types (GraphTypes): Types and numbers of nodes of the whole graph.
-        columns (Tuple[CSC, ...]): Of each relation, this process's columns.
-            Rows and edge ids are those of the whole graph.
+        columns (Tuple[CSC, ...]): This process's columns of each relation,
+            with rows and edge ids of the whole graph.
         bounds (Dict[NodeType, torch.Tensor]): For each type, int64
             ``[world_size + 1]``: process ``r`` has the columns of the nodes
             from ``bounds[r]`` to ``bounds[r + 1]``.
@@ -40,15 +40,15 @@ class GraphPart:
 
     @classmethod
     def of(cls, graph: Graph, rank: int, world_size: int) -> 'GraphPart':
-        """Cuts the part of a process out of a graph.
+        """Returns the part of a graph for a process.
 
         Args:
             graph (Graph): The whole graph, which may be mapped from a file.
             rank (int): The process.
-            world_size (int): How many processes there are.
+            world_size (int): The number of processes.
 
         Raises:
-            ValueError: If there is no such process, or the graph has weights.
+            ValueError: If ``rank`` is out of range, or the graph has weights.
         """
         if not 0 <= rank < world_size:
             raise ValueError(
@@ -84,7 +84,7 @@ class GraphPart:
         return self.types
 
     def get_all_edge_attrs(self) -> list[EdgeAttr]:
-        """Returns the edge types and their sizes, as PyG's loaders ask."""
+        """Returns the edge types and their sizes, for PyG's loaders."""
         sizes, out = self.types.counts, []
         for edge_type in self.types.edge_types:
             src, dst = map(sizes.__getitem__, self.types.end_types(edge_type))
@@ -92,12 +92,12 @@ class GraphPart:
         return out
 
     def node_times(self) -> dict[Any, Tensor]:
-        """Returns nothing: batches have the times of their seeds."""
+        """Returns None: batches have the times of their seeds."""
         return {}
 
 
 def _cut(csc: CSC, begin: int, end: int) -> CSC:
-    """Returns some columns; edges have their ids."""
+    """Returns a range of columns, with edge ids."""
     first, last = int(csc.indptr[begin]), int(csc.indptr[end])
     edge_id = torch.arange(first, last)
     if csc.edge_id is not None:

@@ -85,8 +85,7 @@ class _Nodes:
         return tree * self.ids.numel() + torch.searchsorted(self.ids, node)
 
     def start(self, keys: Tensor) -> None:
-        """Gives each seed a position; edges refer to its first one.
-        """
+        """Gives each seed a position; edges refer to its first one."""
         self._distinct, local = _unique(keys)
         place = torch.full((self._distinct.numel(),), keys.numel())
         self._place = place.scatter_reduce(

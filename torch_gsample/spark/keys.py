@@ -72,8 +72,7 @@ def hashed(keys: list[Column]) -> Column:
 def canonical(
     op: str, name: str, frame: DataFrame, keys: list[str]
 ) -> dict[str, Column]:
-    """Casts key columns to common types, on which hashes depend.
-    """
+    """Casts key columns to common types, on which hashes depend."""
     types = dict(frame.dtypes)
     for key in keys:
         if types[key] not in KEY_TYPES:

@@ -183,8 +183,7 @@ def _links(edges: DataFrame) -> DataFrame:
 
 
 def _components(links: DataFrame) -> tuple[int, int]:
-    """Returns the number of non-roots, and the largest component.
-    """
+    """Returns the number of non-roots, and the largest component."""
     sizes = star_forest(links).groupBy('root').count()
     joined, largest = sizes.agg(F.sum('count'), F.max('count')).collect()[0]
     return joined or 0, largest or 0

@@ -45,8 +45,7 @@ class Selection:
     def draw(
         self, indptr: Tensor, start: Tensor, id: Tensor, **options: object
     ) -> tuple[Tensor, Tensor]:
-        """Returns the count of each column, and the selected positions.
-        """
+        """Returns the count of each column, and the selected positions."""
         out, edge = ops.sample_columns(
             indptr,
             self.fanout,

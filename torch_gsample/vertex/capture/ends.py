@@ -22,7 +22,7 @@ _NAMES = {
     **{'sum': 'sum', 'amax': 'max', 'amin': 'min', 'mean': 'mean'},
     'prod': 'prod',
 }
-#: What a result may hold already, of aggregations that count it.
+#: The initial value of a result in aggregations that include it.
 _NEUTRAL = {'sum': 0, 'prod': 1}
 
 
@@ -98,7 +98,7 @@ def aggregation(call: Any) -> Node:
 
 
 def aggregate(op: str, src: Node, rows: int, call: Any) -> Node:
-    """Returns an aggregate: reshaping and concatenation come behind it."""
+    """Returns an aggregate; reshaping and concatenation follow it."""
     assert src.row is not None
     shape = (*src.shape[: src.row], rows, *src.shape[src.row + 1 :])
     if src.kind == MIXED and src.op == 'view' and not keeps_axes(src):
@@ -116,12 +116,12 @@ def aggregate(op: str, src: Node, rows: int, call: Any) -> Node:
     )
 
 
-#: Features of a sum of outer products that a kernel holds for a vertex.
+#: Maximum features of a sum of outer products at a vertex.
 _OUTER = 1 << 14
 
 
 def by_factors(op: str, src: Node, rows: int, call: Any) -> Node | None:
-    """Multiplies by matrices of edges behind the sum, where these are linear.
+    """Multiplies by matrices of edges after the sum, if these are linear.
 
         sum_u x_u @ (h_u @ W).view(in, out)  ->  (sum_u h_u x_u^T) @ W'
 

@@ -20,8 +20,8 @@ from torch_gsample.vertex.frontend.values import (
     elementwise,
 )
 
-#: What draws are of, by the graph type of what is dropped. A value of a
-#: source is dropped at each of its edges.
+#: The owner of draws by the graph type of the input. A value of a source is
+#: dropped at each of its edges.
 _ROWS = {SOURCE: EDGE_ROW, EDGE: EDGE_ROW, DESTINATION: VERTEX_ROW}
 
 
@@ -31,11 +31,11 @@ def mask(
     """Returns 1 where a draw keeps a feature, and 0 elsewhere.
 
     Args:
-        tracer (Tracer): What records the program.
+        tracer (Tracer): The tracer.
         dims (Tuple[Axis, ...]): The features.
         row (str): Whether edges or vertices draw.
         share (float): The probability of 1, in (0, 1).
-        dtype (torch.dtype): Of the result.
+        dtype (torch.dtype): The dtype of the result.
     """
     if tracer.group is not None:
         raise Unsupported('dropout must be outside of by_type')
@@ -50,7 +50,7 @@ def mask(
 def _dropout(
     x: Any, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> Value:
-    """Is ``torch.nn.functional.dropout``."""
+    """Replaces ``torch.nn.functional.dropout``."""
     if not isinstance(p, (int, float)) or not 0 <= p <= 1:
         raise Unsupported(
             f'the probability of dropout must be in [0, 1] (got {p})'

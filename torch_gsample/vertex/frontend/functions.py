@@ -1,7 +1,6 @@
-"""Functions of torch that programs compute by simpler ones.
+"""Functions of torch decomposed into simpler ones.
 
-Where a branch is not taken, its gradient is finite: zero times an infinite one
-would be none.
+Gradients of unselected branches are finite: zero times infinity would be NaN.
 """
 
 import math
@@ -101,7 +100,7 @@ def _hardsigmoid(x: Any, inplace: bool = False) -> Any:
 
 
 def _hardswish(x: Any, inplace: bool = False) -> Any:
-    # -inf is no number, as in torch.
+    # -inf gives NaN, as in torch.
     return _where(x <= -3, x * 0.0, _where(x < 3, x * (x + 3) / 6, x))
 
 

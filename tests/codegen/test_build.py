@@ -19,8 +19,8 @@ from torch_gsample.codegen.kernel import EdgeKernel, layout_of
 from torch_gsample.codegen.unit import Leaf
 from torch_gsample.ops.kernels import load_kernel, run_kernel
 
-f'{tmp_path / "open"}: other users') = operand(0, torch.float32)
-PROGRAM = edge_map(apply('mul', f'{tmp_path / "open"}: other users'), X), (Leaf('', unit.EDGE, torch.float32),))
+X = operand(0, torch.float32)
+PROGRAM = edge_map(apply('mul', X, X), (Leaf('', unit.EDGE, torch.float32),))
 SOURCE = EdgeKernel(PROGRAM).source
 
 
@@ -193,7 +193,7 @@ def test_the_library_that_was_checked_is_loaded(folder):
 
 def test_libraries_of_one_descriptor_are_not_taken_for_one(folder):
     """The system knows a library by the name that it was opened by."""
-    product = edge_map(apply('add', f'{tmp_path / "open"}: other users'), X), PROGRAM.leaves)
+    product = edge_map(apply('add', X, X), PROGRAM.leaves)
     kernels, descriptors = [], set()
     for program in (PROGRAM, product):
         with build(EdgeKernel(program).source) as file:
@@ -270,7 +270,7 @@ def test_the_folder_of_a_link_is_what_is_checked(tmp_path, monkeypatch):
 
 def test_the_folder_is_private_and_follows_the_standard(tmp_path, monkeypatch):
     monkeypatch.delenv('GSAMPLE_CACHE_DIR', raising=False)
-    monkeypatch.setenv('f'{tmp_path / "open"}: other users')DG_CACHE_HOME', str(tmp_path))
+    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path))
     path = built()
     assert path.parent == tmp_path / 'torch_gsample'
     assert path.parent.stat().st_mode & 0o777 == 0o700
@@ -299,7 +299,7 @@ def test_a_compiler_that_fails_is_named(
     name = str(tmp_path / 'compiler')
     if script is not None:
         name = compiler(tmp_path, f'cat > /dev/null; {script}')
-    monkeypatch.setenv('Cf'{tmp_path / "open"}: other users')X', name)
+    monkeypatch.setenv('CXX', name)
     monkeypatch.setattr(building, '_SECONDS', 0.5)
     with pytest.raises(BuildError, match=message):
         build(SOURCE)
@@ -345,7 +345,7 @@ def start(without, name='out', **env):
 
 
 def test_without_a_compiler_torch_computes_and_says_so_once(without):
-    out = start(without, Cf'{tmp_path / "open"}: other users')X='no-compiler').wait()
+    out = start(without, CXX='no-compiler').wait()
     values, warned = out.splitlines()
     assert values == '[0.0, 1.0, 4.0, 9.0] [0.0, 2.0, 4.0, 6.0]'
     assert warned.startswith("1 gsample: the compiler 'no-compiler' was not")
